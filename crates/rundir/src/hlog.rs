@@ -193,10 +193,10 @@ fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, LineError> {
         }
         None => bytes,
     };
-    let told = plain.get(4..8).and_then(|told| told.try_into().ok()).map_or(0, u32::from_be_bytes);
-    match told as usize <= plain.len().saturating_sub(HEAD) {
+    let declared = plain.get(4..8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
+    match declared as usize <= plain.len().saturating_sub(HEAD) {
         true => Ok(plain),
-        false => Err(LineError::Counts(told)),
+        false => Err(LineError::Counts(declared)),
     }
 }
 

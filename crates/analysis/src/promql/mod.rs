@@ -32,7 +32,7 @@ const OURS: [(&str, &str); 14] = [
 ];
 
 /// A phase: its begin and end, Unix time in milliseconds.
-pub type Edges = (f64, f64);
+pub type PhaseBoundaries = (f64, f64);
 
 /// A number, or one for each series.
 enum Figure {
@@ -51,7 +51,7 @@ enum Instant {
 
 struct Evaluation<'a> {
     recording: &'a Recording,
-    edges: Edges,
+    boundaries: PhaseBoundaries,
 }
 
 /// Whether a query asks for a rate.
@@ -71,11 +71,16 @@ pub enum Reduction {
 }
 
 /// The figure of a phase; otherwise why there is none.
-pub fn evaluate(query: &str, by: Reduction, recording: &Recording, edges: Edges) -> Result<f64, QueryError> {
+pub fn evaluate(
+    query: &str,
+    by: Reduction,
+    recording: &Recording,
+    boundaries: PhaseBoundaries,
+) -> Result<f64, QueryError> {
     let expr = parse(query)?;
-    let own = Evaluation { recording, edges };
+    let own = Evaluation { recording, boundaries };
     if expr.has_rate() || expr.has_increase() {
-        return own.single(&expr, Instant::At(edges.1));
+        return own.single(&expr, Instant::At(boundaries.1));
     }
     if by == Reduction::Increase {
         return own.single(&expr, Instant::Increase);
@@ -135,7 +140,7 @@ impl Evaluation<'_> {
             Expr::Call(_, inner) => self.times(inner, times),
             Expr::Binary(_, a, b) => self.times(a, times).and_then(|()| self.times(b, times)),
             Expr::Series { name, matchers, .. } => {
-                let inside = |at: f64| (self.edges.0..=self.edges.1).contains(&at);
+                let inside = |at: f64| (self.boundaries.0..=self.boundaries.1).contains(&at);
                 for series in self.series(name, matchers)? {
                     let known = series.points.iter().filter(|(at, value)| value.is_some() && inside(*at));
                     times.extend(known.map(|(at, _)| *at));
@@ -146,7 +151,7 @@ impl Evaluation<'_> {
     }
 
     fn figure(&self, expr: &Expr, instant: Instant) -> Result<Figure, QueryError> {
-        let (from, to) = self.edges;
+        let (from, to) = self.boundaries;
         match expr {
             Expr::Number(value) => Ok(Figure::Scalar(*value)),
             Expr::Series { name, window: true, .. } => Err(QueryError::BareWindow(name.clone())),
@@ -193,7 +198,7 @@ impl Evaluation<'_> {
 
     fn call(&self, function: &str, inner: &Expr, instant: Instant) -> Result<Figure, QueryError> {
         if let Expr::Series { name, matchers, window: true } = inner {
-            let (from, to) = self.edges;
+            let (from, to) = self.boundaries;
             let value = |series: &Series| match function {
                 "increase" => series.increase(from, to),
                 _ => series.rate(from, to),

@@ -3,7 +3,6 @@ use crate::plan::flags::parse;
 use crate::plan::lower::Lowered;
 use crate::plan::lower::lower;
 use crate::plan::options::Options;
-use crate::plan::*;
 use dyno_config::experiment::{Plan, plan};
 use dyno_config::server::data::Reuse;
 use dyno_config::server::{ServerKind, Topology};

@@ -3,18 +3,18 @@
 use dyno_config::experiment::traces::TracedPhase;
 use serde::Serialize;
 
-/// Lines of a client's log that mark the edges of phases, as both versions write them.
-const MARKS: [(&str, Edge); 5] = [
-    ("[LOAD PHASE]", Edge::Load),
-    ("[LOAD_PHASE]", Edge::Load),
-    ("[RUN PHASE]", Edge::Run),
-    ("[RUN_PHASE]", Edge::Run),
-    ("benchmark-finish", Edge::Finish),
+/// Lines of a client's log that mark the boundaries of phases, as both versions write them.
+const MARKS: [(&str, Boundary); 5] = [
+    ("[LOAD PHASE]", Boundary::Load),
+    ("[LOAD_PHASE]", Boundary::Load),
+    ("[RUN PHASE]", Boundary::Run),
+    ("[RUN_PHASE]", Boundary::Run),
+    ("benchmark-finish", Boundary::Finish),
 ];
 
-/// An edge of a phase.
+/// A boundary of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Edge {
+enum Boundary {
     Load,
     Run,
     Finish,
@@ -83,7 +83,7 @@ pub enum WindowError {
         /// What is wrong with the pattern.
         source: regex_lite::Error,
     },
-    /// A phrase that marks no edge of a phase.
+    /// A phrase that marks no boundary of a phase.
     #[error("{0:?}: is no phrase of the log: LOAD PHASE, RUN PHASE, benchmark-finish; +5s behind it delays")]
     NoPhrase(String),
 }
@@ -128,31 +128,32 @@ impl Window {
         }
     }
 
-    /// The parts of phases that it means: edges of phases are known exactly, no log is searched for phrases.
+    /// The parts of phases that it means: boundaries of phases are known exactly, no log is searched for phrases.
     pub fn traced(&self) -> Result<Vec<Traced>, WindowError> {
         let (begin, end) = match self {
             Window::Time { begin_s, length_s } => {
                 let length_s = Some(*length_s);
                 return Ok(vec![Traced { phase: TracedPhase::Measure, from_s: *begin_s, length_s }]);
             }
-            Window::Roi { begin, end } => (edge(begin)?, edge(end)?),
+            Window::Roi { begin, end } => (boundary(begin)?, boundary(end)?),
         };
         let ((first, after), (last, beyond)) = (begin, end);
         if (first, after) >= (last, beyond) {
             return Err(WindowError::EndsBefore);
         }
-        let phase = |edge| if edge == Edge::Load { TracedPhase::Load } else { TracedPhase::Measure };
-        if first == Edge::Finish {
+        let phase =
+            |boundary| if boundary == Boundary::Load { TracedPhase::Load } else { TracedPhase::Measure };
+        if first == Boundary::Finish {
             return Err(WindowError::AfterFinish);
         }
         let mut all = vec![Traced { phase: phase(first), from_s: after, length_s: None }];
         match last {
-            // A delay behind the same edge is a length.
+            // A delay behind the same boundary is a length.
             _ if last == first => all[0].length_s = Some(beyond - after),
-            Edge::Run if beyond > 0 => {
+            Boundary::Run if beyond > 0 => {
                 all.push(Traced { phase: TracedPhase::Measure, from_s: 0, length_s: Some(beyond) });
             }
-            Edge::Finish if first == Edge::Load => {
+            Boundary::Finish if first == Boundary::Load => {
                 all.push(Traced { phase: TracedPhase::Measure, from_s: 0, length_s: None });
             }
             _ => {}
@@ -161,8 +162,8 @@ impl Window {
     }
 }
 
-/// The edge that a phrase marks, and the delay behind it in seconds.
-fn edge(phrase: &str) -> Result<(Edge, u64), WindowError> {
+/// The boundary that a phrase marks, and the delay behind it in seconds.
+fn boundary(phrase: &str) -> Result<(Boundary, u64), WindowError> {
     let (text, delay) = match phrase.rsplit_once('+') {
         Some((text, delay)) if seconds(delay).is_some() => (text, seconds(delay).unwrap_or(0)),
         _ => (phrase, 0),
@@ -175,7 +176,7 @@ fn edge(phrase: &str) -> Result<(Edge, u64), WindowError> {
         }
         None => MARKS.iter().find(|(mark, _)| mark.contains(text)),
     };
-    found.map(|(_, edge)| (*edge, delay)).ok_or_else(|| WindowError::NoPhrase(phrase.to_owned()))
+    found.map(|(_, boundary)| (*boundary, delay)).ok_or_else(|| WindowError::NoPhrase(phrase.to_owned()))
 }
 
 /// `5s`, `2m`, `1h`.

@@ -24,11 +24,12 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     if let Some(Err(why)) = spec.server.as_ref().map(crate::server::ServerSpec::check) {
         return at(tree, "server", why);
     }
-    if let Err((path, why)) =
-        check_ssh(spec).and_then(|()| check_kubernetes(spec)).and_then(|()| check_volume(spec))
-    {
-        return refuse(path, why);
-    }
+    let invalid =
+        |wrong: InvalidSetting| tree.find(&wrong.key).unwrap_or(tree).error(&wrong.key, wrong.problem);
+    check_ssh(spec)
+        .and_then(|()| check_kubernetes(spec))
+        .and_then(|()| check_volume(spec))
+        .map_err(invalid)?;
     if let Err(why) = spec.host.check() {
         return at(tree, "host", why);
     }
@@ -64,13 +65,11 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
             return refuse(path, "expected 1 or more, and no more than there are workers");
         }
     }
-    check_shares(spec, most(pods), most(loading)).or_else(|(path, why)| refuse(path, &why))?;
+    check_shares(spec, most(pods), most(loading)).map_err(invalid)?;
     if measure.rate.is_some() && measure.think.is_some() {
         return refuse("phases.measure.think", "users think in a closed loop only: remove think or rate");
     }
-    if let Err((path, text)) = check_warmup(spec) {
-        return refuse(path, text);
-    }
+    check_warmup(spec).map_err(invalid)?;
     if spec.monitors.interval.0 < 10_000_000 {
         return refuse("monitors.interval", "expected 10ms or more");
     }
@@ -79,7 +78,7 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     {
         return refuse("window.to", "expected a time after window.from");
     }
-    check_window(spec).or_else(|(path, why)| refuse(path, &why))?;
+    check_window(spec).map_err(invalid)?;
     if measure.users == Some(0) {
         return refuse("phases.measure.users", "0: expected 1 or more");
     }
@@ -87,7 +86,7 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
 }
 
 /// Every worker has a user at least: of `measuring` and `loading` workers, as far as it is known how many there are.
-fn check_shares(spec: &Experiment, measuring: u32, loading: u32) -> Result<(), (&'static str, String)> {
+fn check_shares(spec: &Experiment, measuring: u32, loading: u32) -> Result<(), InvalidSetting> {
     let (load, measure) = (&spec.phases.load, &spec.phases.measure);
     let instances = spec.server.as_ref().map_or(1, |server| server.instances);
     let workload = &spec.workload;
@@ -105,7 +104,7 @@ fn check_shares(spec: &Experiment, measuring: u32, loading: u32) -> Result<(), (
         && !matches!(spec.strategy, Some(Strategy::Ladder(_)))
         && let Some(why) = too_few(users, workers, "phases.measure.workers")
     {
-        return Err(("phases.measure.users", why));
+        return Err(InvalidSetting::new("phases.measure.users", why));
     }
     let workers = load.workers.unwrap_or(loading);
     // Whether a database that is there already is loaded is not known here.
@@ -113,34 +112,40 @@ fn check_shares(spec: &Experiment, measuring: u32, loading: u32) -> Result<(), (
         && load.when != When::Never
         && let Some(why) = too_few(load.users, workers, "phases.load.workers")
     {
-        return Err(("phases.load.users", why));
+        return Err(InvalidSetting::new("phases.load.users", why));
     }
     Ok(())
 }
 
 /// A warm-up has either a length or a load of its own, of the kind that is measured.
-fn check_warmup(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+fn check_warmup(spec: &Experiment) -> Result<(), InvalidSetting> {
     let Some(warmup) = &spec.phases.warmup else { return Ok(()) };
     let measure = &spec.phases.measure;
     if measure.warmup.is_some() {
-        return Err((
+        return Err(InvalidSetting::new(
             "phases.measure.warmup",
             "phases.warmup says how long the warm-up is: remove one of the two",
         ));
     }
     if warmup.users == Some(0) {
-        return Err(("phases.warmup.users", "0: expected 1 or more"));
+        return Err(InvalidSetting::new("phases.warmup.users", "0: expected 1 or more"));
     }
     if warmup.users.is_some() && measure.rate.is_some() {
-        return Err(("phases.warmup.users", "with phases.measure.rate the schedule decides: expected rate"));
+        return Err(InvalidSetting::new(
+            "phases.warmup.users",
+            "with phases.measure.rate the schedule decides: expected rate",
+        ));
     }
     // A search for the highest rate sets it in every run.
     let searched = matches!(spec.strategy, Some(Strategy::HighestRate(_)));
     if warmup.users.is_some() && searched {
-        return Err(("phases.warmup.users", "strategy.highest_rate applies rates: expected rate"));
+        return Err(InvalidSetting::new(
+            "phases.warmup.users",
+            "strategy.highest_rate applies rates: expected rate",
+        ));
     }
     if warmup.rate.is_some() && measure.rate.is_none() && !searched {
-        return Err((
+        return Err(InvalidSetting::new(
             "phases.warmup.rate",
             "the measured phase is a closed loop: expected users, or phases.measure.rate too",
         ));
@@ -149,7 +154,7 @@ fn check_warmup(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
 }
 
 /// A window lies within the phase: beyond its end there is nothing to be counted.
-fn check_window(spec: &Experiment) -> Result<(), (&'static str, String)> {
+fn check_window(spec: &Experiment) -> Result<(), InvalidSetting> {
     let (measure, work) = (&spec.phases.measure, &spec.workload);
     // The originals' own settings say how long they run.
     let elsewhere = work.sysbench.is_some() || work.pocdriver.is_some();
@@ -161,50 +166,59 @@ fn check_window(spec: &Experiment) -> Result<(), (&'static str, String)> {
     for (path, time) in [("window.to", &spec.window.to), ("window.from", &spec.window.from)] {
         if let Some(time) = time.as_ref().filter(|time| **time > length) {
             let words = format!("{time}: expected a time within the measured phase, which lasts {length}");
-            return Err((path, words));
+            return Err(InvalidSetting::new(path, words));
         }
     }
     Ok(())
 }
 
-fn check_kubernetes(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+fn check_kubernetes(spec: &Experiment) -> Result<(), InvalidSetting> {
     let Some(kubernetes) = &spec.kubernetes else { return Ok(()) };
     if !spec.ssh.is_nothing() {
-        return Err(("kubernetes", "hosts of ssh are named too: remove one of the two"));
+        return Err(InvalidSetting::new("kubernetes", "hosts of ssh are named too: remove one of the two"));
     }
     if kubernetes.worker_pods == 0 {
-        return Err(("kubernetes.worker_pods", "0: expected 1 or more"));
+        return Err(InvalidSetting::new("kubernetes.worker_pods", "0: expected 1 or more"));
     }
     let targets = spec.server.as_ref().map_or(1, |server| server.instances);
     if kubernetes.load_pods > 0 && targets > 1 {
-        return Err(("kubernetes.load_pods", "are for one target: expected server.instances: 1"));
+        return Err(InvalidSetting::new(
+            "kubernetes.load_pods",
+            "are for one target: expected server.instances: 1",
+        ));
     }
     if [&kubernetes.workers, &kubernetes.loaders, &kubernetes.servers]
         .iter()
         .any(|pods| pods.max_skew == Some(0))
     {
-        return Err(("kubernetes", "max_skew: 0: expected 1 or more"));
+        return Err(InvalidSetting::new("kubernetes", "max_skew: 0: expected 1 or more"));
     }
     let target = spec.target.as_deref().unwrap_or("spawn:");
     if spec.server.is_none() && (target.starts_with("spawn:") || target.contains("{dir}")) {
-        return Err(("target", "workers run in pods: expected a server, or a target that they can reach"));
+        return Err(InvalidSetting::new(
+            "target",
+            "workers run in pods: expected a server, or a target that they can reach",
+        ));
     }
     if spec.server_lifetime == Lifetime::Shared {
-        return Err(("server_lifetime", "servers in pods live for a run: expected run"));
+        return Err(InvalidSetting::new("server_lifetime", "servers in pods live for a run: expected run"));
     }
     if let Some(server) = &spec.server {
         if !server.placement.is_nothing() || !server.limits.is_nothing() {
-            return Err((
+            return Err(InvalidSetting::new(
                 "server",
                 "placement and limits are for this host: expected kubernetes.servers instead",
             ));
         }
         if server.data.snapshot || server.data.path.is_some() || server.data.image.is_some() {
-            return Err(("server.data", "is for this host: expected kubernetes.storage instead"));
+            return Err(InvalidSetting::new(
+                "server.data",
+                "is for this host: expected kubernetes.storage instead",
+            ));
         }
     }
     if !spec.client.placement.is_nothing() || !spec.client.limits.is_nothing() {
-        return Err((
+        return Err(InvalidSetting::new(
             "client",
             "placement and limits are for this host: expected kubernetes.workers instead",
         ));
@@ -213,44 +227,57 @@ fn check_kubernetes(spec: &Experiment) -> Result<(), (&'static str, &'static str
 }
 
 /// A volume needs somewhere to be, and a server that begins with it.
-fn check_volume(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+fn check_volume(spec: &Experiment) -> Result<(), InvalidSetting> {
     let Some(data) = spec.server.as_ref().map(|server| &server.data).filter(|data| data.volume.is_some())
     else {
         return Ok(());
     };
     let key = "server.data.volume";
     if spec.server.as_ref().is_some_and(|server| server.topology == Topology::Sharded) {
-        return Err((key, "a sharded cluster's data are not kept: expected another topology"));
+        return Err(InvalidSetting::new(
+            key,
+            "a sharded cluster's data are not kept: expected another topology",
+        ));
     }
     if spec.server_lifetime == Lifetime::Shared {
-        return Err((key, "every run begins with the volume's data: expected server_lifetime: run"));
+        return Err(InvalidSetting::new(
+            key,
+            "every run begins with the volume's data: expected server_lifetime: run",
+        ));
     }
     let set = spec.server.as_ref().filter(|server| server.topology == Topology::ReplicaSet);
     if set.is_some_and(|server| spec.kubernetes.is_some() || server.port.is_none()) {
-        return Err((
+        return Err(InvalidSetting::new(
             key,
             "members of a replica set stand in its data by address: expected server.port, on this host",
         ));
     }
     match &spec.kubernetes {
         Some(asked) if asked.storage.is_none() => {
-            Err((key, "expected kubernetes.storage, too: its claims are the volume"))
+            Err(InvalidSetting::new(key, "expected kubernetes.storage, too: its claims are the volume"))
         }
-        None if data.path.is_none() => {
-            Err((key, "expected server.data.path, too: a folder of the server's host that outlives the run"))
-        }
+        None if data.path.is_none() => Err(InvalidSetting::new(
+            key,
+            "expected server.data.path, too: a folder of the server's host that outlives the run",
+        )),
         _ => Ok(()),
     }
 }
 
 /// Hosts that are elsewhere must have something to do there, and be able to do it.
-fn check_ssh(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+fn check_ssh(spec: &Experiment) -> Result<(), InvalidSetting> {
     let ssh = &spec.ssh;
     if !ssh.servers.is_empty() && spec.server.is_none() {
-        return Err(("ssh.servers", "expected a server, too, which says what is started there"));
+        return Err(InvalidSetting::new(
+            "ssh.servers",
+            "expected a server, too, which says what is started there",
+        ));
     }
     if !ssh.servers.is_empty() && spec.server_lifetime == Lifetime::Shared {
-        return Err(("server_lifetime", "servers on other hosts live for a run: expected run"));
+        return Err(InvalidSetting::new(
+            "server_lifetime",
+            "servers on other hosts live for a run: expected run",
+        ));
     }
     if !ssh.watched.is_empty() {
         check_watched(spec)?;
@@ -260,20 +287,20 @@ fn check_ssh(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
     }
     let here = spec.server.is_some() && ssh.servers.is_empty();
     if here && spec.server.as_ref().is_some_and(|server| server.address.is_none()) {
-        return Err((
+        return Err(InvalidSetting::new(
             "server",
             "its clients are on other hosts: expected server.address, an address of this host",
         ));
     }
     let target = spec.target.as_deref().unwrap_or("spawn:");
     if spec.server.is_none() && (target.starts_with("spawn:") || target.contains("{dir}")) {
-        return Err((
+        return Err(InvalidSetting::new(
             "target",
             "workers run on other hosts (ssh.clients): expected a target that they can reach",
         ));
     }
     if !spec.client.placement.is_nothing() || !spec.client.limits.is_nothing() {
-        return Err((
+        return Err(InvalidSetting::new(
             "client",
             "placement and limits are for workers of this host: remove them or ssh.clients",
         ));
@@ -282,10 +309,10 @@ fn check_ssh(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
 }
 
 /// Hosts that are only watched are those of a target that others have started.
-fn check_watched(spec: &Experiment) -> Result<(), (&'static str, &'static str)> {
+fn check_watched(spec: &Experiment) -> Result<(), InvalidSetting> {
     let key = "ssh.watched";
     if spec.server.is_some() {
-        return Err((
+        return Err(InvalidSetting::new(
             key,
             "servers that dyno starts are watched where they run: expected a target, and no server",
         ));
@@ -295,10 +322,13 @@ fn check_watched(spec: &Experiment) -> Result<(), (&'static str, &'static str)> 
         .iter()
         .any(|scheme| target.starts_with(scheme))
     {
-        return Err((key, "expected a target whose servers run there: redis:// or mongodb://"));
+        return Err(InvalidSetting::new(
+            key,
+            "expected a target whose servers run there: redis:// or mongodb://",
+        ));
     }
     if !spec.monitors.enabled {
-        return Err((key, "nothing is watched there: expected monitors.enabled: true"));
+        return Err(InvalidSetting::new(key, "nothing is watched there: expected monitors.enabled: true"));
     }
     Ok(())
 }

@@ -9,6 +9,7 @@
 //! ```
 
 pub mod deserialize;
+pub mod keys;
 pub mod secrets;
 
 use crate::yaml;

@@ -30,11 +30,11 @@ pub enum ExportError {
     #[error("{0}")]
     Lacking(String),
     /// A writer of a format failed.
-    #[error("{format}: {why}")]
+    #[error("{format}: {source}")]
     Format {
         /// Which.
         format: &'static str,
-        /// Its words.
-        why: String,
+        /// Its error.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

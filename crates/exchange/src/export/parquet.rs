@@ -15,7 +15,7 @@ const GROUP: usize = 1 << 17;
 
 /// The file's bytes.
 pub fn parquet(table: &Table) -> Result<Vec<u8>, ExportError> {
-    write(table).map_err(|e| ExportError::Format { format: "parquet", why: e.to_string() })
+    write(table).map_err(|e| ExportError::Format { format: "parquet", source: e.into() })
 }
 
 fn write(table: &Table) -> Result<Vec<u8>, ParquetError> {

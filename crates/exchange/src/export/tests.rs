@@ -3,7 +3,6 @@ use crate::export::pivot::Measure;
 use crate::export::table::Cell;
 use crate::export::table::Kind;
 use crate::export::table::Table;
-use crate::export::*;
 
 fn row(values: &[(&str, Kind, Cell)]) -> Vec<(String, Kind, Cell)> {
     values.iter().map(|(name, kind, cell)| ((*name).to_owned(), *kind, cell.clone())).collect()

@@ -14,7 +14,7 @@ const ROWS: usize = 1_048_576;
 
 impl From<XlsxError> for ExportError {
     fn from(error: XlsxError) -> Self {
-        ExportError::Format { format: "xlsx", why: error.to_string() }
+        ExportError::Format { format: "xlsx", source: error.into() }
     }
 }
 

@@ -4,7 +4,7 @@
 //! field's value and that of the `_id` to where the latter begins. A request that writes is one transaction over all of
 //! them: an ordered batch that meets a failure leaves nothing, an unordered one what went well.
 
-use super::query::{Plan, Query, Way};
+use super::query::{AccessPath, Plan, Query};
 use super::{Engine, Failure, Handle, Patience, Reader, RequestError, catalog, key, reads, writes};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{Action, Order, Stage};
@@ -294,14 +294,14 @@ pub(super) fn walk(
     };
     let downwards = plan.order == Order::Descending;
     let table = collection.documents;
-    match &plan.way {
-        Way::Points(keys) => {
+    match &plan.access {
+        AccessPath::Points(keys) => {
             let mut show = |id: &Vec<u8>| -> Result<bool, Failure> {
                 reader.get(table, id, |document| tested(id, document))?.unwrap_or(Ok(true))
             };
             in_order(keys, downwards, &mut show)
         }
-        Way::Documents(ranges) => {
+        AccessPath::Documents(ranges) => {
             let mut goes_on = true;
             in_order(ranges, downwards, &mut |(low, high)| {
                 reader.range(table, low, high, plan.order, &mut |id, document| {
@@ -311,7 +311,7 @@ pub(super) fn walk(
                 Ok(goes_on)
             })
         }
-        Way::Index(index, ranges) => {
+        AccessPath::Index(index, ranges) => {
             let index = collection.indexes[*index].table;
             in_order(ranges, downwards, &mut |range| {
                 along_index(reader, (index, table), range, plan.order, &mut tested)

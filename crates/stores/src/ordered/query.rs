@@ -25,8 +25,8 @@ pub(super) struct Condition<'s> {
 /// A filter with its operands.
 pub(super) struct Query<'s>(Vec<Condition<'s>>);
 
-/// The way to the documents; it meets one condition by itself.
-pub(super) enum Way {
+/// How documents are reached; it meets one condition by itself.
+pub(super) enum AccessPath {
     /// By the keys of documents.
     Points(Vec<Vec<u8>>),
     /// Along the documents.
@@ -37,10 +37,10 @@ pub(super) enum Way {
 
 /// How the documents are found.
 pub(super) struct Plan {
-    pub(super) way: Way,
+    pub(super) access: AccessPath,
     /// In which direction.
     pub(super) order: Order,
-    /// Whether the way leads to them in the order asked for.
+    /// Whether they are reached in the order asked for.
     pub(super) sorted: bool,
     /// The condition that needs no test.
     met: Option<usize>,
@@ -119,17 +119,17 @@ impl<'s> Query<'s> {
         Ok(true)
     }
 
-    /// The best way: a condition on `_id`, then one on an indexed field, then all documents. `indexes` are the fields
+    /// The best access path: a condition on `_id`, then one on an indexed field, then all documents. `indexes` are the fields
     /// that have one.
     pub(super) fn plan(&self, indexes: &[&str], sort: &[(String, Order)]) -> Plan {
         let by = match sort {
             [(field, order)] => Some((field.as_str(), *order)),
             _ => None,
         };
-        let make = |way, field: &str, met| {
+        let make = |access, field: &str, met| {
             let sorted = sort.is_empty() || by.is_some_and(|(by, _)| by == field);
             let order = by.filter(|_| sorted).map_or(Order::Ascending, |(_, order)| order);
-            Plan { way, order, sorted, met }
+            Plan { access, order, sorted, met }
         };
         let of = |field: &str| {
             let all = self.0.iter().enumerate().filter(move |(_, c)| c.field == field);
@@ -138,20 +138,20 @@ impl<'s> Query<'s> {
         };
         if let Some((number, condition)) = of("_id") {
             let keys = || condition.ranges.iter().map(|range| range.0.clone()).collect();
-            let way = match condition.points {
-                true => Way::Points(keys()),
-                false => Way::Documents(condition.ranges.clone()),
+            let access = match condition.points {
+                true => AccessPath::Points(keys()),
+                false => AccessPath::Documents(condition.ranges.clone()),
             };
-            return make(way, "_id", Some(number));
+            return make(access, "_id", Some(number));
         }
         let usable = indexes.iter().enumerate().filter_map(|(index, field)| Some((index, of(field)?)));
         if let Some((index, (number, condition))) = usable.min_by_key(|(_, (_, c))| !c.points) {
-            return make(Way::Index(index, condition.ranges.clone()), condition.field, Some(number));
+            return make(AccessPath::Index(index, condition.ranges.clone()), condition.field, Some(number));
         }
         let all = || vec![(Vec::new(), Vec::new())];
         match by.and_then(|(by, _)| indexes.iter().position(|field| *field == by)) {
-            Some(index) => make(Way::Index(index, all()), indexes[index], None),
-            None => make(Way::Documents(all()), "_id", None),
+            Some(index) => make(AccessPath::Index(index, all()), indexes[index], None),
+            None => make(AccessPath::Documents(all()), "_id", None),
         }
     }
 }

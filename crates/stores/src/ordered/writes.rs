@@ -3,7 +3,7 @@
 
 use super::change::{self, Edit};
 use super::documents::{Job, Pair, index_entry, walk};
-use super::query::{Query, Way, operand, project};
+use super::query::{AccessPath, Query, operand, project};
 use super::{Failure, RequestError, Writer, key, reads};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{Action, Change, Filter, Test};
@@ -126,8 +126,8 @@ fn candidates(
     many: bool,
 ) -> Result<Vec<Vec<u8>>, Failure> {
     let plan = job.plan(query, &[]);
-    if let (Way::Points(keys), true) =
-        (&plan.way, many || matches!(&plan.way, Way::Points(k) if k.len() == 1))
+    if let (AccessPath::Points(keys), true) =
+        (&plan.access, many || matches!(&plan.access, AccessPath::Points(k) if k.len() == 1))
     {
         return Ok(keys.clone());
     }

@@ -22,8 +22,8 @@ enum Journal {
     Off,
 }
 
-/// Statistics that are told, by WiredTiger's own words.
-const TOLD: [&str; 14] = [
+/// Statistics among the facts, by WiredTiger's own names.
+const STATISTICS: [&str; 14] = [
     "block-manager: bytes read",
     "block-manager: bytes written",
     "cache: bytes currently in the cache",
@@ -213,7 +213,7 @@ impl User {
             while ((*cursor).next)(cursor) == 0 {
                 ok(((*cursor).get_value)(cursor, &raw mut name, &raw mut shown, &raw mut value))?;
                 let name = CStr::from_ptr(name).to_string_lossy();
-                if TOLD.contains(&&*name) {
+                if STATISTICS.contains(&&*name) {
                     facts.push((format!("wiredtiger.{name}"), value.to_string()));
                 }
             }
