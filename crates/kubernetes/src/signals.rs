@@ -130,8 +130,8 @@ impl ServerPods {
     }
 }
 
-/// Waits until something is so, for as long as that may take; otherwise why the last answer did not come, if it did not. A cluster
-/// that does not answer once may answer the next time.
+/// Waits until something is so, for as long as that may take. An error says why the last answer did not come, if it did not. A
+/// cluster that does not answer once may answer the next time.
 fn waited<E>(patience: Duration, is_so: impl Fn() -> Result<bool, E>) -> Result<(), Option<E>> {
     let end = Instant::now() + patience;
     loop {

@@ -2,7 +2,7 @@
 
 use super::ingest::{More, progress, tests, words};
 use super::ingest_args::IngestArgs;
-use super::paper::{self, Claim, Figures, Paper, Tested};
+use super::paper::{self, Certificate, Claim, Figures, Tested};
 use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
@@ -52,7 +52,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     let figures = Figures::of(&proof.written.ledger, &proof.written.course, &copies);
     let tests = all_tests(args, &plan, (claimed, args.least()?), &figures, &proof);
     let interrupted = signals::interrupted();
-    let paper = Paper {
+    let certificate = Certificate {
         version: 1,
         dyno: env!("CARGO_PKG_VERSION"),
         started,
@@ -76,12 +76,12 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
             kills: proof.kills.clone(),
         },
     };
-    paper.write(&folder, &proof.written.ledger, &[kills(&proof)], args.sign.as_deref())?;
+    certificate.write(&folder, &proof.written.ledger, &[kills(&proof)], args.sign.as_deref())?;
     if !args.keep {
         terminal::note(&format!("the records stay in {uri}: remove the file or folder yourself"));
     }
-    terminal::out(&words(&paper, &folder));
-    Ok(paper.exit())
+    terminal::out(&words(&certificate, &folder));
+    Ok(certificate.exit())
 }
 
 fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64) -> Claim {

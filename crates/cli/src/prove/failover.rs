@@ -1,6 +1,6 @@
 //! `dyno prove failover`.
 
-use super::paper::{self, Claim, Figures, Paper, Tested};
+use super::paper::{self, Certificate, Claim, Figures, Tested};
 use super::rounds::{self, Course};
 use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
@@ -228,7 +228,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     })?;
     let figures = Figures::of(proof.ledger(), &proof.written.course, &proof.copies);
     let tests = tests(args, &proof, &figures);
-    let paper = Paper {
+    let certificate = Certificate {
         version: 2,
         dyno: env!("CARGO_PKG_VERSION"),
         started,
@@ -251,13 +251,13 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
         },
     };
     let course = Course { rounds: &proof.rounds, fates: proof.fates() };
-    paper.write(&folder, proof.ledger(), &course.parts(), args.sign.as_deref())?;
-    let mut out = format!("{}\n{}\n\n", paper.word().1, paper.claim.words);
-    for test in &paper.tests {
+    certificate.write(&folder, proof.ledger(), &course.parts(), args.sign.as_deref())?;
+    let mut out = format!("{}\n{}\n\n", certificate.word().1, certificate.claim.words);
+    for test in &certificate.tests {
         out += &format!("  {} {}: {}\n", if test.held { "+" } else { "-" }, test.test, test.found);
     }
     terminal::out(&format!("{out}\n{}\nproof: {}\n", course.words(), folder.display()));
-    Ok(paper.exit())
+    Ok(certificate.exit())
 }
 
 fn target(plan: &FailoverPlan) -> String {

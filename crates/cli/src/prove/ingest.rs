@@ -2,7 +2,7 @@
 
 use super::ingest_args::{Document, IngestArgs};
 use super::left::UnderWay;
-use super::paper::{self, Claim, Figures, Paper, Tested};
+use super::paper::{self, Certificate, Claim, Figures, Tested};
 use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
@@ -88,7 +88,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     let figures = Figures::of(&written.ledger, &written.course, &copies);
     let tests = tests(&plan, (claimed, least), &figures, &copies);
     let limits = limits(durability.0, least, &figures);
-    let paper = Paper {
+    let certificate = Certificate {
         version: 1,
         dyno: env!("CARGO_PKG_VERSION"),
         started,
@@ -115,7 +115,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         },
     };
     // The evidence first; but what goes wrong with it leaves no records behind either.
-    let kept = paper.write(&folder, &written.ledger, &paper.more.parts(), args.sign.as_deref());
+    let kept = certificate.write(&folder, &written.ledger, &certificate.more.parts(), args.sign.as_deref());
     if !args.keep {
         match database.remove(&plan.contents(), Some(&written.ledger)) {
             Ok(()) => under_way.removed(),
@@ -126,8 +126,8 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         }
     }
     kept?;
-    terminal::out(&words(&paper, &folder));
-    Ok(paper.exit())
+    terminal::out(&words(&certificate, &folder));
+    Ok(certificate.exit())
 }
 
 /// Tells of each second.
@@ -312,12 +312,12 @@ fn limits(durability: Durability, least: Duration, figures: &Figures) -> Vec<Str
     all
 }
 
-pub(super) fn words<E: serde::Serialize>(paper: &Paper<E>, folder: &std::path::Path) -> String {
-    let mut out = format!("{}\n{}\n\n", paper.word().1, paper.claim.words);
-    for test in &paper.tests {
+pub(super) fn words<E: serde::Serialize>(certificate: &Certificate<E>, folder: &std::path::Path) -> String {
+    let mut out = format!("{}\n{}\n\n", certificate.word().1, certificate.claim.words);
+    for test in &certificate.tests {
         out += &format!("  {} {}: {}\n", if test.held { "+" } else { "-" }, test.test, test.found);
     }
-    let figures = &paper.figures;
+    let figures = &certificate.figures;
     let known = |value: Option<f64>| value.map_or("-".to_owned(), figure);
     out += &format!(
         "\nslowest minute {}/s, 5 % of the windows of 10 s below {}/s, {} stalls over a second\n",

@@ -140,7 +140,7 @@ impl IngestArgs {
         usage("--least", parse_duration_ns(&self.least, 1_000_000_000)).map(Duration::from_nanos)
     }
 
-    /// POCDriver's document, with the indexes asked for. "Now" of its dates is now; the paper has it.
+    /// POCDriver's document, with the indexes asked for. "Now" of its dates is now; the certificate has it.
     fn pocdriver(&self) -> Result<PocConfig, Failure> {
         if self.record_bytes.is_some() {
             let words =

@@ -1,4 +1,4 @@
-//! The papers of a proof: JSON, ledger, a page, and the digests of them all.
+//! The certificate of a proof: JSON, ledger, a page, and the digests of them all.
 
 use crate::exit::{Exit, Failure};
 use dyno_databases::copies::database::PreCheck;
@@ -96,7 +96,7 @@ impl Figures {
 
 /// A proof as it is written down.
 #[derive(Clone, Debug, Serialize)]
-pub struct Paper<E: Serialize> {
+pub struct Certificate<E: Serialize> {
     /// Version of the form.
     pub version: u32,
     pub dyno: &'static str,
@@ -123,7 +123,7 @@ pub struct Paper<E: Serialize> {
     pub more: E,
 }
 
-impl<E: Serialize> Paper<E> {
+impl<E: Serialize> Certificate<E> {
     /// Writes everything into `folder`, which is made; `key` is an ssh key that signs the digests.
     pub fn write(
         &self,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-fn paper(dyno: &Dyno, folder: &str) -> Value {
+fn certificate(dyno: &Dyno, folder: &str) -> Value {
     serde_json::from_slice(&std::fs::read(dyno.path(folder).join("proof.json")).unwrap()).unwrap()
 }
 
@@ -87,7 +87,7 @@ fn an_ingest_rate_with_two_copies() {
     let output = dyno.run(&words);
     assert_exit(&output, &[0]);
     assert!(stdout(&output).starts_with("CLAIM MET"), "{}", stdout(&output));
-    let found = paper(&dyno, "met");
+    let found = certificate(&dyno, "met");
     assert_eq!(found["figures"]["acknowledged"], 6_000);
     let copies = found["copies"].as_array().unwrap();
     assert_eq!(copies.len(), 2);
@@ -113,7 +113,7 @@ fn an_ingest_rate_with_two_copies() {
     // More than any machine can do: the evidence is complete, and the claim is not met.
     let output = dyno.run(&[&base[..], &["--require-rate", "1000000k", "--out", "not-met"]].concat());
     assert_exit(&output, &[4]);
-    assert_eq!(paper(&dyno, "not-met")["met"], false);
+    assert_eq!(certificate(&dyno, "not-met")["met"], false);
 }
 
 /// What is on both disks: `WAITAOF`, which servers have since 7.2.
@@ -142,7 +142,7 @@ fn an_ingest_rate_on_the_disks_of_two_valkeys() {
     ];
     let output = dyno.run(&[&base[..], &["--require-rate", "1", "--out", "durable"]].concat());
     assert_exit(&output, &[0]);
-    let found = paper(&dyno, "durable");
+    let found = certificate(&dyno, "durable");
     assert_eq!(found["figures"]["acknowledged"], 400);
     assert!(found.to_string().contains("WAITAOF"), "{found}");
     let copies = found["copies"].as_array().unwrap();
@@ -198,7 +198,7 @@ fn a_copy_that_does_not_answer_is_no_copy() {
     std::thread::sleep(Duration::from_millis(1_000));
     dyno_testkit::signal(replica.pid(), "CONT");
     assert_eq!(finish(child).status.code(), Some(4));
-    let found = paper(&dyno, "p");
+    let found = certificate(&dyno, "p");
     assert_eq!(found["figures"]["acknowledged"], 0, "{found}");
     assert_eq!(found["figures"]["indeterminate"], 40, "{found}");
 }

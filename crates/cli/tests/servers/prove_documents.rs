@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
-fn paper(dyno: &Dyno, folder: &str) -> Value {
+fn certificate(dyno: &Dyno, folder: &str) -> Value {
     serde_json::from_slice(&std::fs::read(dyno.path(folder).join("proof.json")).unwrap()).unwrap()
 }
 
@@ -32,7 +32,7 @@ fn on_one_server(server: &Mongo) {
     ];
     let output = dyno.run(&[&base[..], &["--copies", "1", "--require-rate", "1", "--out", "p"]].concat());
     assert_exit(&output, &[0]);
-    let found = paper(&dyno, "p");
+    let found = certificate(&dyno, "p");
     assert_eq!(found["copies"][0]["found"], 1_500, "{found}");
     assert_eq!(found["copies"][0]["indexed"], serde_json::json!([1_500, 1_500, 1_500]));
     // One server has no copies, whatever it is asked.
@@ -201,7 +201,7 @@ fn two_members_of_a_replica_set() {
     ];
     let output = dyno.run(&[&["prove", "ingest", &uri][..], &base, &["--out", "met"]].concat());
     assert_exit(&output, &[0]);
-    let found = paper(&dyno, "met");
+    let found = certificate(&dyno, "met");
     let copies = found["copies"].as_array().unwrap();
     assert_eq!(copies.len(), 2, "{found}");
     assert!(copies.iter().all(|copy| copy["found"] == 2_000 && copy["digest"] == copies[0]["digest"]));
@@ -221,7 +221,7 @@ fn two_members_of_a_replica_set() {
     let (uri, _held) = replica_set(Some(500));
     let output = dyno.run(&[&["prove", "ingest", &uri][..], &base, &["--out", "lost"]].concat());
     assert_exit(&output, &[4]);
-    let found = paper(&dyno, "lost");
+    let found = certificate(&dyno, "lost");
     assert_eq!(found["copies"][1]["missing"], 4, "{found}");
     assert!(stdout(&output).contains("1 whole copies of 2"), "{}", stdout(&output));
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-fn paper(dyno: &Dyno, folder: &str) -> Value {
+fn certificate(dyno: &Dyno, folder: &str) -> Value {
     serde_json::from_slice(&std::fs::read(dyno.path(folder).join("proof.json")).unwrap()).unwrap()
 }
 
@@ -16,9 +16,9 @@ fn there(program: &str) -> bool {
 }
 
 /// What every round must say, whoever won.
-fn rounds(paper: &Value, by: &str, count: usize) {
-    let rounds = paper["rounds"].as_array().unwrap();
-    assert_eq!(rounds.len(), count, "{paper}");
+fn rounds(certificate: &Value, by: &str, count: usize) {
+    let rounds = certificate["rounds"].as_array().unwrap();
+    assert_eq!(rounds.len(), count, "{certificate}");
     for round in rounds {
         assert_eq!(round["by"], by);
         assert_ne!(round["primary"], round["promoted"]);
@@ -29,14 +29,19 @@ fn rounds(paper: &Value, by: &str, count: usize) {
 }
 
 /// Every record has one fate.
-fn adds_up(paper: &Value) {
-    let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{paper}"));
-    let primary = paper["copies"].as_array().unwrap().iter().find(|copy| copy["primary"] == true).unwrap();
-    let acknowledged = number(&paper["figures"]["acknowledged"]);
-    assert_eq!(number(&primary["found"]) + number(&paper["lost"]) + number(&paper["wrong"]), acknowledged);
-    let unknown = number(&paper["indeterminate_found"]) + number(&paper["indeterminate_not_found"]);
-    assert_eq!(unknown, number(&paper["figures"]["indeterminate"]));
-    assert!(paper["duplicated"].is_null(), "a name of Redis is there once: {paper}");
+fn adds_up(certificate: &Value) {
+    let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{certificate}"));
+    let primary =
+        certificate["copies"].as_array().unwrap().iter().find(|copy| copy["primary"] == true).unwrap();
+    let acknowledged = number(&certificate["figures"]["acknowledged"]);
+    assert_eq!(
+        number(&primary["found"]) + number(&certificate["lost"]) + number(&certificate["wrong"]),
+        acknowledged
+    );
+    let unknown =
+        number(&certificate["indeterminate_found"]) + number(&certificate["indeterminate_not_found"]);
+    assert_eq!(unknown, number(&certificate["figures"]["indeterminate"]));
+    assert!(certificate["duplicated"].is_null(), "a name of Redis is there once: {certificate}");
 }
 
 #[test]
@@ -48,7 +53,7 @@ fn a_failover_loses_nothing_with_two_copies_and_something_with_one() {
     let base = ["prove", "failover", "--rounds", "2", "--between", "1s", "--down-after", "2s", "--quiet"];
     let output = dyno.run(&[&base[..], &["--out", "two"]].concat());
     assert_exit(&output, &[0]);
-    let two = paper(&dyno, "two");
+    let two = certificate(&dyno, "two");
     rounds(&two, "kill", 2);
     adds_up(&two);
     assert_eq!((&two["lost"], &two["wrong"], &two["refused_found"]), (&0.into(), &0.into(), &0.into()));
@@ -60,7 +65,7 @@ fn a_failover_loses_nothing_with_two_copies_and_something_with_one() {
     // The negative control: what only the primary has goes with it.
     let output = dyno.run(&[&base[..], &["--copies", "1", "--out", "one"]].concat());
     assert_exit(&output, &[4]);
-    let one = paper(&dyno, "one");
+    let one = certificate(&dyno, "one");
     assert!(one["lost"].as_u64().unwrap() > 0, "{one}");
     adds_up(&one);
 }
@@ -74,7 +79,7 @@ fn valkey_loses_nothing_with_two_copies() {
     let words =
         ["prove", "failover", "valkey", "--rounds", "1", "--between", "1s", "--down-after", "2s", "--quiet"];
     assert_exit(&dyno.run(&[&words[..], &["--out", "two"]].concat()), &[0]);
-    let two = paper(&dyno, "two");
+    let two = certificate(&dyno, "two");
     rounds(&two, "kill", 1);
     adds_up(&two);
     assert_eq!((&two["lost"], &two["wrong"]), (&0.into(), &0.into()));
@@ -105,7 +110,7 @@ fn a_primary_that_is_cut_off_takes_nothing_with_it_that_two_copies_have() {
     let dyno = Dyno::new();
     let output = dyno.run(&[&CUT[..], &["--rounds", "2", "--out", "two"]].concat());
     assert_exit(&output, &[0]);
-    let two = paper(&dyno, "two");
+    let two = certificate(&dyno, "two");
     rounds(&two, "cut", 2);
     adds_up(&two);
     assert_eq!((&two["lost"], &two["wrong"], &two["refused_found"]), (&0.into(), &0.into(), &0.into()));
@@ -135,7 +140,7 @@ fn what_one_copy_has_is_lost_with_a_primary_that_is_cut_off() {
     let output =
         dyno.run(&[&CUT[..], &["--rounds", "1", "--copies", "1", "--quiet", "--out", "one"]].concat());
     assert_exit(&output, &[4]);
-    let one = paper(&dyno, "one");
+    let one = certificate(&dyno, "one");
     rounds(&one, "cut", 1);
     adds_up(&one);
     assert!(one["lost"].as_u64().unwrap() > 100, "{one}");

@@ -39,7 +39,7 @@ fn with_played(dyno: &Dyno, folder: &str, words: &[&str]) -> Output {
     dyno.command(&words).env("PATH", path).env(FOLDER, &shared).output().unwrap()
 }
 
-fn paper(dyno: &Dyno, folder: &str) -> Value {
+fn certificate(dyno: &Dyno, folder: &str) -> Value {
     serde_json::from_slice(&std::fs::read(dyno.path(folder).join("proof.json")).unwrap()).unwrap()
 }
 
@@ -48,7 +48,7 @@ fn a_majority_keeps_what_one_member_loses() {
     let dyno = Dyno::new();
     let output = with_played(&dyno, "a", &["--rounds", "2", "--out", "two"]);
     assert_exit(&output, &[0]);
-    let two = paper(&dyno, "two");
+    let two = certificate(&dyno, "two");
     assert_eq!((&two["lost"], &two["wrong"], &two["duplicated"]), (&0.into(), &0.into(), &0.into()), "{two}");
     assert!(two["figures"]["acknowledged"].as_u64().unwrap() > 100, "{two}");
     assert_eq!(two["copies"].as_array().unwrap().len(), 3, "{two}");
@@ -64,7 +64,7 @@ fn a_majority_keeps_what_one_member_loses() {
     // The negative control: what one member has is lost with it.
     let output = with_played(&dyno, "b", &["--rounds", "1", "--copies", "1", "--out", "one"]);
     assert_exit(&output, &[4]);
-    let one = paper(&dyno, "one");
+    let one = certificate(&dyno, "one");
     assert!(one["lost"].as_u64().unwrap() > 0, "{one}");
     assert!(one["claim"]["words"].as_str().unwrap().contains("w:1"), "{one}");
 }
@@ -76,7 +76,7 @@ fn documents_that_are_there_more_than_once_are_no_proof() {
     std::fs::write(dyno.path("c").join("twice"), "").unwrap();
     let output = with_played(&dyno, "c", &["--rounds", "1", "--out", "p"]);
     assert_exit(&output, &[4]);
-    let found = paper(&dyno, "p");
+    let found = certificate(&dyno, "p");
     assert_eq!((&found["lost"], &found["duplicated"]), (&0.into(), &2.into()), "{found}");
     assert!(stdout(&output).contains("- no record is there more than once: 2 more"), "{}", stdout(&output));
 }
@@ -90,12 +90,12 @@ fn a_real_replica_set_keeps_what_a_majority_has() {
     let base = ["prove", "failover", "mongod", "--rounds", "2", "--quiet"];
     let output = dyno.run(&[&base[..], &["--out", "two"]].concat());
     assert_exit(&output, &[0]);
-    let two = paper(&dyno, "two");
+    let two = certificate(&dyno, "two");
     assert_eq!((&two["lost"], &two["duplicated"]), (&0.into(), &0.into()), "{two}");
     assert_eq!(two["rounds"].as_array().unwrap().len(), 2, "{two}");
     let output = dyno.run(&[&base[..], &["--copies", "1", "--out", "one"]].concat());
     assert_exit(&output, &[4]);
-    assert!(paper(&dyno, "one")["lost"].as_u64().unwrap() > 0);
+    assert!(certificate(&dyno, "one")["lost"].as_u64().unwrap() > 0);
 }
 
 /// Members have a network each: the one that is cut off goes on acknowledging until it steps down by itself.
@@ -112,7 +112,7 @@ fn a_real_primary_that_is_cut_off_takes_with_it_what_no_majority_has() {
     let base = ["prove", "failover", "mongod", "--by", "cut", "--rounds", "1", "--quiet"];
     let output = dyno.run(&[&base[..], &["--out", "two"]].concat());
     assert_exit(&output, &[0]);
-    let two = paper(&dyno, "two");
+    let two = certificate(&dyno, "two");
     assert_eq!((&two["lost"], &two["duplicated"]), (&0.into(), &0.into()), "{two}");
     let round = &two["rounds"][0];
     assert!(round["cut_s"].as_f64().unwrap() > round["elected_s"].as_f64().unwrap(), "{round}");
@@ -121,5 +121,5 @@ fn a_real_primary_that_is_cut_off_takes_with_it_what_no_majority_has() {
     assert!(host("primary").starts_with("192.0.2.") && host("primary") != host("promoted"), "{round}");
     let output = dyno.run(&[&base[..], &["--copies", "1", "--out", "one"]].concat());
     assert_exit(&output, &[4]);
-    assert!(paper(&dyno, "one")["lost"].as_u64().unwrap() > 0);
+    assert!(certificate(&dyno, "one")["lost"].as_u64().unwrap() > 0);
 }

@@ -59,12 +59,12 @@ fn two_copies_by_tls_for_a_user() {
         std::thread::sleep(Duration::from_millis(200));
     };
     assert_exit(&met, &[0]);
-    let paper = std::fs::read_to_string(dyno.path("met/proof.json")).unwrap();
-    let found: Value = serde_json::from_str(&paper).unwrap();
+    let certificate = std::fs::read_to_string(dyno.path("met/proof.json")).unwrap();
+    let found: Value = serde_json::from_str(&certificate).unwrap();
     assert_eq!((&found["met"], &found["figures"]["acknowledged"]), (&true.into(), &2_000.into()), "{found}");
     assert_eq!(found["copies"].as_array().unwrap().len(), 2, "{found}");
     assert!(
-        !paper.contains(PASSWORD) && found["target"].as_str().unwrap().contains(USER),
+        !certificate.contains(PASSWORD) && found["target"].as_str().unwrap().contains(USER),
         "{}",
         found["target"]
     );

@@ -182,14 +182,25 @@ trait FailoverCluster {
     /// Takes the primary away; from then on it is gone.
     fn inject(&mut self, primary: &str) -> Result<Instant, FailoverError>;
 
-    /// Another that has taken its place and says so itself.
+    /// Another that has taken its place and says so itself, if there is one.
     fn new_primary(&self, of: &str) -> Option<String>;
+
+    /// Waits until another has taken its place; which.
+    fn await_primary(&self, of: &str, control: &Control) -> Result<String, FailoverError> {
+        await_some(ELECTION, control, "no other primary", || self.new_primary(of))
+    }
 
     /// Undoes what was done, so that the old primary can follow the new one; when it was undone.
     fn heal(&mut self, old: &str, new: &str) -> Result<Instant, FailoverError>;
 
     /// Whether the old primary follows the new one.
     fn is_replica(&self, old: &str, new: &str) -> bool;
+
+    /// Waits until the old primary follows the new one.
+    fn await_replica(&self, old: &str, new: &str, control: &Control) -> Result<(), FailoverError> {
+        let follows = || self.is_replica(old, new).then_some(());
+        await_some(ELECTION, control, &format!("{old} does not follow {new}"), follows)
+    }
 
     /// Waits until one is primary, all others follow it and all agree on that; the primary.
     fn await_healthy(&self) -> Result<String, FailoverError>;
@@ -262,16 +273,14 @@ impl FaultRounds<'_> {
         // On a busy host they may have elected another without being asked to.
         let primary = cluster.await_healthy()?;
         let injected = cluster.inject(&primary)?;
-        let promoted =
-            await_some(ELECTION, self.control, "no other primary", || cluster.new_primary(&primary))?;
+        let promoted = cluster.await_primary(&primary, self.control)?;
         let elected = injected.elapsed();
         if self.plan.by == By::Cut {
             let more = self.random(self.plan.heal_after);
             pause(more, self.control);
         }
         let healed = cluster.heal(&primary, &promoted)?;
-        let follows = || cluster.is_replica(&primary, &promoted).then_some(());
-        await_some(ELECTION, self.control, &format!("{primary} does not follow {promoted}"), follows)?;
+        cluster.await_replica(&primary, &promoted, self.control)?;
         let back = healed.elapsed();
         cluster.await_healthy()?;
         Ok(Round {
