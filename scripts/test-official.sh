@@ -10,7 +10,7 @@ failed=0
 
 "$here/need-mongo.sh" || true
 echo "== $cargo clippy --features aws"
-"$cargo" clippy --release --locked -p dyno-official -p dyno-rig -p dyno-cli --features dyno-cli/aws --all-targets --quiet \
+"$cargo" clippy --release --locked -p dyno-official -p dyno-databases -p dyno-cli --features dyno-cli/aws --all-targets --quiet \
   -- -D warnings || failed=1
 echo "== $cargo clippy --features gssapi"
 if command -v krb5-config >/dev/null && command -v clang >/dev/null; then

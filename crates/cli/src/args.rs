@@ -1,6 +1,7 @@
 //! What can be typed. Every option names its unit and its default.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use dyno_databases::target::Client;
 use std::path::PathBuf;
 
 /// dyno puts a database on the dynamometer.
@@ -44,7 +45,7 @@ pub enum Command {
     Ycsb(YcsbArgs),
     /// Drop-in for POCDriver: a proof of ingest rate with POCDriver's own flags
     #[command(infer_long_args = true)]
-    Pocdriver(Box<crate::pocdriver::PocArgs>),
+    Pocdriver(Box<dyno_compat_pocdriver::plan::args::PocArgs>),
     /// Drop-in for sysbench-mongodb: its configuration, its data, its transaction
     SysbenchMongodb(Box<crate::sysbench_mongodb::SysbenchArgs>),
     /// Drop-in for the Workload Services Framework's Mongo-YCSB workload: its cases, variables and KPIs
@@ -239,24 +240,6 @@ pub enum Arrivals {
     Constant,
 }
 
-/// Who speaks to MongoDB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ClientArg {
-    /// dyno's own codec
-    Wire,
-    /// The official driver, as applications use it; needs a build with --features official
-    Official,
-}
-
-impl From<ClientArg> for dyno_databases::target::Client {
-    fn from(client: ClientArg) -> Self {
-        match client {
-            ClientArg::Wire => dyno_databases::target::Client::Wire,
-            ClientArg::Official => dyno_databases::target::Client::Official,
-        }
-    }
-}
-
 /// How load threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Wait {
@@ -414,7 +397,7 @@ pub struct RunArgs {
     pub password_from: Option<crate::secret::PasswordFrom>,
     /// Who speaks to MongoDB
     #[arg(long, value_enum, default_value = "wire", help_heading = "Client")]
-    pub client: ClientArg,
+    pub client: Client,
     /// Load threads; default: one a core, less one where the target is on this host
     #[arg(short, long, value_name = "N", help_heading = "Client")]
     pub threads: Option<usize>,

@@ -1,6 +1,7 @@
 //! Exit codes, the same for every front end, and the errors that lead to them. `docs/exit-codes.md` describes them.
 
 use crate::{signals, terminal};
+use dyno_compat_pocdriver::setup::PrepareError;
 use dyno_databases::mongodb::admin::CommandError;
 use dyno_databases::target::TargetError;
 use dyno_engine::RunError;
@@ -104,6 +105,16 @@ impl From<CommandError> for Failure {
             // The server has answered: what was asked of it is wrong, not the way to it.
             Some(_) => Failure::Usage(error.words),
             None => Failure::Unreachable(format!("target unreachable: {error}")),
+        }
+    }
+}
+
+impl From<PrepareError> for Failure {
+    fn from(error: PrepareError) -> Self {
+        match error {
+            PrepareError::Refused(refused) => refused.into(),
+            PrepareError::Command(error) => error.into(),
+            PrepareError::Run(error) => error.into(),
         }
     }
 }

@@ -34,6 +34,7 @@ mod wsf;
 mod ycsb;
 
 use clap::Parser;
+use dyno_compat_pocdriver::plan::forms::normal;
 use exit::Exit;
 use std::process::ExitCode;
 
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
     signals::outlive_long_files();
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     dyno_types::secret::remember_arguments(&words);
-    let cli = match args::Cli::try_parse_from(pocdriver::normal(std::env::args_os().collect())) {
+    let cli = match args::Cli::try_parse_from(normal(std::env::args_os().collect(), terminal::warn)) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers, not errors; whoever closed the pipe has seen enough.

@@ -1,3 +1,16 @@
-//! POCDriver: what it prints.
+//! POCDriver: its command line, its load and what is made ready for it, and what it prints.
 
+pub mod plan;
 pub mod report;
+pub mod setup;
+pub mod shards;
+pub mod work;
+
+/// What this crate asks of the program around it.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// Says something to the person who started it.
+    pub warn: fn(&str),
+    /// Whether a signal has asked for the end.
+    pub interrupted: fn() -> bool,
+}

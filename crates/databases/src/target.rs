@@ -29,11 +29,12 @@ pub struct Scheme {
 
 /// Who speaks to the database, where there is a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Client {
-    /// dyno's own codec.
+    /// dyno's own codec
     #[default]
     Wire,
-    /// The official driver.
+    /// The official driver, as applications use it; needs a build with --features official
     Official,
 }
 

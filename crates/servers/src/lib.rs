@@ -7,7 +7,7 @@
 //! -> clusters and replica sets (cluster) -> Server: URIs, processes, cores, facts
 //! ```
 //!
-//! What must be put back stands in `undo.jsonl` before it is done; a normal stop and [`dyno_localhost::undo::revert`] take the same list.
+//! What must be put back stands in the journal of `dyno_localhost::undo` before it is done.
 
 pub mod launch;
 pub mod member;

@@ -1,4 +1,5 @@
-//! One run: its phases (load, warm-up, measure), their boundaries, the monitors beside them, and the run directory that they fill.
+//! One run: its phases (load, warm-up, measure) and their boundaries, the monitors beside them, and the run directory that they
+//! fill.
 
 pub mod collection_stats;
 pub mod cores;

@@ -1,7 +1,6 @@
 //! `dyno bexhoma`: bexhoma's command line for key-value stores.
 //!
-//! Words with one dash are read by `dyno_compat_bexhoma::plan`; `run` carries out what they mean, `manage` is about experiments that
-//! are there.
+//! `dyno_compat_bexhoma::plan` reads words with one dash; `run` carries out what they mean, `manage` is about experiments that are there.
 
 mod application;
 mod config;

@@ -6,28 +6,26 @@
 //!                                                                    watch: a report every ten seconds
 //! ```
 
-mod args;
-mod forms;
-mod locations;
 mod sample;
-mod setup;
-mod shards;
 mod watch;
-mod work;
-
-pub use args::PocArgs;
-pub use forms::normal;
-pub use work::{parse, read as read_work};
 
 use crate::exit::{Exit, Failure};
 use crate::run::{check_new, choose_cores, create_directory, environment, monitor, now};
 use crate::{signals, terminal};
+use dyno_compat_pocdriver::plan::args::PocArgs;
+use dyno_compat_pocdriver::plan::forms::effective;
+use dyno_compat_pocdriver::setup::{prepare, refused};
+use dyno_compat_pocdriver::work::{part_of_rate, rest};
+use dyno_compat_pocdriver::{Caller, work};
+use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Reason, Status, Summary, Trust};
 use dyno_session::session::{Session, SessionPlan};
+use dyno_session::work::Work;
+use dyno_types::Refused;
 use dyno_types::limits::DRAIN_NS;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
 use dyno_workload::{Frontier, Workload};
@@ -36,6 +34,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use watch::Watch;
 
 const SECOND_NS: u64 = 1_000_000_000;
+
+/// What POCDriver's load asks of this program.
+pub const CALLER: Caller = Caller { warn: terminal::warn, interrupted: signals::interrupted };
+
+/// Reads the work of an experiment, of every kind.
+pub fn read_work(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
+    work::read(spec, CALLER)
+}
 
 /// The command.
 pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
@@ -51,7 +57,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let (target, opened) = open(args, &config)?;
-    let ready = setup::prepare(args, &config, opened.as_ref())?;
+    let ready = prepare(args, &config, opened.as_ref(), CALLER)?;
     say_write_concern(&config, opened.as_ref());
     let jobs = jobs(args, &config, &ready.next, target.as_ref())?;
     let workloads: Vec<Arc<PocWorkload>> = jobs.iter().map(|(workload, _)| workload.clone()).collect();
@@ -76,14 +82,9 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
         clock_ns: environment.clock_ns,
     };
     let writer = match &args.out {
-        Some(path) => Some(create_directory(
-            path,
-            forms::effective(),
-            &plan,
-            opened.as_ref(),
-            &environment,
-            Scale::Ns64,
-        )?),
+        Some(path) => {
+            Some(create_directory(path, effective(), &plan, opened.as_ref(), &environment, Scale::Ns64)?)
+        }
         None => None,
     };
     let mut session = Session::new(plan, &opened, control.clone(), writer);
@@ -111,12 +112,8 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     Ok(if exit == Exit::Ok && !whole { Exit::Internal } else { exit })
 }
 
-fn refused(bad: dyno_workload::ycsb::BadProperty) -> Failure {
-    Failure::Usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
-}
-
 fn open(args: &PocArgs, config: &PocConfig) -> Result<(Box<dyn Target>, Box<dyn OpenTarget>), Failure> {
-    let mut target = registry::parse_for(&args.host, args.client.into()).map_err(Failure::from)?;
+    let mut target = registry::parse_for(&args.host, args.client).map_err(Failure::from)?;
     target.set_database(args.names()?.0);
     let probe = PocWorkload::new(config, &[]).map_err(refused)?;
     let opened = target.open(probe.content(), &signals::interrupted)?;
@@ -180,12 +177,6 @@ fn jobs(
     (0..workers).map(part).collect()
 }
 
-/// The share of a cap of `own` threads from number `first` on: the shares of all add up to the cap; 0 is no cap.
-fn part_of_rate(cap: u64, first: u64, own: u64, threads: u64) -> u64 {
-    let upto = |thread: u64| (u128::from(cap) * u128::from(thread) / u128::from(threads.max(1))) as u64;
-    if cap == 0 { 0 } else { (upto(first + own) - upto(first)).max(1) }
-}
-
 fn job(args: &PocArgs, config: &PocConfig, workload: Arc<PocWorkload>) -> Job {
     Job {
         workload,
@@ -210,26 +201,6 @@ fn job(args: &PocArgs, config: &PocConfig, workload: Arc<PocWorkload>) -> Job {
         drain_ns: DRAIN_NS,
         retry: None,
     }
-}
-
-/// A job of the bulks that a workload still has in its queues, if there are any.
-fn rest(workload: &PocWorkload, job: &Job) -> Option<Job> {
-    let (rest, bulks) = workload.rest(job.end.duration_ns.unwrap_or(0));
-    (bulks > 0).then(|| Job {
-        workload: Arc::new(rest),
-        pacing: Pacing::Closed { think_ns: 0 },
-        end: End { operations: Some(bulks), duration_ns: Some(DRAIN_NS) },
-        timeout_ns: Some(DRAIN_NS),
-        warmup_ns: 0,
-        users: bulks as usize,
-        warm_users: None,
-        cores: job.cores.iter().copied().take(bulks as usize).collect(),
-        pipeline: 1,
-        team: None,
-        // It is this worker's own, whatever part of the arrivals was.
-        stripe: (0, 1),
-        ..job.clone()
-    })
 }
 
 /// Sends what the workers had queued when the time was over; returns the number of bulks that failed.

@@ -1,8 +1,8 @@
 //! The reports while the load runs, and the log file.
 
-use super::PocArgs;
 use crate::exit::Failure;
 use crate::terminal;
+use dyno_compat_pocdriver::plan::args::PocArgs;
 use dyno_compat_pocdriver::report::{Tick, csv, csv_head, interval, original_csv, summary};
 use dyno_engine::Job;
 use dyno_rundir::files;

@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use clap::{Args, ValueEnum};
+use dyno_compat_pocdriver::work::parse;
 use dyno_databases::copies::database::Durability;
 use dyno_databases::copies::plan::IngestPlan;
 use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns, parse_rate};
@@ -147,11 +148,12 @@ impl IngestArgs {
                 "--record-bytes: the size of POCDriver's document follows from its fields; see --size";
             return Err(Failure::Usage(words.into()));
         }
-        let mut args = crate::pocdriver::parse(self.size.pocdriver()).map_err(Failure::Internal)?;
+        let mut args = parse(self.size.pocdriver(), crate::terminal::warn)
+            .map_err(|refused| Failure::Internal(refused.0))?;
         args.indexes = self.indexes.map_or(args.indexes, |count| count as u32);
         args.seed = self.seed;
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
-        args.config(now_ms)
+        Ok(args.config(now_ms)?)
     }
 
     pub(super) fn plan(&self, run: String, copies: usize) -> Result<(IngestPlan, f64), Failure> {

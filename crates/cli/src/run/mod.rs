@@ -9,7 +9,7 @@ pub mod monitor;
 mod record;
 mod resolve;
 
-use crate::args::{ClientArg, RunArgs};
+use crate::args::RunArgs;
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::metrics::{Both, Metrics};
@@ -228,7 +228,7 @@ fn phases(
     if load && args.reload && resolved.core.is_some() {
         remove(opened, &resolved.measure_workload, control)?;
     }
-    if load && args.load_batch > 1 && args.client == ClientArg::Official {
+    if load && args.load_batch > 1 && args.client == dyno_databases::target::Client::Official {
         terminal::note(&format!(
             "records are loaded one by one: {}",
             dyno_databases::mongodb::official::NO_BATCHES

@@ -1,8 +1,8 @@
 //! What can be typed after `dyno sysbench-mongodb`.
 
-use crate::args::ClientArg;
 use clap::{Args, ValueEnum};
 use dyno_compat_sysbench_mongodb::plan::resolve::Wishes;
+use dyno_databases::target::Client;
 use dyno_workload::sysbench_mongodb::Dialect;
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub struct SysbenchArgs {
     pub target: Option<String>,
     /// Who speaks to MongoDB
     #[arg(long, value_enum, default_value = "wire")]
-    pub client: ClientArg,
+    pub client: Client,
     /// Number of the first user, where several clients share the work
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub first_writer: u32,

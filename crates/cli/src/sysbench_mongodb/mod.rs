@@ -2,7 +2,7 @@
 //! and writes what it prints and writes, and adds latencies of each command.
 //!
 //! ```text
-//! words --dyno_plan--> SysbenchPlan --> collections and index k_1 --> load: batches in parallel --> transactions
+//! words --compat-sysbench-mongodb--> SysbenchPlan --> collections and index k_1 --> load: batches in parallel --> transactions
 //!                                                                      log: a line each ten seconds
 //! ```
 
@@ -52,7 +52,7 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     plan.config.first_writer = args.first_writer;
     plan.notes.iter().for_each(|note| terminal::warn(note));
     let uri = args.target.as_deref().unwrap_or(&plan.uri);
-    let mut target = registry::parse_for(uri, args.client.into()).map_err(Failure::from)?;
+    let mut target = registry::parse_for(uri, args.client).map_err(Failure::from)?;
     target.set_database(&plan.database);
     let run = Arc::new(SysbenchRun::new(&plan.config).map_err(refused)?);
     check_new(args.out.as_ref())?;

@@ -5,7 +5,7 @@
 //! or operation; so an operation can ask for a value that a document has without looking at the database.
 //!
 //! ```text
-//! YAML --dyno_plan::template--> Template --> TemplateLoad: batches of documents 0 .. count of each collection
+//! YAML --dyno_config::template--> Template --> TemplateLoad: batches of documents 0 .. count of each collection
 //!                                       '-> TemplateRun: index -> operation -> operands from its own stream
 //! ```
 

@@ -1,17 +1,39 @@
 //! What is done before the load: drops, indexes, and where each worker's sequence goes on.
 
-use super::PocArgs;
-use super::shards::{self, Balancer};
-use crate::exit::Failure;
+use crate::Caller;
+use crate::plan::args::PocArgs;
+use crate::shards::{self, Balancer};
 use dyno_databases::collections::Collections;
 use dyno_databases::mongodb::admin::{CommandError, MongoAdmin};
 use dyno_databases::target::OpenTarget;
+use dyno_engine::RunError;
 use dyno_session::stored::{DOCUMENTS, same_documents};
+use dyno_types::Refused;
 use dyno_types::bson::{self, kind};
 use dyno_workload::pocdriver::{PocConfig, PocWorkload, Template};
+use dyno_workload::ycsb::BadProperty;
 
 /// The ways on where a collection holds documents of another shape.
 const DROP: &str = "--empty drops them first, another --namespace leaves them alone";
+
+/// Why a load could not be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// A flag that the target cannot follow, or data of another shape.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// A command to the server.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// A question to the target.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// Names the property of the workload that cannot be.
+pub fn refused(bad: BadProperty) -> Refused {
+    Refused(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
+}
 
 /// What the load begins with.
 #[derive(Default)]
@@ -25,8 +47,16 @@ pub struct Ready {
 }
 
 /// Prepares the collections.
-pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &dyn OpenTarget) -> Result<Ready, Failure> {
-    let workload = PocWorkload::new(config, &[]).map_err(super::refused)?;
+///
+/// # Errors
+/// Flags that the target cannot follow, a command that the server refuses, or a target that does not answer.
+pub fn prepare(
+    args: &PocArgs,
+    config: &PocConfig,
+    opened: &dyn OpenTarget,
+    caller: Caller,
+) -> Result<Ready, PrepareError> {
+    let workload = PocWorkload::new(config, &[]).map_err(refused)?;
     let content = workload.poc_content();
     let Some(collections) = opened.collections() else { return Ok(Ready::default()) };
     let admin = opened.mongo_admin();
@@ -36,12 +66,12 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &dyn OpenTarget) -> R
     if args.stop_balancer {
         if router.is_none() {
             let words = "--stop-balancer: the target is no sharded cluster, or --nosharding or --collections leaves it alone";
-            return Err(Failure::Usage(words.into()));
+            return Err(Refused(words.into()).into());
         }
-        ready.balancer = opened.mongo_admin().map(Balancer::stop).transpose()?;
+        ready.balancer = opened.mongo_admin().map(|admin| Balancer::stop(admin, caller)).transpose()?;
     }
     if args.fulltext && admin.is_none() {
-        return Err(Failure::Usage("--fulltext: the target has no text indexes".into()));
+        return Err(Refused("--fulltext: the target has no text indexes".into()).into());
     }
     for collection in content.collections() {
         if args.empty {
@@ -68,14 +98,18 @@ pub fn prepare(args: &PocArgs, config: &PocConfig, opened: &dyn OpenTarget) -> R
             *next = (*next).max(first_free(collections.as_ref(), &collection, worker)?);
         }
         if let Some(router) = router {
-            shards::distribute(router, &collection, config, &ready)?;
+            shards::distribute(router, &collection, config, &ready, caller)?;
         }
     }
     Ok(ready)
 }
 
 /// Refuses to query and update documents that do not look like those that this run inserts beside them.
-fn same_shape(collections: &dyn Collections, collection: &str, config: &PocConfig) -> Result<(), Failure> {
+fn same_shape(
+    collections: &dyn Collections,
+    collection: &str,
+    config: &PocConfig,
+) -> Result<(), PrepareError> {
     let template = Template::new(config);
     let wanted = |sequence: u64| {
         let mut out = Vec::new();
@@ -87,7 +121,7 @@ fn same_shape(collections: &dyn Collections, collection: &str, config: &PocConfi
 }
 
 /// One more than the worker's highest sequence number.
-fn first_free(collections: &dyn Collections, collection: &str, worker: u32) -> Result<u64, Failure> {
+fn first_free(collections: &dyn Collections, collection: &str, worker: u32) -> Result<u64, PrepareError> {
     let mut range = Vec::new();
     let at = bson::open(&mut range);
     Template::id(worker, 0, "$gte", &mut range);

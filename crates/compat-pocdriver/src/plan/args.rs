@@ -1,9 +1,9 @@
 //! POCDriver's flags, as the original takes them, and what dyno adds.
 
-use super::locations;
-use crate::args::ClientArg;
-use crate::exit::Failure;
+use crate::plan::locations;
 use clap::Args;
+use dyno_databases::target::Client;
+use dyno_types::Refused;
 use dyno_workload::pocdriver::{Choice, PocConfig, Step, Weights};
 use std::path::PathBuf;
 
@@ -148,7 +148,7 @@ pub struct PocArgs {
     pub load_threads: Option<usize>,
     /// Who speaks to MongoDB
     #[arg(long, value_enum, default_value = "wire", help_heading = "Added by dyno")]
-    pub client: ClientArg,
+    pub client: Client,
     /// Run directory; none is kept without it
     #[arg(long, value_name = "DIR", help_heading = "Added by dyno")]
     pub out: Option<PathBuf>,
@@ -162,12 +162,9 @@ pub struct PocArgs {
 
 impl PocArgs {
     /// Database and collection.
-    pub fn names(&self) -> Result<(&str, &str), Failure> {
+    pub fn names(&self) -> Result<(&str, &str), Refused> {
         let bad = || {
-            Failure::Usage(format!(
-                "--namespace {:?}: expected DB.COLLECTION with exactly one dot",
-                self.namespace
-            ))
+            Refused(format!("--namespace {:?}: expected DB.COLLECTION with exactly one dot", self.namespace))
         };
         match self.namespace.split('.').collect::<Vec<_>>()[..] {
             [database, collection] if !database.is_empty() && !collection.is_empty() => {
@@ -178,8 +175,8 @@ impl PocArgs {
     }
 
     /// The workload.
-    pub fn config(&self, now_ms: i64) -> Result<PocConfig, Failure> {
-        let usage = |text: String| Failure::Usage(text);
+    pub fn config(&self, now_ms: i64) -> Result<PocConfig, Refused> {
+        let usage = Refused;
         let arrays = match &self.arrays {
             None => (0, 0),
             Some(text) => text

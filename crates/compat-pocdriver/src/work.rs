@@ -1,18 +1,21 @@
 //! POCDriver's flags as the work of an experiment.
 
-use super::args::PocArgs;
-use super::{part_of_rate, setup};
-use crate::exit::Failure;
+use crate::Caller;
+use crate::plan::args::PocArgs;
+use crate::plan::forms::normal;
+use crate::setup;
 use clap::{Args, Command, FromArgMatches};
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::values::Span;
 use dyno_databases::target::OpenTarget;
-use dyno_engine::{Control, Job, RunError};
+use dyno_engine::{Control, End, Job, Pacing, RunError};
 use dyno_session::work::users::part_of_users;
 use dyno_session::work::{Prepared, Work, measured_job};
+use dyno_types::limits::DRAIN_NS;
 use dyno_types::{Content, Refused};
 use dyno_workload::Workload;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// "Now" of the date fields, milliseconds since 1970: the same for all workers and repetitions.
@@ -20,6 +23,7 @@ const NOW_MS: i64 = 1_700_000_000_000;
 
 /// A load of POCDriver's.
 pub struct PocWork {
+    caller: Caller,
     spec: Experiment,
     args: PocArgs,
     config: PocConfig,
@@ -29,7 +33,7 @@ pub struct PocWork {
     part: Mutex<Option<(Arc<PocWorkload>, Job)>>,
 }
 
-fn refused(failure: &Failure) -> Refused {
+fn refused(failure: &dyn Display) -> Refused {
     Refused(format!("workload.pocdriver: {failure}"))
 }
 
@@ -37,23 +41,29 @@ fn bad(bad: dyno_workload::ycsb::BadProperty) -> Refused {
     Refused(format!("workload.pocdriver: {} {}: expected {}", bad.key, bad.value, bad.expected))
 }
 
-/// Reads flags, words with blanks between them.
-pub fn parse(flags: &str) -> Result<PocArgs, String> {
+/// Reads flags, words with blanks between them; `warn` hears of flags that are given twice.
+///
+/// # Errors
+/// The parser's first line.
+pub fn parse(flags: &str, warn: fn(&str)) -> Result<PocArgs, Refused> {
     let command = PocArgs::augment_args(Command::new("pocdriver").no_binary_name(true));
     let words = ["dyno", "pocdriver"].into_iter().chain(flags.split_whitespace()).map(Into::into).collect();
-    let words = super::normal(words).into_iter().skip(2);
+    let words = normal(words, warn).into_iter().skip(2);
     let matches = command.try_get_matches_from(words);
     matches.and_then(|matches| PocArgs::from_arg_matches(&matches)).map_err(|error| {
         let words = error.to_string();
         let first = words.lines().next().unwrap_or("flags that are not understood");
-        first.trim_start_matches("error: ").to_owned()
+        Refused(first.trim_start_matches("error: ").to_owned())
     })
 }
 
 impl PocWork {
     /// Of flags, words with blanks between them.
-    pub fn read(spec: &Experiment, flags: &str) -> Result<Self, Refused> {
-        let mut args = parse(flags).map_err(|why| Refused(format!("workload.pocdriver: {why}")))?;
+    ///
+    /// # Errors
+    /// The flag that is not understood, or that cannot be.
+    pub fn read(spec: &Experiment, flags: &str, caller: Caller) -> Result<Self, Refused> {
+        let mut args = parse(flags, caller.warn).map_err(|why| refused(&why))?;
         let mut spec = spec.clone();
         let measure = &mut spec.phases.measure;
         match measure.users {
@@ -68,7 +78,7 @@ impl PocWork {
         args.empty |= spec.phases.load.when == When::Always;
         let config = args.config(NOW_MS).map_err(|e| refused(&e))?;
         let content = PocWorkload::new(&config, &[]).map_err(bad)?.content();
-        Ok(PocWork { spec, args, config, next: Vec::new(), content, part: Mutex::default() })
+        Ok(PocWork { caller, spec, args, config, next: Vec::new(), content, part: Mutex::default() })
     }
 
     fn keep(&self, workload: Arc<PocWorkload>, job: &Job) {
@@ -94,7 +104,7 @@ impl Work for PocWork {
     }
 
     fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
-        let ready = setup::prepare(&self.args, &self.config, opened).map_err(|e| refused(&e))?;
+        let ready = setup::prepare(&self.args, &self.config, opened, self.caller).map_err(|e| refused(&e))?;
         Ok(Prepared { fresh: ready.next, ..Prepared::default() })
     }
 
@@ -144,14 +154,43 @@ impl Work for PocWork {
     fn rest(&self) -> Option<Job> {
         let part = self.part.lock().unwrap_or_else(PoisonError::into_inner);
         let (workload, job) = part.as_ref()?;
-        super::rest(workload, job)
+        rest(workload, job)
     }
 }
 
 /// Reads the work of an experiment, of every kind.
-pub fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
+///
+/// # Errors
+/// The key that cannot be.
+pub fn read(spec: &Experiment, caller: Caller) -> Result<Box<dyn Work>, Refused> {
     match &spec.workload.pocdriver {
-        Some(flags) => Ok(Box::new(PocWork::read(spec, flags)?)),
+        Some(flags) => Ok(Box::new(PocWork::read(spec, flags, caller)?)),
         None => dyno_session::work::read(spec),
     }
+}
+
+/// The share of a cap of `own` threads from number `first` on: the shares of all add up to the cap; 0 is no cap.
+pub fn part_of_rate(cap: u64, first: u64, own: u64, threads: u64) -> u64 {
+    let upto = |thread: u64| (u128::from(cap) * u128::from(thread) / u128::from(threads.max(1))) as u64;
+    if cap == 0 { 0 } else { (upto(first + own) - upto(first)).max(1) }
+}
+
+/// A job of the bulks that a workload still has in its queues, if there are any.
+pub fn rest(workload: &PocWorkload, job: &Job) -> Option<Job> {
+    let (rest, bulks) = workload.rest(job.end.duration_ns.unwrap_or(0));
+    (bulks > 0).then(|| Job {
+        workload: Arc::new(rest),
+        pacing: Pacing::Closed { think_ns: 0 },
+        end: End { operations: Some(bulks), duration_ns: Some(DRAIN_NS) },
+        timeout_ns: Some(DRAIN_NS),
+        warmup_ns: 0,
+        users: bulks as usize,
+        warm_users: None,
+        cores: job.cores.iter().copied().take(bulks as usize).collect(),
+        pipeline: 1,
+        team: None,
+        // It is this worker's own, whatever part of the arrivals was.
+        stripe: (0, 1),
+        ..job.clone()
+    })
 }

@@ -1,9 +1,8 @@
 //! A sharded cluster: the collection is sharded by `_id`, and each worker's documents to come have a chunk of their own, on
 //! the shard whose number is the worker's modulo the number of shards.
 
-use super::setup::Ready;
-use crate::exit::Failure;
-use crate::{signals, terminal};
+use crate::Caller;
+use crate::setup::Ready;
 use dyno_databases::mongodb::admin::{CommandError, MongoAdmin};
 use dyno_workload::pocdriver::{PocConfig, Template};
 use std::thread::sleep;
@@ -13,12 +12,16 @@ use std::time::Duration;
 const ATTEMPTS: u32 = 30;
 
 /// Splits and moves one chunk for each worker.
+///
+/// # Errors
+/// The router does not answer, or refuses for half a minute.
 pub fn distribute(
     admin: &MongoAdmin,
     collection: &str,
     config: &PocConfig,
     ready: &Ready,
-) -> Result<(), Failure> {
+    caller: Caller,
+) -> Result<(), CommandError> {
     let shards = admin.shards()?;
     if shards.len() < 2 {
         return Ok(());
@@ -28,9 +31,9 @@ pub fn distribute(
         let from = |out: &mut Vec<u8>| Template::id(worker, *next, "_id", out);
         let to = |out: &mut Vec<u8>| Template::id(worker + 1, 0, "_id", out);
         let shard = &shards[worker as usize % shards.len()];
-        patiently(&|| admin.split(collection, &from))?;
-        patiently(&|| admin.split(collection, &to))?;
-        patiently(&|| admin.move_chunk(collection, &from, shard))?;
+        patiently(&|| admin.split(collection, &from), caller)?;
+        patiently(&|| admin.split(collection, &to), caller)?;
+        patiently(&|| admin.move_chunk(collection, &from, shard), caller)?;
     }
     Ok(())
 }
@@ -39,23 +42,21 @@ pub fn distribute(
 const FINAL: [i64; 2] = [13, 59];
 
 /// Tries until it succeeds, with a warning at the first failure.
-fn patiently(attempt: &dyn Fn() -> Result<(), CommandError>) -> Result<(), Failure> {
+fn patiently(attempt: &dyn Fn() -> Result<(), CommandError>, caller: Caller) -> Result<(), CommandError> {
     for number in 1.. {
         match attempt() {
             Ok(()) => break,
             Err(error)
                 if number == ATTEMPTS
-                    || signals::interrupted()
+                    || (caller.interrupted)()
                     || error.code.is_some_and(|code| FINAL.contains(&code)) =>
             {
                 let hint = "--nosharding leaves the cluster alone";
                 let words = format!("chunks cannot be distributed: {error} ({hint})");
-                return Err(CommandError { words, ..error }.into());
+                return Err(CommandError { words, ..error });
             }
             Err(error) if number == 1 => {
-                terminal::warn(&format!(
-                    "chunks cannot be distributed yet, tried again each second: {error}"
-                ));
+                (caller.warn)(&format!("chunks cannot be distributed yet, tried again each second: {error}"));
             }
             Err(_) => {}
         }
@@ -65,23 +66,26 @@ fn patiently(attempt: &dyn Fn() -> Result<(), CommandError>) -> Result<(), Failu
 }
 
 /// A balancer that has been turned off, and is turned on again when this is dropped.
-pub struct Balancer(Option<MongoAdmin>);
+pub struct Balancer(Option<MongoAdmin>, Caller);
 
 impl Balancer {
     /// Turns it off if it is on.
-    pub fn stop(admin: MongoAdmin) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// The router does not answer, or refuses.
+    pub fn stop(admin: MongoAdmin, caller: Caller) -> Result<Self, CommandError> {
         if !admin.balances()? {
-            return Ok(Balancer(None));
+            return Ok(Balancer(None, caller));
         }
         admin.balance(false)?;
-        Ok(Balancer(Some(admin)))
+        Ok(Balancer(Some(admin), caller))
     }
 }
 
 impl Drop for Balancer {
     fn drop(&mut self) {
         if let Some(Err(words)) = self.0.as_ref().map(|admin| admin.balance(true)) {
-            terminal::warn(&format!("the balancer is still off, it cannot be turned on again: {words}"));
+            (self.1.warn)(&format!("the balancer is still off, it cannot be turned on again: {words}"));
         }
     }
 }

@@ -5,21 +5,20 @@
 //! once (`-k20`, `-keyqueries20`). Of a flag that is given twice the first counts. Flags that dyno adds take no beginning
 //! away from the original's.
 
-use super::PocArgs;
-use crate::terminal;
+use crate::plan::args::PocArgs;
 use clap::parser::ValueSource;
 use clap::{Args, Command};
 use dyno_rundir::schema::Setting;
 use dyno_types::secret::mask_text;
 use std::ffi::OsString;
 
-/// Arguments of the whole command line, those behind `pocdriver` in one form.
-pub fn normal(arguments: Vec<OsString>) -> Vec<OsString> {
+/// Brings the arguments behind `pocdriver` of a whole command line into one form; `warn` hears of flags that are given twice.
+pub fn normal(arguments: Vec<OsString>, warn: fn(&str)) -> Vec<OsString> {
     if arguments.get(1).is_none_or(|command| command != "pocdriver") {
         return arguments;
     }
     let (words, notes) = rewritten(arguments);
-    notes.iter().for_each(|note| terminal::warn(note));
+    notes.iter().for_each(|note| warn(note));
     words
 }
 
