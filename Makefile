@@ -55,9 +55,9 @@ bench: build
 install: build
 	$(CARGO) install --locked --path crates/cli
 
-# A static program for other hosts and for the image of workers' pods: make worker ARCH=aarch64.
+# A static program of what runs on other hosts and in pods: make worker ARCH=aarch64.
 worker:
-	scripts/worker.sh $(ARCH)
+	scripts/static.sh dyno-worker $(ARCH)
 
 # Builds this commit's static program twice and compares the bytes.
 reproducible:

@@ -7,13 +7,13 @@ qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64) || {
   echo "SKIPPED: aarch64: qemu-user is not installed (apt-get install qemu-user-static)" >&2
   exit 0
 }
-[ -n "${BUILT:-}" ] || scripts/worker.sh aarch64
+[ -n "${BUILT:-}" ] || scripts/static.sh dyno aarch64
 zig=${XDG_CACHE_HOME:-$HOME/.cache}/dyno-zig/bin
 PATH="$PATH:$zig"
 if [ -x "$zig/python-zig" ]; then
   export CARGO_ZIGBUILD_ZIG_PATH=${CARGO_ZIGBUILD_ZIG_PATH:-$zig/python-zig}
 fi
-dyno=$(cd "${CARGO_TARGET_DIR:-target}/release" && pwd)/dyno-worker-aarch64
+dyno=$(cd "${CARGO_TARGET_DIR:-target}/release" && pwd)/dyno-aarch64
 "$qemu" "$dyno" --version
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

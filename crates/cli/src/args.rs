@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dyno_databases::target::Client;
+use dyno_worker::args::{HostArgs, PodArgs, RelayArgs, WorkerArgs};
 use std::path::PathBuf;
 
 /// dyno puts a database on the dynamometer.
@@ -185,50 +186,6 @@ pub struct StopArgs {
     /// Proofs: take the target's password from env:NAME, file:PATH (its first line) or a prompt
     #[arg(long, value_name = "FROM")]
     pub password_from: Option<crate::secret::PasswordFrom>,
-}
-
-/// `dyno pod`.
-#[derive(Clone, Debug, Args)]
-pub struct PodArgs {
-    /// End when nobody has spoken to the pod for so long
-    #[arg(long, value_name = "DURATION", default_value = "120s")]
-    pub patience: String,
-    /// Where to listen for the relay of the run
-    #[arg(long, requires = "token")]
-    pub port: Option<u16>,
-    /// The run's token
-    #[arg(long, value_name = "FILE")]
-    pub token: Option<PathBuf>,
-}
-
-/// `dyno relay`.
-#[derive(Clone, Debug, Args)]
-pub struct RelayArgs {
-    /// Speak through standard input and output
-    #[arg(long, required = true)]
-    pub stdio: bool,
-    /// The run's token
-    #[arg(long, value_name = "FILE", default_value = dyno_kubernetes::manifests::TOKEN)]
-    pub token: PathBuf,
-}
-
-/// `dyno host`.
-#[derive(Clone, Debug, Args)]
-pub struct HostArgs {
-    /// Speak through standard input and output
-    #[arg(long, required = true)]
-    pub stdio: bool,
-    /// Where servers have their files
-    #[arg(long, value_name = "DIR")]
-    pub directory: Option<std::path::PathBuf>,
-}
-
-/// `dyno worker`.
-#[derive(Clone, Debug, Args)]
-pub struct WorkerArgs {
-    /// Speak frames through standard input and output
-    #[arg(long, required = true)]
-    pub stdio: bool,
 }
 
 /// How arrivals stand in the open loop.

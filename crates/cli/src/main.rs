@@ -39,7 +39,7 @@ use exit::Exit;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    signals::outlive_long_files();
+    dyno_worker::outlive_long_files();
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     dyno_types::secret::remember_arguments(&words);
     let cli = match args::Cli::try_parse_from(normal(std::env::args_os().collect(), terminal::warn)) {

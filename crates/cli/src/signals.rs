@@ -2,7 +2,7 @@
 //! third, or what does not end soon after the second, ends the process. Where nothing has begun, the first ends the process.
 
 use dyno_engine::Control;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,13 +63,6 @@ pub fn begin() -> std::io::Result<()> {
         }
     })?;
     Ok(())
-}
-
-/// Has a write beyond the limit of a file's size (`ulimit -f`) fail instead of ending the process. Children have the usual
-/// action again.
-pub fn outlive_long_files() {
-    // Where it cannot be had, the signal ends dyno as it ends others.
-    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
 /// Lets signals end what `control` controls, for the rest of the process' life.

@@ -5,6 +5,7 @@ pub mod collection_stats;
 pub mod cores;
 pub mod course;
 pub mod edges;
+pub mod environment;
 pub mod keyspace;
 pub mod load_generator;
 pub mod oracle;

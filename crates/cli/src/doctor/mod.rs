@@ -30,12 +30,6 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
-/// How this host is set up.
-pub fn system() -> System {
-    let read = EnvironmentFacts::read(&Places::default());
-    System::new(read.facts, read.volatile)
-}
-
 /// The command.
 pub fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
     if let Some([first, second]) = args.diff.as_deref() {

@@ -4,12 +4,13 @@ use super::watch::Watch;
 use crate::exit::Failure;
 use crate::pages;
 use crate::pocdriver::read_work;
-use crate::run::{changes, environment};
+use crate::run::changes;
 use dyno_config::experiment::Plan;
 use dyno_engine::Control;
 use dyno_experiment::Means;
 use dyno_experiment::directory::Directory;
 use dyno_experiment::standing::Left;
+use dyno_session::environment::environment;
 use std::sync::Arc;
 
 /// Starts the servers of a plan of one cell and leaves them; the reports of what was loaded are written.

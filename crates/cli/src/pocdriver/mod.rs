@@ -10,7 +10,7 @@ mod sample;
 mod watch;
 
 use crate::exit::{Exit, Failure};
-use crate::run::{check_new, choose_cores, create_directory, environment, monitor, now};
+use crate::run::{check_new, choose_cores, create_directory, monitor, now};
 use crate::{signals, terminal};
 use dyno_compat_pocdriver::plan::args::PocArgs;
 use dyno_compat_pocdriver::plan::forms::effective;
@@ -23,6 +23,7 @@ use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Reason, Status, Summary, Trust};
+use dyno_session::environment::environment;
 use dyno_session::session::{Session, SessionPlan};
 use dyno_session::work::Work;
 use dyno_types::Refused;

@@ -22,6 +22,7 @@ use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{Status, Summary};
+use dyno_session::environment::environment;
 use dyno_session::presence::remove;
 use dyno_session::session::{Ended, PhasePlan, Session, SessionPlan};
 use dyno_session::stored::present_as;
@@ -29,9 +30,7 @@ use resolve::Resolved;
 use std::sync::Arc;
 
 pub use documents::read_template;
-pub use record::{
-    changes, check_new, create as create_directory, environment, new_directory, now, settings_list,
-};
+pub use record::{changes, check_new, create as create_directory, new_directory, now, settings_list};
 
 /// How to go on where records of another shape are there.
 const WAYS: &str = "--reload loads them again, --no-load measures those that are there";
@@ -55,7 +54,7 @@ enum Wanted {
 
 /// Reads the positional: a URI.
 fn place(args: &RunArgs) -> Result<Wanted, Failure> {
-    let client = dyno_databases::target::Client::from(args.client);
+    let client = args.client;
     let Some(text) = &args.target else {
         if args.password_from.is_some() {
             return Err(Failure::Usage("--password-from: expected a target, such as redis://host".into()));

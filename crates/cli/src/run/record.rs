@@ -7,11 +7,11 @@ use crate::exit::Failure;
 use dyno_config::settings::Settings;
 use dyno_databases::registry;
 use dyno_databases::target::OpenTarget;
-use dyno_engine::affinity;
 use dyno_record::Scale;
 use dyno_rundir::monitor::ELSEWHERE;
 use dyno_rundir::schema::{Environment, Run, Setting, Status, VERSION};
 use dyno_rundir::{Writer, must_be_new};
+use dyno_session::environment::system;
 use dyno_session::session::SessionPlan;
 use dyno_types::secret::{mask_value, own_command_line};
 use std::collections::BTreeMap;
@@ -23,26 +23,10 @@ pub fn now() -> String {
     now.round(jiff::Unit::Second).unwrap_or(now).to_string()
 }
 
-/// This host.
-pub fn environment() -> Environment {
-    let host = dyno_monitor::host();
-    Environment {
-        host: host.name,
-        kernel: host.kernel,
-        cpu: host.cpu,
-        cores: affinity::allowed_cores(),
-        memory_bytes: host.memory_bytes,
-        tuning: host.tuning,
-        clock_ns: affinity::clock_cost_ns(),
-        load_average: Some(host.load_average),
-        system: Some(crate::doctor::system()),
-    }
-}
-
 /// What is not as it was at the beginning of the run.
 pub fn changes(then: &Environment) -> Vec<String> {
     let Some(before) = &then.system else { return Vec::new() };
-    let found = before.differences(&crate::doctor::system());
+    let found = before.differences(&system());
     let side = |value: Option<String>| value.unwrap_or("unknown".into());
     found
         .into_iter()

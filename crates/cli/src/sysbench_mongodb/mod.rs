@@ -12,7 +12,7 @@ mod log;
 pub use args::SysbenchArgs;
 
 use crate::exit::{Exit, Failure};
-use crate::run::{check_new, choose_cores, create_directory, environment, monitor, now};
+use crate::run::{check_new, choose_cores, create_directory, monitor, now};
 use crate::{report, signals, terminal};
 use dyno_compat_sysbench_mongodb::plan::parse;
 use dyno_compat_sysbench_mongodb::plan::resolve::{Phase, SysbenchPlan};
@@ -24,6 +24,7 @@ use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
+use dyno_session::environment::environment;
 use dyno_session::session::{Ended, Session, SessionPlan};
 use dyno_session::work::sysbench::same_collections;
 use dyno_types::limits::DRAIN_NS;

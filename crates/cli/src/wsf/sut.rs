@@ -7,6 +7,7 @@ use crate::doctor;
 use crate::exit::{Exit, Failure};
 use crate::{experiment, terminal};
 use dyno_rundir::files;
+use dyno_session::environment::system;
 use std::path::PathBuf;
 
 const FACTS: &str = "sutinfo.json";
@@ -26,7 +27,7 @@ pub fn prepare(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure
         experiment::ready(&experiment::planned(&one.lowered.text, &one.resolved.full_name(), &[])?)?;
         let home = folder(args, one);
         std::fs::create_dir_all(&home)?;
-        let facts = serde_json::json!({ "system": doctor::system() });
+        let facts = serde_json::json!({ "system": system() });
         files::put(&home.join(FACTS), format!("{facts:#}\n").as_bytes())?;
         files::put(&home.join(logs::CONFIG), config::text(args, one, &one.resolved).as_bytes())?;
         terminal::note(&format!("{}: this host has what the test needs", home.display()));
@@ -45,7 +46,7 @@ pub fn reuse(args: &WsfArgs, iterations: &[Iteration]) -> Result<(), Failure> {
             let words = "was not prepared; --prepare-sut does that";
             return Err(Failure::Usage(format!("--reuse-sut: {}: {words}", path.display())));
         }
-        for change in doctor::load(&path)?.differences(&doctor::system()) {
+        for change in doctor::load(&path)?.differences(&system()) {
             let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
             terminal::warn(&format!(
                 "{}.{} has changed since the host was prepared: {} -> {}",

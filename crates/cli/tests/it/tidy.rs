@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Which crates of the workspace each crate may depend on; the architecture's table, which [`ANY`] abbreviates.
 /// Dependencies of tests are free.
-const ALLOWED: [(&str, &[&str]); 32] = [
+const ALLOWED: [(&str, &[&str]); 33] = [
     ("types", &[]),
     ("record", &["types"]),
     ("workload", &["types"]),
@@ -23,24 +23,9 @@ const ALLOWED: [(&str, &[&str]); 32] = [
     ("report", &["types", "record", "rundir", "analysis"]),
     ("compat-ycsb", &["types", "record", "workload", "wire", "stores", "rundir", "config"]),
     ("compat-sysbench-mongodb", &["types", "workload", "config", "compat-ycsb"]),
-    ("compat-pocdriver", &[]),
     ("compat-wsf", &["types", "workload", "rundir", "config", "compat-ycsb"]),
     ("compat-bexhoma", &["types", "config", "compat-wsf"]),
     ("presets", &["stores", "config", "compat-wsf"]),
-    (
-        "exchange",
-        &[
-            "types",
-            "record",
-            "rundir",
-            "analysis",
-            "report",
-            "compat-ycsb",
-            "compat-sysbench-mongodb",
-            "compat-pocdriver",
-            "compat-wsf",
-        ],
-    ),
     ("localhost", &["types", "rundir", "engine", "monitor", "config"]),
     (
         "databases",
@@ -60,6 +45,21 @@ const ALLOWED: [(&str, &[&str]); 32] = [
             "analysis",
             "databases",
             "compat-sysbench-mongodb",
+        ],
+    ),
+    ("compat-pocdriver", &["types", "workload", "rundir", "engine", "config", "databases", "session"]),
+    (
+        "exchange",
+        &[
+            "types",
+            "record",
+            "rundir",
+            "analysis",
+            "report",
+            "compat-ycsb",
+            "compat-sysbench-mongodb",
+            "compat-pocdriver",
+            "compat-wsf",
         ],
     ),
     ("servers", &["types", "rundir", "engine", "monitor", "config", "localhost", "databases"]),
@@ -109,6 +109,7 @@ const ALLOWED: [(&str, &[&str]); 32] = [
         "prove",
         &["types", "wire", "stores", "engine", "config", "localhost", "databases", "servers", "protocol"],
     ),
+    ("worker", &["types", "protocol", "kubernetes", "remote", "databases", "session", "compat-pocdriver"]),
     ("cli", &[ANY]),
     ("bench", &[ANY]),
     ("fuzz", &[ANY]),

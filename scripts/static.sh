@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
-# A static program for Linux on ARCH (x86_64 or aarch64; without a word this host's), as dyno-worker-ARCH beside the usual one: for
-# other hosts and for images. On musl, whose programs resolve names by themselves; where its target or a compiler cannot be had, on
+# static.sh PROGRAM ARCH: a static program for Linux on ARCH (x86_64 or aarch64; without a word this host's), as PROGRAM-ARCH beside
+# the usual one. PROGRAM is dyno-worker, for other hosts and for images of pods, or dyno. On musl, whose programs resolve names by themselves; where its target or a compiler cannot be had, on
 # this host's own C library, and that is said. The same tree and tools give the same bytes, wherever the tree lies.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
-arch=${1:-$(uname -m)}
+program=${1:-dyno-worker}
+case $program in
+  dyno-worker) package=dyno-worker ;;
+  dyno) package=dyno-cli ;;
+  *) echo "$program: expected dyno or dyno-worker" >&2 && exit 2 ;;
+esac
+arch=${2:-$(uname -m)}
 case $arch in
   x86_64 | aarch64) ;;
   arm64) arch=aarch64 ;;
@@ -34,18 +40,18 @@ fi
 
 # Paths of this machine are no part of the program.
 home=${CARGO_HOME:-$HOME/.cargo}
-flags="-C target-feature=+crt-static -C strip=symbols"
+flags="-C target-feature=+crt-static"
 flags="$flags --remap-path-prefix=$home=/cargo --remap-path-prefix=$out=/target --remap-path-prefix=$PWD=/dyno"
 maps="-ffile-prefix-map=$home=/cargo -ffile-prefix-map=$out=/target -ffile-prefix-map=$PWD=/dyno"
 export "CFLAGS_${target//-/_}=$maps"
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 export SOURCE_DATE_EPOCH
-RUSTFLAGS="$flags" "$cargo" "$command" --release --locked -p dyno-cli --target "$target"
+RUSTFLAGS="$flags" "$cargo" "$command" --profile dist --locked -p "$package" --target "$target"
 mkdir -p "$out/release"
-install -m755 "$out/$target/release/dyno" "$out/release/dyno-worker-$arch"
+install -m755 "$out/$target/dist/$program" "$out/release/$program-$arch"
 # Whom the image of this program trusts, for servers with TLS: those whom this host trusts.
 for bundle in "${SSL_CERT_FILE:-}" /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
   [ -r "$bundle" ] && install -m644 "$bundle" "$out/release/ca-certificates.crt" && break
 done
 [ -r "$out/release/ca-certificates.crt" ] || echo "no certificates of authorities are here: an image needs them" >&2
-echo "$out/release/dyno-worker-$arch"
+echo "$out/release/$program-$arch"

@@ -1,0 +1,28 @@
+//! What a run directory says of the host.
+
+use dyno_engine::affinity;
+use dyno_monitor::environment::{EnvironmentFacts, Places};
+use dyno_rundir::schema::Environment;
+use dyno_rundir::system::System;
+
+/// How this host is set up.
+pub fn system() -> System {
+    let read = EnvironmentFacts::read(&Places::default());
+    System::new(read.facts, read.volatile)
+}
+
+/// This host.
+pub fn environment() -> Environment {
+    let host = dyno_monitor::host();
+    Environment {
+        host: host.name,
+        kernel: host.kernel,
+        cpu: host.cpu,
+        cores: affinity::allowed_cores(),
+        memory_bytes: host.memory_bytes,
+        tuning: host.tuning,
+        clock_ns: affinity::clock_cost_ns(),
+        load_average: Some(host.load_average),
+        system: Some(system()),
+    }
+}

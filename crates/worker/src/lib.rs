@@ -1,0 +1,128 @@
+//! What dyno starts on other hosts and in pods: `dyno worker`, `dyno host`, `dyno pod` and `dyno relay`.
+//!
+//! `dyno` has these commands too; the program `dyno-worker` has nothing else, and is a third of the size.
+
+pub mod args;
+
+use crate::args::{HostArgs, PodArgs, RelayArgs};
+use dyno_compat_pocdriver::{Caller, work};
+use dyno_kubernetes::place::wait_for_words;
+use dyno_protocol::frame::FrameError;
+use dyno_remote::agent::agent;
+use dyno_remote::relay;
+use dyno_remote::worker::serve::serve;
+use dyno_session::environment::environment;
+use dyno_types::Refused;
+use dyno_types::units::parse_duration_ns;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use std::io::{self, IsTerminal, stdin, stdout};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Why a command of this crate ended before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// Wrong usage.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The controller's frames cannot be read.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// A file, a socket or a process.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Applies load as a controller says (`dyno worker --stdio`).
+///
+/// # Errors
+/// Standard input is a terminal, or the controller is not understood.
+pub fn worker(caller: Caller) -> Result<(), WorkerError> {
+    no_terminal("a worker")?;
+    ended(serve(stdin(), stdout(), &|spec| work::read(spec, caller)))
+}
+
+/// Does on this host what a controller elsewhere asks for (`dyno host --stdio`).
+///
+/// # Errors
+/// Standard input is a terminal, or the controller is not understood.
+pub fn host(args: &HostArgs) -> Result<(), WorkerError> {
+    no_terminal("a host")?;
+    let cache = || {
+        let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        folder("XDG_CACHE_HOME")
+            .or_else(|| Some(folder("HOME")?.join(".cache")))
+            .map(|cache| cache.join("dyno"))
+    };
+    let directory = args.directory.clone().or_else(cache).unwrap_or_else(|| "/var/tmp/dyno".into());
+    ended(agent(stdin(), stdout(), &directory, environment()))
+}
+
+/// Waits in a pod for a controller to speak to it (`dyno pod`), and ends at a signal or when nobody does.
+///
+/// # Errors
+/// The patience is no duration, the token cannot be read, or nothing can listen at the port.
+pub fn pod(args: &PodArgs) -> Result<(), WorkerError> {
+    let patience =
+        parse_duration_ns(&args.patience, 1_000_000_000).map_err(|e| Refused(format!("--patience: {e}")))?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, interrupted.clone())?;
+    }
+    let listening = match (args.port, &args.token) {
+        (Some(port), Some(token)) => {
+            let program = std::env::current_exe()?;
+            Some(relay::pod::listen(port, relay::token(token)?, &program)?)
+        }
+        _ => None,
+    };
+    // A pod has process numbers of its own: who is here was brought by a controller.
+    let spoken_to = || {
+        if listening.as_ref().is_some_and(|listening| listening.programs() > 0) {
+            return true;
+        }
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok()).any(|line| {
+            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+            words.contains(&&b"--stdio"[..])
+        })
+    };
+    wait_for_words(Duration::from_nanos(patience), &spoken_to, &|| interrupted.load(Ordering::Relaxed));
+    Ok(())
+}
+
+/// Carries what a controller and the pods of its run say to each other (`dyno relay --stdio`).
+///
+/// # Errors
+/// Standard input is a terminal, the token cannot be read, or the controller is not understood.
+pub fn relay(args: &RelayArgs) -> Result<(), WorkerError> {
+    no_terminal("a relay")?;
+    relay::hub::hub(stdin(), stdout(), relay::token(&args.token)?)?;
+    Ok(())
+}
+
+/// Has a write beyond the limit of a file's size (`ulimit -f`) fail instead of ending the process. Children have the usual
+/// action again.
+pub fn outlive_long_files() {
+    // Where it cannot be had, the signal ends dyno as it ends others.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+}
+
+fn no_terminal(what: &str) -> Result<(), Refused> {
+    if stdin().is_terminal() {
+        return Err(Refused(format!(
+            "{what} is started by dyno itself and speaks through its standard input and output"
+        )));
+    }
+    Ok(())
+}
+
+fn ended(served: Result<(), FrameError>) -> Result<(), WorkerError> {
+    match served {
+        // The controller closes the pipe when it needs no more.
+        Err(FrameError::Closed) => Ok(()),
+        served => Ok(served?),
+    }
+}

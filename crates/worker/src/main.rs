@@ -1,0 +1,55 @@
+//! `dyno-worker`: what dyno starts on other hosts and in pods, without anything else.
+
+use clap::{Parser, Subcommand};
+use dyno_compat_pocdriver::Caller;
+use dyno_types::secret::remember_arguments;
+use dyno_worker::args::{HostArgs, PodArgs, RelayArgs, WorkerArgs};
+use dyno_worker::{WorkerError, host, outlive_long_files, pod, relay, worker};
+use std::process::ExitCode;
+
+/// Applies load and starts servers for a dyno elsewhere, which starts this program and speaks to it.
+#[derive(Parser)]
+#[command(name = "dyno-worker", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Apply load as a controller says
+    Worker(WorkerArgs),
+    /// Do on this host what a controller elsewhere asks for
+    Host(HostArgs),
+    /// Wait in a pod for a controller to speak to it
+    Pod(PodArgs),
+    /// Carry what a controller and the pods of its run say to each other
+    Relay(RelayArgs),
+}
+
+/// Says something to whoever started this: standard error is kept by the controller.
+#[expect(clippy::print_stderr, reason = "a program of its own")]
+fn warn(text: &str) {
+    eprintln!("warning: {text}");
+}
+
+fn main() -> ExitCode {
+    outlive_long_files();
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    remember_arguments(&words);
+    let ended = match Cli::parse().command {
+        // A worker's signals are its controller's business: it ends with its pipe.
+        Command::Worker(_) => worker(Caller { warn, interrupted: || false }),
+        Command::Host(args) => host(&args),
+        Command::Pod(args) => pod(&args),
+        Command::Relay(args) => relay(&args),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            warn(&error.to_string());
+            // Exit codes of dyno: 2 is wrong usage, 1 anything else.
+            ExitCode::from(if matches!(error, WorkerError::Refused(_)) { 2 } else { 1 })
+        }
+    }
+}
