@@ -140,11 +140,6 @@ impl From<ReadError> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        Failure::Internal(limited(error).to_string())
+        Failure::Internal(terminal::limited(error).to_string())
     }
-}
-
-/// The same error; it names the limit of this process where that is behind it.
-pub fn limited(error: std::io::Error) -> std::io::Error {
-    dyno_rundir::files::named(dyno_engine::files::OutOfFiles::named(error))
 }

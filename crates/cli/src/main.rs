@@ -11,16 +11,19 @@ mod export;
 mod grafana;
 mod import;
 mod json;
+mod list;
 mod live;
 mod manual;
 mod merge;
 mod metrics;
+mod options;
 mod pages;
 mod pocdriver;
 mod price;
 mod prove;
 mod report;
 mod run;
+mod run_directory;
 mod sample;
 mod secret;
 mod selftest;
@@ -29,6 +32,7 @@ mod signals;
 mod sysbench_mongodb;
 mod terminal;
 mod top;
+mod work;
 mod worker;
 mod wsf;
 mod ycsb;
@@ -76,9 +80,9 @@ fn main() -> ExitCode {
         args::Command::Plan(options) => experiment::plan(&options),
         args::Command::Presets(options) => experiment::list_presets(&options),
         args::Command::Resume(options) => experiment::resume(&options),
-        args::Command::List(options) => experiment::list(&options),
+        args::Command::List(options) => list::list(&options),
         args::Command::Status(options) => experiment::status(&options),
-        args::Command::Stop(options) => experiment::stop(&options),
+        args::Command::Stop(options) => list::stop(&options),
         args::Command::Doctor(options) => doctor::doctor(&options),
         args::Command::Grafana(options) => grafana::grafana(&options),
         args::Command::Worker(_) => worker::worker(),

@@ -4,9 +4,9 @@
 //! did the same thing: whatever shapes the load must be equal, no run may be counted twice, and their measured phases
 //! must overlap (or, with `--sequential`, be repetitions). The verdict is the worst of theirs, with all reasons.
 
-use crate::args::MergeArgs;
 use crate::compare::what_was_run;
 use crate::exit::{Exit, Failure};
+use crate::options::MergeArgs;
 use crate::report::{exit_of, show};
 use crate::terminal;
 use dyno_record::Totals;

@@ -1,7 +1,8 @@
 //! Reports as files: what `dyno run` leaves in a directory, and what `dyno report` makes of one again.
 
-use crate::exit::{Failure, limited};
+use crate::exit::Failure;
 use crate::terminal;
+use crate::terminal::limited;
 use dyno_analysis::diagnose::diagnose;
 use dyno_report::html::experiment::experiment_page;
 use dyno_report::html::page::{Report, run_page};
@@ -110,7 +111,10 @@ pub fn leave(path: &Path) {
 /// Leaves the same in an experiment's directory.
 pub fn leave_experiment(path: &Path) {
     let both = |dir: ExperimentDir| {
-        write(&path.join("report.html"), &experiment_page(&dir, crate::bexhoma::price(path)))?;
+        write(
+            &path.join("report.html"),
+            &experiment_page(&dir, dyno_compat_bexhoma::catalogue::price(path)),
+        )?;
         write(&path.join("summary.md"), &markdown::of_experiment(&dir))
     };
     warn(path, ExperimentDir::open(path).map_err(Failure::from).and_then(both));

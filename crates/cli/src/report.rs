@@ -1,8 +1,8 @@
 //! `dyno report`, `dyno schema`: from run directories alone.
 
-use crate::args::{SchemaArgs, SchemaOf};
 use crate::exit::{Exit, Failure};
 use crate::export::{ExportArgs, FormatArg as Form, export};
+use crate::options::{SchemaArgs, SchemaOf};
 use crate::pages::{self, Material};
 use crate::{price, terminal};
 use clap::builder::PossibleValue;

@@ -1,7 +1,7 @@
 //! `dyno sample FILE.yaml`: documents of a workload of one's own, before anything is sent.
 
-use crate::args::SampleArgs;
 use crate::exit::{Exit, Failure};
+use crate::options::SampleArgs;
 use crate::run::read_template;
 use crate::{json, terminal};
 use dyno_workload::template::TemplateContent;

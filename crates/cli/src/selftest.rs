@@ -1,7 +1,7 @@
 //! `dyno selftest`: the engine itself, on a virtual clock against a simulated server, beside closed forms.
 
-use crate::args::SelftestArgs;
 use crate::exit::{Exit, Failure};
+use crate::options::SelftestArgs;
 use crate::terminal;
 use dyno_session::oracle;
 use std::fmt::Write as _;

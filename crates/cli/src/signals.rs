@@ -12,8 +12,8 @@ use std::time::Duration;
 /// How long the end may take after the second signal.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// The exit code.
-const INTERRUPTED: i32 = crate::exit::Exit::Interrupted as i32;
+/// The exit code, `Exit::Interrupted`.
+const INTERRUPTED: i32 = 130;
 
 static SEEN: AtomicBool = AtomicBool::new(false);
 static LISTENING: Mutex<Listening> = Mutex::new(Listening { begun: false, control: None, restore: None });

@@ -59,6 +59,11 @@ pub fn line(text: &str) {
     write(&format!("{text}\n"));
 }
 
+/// The same error; it names the limit of this process where that is behind it.
+pub fn limited(error: std::io::Error) -> std::io::Error {
+    dyno_rundir::files::named(dyno_engine::files::OutOfFiles::named(error))
+}
+
 /// Writes a result with dyno's own colours where there may be some: `text` renders it with or without. Whoever has escape
 /// sequences in a name gets none.
 pub fn styled(text: impl Fn(bool) -> String) {
@@ -71,7 +76,7 @@ fn write(text: &str) {
     match stdout().write_all(conceal(text).as_bytes()).and_then(|()| stdout().flush()) {
         // Whoever closed the pipe has seen enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let _ = LOST.set(crate::exit::limited(error).to_string());
+            let _ = LOST.set(limited(error).to_string());
         }
         _ => {}
     }

@@ -1,7 +1,7 @@
 //! `dyno top`: a server alone, one line a tick, like mongostat.
 
-use crate::args::TopArgs;
 use crate::exit::{Exit, Failure};
+use crate::options::TopArgs;
 use crate::{secret, signals, terminal};
 use dyno_databases::registry;
 use dyno_databases::target::Client;

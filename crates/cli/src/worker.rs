@@ -1,7 +1,7 @@
 //! `dyno worker --stdio`, `dyno host --stdio`, `dyno pod` and `dyno relay --stdio`: the other ends of an experiment's pipes.
 
 use crate::exit::{Exit, Failure};
-use crate::pocdriver::CALLER;
+use crate::work::CALLER;
 use dyno_worker::WorkerError;
 use dyno_worker::args::{HostArgs, PodArgs, RelayArgs};
 

@@ -1,3 +1,4 @@
 //! bexhoma: its command line and configuration as experiments.
 
+pub mod catalogue;
 pub mod plan;

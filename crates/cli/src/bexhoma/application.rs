@@ -4,38 +4,26 @@
 use crate::exit::Failure;
 use crate::{pages, terminal};
 use dyno_analysis::promql::{Reduction, evaluate, is_rate};
+use dyno_compat_bexhoma::catalogue::{Catalogue, FILE};
 use dyno_compat_bexhoma::plan::config::{Metric, MetricKind};
 use dyno_monitor::prometheus::Url;
-use dyno_rundir::files;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::{ExperimentDir, RunDir};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const FILE: &str = "bexhoma.json";
-
-/// What there is to figure out: kept in the experiment's directory.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Catalogue {
-    /// What an hour costs.
-    pub price_per_hour: Option<f64>,
-    /// The API of a Prometheus.
-    pub prometheus: Option<String>,
-    /// The metrics.
-    pub metrics: Vec<Metric>,
-}
-
-/// What an hour costs, if the experiment's configuration says so.
-pub fn price(experiment: &Path) -> Option<f64> {
-    let text = files::read(&experiment.join(FILE)).ok()?;
-    serde_json::from_slice::<Catalogue>(&text).ok()?.price_per_hour
-}
-
-impl Catalogue {
+/// What is done with the metrics of a catalogue.
+pub trait ApplicationMetrics {
     /// Keeps it with an experiment, if there is anything in it.
-    pub fn keep(&self, experiment: &Path) -> Result<(), Failure> {
+    fn keep(&self, experiment: &Path) -> Result<(), Failure>;
+
+    /// Figures out everything for every run that has ended. What cannot be said, and why, is said once.
+    fn figure(&self, experiment: &Path) -> Result<(), Failure>;
+}
+
+impl ApplicationMetrics for Catalogue {
+    fn keep(&self, experiment: &Path) -> Result<(), Failure> {
         if self.price_per_hour.is_none() && self.metrics.is_empty() {
             return Ok(());
         }
@@ -43,8 +31,7 @@ impl Catalogue {
         pages::write(&experiment.join(FILE), &text)
     }
 
-    /// Figures out everything for every run that has ended. What cannot be said, and why, is said once.
-    pub fn figure(&self, experiment: &Path) -> Result<(), Failure> {
+    fn figure(&self, experiment: &Path) -> Result<(), Failure> {
         if self.metrics.is_empty() {
             return Ok(());
         }
@@ -58,7 +45,7 @@ impl Catalogue {
             for phase in &run.phases {
                 let Some(edges) = run.edges(phase)? else { continue };
                 let of = |metric: &Metric| {
-                    let value = self.value(metric, recording.as_ref(), edges);
+                    let value = value(self, metric, recording.as_ref(), edges);
                     if let Err(why) = &value {
                         reasons.insert(format!("{}: {why}", metric.title));
                     }
@@ -75,21 +62,21 @@ impl Catalogue {
         }
         Ok(())
     }
+}
 
-    fn value(
-        &self,
-        metric: &Metric,
-        recording: Option<&Recording>,
-        edges: (f64, f64),
-    ) -> Result<f64, String> {
-        let query = filled(&metric.query)?;
-        match (&self.prometheus, recording) {
-            (Some(api), _) => asked(api, &query, metric.kind, edges),
-            (None, Some(recording)) => {
-                evaluate(&query, reduction(metric.kind), recording, edges).map_err(|e| e.to_string())
-            }
-            (None, None) => Err("nothing was watched (-m, -mc, -ma)".into()),
+fn value(
+    catalogue: &Catalogue,
+    metric: &Metric,
+    recording: Option<&Recording>,
+    edges: (f64, f64),
+) -> Result<f64, String> {
+    let query = filled(&metric.query)?;
+    match (&catalogue.prometheus, recording) {
+        (Some(api), _) => asked(api, &query, metric.kind, edges),
+        (None, Some(recording)) => {
+            evaluate(&query, reduction(metric.kind), recording, edges).map_err(|e| e.to_string())
         }
+        (None, None) => Err("nothing was watched (-m, -mc, -ma)".into()),
     }
 }
 

@@ -1,8 +1,8 @@
 //! `cluster.config`: what it says about the cluster, the databases that were asked for, and their metrics.
 
-use super::application::Catalogue;
 use crate::exit::Failure;
 use crate::terminal;
+use dyno_compat_bexhoma::catalogue::Catalogue;
 use dyno_compat_bexhoma::plan::config::{ClusterConfig, Docker, Metric, read_config};
 use dyno_compat_bexhoma::plan::flags::Typed;
 use dyno_compat_bexhoma::plan::options::Options;

@@ -1,8 +1,8 @@
 //! `status`, `stop`, `summary`, `localresults`: of the experiments in the folder of results.
 
 use super::run::show;
-use crate::args::{ListArgs, StatusArgs};
 use crate::exit::{Exit, Failure};
+use crate::options::{ListArgs, StatusArgs};
 use crate::{experiment, pages, terminal};
 use dyno_compat_bexhoma::plan::flags::Typed;
 use dyno_experiment::directory::holder;
@@ -86,5 +86,5 @@ pub fn summary(typed: &Typed) -> Result<Exit, Failure> {
 
 /// Everything in the folder, a line each.
 pub fn results(typed: &Typed) -> Result<Exit, Failure> {
-    experiment::list(&ListArgs { folder: PathBuf::from(typed.value("resultfolder")) })
+    crate::list::list(&ListArgs { folder: PathBuf::from(typed.value("resultfolder")) })
 }

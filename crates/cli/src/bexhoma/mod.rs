@@ -10,8 +10,6 @@ mod manage;
 mod run;
 mod status;
 
-pub use application::price;
-
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::Args;

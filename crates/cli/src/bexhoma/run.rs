@@ -1,9 +1,10 @@
 //! `dyno bexhoma ycsb ... run`, `load` and `start`.
 
-use super::application::Catalogue;
+use super::application::ApplicationMetrics;
 use super::config;
 use crate::exit::{Exit, Failure};
 use crate::{experiment, pages, signals, terminal};
+use dyno_compat_bexhoma::catalogue::Catalogue;
 use dyno_compat_bexhoma::plan::about::about;
 use dyno_compat_bexhoma::plan::expand::{Configuration, Job};
 use dyno_compat_bexhoma::plan::flags::Typed;

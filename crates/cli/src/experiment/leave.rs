@@ -3,8 +3,8 @@
 use super::watch::Watch;
 use crate::exit::Failure;
 use crate::pages;
-use crate::pocdriver::read_work;
-use crate::run::changes;
+use crate::run_directory::changes;
+use crate::work::read_work;
 use dyno_config::experiment::Plan;
 use dyno_engine::Control;
 use dyno_experiment::Means;

@@ -1,15 +1,14 @@
-//! `dyno list`, `dyno status`, `dyno stop`: what runs and what has run.
+//! `dyno status` and `dyno stop` of experiments: what runs and what has run.
 
 use super::table;
-use crate::args::{ListArgs, StatusArgs, StopArgs};
 use crate::exit::{Exit, Failure};
+use crate::options::{StatusArgs, StopArgs};
 use crate::terminal;
 use dyno_experiment::clean_up;
 use dyno_experiment::directory::{ExperimentRecord, finished, held, holder, read_journal, read_record};
 use dyno_experiment::journal::{Entry, RunRecord};
 use dyno_localhost::trusted;
 use dyno_rundir::progress;
-use dyno_types::units::Rate;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -45,49 +44,15 @@ fn standing(path: &Path, record: &ExperimentRecord) -> Result<Standing, Failure>
     Ok(Standing { ended, by, words, over })
 }
 
-/// Runs and experiments in a folder; the runs of an experiment are its own.
-fn directories(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    found.retain(|path| ["experiment.json", "run.json"].iter().any(|name| path.join(name).is_file()));
-    found.sort();
-    found
-}
-
-/// A run on one line: its state, its verdict, what it did and on what.
-fn line_of_run(path: &Path) -> String {
-    let run = crate::serve::run_listed(path);
-    if !run.words.is_empty() {
-        return run.words;
-    }
-    let rate = run.throughput.map(|rate| format!("{}/s", Rate(rate)));
-    let parts = [Some(run.state), Some(run.verdict).filter(|word| !word.is_empty()), rate, Some(run.title)];
-    format!("{} on {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", "), run.target)
+/// Says how far an experiment is.
+pub fn state(path: &Path) -> Result<String, Failure> {
+    Ok(standing(path, &read_record(path)?)?.words)
 }
 
 /// The table of an experiment for `dyno report`, as text or JSON.
 pub fn table_of(path: &Path, price: Option<f64>, json: bool) -> Result<String, Failure> {
     let record = read_record(path)?;
     table::text(&table::rows(path, &record, &finished(read_journal(path)?), price), json)
-}
-
-/// `dyno list [FOLDER]`.
-pub fn list(args: &ListArgs) -> Result<Exit, Failure> {
-    let found = directories(&args.folder);
-    if found.is_empty() {
-        terminal::note(&format!("no runs and no experiments in {}", args.folder.display()));
-    }
-    for path in found {
-        let line = match path.join("experiment.json").is_file() {
-            false => line_of_run(&path),
-            true => match read_record(&path) {
-                Ok(record) => standing(&path, &record)?.words,
-                Err(error) => error.to_string(),
-            },
-        };
-        terminal::line(&format!("{}  {line}", path.display()));
-    }
-    Ok(Exit::Ok)
 }
 
 /// `dyno status DIR`.
@@ -168,13 +133,8 @@ pub fn stop_all(dirs: impl IntoIterator<Item = PathBuf>) -> Exit {
     ended
 }
 
-/// `dyno stop DIR`: as Ctrl-C does.
+/// `dyno stop DIR` of an experiment: as Ctrl-C does.
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
-    dyno_localhost::temporary::remove_abandoned().iter().for_each(|line| terminal::note(line));
-    trusted::directory(&args.dir).map_err(|e| Failure::Usage(e.to_string()))?;
-    if crate::prove::is_proof(&args.dir) {
-        return crate::prove::stop(args);
-    }
     let record = read_record(&args.dir)?;
     let Some(pid) = held(&args.dir)? else {
         put_back(&args.dir)?;

@@ -9,16 +9,17 @@ mod table;
 mod watch;
 
 pub use leave::leave;
-pub use manage::{ask_to_stop, end, list, status, stop, stop_all, table_of};
+pub use manage::{ask_to_stop, end, state, status, stop, stop_all, table_of};
 pub use preview::{plan, presets as list_presets};
 pub use suits::{Findings, ready};
 
-use crate::args::{ResumeArgs, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::metrics::Metrics;
-use crate::pocdriver::read_work;
-use crate::run::{changes, new_directory};
-use crate::{pages, signals, terminal, wsf};
+use crate::options::{ResumeArgs, RunArgs};
+use crate::run_directory::{changes, new_directory};
+use crate::work::read_work;
+use crate::{pages, signals, terminal};
+use dyno_compat_wsf::folder::continues;
 use dyno_config::experiment;
 use dyno_config::experiment::{Cell, Plan};
 use dyno_engine::Control;
@@ -248,7 +249,7 @@ pub fn carry_out_on(
     }
     if ending == Ending::Interrupted {
         let path = directory.path();
-        let command = wsf::continues(path).unwrap_or_else(|| format!("dyno resume {}", path.display()));
+        let command = continues(path).unwrap_or_else(|| format!("dyno resume {}", path.display()));
         terminal::note(&format!("`{command}` goes on"));
         return Ok(Exit::Interrupted);
     }

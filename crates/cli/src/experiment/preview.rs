@@ -3,8 +3,8 @@
 use super::suits::Findings;
 use super::watch::time;
 use super::{planned, text_of};
-use crate::args::{PlanArgs, PresetsArgs};
 use crate::exit::{Exit, Failure};
+use crate::options::{PlanArgs, PresetsArgs};
 use crate::terminal;
 use dyno_config::experiment::Plan;
 use dyno_config::experiment::estimate::estimate;

@@ -4,29 +4,11 @@ mod reference;
 
 use crate::args::Cli;
 use crate::exit::{Exit, Failure};
+use crate::options::ManualArgs;
 use crate::terminal;
-use clap::{Args, CommandFactory};
-use clap_complete::Shell;
+use clap::CommandFactory;
 use dyno_rundir::files;
-use std::path::{Path, PathBuf};
-
-/// `dyno manual`.
-#[derive(Clone, Debug, Args)]
-#[group(required = true, multiple = false)]
-#[command(after_help = "\
-Completions: dyno manual --completions bash > ~/.local/share/bash-completion/completions/dyno. Pages: dyno manual --out DIR, \
-then man -l DIR/dyno.1.")]
-pub struct ManualArgs {
-    /// Print the completions of this shell
-    #[arg(long, value_name = "SHELL")]
-    pub completions: Option<Shell>,
-    /// Write a manual page for each command into this folder
-    #[arg(short, long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Write the reference into this folder, in Markdown: commands, keys of experiments, keys of summaries
-    #[arg(long, value_name = "DIR")]
-    pub reference: Option<PathBuf>,
-}
+use std::path::Path;
 
 /// The command.
 pub fn manual(args: &ManualArgs) -> Result<Exit, Failure> {

@@ -10,14 +10,14 @@ mod sample;
 mod watch;
 
 use crate::exit::{Exit, Failure};
-use crate::run::{check_new, choose_cores, create_directory, monitor, now};
+use crate::run::{choose_cores, monitor};
+use crate::run_directory::{check_new, create, now};
+use crate::work::CALLER;
 use crate::{signals, terminal};
 use dyno_compat_pocdriver::plan::args::PocArgs;
 use dyno_compat_pocdriver::plan::forms::effective;
 use dyno_compat_pocdriver::setup::{prepare, refused};
 use dyno_compat_pocdriver::work::{part_of_rate, rest};
-use dyno_compat_pocdriver::{Caller, work};
-use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
@@ -26,7 +26,6 @@ use dyno_rundir::schema::{Claim, Reason, Status, Summary, Trust};
 use dyno_session::environment::environment;
 use dyno_session::session::{Session, SessionPlan};
 use dyno_session::work::Work;
-use dyno_types::Refused;
 use dyno_types::limits::DRAIN_NS;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
 use dyno_workload::{Frontier, Workload};
@@ -35,14 +34,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use watch::Watch;
 
 const SECOND_NS: u64 = 1_000_000_000;
-
-/// What POCDriver's load asks of this program.
-pub const CALLER: Caller = Caller { warn: terminal::warn, interrupted: signals::interrupted };
-
-/// Reads the work of an experiment, of every kind.
-pub fn read_work(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
-    work::read(spec, CALLER)
-}
 
 /// The command.
 pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
@@ -83,9 +74,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
         clock_ns: environment.clock_ns,
     };
     let writer = match &args.out {
-        Some(path) => {
-            Some(create_directory(path, effective(), &plan, opened.as_ref(), &environment, Scale::Ns64)?)
-        }
+        Some(path) => Some(create(path, effective(), &plan, opened.as_ref(), &environment, Scale::Ns64)?),
         None => None,
     };
     let mut session = Session::new(plan, &opened, control.clone(), writer);

@@ -46,7 +46,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     let program = std::env::current_exe()?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let started = crate::run::now();
+    let started = crate::run_directory::now();
     let proof = embedded(uri, &program, &plan, args.kills, &control, &mut progress(args.quiet))?;
     let copies = vec![proof.copy.clone()];
     let figures = Figures::of(&proof.written.ledger, &proof.written.course, &copies);

@@ -211,7 +211,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     let home = tempfile::Builder::new().prefix("dyno-proof-").tempdir()?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let started = crate::run::now();
+    let started = crate::run_directory::now();
     let target = target(&plan);
     if !args.quiet {
         terminal::note(&format!("starting {target}"));

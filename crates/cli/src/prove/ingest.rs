@@ -70,7 +70,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     pre_checks.extend(clocks(database.as_ref(), &members));
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let started = crate::run::now();
+    let started = crate::run_directory::now();
     let under_way = UnderWay::begin(&folder, &uri, &plan)?;
     database.prepare(&plan)?;
     let (mut lag, mut told) = (Lag::default(), progress(args.quiet));

@@ -1,7 +1,7 @@
 //! What a proof has in a database while it is at work: its folder says so, and `dyno stop` finds it after a crash.
 
-use crate::args::StopArgs;
 use crate::exit::{Exit, Failure};
+use crate::options::StopArgs;
 use crate::{experiment, secret, terminal};
 use dyno_databases::copies::plan::IngestPlan;
 use dyno_databases::copies::records::Records;

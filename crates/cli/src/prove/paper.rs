@@ -274,7 +274,7 @@ fn sign(path: &Path, key: &Path) -> Result<(), Failure> {
 
 /// A new folder for a proof.
 pub fn folder(asked: Option<&PathBuf>, name: &str) -> Result<PathBuf, Failure> {
-    let path = asked.cloned().unwrap_or_else(|| crate::run::new_directory(name));
+    let path = asked.cloned().unwrap_or_else(|| crate::run_directory::new_directory(name));
     match path.exists() {
         true => Err(Failure::Usage(format!("--out {}: it is there already", path.display()))),
         false => Ok(path),

@@ -1,7 +1,7 @@
 //! The settings that shaped the load of `dyno run`, each with who set it, for `run.json`.
 
 use super::resolve::Resolved;
-use crate::args::RunArgs;
+use crate::options::RunArgs;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, ValueEnum};
 use dyno_config::settings::Settings;

@@ -1,8 +1,8 @@
 //! Workloads of one's own (YAML): reading them, and what is done before their load.
 
 use super::resolve::usage;
-use crate::args::RunArgs;
 use crate::exit::Failure;
+use crate::options::RunArgs;
 use crate::terminal;
 use dyno_config::experiment::When;
 use dyno_databases::target::OpenTarget;

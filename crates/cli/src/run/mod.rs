@@ -9,11 +9,12 @@ pub mod monitor;
 mod record;
 mod resolve;
 
-use crate::args::RunArgs;
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::metrics::{Both, Metrics};
+use crate::options::RunArgs;
 use crate::report::{exit_of, show};
+use crate::run_directory::{changes, now};
 use crate::{experiment, secret, signals, terminal};
 use dyno_databases::registry;
 use dyno_databases::spawn::{Spawned, find_server, spawn_under};
@@ -30,7 +31,7 @@ use resolve::Resolved;
 use std::sync::Arc;
 
 pub use documents::read_template;
-pub use record::{changes, check_new, create as create_directory, new_directory, now, settings_list};
+pub use record::settings_list;
 
 /// How to go on where records of another shape are there.
 const WAYS: &str = "--reload loads them again, --no-load measures those that are there";
@@ -190,7 +191,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let mut session = Session::new(plan, &opened, control.clone(), writer);
     monitor::start(watch, &place, opened.as_ref(), &resolved.busy_cores(), &mut session)?;
     let ended = phases(args, &resolved, opened.as_ref(), &control, &mut session, metrics.as_mut());
-    session.changed(record::changes(&environment));
+    session.changed(changes(&environment));
     conclude(args, &resolved, &mut session, ended)
 }
 

@@ -2,8 +2,8 @@
 
 use super::Place;
 use super::resolve::usage;
-use crate::args::RunArgs;
 use crate::exit::Failure;
+use crate::options::RunArgs;
 use crate::{pages, terminal};
 use dyno_databases::target::OpenTarget;
 use dyno_engine::{Job, affinity};

@@ -2,8 +2,8 @@
 
 use super::applied::{INSTEAD, is_used};
 use super::{choose_cores, documents};
-use crate::args::{Arrivals, RunArgs, Wait};
 use crate::exit::Failure;
+use crate::options::{Arrivals, RunArgs, Wait};
 use crate::terminal;
 use dyno_analysis::Condition;
 use dyno_config::properties;

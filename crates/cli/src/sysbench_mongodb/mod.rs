@@ -12,7 +12,8 @@ mod log;
 pub use args::SysbenchArgs;
 
 use crate::exit::{Exit, Failure};
-use crate::run::{check_new, choose_cores, create_directory, monitor, now};
+use crate::run::{choose_cores, monitor};
+use crate::run_directory::{check_new, create, now};
 use crate::{report, signals, terminal};
 use dyno_compat_sysbench_mongodb::plan::parse;
 use dyno_compat_sysbench_mongodb::plan::resolve::{Phase, SysbenchPlan};
@@ -177,7 +178,7 @@ impl Bench<'_> {
                     source: one.source.clone(),
                 });
                 let (own, environment) = (own.collect(), environment());
-                Some(create_directory(path, own, &plan, self.opened.as_ref(), &environment, Scale::Ns64)?)
+                Some(create(path, own, &plan, self.opened.as_ref(), &environment, Scale::Ns64)?)
             }
             None => None,
         };

@@ -15,6 +15,7 @@
 use super::run::EXPERIMENT;
 use crate::exit::Failure;
 use crate::terminal;
+use dyno_compat_wsf::folder::CONFIG;
 use dyno_compat_wsf::report::client::{ClientKpis, client_log, read_log};
 use dyno_compat_wsf::report::kpis::{Together, Windowed, kpi_text};
 use dyno_config::tree::Node;
@@ -24,9 +25,6 @@ use dyno_rundir::RunDir;
 use dyno_rundir::files;
 use dyno_rundir::schema::{Phase, Status};
 use std::path::{Path, PathBuf};
-
-/// What was asked for, with the source of every value.
-pub const CONFIG: &str = "workload-config.yaml";
 
 /// The folder of one of several TARGETs.
 pub fn of_target(target: &str) -> String {

@@ -2,8 +2,8 @@
 
 use super::logs;
 use super::run::EXPERIMENT;
-use crate::args::{ResumeArgs, StatusArgs};
 use crate::exit::{Exit, Failure};
+use crate::options::{ResumeArgs, StatusArgs};
 use crate::{experiment, signals, terminal};
 use dyno_experiment::directory::{finished, holder, read_journal, read_record};
 use dyno_experiment::left_behind;
@@ -16,17 +16,6 @@ fn folders(out: &Path) -> Vec<PathBuf> {
     all.retain(|path| path.join(EXPERIMENT).join("experiment.json").is_file());
     all.sort();
     all
-}
-
-/// The command that goes on with an experiment, if it is one of these folders'.
-pub fn continues(experiment: &Path) -> Option<String> {
-    let home = experiment.parent().filter(|home| home.join(logs::CONFIG).is_file())?;
-    let out = home.parent()?.display().to_string();
-    Some(if ["", "."].contains(&out.as_str()) {
-        "dyno wsf --continue".into()
-    } else {
-        format!("dyno wsf --continue --out {out}")
-    })
 }
 
 fn none(out: &Path) -> Exit {

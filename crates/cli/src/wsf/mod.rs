@@ -17,7 +17,6 @@ mod sut;
 mod testset;
 
 pub use args::WsfArgs;
-pub use manage::continues;
 
 use crate::exit::{Exit, Failure};
 use crate::terminal;

@@ -5,6 +5,7 @@ use super::{Iteration, config, logs, rig};
 use crate::exit::{Exit, Failure};
 use crate::experiment::Findings;
 use crate::{experiment, terminal};
+use dyno_compat_wsf::folder::CONFIG;
 use dyno_config::experiment::estimate::estimate;
 use dyno_config::experiment::plan;
 use dyno_config::server::ServerKind;
@@ -110,11 +111,11 @@ pub fn run(args: &WsfArgs, iteration: &Iteration, control: &Arc<Control>) -> Res
     let home = folder(args, iteration);
     std::fs::create_dir_all(&home)?;
     note(iteration);
-    files::put(&home.join(logs::CONFIG), config::text(args, iteration, &iteration.resolved).as_bytes())?;
+    files::put(&home.join(CONFIG), config::text(args, iteration, &iteration.resolved).as_bytes())?;
     for point in &iteration.sweep {
         let own = home.join(logs::of_target(point.value("TARGET")));
         std::fs::create_dir_all(&own)?;
-        files::put(&own.join(logs::CONFIG), config::text(args, iteration, point).as_bytes())?;
+        files::put(&own.join(CONFIG), config::text(args, iteration, point).as_bytes())?;
     }
     let path = home.join(EXPERIMENT);
     let plan = plan(text, &name, &[]).map_err(|e| Failure::Usage(e.to_string()))?;

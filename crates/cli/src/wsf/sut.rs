@@ -2,10 +2,11 @@
 //! has what the test needs and noting how it is set up; servers are started and ended with each run.
 
 use super::args::Backend;
-use super::{Iteration, WsfArgs, config, logs, run};
+use super::{Iteration, WsfArgs, config, run};
 use crate::doctor;
 use crate::exit::{Exit, Failure};
 use crate::{experiment, terminal};
+use dyno_compat_wsf::folder::CONFIG;
 use dyno_rundir::files;
 use dyno_session::environment::system;
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ pub fn prepare(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure
         std::fs::create_dir_all(&home)?;
         let facts = serde_json::json!({ "system": system() });
         files::put(&home.join(FACTS), format!("{facts:#}\n").as_bytes())?;
-        files::put(&home.join(logs::CONFIG), config::text(args, one, &one.resolved).as_bytes())?;
+        files::put(&home.join(CONFIG), config::text(args, one, &one.resolved).as_bytes())?;
         terminal::note(&format!("{}: this host has what the test needs", home.display()));
     }
     Ok(Exit::Ok)

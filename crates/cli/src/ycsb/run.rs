@@ -6,7 +6,8 @@ use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
 use super::prepare::Prepared;
 use super::watch::Watch;
 use crate::exit::{Exit, Failure};
-use crate::run::{choose_cores, create_directory, monitor, now, settings_list};
+use crate::run::{choose_cores, monitor, settings_list};
+use crate::run_directory::{create, now};
 use crate::{report, signals, terminal};
 use dyno_compat_ycsb::bindings::BindingTarget;
 use dyno_compat_ycsb::plan::{Mode, YcsbCommand};
@@ -141,7 +142,7 @@ fn begin<'a>(
     let writer = match &prepared.extras.out {
         Some(path) => {
             let settings = &prepared.settings;
-            Some(create_directory(
+            Some(create(
                 path,
                 settings_list(settings),
                 &plan,

@@ -24,7 +24,7 @@ const ALLOWED: [(&str, &[&str]); 33] = [
     ("compat-ycsb", &["types", "record", "workload", "wire", "stores", "rundir", "config"]),
     ("compat-sysbench-mongodb", &["types", "workload", "config", "compat-ycsb"]),
     ("compat-wsf", &["types", "workload", "rundir", "config", "compat-ycsb"]),
-    ("compat-bexhoma", &["types", "config", "compat-wsf"]),
+    ("compat-bexhoma", &["types", "rundir", "config", "compat-wsf"]),
     ("presets", &["stores", "config", "compat-wsf"]),
     ("localhost", &["types", "rundir", "engine", "monitor", "config"]),
     (

@@ -1,0 +1,56 @@
+//! `dyno list` and `dyno stop`: of runs, experiments and proofs.
+
+use crate::exit::{Exit, Failure};
+use crate::options::{ListArgs, StopArgs};
+use crate::{experiment, prove, serve, terminal};
+use dyno_experiment::directory::read_record;
+use dyno_localhost::temporary::remove_abandoned;
+use dyno_localhost::trusted;
+use dyno_types::units::Rate;
+use std::path::{Path, PathBuf};
+
+/// `dyno list [FOLDER]`.
+pub fn list(args: &ListArgs) -> Result<Exit, Failure> {
+    let found = directories(&args.folder);
+    if found.is_empty() {
+        terminal::note(&format!("no runs and no experiments in {}", args.folder.display()));
+    }
+    for path in found {
+        let line = match path.join("experiment.json").is_file() {
+            false => line_of_run(&path),
+            true => match read_record(&path) {
+                Ok(_) => experiment::state(&path)?,
+                Err(error) => error.to_string(),
+            },
+        };
+        terminal::line(&format!("{}  {line}", path.display()));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Runs and experiments in a folder; the runs of an experiment are its own.
+fn directories(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    found.retain(|path| ["experiment.json", "run.json"].iter().any(|name| path.join(name).is_file()));
+    found.sort();
+    found
+}
+
+/// A run on one line: its state, its verdict, what it did and on what.
+fn line_of_run(path: &Path) -> String {
+    let run = serve::run_listed(path);
+    if !run.words.is_empty() {
+        return run.words;
+    }
+    let rate = run.throughput.map(|rate| format!("{}/s", Rate(rate)));
+    let parts = [Some(run.state), Some(run.verdict).filter(|word| !word.is_empty()), rate, Some(run.title)];
+    format!("{} on {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", "), run.target)
+}
+
+/// `dyno stop DIR`: as Ctrl-C does; what a dyno that was killed has left is put back.
+pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
+    remove_abandoned().iter().for_each(|line| terminal::note(line));
+    trusted::directory(&args.dir).map_err(|e| Failure::Usage(e.to_string()))?;
+    if prove::is_proof(&args.dir) { prove::stop(args) } else { experiment::stop(args) }
+}

@@ -1,0 +1,389 @@
+//! Options of the commands that have no folder of their own, and those that several commands share.
+
+use clap::{Args, ValueEnum};
+use clap_complete::Shell;
+use dyno_databases::target::Client;
+use std::path::PathBuf;
+
+/// What a schema describes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SchemaOf {
+    /// summary.json of a run directory
+    #[default]
+    Summary,
+    /// Experiment files
+    Experiment,
+}
+
+/// `dyno schema`.
+#[derive(Clone, Debug, Args)]
+pub struct SchemaArgs {
+    /// Of what
+    #[arg(value_enum, default_value = "summary")]
+    pub of: SchemaOf,
+}
+
+/// `dyno plan`.
+#[derive(Clone, Debug, Args)]
+pub struct PlanArgs {
+    /// The experiment, or a preset
+    #[arg(value_name = "FILE|PRESET")]
+    pub experiment: String,
+    /// Presets: divide data, cache and limits
+    #[arg(long, value_name = "N")]
+    pub scale: Option<u32>,
+    /// Replace a value of the file, or the levels of a factor; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// List every run
+    #[arg(long)]
+    pub all: bool,
+    /// Print JSON, with every setting and its source
+    #[arg(long)]
+    pub json: bool,
+    /// Write what Kubernetes is given for each cell, and the rights that dyno needs, for review or GitOps
+    #[arg(long, value_name = "DIR")]
+    pub manifests: Option<PathBuf>,
+}
+
+/// `dyno presets`.
+#[derive(Clone, Debug, Args)]
+pub struct PresetsArgs {
+    /// The preset
+    pub name: Option<String>,
+    /// Divide data, cache and limits, where the preset can be scaled
+    #[arg(long, value_name = "N")]
+    pub scale: Option<u32>,
+}
+
+/// `dyno resume`.
+#[derive(Clone, Debug, Args)]
+pub struct ResumeArgs {
+    /// The experiment's directory
+    pub dir: PathBuf,
+    /// Serve live metrics for Prometheus, as `dyno run --metrics` does
+    #[arg(long, value_name = "[HOST:]PORT")]
+    pub metrics: Option<String>,
+    /// A value that held a secret when the experiment began, given again: secrets are not kept
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Print the table as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print no progress
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `dyno list`.
+#[derive(Clone, Debug, Args)]
+pub struct ListArgs {
+    /// Where to look
+    #[arg(default_value = "dyno-runs")]
+    pub folder: PathBuf,
+}
+
+/// `dyno status`.
+#[derive(Clone, Debug, Args)]
+pub struct StatusArgs {
+    /// The experiment's directory
+    pub dir: PathBuf,
+    /// Print the table as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `dyno stop`.
+#[derive(Clone, Debug, Args)]
+pub struct StopArgs {
+    /// The experiment's directory, or the proof's
+    pub dir: PathBuf,
+    /// Proofs: take the target's password from env:NAME, file:PATH (its first line) or a prompt
+    #[arg(long, value_name = "FROM")]
+    pub password_from: Option<crate::secret::PasswordFrom>,
+}
+
+/// How arrivals stand in the open loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Arrivals {
+    /// Poisson process: independent arrivals, as from many people
+    Poisson,
+    /// Evenly spaced
+    Constant,
+}
+
+/// How load threads wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Wait {
+    /// Spin where the server is known to be elsewhere, else sleep
+    Auto,
+    /// Sleep
+    Sleep,
+    /// Spin
+    Spin,
+}
+
+/// Whose clock says when a reply has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Stamps {
+    /// The kernel's, where a connection has it (TCP, with TLS or without)
+    Kernel,
+    /// The network card's, where it stamps all that it receives; else the kernel's
+    Hardware,
+    /// The client's
+    Client,
+}
+
+impl From<Stamps> for dyno_engine::Clock {
+    fn from(stamps: Stamps) -> Self {
+        match stamps {
+            Stamps::Kernel => dyno_engine::Clock::Kernel,
+            Stamps::Hardware => dyno_engine::Clock::Hardware,
+            Stamps::Client => dyno_engine::Clock::Client,
+        }
+    }
+}
+
+/// `dyno sample`.
+#[derive(Clone, Debug, Args)]
+pub struct SampleArgs {
+    /// The workload
+    #[arg(value_name = "FILE.yaml")]
+    pub file: String,
+    /// Documents of each collection
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
+    pub documents: u32,
+}
+
+/// `dyno run`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Targets: redis://[user:password@]host:port[/db] rediss://... unix:///path mongodb://... memcached://... sqlite:PATH\n\
+redb:PATH fjall:PATH null: sim:?service=100us spawn:redis spawn:memcached. Without a target a temporary server is\n\
+started from PATH (redis-server, valkey-server, dragonfly, keydb-server), or SQLite is used where there is none.\n\n\
+Exit codes: 0 valid or suspect, 1 internal error, 2 usage, 3 target unreachable, 4 threshold missed, 5 run invalid,\n\
+130 interrupted.")]
+pub struct RunArgs {
+    /// URI of the target, an experiment (a .yaml file) or a preset; without it a temporary server is started
+    #[arg(value_name = "TARGET|FILE|PRESET")]
+    pub target: Option<String>,
+    /// Experiments: replace a value of the file, or the levels of a factor; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Experiment")]
+    pub sets: Vec<String>,
+    /// Presets: divide data, cache and limits, where the preset can be scaled
+    #[arg(long, value_name = "N", help_heading = "Experiment")]
+    pub scale: Option<u32>,
+    /// Experiments: the claim, operations/s, instead of the file's thresholds
+    #[arg(long, value_name = "RATE", help_heading = "Experiment")]
+    pub require_rate: Option<String>,
+
+    /// YCSB workload: a letter (a to f), a built-in name (workloads/workloada) or a properties file; or documents and
+    /// operations of one's own: a file that ends in .yaml
+    #[arg(short, long, default_value = "a", value_name = "a..f|FILE", help_heading = "Workload")]
+    pub workload: String,
+    /// Records in the data set (also 100k, 1M)
+    #[arg(short = 'n', long, default_value = "100k", value_name = "N", help_heading = "Workload")]
+    pub records: String,
+    /// Which keys are asked for: uniform, zipfian (YCSB's), zipfian:THETA (true), latest, hotspot, sequential,
+    /// exponential; default: the workload's
+    #[arg(long, value_name = "NAME", help_heading = "Workload")]
+    pub distribution: Option<String>,
+    /// Fields of a record; default: the workload's, 10
+    #[arg(long, value_name = "N", help_heading = "Workload")]
+    pub fields: Option<u32>,
+    /// Bytes of a field; default: the workload's, 100
+    #[arg(long, value_name = "BYTES", help_heading = "Workload")]
+    pub field_length: Option<u64>,
+    /// A property of the workload; may be given several times
+    #[arg(short = 'p', long = "property", value_name = "KEY=VALUE", help_heading = "Workload")]
+    pub properties: Vec<String>,
+    /// Seed of keys, values, mix and arrivals
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Workload")]
+    pub seed: u64,
+
+    /// Measured operations; the run ends at whichever of --ops and --duration comes first
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub ops: Option<String>,
+    /// Measured time, such as 30s or 5m; default 10s unless --ops is given
+    #[arg(short, long, value_name = "DURATION", help_heading = "Load")]
+    pub duration: Option<String>,
+    /// Closed loop: users, each with one operation under way; default 16
+    #[arg(short, long, value_name = "N", conflicts_with = "rate", help_heading = "Load")]
+    pub users: Option<usize>,
+    /// Closed loop: pause of a user between two operations
+    #[arg(
+        long,
+        default_value = "0s",
+        value_name = "DURATION",
+        conflicts_with = "rate",
+        help_heading = "Load"
+    )]
+    pub think: String,
+    /// Open loop: operations/s, or ramp:FROM-TO:DURATION, or steps:RATE:DURATION,RATE:DURATION,...
+    #[arg(short, long, value_name = "RATE", help_heading = "Load")]
+    pub rate: Option<String>,
+    /// Open loop: connections, each with one operation under way; default 64
+    #[arg(short, long, value_name = "N", requires = "rate", help_heading = "Load")]
+    pub connections: Option<usize>,
+    /// Open loop: how arrivals stand
+    #[arg(long, value_enum, default_value = "poisson", help_heading = "Load")]
+    pub arrivals: Arrivals,
+    /// Open loop: due arrivals that may wait for a free connection before the oldest is dropped
+    #[arg(long, default_value = "1M", value_name = "N", help_heading = "Load")]
+    pub queue: String,
+    /// Open loop: how long an arrival may wait before it is dropped; default: for ever
+    #[arg(long, value_name = "DURATION", help_heading = "Load")]
+    pub queue_age: Option<String>,
+    /// Unmeasured time at the start; default: a tenth of --duration, at most 5s, none with --ops
+    #[arg(long, value_name = "DURATION", help_heading = "Load")]
+    pub warmup: Option<String>,
+    /// Operations under way on one connection
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Load")]
+    pub pipeline: usize,
+    /// Time-out of one operation; 0 waits for ever
+    #[arg(long, default_value = "10s", value_name = "DURATION", help_heading = "Load")]
+    pub timeout: String,
+    /// How long replies are awaited after the last arrival
+    #[arg(long, default_value = "10s", value_name = "DURATION", help_heading = "Load")]
+    pub drain: String,
+
+    /// Length of the intervals in the run directory's files: 10ms to 1s
+    #[arg(long, value_name = "DURATION", default_value = "1s", help_heading = "Load")]
+    pub interval: String,
+
+    /// Do not load records, do not even look for them
+    #[arg(long, conflicts_with = "reload", help_heading = "Records")]
+    pub no_load: bool,
+    /// Load records even if they are there
+    #[arg(long, help_heading = "Records")]
+    pub reload: bool,
+    /// Operations (or batches) under way on one connection while loading
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Records")]
+    pub load_pipeline: usize,
+    /// Records that go out as one batch while loading
+    #[arg(long, default_value_t = 64, value_name = "N", help_heading = "Records")]
+    pub load_batch: usize,
+
+    /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI
+    #[arg(long, value_name = "FROM", help_heading = "Client")]
+    pub password_from: Option<crate::secret::PasswordFrom>,
+    /// Who speaks to MongoDB
+    #[arg(long, value_enum, default_value = "wire", help_heading = "Client")]
+    pub client: Client,
+    /// Load threads; default: one a core, less one where the target is on this host
+    #[arg(short, long, value_name = "N", help_heading = "Client")]
+    pub threads: Option<usize>,
+    /// Cores for the load threads, such as 2,3 or 4-7; default: the last ones this process may use
+    #[arg(long, value_name = "LIST", conflicts_with = "no_pin", help_heading = "Client")]
+    pub cores: Option<String>,
+    /// Do not pin load threads to cores
+    #[arg(long, help_heading = "Client")]
+    pub no_pin: bool,
+    /// How load threads wait: sleep; spin (precise, takes whole cores); auto spins only where the server is known to
+    /// be kept off the load threads' cores
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Client")]
+    pub wait: Wait,
+
+    /// Whose clock says when a reply has arrived: the kernel's, so that what the client is late is no part of a service time;
+    /// or the client's own
+    #[arg(long, value_enum, default_value = "kernel", help_heading = "Client")]
+    pub stamps: Stamps,
+
+    /// A threshold, such as 'p99(read) < 5ms', 'throughput > 10000' or 'errors < 0.1%'; may be given several times
+    #[arg(long, value_name = "EXPRESSION", help_heading = "Result")]
+    pub require: Vec<String>,
+    /// The run directory; default: dyno-runs/TIME-WORKLOAD
+    #[arg(short, long, value_name = "DIR", help_heading = "Result")]
+    pub out: Option<PathBuf>,
+    /// Write no run directory
+    #[arg(long, conflicts_with = "out", help_heading = "Result")]
+    pub no_out: bool,
+    /// Print summary.json instead of the summary
+    #[arg(long, help_heading = "Result")]
+    pub json: bool,
+    /// Print no progress
+    #[arg(short, long, help_heading = "Result")]
+    pub quiet: bool,
+
+    /// Time between two samples of host, processes and database
+    #[arg(long, default_value = "1s", value_name = "DURATION", help_heading = "Monitoring")]
+    pub monitor_interval: String,
+    /// Watch nothing but the load itself
+    #[arg(long, conflicts_with = "prometheus", help_heading = "Monitoring")]
+    pub no_monitor: bool,
+    /// An exporter to scrape as well; may be given several times
+    #[arg(long, value_name = "NAME=URL", help_heading = "Monitoring")]
+    pub prometheus: Vec<String>,
+    /// Serve live metrics of this run for Prometheus; the host is the loopback unless given, port 0 takes a free
+    /// one
+    #[arg(long, value_name = "[HOST:]PORT", help_heading = "Monitoring")]
+    pub metrics: Option<String>,
+}
+
+/// `dyno top`.
+#[derive(Clone, Debug, Args)]
+pub struct TopArgs {
+    /// URI of the server: redis://..., mongodb://... or memcached://...
+    #[arg(value_name = "TARGET")]
+    pub target: String,
+    /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI
+    #[arg(long, value_name = "FROM")]
+    pub password_from: Option<crate::secret::PasswordFrom>,
+    /// Time between two lines
+    #[arg(short, long, default_value = "1s", value_name = "DURATION")]
+    pub interval: String,
+    /// Lines to print; default: until interrupted
+    #[arg(short = 'n', long, value_name = "N")]
+    pub count: Option<u64>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `dyno merge`.
+#[derive(Clone, Debug, Args)]
+pub struct MergeArgs {
+    /// The run directories
+    #[arg(required = true, num_args = 2..)]
+    pub dirs: Vec<PathBuf>,
+    /// Runs that were made one after the other, repetitions: rates are their means
+    #[arg(long)]
+    pub sequential: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `dyno selftest`.
+#[derive(Clone, Debug, Args)]
+pub struct SelftestArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `dyno ycsb`: everything goes to a parser of its own, because YCSB's flags have one dash.
+#[derive(Clone, Debug, Args)]
+pub struct YcsbArgs {
+    /// load|run|shell BINDING [options], as for YCSB
+    #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
+}
+
+/// `dyno manual`.
+#[derive(Clone, Debug, Args)]
+#[group(required = true, multiple = false)]
+#[command(after_help = "\
+Completions: dyno manual --completions bash > ~/.local/share/bash-completion/completions/dyno. Pages: dyno manual --out DIR, \
+then man -l DIR/dyno.1.")]
+pub struct ManualArgs {
+    /// Print the completions of this shell
+    #[arg(long, value_name = "SHELL")]
+    pub completions: Option<Shell>,
+    /// Write a manual page for each command into this folder
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Write the reference into this folder, in Markdown: commands, keys of experiments, keys of summaries
+    #[arg(long, value_name = "DIR")]
+    pub reference: Option<PathBuf>,
+}

@@ -1,0 +1,15 @@
+//! The work of an experiment, of every kind.
+
+use crate::{signals, terminal};
+use dyno_compat_pocdriver::{Caller, work};
+use dyno_config::experiment::Experiment;
+use dyno_session::work::Work;
+use dyno_types::Refused;
+
+/// What POCDriver's load asks of this program.
+pub const CALLER: Caller = Caller { warn: terminal::warn, interrupted: signals::interrupted };
+
+/// Reads the work of an experiment, of every kind.
+pub fn read_work(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
+    work::read(spec, CALLER)
+}

@@ -1,0 +1,26 @@
+//! What is kept of a configuration beside an experiment.
+
+use crate::plan::config::Metric;
+use dyno_rundir::files;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The file in the experiment's directory.
+pub const FILE: &str = "bexhoma.json";
+
+/// What there is to figure out: kept in the experiment's directory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Catalogue {
+    /// What an hour costs.
+    pub price_per_hour: Option<f64>,
+    /// The API of a Prometheus.
+    pub prometheus: Option<String>,
+    /// The metrics.
+    pub metrics: Vec<Metric>,
+}
+
+/// What an hour costs, if the experiment's configuration says so.
+pub fn price(experiment: &Path) -> Option<f64> {
+    let text = files::read(&experiment.join(FILE)).ok()?;
+    serde_json::from_slice::<Catalogue>(&text).ok()?.price_per_hour
+}
