@@ -298,7 +298,9 @@ pub fn clean_up(path: &Path) -> Cleaned {
     let found = leavings(path);
     for journal in &found.pods {
         match clean_pods(path, journal) {
-            Err(LocalError::Failed(why)) => cleaned.unreachable.push(why),
+            Err(error @ (LocalError::Failed(_) | LocalError::Step { .. } | LocalError::Program(_))) => {
+                cleaned.unreachable.push(error.to_string());
+            }
             done => cleaned.take(done.map(|selector| Some(format!("{selector}: removed from the cluster")))),
         }
     }

@@ -272,7 +272,7 @@ impl Server {
 
     pub(super) fn lacking(&self, what: impl Into<String>) -> LocalError {
         let lost = "the fault does not come".into();
-        LocalError::NotPermitted { what: what.into(), why: self.notes.join("; "), lost }
+        LocalError::NotPermitted { what: what.into(), why: self.notes.join("; ").into(), lost }
     }
 
     /// What stands before a process whose clock will be stepped.
