@@ -100,9 +100,9 @@ impl From<TargetError> for Failure {
 
 impl From<CommandError> for Failure {
     fn from(error: CommandError) -> Self {
-        match error.code {
+        match error.code() {
             // The server has answered: what was asked of it is wrong, not the way to it.
-            Some(_) => Failure::Usage(error.words),
+            Some(_) => Failure::usage(error),
             None => Failure::Unreachable(format!("target unreachable: {error}")),
         }
     }

@@ -46,11 +46,11 @@ fn patiently(attempt: &dyn Fn() -> Result<(), CommandError>) -> Result<(), Failu
             Err(error)
                 if number == ATTEMPTS
                     || signals::interrupted()
-                    || error.code.is_some_and(|code| FINAL.contains(&code)) =>
+                    || error.code().is_some_and(|code| FINAL.contains(&code)) =>
             {
                 let hint = "--nosharding leaves the cluster alone";
                 let words = format!("chunks cannot be distributed: {error} ({hint})");
-                return Err(CommandError { words, ..error }.into());
+                return Err(error.explained(words).into());
             }
             Err(error) if number == 1 => {
                 terminal::warn(&format!(
