@@ -89,7 +89,7 @@ impl Hosts {
             let all: Vec<_> = new.iter().map(|(one, _)| way(one)).collect();
             let lost = |(one, _): &(SshHost, _)| RemoteError::Failed {
                 host: one.name.clone(),
-                words: "the program could not be copied".into(),
+                source: "the program could not be copied".into(),
             };
             all.into_iter()
                 .zip(&new)

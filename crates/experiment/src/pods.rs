@@ -117,7 +117,7 @@ fn agents(hosts: &[Reached], home: &Path) -> Result<Vec<Far>, RemoteError> {
         let started: Vec<_> = hosts.iter().map(|host| scope.spawn(|| host.agent(home))).collect();
         let lost = |host: &Reached| RemoteError::Failed {
             host: host.way.name().to_owned(),
-            words: "its agent could not be started".into(),
+            source: "its agent could not be started".into(),
         };
         let joined = started.into_iter().zip(hosts);
         joined.map(|(thread, host)| thread.join().unwrap_or_else(|_| Err(lost(host)))).collect()
