@@ -147,7 +147,8 @@ impl IngestArgs {
                 "--record-bytes: the size of POCDriver's document follows from its fields; see --size";
             return Err(Failure::Usage(words.into()));
         }
-        let mut args = crate::pocdriver::parse(self.size.pocdriver()).map_err(Failure::Internal)?;
+        let args = crate::pocdriver::parse(self.size.pocdriver());
+        let mut args = args.map_err(|e| Failure::Internal(e.to_string()))?;
         args.indexes = self.indexes.map_or(args.indexes, |count| count as u32);
         args.seed = self.seed;
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
