@@ -1,10 +1,21 @@
 //! Exit codes, the same for every front end, and the errors that lead to them. `docs/exit-codes.md` describes them.
 
 use crate::{signals, terminal};
+use dyno_compat_bexhoma::plan::config::ConfigError;
+use dyno_compat_bexhoma::plan::flags::FlagError;
 use dyno_compat_pocdriver::setup::PrepareError;
+use dyno_compat_sysbench_mongodb::plan::SysbenchError;
+use dyno_compat_wsf::plan::ResolveError;
+use dyno_compat_wsf::plan::cases::CaseError;
+use dyno_compat_wsf::plan::lower::LowerError;
+use dyno_compat_wsf::plan::sets::SetError;
+use dyno_config::template::TemplateError;
+use dyno_config::tree::TreeError;
 use dyno_databases::mongodb::admin::CommandError;
 use dyno_databases::target::TargetError;
 use dyno_engine::RunError;
+use dyno_exchange::import::BadFile;
+use dyno_presets::ScaleError;
 use dyno_rundir::ReadError;
 use dyno_types::Refused;
 use std::process::ExitCode;
@@ -101,9 +112,9 @@ impl From<TargetError> for Failure {
 
 impl From<CommandError> for Failure {
     fn from(error: CommandError) -> Self {
-        match error.code {
+        match error.code() {
             // The server has answered: what was asked of it is wrong, not the way to it.
-            Some(_) => Failure::Usage(error.words),
+            Some(_) => Failure::usage(error),
             None => Failure::Unreachable(format!("target unreachable: {error}")),
         }
     }
@@ -132,9 +143,36 @@ impl From<RunError> for Failure {
     }
 }
 
-impl From<ReadError> for Failure {
-    fn from(error: ReadError) -> Self {
-        Failure::Usage(error.to_string())
+/// Errors of what somebody has written: always wrong usage.
+macro_rules! usage {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Failure::usage(error)
+            }
+        })*
+    };
+}
+
+usage!(
+    BadFile,
+    CaseError,
+    ConfigError,
+    FlagError,
+    LowerError,
+    ReadError,
+    ResolveError,
+    ScaleError,
+    SetError,
+    SysbenchError,
+    TemplateError,
+    TreeError,
+);
+
+/// A document of dyno's own that has no JSON. Files that are read say which they are.
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Failure::Internal(error.to_string())
     }
 }
 

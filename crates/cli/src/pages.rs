@@ -35,7 +35,7 @@ impl Material {
                  not known"
                     .into(),
             );
-            let under_way = crate::serve::is_under_way(path, dir.run.status);
+            let under_way = crate::run_directory::is_under_way(path, dir.run.status);
             dir.summary = Some(dyno_report::rebuilt::rebuild(&dir, recording.as_ref(), under_way));
         }
         Ok(Material { dir, recording, notes })

@@ -92,7 +92,7 @@ pub fn show(summary: &Summary, json: bool) -> Result<(), Failure> {
 }
 
 fn json_of(summary: &Summary) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(summary).map_err(|e| Failure::Internal(e.to_string()))?;
+    let text = serde_json::to_string_pretty(summary)?;
     Ok(format!("{text}\n"))
 }
 

@@ -4,6 +4,7 @@ use crate::exit::Failure;
 use dyno_databases::registry;
 use dyno_databases::target::OpenTarget;
 use dyno_record::Scale;
+use dyno_rundir::files;
 use dyno_rundir::monitor::ELSEWHERE;
 use dyno_rundir::schema::{Environment, Run, Setting, Status, VERSION};
 use dyno_rundir::{Writer, must_be_new};
@@ -11,7 +12,12 @@ use dyno_session::environment::system;
 use dyno_session::session::SessionPlan;
 use dyno_types::secret::own_command_line;
 use std::collections::BTreeMap;
+use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// A run writes once a second; one that has not written for this long is not under way any more, or nothing is known of it.
+const SILENT: Duration = Duration::from_secs(10);
 
 /// Wall clock, RFC 3339 in UTC.
 pub fn now() -> String {
@@ -77,4 +83,23 @@ pub fn create(
         plans: Default::default(),
     };
     Writer::create(path, run, environment, scale).map_err(unwritable)
+}
+
+/// Whether a run is being made: it has not ended, and whoever makes it holds its events; where a file system knows no locks,
+/// it has written lately.
+pub fn is_under_way(path: &Path, status: Status) -> bool {
+    let held = || match files::open(&path.join("events.jsonl")).ok()?.try_lock_shared() {
+        Ok(()) => Some(false),
+        Err(TryLockError::WouldBlock) => Some(true),
+        Err(TryLockError::Error(_)) => None,
+    };
+    let lately = || silence(path).is_none_or(|silence| silence < SILENT);
+    status == Status::Running && held().unwrap_or_else(lately)
+}
+
+/// How long nothing has been written.
+pub fn silence(path: &Path) -> Option<Duration> {
+    let files = ["run.json", "series.csv", "events.jsonl", "journal.jsonl"];
+    let changed = files.iter().filter_map(|name| std::fs::metadata(path.join(name)).ok()?.modified().ok());
+    changed.max().and_then(|at| SystemTime::now().duration_since(at).ok())
 }

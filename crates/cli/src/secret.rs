@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use crate::signals;
 use dyno_types::secret::{mask_text, remember, remember_variable};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -23,15 +23,31 @@ pub enum PasswordFrom {
     Prompt,
 }
 
-impl FromStr for PasswordFrom {
-    type Err = String;
+/// A text that names no source of a password.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected env:NAME, file:PATH or prompt")]
+pub struct NoSource;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+/// Why a target takes no password.
+#[derive(Debug, thiserror::Error)]
+enum NoRoom {
+    /// It has none, or it names no user where one is needed; the target without secrets.
+    #[error("expected a target such as redis://HOST or mongodb://USER@HOST, found {0:?}")]
+    Target(String),
+    /// It has one.
+    #[error("the URI has a password already")]
+    Taken,
+}
+
+impl FromStr for PasswordFrom {
+    type Err = NoSource;
+
+    fn from_str(text: &str) -> Result<Self, NoSource> {
         match text.split_once(':') {
             Some(("env", name)) if !name.is_empty() => Ok(PasswordFrom::Env(name.to_owned())),
             Some(("file", path)) if !path.is_empty() => Ok(PasswordFrom::File(path.into())),
             None if text == "prompt" => Ok(PasswordFrom::Prompt),
-            _ => Err("expected env:NAME, file:PATH or prompt".into()),
+            _ => Err(NoSource),
         }
     }
 }
@@ -57,11 +73,11 @@ impl PasswordFrom {
             }
         };
         remember(&found);
-        if found.is_empty() { Err(wrong("the password is empty".into())) } else { Ok(found) }
+        if found.is_empty() { Err(wrong("the password is empty")) } else { Ok(found) }
     }
 }
 
-fn wrong(why: String) -> Failure {
+fn wrong(why: impl Display) -> Failure {
     Failure::Usage(format!("--password-from: {why}"))
 }
 
@@ -112,13 +128,8 @@ pub fn without(target: &str) -> String {
     mask_text(&format!("{scheme}://{user}{at}{place}{}", &rest[end..]))
 }
 
-fn with(target: &str, password: &str) -> Result<String, String> {
-    let expected = || {
-        format!(
-            "expected a target such as redis://HOST or mongodb://USER@HOST, found {:?}",
-            mask_text(target)
-        )
-    };
+fn with(target: &str, password: &str) -> Result<String, NoRoom> {
+    let expected = || NoRoom::Target(mask_text(target));
     let (scheme, rest) = target.split_once("://").ok_or_else(expected)?;
     let user_needed = match scheme {
         "redis" | "rediss" | "unix" => false,
@@ -129,7 +140,7 @@ fn with(target: &str, password: &str) -> Result<String, String> {
     let (login, place) =
         rest[..end].rsplit_once('@').map_or(("", &rest[..end]), |(login, place)| (login, place));
     if login.contains(':') {
-        return Err("the URI has a password already".into());
+        return Err(NoRoom::Taken);
     }
     if login.is_empty() && user_needed {
         return Err(expected());
@@ -159,7 +170,7 @@ mod tests {
             ("unix:///run/r.sock", "unix://:a%40%2F%3A%C3%A9@/run/r.sock"),
             ("mongodb://me@a:1,b:2/d?x=y@z", "mongodb://me:a%40%2F%3A%C3%A9@a:1,b:2/d?x=y@z"),
         ] {
-            assert_eq!(with(target, "a@/:é").as_deref(), Ok(filled));
+            assert_eq!(with(target, "a@/:é").unwrap(), filled);
             if target.starts_with("redis") || target.starts_with("unix") {
                 let options = dyno_wire::redis::RedisOptions::from_uri(filled).unwrap();
                 assert_eq!(options.password.as_deref(), Some("a@/:é"));
@@ -171,7 +182,7 @@ mod tests {
             ("sqlite:/x", "expected a target"),
             ("e.yaml", "expected a target"),
         ] {
-            assert!(with(target, "x").unwrap_err().contains(why), "{target}");
+            assert!(with(target, "x").unwrap_err().to_string().contains(why), "{target}");
         }
     }
 
@@ -193,7 +204,7 @@ mod tests {
         assert_eq!("prompt".parse(), Ok(PasswordFrom::Prompt));
         assert_eq!("env:X".parse(), Ok(PasswordFrom::Env("X".into())));
         for wrong in ["", "env:", "file", "pass:x", "hunter2"] {
-            assert!(wrong.parse::<PasswordFrom>().unwrap_err().contains("file:PATH"), "{wrong}");
+            assert!(wrong.parse::<PasswordFrom>().unwrap_err().to_string().contains("file:PATH"), "{wrong}");
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pw");

@@ -18,7 +18,7 @@ pub fn selftest(args: &SelftestArgs) -> Result<Exit, Failure> {
                     "expected": c.expected, "tolerance": c.tolerance, "passed": c.passed() })
             })
             .collect();
-        let text = serde_json::to_string_pretty(&list).map_err(|e| Failure::Internal(e.to_string()))?;
+        let text = serde_json::to_string_pretty(&list)?;
         terminal::out(&format!("{text}\n"));
     } else {
         let mut out = String::new();

@@ -5,7 +5,7 @@ use crate::options::TopArgs;
 use crate::{secret, signals, terminal};
 use dyno_databases::registry;
 use dyno_databases::target::Client;
-use dyno_monitor::{Kind, Sample, Source};
+use dyno_monitor::{Kind, Sample, SampleError, Source};
 use dyno_types::units::{Thousands, parse_duration_ns};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -38,11 +38,11 @@ struct Look {
 
 impl Look {
     /// Asks every node; one that fails makes the sums unknown.
-    fn take(sources: &mut [Box<dyn Source>]) -> Result<Self, String> {
+    fn take(sources: &mut [Box<dyn Source>]) -> Result<Self, SampleError> {
         let mut look = Look { at: Some(Instant::now()), ..Look::default() };
         for source in sources {
             let mut sample = Sample::default();
-            source.sample(&mut sample).map_err(|error| error.to_string())?;
+            source.sample(&mut sample)?;
             for reading in sample.readings() {
                 let sums = if reading.kind == Kind::Counter { &mut look.counters } else { &mut look.gauges };
                 *sums.entry(reading.name.clone()).or_insert(0.0) += reading.value;
@@ -206,15 +206,15 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
     let opened = target.look(&signals::interrupted)?;
     let mut sources = dyno_session::watch::sources::watch(opened.as_ref());
     sources.retain(|source| source.name().starts_with("database"));
-    let mut before = Look::take(&mut sources).map_err(Failure::Unreachable)?;
+    let mut before = Look::take(&mut sources).map_err(|e| Failure::Unreachable(e.to_string()))?;
     let (mut printed, mut due) = (0, Instant::now());
     while args.count.is_none_or(|n| printed < n) {
         due = (due + interval).max(Instant::now());
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         let now = match Look::take(&mut sources) {
             Ok(now) => now,
-            Err(words) => {
-                terminal::warn(&words);
+            Err(error) => {
+                terminal::warn(&error.to_string());
                 printed += 1;
                 // What lies between is not known.
                 before = Look::default();

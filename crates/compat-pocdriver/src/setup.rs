@@ -85,8 +85,10 @@ pub fn prepare(
             collections.index(&collection, &format!("{leaf}_1"), &[(leaf.to_owned(), 1)])?;
         }
         if let Some(admin) = admin.as_ref().filter(|_| args.fulltext) {
-            text_index(admin, &collection)
-                .map_err(|why| CommandError { words: format!("--fulltext: {why}"), ..why })?;
+            text_index(admin, &collection).map_err(|error| {
+                let words = format!("--fulltext: {error}");
+                error.explained(words)
+            })?;
         }
         let there = collections.count(&collection)?;
         if there > 0 && config.mixes_with_others() {

@@ -49,11 +49,11 @@ fn patiently(attempt: &dyn Fn() -> Result<(), CommandError>, caller: Caller) -> 
             Err(error)
                 if number == ATTEMPTS
                     || (caller.interrupted)()
-                    || error.code.is_some_and(|code| FINAL.contains(&code)) =>
+                    || error.code().is_some_and(|code| FINAL.contains(&code)) =>
             {
                 let hint = "--nosharding leaves the cluster alone";
                 let words = format!("chunks cannot be distributed: {error} ({hint})");
-                return Err(CommandError { words, ..error });
+                return Err(error.explained(words));
             }
             Err(error) if number == 1 => {
                 (caller.warn)(&format!("chunks cannot be distributed yet, tried again each second: {error}"));

@@ -41,20 +41,29 @@ fn bad(bad: dyno_workload::ycsb::BadProperty) -> Refused {
     Refused(format!("workload.pocdriver: {} {}: expected {}", bad.key, bad.value, bad.expected))
 }
 
+/// Flags that are not understood.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.first_line())]
+pub struct BadFlags(#[from] clap::Error);
+
+impl BadFlags {
+    /// Says it without the usage.
+    fn first_line(&self) -> String {
+        let words = self.0.to_string();
+        let first = words.lines().next().unwrap_or("flags that are not understood");
+        first.trim_start_matches("error: ").to_owned()
+    }
+}
+
 /// Reads flags, words with blanks between them; `warn` hears of flags that are given twice.
 ///
 /// # Errors
-/// The parser's first line.
-pub fn parse(flags: &str, warn: fn(&str)) -> Result<PocArgs, Refused> {
+/// The parser's own.
+pub fn parse(flags: &str, warn: fn(&str)) -> Result<PocArgs, BadFlags> {
     let command = PocArgs::augment_args(Command::new("pocdriver").no_binary_name(true));
     let words = ["dyno", "pocdriver"].into_iter().chain(flags.split_whitespace()).map(Into::into).collect();
     let words = normal(words, warn).into_iter().skip(2);
-    let matches = command.try_get_matches_from(words);
-    matches.and_then(|matches| PocArgs::from_arg_matches(&matches)).map_err(|error| {
-        let words = error.to_string();
-        let first = words.lines().next().unwrap_or("flags that are not understood");
-        Refused(first.trim_start_matches("error: ").to_owned())
-    })
+    Ok(PocArgs::from_arg_matches(&command.try_get_matches_from(words)?)?)
 }
 
 impl PocWork {

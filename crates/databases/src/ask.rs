@@ -1,6 +1,6 @@
 //! Questions to a database while the load runs, each on a connection that stays.
 
-use crate::probe::{Failure, Line};
+use crate::probe::{Failure, Line, Unreached};
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::database::Ask;
 use dyno_types::Endpoint;
@@ -22,9 +22,9 @@ struct Connected<T> {
 }
 
 impl<T> Connected<T> {
-    fn ask(&mut self) -> Result<T, String> {
+    fn ask(&mut self) -> Result<T, Unreached> {
         let kept = self.line.take();
-        self.try_ask(kept).map_err(|failure| format!("{}: {}", self.endpoint, failure.words()))
+        self.try_ask(kept).map_err(|failure| failure.at(&self.endpoint))
     }
 
     fn try_ask(&mut self, kept: Option<Line>) -> Result<T, Failure> {

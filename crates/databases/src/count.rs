@@ -1,9 +1,10 @@
 //! What servers hold: counted to see whether loaded data are whole, and written to disk so that they outlive their process.
 
-use crate::mongodb::admin::MongoAdmin;
+use crate::mongodb::admin::{CommandError, MongoAdmin};
 use crate::probe::NEVER;
-use crate::redis::resp::{Client, Reply};
+use crate::redis::resp::{Client, Reply, RespError};
 use crate::servers::{Node, password, uri};
+use crate::target::TargetError;
 use dyno_config::server::ServerSpec;
 use dyno_localhost::error::LocalError;
 use dyno_types::bson;
@@ -36,22 +37,42 @@ pub fn count(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
     Ok(sum)
 }
 
-fn keys(spec: &ServerSpec, node: &Node) -> Result<u64, String> {
+/// Why a server cannot say how much it holds.
+#[derive(Debug, thiserror::Error)]
+enum CountError {
+    /// Redis and its kin: there is no answer, or a refusal.
+    #[error(transparent)]
+    Redis(#[from] RespError),
+    /// MongoDB: the same.
+    #[error(transparent)]
+    MongoDb(#[from] CommandError),
+    /// MongoDB cannot be spoken to.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The number of keys is none.
+    #[error("DBSIZE: {0:?} is no number")]
+    Keys(String),
+    /// The number of documents is none.
+    #[error("{database}.{collection}: the count is no number")]
+    Documents { database: String, collection: String },
+}
+
+fn keys(spec: &ServerSpec, node: &Node) -> Result<u64, CountError> {
     let mut client = Client::connect(node.socket(), password(spec).as_deref(), COUNTING)?;
     let role = client.call(&["ROLE"])?;
     match &role {
         Reply::List(words) if words.first().is_some_and(|word| word.text() == "master") => {
             let size = client.call(&["DBSIZE"])?;
-            size.text().parse().map_err(|_| format!("DBSIZE: {:?} is no number", size.text()))
+            size.text().parse().map_err(|_| CountError::Keys(size.text().to_owned()))
         }
         _ => Ok(0),
     }
 }
 
-fn documents(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, String> {
-    let options = MongoOptions::from_uri(&uri(spec, nodes)).map_err(|refused| refused.0)?;
+fn documents(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, CountError> {
+    let options = MongoOptions::from_uri(&uri(spec, nodes)).map_err(TargetError::from)?;
     let options = Arc::new(options);
-    let (deployment, _) = crate::mongodb::probe::probe(&options, None, NEVER).map_err(|e| e.to_string())?;
+    let (deployment, _) = crate::mongodb::probe::probe(&options, None, NEVER)?;
     let admin = MongoAdmin::new(&options, None, &deployment);
     let names = |reply: &[u8], path: &str| -> Vec<String> {
         let list = bson::path(reply, path).and_then(|e| e.as_document()).unwrap_or_default();
@@ -79,7 +100,8 @@ fn documents(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, String> {
         for collection in names(&listed, "cursor.firstBatch") {
             let reply = admin.run_on(database, &|out| bson::string(out, "count", &collection))?;
             let n = bson::find(&reply, "n").and_then(|e| e.as_i64()).and_then(|n| u64::try_from(n).ok());
-            sum += n.ok_or_else(|| format!("{database}.{collection}: the count is no number"))?;
+            let database = database.clone();
+            sum += n.ok_or(CountError::Documents { database, collection })?;
         }
     }
     Ok(sum)

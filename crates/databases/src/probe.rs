@@ -49,62 +49,96 @@ pub(crate) fn first_that_answers<T>(
         }
         let endpoint = match resolve(address) {
             Ok(endpoint) => endpoint,
-            Err(why) => {
-                failures.push(why);
+            Err(error) => {
+                failures.push(error.to_string());
                 continue;
             }
         };
         match ask(&endpoint) {
             Ok(found) => return Ok(found),
             Err(failure @ (Failure::Final(_) | Failure::Own(_))) => return Err(failure.of(&endpoint)),
-            Err(failure) => failures.push(format!("{endpoint}: {}", failure.words())),
+            Err(failure) => failures.push(failure.at(&endpoint).to_string()),
         }
     }
     Err(TargetError::Unreachable(failures.join("; ")))
 }
 
-pub(crate) fn resolve(address: &Address) -> Result<Endpoint, String> {
+/// Why a host's name leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// It cannot be looked up.
+    #[error("{host}: {source}")]
+    LookUp {
+        /// The name.
+        host: String,
+        /// What the resolver says.
+        source: std::io::Error,
+    },
+    /// It has no address.
+    #[error("{0}: the name has no address")]
+    NoAddress(String),
+}
+
+impl From<ResolveError> for TargetError {
+    fn from(error: ResolveError) -> Self {
+        TargetError::Unreachable(error.to_string())
+    }
+}
+
+pub(crate) fn resolve(address: &Address) -> Result<Endpoint, ResolveError> {
     match address {
         Address::Unix(path) => Ok(Endpoint::Unix(path.clone())),
         Address::Tcp(host, port) => {
-            let found = (host.as_str(), *port).to_socket_addrs().map_err(|e| format!("{host}: {e}"))?;
+            let unknown = |source| ResolveError::LookUp { host: host.clone(), source };
+            let found = (host.as_str(), *port).to_socket_addrs().map_err(unknown)?;
             let mut found: Vec<_> = found.collect();
             // The order of the resolver, but an address that is likely to be listened on first.
             found.sort_by_key(|a| !a.is_ipv4());
-            let address = found.first().ok_or_else(|| format!("{host}: the name has no address"))?;
+            let address = found.first().ok_or_else(|| ResolveError::NoAddress(host.clone()))?;
             Ok(Endpoint::Tcp { host: host.clone(), address: *address })
         }
     }
 }
 
 /// Why a server was not found.
-pub(crate) enum Failure {
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
     /// Nobody there: another seed may answer.
+    #[error("{0}")]
     Absent(String),
     /// Somebody there who has not answered in time.
+    #[error("{0}")]
     Silent(String),
     /// Somebody there who has closed the connection without an answer.
+    #[error("{0}")]
     Closed(String),
     /// Somebody there who will not have us.
+    #[error("{0}")]
     Final(String),
     /// This process may not open a connection: nothing is known of the server.
+    #[error(transparent)]
     Own(OutOfFiles),
 }
 
+/// A server that was not found, and where it was looked for.
+#[derive(Debug, thiserror::Error)]
+#[error("{endpoint}: {source}")]
+pub struct Unreached {
+    endpoint: Endpoint,
+    source: Failure,
+}
+
 impl Failure {
-    /// Why, in words.
-    pub fn words(self) -> String {
-        match self {
-            Failure::Absent(why) | Failure::Silent(why) | Failure::Closed(why) | Failure::Final(why) => why,
-            Failure::Own(limit) => limit.to_string(),
-        }
+    /// The same of a server there.
+    pub(crate) fn at(self, endpoint: &Endpoint) -> Unreached {
+        Unreached { endpoint: endpoint.clone(), source: self }
     }
 
     /// The same as the end of an attempt to use a target.
-    pub fn of(self, endpoint: &Endpoint) -> TargetError {
+    pub(crate) fn of(self, endpoint: &Endpoint) -> TargetError {
         match self {
             Failure::Own(limit) => TargetError::Refused(Refused(limit.to_string())),
-            other => TargetError::Unreachable(format!("{endpoint}: {}", other.words())),
+            other => TargetError::Unreachable(other.at(endpoint).to_string()),
         }
     }
 }
@@ -366,6 +400,6 @@ mod tests {
         drop(listener);
         let cut = line.converse(b"again".to_vec(), (1_000_000_000, NEVER), &mut need).unwrap_err();
         assert!(matches!(cut, Failure::Closed(_)), "not told apart");
-        assert!(!cut.words().contains("TLS"));
+        assert!(!cut.to_string().contains("TLS"));
     }
 }

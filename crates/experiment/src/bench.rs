@@ -15,6 +15,7 @@ use dyno_config::tree::Node;
 use dyno_databases::registry;
 use dyno_databases::target::Target;
 use dyno_engine::{Pacing, affinity, share};
+use dyno_localhost::error::LocalError;
 use dyno_protocol::worker::{Assignment, LEASE_MS};
 use dyno_remote::worker::pool::WorkerPool;
 use dyno_remote::worker::spawn::{Start, WorkerSpec};
@@ -117,7 +118,7 @@ impl<'a> Bench<'a> {
     fn shutdown(&mut self) -> Result<(), Failed> {
         self.pool = None;
         for one in self.confined.drain(..) {
-            one.end().map_err(|e| e.to_string())?;
+            one.end()?;
         }
         Ok(())
     }
@@ -183,7 +184,7 @@ impl<'a> Bench<'a> {
     ) -> Result<(Summary, f64), Failed> {
         let mut work = (self.run.read_work)(spec)?;
         work.adopt(&together(prepared))?;
-        let Some(pool) = &self.pool else { return Err(Failed::Words("a load without workers".into())) };
+        let Some(pool) = &self.pool else { return Err(Failed::other("a load without workers")) };
         let run = self.run;
         let plan = run.session_plan(spec, work.as_ref(), pool)?;
         // Thresholds are about what is measured.
@@ -193,11 +194,11 @@ impl<'a> Bench<'a> {
         let pairs = self.place.uris.len();
         let mut guarded = Guarded::new(&self.place, pool, observer)?;
         let loaded = watching::begin(spec, &self.place, pool, &mut session, &run.control)
-            .map_err(Failed::Words)
+            .map_err(Failed::from)
             .and_then(|()| run.load(spec, work.as_ref(), pairs, &mut session, logs, &mut guarded));
         drop(guarded);
         note_failure(&loaded, &mut session);
-        let Some(ended) = loaded? else { return Err(Failed::Words("there was nothing to load".into())) };
+        let Some(ended) = loaded? else { return Err(Failed::other("there was nothing to load")) };
         let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
         let pacing = work.load()?.map(|job| job.pacing);
         let summary = session.finish(&ended, &pacing.unwrap_or(Pacing::Closed { think_ns: 0 }), status);
@@ -205,7 +206,7 @@ impl<'a> Bench<'a> {
         let unwatched = session.unwatch();
         let unwritten = session.writer().and_then(|writer| writer.failure().map(str::to_owned));
         if let Some(failure) = unwritten.or(unwatched) {
-            return Err(Failed::Words(format!("the load's run directory is incomplete: {failure}")));
+            return Err(Failed::other(format!("the load's run directory is incomplete: {failure}")));
         }
         if run.control.stopping() {
             return Err(Failed::Interrupted);
@@ -222,7 +223,7 @@ impl<'a> Bench<'a> {
         observer: &mut dyn Observer,
     ) -> Result<(Summary, Option<Figures>), Failed> {
         let run = self.run;
-        let Some(pool) = self.pool.take() else { return Err(Failed::Words("a run without workers".into())) };
+        let Some(pool) = self.pool.take() else { return Err(Failed::other("a run without workers")) };
         let mut work = (run.read_work)(spec)?;
         work.adopt(&together(prepared))?;
         let plan = run.session_plan(spec, work.as_ref(), &pool)?;
@@ -231,16 +232,16 @@ impl<'a> Bench<'a> {
         let mut session = Session::new(plan, &pool, run.control.clone(), Some(writer));
         let mut guarded = Guarded::new(&self.place, &pool, observer)?;
         let made = watching::begin(spec, &self.place, &pool, &mut session, &run.control)
-            .map_err(Failed::Words)
+            .map_err(Failed::from)
             .and_then(|()| {
                 self.phases(spec, work.as_ref(), pool.whereabouts(), &mut session, logs, &mut guarded)
             });
         drop(guarded);
         note_failure(&made, &mut session);
-        if let Err(Failed::Words(words)) = &made {
-            return Err(self.with_cause(Failed::Words(words.clone())));
-        }
-        let (ended, series) = made?;
+        let (ended, series) = made.map_err(|failed| match failed {
+            Failed::Other(_) => self.with_cause(failed),
+            failed => failed,
+        })?;
         let died = self.place.died();
         // A worker that was lost says nothing any more.
         let facts = self.facts(&pool).unwrap_or_else(|_| self.place.facts());
@@ -273,10 +274,10 @@ impl<'a> Bench<'a> {
         if let Some(failure) =
             session.writer().and_then(|writer| writer.failure().map(str::to_owned)).or(unwatched)
         {
-            return Err(Failed::Words(format!("the run directory is incomplete: {failure}")));
+            return Err(Failed::other(format!("the run directory is incomplete: {failure}")));
         }
         match died {
-            Some(words) => Err(Failed::Words(words)),
+            Some(words) => Err(Failed::other(words)),
             None => Ok((summary, series.estimate(&spec.window))),
         }
     }
@@ -320,7 +321,7 @@ impl<'a> Bench<'a> {
         let mut facts = pool.facts.clone();
         facts.extend(self.place.facts());
         for (number, (confined, pid)) in self.confined.iter().zip(pool.pids()).enumerate() {
-            let own = confined.facts(pid).map_err(|e| e.to_string())?;
+            let own = confined.facts(pid)?;
             facts.extend(own.into_iter().map(|(key, value)| (format!("worker-{number}.{key}"), value)));
             for lost in &confined.lost {
                 facts.insert(format!("worker-{number}.lost"), lost.clone());
@@ -331,9 +332,9 @@ impl<'a> Bench<'a> {
 
     /// The words, and that the server is no longer there, or that memory was short, if that is so.
     fn with_cause(&mut self, failed: Failed) -> Failed {
-        let (Failed::Words(words) | Failed::Unreachable(words) | Failed::Server(words)) = &failed else {
+        if matches!(failed, Failed::Interrupted) {
             return failed;
-        };
+        }
         // What the kernel has killed in a worker's group.
         let killed = |group: &(String, PathBuf)| {
             let read = |name: &str| std::fs::read_to_string(group.1.join(name)).unwrap_or_default();
@@ -342,12 +343,12 @@ impl<'a> Bench<'a> {
             counters.lines().filter_map(count).any(|n| n > 0)
         };
         if self.confined.iter().any(|one| one.cgroups().iter().any(killed)) {
-            return Failed::Words(format!(
-                "{words}; killed by the kernel for want of memory (client.limits.memory)"
+            return Failed::other(format!(
+                "{failed}; killed by the kernel for want of memory (client.limits.memory)"
             ));
         }
         match self.place.cause() {
-            Some(died) => Failed::Words(format!("{died}; {words}")),
+            Some(died) => Failed::other(format!("{died}; {failed}")),
             None => failed,
         }
     }
@@ -440,12 +441,12 @@ impl<'a> Bench<'a> {
         }
         let count = pairs * client.workers as usize;
         let home = logs.join(format!("worker-{index}"));
-        std::fs::create_dir_all(&home).map_err(|e| format!("{}: {e}", home.display()))?;
+        std::fs::create_dir_all(&home).map_err(|e| LocalError::failed(home.display(), e))?;
         let go_on = client.if_not_permitted == IfNotPermitted::Continue;
         let asked = (&client.placement, &client.limits);
         let folder = if self.data.is_dir() { &self.data } else { logs };
         let confined = Confinement::new(asked, (index, count), (&home, folder), self.run.machine, go_on);
-        let confined = confined.map_err(|e| format!("client: {e}"))?;
+        let confined = confined.map_err(|e| LocalError::failed("client", e))?;
         let command = confined.command(self.run.program, &words);
         let cores = confined.cores();
         self.confined.push(confined);
@@ -460,7 +461,7 @@ fn log_path(logs: &Path, instance: usize, number: usize) -> PathBuf {
 
 fn log(logs: &Path, instance: usize, number: usize) -> Result<(PathBuf, Stdio), Failed> {
     let path = log_path(logs, instance, number);
-    let file = std::fs::File::create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let file = std::fs::File::create(&path).map_err(|e| LocalError::failed(path.display(), e))?;
     Ok((path, Stdio::from(file)))
 }
 
@@ -468,11 +469,11 @@ fn log(logs: &Path, instance: usize, number: usize) -> Result<(PathBuf, Stdio), 
 fn note_failure<T>(made: &Result<T, Failed>, session: &mut Session<'_>) {
     let (Err(failed), Some(writer)) = (made, session.writer()) else { return };
     match failed {
-        Failed::Words(words) | Failed::Unreachable(words) | Failed::Server(words) => {
-            writer.event("failed", words);
+        Failed::Interrupted => writer.update(|run| run.status = Status::Interrupted),
+        failed => {
+            writer.event("failed", &failed.to_string());
             writer.update(|run| run.status = Status::Failed);
         }
-        Failed::Interrupted => writer.update(|run| run.status = Status::Interrupted),
     }
 }
 

@@ -45,7 +45,7 @@ fn of_cell(cell: &Cell, read_work: ReadWork<'_>) -> Result<(), TreeError> {
     }
     let work = read_work(spec).map_err(|e| wrong("workload", e.0))?;
     let job = work.measure().map_err(|e| wrong("phases", e.0))?;
-    steps::conditions(spec, job.workload.metrics()).map_err(|words| wrong("require", words)).map(drop)
+    steps::conditions(spec, job.workload.metrics()).map_err(|e| wrong("require", e.0)).map(drop)
 }
 
 /// An error at a key: that which the words name first, or `key`.

@@ -10,8 +10,10 @@
 //! results.csv       one line for each run, written as they end
 //! ```
 
+use crate::hooks::HookError;
 use crate::journal::{Entry, Journal, RunRecord, RunStatus};
 use dyno_config::experiment::{Plan, masked, masked_set};
+use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
 use dyno_localhost::trusted;
@@ -33,12 +35,19 @@ pub enum DirectoryError {
     /// It cannot be meant.
     #[error("{0}")]
     Refused(String),
+    /// A command around the experiment failed.
+    #[error(transparent)]
+    Hook(#[from] HookError),
+    /// Settings of this host, or servers that outlive their run.
+    #[error(transparent)]
+    Local(#[from] LocalError),
     /// The system refuses.
     #[error("{path}: {error}")]
     Io {
         /// Which file.
         path: PathBuf,
         /// The system's words.
+        #[source]
         error: io::Error,
     },
 }
@@ -211,7 +220,7 @@ impl Directory {
 
     /// Opens a directory to go on with it; its text comes along.
     pub fn resume(path: &Path) -> Result<(Directory, String), DirectoryError> {
-        trusted::directory(path).map_err(|e| DirectoryError::Refused(e.to_string()))?;
+        trusted::directory(path)?;
         let record = read_record(path)?;
         let held = lock(path)?;
         let yaml = path.join("experiment.yaml");

@@ -14,12 +14,16 @@ use dyno_config::experiment::fault::{Fault, FaultKind, LEAST_SHAPED_BYTES_PER_S,
 use dyno_config::experiment::faults::{Planned as PlannedFault, schedule as schedule_faults};
 use dyno_config::server::Topology;
 use dyno_engine::Control;
+use dyno_kubernetes::signals::SignalError;
+use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::shaping::{can_narrow, can_slow};
 use dyno_localhost::undo;
 use dyno_remote::far::Far;
+use dyno_remote::ssh::RemoteError;
 use dyno_servers::server::faults::{Harm, Harmed, WorkerHarm, harm_worker};
 use dyno_session::session::Session;
+use dyno_types::Refused;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -74,7 +78,7 @@ pub(super) struct Reach<'a> {
 
 impl Reach<'_> {
     /// Whether there is whom they are on; on other hosts that is known no sooner.
-    fn check(&self, faults: &[Fault]) -> Result<(), String> {
+    fn check(&self, faults: &[Fault]) -> Result<(), Refused> {
         for (at, fault) in faults.iter().enumerate() {
             let (number, there) = match fault.on {
                 On::Server => continue,
@@ -82,11 +86,43 @@ impl Reach<'_> {
                 On::Worker(number) => (number, self.workers.len()),
             };
             if number as usize > there {
-                return Err(format!("faults.{at}.on: {}: there are {there}", fault.on));
+                return Err(Refused(format!("faults.{at}.on: {}: there are {there}", fault.on)));
             }
         }
         Ok(())
     }
+}
+
+/// Why a fault was not done, or not undone.
+#[derive(Debug, thiserror::Error)]
+pub enum FaultError {
+    /// There is nobody whom it is on.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// A process of this host.
+    #[error(transparent)]
+    Local(#[from] LocalError),
+    /// A process of another host.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// A process in a pod.
+    #[error(transparent)]
+    Pod(#[from] SignalError),
+    /// There are fewer workers.
+    #[error("there is no such worker")]
+    NoWorker,
+    /// Nobody on that host does it.
+    #[error("there is no agent on {0}")]
+    NoAgent(String),
+    /// Several processes, each for its own reason.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Several(Vec<FaultError>),
+    /// The first of a run that failed, in the words of its event.
+    #[error("faults: {0}")]
+    Noted(String),
+    /// The thread that does them has ended before.
+    #[error("faults: their thread has failed")]
+    Panicked,
 }
 
 /// What came of them.
@@ -100,12 +136,12 @@ pub(super) struct Done {
 
 impl Done {
     /// Writes events, has the session judge; an error if one could not be done or undone.
-    pub fn note(self, session: &mut Session<'_>) -> Result<(), String> {
+    pub fn note(self, session: &mut Session<'_>) -> Result<(), FaultError> {
         if let Some(writer) = session.writer() {
             self.events.iter().for_each(|(at, kind, words)| writer.event_at(*at, kind, words));
         }
         session.judge(&self.happened, self.missed);
-        self.failure.map_or(Ok(()), Err)
+        self.failure.map_or(Ok(()), |words| Err(FaultError::Noted(words)))
     }
 }
 
@@ -125,7 +161,7 @@ pub(super) fn beside<T>(
     reach: Reach<'_>,
     clock: &Clock,
     phase: impl FnOnce() -> T,
-) -> Result<(T, Done), String> {
+) -> Result<(T, Done), FaultError> {
     if spec.faults.is_empty() {
         return Ok((phase(), Done::default()));
     }
@@ -133,7 +169,7 @@ pub(super) fn beside<T>(
     let mut hand = Hand {
         faults: &spec.faults,
         planned: schedule_faults(spec, run.point.repetition),
-        journal: undo::Journal::open(&reach.logs.join("faults"), run.machine).map_err(|e| e.to_string())?,
+        journal: undo::Journal::open(&reach.logs.join("faults"), run.machine)?,
         reach,
         machine: run.machine,
         control: &run.control,
@@ -148,7 +184,7 @@ pub(super) fn beside<T>(
         let over = Over(clock);
         let made = phase();
         drop(over);
-        let done = hand.join().map_err(|_| "faults: their thread has failed".to_owned())?;
+        let done = hand.join().map_err(|_| FaultError::Panicked)?;
         Ok((made, done))
     })
 }
@@ -291,7 +327,7 @@ impl Hand<'_> {
 
     fn fail(&mut self, words: String) {
         self.done.events.push((SystemTime::now(), "fault_failed", words.clone()));
-        self.done.failure.get_or_insert(format!("faults: {words}"));
+        self.done.failure.get_or_insert(words);
     }
 
     /// Processes or proxies that a fault is on, from 0.
@@ -309,7 +345,7 @@ impl Hand<'_> {
             let mut harmed = Harmed::default();
             match self.apply_to_worker(fault.kind, number, &mut harmed) {
                 Ok(means) => harmed.means = means,
-                Err(why) => harmed.failed = Some(why),
+                Err(error) => harmed.failed = Some(error.to_string()),
             }
             let noted = vec![Trace { noted: harmed.noted, ..Trace::default() }];
             return Outcome { means: harmed.means, noted, failed: harmed.failed, lacking: false };
@@ -330,9 +366,9 @@ impl Hand<'_> {
         kind: FaultKind,
         number: u32,
         harmed: &mut Harmed,
-    ) -> Result<String, String> {
+    ) -> Result<String, FaultError> {
         let worker = self.reach.workers.get(number as usize - 1).cloned();
-        let (pid, host) = worker.ok_or("there is no such worker")?;
+        let (pid, host) = worker.ok_or(FaultError::NoWorker)?;
         let harm = if kind == FaultKind::Kill { WorkerHarm::Kill } else { WorkerHarm::Pause };
         match host {
             None => {
@@ -341,16 +377,16 @@ impl Hand<'_> {
             }
             Some(host) => {
                 let agent = self.agent(&host)?;
-                harmed.noted.extend(agent.harm_worker(pid, harm).map_err(|e| e.to_string())?);
+                harmed.noted.extend(agent.harm_worker(pid, harm)?);
                 Ok(format!("{} on {host}", harm.means()))
             }
         }
     }
 
-    fn agent(&self, host: &str) -> Result<&Far, String> {
+    fn agent(&self, host: &str) -> Result<&Far, FaultError> {
         let beside = self.reach.beside.iter().find(|far| far.name() == host);
         let agent = beside.or_else(|| self.reach.servers.agent(host));
-        agent.ok_or_else(|| format!("there is no agent on {host}"))
+        agent.ok_or_else(|| FaultError::NoAgent(host.to_owned()))
     }
 
     fn treat(&self, fault: &Fault, begins: bool) {
@@ -366,13 +402,13 @@ impl Hand<'_> {
     }
 
     /// Undoes it; what there is to say of it then.
-    fn revert(&mut self, fault: &Fault, noted: &Noted) -> Result<Option<String>, String> {
+    fn revert(&mut self, fault: &Fault, noted: &Noted) -> Result<Option<String>, FaultError> {
         if let On::Worker(number) = fault.on {
             let host = self.reach.workers.get(number as usize - 1).and_then(|(_, host)| host.clone());
             for id in noted.iter().flat_map(|trace| &trace.noted) {
                 match &host {
-                    None => self.journal.undo(*id).map_err(|e| e.to_string())?,
-                    Some(host) => self.agent(host)?.heal_worker(*id).map_err(|e| e.to_string())?,
+                    None => self.journal.undo(*id)?,
+                    Some(host) => self.agent(host)?.heal_worker(*id)?,
                 }
             }
             return Ok(None);

@@ -6,6 +6,7 @@
 
 use crate::place::Place;
 use dyno_engine::Job;
+use dyno_localhost::error::LocalError;
 use dyno_record::Totals;
 use dyno_remote::worker::cut_short::CutShort;
 use dyno_remote::worker::pool::WorkerPool;
@@ -29,10 +30,10 @@ pub(super) struct Guarded<'a> {
 
 impl<'a> Guarded<'a> {
     /// Looks after the servers of `place`, where they are pods; `pool`'s phase is cut short when one of them is gone.
-    pub fn new(place: &Place, pool: &WorkerPool, observer: &'a mut dyn Observer) -> Result<Self, String> {
+    pub fn new(place: &Place, pool: &WorkerPool, observer: &'a mut dyn Observer) -> Result<Self, LocalError> {
         let pods = place.pods().map(|pods| pods.server_pods().clone()).filter(|pods| !pods.is_nothing());
         let guard = pods.map(|pods| Guard::post(move || pods.died(), pool.cut_short()));
-        let guard = guard.transpose().map_err(|e| format!("cannot start a thread: {e}"))?;
+        let guard = guard.transpose().map_err(|e| LocalError::failed("cannot start a thread", e))?;
         Ok(Guarded { observer, guard })
     }
 }

@@ -7,15 +7,45 @@ use dyno_localhost::{process, undo};
 use dyno_types::child;
 use dyno_types::secret::mask_arguments;
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a command may take where the file does not say.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A command that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("hooks.{when}: {command}: {source}")]
+pub struct HookError {
+    when: String,
+    /// The command without secrets.
+    command: String,
+    source: HookFailure,
+}
+
+/// Why it failed.
+#[derive(Debug, thiserror::Error)]
+enum HookFailure {
+    #[error("an empty command")]
+    Empty,
+    /// There is nowhere to write what it prints.
+    #[error("{}: {source}", .path.display())]
+    Log { path: PathBuf, source: io::Error },
+    #[error("could not be started: {0}")]
+    Start(#[source] io::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("{status}; its output is in {}", .log.display())]
+    Ended { status: ExitStatus, log: PathBuf },
+    #[error("ended by a signal")]
+    GivenUp,
+    #[error("did not end within {} s", .0.as_secs_f64())]
+    Late(Duration),
+}
 
 /// Runs commands one after the other; what they print goes to `hooks.log` in `dir`, what they are told of the run stands in
 /// their environment. Ctrl-C ends commands of what lies ahead; those that follow something are ended by a second one.
@@ -26,13 +56,16 @@ pub(super) fn run(
     dir: &Path,
     environment: &[(String, String)],
     control: &Control,
-) -> Result<(), String> {
+) -> Result<(), HookError> {
     let ahead = when.starts_with("before");
     let given_up = || if ahead { control.stopping() } else { control.aborting() };
     let patience = timeout.as_ref().map_or(PATIENCE, |span| Duration::from_nanos(span.0));
     for words in commands {
-        one(words, patience, dir, environment, &given_up)
-            .map_err(|why| format!("hooks.{when}: {}: {why}", mask_arguments(words).join(" ")))?;
+        one(words, patience, dir, environment, &given_up).map_err(|source| HookError {
+            when: when.to_owned(),
+            command: mask_arguments(words).join(" "),
+            source,
+        })?;
     }
     Ok(())
 }
@@ -52,25 +85,25 @@ fn one(
     dir: &Path,
     environment: &[(String, String)],
     given_up: &dyn Fn() -> bool,
-) -> Result<(), String> {
-    let Some((program, arguments)) = words.split_first() else { return Err("an empty command".into()) };
+) -> Result<(), HookFailure> {
+    let Some((program, arguments)) = words.split_first() else { return Err(HookFailure::Empty) };
     let path = dir.join("hooks.log");
     let mut log = OpenOptions::new()
         .create(true)
         .append(true)
         .mode(0o600)
         .open(&path)
-        .map_err(|e| format!("{}: {e}", path.display()))?;
+        .map_err(|source| HookFailure::Log { path: path.clone(), source })?;
     let _ = writeln!(log, "$ {}", mask_arguments(words).join(" "));
-    let err = log.try_clone().map_err(|e| e.to_string())?;
+    let err = log.try_clone()?;
     let mut command = child::command(program);
     command.args(arguments).envs(environment.iter().cloned());
     command.stdin(Stdio::null()).stdout(log).stderr(err).process_group(0);
-    let mut child = command.spawn().map_err(|e| format!("could not be started: {e}"))?;
+    let mut child = command.spawn().map_err(HookFailure::Start)?;
     let mut noted = noted(dir, child.id());
     let end = Instant::now() + patience;
     loop {
-        match child.try_wait().map_err(|e| e.to_string())? {
+        match child.try_wait()? {
             Some(status) => {
                 // What it has left running is meant to run on.
                 if let Some((mut journal, id)) = noted.take() {
@@ -79,7 +112,7 @@ fn one(
                 }
                 return match status.success() {
                     true => Ok(()),
-                    false => Err(format!("{status}; its output is in {}", path.display())),
+                    false => Err(HookFailure::Ended { status, log: path }),
                 };
             }
             None if Instant::now() > end || given_up() => {
@@ -89,9 +122,9 @@ fn one(
                 }
                 let _ = child.wait();
                 if given_up() {
-                    return Err("ended by a signal".into());
+                    return Err(HookFailure::GivenUp);
                 }
-                return Err(format!("did not end within {} s", patience.as_secs_f64()));
+                return Err(HookFailure::Late(patience));
             }
             None => std::thread::sleep(Duration::from_millis(5)),
         }

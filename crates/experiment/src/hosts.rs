@@ -4,6 +4,7 @@ use crate::one::Failed;
 use dyno_config::experiment::ssh::Ssh;
 use dyno_config::inventory::{Host, Inventory};
 use dyno_engine::Control;
+use dyno_localhost::error::LocalError;
 use dyno_remote::deploy;
 use dyno_remote::far::Far;
 use dyno_remote::ssh::{RemoteError, SshHost};
@@ -15,8 +16,8 @@ use std::path::Path;
 impl From<RemoteError> for Failed {
     fn from(error: RemoteError) -> Self {
         match error {
-            RemoteError::Unreachable { .. } => Failed::Unreachable(error.to_string()),
-            RemoteError::Failed { .. } => Failed::Words(error.to_string()),
+            RemoteError::Unreachable { .. } => Failed::unreachable(error),
+            RemoteError::Failed { .. } => Failed::other(error),
         }
     }
 }
@@ -42,7 +43,7 @@ impl Reached {
     /// The address that others use for it.
     pub fn address(&self) -> Result<IpAddr, Failed> {
         let Way::Ssh(ssh) = &self.way else {
-            return Err(Failed::Words(format!(
+            return Err(Failed::other(format!(
                 "{}: a pod's address is the cluster's affair",
                 self.way.name()
             )));
@@ -51,7 +52,7 @@ impl Reached {
         let found = (name.as_str(), 0).to_socket_addrs().map(|mut all| all.next());
         match found {
             Ok(Some(found)) => Ok(found.ip()),
-            _ => Err(Failed::Unreachable(format!("{}: {name} has no address", ssh.name))),
+            _ => Err(Failed::unreachable(format!("{}: {name} has no address", ssh.name))),
         }
     }
 }
@@ -89,7 +90,7 @@ impl Hosts {
             let all: Vec<_> = new.iter().map(|(one, _)| way(one)).collect();
             let lost = |(one, _): &(SshHost, _)| RemoteError::Failed {
                 host: one.name.clone(),
-                words: "the program could not be copied".into(),
+                source: "the program could not be copied".into(),
             };
             all.into_iter()
                 .zip(&new)
@@ -108,11 +109,16 @@ fn hosts(ssh: &Ssh, names: &[String]) -> Result<Vec<Host>, Failed> {
     let Some(path) = &ssh.inventory else {
         return Ok(names.iter().map(|name| Host::named(name)).collect());
     };
-    let text = std::fs::read_to_string(path).map_err(|e| format!("ssh.inventory: {path}: {e}"))?;
-    let inventory = Inventory::parse(&text, path).map_err(|why| format!("ssh.inventory: {why}"))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|e| LocalError::failed(format!("ssh.inventory: {path}"), e))?;
+    let inventory = Inventory::parse(&text, path).map_err(|why| LocalError::failed("ssh.inventory", why))?;
     let mut all = Vec::new();
     for name in names {
-        all.extend(inventory.select(name).map_err(|why| format!("ssh.inventory: {path}: {why}"))?);
+        all.extend(
+            inventory
+                .select(name)
+                .map_err(|why| LocalError::failed(format!("ssh.inventory: {path}"), why))?,
+        );
     }
     Ok(all)
 }

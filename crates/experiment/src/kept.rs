@@ -2,6 +2,7 @@
 
 use dyno_config::experiment::Experiment;
 use dyno_engine::Control;
+use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::storage::run_under;
 use dyno_rundir::files;
@@ -54,26 +55,26 @@ pub(super) fn remove(below: &Path) {
 }
 
 /// Copies a folder; blocks are shared where the filesystem can. Ends when `control` stops.
-pub(super) fn copy(from: &Path, to: &Path, control: &Control) -> Result<(), String> {
+pub(super) fn copy(from: &Path, to: &Path, control: &Control) -> Result<(), LocalError> {
     let (source, target) = (from.display().to_string(), to.display().to_string());
     let words = ["-a", "--reflink=auto", "--", &source, &target];
     let done = run_under(&Machine::default(), "cp", &words, Some(control));
-    done.map(drop).map_err(|why| format!("{source} to {target}: {why}"))
+    done.map(drop).map_err(|why| LocalError::failed(format!("{source} to {target}"), why))
 }
 
 /// Takes the files of a folder out of the page cache. What copied them pays for their pages: a run under a limit of memory
 /// would read them for nothing.
-pub(super) fn forget(folder: &Path) -> Result<(), String> {
-    let words = |error: io::Error| format!("{}: {error}", folder.display());
-    for entry in std::fs::read_dir(folder).map_err(words)? {
-        let path = entry.map_err(words)?.path();
+pub(super) fn forget(folder: &Path) -> Result<(), LocalError> {
+    let failed = |error: io::Error| LocalError::failed(folder.display(), error);
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
         if path.is_dir() {
             forget(&path)?;
         } else if path.is_file() {
-            let file = File::open(&path).map_err(words)?;
+            let file = File::open(&path).map_err(failed)?;
             // Only what is on disk can be forgotten.
-            file.sync_all().map_err(words)?;
-            fadvise(&file, 0, None, Advice::DontNeed).map_err(|error| words(error.into()))?;
+            file.sync_all().map_err(failed)?;
+            fadvise(&file, 0, None, Advice::DontNeed).map_err(|error| failed(error.into()))?;
         }
     }
     Ok(())
@@ -92,13 +93,18 @@ pub(super) fn bytes_below(folder: &Path) -> Option<u64> {
 }
 
 /// Keeps a copy of `data`, which nobody has open.
-pub(super) fn keep(spec: &Experiment, below: &Path, data: &Path, control: &Control) -> Result<(), String> {
+pub(super) fn keep(
+    spec: &Experiment,
+    below: &Path,
+    data: &Path,
+    control: &Control,
+) -> Result<(), LocalError> {
     let free = (1..10_000).map(|n| below.join(format!("data-{n:03}"))).find(|path| !path.exists());
-    let folder = free.ok_or("no free name for a copy of the data")?;
-    let words = |error: io::Error| format!("{}: {error}", folder.display());
-    std::fs::create_dir_all(&folder).map_err(words)?;
+    let folder = free.ok_or_else(|| LocalError::Failed("no free name for a copy of the data".into()))?;
+    let failed = |error: io::Error| LocalError::failed(folder.display(), error);
+    std::fs::create_dir_all(&folder).map_err(failed)?;
     let kept = copy(data, &folder.join(DATA), control)
-        .and_then(|()| std::fs::write(folder.join(KEY), key(spec)).map_err(words));
+        .and_then(|()| std::fs::write(folder.join(KEY), key(spec)).map_err(failed));
     if kept.is_err() {
         // A copy that is not whole is of no use.
         let _ = std::fs::remove_dir_all(&folder);

@@ -113,7 +113,7 @@ pub fn conduct(
             directory.note(Entry::End { status: "interrupted".into() })?;
             return Ok(Ending::Interrupted);
         }
-        done => done.map_err(DirectoryError::Refused)?,
+        done => done?,
     }
     let after = directory.path().to_owned();
     let machine = Machine::default();
@@ -124,16 +124,16 @@ pub fn conduct(
             std::fs::create_dir_all(&home)
                 .map_err(|error| DirectoryError::Io { path: home.clone(), error })?;
             let tuned = tuning::apply(&base.host, &machine, &home, false);
-            Some(tuned.map_err(|e| DirectoryError::Refused(format!("host: {e}")))?)
+            Some(tuned.map_err(|e| LocalError::failed("host", e))?)
         }
     };
     let mut shared = Shared::on(means.standing);
     // Servers that stand are one run's at a time.
     let _alone = means.standing.map(directory::lock).transpose()?;
     let ending = all_runs(plan, directory, means, &machine, &mut shared, watcher);
-    let ended = shared.end().map_err(DirectoryError::Refused);
+    let ended = shared.end();
     if let Some(tuned) = tuned {
-        tuned.revert().map_err(|e| DirectoryError::Refused(format!("host: {e}")))?;
+        tuned.revert().map_err(|e| LocalError::failed("host", e))?;
     }
     let hooks = &base.hooks;
     let done = hooks::run(
@@ -152,7 +152,7 @@ pub fn conduct(
     }
     let status = if ending == Ending::Interrupted { "interrupted" } else { "complete" };
     directory.note(Entry::End { status: status.into() })?;
-    done.map_err(DirectoryError::Refused)?;
+    done?;
     Ok(ending)
 }
 
@@ -298,7 +298,9 @@ pub fn clean_up(path: &Path) -> Cleaned {
     let found = leavings(path);
     for journal in &found.pods {
         match clean_pods(path, journal) {
-            Err(LocalError::Failed(why)) => cleaned.unreachable.push(why),
+            Err(error @ (LocalError::Failed(_) | LocalError::Step { .. } | LocalError::Program(_))) => {
+                cleaned.unreachable.push(error.to_string());
+            }
             done => cleaned.take(done.map(|selector| Some(format!("{selector}: removed from the cluster")))),
         }
     }

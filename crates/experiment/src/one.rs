@@ -1,20 +1,27 @@
 //! One run of an experiment: target, workers, phases, summary.
 
 use crate::bench::Bench;
+use crate::faults::FaultError;
 use crate::hooks;
+use crate::hooks::HookError;
 use crate::journal::{Figures, RunRecord, RunStatus};
 use crate::kept;
 use crate::place;
 use crate::place::Shared;
 use crate::strategy::Point;
+use crate::traces::TraceError;
+use crate::watching::WatchError;
 use dyno_config::experiment::{Cell, Experiment, Strategy, When};
 use dyno_config::tree::Node;
 use dyno_engine::Control;
+use dyno_engine::RunError;
+use dyno_localhost::error::{Cause, LocalError};
 use dyno_localhost::machine::Machine;
 use dyno_remote::worker::pool_error::WorkerPoolError;
 use dyno_remote::worker::serve::ReadWork;
 use dyno_rundir::schema::{Environment, Status, Summary};
 use dyno_session::session::Observer;
+use dyno_types::Refused;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,35 +43,52 @@ pub(super) struct OneRun<'a> {
 }
 
 /// Why a run was not made.
+#[derive(Debug, thiserror::Error)]
 pub enum Failed {
-    /// Something is wrong, in words.
-    Words(String),
-    /// There is no target, in words.
-    Unreachable(String),
-    /// A server did not start, in words: its options or this host are wrong.
-    Server(String),
+    /// There is no target.
+    #[error(transparent)]
+    Unreachable(Cause),
+    /// A server did not start: its options or this host are wrong.
+    #[error(transparent)]
+    Server(Cause),
+    /// Something else is wrong.
+    #[error(transparent)]
+    Other(Cause),
     /// A signal came first.
+    #[error("interrupted")]
     Interrupted,
 }
 
-impl From<String> for Failed {
-    fn from(words: String) -> Self {
-        Failed::Words(words)
+impl Failed {
+    /// There is no target.
+    pub(super) fn unreachable(why: impl Into<Cause>) -> Self {
+        Failed::Unreachable(why.into())
+    }
+
+    /// Something else is wrong.
+    pub(super) fn other(why: impl Into<Cause>) -> Self {
+        Failed::Other(why.into())
     }
 }
+
+macro_rules! other {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failed {
+            fn from(error: $error) -> Self {
+                Failed::other(error)
+            }
+        })*
+    };
+}
+
+other!(LocalError, Refused, RunError, FaultError, HookError, TraceError, WatchError);
 
 impl From<WorkerPoolError> for Failed {
     fn from(error: WorkerPoolError) -> Self {
         match error {
-            WorkerPoolError::Unreachable(words) => Failed::Unreachable(words),
-            other => Failed::Words(other.to_string()),
+            WorkerPoolError::Unreachable(_) => Failed::unreachable(error),
+            other => Failed::other(other),
         }
-    }
-}
-
-impl From<dyno_types::Refused> for Failed {
-    fn from(refused: dyno_types::Refused) -> Self {
-        Failed::Words(refused.0)
     }
 }
 
@@ -123,12 +147,10 @@ impl OneRun<'_> {
                 record.status = RunStatus::Interrupted;
                 (record, None)
             }
-            Err(Failed::Words(words)) => (self.failed(record, words), None),
-            Err(Failed::Unreachable(words)) => {
-                (self.failed(RunRecord { unreachable: true, ..record }, words), None)
-            }
-            Err(Failed::Server(words)) => {
-                (self.failed(RunRecord { not_started: true, ..record }, words), None)
+            Err(failed) => {
+                let unreachable = matches!(failed, Failed::Unreachable(_));
+                let not_started = matches!(failed, Failed::Server(_));
+                (self.failed(RunRecord { unreachable, not_started, ..record }, failed.to_string()), None)
             }
         }
     }
@@ -149,7 +171,7 @@ impl OneRun<'_> {
         let hooks = spec.hooks.clone();
         // Commands print into the folder beside the run directory, which must be empty until it is made.
         let logs = self.dir.with_extension("server");
-        std::fs::create_dir_all(&logs).map_err(|e| format!("{}: {e}", logs.display()))?;
+        std::fs::create_dir_all(&logs).map_err(|e| LocalError::failed(logs.display(), e))?;
         hooks::run("before_run", &hooks.before_run, &hooks.timeout, &logs, &told, &self.control)?;
         let made = self.with_place(spec, &tree, &logs, shared, observer);
         let after = hooks::run("after_run", &hooks.after_run, &hooks.timeout, &logs, &told, &self.control);
@@ -158,11 +180,11 @@ impl OneRun<'_> {
         let (was, is) = (logs.display().to_string(), self.dir.join("server").display().to_string());
         let moved = !logs.is_dir();
         let found = |failed: Failed| match failed {
-            Failed::Words(words) if moved => Failed::Words(words.replace(&was, &is)),
+            Failed::Other(why) if moved => Failed::other(why.to_string().replace(&was, &is)),
             other => other,
         };
         let made = made.map_err(found)?;
-        after.map_err(|words| found(words.into()))?;
+        after.map_err(|error| found(error.into()))?;
         Ok(made)
     }
 
@@ -183,8 +205,7 @@ impl OneRun<'_> {
 
     /// The cell's experiment with the point put in.
     fn spec(&self) -> Result<(Experiment, Node), Failed> {
-        let (spec, tree) =
-            self.cell.at(&self.point.sets).map_err(|error| Failed::Words(error.to_string()))?;
+        let (spec, tree) = self.cell.at(&self.point.sets).map_err(Failed::other)?;
         Ok((Experiment { repetition: Some(self.point.repetition), ..spec }, tree))
     }
 
@@ -217,7 +238,7 @@ impl OneRun<'_> {
         let means = (self.machine, &self.control, self.program);
         let place =
             place::provide(&spec, logs, self.below, shared, means).map_err(|failed| match failed {
-                Failed::Words(words) => Failed::Server(words),
+                Failed::Other(why) => Failed::Server(why),
                 other => other,
             })?;
         if place.is_filled()? && spec.phases.load.when == When::Always {
@@ -229,7 +250,7 @@ impl OneRun<'_> {
             Some(copy) => {
                 spec.phases.load.when = When::Never;
                 // The folder is there, and empty.
-                let emptied = std::fs::remove_dir(&data).map_err(|e| format!("{}: {e}", data.display()));
+                let emptied = std::fs::remove_dir(&data).map_err(|e| LocalError::failed(data.display(), e));
                 emptied
                     .and_then(|()| kept::copy(&copy, &data, &self.control))
                     .and_then(|()| kept::forget(&data))
@@ -237,7 +258,7 @@ impl OneRun<'_> {
             None => Ok(()),
         };
         let mut bench = Bench::new(self, place, data.clone());
-        let made = copied.map_err(Failed::Words).and_then(|()| bench.conduct(&spec, tree, logs, observer));
+        let made = copied.map_err(Failed::from).and_then(|()| bench.conduct(&spec, tree, logs, observer));
         let ended = bench.end(&spec, shared);
         // What an embedded store has written is as large as the data set.
         let _ = std::fs::remove_dir_all(data);

@@ -19,6 +19,7 @@ use dyno_databases::registry;
 use dyno_databases::spawn::{Spawned, find_server, spawn_under};
 use dyno_engine::Control;
 use dyno_kubernetes::place::InPods;
+use dyno_localhost::error::{Cause, LocalError};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::temporary::remove_abandoned;
 use dyno_monitor::Pid;
@@ -99,11 +100,8 @@ impl Shared {
     }
 
     /// Ends the server that is kept, if there is one.
-    pub fn end(&mut self) -> Result<(), String> {
-        match self.kept.take() {
-            Some(kept) => kept.server.stop().map(drop).map_err(|e| e.to_string()),
-            None => Ok(()),
-        }
+    pub fn end(&mut self) -> Result<(), LocalError> {
+        self.kept.take().map_or(Ok(()), |kept| kept.server.stop().map(drop))
     }
 }
 
@@ -117,7 +115,8 @@ pub(super) fn provide(
 ) -> Result<Place, Failed> {
     if let Some(standing) = &shared.standing {
         let found = Standing::of(standing)?;
-        let found = found.ok_or_else(|| format!("{}: its servers have been stopped", standing.display()))?;
+        let found = found
+            .ok_or_else(|| Failed::other(format!("{}: its servers have been stopped", standing.display())))?;
         return found.place(spec, (home, below), (machine, control));
     }
     if let Some(kubernetes) = &spec.kubernetes {
@@ -144,10 +143,15 @@ pub(super) fn provide(
     Ok(Place { clients, watched, ..place })
 }
 
+/// An error of a server, which says that it is one.
+pub(super) fn of_server(error: impl Into<Cause>) -> LocalError {
+    LocalError::failed("server", error)
+}
+
 /// So many random bytes as hexadecimal digits.
 pub(super) fn random(count: usize) -> Result<String, Failed> {
     let mut bytes = vec![0; count];
-    getrandom::fill(&mut bytes).map_err(|e| format!("no random numbers: {e}"))?;
+    getrandom::fill(&mut bytes).map_err(|e| LocalError::failed("no random numbers", e))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -174,12 +178,12 @@ fn here(
     if let Some(kind) = uri.strip_prefix("spawn:") {
         let found = find_server(Some(kind).filter(|kind| !kind.is_empty()));
         let Some((server, program)) = found else {
-            return Err(format!("target: no server of kind {kind:?} on PATH").into());
+            return Err(Failed::other(format!("target: no server of kind {kind:?} on PATH")));
         };
         // What could not be removed is told by `dyno stop`.
         let _ = remove_abandoned();
         let kind = server.kind;
-        let server = spawn_under(server, &program, Some(control)).map_err(|e| format!("{kind}: {e}"))?;
+        let server = spawn_under(server, &program, Some(control)).map_err(|e| LocalError::failed(kind, e))?;
         let uris = vec![server.uri()];
         let taken = server.core.into_iter().collect();
         return Ok(Place::new(uris, taken, true, Held::Temporary(Box::new(server))));
@@ -187,7 +191,7 @@ fn here(
     let uri = match uri.contains("{dir}") {
         true => {
             let data = home.join("data");
-            std::fs::create_dir_all(&data).map_err(|e| format!("{}: {e}", data.display()))?;
+            std::fs::create_dir_all(&data).map_err(|e| LocalError::failed(data.display(), e))?;
             uri.replace("{dir}", &data.display().to_string())
         }
         false => uri,
@@ -204,7 +208,6 @@ fn described(
     shared: &mut Shared,
     (machine, control): (&Machine, &Arc<Control>),
 ) -> Result<Place, Failed> {
-    let words = |error: dyno_localhost::error::LocalError| format!("server: {error}");
     let mut kept = shared.kept.take();
     let proxied = by_proxies(spec, machine);
     let room = Room::of(&spec.faults, &proxied);
@@ -212,20 +215,20 @@ fn described(
     if kept.as_ref().is_some_and(|kept| other(kept) || spec.server_lifetime == Lifetime::Run) {
         // The run describes another server: this one's time is over.
         if let Some(old) = kept.take() {
-            old.server.stop().map_err(words)?;
+            old.server.stop().map_err(of_server)?;
         }
     }
     let mut volume = Volume::here(spec, server, below, machine)?;
     let described = match kept {
         Some(mut kept) => {
             if let Some(died) = kept.server.died() {
-                return Err(format!("server: {died}").into());
+                return Err(Failed::other(format!("server: {died}")));
             }
             if kept.copied {
-                kept.server.restore().map_err(words)?;
+                kept.server.restore().map_err(of_server)?;
             }
             if server.drop_caches {
-                kept.server.drop_caches().map_err(words)?;
+                kept.server.drop_caches().map_err(of_server)?;
             }
             kept
         }
@@ -237,7 +240,7 @@ fn described(
                     fresh(below, shared.made)
                 }
             };
-            std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+            std::fs::create_dir_all(&folder).map_err(|e| LocalError::failed(folder.display(), e))?;
             let own = secured(server)?;
             let loads = own.data.snapshot && spec.phases.load.when != When::Never;
             let begin = (&room, false, loads);
@@ -286,13 +289,16 @@ impl Place {
     }
 
     /// Puts a proxy in front of every instance.
-    fn stand_between(&mut self) -> Result<(), String> {
+    fn stand_between(&mut self) -> Result<(), LocalError> {
         let Held::Server(held) = &self.held else { return Ok(()) };
         for (uri, socket) in self.uris.iter().zip(held.server.sockets()) {
             if !uri.contains(&socket.to_string()) {
-                return Err(format!("faults: a target is not at {socket}, where its server is"));
+                let words = format!("faults: a target is not at {socket}, where its server is");
+                return Err(LocalError::Failed(words));
             }
-            let proxy = Proxy::start(socket).map_err(|e| format!("a proxy in front of {socket}: {e}"))?;
+            let proxy = Proxy::start(socket);
+            let step = || format!("a proxy in front of {socket}");
+            let proxy = proxy.map_err(|e| LocalError::failed(step(), e))?;
             self.proxies.push(proxy);
         }
         Ok(())
@@ -467,47 +473,41 @@ impl Place {
     }
 
     /// Without anything to load: what waits for the end of the load begins.
-    pub fn not_loaded(&mut self, control: &Control) -> Result<(), String> {
+    pub fn not_loaded(&mut self, control: &Control) -> Result<(), LocalError> {
         match &self.held {
             Held::Server(held) if held.server.is_loading() => self.copied(control),
             _ => Ok(()),
         }
     }
 
-    fn copied(&mut self, control: &Control) -> Result<(), String> {
+    fn copied(&mut self, control: &Control) -> Result<(), LocalError> {
         match &mut self.held {
             Held::Server(held) if held.spec.data.snapshot => {
                 held.copied = true;
-                held.server.snapshot().map_err(|e| format!("server: {e}"))
+                held.server.snapshot().map_err(of_server)
             }
-            Held::Far(all) => {
-                all.iter().try_for_each(|one| one.loaded(control).map_err(|e| format!("server: {e}")))
-            }
+            Held::Far(all) => all.iter().try_for_each(|one| one.loaded(control).map_err(of_server)),
             _ => Ok(()),
         }
     }
 
     /// The end of the run: the server ends with it, or is kept for the next.
-    pub fn end(self, spec: &Experiment, shared: &mut Shared) -> Result<(), String> {
+    pub fn end(self, spec: &Experiment, shared: &mut Shared) -> Result<(), LocalError> {
         // Agents end before what they watch, and the way to pods before the pods.
         drop((self.beside, self.clients));
         match self.held {
-            Held::Pods(_, pods) => pods.remove().map_err(|e| format!("kubernetes: {e}")),
+            Held::Pods(_, pods) => pods.remove().map_err(|e| LocalError::failed("kubernetes", e)),
             Held::Nothing | Held::Temporary(_) => Ok(()),
             Held::Far(all) => {
                 let ended: Vec<_> = all.into_iter().map(FarServer::stop).collect();
-                ended
-                    .into_iter()
-                    .collect::<Result<Vec<()>, _>>()
-                    .map(drop)
-                    .map_err(|e| format!("server: {e}"))
+                ended.into_iter().collect::<Result<Vec<()>, _>>().map(drop).map_err(of_server)
             }
             Held::Server(mut held) => match spec.server_lifetime {
                 Lifetime::Shared if held.server.died().is_none() => {
                     shared.kept = Some(held);
                     Ok(())
                 }
-                _ => held.server.stop().map(drop).map_err(|e| format!("server: {e}")),
+                _ => held.server.stop().map(drop).map_err(of_server),
             },
         }
     }

@@ -11,6 +11,7 @@ use dyno_engine::Control;
 use dyno_kubernetes::manifests::everywhere;
 use dyno_kubernetes::place::InPods;
 use dyno_kubernetes::standing::Stood;
+use dyno_localhost::error::{Cause, LocalError};
 use dyno_remote::far::Far;
 use dyno_remote::relay::near::Relay;
 use dyno_remote::ssh::RemoteError;
@@ -64,8 +65,8 @@ fn pods_of(
     with_agents(own, pods, home, made, control)
 }
 
-fn unreachable(why: impl std::fmt::Display) -> Failed {
-    Failed::Unreachable(format!("kubernetes: {why}"))
+fn unreachable(why: impl Into<Cause>) -> Failed {
+    Failed::unreachable(LocalError::failed("kubernetes", why))
 }
 
 /// An agent beside each worker; the first sees to it that the servers are one.
@@ -117,7 +118,7 @@ fn agents(hosts: &[Reached], home: &Path) -> Result<Vec<Far>, RemoteError> {
         let started: Vec<_> = hosts.iter().map(|host| scope.spawn(|| host.agent(home))).collect();
         let lost = |host: &Reached| RemoteError::Failed {
             host: host.way.name().to_owned(),
-            words: "its agent could not be started".into(),
+            source: "its agent could not be started".into(),
         };
         let joined = started.into_iter().zip(hosts);
         joined.map(|(thread, host)| thread.join().unwrap_or_else(|_| Err(lost(host)))).collect()

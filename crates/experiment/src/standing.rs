@@ -7,6 +7,7 @@ use crate::directory::{Directory, DirectoryError};
 use crate::journal::Entry;
 use crate::journal::{RunRecord, RunStatus};
 use crate::one::{Failed, OneRun};
+use crate::place::of_server;
 use crate::place::{Described, Held, Place, Shared, secured};
 use crate::pods::{in_pods, on_standing};
 use crate::strategy::Point;
@@ -20,6 +21,7 @@ use dyno_databases::contained::count_elsewhere;
 use dyno_engine::Control;
 use dyno_kubernetes::manifests::server::server_image;
 use dyno_kubernetes::standing::Stood;
+use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
 use dyno_rundir::files;
@@ -72,21 +74,22 @@ pub struct Standing {
 
 impl Standing {
     /// Those that an experiment has left, if it has.
-    pub fn of(directory: &Path) -> Result<Option<Standing>, String> {
+    pub fn of(directory: &Path) -> Result<Option<Standing>, LocalError> {
         let path = directory.join(FILE);
         let text = match files::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            read => read.map_err(|e| format!("{}: {e}", path.display()))?,
+            read => read.map_err(|e| LocalError::failed(path.display(), e))?,
         };
-        let read: Standing = serde_json::from_slice(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+        let read: Standing =
+            serde_json::from_slice(&text).map_err(|e| LocalError::failed(path.display(), e))?;
         Ok(Some(Standing { directory: directory.to_owned(), ..read }))
     }
 
-    fn write(&self) -> Result<(), String> {
+    fn write(&self) -> Result<(), LocalError> {
         let path = self.directory.join(FILE);
-        let text = serde_json::to_vec_pretty(self).map_err(|e| e.to_string())?;
+        let text = serde_json::to_vec_pretty(self).map_err(|e| LocalError::failed(path.display(), e))?;
         // There may be a password in it.
-        dyno_localhost::trusted::write(&path, &text).map_err(|e| format!("{}: {e}", path.display()))
+        dyno_localhost::trusted::write(&path, &text).map_err(|e| LocalError::failed(path.display(), e))
     }
 
     /// The StatefulSets of servers in pods.
@@ -126,7 +129,7 @@ impl Standing {
     }
 
     fn counted(&self) -> Result<u64, Failed> {
-        Ok(count_elsewhere(&self.secured, &self.sockets).map_err(|e| format!("server: {e}"))?)
+        Ok(count_elsewhere(&self.secured, &self.sockets).map_err(of_server)?)
     }
 
     /// A run's place on them; otherwise why a run cannot use them: they are other servers, hold other data, or not all of them.
@@ -155,26 +158,26 @@ impl Standing {
                     }
                 }
             }
-            _ => Err(Failed::Words(format!("{}: its servers are somewhere else", self.directory.display()))),
+            _ => Err(Failed::other(format!("{}: its servers are somewhere else", self.directory.display()))),
         }
     }
 
     fn check(&self, spec: &Experiment, machine: &Machine) -> Result<(), Failed> {
         let of = self.directory.display();
         if let Some(died) = self.died() {
-            return Err(Failed::Unreachable(format!("{of}: {died}; `dyno bexhoma stop` clears up")));
+            return Err(Failed::unreachable(format!("{of}: {died}; `dyno bexhoma stop` clears up")));
         }
         let Some(server) = &spec.server else {
-            return Err(Failed::Words(format!(
+            return Err(Failed::other(format!(
                 "{of}: its servers are of no use to an experiment without one"
             )));
         };
         if let Some(name) = other(&self.described, server) {
-            return Err(Failed::Words(format!("{of}: server.{name} was another one when it was started")));
+            return Err(Failed::other(format!("{of}: server.{name} was another one when it was started")));
         }
         let Some(loaded) = &self.loaded else { return Ok(()) };
         match differs(&loaded.key, &key(spec, server, &version(spec, server, machine)?)?) {
-            Some(why) => Err(Failed::Words(format!("{of}: other data are loaded: {why}"))),
+            Some(why) => Err(Failed::other(format!("{of}: other data are loaded: {why}"))),
             None => Ok(()),
         }
     }
@@ -184,7 +187,7 @@ impl Standing {
         match &self.loaded {
             Some(loaded) if count < loaded.count => {
                 let of = self.directory.display();
-                Err(Failed::Words(format!("{of}: count: {} were loaded, {count} are there", loaded.count)))
+                Err(Failed::other(format!("{of}: count: {} were loaded, {count} are there", loaded.count)))
             }
             _ => Ok(()),
         }
@@ -218,7 +221,7 @@ fn same(a: &Kubernetes, b: &Kubernetes) -> bool {
 fn version(spec: &Experiment, server: &ServerSpec, machine: &Machine) -> Result<String, Failed> {
     match &spec.kubernetes {
         Some(asked) => Ok(server_image(server, asked)),
-        None => Ok(version_of(server, machine).map_err(|e| e.to_string())?),
+        None => Ok(version_of(server, machine)?),
     }
 }
 
@@ -289,7 +292,7 @@ pub fn leave(
     }
     let status = if failed { "interrupted" } else { "standing" };
     directory.note(Entry::End { status: status.into() })?;
-    let standing = Standing::of(&below).map_err(DirectoryError::Refused)?;
+    let standing = Standing::of(&below)?;
     Ok(Left { standing, record: Some(record).filter(|_| failed || summary.is_some()) })
 }
 
@@ -298,9 +301,9 @@ fn stand(
     load: bool,
     watcher: &mut dyn Watcher,
 ) -> Result<Option<dyno_rundir::schema::Summary>, Failed> {
-    let (spec, shown) = (&one.cell.spec, one.cell.shown().map_err(|e| e.to_string())?);
+    let (spec, shown) = (&one.cell.spec, one.cell.shown().map_err(Failed::other)?);
     let logs = one.dir.with_extension("server");
-    std::fs::create_dir_all(&logs).map_err(|e| format!("{}: {e}", logs.display()))?;
+    std::fs::create_dir_all(&logs).map_err(|e| LocalError::failed(logs.display(), e))?;
     let place = provide(spec, one, &logs)?;
     let mut bench = Bench::new(one, place, logs.join("data"));
     let made = match load {
@@ -322,14 +325,14 @@ fn provide(spec: &Experiment, one: &OneRun<'_>, logs: &Path) -> Result<Place, Fa
     if let Some(asked) = &spec.kubernetes {
         return in_pods(spec, asked, logs, (one.below, true), &one.control);
     }
-    let Some(server) = &spec.server else { return Err(Failed::Words("server: nothing is described".into())) };
+    let Some(server) = &spec.server else { return Err(Failed::other("server: nothing is described")) };
     let home = one.below.join("standing");
-    std::fs::create_dir_all(&home).map_err(|e| format!("{}: {e}", home.display()))?;
+    std::fs::create_dir_all(&home).map_err(|e| LocalError::failed(home.display(), e))?;
     let mut volume = Volume::here(spec, server, one.below, one.machine)?;
     let own = secured(server)?;
     let room = Room::default();
     let started = volumes::start(&own, (&room, true, false), &home, (one.machine, &one.control), &mut volume)
-        .map_err(Failed::Unreachable)?;
+        .map_err(Failed::unreachable)?;
     Ok(Place::of_server(server, own, started, volume))
 }
 
@@ -361,10 +364,10 @@ impl Place {
             }
             Held::Pods(Some(own), pods) => {
                 let facts = pods.facts();
-                let stood = pods.leave().map_err(|e| format!("kubernetes: {e}"))?;
+                let stood = pods.leave().map_err(|e| LocalError::failed("kubernetes", e))?;
                 note_pods(spec, (&own, stood, facts), (of_volume, run, seconds, counted), below)
             }
-            _ => Err(Failed::Words("there is nothing to leave".into())),
+            _ => Err(Failed::other("there is nothing to leave")),
         }
     }
 }
@@ -382,7 +385,7 @@ fn note(
     let key = key(spec, described, &version)?;
     let loaded = match (of_volume, seconds) {
         (None, Some(seconds)) => {
-            let count = server.counted().map_err(|e| format!("server: {e}"))?;
+            let count = server.counted().map_err(of_server)?;
             Some(volumes::record(key.clone(), count, run, seconds)?)
         }
         (loaded, _) => loaded,
@@ -418,7 +421,7 @@ fn note_pods(
     below: &Path,
 ) -> Result<(), Failed> {
     let (Some(described), Some(asked)) = (&spec.server, &spec.kubernetes) else {
-        return Err(Failed::Words("there is nothing to leave".into()));
+        return Err(Failed::other("there is nothing to leave"));
     };
     let key = key(spec, described, &server_image(described, asked))?;
     let loaded = match (of_volume, seconds, counted) {

@@ -12,6 +12,7 @@ use dyno_config::experiment::{Experiment, Strategy};
 use dyno_config::tree::Node;
 use dyno_databases::registry;
 use dyno_engine::{End, Job};
+use dyno_localhost::error::LocalError;
 use dyno_record::Scale;
 use dyno_remote::worker::pool::WorkerPool;
 use dyno_rundir::Writer;
@@ -21,6 +22,7 @@ use dyno_session::load_generator::LoadGenerator;
 use dyno_session::parts;
 use dyno_session::session::{Ended, Observer, Session, SessionPlan};
 use dyno_session::work::Work;
+use dyno_types::Refused;
 use dyno_types::secret::{mask_value, own_command_line};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -89,7 +91,7 @@ impl OneRun<'_> {
             plans: Default::default(),
         };
         let writer = Writer::create(dir, run, self.environment, Scale::Ns64);
-        Ok(writer.map_err(|e| format!("cannot write the run directory: {e}"))?)
+        Ok(writer.map_err(|e| LocalError::failed("cannot write the run directory", e))?)
     }
 
     /// The load phase, if there is something to load.
@@ -109,10 +111,10 @@ impl OneRun<'_> {
         let traces = Traces::expect(&spec.traces, &[TracedPhase::Load], &self.told(), session)?;
         let ended = session.run_workers("load", &[job], observer);
         traces.end(session);
-        let ended = ended.map_err(|e| e.to_string())?;
+        let ended = ended?;
         let lost = session.lost();
         if !lost.is_empty() {
-            return Err(Failed::Words(format!("the load was cut short: {}", lost.join("; "))));
+            return Err(Failed::other(format!("the load was cut short: {}", lost.join("; "))));
         }
         let failed = ended.totals.failed();
         if failed > 0 && !self.control.stopping() {
@@ -122,7 +124,7 @@ impl OneRun<'_> {
             let again = head == "11000" || head.ends_with("(11000)");
             let hint = "; the target holds records of this load already: drop them first, and it loads anew";
             let hint = if again { hint } else { "" };
-            return Err(Failed::Words(format!("{failed} inserts of the load failed: {first}{hint}")));
+            return Err(Failed::other(format!("{failed} inserts of the load failed: {first}{hint}")));
         }
         hooks::run("after_load", &hooks.after_load, &hooks.timeout, logs, &self.told(), &self.control)?;
         Ok(Some(ended))
@@ -168,7 +170,7 @@ impl OneRun<'_> {
         })?;
         traces.end(session);
         let done = done.note(session);
-        let ended = ended.map_err(|e| e.to_string())?;
+        let ended = ended?;
         done?;
         hooks::run("after_measure", &hooks.after_measure, &hooks.timeout, logs, &self.told(), &self.control)?;
         Ok((ended, series))
@@ -192,11 +194,11 @@ fn whole(job: Job, pairs: usize) -> Result<Job, Failed> {
     let operations = job.end.operations.map(|n| n * pairs as u64);
     let end = End { operations, ..job.end };
     let all = vec![Job { end, ..job }; pairs];
-    parts::together(&all).ok_or_else(|| Failed::Words("a run without targets".into()))
+    parts::together(&all).ok_or_else(|| Failed::other("a run without targets"))
 }
 
 /// Thresholds of the experiment and objectives of its search, checked against the workload's operations.
-pub(super) fn conditions(spec: &Experiment, metrics: &[String]) -> Result<Vec<Condition>, String> {
+pub(super) fn conditions(spec: &Experiment, metrics: &[String]) -> Result<Vec<Condition>, Refused> {
     let of =
         |key: &'static str, all: &[String]| all.iter().map(|text| (key, text.clone())).collect::<Vec<_>>();
     let mut all = of("require", &spec.require);
@@ -211,8 +213,8 @@ pub(super) fn conditions(spec: &Experiment, metrics: &[String]) -> Result<Vec<Co
         _ => {}
     }
     let read = |(key, text): &(&str, String)| {
-        let condition = Condition::parse(text).map_err(|e| format!("{key}: {e}"))?;
-        condition.check(metrics).map_err(|e| format!("{key}: {e}"))?;
+        let condition = Condition::parse(text).map_err(|e| Refused(format!("{key}: {e}")))?;
+        condition.check(metrics).map_err(|e| Refused(format!("{key}: {e}")))?;
         Ok(condition)
     };
     all.iter().map(read).collect()

@@ -13,6 +13,7 @@ use dyno_types::child;
 use dyno_types::secret::mask_arguments;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -26,6 +27,29 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// How often it is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(5);
+
+/// A trace that cannot be taken.
+#[derive(Debug, thiserror::Error)]
+#[error("traces[{number}]: {source}")]
+pub struct TraceError {
+    number: usize,
+    source: TraceFailure,
+}
+
+/// Why it cannot.
+#[derive(Debug, thiserror::Error)]
+enum TraceFailure {
+    #[error("an empty command")]
+    Empty,
+    #[error("{0}: not found on PATH")]
+    Absent(String),
+    /// There is nowhere to write what it prints.
+    #[error("{}: {source}", .path.display())]
+    File { path: PathBuf, source: io::Error },
+    /// The command cannot be started.
+    #[error(transparent)]
+    Start(#[from] io::Error),
+}
 
 /// An event of a trace.
 type Happened = (SystemTime, &'static str, String);
@@ -52,7 +76,7 @@ impl Traces {
         phases: &[TracedPhase],
         environment: &[(String, String)],
         session: &mut Session<'_>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, TraceError> {
         let mut all = Traces::default();
         let wanted = traces.iter().enumerate().filter(|(_, trace)| phases.contains(&trace.phase));
         let clock = all.clock();
@@ -61,13 +85,14 @@ impl Traces {
         let Some(dir) = session.writer().map(|writer| writer.path().to_owned()) else { return Ok(all) };
         for (at, trace) in wanted {
             let number = at + 1;
-            let refuse = |words: String| format!("traces[{number}]: {words}");
-            let program = trace.command.first().ok_or_else(|| refuse("an empty command".into()))?;
+            let refuse = |source| TraceError { number, source };
+            let program = trace.command.first().ok_or_else(|| refuse(TraceFailure::Empty))?;
             if !program.contains('/') && Machine::default().find(program).is_none() {
-                return Err(refuse(format!("{program}: not found on PATH")));
+                return Err(refuse(TraceFailure::Absent(program.clone())));
             }
             let folder = dir.join("traces");
-            std::fs::create_dir_all(&folder).map_err(|e| refuse(format!("{}: {e}", folder.display())))?;
+            let made = std::fs::create_dir_all(&folder);
+            made.map_err(|source| refuse(TraceFailure::File { path: folder.clone(), source }))?;
             let window = Window { number, trace: trace.clone(), folder, environment: environment.to_vec() };
             let clock = all.clock.clone();
             all.threads.push(std::thread::spawn(move || window.follow(&clock)));
@@ -132,17 +157,17 @@ impl Window {
     }
 
     /// Starts the command in a group of its own; the journal has it ended if dyno is killed.
-    fn start(&self) -> Result<(Child, Option<undo::Journal>), String> {
+    fn start(&self) -> Result<(Child, Option<undo::Journal>), TraceFailure> {
         let path = self.folder.join(format!("{}.log", self.number));
-        let named = |e: std::io::Error| format!("{}: {e}", path.display());
+        let named = |source| TraceFailure::File { path: path.clone(), source };
         let log: File =
             OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(named)?;
         let errors = log.try_clone().map_err(named)?;
-        let (program, arguments) = self.trace.command.split_first().ok_or("an empty command")?;
+        let (program, arguments) = self.trace.command.split_first().ok_or(TraceFailure::Empty)?;
         let mut command = child::command(program);
         command.args(arguments).envs(self.environment.iter().cloned()).process_group(0);
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
-        let child = command.spawn().map_err(|e| e.to_string())?;
+        let child = command.spawn()?;
         let machine = Machine::default();
         let home = self.folder.join(self.number.to_string());
         let journal = undo::Journal::open(&home, &machine).ok().and_then(|mut journal| {

@@ -1,5 +1,6 @@
 //! The servers that faults are done to, on this host, through the agents of others or in pods, counted through from 0.
 
+use crate::faults::FaultError;
 use dyno_engine::Control;
 use dyno_kubernetes::servers::ServerPods;
 use dyno_kubernetes::signals::PodSignal;
@@ -113,16 +114,15 @@ impl Victims<'_> {
     }
 
     /// Undoes it; what there is to say of it then.
-    pub fn heal(&mut self, harm: &Harm, noted: &Noted) -> Result<Option<String>, String> {
+    pub fn heal(&mut self, harm: &Harm, noted: &Noted) -> Result<Option<String>, FaultError> {
         let (mut words, mut failures) = (Vec::new(), Vec::new());
         for Trace { host, processes, noted } in noted {
             let healed = match self {
                 Victims::Nobody => Ok(None),
-                Victims::Near(server) => server.heal(processes, harm, noted).map_err(|e| e.to_string()),
-                Victims::Far(all) => all[*host].heal(processes, harm, noted).map_err(|e| e.to_string()),
+                Victims::Near(server) => server.heal(processes, harm, noted).map_err(FaultError::from),
+                Victims::Far(all) => all[*host].heal(processes, harm, noted).map_err(FaultError::from),
                 Victims::Pods(pods, control) => {
-                    let healed = heal_pods(pods, processes, harm, control);
-                    healed.map(|()| None).map_err(|e| e.to_string())
+                    heal_pods(pods, processes, harm, control).map(|()| None).map_err(FaultError::from)
                 }
             };
             match healed {
@@ -132,7 +132,7 @@ impl Victims<'_> {
         }
         match failures.is_empty() {
             true => Ok(Some(words.join("; ")).filter(|words| !words.is_empty())),
-            false => Err(failures.join("; ")),
+            false => Err(FaultError::Several(failures)),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::dataset_key::{Begin, decide, key};
 use crate::one::Failed;
+use crate::place::of_server;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::server::ServerSpec;
@@ -9,6 +10,7 @@ use dyno_config::server::data::VolumeSpec;
 use dyno_engine::Control;
 use dyno_kubernetes::kubectl::Kubectl;
 use dyno_kubernetes::volumes as claims;
+use dyno_localhost::error::{Cause, LocalError};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::trusted;
 use dyno_remote::far::{Far, FarServer};
@@ -67,7 +69,7 @@ pub(super) struct Volume {
 /// The record of what has been loaded.
 pub(super) fn record(key: Key, count: u64, run: &Path, seconds: f64) -> Result<Loaded, Failed> {
     let mut id = [0; 8];
-    getrandom::fill(&mut id).map_err(|e| format!("no random numbers: {e}"))?;
+    getrandom::fill(&mut id).map_err(|e| LocalError::failed("no random numbers", e))?;
     Ok(Loaded {
         id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
         key,
@@ -79,8 +81,8 @@ pub(super) fn record(key: Key, count: u64, run: &Path, seconds: f64) -> Result<L
     })
 }
 
-fn words(name: &str, why: impl std::fmt::Display) -> Failed {
-    Failed::Words(format!("volume {name}: {why}"))
+fn failed(name: &str, why: impl Into<Cause>) -> Failed {
+    LocalError::failed(format!("volume {name}"), why).into()
 }
 
 impl Volume {
@@ -94,10 +96,11 @@ impl Volume {
         let (Some(asked), Some(path)) = (&server.data.volume, &server.data.path) else { return Ok(None) };
         let path = path.of(0);
         let base = path.canonicalize();
-        let base =
-            base.map_err(|e| words(&asked.name, format!("server.data.path: {}: {e}", path.display())))?;
+        let base = base.map_err(|e| {
+            failed(&asked.name, LocalError::failed(format!("server.data.path: {}", path.display()), e))
+        })?;
         let folder = folders::folder(&base, &asked.name);
-        let version = version_of(server, machine).map_err(|e| e.to_string())?;
+        let version = version_of(server, machine)?;
         Volume::judged(spec, server, &version, folders::look(&folder), Where::Folder(folder), below).map(Some)
     }
 
@@ -111,7 +114,7 @@ impl Volume {
         let Some(asked) = &server.data.volume else { return Ok(None) };
         let kubectl = Kubectl::new(kubernetes);
         let found = claims::look(&kubectl, &asked.name)
-            .map_err(|why| Failed::Unreachable(format!("kubernetes: {why}")))?;
+            .map_err(|why| Failed::unreachable(LocalError::failed("kubernetes", why)))?;
         let class = kubernetes.storage.as_ref().and_then(|storage| storage.class.clone());
         let at = Where::Claims(kubectl, class.unwrap_or_else(|| "default".into()));
         // The version that a server says it has is not known before it runs: the image stands for it.
@@ -158,13 +161,13 @@ impl Volume {
         at: Where,
         below: &Path,
     ) -> Result<Volume, Failed> {
-        let Some(asked) = server.data.volume.clone() else { return Err(Failed::Words("no volume".into())) };
-        let wanted = key(spec, server, version).map_err(|refused| words(&asked.name, refused.0))?;
+        let Some(asked) = server.data.volume.clone() else { return Err(Failed::other("no volume")) };
+        let wanted = key(spec, server, version).map_err(|refused| failed(&asked.name, refused))?;
         let note = note(below, &asked.name);
         let own = |record: &Loaded| note.as_ref().is_some_and(|note| note.own && note.id == record.id);
         let begin = decide(found, &wanted, asked.reuse, own);
         if let (Begin::Empty(why), When::Never) = (&begin, spec.phases.load.when) {
-            return Err(words(&asked.name, format!("{why}; phases.load.when: never")));
+            return Err(failed(&asked.name, format!("{why}; phases.load.when: never")));
         }
         let server = server.clone();
         Ok(Volume { asked, server, wanted, begin, at, below: below.to_owned(), loaded: None })
@@ -212,7 +215,8 @@ impl Volume {
     pub fn clear(&self, control: &Control) -> Result<(), Failed> {
         match (&self.begin, &self.at) {
             (Begin::Empty(_), Where::Claims(kubectl, _)) => {
-                claims::remove(kubectl, &self.asked.name, control).map_err(|why| words(&self.asked.name, why))
+                claims::remove(kubectl, &self.asked.name, control)
+                    .map_err(|why| failed(&self.asked.name, why))
             }
             _ => Ok(()),
         }
@@ -230,15 +234,15 @@ impl Volume {
     /// A load has ended on a server of this host, which keeps its data.
     pub fn fill_here(&mut self, server: &mut Server, run: &Path, seconds: f64) -> Result<(), Failed> {
         let name = self.asked.name.clone();
-        let failed = |e: dyno_localhost::error::LocalError| words(&name, e);
+        let broken = |e: LocalError| failed(&name, e);
         let Where::Folder(folder) = &self.at else { return Ok(()) };
-        let record = record(self.wanted.clone(), server.counted().map_err(failed)?, run, seconds)?;
-        server.keep(folder, &record).map_err(failed)?;
-        let count = server.counted().map_err(failed)?;
+        let record = record(self.wanted.clone(), server.counted().map_err(broken)?, run, seconds)?;
+        server.keep(folder, &record).map_err(broken)?;
+        let count = server.counted().map_err(broken)?;
         if count != record.count {
-            folders::remove(folder).map_err(|e| words(&name, e))?;
+            folders::remove(folder).map_err(|e| failed(&name, e))?;
             let why = format!("{} were loaded, {count} are there now", record.count);
-            return Err(words(&name, why));
+            return Err(failed(&name, why));
         }
         self.filled(record)
     }
@@ -264,7 +268,7 @@ impl Volume {
     pub fn fill_claims(&mut self, count: u64, run: &Path, seconds: f64) -> Result<(), Failed> {
         let Where::Claims(kubectl, _) = &self.at else { return Ok(()) };
         let record = record(self.wanted.clone(), count, run, seconds)?;
-        claims::mark(kubectl, &self.asked.name, &record).map_err(|why| words(&self.asked.name, why))?;
+        claims::mark(kubectl, &self.asked.name, &record).map_err(|why| failed(&self.asked.name, why))?;
         self.filled(record)
     }
 
@@ -290,7 +294,7 @@ impl Volume {
             return Ok(());
         }
         record.used += 1;
-        claims::mark(kubectl, &self.asked.name, record).map_err(|why| words(&self.asked.name, why))
+        claims::mark(kubectl, &self.asked.name, record).map_err(|why| failed(&self.asked.name, why))
     }
 
     /// What the experiment knows of it.
@@ -315,8 +319,8 @@ impl Volume {
         };
         let path = noted(&self.below, &self.asked.name);
         let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-        let text = serde_json::to_vec_pretty(&note).map_err(|e| e.to_string())?;
-        folder.and_then(|()| trusted::write(&path, &text)).map_err(|e| words(&note.name, e))
+        let text = serde_json::to_vec_pretty(&note).map_err(Failed::other)?;
+        folder.and_then(|()| trusted::write(&path, &text)).map_err(|e| failed(&note.name, e))
     }
 
     /// For the record of the run.
@@ -366,26 +370,25 @@ pub(super) fn start(
     home: &Path,
     (machine, control): (&Machine, &Arc<Control>),
     volume: &mut Option<Volume>,
-) -> Result<Server, String> {
+) -> Result<Server, LocalError> {
     let start = |volume: Option<(&Path, &str)>| {
         let begin = Beginning { room: room.clone(), volume, lasting, loads, ways: &[] };
         Server::start_with(server, &begin, home, machine, Some(control.clone()))
     };
-    let told = |error: dyno_localhost::error::LocalError| format!("server: {error}");
     let Some(volume) = volume.as_mut().filter(|volume| volume.is_full()) else {
-        return start(None).map_err(told);
+        return start(None).map_err(of_server);
     };
     let why = match start(volume.source()) {
         Ok(started) => match started.counted().map(|count| volume.miscounted(count)) {
             Ok(None) => return Ok(started),
-            Ok(Some(why)) => started.stop().map(|_| why).map_err(told)?,
-            Err(error) => return Err(told(error)),
+            Ok(Some(why)) => started.stop().map(|_| why).map_err(of_server)?,
+            Err(error) => return Err(of_server(error)),
         },
-        Err(error) if control.stopping() => return Err(told(error)),
+        Err(error) if control.stopping() => return Err(of_server(error)),
         Err(error) => format!("no server starts with its data: {error}"),
     };
     volume.refuse(why);
-    start(None).map_err(told)
+    start(None).map_err(of_server)
 }
 
 fn noted(below: &Path, name: &str) -> PathBuf {

@@ -3,18 +3,48 @@
 use crate::place::Place;
 use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
-use dyno_databases::target::OpenTarget;
+use dyno_databases::target::{OpenTarget, TargetError};
 use dyno_engine::Control;
+use dyno_localhost::error::Cause;
 use dyno_monitor::Pid;
 use dyno_monitor::prometheus::Url;
 use dyno_remote::far::FarServer;
+use dyno_remote::ssh::RemoteError;
 use dyno_remote::worker::pool::WorkerPool;
 use dyno_session::load_generator::LoadGenerator;
 use dyno_session::session::Session;
 use dyno_session::watch::sources::{ToldProcess, server_process, watch_all};
 use dyno_session::watch::{Watch, WatchPlan};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Why nobody looks on.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// The address of an exporter is none.
+    #[error("monitors.prometheus.{name}: {source}")]
+    Exporter {
+        /// The exporter's name.
+        name: String,
+        /// Why.
+        source: Cause,
+    },
+    /// The monitors of this host do not start.
+    #[error("cannot start the monitors: {0}")]
+    Here(#[source] io::Error),
+    /// Those of another host do not start.
+    #[error("monitors: {0}")]
+    Elsewhere(#[from] RemoteError),
+    /// What a host is cannot be written.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
 
 /// Has monitors look on, as the experiment says: at this host, and at the others by their agents.
 pub(super) fn begin(
@@ -23,7 +53,7 @@ pub(super) fn begin(
     pool: &WorkerPool,
     session: &mut Session<'_>,
     control: &Control,
-) -> Result<(), String> {
+) -> Result<(), WatchError> {
     let monitors = &spec.monitors;
     if let Some(dashboard) = &monitors.grafana {
         session.link_to(dashboard);
@@ -34,17 +64,18 @@ pub(super) fn begin(
     }
     let mut exporters = Vec::new();
     for (name, url) in &monitors.prometheus {
-        exporters
-            .push((name.clone(), Url::parse(url).map_err(|e| format!("monitors.prometheus.{name}: {e}"))?));
+        let wrong = |why| WatchError::Exporter { name: name.clone(), source: Cause::from(why) };
+        exporters.push((name.clone(), Url::parse(url).map_err(wrong)?));
     }
     let (mut opened, mut words): (Vec<Box<dyn OpenTarget>>, Vec<String>) = (Vec::new(), Vec::new());
     for uri in place.uris.iter().filter(|_| !place.is_in_pods()) {
         // An embedded store says nothing of itself, and opening it again would be in its way.
-        let target = registry::parse(uri).map_err(|refused| refused.0);
+        let target = registry::parse(uri);
         if target.as_ref().is_ok_and(|target| !target.is_watched()) {
             continue;
         }
-        match target.and_then(|target| target.look(&|| control.stopping()).map_err(|e| e.to_string())) {
+        let looked = target.map_err(TargetError::from);
+        match looked.and_then(|target| target.look(&|| control.stopping())) {
             Ok(one) => opened.push(one),
             Err(why) => words.push(format!("database: {why}")),
         }
@@ -72,7 +103,7 @@ pub(super) fn begin(
     let sources = watch_all(&opened);
     let directory = session.writer().map(|writer| writer.path().to_owned());
     let watch = Watch::start(sources, &plan, directory.as_deref());
-    let mut watch = watch.map_err(|e| format!("cannot start the monitors: {e}"))?;
+    let mut watch = watch.map_err(WatchError::Here)?;
     let told: Vec<ToldProcess> = opened.iter().filter_map(|one| ToldProcess::of(one.as_ref())).collect();
     elsewhere(place, pool, &told, plan.interval, &mut watch, directory.as_deref())?;
     if let Some(pods) = place.pods() {
@@ -103,14 +134,15 @@ fn elsewhere(
     interval: Duration,
     watch: &mut Watch,
     directory: Option<&Path>,
-) -> Result<(), String> {
+) -> Result<(), WatchError> {
     let servers = place.far();
     for (at, far) in servers.iter().map(FarServer::far).chain(&place.beside).enumerate() {
         let name = far.name();
         if let Some(directory) = directory {
             let path = directory.join(format!("environment-{name}.json"));
-            let text = serde_json::to_string_pretty(&far.environment).map_err(|e| e.to_string())?;
-            std::fs::write(&path, text + "\n").map_err(|e| format!("{}: {e}", path.display()))?;
+            let text = serde_json::to_string_pretty(&far.environment).map_err(io::Error::from);
+            let written = text.and_then(|text| std::fs::write(&path, text + "\n"));
+            written.map_err(|source| WatchError::File { path, source })?;
         }
         let mut processes = numbered(&format!("worker-{name}"), &pool.pids_on(name));
         for (process, pid) in servers.get(at).map_or(&[][..], |server| &server.processes) {
@@ -122,8 +154,7 @@ fn elsewhere(
         };
         // One of those who can reach the databases asks them.
         let databases = if place.is_in_pods() && at == 0 { &place.uris[..] } else { &[] };
-        far.watch(interval, &processes, &told, databases, watch.sink())
-            .map_err(|e| format!("monitors: {e}"))?;
+        far.watch(interval, &processes, &told, databases, watch.sink())?;
         watch.mark_too(std::sync::Arc::new(far.marker()));
     }
     Ok(())

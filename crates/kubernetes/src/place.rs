@@ -12,12 +12,11 @@ use crate::standing::Stood;
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_engine::Control;
-use dyno_localhost::error::LocalError;
+use dyno_localhost::error::{Cause, LocalError};
 use dyno_monitor::Sink;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -368,11 +367,11 @@ pub(super) fn is_selector(text: &str) -> bool {
 /// Removes what a journal says that a controller which was killed has left; what it was. The cluster must be one of those that
 /// the experiment's text names: program, credentials, context and namespace are those of the text, relative paths from `cwd`.
 pub fn clean(journal: &Path, known: &[Kubernetes], cwd: &Path) -> Result<String, LocalError> {
-    let failed = |why: &dyn Display| LocalError::failed(journal.display(), why);
+    let failed = |why: Cause| LocalError::failed(journal.display(), why);
     let untrusted =
         |why: &str| LocalError::Untrusted(format!("{}: {why}; nothing of it is done", journal.display()));
     let Some(file) = dyno_localhost::trusted::open(journal, OpenOptions::new().read(true))? else {
-        return Err(failed(&"is gone"));
+        return Err(failed("is gone".into()));
     };
     let noted: Noted = serde_json::from_reader(file).map_err(|e| untrusted(&e.to_string()))?;
     if !is_selector(&noted.selector) {
@@ -388,8 +387,8 @@ pub fn clean(journal: &Path, known: &[Kubernetes], cwd: &Path) -> Result<String,
     own.kubeconfig = own.kubeconfig.as_ref().map(from);
     // A name without a folder is looked for on PATH.
     own.kubectl = own.kubectl.map(|program| if program.contains('/') { from(&program) } else { program });
-    remove(&Kubectl::new(&own), &noted.selector, &noted.secrets).map_err(|e| failed(&e))?;
-    std::fs::remove_file(journal).map_err(|e| failed(&e))?;
+    remove(&Kubectl::new(&own), &noted.selector, &noted.secrets).map_err(|e| failed(e.into()))?;
+    std::fs::remove_file(journal).map_err(|e| failed(e.into()))?;
     Ok(noted.selector)
 }
 

@@ -7,7 +7,7 @@
 pub mod lines;
 
 use crate::cgroup::lines::{Line, split_lines, unified_lines};
-use crate::error::LocalError;
+use crate::error::{Cause, LocalError};
 use crate::machine::Machine;
 use crate::undo::{Journal, Undo};
 use dyno_config::server::placement::Limits;
@@ -311,10 +311,10 @@ impl Group {
     }
 }
 
-fn refused(what: &str, why: impl ToString) -> LocalError {
+fn refused(what: &str, why: impl Into<Cause>) -> LocalError {
     LocalError::NotPermitted {
         what: format!("cgroup, {what}"),
-        why: why.to_string(),
+        why: why.into(),
         lost: "the limits of memory, processor time and I/O do not hold".into(),
     }
 }

@@ -1,6 +1,10 @@
 //! What can go wrong with servers on this host.
 
-use std::fmt;
+use std::process::ExitStatus;
+use std::{error, fmt, io};
+
+/// What an error of this host is about, if it has a type of its own.
+pub type Cause = Box<dyn error::Error + Send + Sync>;
 
 /// Why a local server, or something for it, is not to be had. Whatever had been made by then is gone again.
 #[derive(Debug, thiserror::Error)]
@@ -20,18 +24,61 @@ pub enum LocalError {
         /// What was tried.
         what: String,
         /// What the system says.
-        why: String,
+        #[source]
+        why: Cause,
         /// What a run without it lacks.
         lost: String,
     },
-    /// A server does not come up, or a step beside it failed.
+    /// A program of the system has not done its part.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// A step failed.
+    #[error("{step}: {source}")]
+    Step {
+        /// What was done, and to what.
+        step: String,
+        /// What the system, or a server, says about it.
+        source: Cause,
+    },
+    /// A server does not come up, or something beside it is not as it must be.
     #[error("{0}")]
     Failed(String),
 }
 
 impl LocalError {
     /// A step that failed, and what the system says about it.
-    pub fn failed(step: impl fmt::Display, why: impl fmt::Display) -> Self {
-        LocalError::Failed(format!("{step}: {why}"))
+    pub fn failed(step: impl fmt::Display, why: impl Into<Cause>) -> Self {
+        LocalError::Step { step: step.to_string(), source: why.into() }
     }
+}
+
+/// Why a program of the system has not done its part.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// It is not on PATH.
+    #[error("{program} is not installed{hint}")]
+    Missing {
+        /// Its name.
+        program: String,
+        /// How to install it, in parentheses; empty where that is not known.
+        hint: &'static str,
+    },
+    /// It cannot be started, or not be waited for.
+    #[error("{program}: {source}")]
+    Io {
+        /// Its name.
+        program: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It has ended with a complaint.
+    #[error("{program}: {words} ({status})")]
+    Ended {
+        /// Its name.
+        program: String,
+        /// Its standard error, as one line.
+        words: String,
+        /// How it ended.
+        status: ExitStatus,
+    },
 }

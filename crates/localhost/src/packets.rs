@@ -99,7 +99,7 @@ pub fn try_out(machine: &Machine) -> Result<(), LocalError> {
     let commands = format!("{}; delete table inet {table}", losing(&table, &ports, 50.0));
     run(machine, "nft", &[&commands]).map(drop).map_err(|why| LocalError::NotPermitted {
         what: "nftables".into(),
-        why,
+        why: why.into(),
         lost: "no packets are dropped: faults of the way to the servers do not come".into(),
     })
 }
@@ -107,7 +107,7 @@ pub fn try_out(machine: &Machine) -> Result<(), LocalError> {
 /// Makes a table that drops `percent` of the packets to and from these ports.
 pub fn lose(machine: &Machine, table: &str, ports: &Ports, percent: f64) -> Result<(), LocalError> {
     let made = run(machine, "nft", &[&losing(table, ports, percent)]);
-    made.map(drop).map_err(LocalError::Failed)
+    Ok(made.map(drop)?)
 }
 
 /// Makes a table that limits what comes to these ports from other hosts, by a token bucket of so many bytes.
@@ -118,13 +118,13 @@ pub fn limit(
     (bytes_per_s, bucket): (u64, u64),
 ) -> Result<(), LocalError> {
     let made = run(machine, "nft", &[&limiting(table, ports, bytes_per_s, bucket)]);
-    made.map(drop).map_err(LocalError::Failed)
+    Ok(made.map(drop)?)
 }
 
 /// What it has counted so far.
 pub fn counted(machine: &Machine, table: &str) -> Result<Counted, LocalError> {
     let listed = run(machine, "nft", &["list", "table", "inet", table]);
-    listed.map(|text| read(&text)).map_err(LocalError::Failed)
+    Ok(read(&listed?))
 }
 
 /// Each rule has two counters: of all packets it is about, and of those it drops.
@@ -142,10 +142,10 @@ fn read(listed: &str) -> Counted {
 
 /// Removes a table, if it is there.
 pub(crate) fn remove(machine: &Machine, table: &str) -> Result<(), LocalError> {
-    let Err(why) = run(machine, "nft", &["delete", "table", "inet", table]) else { return Ok(()) };
-    let there = run(machine, "nft", &["list", "tables"]).map_err(LocalError::Failed)?;
+    let Err(error) = run(machine, "nft", &["delete", "table", "inet", table]) else { return Ok(()) };
+    let there = run(machine, "nft", &["list", "tables"])?;
     match there.lines().any(|line| line.split_whitespace().last() == Some(table)) {
-        true => Err(LocalError::Failed(why)),
+        true => Err(error.into()),
         false => Ok(()),
     }
 }

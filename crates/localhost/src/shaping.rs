@@ -10,7 +10,7 @@
 //! another host has left that host's queue already: a limit of the packet filter (a token bucket, too) drops what is too much
 //! of it.
 
-use crate::error::LocalError;
+use crate::error::{Cause, LocalError, ProgramError};
 use crate::machine::Machine;
 use crate::storage::run;
 use std::net::{IpAddr, Ipv4Addr};
@@ -94,7 +94,9 @@ pub(crate) fn try_out(machine: &Machine, shape: Shape) -> Result<(), LocalError>
     let tried = match machine.find("tc") {
         // Nothing in the script comes from anybody else.
         Some(_) => run(machine, "unshare", &["--net", "sh", "-c", &script.join(" && ")]).map(drop),
-        None => Err("tc is not installed (Debian: apt-get install iproute2)".into()),
+        None => {
+            Err(ProgramError::Missing { program: "tc".into(), hint: " (Debian: apt-get install iproute2)" })
+        }
     };
     let what = match shape {
         Shape::Narrow(_) => "token bucket filter",
@@ -103,9 +105,9 @@ pub(crate) fn try_out(machine: &Machine, shape: Shape) -> Result<(), LocalError>
     tried.map_err(|why| not_permitted(what, why))
 }
 
-fn not_permitted(what: &str, why: String) -> LocalError {
+fn not_permitted(what: &str, why: impl Into<Cause>) -> LocalError {
     let lost = "the way to the server stays as it is: such faults do not come".into();
-    LocalError::NotPermitted { what: what.into(), why, lost }
+    LocalError::NotPermitted { what: what.into(), why: why.into(), lost }
 }
 
 /// Whether the kernel can do it to all devices that packets to and from an address take, and nobody else has put something
@@ -114,7 +116,7 @@ pub fn try_at(machine: &Machine, address: IpAddr, shape: Shape) -> Result<(), Lo
     try_out(machine, shape)?;
     let free =
         devices(machine, address).and_then(|all| all.iter().try_for_each(|device| is_free(machine, device)));
-    free.map_err(|error| not_permitted("queueing disciplines", error.to_string()))
+    free.map_err(|error| not_permitted("queueing disciplines", error))
 }
 
 /// Whether the kernel has token buckets for the loopback, and nobody else has put something there.
@@ -128,7 +130,7 @@ pub fn can_slow(machine: &Machine) -> bool {
 }
 
 /// The disciplines of a device, as `tc` lists them.
-fn listed(machine: &Machine, device: &str) -> Result<String, String> {
+fn listed(machine: &Machine, device: &str) -> Result<String, ProgramError> {
     run(machine, "tc", &["qdisc", "show", "dev", device])
 }
 
@@ -147,7 +149,7 @@ fn set_by_somebody(listed: &str) -> Option<(&str, &str)> {
 
 /// An error if the root of a device, or what is below it, is not the kernel's own choice.
 pub fn is_free(machine: &Machine, device: &str) -> Result<(), LocalError> {
-    let found = listed(machine, device).map_err(LocalError::Failed)?;
+    let found = listed(machine, device)?;
     match set_by_somebody(&found) {
         None => Ok(()),
         Some((kind, handle)) => Err(LocalError::Failed(format!(
@@ -166,7 +168,7 @@ pub fn make(
 ) -> Result<(), LocalError> {
     for command in making(place, ports, v6, shape) {
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
-        run(machine, "tc", &words).map_err(LocalError::Failed)?;
+        run(machine, "tc", &words)?;
     }
     Ok(())
 }
@@ -177,14 +179,12 @@ pub(crate) fn remove(machine: &Machine, device: &str, handle: &str) -> Result<()
         Ok(found) => found,
         // A device that is gone has nothing that could be removed.
         Err(_) if !Path::new(DEVICES).join(device).exists() => return Ok(()),
-        Err(why) => return Err(LocalError::Failed(why)),
+        Err(error) => return Err(error.into()),
     };
-    match found.lines().map(kind).any(|one| one == ("htb", handle)) {
-        true => {
-            run(machine, "tc", &["qdisc", "del", "dev", device, "root"]).map(drop).map_err(LocalError::Failed)
-        }
-        false => Ok(()),
+    if found.lines().map(kind).any(|one| one == ("htb", handle)) {
+        run(machine, "tc", &["qdisc", "del", "dev", device, "root"])?;
     }
+    Ok(())
 }
 
 /// Devices that packets to and from an address take: the loopback, for an address of another device that one, too.
@@ -196,7 +196,7 @@ pub fn devices(machine: &Machine, address: IpAddr) -> Result<Vec<String>, LocalE
     let mut all = vec![LOOPBACK.to_owned()];
     if !address.is_loopback() {
         let text = address.to_string();
-        let listed = run(machine, "ip", &["-o", "addr", "show", "to", &text]).map_err(LocalError::Failed)?;
+        let listed = run(machine, "ip", &["-o", "addr", "show", "to", &text])?;
         let device = listed.split_whitespace().nth(1).map(|name| name.split('@').next().unwrap_or(name));
         let device = device.ok_or_else(|| LocalError::Failed(format!("{address} is of no device here")))?;
         all.push(device.to_owned());

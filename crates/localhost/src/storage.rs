@@ -1,6 +1,6 @@
 //! Where data lie: folders, filesystems in files, snapshots, the page cache.
 
-use crate::error::LocalError;
+use crate::error::{Cause, LocalError, ProgramError};
 use crate::machine::Machine;
 use crate::process;
 use crate::undo::{Journal, Undo};
@@ -15,7 +15,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 /// Runs a program of the system; what it prints on standard output, or its complaint.
-pub(crate) fn run(machine: &Machine, program: &str, arguments: &[&str]) -> Result<String, String> {
+pub(crate) fn run(machine: &Machine, program: &str, arguments: &[&str]) -> Result<String, ProgramError> {
     run_under(machine, program, arguments, None)
 }
 
@@ -26,12 +26,13 @@ pub fn run_under(
     program: &str,
     arguments: &[&str],
     control: Option<&Control>,
-) -> Result<String, String> {
-    let path = machine.find(program).ok_or_else(|| format!("{program} is not installed"))?;
+) -> Result<String, ProgramError> {
+    let missing = || ProgramError::Missing { program: program.to_owned(), hint: "" };
+    let path = machine.find(program).ok_or_else(missing)?;
     let mut command = child::command(path);
     command.args(arguments).env("LC_ALL", "C").process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let failed = |e: std::io::Error| format!("{program}: {e}");
+    let failed = |source| ProgramError::Io { program: program.to_owned(), source };
     let child = command.spawn().map_err(failed)?;
     let group = child.id();
     let output = std::thread::scope(|scope| {
@@ -50,13 +51,13 @@ pub fn run_under(
         return Ok(text(&output.stdout));
     }
     let words = text(&output.stderr).lines().map(str::trim).collect::<Vec<_>>().join(" | ");
-    Err(format!("{program}: {words} ({})", output.status))
+    Err(ProgramError::Ended { program: program.to_owned(), words, status: output.status })
 }
 
-fn not_permitted(what: &str, why: impl ToString) -> LocalError {
+fn not_permitted(what: &str, why: impl Into<Cause>) -> LocalError {
     LocalError::NotPermitted {
         what: what.to_owned(),
-        why: why.to_string(),
+        why: why.into(),
         lost: "data lie on whatever filesystem the folder has".into(),
     }
 }
@@ -191,18 +192,19 @@ fn make_filesystem(machine: &Machine, spec: &ImageSpec, disks: &[PathBuf]) -> Re
 /// Unmounts what is mounted at `path`, if anything is.
 pub(crate) fn unmount(machine: &Machine, path: &Path) -> Result<(), LocalError> {
     // The kernel may hold a filesystem for a moment after its last process has ended.
-    let mut last = String::new();
+    let mut last = None;
     for _ in 0..50 {
         if !machine.mounts()?.iter().any(|mount| mount.point == canonical(path)) {
             return Ok(());
         }
         match run(machine, "umount", &[&path.display().to_string()]) {
             Ok(_) => continue,
-            Err(why) => last = why,
+            Err(why) => last = Some(why),
         }
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
-    Err(LocalError::Failed(last))
+    let mounted = || LocalError::Failed(format!("{}: something is mounted there", path.display()));
+    Err(last.map_or_else(mounted, LocalError::Program))
 }
 
 fn canonical(path: &Path) -> PathBuf {
@@ -225,17 +227,17 @@ pub(crate) fn detach(machine: &Machine, file: &Path) -> Result<(), LocalError> {
     );
     // Without losetup nothing can have been attached.
     for device in found.unwrap_or_default().lines().map(str::trim).filter(|line| !line.is_empty()) {
-        run(machine, "losetup", &["--detach", device]).map_err(LocalError::Failed)?;
+        run(machine, "losetup", &["--detach", device])?;
     }
     Ok(())
 }
 
 /// Stops an array, if there is one.
 pub(crate) fn stop_array(machine: &Machine, device: &Path) -> Result<(), LocalError> {
-    if !device.exists() {
-        return Ok(());
+    if device.exists() {
+        run(machine, "mdadm", &["--stop", &device.display().to_string()])?;
     }
-    run(machine, "mdadm", &["--stop", &device.display().to_string()]).map(drop).map_err(LocalError::Failed)
+    Ok(())
 }
 
 /// The whole disks (`major:minor`) below a folder; none for a filesystem without a device.
@@ -301,7 +303,7 @@ pub fn drop_caches(machine: &Machine) -> Result<(), LocalError> {
     let path = machine.proc.join("sys/vm/drop_caches");
     fs::write(&path, "3").map_err(|e| LocalError::NotPermitted {
         what: "dropping caches".into(),
-        why: format!("{}: {e}", path.display()),
+        why: format!("{}: {e}", path.display()).into(),
         lost: "the run begins with whatever the page cache holds".into(),
     })
 }
@@ -311,7 +313,7 @@ pub fn copy(machine: &Machine, from: &Path, to: &Path, control: Option<&Control>
     let (source, target) = (format!("{}/.", from.display()), to.display().to_string());
     fs::create_dir(to).map_err(|e| LocalError::failed(to.display(), e))?;
     let words = ["--reflink=auto", "--archive", &source, &target];
-    run_under(machine, "cp", &words, control).map_err(LocalError::Failed)?;
+    run_under(machine, "cp", &words, control)?;
     let (there, here) = (contents(from)?, contents(to)?);
     if there != here {
         return Err(LocalError::Failed(format!(

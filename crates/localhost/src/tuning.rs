@@ -208,7 +208,7 @@ fn mask(cores: &[usize]) -> String {
 fn set(journal: &mut Journal, key: &str, file: &Path, value: &str) -> Result<(), LocalError> {
     let refused = |why: String| LocalError::NotPermitted {
         what: key.to_owned(),
-        why: format!("{}: {why}", file.display()),
+        why: format!("{}: {why}", file.display()).into(),
         lost: "it stays as it is".into(),
     };
     let read = || fs::read_to_string(file).map(|text| chosen(text.trim()).to_owned());

@@ -16,6 +16,8 @@ pub struct Failure {
     pub outcome: Outcome,
     /// The server's code, where it has refused.
     pub code: Option<i64>,
+    /// The name of that code, where the server gives one.
+    pub code_name: Option<String>,
     /// The server's or the driver's words.
     pub words: String,
     /// Documents that were written all the same.
@@ -26,16 +28,24 @@ impl Failure {
     /// A failure of this kind.
     pub(crate) fn new(outcome: Outcome, words: impl Into<String>) -> Self {
         let words: String = words.into();
-        Failure { outcome, code: None, words: words.chars().take(WORDS).collect(), records: 0 }
+        Failure {
+            outcome,
+            code: None,
+            code_name: None,
+            words: words.chars().take(WORDS).collect(),
+            records: 0,
+        }
     }
 
     /// An error of the server with its code.
     pub(crate) fn of_code(code: i64, name: Option<&str>, message: &str) -> Self {
-        let words = match name.filter(|name| !name.is_empty()) {
+        let name = name.filter(|name| !name.is_empty());
+        let words = match name {
             Some(name) => format!("{name} ({code}): {message}"),
             None => format!("{code}: {message}"),
         };
-        Failure { code: Some(code), ..Failure::new(classify(code), words) }
+        let code_name = name.map(str::to_owned);
+        Failure { code: Some(code), code_name, ..Failure::new(classify(code), words) }
     }
 
     /// No reply within the time-out.

@@ -5,6 +5,7 @@ use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, TargetError};
 use dyno_engine::Control;
 use dyno_engine::net::monotonic_ns;
+use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::undo;
 use dyno_monitor::{HostSource, Kind, Monitor, Pid, ProcessSource, Roots, Sample, Sink, Source};
@@ -17,7 +18,7 @@ use dyno_servers::server::faults::{Harm, Harmed, Room, WorkerHarm};
 use dyno_servers::server::{Beginning, Server, volume};
 use dyno_servers::volume::Loaded;
 use dyno_session::watch::sources::{ToldProcess, watch_all};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn say(output: &Output, word: &FromHost) -> std::io::Result<()> {
+fn say(output: &Output, word: &FromHost) -> io::Result<()> {
     write_frame(&mut *held(output), &Frame::Message(word))
 }
 
@@ -142,32 +143,76 @@ fn clean(directory: &Path) {
     }
 }
 
+/// Why this host cannot do what it is asked for.
+#[derive(Debug, thiserror::Error)]
+enum AgentError {
+    /// A server, its data or what must be put back.
+    #[error(transparent)]
+    Local(#[from] LocalError),
+    /// A file or a folder.
+    #[error("{}: {source}", .path.display())]
+    File { path: PathBuf, source: io::Error },
+    /// The folder of volumes.
+    #[error("server.data.path: {}: {source}", .path.display())]
+    DataPath { path: PathBuf, source: io::Error },
+    /// The controller does not take what it is told.
+    #[error(transparent)]
+    Pipe(#[from] io::Error),
+    /// No monitors look on.
+    #[error("cannot start the monitors: {0}")]
+    Monitors(#[source] io::Error),
+    /// A volume is looked for that is not named.
+    #[error("no volume is asked for")]
+    NoVolume,
+    /// No server was started.
+    #[error("there is no server")]
+    NoServer,
+    /// Fewer processes were started.
+    #[error("there is no such server")]
+    NoSuchServer,
+    /// A volume would keep other data than were loaded.
+    #[error("{loaded} were loaded, {there} are there now")]
+    Changed { loaded: u64, there: u64 },
+    /// A process of somebody else.
+    #[error("process {0} is no worker")]
+    NoWorker(u32),
+}
+
 /// Servers that run elsewhere: made one, and awaited.
-fn form(spec: &ServerSpec, nodes: &[SocketAddr], made: bool, control: &Control) -> Result<FromHost, String> {
-    let uris =
-        dyno_databases::contained::form_elsewhere(spec, nodes, made, control).map_err(|e| e.to_string())?;
+fn form(
+    spec: &ServerSpec,
+    nodes: &[SocketAddr],
+    made: bool,
+    control: &Control,
+) -> Result<FromHost, AgentError> {
+    let uris = dyno_databases::contained::form_elsewhere(spec, nodes, made, control)?;
     Ok(FromHost::Started { uris, processes: Vec::new() })
 }
 
 /// What servers that run elsewhere hold.
-fn count(spec: &ServerSpec, nodes: &[SocketAddr], save: bool) -> Result<FromHost, String> {
+fn count(spec: &ServerSpec, nodes: &[SocketAddr], save: bool) -> Result<FromHost, AgentError> {
     if save {
-        dyno_databases::contained::save_elsewhere(spec, nodes).map_err(|e| e.to_string())?;
+        dyno_databases::contained::save_elsewhere(spec, nodes)?;
     }
-    dyno_databases::contained::count_elsewhere(spec, nodes).map(FromHost::Counted).map_err(|e| e.to_string())
+    Ok(FromHost::Counted(dyno_databases::contained::count_elsewhere(spec, nodes)?))
 }
 
 /// The volume that servers of this description would begin with.
-fn look(spec: &ServerSpec) -> Result<FromHost, String> {
+fn look(spec: &ServerSpec) -> Result<FromHost, AgentError> {
     let (Some(asked), Some(path)) = (&spec.data.volume, &spec.data.path) else {
-        return Err("no volume is asked for".into());
+        return Err(AgentError::NoVolume);
     };
     let path = path.of(0);
-    let base = path.canonicalize().map_err(|e| format!("server.data.path: {}: {e}", path.display()))?;
+    let base =
+        path.canonicalize().map_err(|source| AgentError::DataPath { path: path.to_owned(), source })?;
     let folder = volume::folder(&base, &asked.name);
-    let version = version_of(spec, &Machine::default()).map_err(|e| e.to_string())?;
+    let version = version_of(spec, &Machine::default())?;
     let found = volume::look(&folder);
     Ok(FromHost::Found { folder, there: found.there, record: found.record.map(Box::new), version })
+}
+
+fn file(path: &Path, source: io::Error) -> AgentError {
+    AgentError::File { path: path.to_owned(), source }
 }
 
 impl Host {
@@ -218,7 +263,8 @@ impl Host {
                 ToHost::Stop => self.stop(),
                 ToHost::Hello { .. } | ToHost::Ping => continue,
             };
-            if say(&self.output, &answer.unwrap_or_else(FromHost::Failed)).is_err() {
+            if say(&self.output, &answer.unwrap_or_else(|error| FromHost::Failed(error.to_string()))).is_err()
+            {
                 return;
             }
         }
@@ -229,74 +275,73 @@ impl Host {
         spec: &ServerSpec,
         room: &Room,
         volume: Option<&(PathBuf, String)>,
-    ) -> Result<FromHost, String> {
+    ) -> Result<FromHost, AgentError> {
         self.stop()?;
         self.keeps = spec.data.snapshot;
-        std::fs::create_dir_all(&self.home).map_err(|e| format!("{}: {e}", self.home.display()))?;
+        std::fs::create_dir_all(&self.home).map_err(|source| file(&self.home, source))?;
         let machine = Machine::default();
         let volume = volume.map(|(folder, record)| (folder.as_path(), record.as_str()));
         let begin = Beginning { room: room.clone(), volume, lasting: false, loads: false, ways: &[] };
         let started = Server::start_with(spec, &begin, &self.home, &machine, Some(self.control.clone()));
-        let server = self.server.insert(started.map_err(|e| e.to_string())?);
+        let server = self.server.insert(started?);
         Ok(FromHost::Started { uris: server.uris(), processes: server.processes() })
     }
 
-    fn own(&mut self) -> Result<&mut Server, String> {
-        self.server.as_mut().ok_or_else(|| "there is no server".into())
+    fn own(&mut self) -> Result<&mut Server, AgentError> {
+        self.server.as_mut().ok_or(AgentError::NoServer)
     }
 
-    fn count(&mut self) -> Result<FromHost, String> {
-        self.own()?.counted().map(FromHost::Counted).map_err(|e| e.to_string())
+    fn count(&mut self) -> Result<FromHost, AgentError> {
+        Ok(FromHost::Counted(self.own()?.counted()?))
     }
 
     /// Keeps the data as a volume, which is removed again if the servers then have others than were loaded.
-    fn keep(&mut self, folder: &Path, record: &Loaded) -> Result<FromHost, String> {
+    fn keep(&mut self, folder: &Path, record: &Loaded) -> Result<FromHost, AgentError> {
         let server = self.own()?;
-        server.keep(folder, record).map_err(|e| e.to_string())?;
-        let count = server.counted().map_err(|e| e.to_string())?;
+        server.keep(folder, record)?;
+        let count = server.counted()?;
         if count != record.count {
-            volume::remove(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-            return Err(format!("{} were loaded, {count} are there now", record.count));
+            volume::remove(folder).map_err(|source| file(folder, source))?;
+            return Err(AgentError::Changed { loaded: record.count, there: count });
         }
         Ok(FromHost::Done)
     }
 
     /// The servers, if they have so many processes.
-    fn having(&mut self, which: &Range<usize>) -> Result<&mut Server, String> {
+    fn having(&mut self, which: &Range<usize>) -> Result<&mut Server, AgentError> {
         let server =
             self.server.as_mut().filter(|server| which.start <= which.end && which.end <= server.count());
-        server.ok_or_else(|| "there is no such server".into())
+        server.ok_or(AgentError::NoSuchServer)
     }
 
-    fn harm(&mut self, which: Range<usize>, harm: &Harm) -> Result<FromHost, String> {
+    fn harm(&mut self, which: Range<usize>, harm: &Harm) -> Result<FromHost, AgentError> {
         let server = self.having(&which)?;
         Ok(FromHost::Harmed(Box::new(server.harm(which, harm))))
     }
 
-    fn heal(&mut self, which: &[usize], harm: &Harm, noted: &[u64]) -> Result<FromHost, String> {
+    fn heal(&mut self, which: &[usize], harm: &Harm, noted: &[u64]) -> Result<FromHost, AgentError> {
         let server = self.having(&(0..which.iter().max().map_or(0, |last| last.saturating_add(1))))?;
-        server.heal(which, harm, noted).map(FromHost::Healed).map_err(|e| e.to_string())
+        Ok(FromHost::Healed(server.heal(which, harm, noted)?))
     }
 
-    fn harm_worker(&mut self, pid: u32, harm: WorkerHarm) -> Result<FromHost, String> {
+    fn harm_worker(&mut self, pid: u32, harm: WorkerHarm) -> Result<FromHost, AgentError> {
         let machine = Machine::default();
         let words = std::fs::read(machine.proc.join(format!("{pid}/cmdline"))).unwrap_or_default();
         if !String::from_utf8_lossy(&words).contains("worker\0--stdio") {
-            return Err(format!("process {pid} is no worker"));
+            return Err(AgentError::NoWorker(pid));
         }
-        if self.workers.is_none() {
-            let journal = undo::Journal::open(&self.home.join(WORKERS), &machine);
-            self.workers = Some(journal.map_err(|e| e.to_string())?);
-        }
-        let Some(journal) = &mut self.workers else { return Err("there is no journal".into()) };
+        let journal = match &mut self.workers {
+            Some(journal) => journal,
+            none => none.insert(undo::Journal::open(&self.home.join(WORKERS), &machine)?),
+        };
         let noted = dyno_servers::server::faults::harm_worker(&machine, journal, pid, harm)?;
         let noted = noted.into_iter().collect();
         Ok(FromHost::Harmed(Box::new(Harmed { noted, ..Harmed::default() })))
     }
 
-    fn heal_worker(&mut self, noted: u64) -> Result<FromHost, String> {
-        let undone = self.workers.as_mut().map_or(Ok(()), |journal| journal.undo(noted));
-        undone.map(|()| FromHost::Done).map_err(|e| e.to_string())
+    fn heal_worker(&mut self, noted: u64) -> Result<FromHost, AgentError> {
+        self.workers.as_mut().map_or(Ok(()), |journal| journal.undo(noted))?;
+        Ok(FromHost::Done)
     }
 
     fn watch(
@@ -305,7 +350,7 @@ impl Host {
         databases: &[String],
         processes: &[(String, u32)],
         told: &[(String, ToldProcess)],
-    ) -> Result<FromHost, String> {
+    ) -> Result<FromHost, AgentError> {
         let roots = Roots::default();
         let mut sources: Vec<Box<dyn Source>> = vec![Box::new(HostSource::new(roots.clone()))];
         // Its own servers may be ended and started again, and may have been: they are known by their names.
@@ -322,7 +367,7 @@ impl Host {
             } else {
                 let words = format!("process {} of {} was not found on this host", told.pid, told.program);
                 let word = FromHost::Event { source: "host".into(), words };
-                say(&self.output, &word).map_err(|e| e.to_string())?;
+                say(&self.output, &word)?;
             }
         }
         let mut opened: Vec<Box<dyn OpenTarget>> = Vec::new();
@@ -334,7 +379,7 @@ impl Host {
                 Ok(one) => opened.push(one),
                 Err(why) => {
                     let words = FromHost::Event { source: "database".into(), words: why.to_string() };
-                    say(&self.output, &words).map_err(|e| e.to_string())?;
+                    say(&self.output, &words)?;
                 }
             }
         }
@@ -342,7 +387,7 @@ impl Host {
         let sink = Arc::new(Mutex::new(Told(self.output.clone())));
         self.monitor.take().map(Monitor::stop);
         let started = Monitor::start(sources, Duration::from_nanos(interval_ns), &[], sink);
-        self.monitor = Some(started.map_err(|e| format!("cannot start the monitors: {e}"))?);
+        self.monitor = Some(started.map_err(AgentError::Monitors)?);
         Ok(FromHost::Done)
     }
 
@@ -353,19 +398,19 @@ impl Host {
         }
     }
 
-    fn loaded(&mut self) -> Result<FromHost, String> {
+    fn loaded(&mut self) -> Result<FromHost, AgentError> {
         if let Some(server) = self.server.as_mut().filter(|_| self.keeps) {
-            server.snapshot().map_err(|e| e.to_string())?;
+            server.snapshot()?;
         }
         Ok(FromHost::Done)
     }
 
-    fn stop(&mut self) -> Result<FromHost, String> {
+    fn stop(&mut self) -> Result<FromHost, AgentError> {
         // Whoever is still stopped goes on.
         self.workers = None;
         if let Some(server) = self.server.take() {
-            server.stop().map_err(|e| e.to_string())?;
-            std::fs::remove_dir_all(&self.home).map_err(|e| format!("{}: {e}", self.home.display()))?;
+            server.stop()?;
+            std::fs::remove_dir_all(&self.home).map_err(|source| file(&self.home, source))?;
         }
         Ok(FromHost::Done)
     }

@@ -2,8 +2,10 @@
 
 use crate::ssh::{RemoteError, SshHost};
 use dyno_engine::Control;
+use dyno_localhost::error::Cause;
 use dyno_types::shell;
 use sha2::{Digest, Sha256};
+use std::env::consts::ARCH;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -31,10 +33,10 @@ pub fn deploy(
     let (system, machine) = (told.next().unwrap_or_default(), told.next().unwrap_or_default());
     let cache = told.next().unwrap_or("/var/tmp");
     if system != "Linux" {
-        return Err(host.failed(&format!("{system} there: workers run on Linux")));
+        return Err(host.failed(format!("{system} there: workers run on Linux")));
     }
-    let file = fitting(program, machine).map_err(|why| host.failed(&why))?;
-    let digest = digest(&file).map_err(|e| host.failed(&format!("{}: {e}", file.display())))?;
+    let file = fitting(program, machine).map_err(|error| host.failed(error))?;
+    let digest = digest(&file).map_err(|e| host.failed(format!("{}: {e}", file.display())))?;
     let folder = directory.map_or_else(|| format!("{cache}/dyno"), str::to_owned);
     let path = format!("{folder}/dyno-{}-{}", env!("CARGO_PKG_VERSION"), &digest[..16]);
     let (path_word, folder_word) = (shell::quoted(&[&path]), shell::quoted(&[&folder]));
@@ -44,7 +46,7 @@ pub fn deploy(
             "umask 077 && mkdir -p {folder_word} && cat > {path_word}.$$ && chmod 700 {path_word}.$$ && \
              mv {path_word}.$$ {path_word} && sha256sum {path_word}"
         );
-        let input = File::open(&file).map_err(|e| host.failed(&format!("{}: {e}", file.display())))?;
+        let input = File::open(&file).map_err(|e| host.failed(format!("{}: {e}", file.display())))?;
         let copied = host.run(&script, Some(input), (COPY, control))?;
         if !copied.starts_with(&digest) {
             return Err(host.failed("the copy of the program is not what was sent"));
@@ -52,36 +54,51 @@ pub fn deploy(
     }
     let version =
         host.run(&format!("{path_word} --version"), None, (ASK, control)).map_err(|error| match error {
-            RemoteError::Failed { host, words } => RemoteError::Failed {
-                host,
-                words: format!(
-                    "the program does not run there: {words}; put a static one beside dyno (make worker), as \
-                 dyno-worker-{machine}"
-                ),
-            },
+            RemoteError::Failed { source, .. } => {
+                host.failed(Unfit::DoesNotRun { machine: machine.to_owned(), source })
+            }
             other => other,
         })?;
     if !version.contains(env!("CARGO_PKG_VERSION")) {
-        return Err(host.failed(&format!("{path} is {}, not {}", version.trim(), env!("CARGO_PKG_VERSION"))));
+        return Err(host.failed(format!("{path} is {}, not {}", version.trim(), env!("CARGO_PKG_VERSION"))));
     }
     Ok(path)
 }
 
+/// Why there is no program for a host.
+#[derive(Debug, thiserror::Error)]
+enum Unfit {
+    /// None is for its architecture.
+    #[error("it is {machine}, this host {ARCH}: put a program for it beside dyno, as {}", .wanted.display())]
+    OtherMachine {
+        /// The architecture there.
+        machine: String,
+        /// Where a program for it would be.
+        wanted: PathBuf,
+    },
+    /// It is there, but does not run.
+    #[error(
+        "the program does not run there: {source}; put a static one beside dyno (make worker), as dyno-worker-{machine}"
+    )]
+    DoesNotRun {
+        /// The architecture there.
+        machine: String,
+        /// What it says.
+        source: Cause,
+    },
+}
+
 /// The program for a machine: a static one beside this one, or this one where the machine is the same.
-fn fitting(program: &Path, machine: &str) -> Result<PathBuf, String> {
+fn fitting(program: &Path, machine: &str) -> Result<PathBuf, Unfit> {
     let machine = if machine == "arm64" { "aarch64" } else { machine };
     let own = program.with_file_name(format!("dyno-worker-{machine}"));
     if own.is_file() {
         return Ok(own);
     }
-    match machine == std::env::consts::ARCH {
-        true => Ok(program.to_owned()),
-        false => Err(format!(
-            "it is {machine}, this host {}: put a program for it beside dyno, as {}",
-            std::env::consts::ARCH,
-            own.display()
-        )),
+    if machine == ARCH {
+        return Ok(program.to_owned());
     }
+    Err(Unfit::OtherMachine { machine: machine.to_owned(), wanted: own })
 }
 
 fn digest(path: &Path) -> std::io::Result<String> {
@@ -105,9 +122,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("dyno");
         std::fs::write(&program, "x").unwrap();
-        assert_eq!(fitting(&program, std::env::consts::ARCH).unwrap(), program);
-        let other = if std::env::consts::ARCH == "aarch64" { "x86_64" } else { "arm64" };
-        assert!(fitting(&program, other).unwrap_err().contains("dyno-worker-"));
+        assert_eq!(fitting(&program, ARCH).unwrap(), program);
+        let other = if ARCH == "aarch64" { "x86_64" } else { "arm64" };
+        assert!(fitting(&program, other).unwrap_err().to_string().contains("dyno-worker-"));
         let worker =
             folder.path().join(if other == "arm64" { "dyno-worker-aarch64" } else { "dyno-worker-x86_64" });
         std::fs::write(&worker, "y").unwrap();

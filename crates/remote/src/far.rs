@@ -96,7 +96,7 @@ impl Far {
     /// Starts the agent at `program` there; what ssh says goes to `log`.
     pub fn start(host: &Way, program: &str, directory: Option<&str>, log: &Path) -> Result<Far, RemoteError> {
         let errors =
-            std::fs::File::create(log).map_err(|e| host.failed(&format!("{}: {e}", log.display())))?;
+            std::fs::File::create(log).map_err(|e| host.failed(format!("{}: {e}", log.display())))?;
         let service = Service::Host { directory: directory.map(str::to_owned) };
         let Link { input, mut output, running } = host.open(program, &service, errors)?;
         let (tell, told) = channel();
@@ -126,7 +126,7 @@ impl Far {
             }
         };
         let thread = std::thread::Builder::new().name("agent".into());
-        thread.spawn(listen).map_err(|e| host.failed(&e.to_string()))?;
+        thread.spawn(listen).map_err(|e| host.failed(e))?;
         let mut far = Far {
             host: host.clone(),
             environment: Environment::default(),
@@ -145,7 +145,7 @@ impl Far {
                 far.environment = *environment;
             }
             Ok(FromHost::Hello { dyno, .. }) => {
-                return Err(host.failed(&format!("dyno {dyno} there speaks another protocol")));
+                return Err(host.failed(format!("dyno {dyno} there speaks another protocol")));
             }
             Ok(_) => return Err(host.failed("another answer than hello")),
             Err(silent) if far.given_up.load(Ordering::Relaxed) => return Err(silent),
@@ -173,7 +173,7 @@ impl Far {
             }
         };
         let started = std::thread::Builder::new().name("alive".into()).spawn(alive);
-        started.map(drop).map_err(|e| self.host.failed(&e.to_string()))
+        started.map(drop).map_err(|e| self.host.failed(e))
     }
 
     /// The answer to a word; nobody waits any longer once `control` stops.
@@ -194,7 +194,7 @@ impl Far {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             match self.told.recv_timeout(left.min(Duration::from_millis(50))) {
-                Ok(FromHost::Failed(words)) => return Err(self.host.failed(&words)),
+                Ok(FromHost::Failed(words)) => return Err(self.host.failed(words)),
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => {
                     let words = self.host.lost(&self.log, None);
@@ -206,7 +206,7 @@ impl Far {
                 }
                 Err(_) if left.is_zero() => {
                     self.given_up.store(true, Ordering::Relaxed);
-                    return Err(self.host.failed(&format!("no answer within {} s", patience.as_secs())));
+                    return Err(self.host.failed(format!("no answer within {} s", patience.as_secs())));
                 }
                 Err(_) => {}
             }

@@ -2,6 +2,7 @@
 
 use dyno_config::inventory::Host;
 use dyno_engine::Control;
+use dyno_localhost::error::Cause;
 use dyno_types::child;
 use dyno_types::shell;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -24,12 +25,12 @@ pub enum RemoteError {
         words: String,
     },
     /// It answers, but something went wrong there.
-    #[error("{host}: {words}")]
+    #[error("{host}: {source}")]
     Failed {
         /// Its name.
         host: String,
         /// What.
-        words: String,
+        source: Cause,
     },
 }
 
@@ -60,7 +61,7 @@ pub struct SshHost {
 impl SshHost {
     /// From an inventory's variables; `config` is given to `ssh -F`.
     pub fn new(host: &Host, config: Option<&Path>) -> Result<Self, RemoteError> {
-        let wrong = |words: String| RemoteError::Failed { host: host.name.clone(), words };
+        let wrong = |words: String| RemoteError::Failed { host: host.name.clone(), source: words.into() };
         let destination = host.destination().to_owned();
         if destination.is_empty() || destination.starts_with('-') {
             return Err(wrong(format!("{destination:?} is no name of a host")));
@@ -142,7 +143,7 @@ impl SshHost {
                     let _ = child.wait();
                     return Err(match control.stopping() {
                         true => self.failed("no longer waited for"),
-                        false => self.failed(&format!("no end after {} s", patience.as_secs())),
+                        false => self.failed(format!("no end after {} s", patience.as_secs())),
                     });
                 }
             }
@@ -151,7 +152,7 @@ impl SshHost {
         match status.code() {
             Some(0) => Ok(out),
             Some(255) => Err(self.unreachable(reason(&err))),
-            _ => Err(self.failed(&format!("{} ({status})", last(&err)))),
+            _ => Err(self.failed(format!("{} ({status})", last(&err)))),
         }
     }
 
@@ -159,8 +160,8 @@ impl SshHost {
         RemoteError::Unreachable { host: self.name.clone(), words }
     }
 
-    pub(super) fn failed(&self, words: &str) -> RemoteError {
-        RemoteError::Failed { host: self.name.clone(), words: words.to_owned() }
+    pub(super) fn failed(&self, why: impl Into<Cause>) -> RemoteError {
+        RemoteError::Failed { host: self.name.clone(), source: why.into() }
     }
 }
 

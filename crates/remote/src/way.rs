@@ -3,6 +3,7 @@
 use crate::link::{Link, Running};
 use crate::relay::near::Relay;
 use crate::ssh::{RemoteError, SshHost, last, reason};
+use dyno_localhost::error::Cause;
 use dyno_protocol::service::Service;
 use std::fs::File;
 use std::net::SocketAddr;
@@ -50,7 +51,7 @@ impl Way {
             }
             Way::Pod(pod) => {
                 let opened = pod.relay.open(pod.address, service, errors);
-                let (input, output, channel) = opened.map_err(|e| self.failed(&e.to_string()))?;
+                let (input, output, channel) = opened.map_err(|e| self.failed(e))?;
                 let running = Running::Channel(channel);
                 Ok(Link { input: Box::new(input), output: Box::new(output), running })
             }
@@ -80,7 +81,7 @@ impl Way {
         RemoteError::Unreachable { host: self.name().to_owned(), words }
     }
 
-    pub(super) fn failed(&self, words: &str) -> RemoteError {
-        RemoteError::Failed { host: self.name().to_owned(), words: words.to_owned() }
+    pub(super) fn failed(&self, why: impl Into<Cause>) -> RemoteError {
+        RemoteError::Failed { host: self.name().to_owned(), source: why.into() }
     }
 }

@@ -253,14 +253,17 @@ impl Plan {
         Ok(vec![taskset.display().to_string(), "--cpu-list".into(), list(cpus)])
     }
 
-    /// Whether a process runs where it should, by what the kernel says of it.
-    pub(crate) fn confirm(&self, effective: &BTreeMap<String, String>) -> Result<(), String> {
+    /// Checks that a process runs where it should, by what the kernel says of it.
+    pub(crate) fn confirm(&self, effective: &BTreeMap<String, String>) -> Result<(), LocalError> {
         let Some(cpus) = &self.cpus else { return Ok(()) };
         let said = effective.get("cpus_allowed").map_or("", String::as_str);
         if parse_list(said).as_ref() == Some(cpus) {
             return Ok(());
         }
-        Err(format!("asked for the cores {}, but the kernel lets it run on {said:?}", list(cpus)))
+        let asked = list(cpus);
+        Err(LocalError::Failed(format!(
+            "asked for the cores {asked}, but the kernel lets it run on {said:?}"
+        )))
     }
 
     /// In words, for a report.

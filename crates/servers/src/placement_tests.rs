@@ -145,7 +145,7 @@ fn the_kernel_has_the_last_word() {
     let plan = Plan { cpus: Some(vec![0, 1, 2]), ..Plan::default() };
     let said = |text: &str| [("cpus_allowed".to_owned(), text.to_owned())].into();
     plan.confirm(&said("0-2")).unwrap();
-    assert!(plan.confirm(&said("0-1")).unwrap_err().contains("asked for the cores 0-2"));
+    assert!(plan.confirm(&said("0-1")).unwrap_err().to_string().contains("asked for the cores 0-2"));
     assert!(plan.confirm(&BTreeMap::new()).is_err());
 }
 

@@ -3,15 +3,54 @@
 
 use crate::exit::Failure;
 use crate::{pages, terminal};
-use dyno_analysis::promql::{Reduction, evaluate, is_rate};
+use dyno_analysis::promql::{QueryError, Reduction, evaluate, is_rate};
 use dyno_compat_bexhoma::catalogue::{Catalogue, FILE};
 use dyno_compat_bexhoma::plan::config::{Metric, MetricKind};
-use dyno_monitor::prometheus::Url;
+use dyno_monitor::prometheus::{Url, UrlError};
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::{ExperimentDir, RunDir};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
+
+/// Why a metric has no figure.
+#[derive(Debug, thiserror::Error)]
+enum NoFigure {
+    /// The query cannot be answered by what was recorded.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// Nothing was recorded, and there is no Prometheus.
+    #[error("nothing was watched (-m, -mc, -ma)")]
+    Unwatched,
+    /// The query is about pods of another program.
+    #[error("names bexhoma's pods, which are not there")]
+    Pods,
+    /// A Prometheus has no answer.
+    #[error("{api}: {source}")]
+    Prometheus {
+        /// Its address.
+        api: String,
+        source: NoAnswer,
+    },
+}
+
+/// Why a Prometheus has no answer.
+#[derive(Debug, thiserror::Error)]
+enum NoAnswer {
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// It refuses the query, in its words.
+    #[error("{0}")]
+    Refused(String),
+    #[error("{0} series: expected one, as sum makes it")]
+    Series(usize),
+    #[error("no sample lies in the phase")]
+    Empty,
+}
 
 /// What is done with the metrics of a catalogue.
 pub trait ApplicationMetrics {
@@ -27,7 +66,7 @@ impl ApplicationMetrics for Catalogue {
         if self.price_per_hour.is_none() && self.metrics.is_empty() {
             return Ok(());
         }
-        let text = serde_json::to_string_pretty(self).map_err(|e| Failure::Internal(e.to_string()))?;
+        let text = serde_json::to_string_pretty(self)?;
         pages::write(&experiment.join(FILE), &text)
     }
 
@@ -46,10 +85,9 @@ impl ApplicationMetrics for Catalogue {
                 let Some(edges) = run.edges(phase)? else { continue };
                 let of = |metric: &Metric| {
                     let value = value(self, metric, recording.as_ref(), edges);
-                    if let Err(why) = &value {
-                        reasons.insert(format!("{}: {why}", metric.title));
-                    }
-                    json!({"title": metric.title, "value": value.as_ref().ok(), "why": value.as_ref().err()})
+                    let why = value.as_ref().err().map(ToString::to_string);
+                    reasons.extend(why.iter().map(|why| format!("{}: {why}", metric.title)));
+                    json!({"title": metric.title, "value": value.ok(), "why": why})
                 };
                 phases.insert(phase.name.clone(), self.metrics.iter().map(of).collect());
             }
@@ -69,25 +107,24 @@ fn value(
     metric: &Metric,
     recording: Option<&Recording>,
     edges: (f64, f64),
-) -> Result<f64, String> {
+) -> Result<f64, NoFigure> {
     let query = filled(&metric.query)?;
     match (&catalogue.prometheus, recording) {
-        (Some(api), _) => asked(api, &query, metric.kind, edges),
-        (None, Some(recording)) => {
-            evaluate(&query, reduction(metric.kind), recording, edges).map_err(|e| e.to_string())
-        }
-        (None, None) => Err("nothing was watched (-m, -mc, -ma)".into()),
+        (Some(api), _) => asked(api, &query, metric.kind, edges)
+            .map_err(|source| NoFigure::Prometheus { api: api.clone(), source }),
+        (None, Some(recording)) => Ok(evaluate(&query, reduction(metric.kind), recording, edges)?),
+        (None, None) => Err(NoFigure::Unwatched),
     }
 }
 
 /// A query with its doubled braces made single; what would be filled in is not known here.
-fn filled(query: &str) -> Result<String, String> {
+fn filled(query: &str) -> Result<String, NoFigure> {
     if !query.contains("{{") {
         return Ok(query.to_owned());
     }
     let bare = query.replace("{{", "\u{1}").replace("}}", "\u{2}");
     match bare.contains(['{', '}']) {
-        true => Err("names bexhoma's pods, which are not there".into()),
+        true => Err(NoFigure::Pods),
         false => Ok(bare.replace('\u{1}', "{").replace('\u{2}', "}")),
     }
 }
@@ -122,7 +159,7 @@ fn reduction(kind: MetricKind) -> Reduction {
 /// The figure of a phase by a Prometheus: of a rate or a ratio its mean, of other counters their increase, of gauges the
 /// greatest value.
 /// An increase is that over the phase, whatever its window.
-fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Result<f64, String> {
+fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Result<f64, NoAnswer> {
     let grows = query.contains("increase(");
     let (query, start) = match grows {
         true => (&*over(query, (to - from) / 1e3), to),
@@ -142,23 +179,21 @@ fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Re
         start / 1e3,
         to / 1e3
     );
-    let failed = |why: String| format!("{api}: {why}");
-    let body =
-        Url::parse(&url).map_err(|e| failed(e.to_string()))?.get().map_err(|e| failed(e.to_string()))?;
-    let answer: Value = serde_json::from_slice(&body).map_err(|e| failed(e.to_string()))?;
+    let answer: Value = serde_json::from_slice(&Url::parse(&url)?.get()?)?;
     if answer["status"] != "success" {
-        return Err(failed(answer["error"].as_str().unwrap_or("it does not answer the query").to_owned()));
+        let words = answer["error"].as_str().unwrap_or("it does not answer the query");
+        return Err(NoAnswer::Refused(words.to_owned()));
     }
     let series = answer["data"]["result"].as_array().map_or(&[][..], Vec::as_slice);
     let [series] = series else {
-        return Err(failed(format!("{} series: expected one, as sum makes it", series.len())));
+        return Err(NoAnswer::Series(series.len()));
     };
     let value = |point: &Value| point[1].as_str()?.parse::<f64>().ok().filter(|value| value.is_finite());
     let values: Vec<f64> = series["values"].as_array().into_iter().flatten().filter_map(value).collect();
     let step = |pair: &[f64]| if pair[1] >= pair[0] { pair[1] - pair[0] } else { pair[1] };
     let rate = is_rate(query);
     match (values.is_empty(), rate, kind) {
-        (true, ..) => Err(failed("no sample lies in the phase".into())),
+        (true, ..) => Err(NoAnswer::Empty),
         (false, ..) if grows => Ok(values[values.len() - 1]),
         (_, true, _) | (_, _, MetricKind::Ratio) => Ok(values.iter().sum::<f64>() / values.len() as f64),
         (_, _, MetricKind::Counter) => Ok(values.windows(2).map(step).sum()),
@@ -199,7 +234,7 @@ mod tests {
             ("sum(rate(x[5m]))", MetricKind::Counter, 55.0 / 3.0),
         ] {
             let (api, served) = prometheus(FALLS);
-            assert_eq!(asked(&api, query, kind, edges), Ok(figure), "{query}");
+            assert_eq!(asked(&api, query, kind, edges).unwrap(), figure, "{query}");
             let request = served.join().unwrap();
             assert!(request.starts_with("GET /api/v1/query_range?query=sum%28"), "{request}");
             assert!(request.contains("&start=1.000&end=3.000&step=1 "), "{request}");
@@ -209,7 +244,7 @@ mod tests {
             r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[3,"70"]]}]}}"#,
         );
         let query = "sum(increase(x{pod=~\"a[0]\"}[5m]))";
-        assert_eq!(asked(&api, query, MetricKind::Counter, edges), Ok(70.0));
+        assert_eq!(asked(&api, query, MetricKind::Counter, edges).unwrap(), 70.0);
         let request = served.join().unwrap();
         assert!(request.contains("%22a%5B0%5D%22%7D%5B2s%5D%29%29&start=3.000&end=3.000&"), "{request}");
         for (answer, why) in [
@@ -219,7 +254,7 @@ mod tests {
         ] {
             let (api, served) = prometheus(answer);
             let error = asked(&api, "x", MetricKind::Gauge, edges).unwrap_err();
-            assert!(error.contains(why), "{error}");
+            assert!(error.to_string().contains(why), "{error}");
             served.join().unwrap();
         }
         assert!(asked("http://127.0.0.1:1/api/v1/", "x", MetricKind::Gauge, edges).is_err());
@@ -229,6 +264,8 @@ mod tests {
     fn braces_of_templates() {
         assert_eq!(filled("sum(x{{a=\"b\"}})").unwrap(), "sum(x{a=\"b\"})");
         assert_eq!(filled("sum(x)").unwrap(), "sum(x)");
-        assert!(filled("sum(x{{pod=~\"{configuration}\"}})").unwrap_err().contains("bexhoma's pods"));
+        assert!(
+            filled("sum(x{{pod=~\"{configuration}\"}})").unwrap_err().to_string().contains("bexhoma's pods")
+        );
     }
 }

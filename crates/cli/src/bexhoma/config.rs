@@ -28,7 +28,7 @@ fn load(typed: &Typed) -> Result<Option<ClusterConfig>, Failure> {
         Err(error) if named.is_empty() && error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         read => read.map_err(|e| Failure::Usage(format!("{path}: {e}")))?,
     };
-    let config = read_config(&text, path).map_err(Failure::usage)?;
+    let config = read_config(&text, path)?;
     for warning in &config.warnings {
         terminal::warn(warning);
     }

@@ -74,7 +74,7 @@ impl Ready {
         let directory = Directory::create(&home, &self.lowered.text, CALLED, &self.sets, &self.plan)?;
         pages::write(&home.join("workflow.txt"), &self.workflow)?;
         let about = about(&self.options, &self.lowered.configurations);
-        let text = serde_json::to_string_pretty(&about).map_err(|e| Failure::Internal(e.to_string()))?;
+        let text = serde_json::to_string_pretty(&about)?;
         pages::write(&home.join("workload.json"), &text)?;
         self.catalogue.keep(&home)?;
         Ok(directory)
@@ -156,7 +156,7 @@ fn standing(typed: &Typed) -> Result<Option<PathBuf>, Failure> {
     }
     let [home] =
         super::manage::experiments(typed)?.try_into().map_err(|_| Failure::Usage("-e: no code".into()))?;
-    match Standing::of(&home).map_err(Failure::Usage)? {
+    match Standing::of(&home).map_err(Failure::usage)? {
         Some(_) => Ok(Some(home)),
         None => Err(Failure::Usage(format!(
             "-e {code}: no servers stand; `load` and `start` leave them; `dyno resume {}` goes on with an experiment",

@@ -122,7 +122,7 @@ struct Now<'a> {
 
 /// The row of an experiment that has something running.
 fn row(dir: &Path, plan: &Plan) -> Result<Option<Vec<String>>, Failure> {
-    let standing = Standing::of(dir).map_err(Failure::Usage)?;
+    let standing = Standing::of(dir).map_err(Failure::usage)?;
     let mut under_way = None;
     for entry in read_journal(dir)? {
         match entry {

@@ -128,7 +128,7 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
     }
     match args.json {
         true => {
-            let text = serde_json::to_string_pretty(&shown).map_err(|e| Failure::Internal(e.to_string()))?;
+            let text = serde_json::to_string_pretty(&shown)?;
             terminal::out(&format!("{text}\n"));
         }
         false => shown.iter().for_each(|line| terminal::out(&text(line, &args.figure))),

@@ -29,10 +29,15 @@ const LATENCY_MARGIN: f64 = 5.0;
 /// Seed of the resampling.
 const SEED: u64 = 1;
 
+/// A text that is no margin.
+#[derive(Debug, thiserror::Error)]
+#[error("expected per cent, from 0 to below 100")]
+struct NoShare;
+
 /// A margin, per cent.
-fn share(text: &str) -> Result<f64, String> {
+fn share(text: &str) -> Result<f64, NoShare> {
     let value = text.parse::<f64>().ok().filter(|value| (0.0..100.0).contains(value));
-    value.ok_or_else(|| "expected per cent, from 0 to below 100".into())
+    value.ok_or(NoShare)
 }
 
 /// What ends with exit code 4.
@@ -140,7 +145,7 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
         FormatArg::Html => comparison_page(&all, &left_out),
         FormatArg::Md => markdown(&all),
         FormatArg::Json => {
-            let text = serde_json::to_string_pretty(&all).map_err(|e| Failure::Internal(e.to_string()))?;
+            let text = serde_json::to_string_pretty(&all)?;
             format!("{text}\n")
         }
     };

@@ -75,7 +75,7 @@ impl Floors {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(io)?;
         }
-        let text = serde_json::to_string_pretty(&floors).map_err(|e| Failure::Internal(e.to_string()))?;
+        let text = serde_json::to_string_pretty(&floors)?;
         files::put(&path, (text + "\n").as_bytes()).map_err(io)?;
         Ok(path)
     }

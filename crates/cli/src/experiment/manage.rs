@@ -69,7 +69,7 @@ pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
         terminal::line(&format!("failed: {}: {}", run.dir, run.words));
     }
     table::show(&rows, false)?;
-    let left = dyno_experiment::standing::Standing::of(&args.dir).map_err(Failure::Usage)?;
+    let left = dyno_experiment::standing::Standing::of(&args.dir).map_err(Failure::usage)?;
     if left.is_none() && standing.by.is_none() && !standing.over {
         terminal::note(&format!("`dyno resume {}` goes on", args.dir.display()));
     }

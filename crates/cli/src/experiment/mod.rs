@@ -40,8 +40,8 @@ use watch::Watch;
 impl From<DirectoryError> for Failure {
     fn from(error: DirectoryError) -> Self {
         match error {
-            DirectoryError::Refused(words) => Failure::Usage(words),
             DirectoryError::Io { .. } => Failure::Internal(error.to_string()),
+            error => Failure::usage(error),
         }
     }
 }
@@ -57,7 +57,7 @@ pub fn is_experiment(text: &str) -> bool {
 /// Reads an experiment's text: a file, or a preset by its name.
 fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
     if let Some(preset) = presets::find(name).filter(|_| !Path::new(name).is_file()) {
-        return preset.text(scale).map_err(Failure::usage);
+        return Ok(preset.text(scale)?);
     }
     if let Some(scale) = scale {
         return Err(Failure::Usage(format!("--scale {scale}: goes with a preset that has scales")));
@@ -70,8 +70,8 @@ fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
 
 /// A plan that has been checked as far as that goes without touching anything.
 pub fn planned(text: &str, name: &str, sets: &[String]) -> Result<Plan, Failure> {
-    let plan = experiment::plan(text, name, sets).map_err(|e| Failure::Usage(e.to_string()))?;
-    check(&plan, &read_work).map_err(|e| Failure::Usage(e.to_string()))?;
+    let plan = experiment::plan(text, name, sets)?;
+    check(&plan, &read_work)?;
     Ok(plan)
 }
 
@@ -119,7 +119,7 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
     // Relative paths are meant where they were typed; the directory's own must still be found there.
     let dir = args.dir.canonicalize().map_err(|e| Failure::Usage(format!("{}: {e}", args.dir.display())))?;
     trusted::directory(&dir).map_err(|e| Failure::Usage(e.to_string()))?;
-    if Standing::of(&dir).map_err(Failure::Usage)?.is_some() {
+    if Standing::of(&dir).map_err(Failure::usage)?.is_some() {
         let words =
             "its servers stand: `dyno bexhoma ycsb FLAGS -e CODE run` uses them, `dyno stop` ends them";
         return Err(Failure::Usage(format!("{}: {words}", args.dir.display())));

@@ -69,7 +69,7 @@ fn json(plan: &Plan, findings: &Findings) -> Result<String, Failure> {
         .cells
         .iter()
         .map(|cell| {
-            let shown = cell.shown().map_err(|e| Failure::Usage(e.to_string()))?;
+            let shown = cell.shown()?;
             let settings: Vec<serde_json::Value> = shown
                 .leaves()
                 .into_iter()
@@ -96,7 +96,7 @@ fn json(plan: &Plan, findings: &Findings) -> Result<String, Failure> {
         "beyond_this_machine": findings.unfit,
         "missing_programs": findings.lacking,
     });
-    let text = serde_json::to_string_pretty(&all).map_err(|e| Failure::Internal(e.to_string()))?;
+    let text = serde_json::to_string_pretty(&all)?;
     Ok(format!("{text}\n"))
 }
 
@@ -121,6 +121,6 @@ pub fn presets(args: &PresetsArgs) -> Result<Exit, Failure> {
         let known: Vec<&str> = all.iter().map(|preset| preset.name).collect();
         return Err(Failure::Usage(format!("{name:?} is no preset{hint}; presets: {}", known.join(", "))));
     };
-    terminal::out(&preset.text(args.scale).map_err(Failure::usage)?);
+    terminal::out(&preset.text(args.scale)?);
     Ok(Exit::Ok)
 }

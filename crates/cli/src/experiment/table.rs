@@ -82,7 +82,7 @@ fn disk_kib(phase: &Phase) -> (Option<f64>, Option<f64>) {
 pub fn text(rows: &[CellRow], json: bool) -> Result<String, Failure> {
     match json {
         true => {
-            let text = serde_json::to_string_pretty(rows).map_err(|e| Failure::Internal(e.to_string()))?;
+            let text = serde_json::to_string_pretty(rows)?;
             Ok(format!("{text}\n"))
         }
         false => Ok(format!("\n{}", table(rows))),

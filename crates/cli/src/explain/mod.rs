@@ -167,8 +167,7 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
     }
     match args.json {
         true => {
-            let text =
-                serde_json::to_string_pretty(&explained).map_err(|e| Failure::Internal(e.to_string()))?;
+            let text = serde_json::to_string_pretty(&explained)?;
             terminal::out(&format!("{text}\n"));
         }
         false => terminal::out(&show::text(&explained)),

@@ -111,12 +111,6 @@ pub struct CsvArgs {
     pub started: Option<String>,
 }
 
-impl From<BadFile> for Failure {
-    fn from(error: BadFile) -> Self {
-        Failure::Usage(error.to_string())
-    }
-}
-
 /// `dyno import`.
 pub fn import(args: &ImportArgs) -> Result<Exit, Failure> {
     match &args.of {

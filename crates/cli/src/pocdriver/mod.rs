@@ -25,7 +25,6 @@ use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Reason, Status, Summary, Trust};
 use dyno_session::environment::environment;
 use dyno_session::session::{Session, SessionPlan};
-use dyno_session::work::Work;
 use dyno_types::limits::DRAIN_NS;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
 use dyno_workload::{Frontier, Workload};

@@ -148,8 +148,8 @@ impl IngestArgs {
                 "--record-bytes: the size of POCDriver's document follows from its fields; see --size";
             return Err(Failure::Usage(words.into()));
         }
-        let mut args = parse(self.size.pocdriver(), crate::terminal::warn)
-            .map_err(|refused| Failure::Internal(refused.0))?;
+        let args = parse(self.size.pocdriver(), crate::terminal::warn);
+        let mut args = args.map_err(|e| Failure::Internal(e.to_string()))?;
         args.indexes = self.indexes.map_or(args.indexes, |count| count as u32);
         args.seed = self.seed;
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;

@@ -35,7 +35,7 @@ impl UnderWay {
         trusted::directory(folder).map_err(|e| Failure::Usage(format!("{e}; choose a new folder")))?;
         let held = lock(folder)?;
         let entry = Entry { target: secret::without(uri), records: plan.contents() };
-        let text = serde_json::to_string_pretty(&entry).map_err(|e| Failure::Internal(e.to_string()))?;
+        let text = serde_json::to_string_pretty(&entry)?;
         trusted::write(&folder.join(RECORDS), (text + "\n").as_bytes()).map_err(trouble)?;
         Ok(UnderWay { folder: folder.to_owned(), _lock: held })
     }

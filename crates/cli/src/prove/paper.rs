@@ -134,10 +134,10 @@ impl<E: Serialize> Certificate<E> {
     ) -> Result<(), Failure> {
         let trouble = |path: &Path, e: std::io::Error| Failure::Internal(format!("{}: {e}", path.display()));
         std::fs::create_dir_all(folder).map_err(|e| trouble(folder, e))?;
-        let json = serde_json::to_string_pretty(self).map_err(|e| Failure::Internal(e.to_string()))?;
+        let json = serde_json::to_string_pretty(self)?;
         let mut lines = String::new();
         for range in ledger.ranges() {
-            lines += &serde_json::to_string(range).map_err(|e| Failure::Internal(e.to_string()))?;
+            lines += &serde_json::to_string(range)?;
             lines.push('\n');
         }
         let mut sums = String::new();

@@ -20,8 +20,7 @@ pub(super) fn is_template(workload: &str) -> bool {
 pub fn read_template(path: &str, seed: Option<u64>) -> Result<Template, Failure> {
     let text =
         std::fs::read_to_string(Path::new(path)).map_err(|e| Failure::Usage(format!("{path}: {e}")))?;
-    let mut template =
-        dyno_config::template::parse(&text, path).map_err(|e| Failure::Usage(e.to_string()))?;
+    let mut template = dyno_config::template::parse(&text, path)?;
     template.seed = seed.unwrap_or(template.seed);
     Ok(template)
 }

@@ -1,8 +1,9 @@
 //! What a run under way has written since it was last asked: the tail of its series, its phase, and how long it will take.
 
-use super::listing::{silence, state};
-use super::place::Place;
-use dyno_experiment::directory::{holder, read_journal, read_record};
+use super::listing::state;
+use super::place::{Place, SurveyError};
+use crate::run_directory::silence;
+use dyno_experiment::directory::{DirectoryError, holder, read_journal, read_record};
 use dyno_experiment::journal::Entry;
 use dyno_rundir::files;
 use dyno_rundir::schema::{Planned, Run, Status};
@@ -67,15 +68,35 @@ fn under_way(path: &Path) -> Option<PathBuf> {
     Some(path.join(dir))
 }
 
+/// Why there is nothing to tell of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// Its folder is not read.
+    #[error(transparent)]
+    Survey(#[from] SurveyError),
+    /// The record of its experiment cannot be read.
+    #[error(transparent)]
+    Experiment(#[from] DirectoryError),
+    /// `run.json` cannot be read.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// `run.json` is none.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// The rows cannot be read.
+    #[error("series.csv: {0}")]
+    Series(#[source] std::io::Error),
+}
+
 /// The tail of a run, or of the run that an experiment is at.
-pub fn tail(place: &Place, path: &Path, asked: &Asked<'_>) -> Result<Tail, String> {
+pub fn tail(place: &Place, path: &Path, asked: &Asked<'_>) -> Result<Tail, FollowError> {
     let mut tail = Tail::default();
     let mut run = Some(path.to_owned());
     let mut of_experiment = false;
     if path.join("experiment.json").is_file() {
         of_experiment = true;
         run = under_way(path);
-        let record = read_record(path).map_err(|error| error.to_string())?;
+        let record = read_record(path)?;
         let ended =
             read_journal(path).map_or(0, |entries| dyno_experiment::directory::finished(entries).len());
         tail.runs = (!record.searches).then_some((ended, record.runs));
@@ -98,9 +119,9 @@ pub fn tail(place: &Place, path: &Path, asked: &Asked<'_>) -> Result<Tail, Strin
     Ok(tail)
 }
 
-fn of_run(path: &Path, metric: &str, tail: &mut Tail) -> Result<(), String> {
-    let text = files::read_to_string(&path.join("run.json")).map_err(|error| error.to_string())?;
-    let run: Run = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+fn of_run(path: &Path, metric: &str, tail: &mut Tail) -> Result<(), FollowError> {
+    let text = files::read_to_string(&path.join("run.json"))?;
+    let run: Run = serde_json::from_str(&text)?;
     tail.state = state(path, run.status).into();
     let silence = silence(path).map(|silence| silence.as_secs_f64());
     tail.silent_s = silence.filter(|s| run.status == Status::Running && *s > SILENT_S);
@@ -120,7 +141,7 @@ fn of_run(path: &Path, metric: &str, tail: &mut Tail) -> Result<(), String> {
         let now = jiff::Timestamp::now().as_nanosecond() as f64 / 1e6;
         tail.left_s = left(&run, name, (now - from) / 1e3).filter(|_| tail.state == "running");
     }
-    let (text, next) = chunk(&path.join("series.csv"), tail.next)?;
+    let (text, next) = chunk(&path.join("series.csv"), tail.next).map_err(FollowError::Series)?;
     tail.next = next;
     let epoch = |phase: &str| {
         // Seconds are counted from the beginning of the warm-up where there is one.
@@ -154,19 +175,18 @@ fn events(path: &Path) -> Vec<Event> {
 }
 
 /// Whole lines from a place on, and where they end. From the beginning of a long file only the last of it is taken.
-fn chunk(path: &Path, from: u64) -> Result<(String, u64), String> {
-    let failed = |error: std::io::Error| format!("series.csv: {error}");
-    let mut file = files::open(path).map_err(failed)?;
-    let length = file.metadata().map_err(failed)?.len();
+fn chunk(path: &Path, from: u64) -> std::io::Result<(String, u64)> {
+    let mut file = files::open(path)?;
+    let length = file.metadata()?.len();
     let (from, torn) = match from {
         0 if length > CHUNK => (length - CHUNK, true),
         // A file that is shorter than it was is another one.
         from if from > length => (0, false),
         from => (from, false),
     };
-    file.seek(SeekFrom::Start(from)).map_err(failed)?;
+    file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
-    file.take(CHUNK).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(CHUNK).read_to_end(&mut bytes)?;
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let begin = if torn { bytes.iter().position(|byte| *byte == b'\n').map_or(end, |at| at + 1) } else { 0 };
     let lines = bytes.get(begin..end).unwrap_or_default();

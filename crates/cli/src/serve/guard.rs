@@ -3,6 +3,7 @@
 
 use super::http::{Request, Response};
 use sha2::{Digest, Sha256};
+use std::io;
 use std::net::IpAddr;
 
 /// Fewest characters of a token.
@@ -30,10 +31,10 @@ fn hash(text: &str) -> [u8; 32] {
 }
 
 /// A random word of 43 characters.
-pub fn random() -> Result<String, String> {
+pub fn random() -> io::Result<String> {
     use base64::Engine as _;
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| format!("no random numbers: {error}"))?;
+    getrandom::fill(&mut bytes).map_err(|e| io::Error::other(format!("no random numbers: {e}")))?;
     Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
 }
 
@@ -57,13 +58,13 @@ fn port(digits: &str) -> bool {
 
 impl Guard {
     /// With names beside the loopback's, and a token if there is one.
-    pub fn new(names: &[String], token: Option<&str>) -> Result<Self, String> {
+    pub fn new(names: &[String], token: Option<&str>) -> io::Result<Self> {
         let secrets = |token: &str| {
             let value = random()?;
             let (token, cookie): ([u8; 32], [u8; 32]) = (hash(token), hash(&value));
             let name =
                 cookie.iter().take(4).fold("dyno-".to_owned(), |name, byte| format!("{name}{byte:02x}"));
-            Ok::<_, String>(Secrets { token, cookie, value, name })
+            io::Result::Ok(Secrets { token, cookie, value, name })
         };
         Ok(Guard {
             names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),

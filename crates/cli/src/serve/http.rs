@@ -235,7 +235,7 @@ fn request(stream: &TcpStream) -> io::Result<Asked> {
         match parsed(&received) {
             Ok(Some((request, length))) => return body(stream, request, &received[length..], deadline),
             Ok(None) => {}
-            Err(words) => return Ok(refused(400, &words)),
+            Err(error) => return Ok(refused(400, &error.to_string())),
         }
         match more(stream, &mut received, deadline)? {
             Some(true) => {}
@@ -264,17 +264,31 @@ fn more(mut stream: &TcpStream, into: &mut Vec<u8>, deadline: Instant) -> io::Re
     }
 }
 
+/// What is sent is no request.
+#[derive(Debug, thiserror::Error)]
+enum NoRequest {
+    /// Its head is malformed.
+    #[error(transparent)]
+    Head(#[from] httparse::Error),
+    /// It is meant for another server.
+    #[error("only paths of this server are here")]
+    Elsewhere,
+    /// A field is of another encoding.
+    #[error("a field that is no text")]
+    NoText,
+}
+
 /// The head, if it is complete, and how long it is.
-fn parsed(received: &[u8]) -> Result<Option<(Request, usize)>, String> {
+fn parsed(received: &[u8]) -> Result<Option<(Request, usize)>, NoRequest> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut head = httparse::Request::new(&mut fields);
-    let length = match head.parse(received).map_err(|error| error.to_string())? {
+    let length = match head.parse(received)? {
         httparse::Status::Complete(length) => length,
         httparse::Status::Partial => return Ok(None),
     };
     let target = head.path.unwrap_or_default();
     if !target.starts_with('/') {
-        return Err("only paths of this server are here".into());
+        return Err(NoRequest::Elsewhere);
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let mut request = Request {
@@ -284,7 +298,7 @@ fn parsed(received: &[u8]) -> Result<Option<(Request, usize)>, String> {
         ..Request::default()
     };
     for field in head.headers.iter() {
-        let value = std::str::from_utf8(field.value).map_err(|_| "a field that is no text".to_owned())?;
+        let value = std::str::from_utf8(field.value).map_err(|_| NoRequest::NoText)?;
         request.fields.push((field.name.to_ascii_lowercase(), value.trim().to_owned()));
     }
     Ok(Some((request, length)))

@@ -1,14 +1,14 @@
 //! The list: every run and every experiment below a folder, with what its own files say of it.
 
 use super::place::Place;
+use crate::run_directory::is_under_way;
 use dyno_experiment::directory::holder;
 use dyno_report::html::served::{Kind, Listed};
-use dyno_rundir::ExperimentDir;
 use dyno_rundir::files;
 use dyno_rundir::schema::{Run, Status, Summary, VERSION};
-use std::fs::TryLockError;
+use dyno_rundir::{ExperimentDir, ReadError};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 /// How deep runs and experiments may lie.
 const DEPTH: usize = 4;
@@ -18,9 +18,6 @@ const FOLDERS: usize = 20_000;
 
 /// Entries that are shown, the latest.
 const SHOWN: usize = 2_000;
-
-/// A run writes once a second; one that has not written for this long is not under way any more, or nothing is known of it.
-const SILENT: Duration = Duration::from_secs(10);
 
 /// Folders of runs and experiments; the runs of an experiment are its own.
 fn found(place: &Place) -> Vec<(PathBuf, Kind)> {
@@ -47,23 +44,35 @@ fn found(place: &Place) -> Vec<(PathBuf, Kind)> {
     all
 }
 
-/// A file of a run as JSON, if it is no link.
-fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, String> {
-    let named =
-        |error: String| format!("{}: {error}", path.file_name().unwrap_or_default().to_string_lossy());
-    let own = std::fs::symlink_metadata(path).map_err(|e| named(e.to_string()))?;
-    if !own.is_file() {
-        return Err(named("no file".into()));
-    }
-    let text = files::read_to_string(path).map_err(|e| named(e.to_string()))?;
-    serde_json::from_str(&text).map_err(|e| named(e.to_string()))
+/// Why a run or an experiment cannot be listed.
+#[derive(Debug, thiserror::Error)]
+enum ListingError {
+    /// A file cannot be read.
+    #[error("{file}: {source}")]
+    Io { file: String, source: io::Error },
+    /// A file is not what its name says.
+    #[error("{file}: {source}")]
+    Json { file: String, source: serde_json::Error },
+    /// A link, a pipe or a device.
+    #[error("{0}: no file")]
+    NoFile(String),
+    /// A later dyno has written it.
+    #[error("format {0} is newer than this dyno reads ({VERSION})")]
+    Newer(u32),
+    /// An experiment's directory cannot be read.
+    #[error(transparent)]
+    Experiment(#[from] ReadError),
 }
 
-/// How long nothing has been written.
-pub fn silence(path: &Path) -> Option<Duration> {
-    let files = ["run.json", "series.csv", "events.jsonl", "journal.jsonl"];
-    let changed = files.iter().filter_map(|name| std::fs::metadata(path.join(name)).ok()?.modified().ok());
-    changed.max().and_then(|at| SystemTime::now().duration_since(at).ok())
+/// A file of a run as JSON, if it is no link.
+fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ListingError> {
+    let file = || path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let unread = |source| ListingError::Io { file: file(), source };
+    if !std::fs::symlink_metadata(path).map_err(unread)?.is_file() {
+        return Err(ListingError::NoFile(file()));
+    }
+    let text = files::read_to_string(path).map_err(unread)?;
+    serde_json::from_str(&text).map_err(|source| ListingError::Json { file: file(), source })
 }
 
 /// The state of a run in words.
@@ -77,22 +86,10 @@ pub fn state(path: &Path, status: Status) -> &'static str {
     }
 }
 
-/// Whether a run is being made: it has not ended, and whoever makes it holds its events; where a file system knows no locks,
-/// it has written lately.
-pub fn is_under_way(path: &Path, status: Status) -> bool {
-    let held = || match files::open(&path.join("events.jsonl")).ok()?.try_lock_shared() {
-        Ok(()) => Some(false),
-        Err(TryLockError::WouldBlock) => Some(true),
-        Err(TryLockError::Error(_)) => None,
-    };
-    let lately = || silence(path).is_none_or(|silence| silence < SILENT);
-    status == Status::Running && held().unwrap_or_else(lately)
-}
-
-fn run(path: &Path, entry: &mut Listed) -> Result<(), String> {
+fn run(path: &Path, entry: &mut Listed) -> Result<(), ListingError> {
     let run: Run = json(&path.join("run.json"))?;
     if run.version > VERSION {
-        return Err(format!("format {} is newer than this dyno reads ({VERSION})", run.version));
+        return Err(ListingError::Newer(run.version));
     }
     entry.state = state(path, run.status).into();
     entry.started = run.started;
@@ -109,13 +106,13 @@ fn run(path: &Path, entry: &mut Listed) -> Result<(), String> {
     Ok(())
 }
 
-fn experiment(path: &Path, entry: &mut Listed) -> Result<(), String> {
+fn experiment(path: &Path, entry: &mut Listed) -> Result<(), ListingError> {
     for name in ["experiment.json", "journal.jsonl", "lock"] {
         if std::fs::symlink_metadata(path.join(name)).is_ok_and(|own| !own.is_file()) {
-            return Err(format!("{name}: no file"));
+            return Err(ListingError::NoFile(name.to_owned()));
         }
     }
-    let dir = ExperimentDir::open(path).map_err(|error| error.to_string())?;
+    let dir = ExperimentDir::open(path)?;
     entry.title = dir.name;
     entry.started = dir.started;
     entry.state = match (holder(path), dir.complete) {
@@ -143,7 +140,7 @@ fn experiment(path: &Path, entry: &mut Listed) -> Result<(), String> {
 /// A run as the list shows it; `words` say what is wrong with one that cannot be read.
 pub fn run_listed(path: &Path) -> Listed {
     let mut entry = Listed { kind: Kind::Run, ..Listed::default() };
-    entry.words = run(path, &mut entry).err().unwrap_or_default();
+    entry.words = run(path, &mut entry).err().map_or(String::new(), |error| error.to_string());
     entry
 }
 
@@ -154,9 +151,9 @@ pub fn entry(place: &Place, path: &Path, kind: Kind) -> Option<Listed> {
         Kind::Run => run(path, &mut entry),
         Kind::Experiment => experiment(path, &mut entry),
     };
-    if let Err(words) = read {
+    if let Err(error) = read {
         entry.state = "unreadable".into();
-        entry.words = words;
+        entry.words = error.to_string();
     }
     Some(entry)
 }

@@ -8,6 +8,20 @@ use std::time::{Duration, Instant};
 /// Pages that are made at once.
 const AT_ONCE: usize = 4;
 
+/// Why nobody waits for a page.
+#[derive(Debug, thiserror::Error)]
+pub enum NotMade {
+    /// It takes longer than the deadline, or its turn does not come before.
+    #[error("it is still being made")]
+    Late,
+    /// No thread can be started for it.
+    #[error(transparent)]
+    NoThread(std::io::Error),
+    /// Its thread has ended before.
+    #[error("this page could not be made")]
+    Panicked,
+}
+
 /// The pages under way.
 pub struct Making {
     deadline: Duration,
@@ -43,19 +57,18 @@ impl Making {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What `make` gives for the page `name`, one at a time; `None` where it takes longer than the deadline, or its turn does not
-    /// come before.
+    /// What `make` gives for the page `name`, one at a time.
     pub fn wait<T: Send + 'static>(
         self: &Arc<Self>,
         name: &str,
-        make: impl FnOnce() -> Result<T, String> + Send + 'static,
-    ) -> Option<Result<T, String>> {
+        make: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, NotMade> {
         let end = Instant::now() + self.deadline;
         let left = || end.saturating_duration_since(Instant::now());
         let mut names = self.names();
         while names.len() >= AT_ONCE || names.iter().any(|other| other == name) {
             if left().is_zero() {
-                return None;
+                return Err(NotMade::Late);
             }
             names = self.ended.wait_timeout(names, left()).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -67,14 +80,11 @@ impl Making {
             // Whoever asked may have gone.
             let _ = tell.send(make());
         });
-        if let Err(error) = thread {
-            return Some(Err(error.to_string()));
-        }
-        match told.recv_timeout(left()) {
-            Ok(made) => Some(made),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(Err("this page could not be made".into())),
-        }
+        thread.map_err(NotMade::NoThread)?;
+        told.recv_timeout(left()).map_err(|error| match error {
+            RecvTimeoutError::Timeout => NotMade::Late,
+            RecvTimeoutError::Disconnected => NotMade::Panicked,
+        })
     }
 }
 
@@ -86,19 +96,19 @@ mod tests {
     fn a_page_that_takes_too_long_stops_no_other() {
         let making = Making::new(Duration::from_millis(200));
         let (end, ends) = channel::<()>();
-        let slow = move || ends.recv().map_err(|why| why.to_string());
-        assert_eq!(making.wait("slow", slow), None);
-        assert_eq!(making.wait("quick", || Ok(1)), Some(Ok(1)));
+        let slow = move || ends.recv().map_or(0, |()| 0);
+        assert!(matches!(making.wait("slow", slow), Err(NotMade::Late)));
+        assert_eq!(making.wait("quick", || 1).unwrap(), 1);
         // It is not begun a second time.
-        assert_eq!(making.wait("slow", || Ok(2)), None);
+        assert!(matches!(making.wait("slow", || 2), Err(NotMade::Late)));
         end.send(()).unwrap();
         let begun = Instant::now();
-        while making.wait("slow", || Ok(3)) != Some(Ok(3)) {
+        while !matches!(making.wait("slow", || 3), Ok(3)) {
             assert!(begun.elapsed() < Duration::from_secs(60), "it is under way for ever");
         }
-        let panics = || -> Result<(), String> { panic!("as it was asked") };
-        assert_eq!(making.wait("panics", panics), Some(Err("this page could not be made".into())));
-        assert_eq!(making.wait("panics", || Ok(4)), Some(Ok(4)));
+        let panics = || -> () { panic!("as it was asked") };
+        assert!(matches!(making.wait("panics", panics), Err(NotMade::Panicked)));
+        assert_eq!(making.wait("panics", || 4).unwrap(), 4);
     }
 
     #[test]
@@ -110,14 +120,13 @@ mod tests {
             let ends = ends.clone();
             let slow = move || {
                 let _ = ends.lock().map(|ends| ends.recv());
-                Ok(())
             };
-            assert_eq!(making.wait(&format!("slow {at}"), slow), None);
+            assert!(matches!(making.wait(&format!("slow {at}"), slow), Err(NotMade::Late)));
         }
-        assert_eq!(making.wait("quick", || Ok(1)), None);
+        assert!(matches!(making.wait("quick", || 1), Err(NotMade::Late)));
         drop(end);
         let begun = Instant::now();
-        while making.wait("quick", || Ok(1)) != Some(Ok(1)) {
+        while !matches!(making.wait("quick", || 1), Ok(1)) {
             assert!(begun.elapsed() < Duration::from_secs(60), "there is no turn");
         }
     }

@@ -15,9 +15,9 @@ use dyno_report::html::served::{Kind, list_page, list_rows, live_page, message_p
 use dyno_rundir::ExperimentDir;
 use guard::Guard;
 use http::{Request, Response};
-pub use listing::{is_under_way, run_listed};
-use making::Making;
-use place::Place;
+pub use listing::run_listed;
+use making::{Making, NotMade};
+use place::{Place, SurveyError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -96,7 +96,7 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     let place = Place::open(&args.dir).map_err(named)?;
     let token = match (&args.token_file, args.allow_write) {
         (Some(path), _) => Some(token_of(path)?),
-        (None, true) => Some(guard::random().map_err(Failure::Internal)?),
+        (None, true) => Some(guard::random()?),
         (None, false) => None,
     };
     let (address, host) = addresses(&args.listen)?;
@@ -115,7 +115,7 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     }
     // Signals are taken before anything is answered.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let guard = Guard::new(&names, token.as_deref()).map_err(Failure::Internal)?;
+    let guard = Guard::new(&names, token.as_deref())?;
     let (shown, making) = (args.dir.display().to_string(), Making::new(DEADLINE));
     let site = Arc::new(Site { place, guard, shown, reports: Mutex::default(), making });
     let listening = http::listen(address, Arc::new(move |request: &Request| site.answer(request)))
@@ -133,6 +133,17 @@ fn missing() -> Response {
 
 fn failed(status: u16, words: &str) -> Response {
     Response::html(status, message_page("This page cannot be made", words))
+}
+
+/// Why a page is not there.
+#[derive(Debug, thiserror::Error)]
+enum PageError {
+    /// Its folder is not read.
+    #[error(transparent)]
+    Survey(#[from] SurveyError),
+    /// What it is about cannot be read, or not be compared.
+    #[error(transparent)]
+    Failed(#[from] Failure),
 }
 
 impl Site {
@@ -167,19 +178,20 @@ impl Site {
     fn page(
         self: &Arc<Self>,
         name: &str,
-        make: impl FnOnce(&Site) -> Result<Arc<str>, String> + Send + 'static,
+        make: impl FnOnce(&Site) -> Result<Arc<str>, PageError> + Send + 'static,
     ) -> Response {
         let site = self.clone();
         match self.making.wait(name, move || make(&site)) {
-            Some(Ok(page)) => Response::html(200, page),
-            Some(Err(words)) => failed(422, &words),
-            None => {
+            Ok(Ok(page)) => Response::html(200, page),
+            Ok(Err(error)) => failed(422, &error.to_string()),
+            Err(NotMade::Late) => {
                 let seconds = self.making.deadline().as_secs();
                 failed(
                     503,
                     &format!("It takes longer than {seconds} s. It is still being made: ask again later."),
                 )
             }
+            Err(error) => failed(422, &error.to_string()),
         }
     }
 
@@ -212,7 +224,7 @@ impl Site {
     }
 
     /// A report, from those that are kept if nothing has changed since.
-    fn made(&self, path: &Path, kind: Kind) -> Result<Arc<str>, String> {
+    fn made(&self, path: &Path, kind: Kind) -> Result<Arc<str>, PageError> {
         let state = self.place.survey(path)?;
         let reports = || self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = reports();
@@ -223,8 +235,8 @@ impl Site {
         }
         drop(kept);
         let page: Arc<str> = match kind {
-            Kind::Experiment => experiment_page(&ExperimentDir::open(path).map_err(|e| e.to_string())?, None),
-            Kind::Run => pages::Material::read(path).map_err(|e| e.to_string())?.html(None),
+            Kind::Experiment => experiment_page(&ExperimentDir::open(path).map_err(Failure::from)?, None),
+            Kind::Run => pages::Material::read(path)?.html(None),
         }
         .into();
         let mut kept = reports();
@@ -249,7 +261,7 @@ impl Site {
         match told.map(|told| serde_json::to_string(&told)) {
             Ok(Ok(text)) => Response::new(200, "application/json", text),
             Ok(Err(error)) => Response::words(500, &error.to_string()),
-            Err(words) => Response::words(422, &words),
+            Err(error) => Response::words(422, &error.to_string()),
         }
     }
 
@@ -265,8 +277,8 @@ impl Site {
             let Some(path) = self.place.folder(name) else { return missing() };
             let kind = if path.join("experiment.json").is_file() { Kind::Experiment } else { Kind::Run };
             let Some(entry) = listing::entry(&self.place, &path, kind) else { return missing() };
-            if let Err(words) = self.place.survey(&path) {
-                return failed(422, &words);
+            if let Err(error) = self.place.survey(&path) {
+                return failed(422, &error.to_string());
             }
             sides.push((baseline != Some(name), entry.started, name.to_owned(), path));
         }
@@ -280,14 +292,14 @@ impl Site {
             };
             let sides: Result<Vec<_>, Failure> = sides.iter().map(read).collect();
             let page = sides.and_then(|mut sides| compare::page(&mut sides));
-            page.map(Arc::from).map_err(|error| error.to_string())
+            Ok(page?.into())
         })
     }
 
     fn stop(&self, sent: &str) -> Response {
         let Some((path, name, Kind::Experiment)) = self.found(sent) else { return missing() };
-        if let Err(words) = self.place.survey(&path) {
-            return failed(422, &words);
+        if let Err(error) = self.place.survey(&path) {
+            return failed(422, &error.to_string());
         }
         match experiment::ask_to_stop(&path) {
             Ok(true) => {

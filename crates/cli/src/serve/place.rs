@@ -1,7 +1,9 @@
 //! The served folder, and nothing outside of it: names come from a browser, links may lead anywhere.
 
 use super::http::decoded;
+use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -11,6 +13,38 @@ const DEPTH: usize = 4;
 
 /// Files that are looked at for one page.
 const FILES: usize = 100_000;
+
+/// Why a folder is not read.
+#[derive(Debug, thiserror::Error)]
+pub enum SurveyError {
+    /// The system refuses.
+    #[error("{folder}: {source}")]
+    Io {
+        /// The folder's name in addresses.
+        folder: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// There are too many files below it.
+    #[error("{0}: more than {FILES} files")]
+    TooMany(String),
+    /// A link leads to somewhere else.
+    #[error("{folder}: {entry:?} is a link that leads out")]
+    LeadsOut {
+        /// The folder's name in addresses.
+        folder: String,
+        /// The link's name.
+        entry: OsString,
+    },
+    /// A pipe or a device would hold up whoever reads it.
+    #[error("{folder}: {entry:?} is no file")]
+    NoFile {
+        /// The folder's name in addresses.
+        folder: String,
+        /// Its name.
+        entry: OsString,
+    },
+}
 
 /// What is served.
 #[derive(Clone, Debug)]
@@ -75,7 +109,7 @@ impl Place {
 
     /// Looks at everything that reports may read of a folder, and says how it is: the same number as before if nothing has
     /// changed. Fails where a link leads out, or something would hold up whoever reads it.
-    pub fn survey(&self, path: &Path) -> Result<u64, String> {
+    pub fn survey(&self, path: &Path) -> Result<u64, SurveyError> {
         let (mut stamp, mut left) = (DefaultHasher::new(), FILES);
         self.look(path, DEPTH, &mut stamp, &mut left)?;
         Ok(stamp.finish())
@@ -87,26 +121,26 @@ impl Place {
         depth: usize,
         stamp: &mut DefaultHasher,
         left: &mut usize,
-    ) -> Result<(), String> {
+    ) -> Result<(), SurveyError> {
         let name = || self.name(path).unwrap_or_default();
-        let failed = |error: std::io::Error| format!("{}: {error}", name());
+        let failed = |source| SurveyError::Io { folder: name(), source };
         let mut entries: Vec<_> = std::fs::read_dir(path).map_err(failed)?.flatten().collect();
         entries.sort_by_key(std::fs::DirEntry::file_name);
         for entry in entries {
-            *left = left.checked_sub(1).ok_or_else(|| format!("{}: more than {FILES} files", name()))?;
+            *left = left.checked_sub(1).ok_or_else(|| SurveyError::TooMany(name()))?;
             let file = entry.path();
             let own = entry.metadata().map_err(failed)?;
             if own.is_symlink() {
                 let inside = file.canonicalize().is_ok_and(|real| real.starts_with(&self.inside));
                 if !inside {
-                    return Err(format!("{}: {:?} is a link that leads out", name(), entry.file_name()));
+                    return Err(SurveyError::LeadsOut { folder: name(), entry: entry.file_name() });
                 }
                 // A link to a folder could lead in circles: nothing of ours is read through one.
                 continue;
             }
             let kind = own.file_type();
             if kind.is_fifo() || kind.is_char_device() || kind.is_block_device() {
-                return Err(format!("{}: {:?} is no file", name(), entry.file_name()));
+                return Err(SurveyError::NoFile { folder: name(), entry: entry.file_name() });
             }
             if own.is_dir() {
                 if depth > 1 {
@@ -163,14 +197,14 @@ mod tests {
         ] {
             assert_eq!(place.asked(bad), None, "{bad}");
         }
-        assert!(place.survey(&served).unwrap_err().contains("leads out"));
+        assert!(place.survey(&served).unwrap_err().to_string().contains("leads out"));
         std::fs::write(served.join("a/file"), "1").unwrap();
         let before = place.survey(&served.join("a")).unwrap();
         assert_eq!(place.survey(&served.join("a")).unwrap(), before);
         std::fs::write(served.join("a/file"), "12").unwrap();
         assert_ne!(place.survey(&served.join("a")).unwrap(), before);
         symlink("/etc/passwd", served.join("a/b/run.json")).unwrap();
-        assert!(place.survey(&served.join("a")).unwrap_err().contains("leads out"));
+        assert!(place.survey(&served.join("a")).unwrap_err().to_string().contains("leads out"));
         assert_eq!(place.name(&served.join("a/b")).as_deref(), Some("a/b"));
         assert_eq!(place.name(home.path()), None);
     }

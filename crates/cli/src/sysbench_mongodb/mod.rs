@@ -50,7 +50,7 @@ struct Bench<'a> {
 /// The command.
 pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let mut plan = parse(&args.words, &args.wishes(), now_s).map_err(|e| Failure::Usage(e.to_string()))?;
+    let mut plan = parse(&args.words, &args.wishes(), now_s)?;
     plan.config.first_writer = args.first_writer;
     plan.notes.iter().for_each(|note| terminal::warn(note));
     let uri = args.target.as_deref().unwrap_or(&plan.uri);

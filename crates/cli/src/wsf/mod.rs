@@ -118,12 +118,8 @@ fn carry_out(args: &WsfArgs, tests: &[(&WsfArgs, Vec<Iteration>)]) -> Result<Exi
 
 /// All iterations of all selected tests.
 fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, Failure> {
-    let sets: Vec<SetOption> = args
-        .sets
-        .iter()
-        .map(|text| SetOption::parse(text))
-        .collect::<Result<_, _>>()
-        .map_err(Failure::usage)?;
+    let sets: Vec<SetOption> =
+        args.sets.iter().map(|text| SetOption::parse(text)).collect::<Result<_, _>>()?;
     let mut configs = Vec::new();
     if let Some(name) = &args.bkm {
         let Some(known) = best_known(name) else {
@@ -137,7 +133,7 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
         let shown = path.display().to_string();
         let text =
             std::fs::read_to_string(path).map_err(|e| Failure::Usage(format!("--config {shown}: {e}")))?;
-        configs.push(Config::parse(&text, &shown, false).map_err(Failure::usage)?);
+        configs.push(Config::parse(&text, &shown, false)?);
     }
     let counted = args.loops.is_some() || args.burst.is_some();
     let burst = args.burst.unwrap_or(1);
@@ -162,12 +158,12 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
         let points: Vec<Resolved> = (0..loops * burst).map(of).collect::<Result<_, _>>()?;
         let typed = one.typed.clone();
         if !counted && is_sweep(&points) {
-            let lowered = lower_sweep(&points, &means).map_err(Failure::usage)?;
+            let lowered = lower_sweep(&points, &means)?;
             all.push(Iteration { number: None, typed, resolved: points[0].clone(), lowered, sweep: points });
             continue;
         }
         for (at, resolved) in points.into_iter().enumerate() {
-            let lowered = lower(&resolved, &means).map_err(Failure::usage)?;
+            let lowered = lower(&resolved, &means)?;
             let second = (burst > 1).then_some(at % burst + 1);
             let number = (loops * burst > 1).then_some((at / burst + 1, second));
             all.push(Iteration { number, typed: typed.clone(), resolved, lowered, sweep: Vec::new() });

@@ -118,7 +118,7 @@ pub fn run(args: &WsfArgs, iteration: &Iteration, control: &Arc<Control>) -> Res
         files::put(&own.join(CONFIG), config::text(args, iteration, point).as_bytes())?;
     }
     let path = home.join(EXPERIMENT);
-    let plan = plan(text, &name, &[]).map_err(|e| Failure::Usage(e.to_string()))?;
+    let plan = plan(text, &name, &[])?;
     rig::note(&plan, &home)?;
     let mut directory = Directory::create(&path, text, &name, &[], &plan)?;
     let made = experiment::carry_out(&plan, &mut directory, control.clone(), (args.quiet, false), None);

@@ -25,7 +25,7 @@ fn pattern(option: &str, text: Option<&String>) -> Result<Option<Regex>, Failure
 pub fn select(args: &WsfArgs) -> Result<Vec<Selected>, Failure> {
     let reading = args.reading.map(Reading::from);
     if let Some(typed) = args.case.as_ref().or(args.testcase.as_ref()) {
-        let chosen = choose(typed).map_err(Failure::usage)?;
+        let chosen = choose(typed)?;
         if let (Some(one), Some(other)) = (chosen.reading, reading)
             && one != other
         {

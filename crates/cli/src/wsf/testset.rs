@@ -29,7 +29,7 @@ pub fn read(args: &WsfArgs, path: &Path) -> Result<Vec<WsfArgs>, Failure> {
     for (before, document) in documents(&text) {
         // Lines are counted from the beginning of the file.
         let padded = format!("{}{document}", "\n".repeat(before));
-        let tree = Node::parse(&padded, &shown).map_err(|e| Failure::Usage(e.to_string()))?;
+        let tree = Node::parse(&padded, &shown)?;
         match &tree.value {
             Value::Null => {}
             Value::Map(entries) => all.extend(tests(args, &tree, entries)?),

@@ -1,8 +1,11 @@
 //! What processes make together: clusters, copies of a primary, replica sets and shards. What their data keep is made once,
 //! the rest at every start; all of it is awaited.
 
+mod error;
 #[cfg(test)]
 mod tests;
+
+pub use error::ClusterError;
 
 use crate::dragonfly::cluster as dragonfly;
 use crate::mongodb::cluster as mongod;
@@ -62,7 +65,7 @@ pub fn form(
     control: Option<&Control>,
 ) -> Result<(), LocalError> {
     let failed = failure(spec, nodes);
-    let until = |step: &mut dyn FnMut() -> Result<(), String>| until(spec, control, step);
+    let until = |step: &mut dyn FnMut() -> Result<(), ClusterError>| until(spec, control, step);
     match (spec.topology, spec.kind) {
         (Topology::Single, _) => Ok(()),
         (Topology::Replication, _) => {
@@ -131,7 +134,10 @@ pub fn primary_of(spec: &ServerSpec, i: usize) -> Option<usize> {
 }
 
 /// Says whose forming failed.
-fn failure<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> impl Fn(String) -> LocalError + Copy + use<'a> {
+fn failure<'a>(
+    spec: &ServerSpec,
+    nodes: &[&'a Node],
+) -> impl Fn(ClusterError) -> LocalError + Copy + use<'a> {
     let whose = (nodes[0].name.as_str(), spec.topology);
     move |why| LocalError::failed(format!("{} {:?}", whose.0, whose.1), why)
 }
@@ -140,8 +146,8 @@ fn failure<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> impl Fn(String) -> Loca
 fn until(
     spec: &ServerSpec,
     control: Option<&Control>,
-    step: &mut dyn FnMut() -> Result<(), String>,
-) -> Result<(), String> {
+    step: &mut dyn FnMut() -> Result<(), ClusterError>,
+) -> Result<(), ClusterError> {
     let patience = Duration::from_nanos(spec.ready_within.0);
     let begun = Instant::now();
     loop {
@@ -149,7 +155,7 @@ fn until(
             Ok(()) => return Ok(()),
             Err(why) if control.is_some_and(Control::stopping) => return Err(why),
             Err(why) if begun.elapsed() > patience => {
-                return Err(format!("not ready after {patience:?}: {why}"));
+                return Err(ClusterError::Late { patience, source: Box::new(why) });
             }
             Err(_) => std::thread::sleep(Duration::from_millis(50)),
         }

@@ -2,7 +2,7 @@
 //! (`DFLYCLUSTER CONFIG`, on the port for administration), again after every start, because a node keeps neither that nor its
 //! name. Source: docs/cluster-mode.md of Dragonfly.
 
-use crate::cluster::{COMMAND, primary_of};
+use crate::cluster::{COMMAND, ClusterError, primary_of};
 use crate::redis::cluster as redis;
 use crate::redis::resp::Client;
 use crate::servers::{Node, admin_port, password};
@@ -12,12 +12,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The name that a node has since its start; versions before 1.14 tell it elsewhere.
-fn name(spec: &ServerSpec, node: &Node, patience: Duration) -> Result<String, String> {
+fn name(spec: &ServerSpec, node: &Node, patience: Duration) -> Result<String, ClusterError> {
     let client = |socket| Client::connect(socket, password(spec).as_deref(), patience);
     let told = client(node.socket())?.call(&["CLUSTER", "MYID"]);
     let told = told.or_else(|_| client(admin_socket(node))?.call(&["DFLYCLUSTER", "MYID"]))?;
     match told.text() {
-        "" => Err(format!("{} has no name (CLUSTER MYID)", node.name)),
+        "" => Err(ClusterError::Nameless(node.name.clone())),
         name => Ok(name.to_owned()),
     }
 }
@@ -43,7 +43,7 @@ fn shards(spec: &ServerSpec, nodes: &[&Node], names: &[String]) -> Value {
 }
 
 /// Tells every node. Where some may be `absent`, those that cannot be reached are told of all the same.
-pub fn assign(spec: &ServerSpec, nodes: &[&Node], absent: bool) -> Result<(), String> {
+pub fn assign(spec: &ServerSpec, nodes: &[&Node], absent: bool) -> Result<(), ClusterError> {
     // Who may be absent is not waited for long.
     let patience = if absent { Duration::from_secs(1) } else { COMMAND };
     let mut names = Vec::new();

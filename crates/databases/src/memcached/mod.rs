@@ -98,8 +98,8 @@ impl Target for MemcachedTarget {
     fn open(&self, _content: Arc<dyn Content>, stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError> {
         let options = self.0.clone();
         let tls = options.tls.as_ref().map(tls_config).transpose()?.map(Arc::new);
-        let endpoints: Result<Vec<Endpoint>, String> = options.addresses.iter().map(resolve).collect();
-        let mut servers = Servers::new(&options, endpoints.map_err(TargetError::Unreachable)?)?;
+        let endpoints: Result<Vec<Endpoint>, _> = options.addresses.iter().map(resolve).collect();
+        let mut servers = Servers::new(&options, endpoints?)?;
         // Each has keys of its own: all must answer.
         let ask = |endpoint: &Endpoint| {
             if stop() {

@@ -1,12 +1,13 @@
 //! Commands that prepare a workload or look after it: indexes, counts, drops, figures of collections.
 
-use crate::mongodb::line::{MongoLine, Unanswered};
+use crate::mongodb::line::MongoLine;
 use crate::mongodb::official::OfficialDeployment;
+use crate::probe::{ResolveError, Unreached};
 use dyno_engine::RunError;
 use dyno_engine::net::TlsConfig;
-use dyno_types::bson::{self, kind};
+use dyno_types::bson::{self, NotBson, kind};
 use dyno_types::{Endpoint, Outcome, Refused};
-use dyno_wire::mongodb::{Deployment, MongoOptions};
+use dyno_wire::mongodb::{Deployment, MongoOptions, ServerError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,49 +42,67 @@ mod code {
 }
 
 /// Why a command was not done.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{words}")]
-pub struct CommandError {
-    /// The server's code; `None` where no answer of the server came.
-    pub code: Option<i64>,
-    /// The server's words, or those of what went wrong on the way to it.
-    pub words: String,
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The server has refused it.
+    #[error(transparent)]
+    Refused(#[from] ServerError),
+    /// There is no connection, or it was lost: the command may have been done.
+    #[error(transparent)]
+    Lost(#[from] Unreached),
+    /// The server's name leads nowhere.
+    #[error(transparent)]
+    Unresolved(#[from] ResolveError),
+    /// The URI asks for what the driver cannot do.
+    #[error(transparent)]
+    Options(#[from] Refused),
+    /// The official driver has no answer of the server.
+    #[error("{0}")]
+    Official(String),
+    /// The reply is no document.
+    #[error(transparent)]
+    Malformed(#[from] NotBson),
+    /// The reply lacks what was asked for.
+    #[error("{0}")]
+    Incomplete(&'static str),
+    /// The same as another one, which is said in its words.
+    #[error("{words}")]
+    Explained {
+        /// All that is to be read.
+        words: String,
+        /// Why.
+        source: Box<CommandError>,
+    },
 }
 
 impl CommandError {
-    /// Something else than a refusal of the server.
-    pub(crate) fn lost(words: impl Into<String>) -> Self {
-        CommandError { code: None, words: words.into() }
-    }
-}
-
-impl From<Unanswered> for CommandError {
-    fn from(unanswered: Unanswered) -> Self {
-        match unanswered {
-            Unanswered::Lost(words) => CommandError::lost(words),
-            Unanswered::Refused(code, words) => CommandError { code: Some(code), words },
+    /// The server's code; `None` where no answer of the server came.
+    pub fn code(&self) -> Option<i64> {
+        match self {
+            CommandError::Refused(refusal) => Some(refusal.code),
+            CommandError::Explained { source, .. } => source.code(),
+            _ => None,
         }
     }
-}
 
-impl From<CommandError> for String {
-    fn from(error: CommandError) -> Self {
-        error.words
+    /// The same in other words, which must have its own in them.
+    pub fn explained(self, words: String) -> Self {
+        CommandError::Explained { words, source: Box::new(self) }
     }
 }
 
 impl From<CommandError> for RunError {
     fn from(error: CommandError) -> Self {
-        match error.code {
-            Some(_) => Refused(error.words).into(),
-            None => RunError::Unreachable { outcome: Outcome::TimedOut, words: error.words },
+        match error.code() {
+            Some(_) => Refused::from(error).into(),
+            None => RunError::Unreachable { outcome: Outcome::TimedOut, words: error.to_string() },
         }
     }
 }
 
 impl From<CommandError> for Refused {
     fn from(error: CommandError) -> Self {
-        Refused(error.words)
+        Refused(error.to_string())
     }
 }
 
@@ -93,7 +112,7 @@ type Done<T> = Result<T, CommandError>;
 /// What was to be done, unless the server says by one of these codes that it was so before.
 fn unless(codes: &[i64], made: Done<Vec<u8>>) -> Done<()> {
     match made {
-        Err(error) if error.code.is_none_or(|code| !codes.contains(&code)) => Err(error),
+        Err(error) if error.code().is_none_or(|code| !codes.contains(&code)) => Err(error),
         _ => Ok(()),
     }
 }
@@ -206,7 +225,7 @@ impl MongoAdmin {
             bson::close(out, key);
         });
         let Err(error) = made else { return Ok(()) };
-        if error.code.is_none_or(|code| !already.contains(&code)) {
+        if error.code().is_none_or(|code| !already.contains(&code)) {
             return Err(error);
         }
         // It is sharded: by what, the routers know.
@@ -218,7 +237,8 @@ impl MongoAdmin {
             return Ok(());
         }
         let by = fields.join(", ");
-        Err(CommandError { words: format!("{name} is sharded by {by}, not by _id: {error}"), ..error })
+        let words = format!("{name} is sharded by {by}, not by _id: {error}");
+        Err(error.explained(words))
     }
 
     /// What the routers know of a sharded collection.
@@ -274,13 +294,13 @@ impl MongoAdmin {
     pub fn shards(&self) -> Done<Vec<String>> {
         let reply = self.run_on("admin", &|out| bson::int32(out, "listShards", 1))?;
         let list = bson::find(&reply, "shards").and_then(|e| e.as_document().map(<[u8]>::to_vec));
-        let list = list.ok_or_else(|| CommandError::lost("the router's list of shards is no list"))?;
-        let shards = bson::elements(&list).map_err(|e| CommandError::lost(e.to_string()))?.flatten();
+        let list = list.ok_or(CommandError::Incomplete("the router's list of shards is no list"))?;
+        let shards = bson::elements(&list)?.flatten();
         let name = |shard: bson::Element<'_>| {
             let name = bson::find(shard.as_document()?, "_id")?;
             name.as_str().map(str::to_owned)
         };
-        shards.map(|shard| name(shard).ok_or_else(|| CommandError::lost("a shard has no name"))).collect()
+        shards.map(|shard| name(shard).ok_or(CommandError::Incomplete("a shard has no name"))).collect()
     }
 
     /// Splits a sharded collection's chunk at an `_id`, which `id` appends; a boundary that is there is no error.
@@ -329,7 +349,7 @@ impl MongoAdmin {
     pub fn balances(&self) -> Done<bool> {
         let reply = self.run_on("admin", &|out| bson::int32(out, "balancerStatus", 1))?;
         let mode = bson::find(&reply, "mode").and_then(|mode| mode.as_str().map(str::to_owned));
-        mode.map(|mode| mode != "off").ok_or_else(|| CommandError::lost("the balancer's status has no mode"))
+        mode.map(|mode| mode != "off").ok_or(CommandError::Incomplete("the balancer's status has no mode"))
     }
 
     /// Turns the balancer on or off.
@@ -366,7 +386,7 @@ impl MongoAdmin {
         let reply = self.run(&|out| bson::string(out, "count", collection))?;
         let n = bson::find(&reply, "n").and_then(|e| e.as_i64());
         n.and_then(|n| u64::try_from(n).ok())
-            .ok_or_else(|| CommandError::lost("the server's count is no number"))
+            .ok_or(CommandError::Incomplete("the server's count is no number"))
     }
 
     /// What the server says of each collection (`collStats`): name, figure, value. What it does not say is not there.
@@ -387,7 +407,7 @@ impl MongoAdmin {
                 return None;
             }
             let stats = self.run(&|out| bson::string(out, "collStats", name));
-            silent += u32::from(stats.as_ref().is_err_and(|error| error.code.is_none()));
+            silent += u32::from(stats.as_ref().is_err_and(|error| error.code().is_none()));
             let stats = stats.ok()?;
             let figure = |figure: &str| Some((figure.to_owned(), bson::find(&stats, figure)?.as_f64()?));
             let mut found: BTreeMap<_, _> = COLLECTION_STATS.iter().filter_map(|name| figure(name)).collect();
@@ -445,6 +465,6 @@ impl MongoAdmin {
 impl Direct {
     fn run_on(&self, database: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Done<Vec<u8>> {
         let line = MongoLine::open(&self.options, self.tls.as_ref(), &self.endpoint, &self.deployment);
-        Ok(line.map_err(CommandError::lost)?.call(database, PATIENCE, fields)?)
+        line?.call(database, PATIENCE, fields)
     }
 }

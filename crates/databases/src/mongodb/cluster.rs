@@ -1,5 +1,6 @@
 //! Replica sets of mongod, and the shards, the config server and the routers of a sharded cluster.
 
+use crate::cluster::ClusterError;
 use crate::mongodb as mongo;
 use crate::mongodb::admin::MongoAdmin;
 use crate::probe::NEVER;
@@ -14,10 +15,10 @@ fn host(node: &Node) -> String {
 }
 
 /// A direct connection to one process.
-fn member(node: &Node) -> Result<MongoAdmin, String> {
+fn member(node: &Node) -> Result<MongoAdmin, ClusterError> {
     let uri = format!("mongodb://{}/?directConnection=true", host(node));
-    let options = Arc::new(MongoOptions::from_uri(&uri).map_err(|refused| refused.0)?);
-    let (deployment, _): (Deployment, _) = mongo::probe(&options, None, NEVER).map_err(|e| e.to_string())?;
+    let options = Arc::new(MongoOptions::from_uri(&uri)?);
+    let (deployment, _): (Deployment, _) = mongo::probe(&options, None, NEVER)?;
     Ok(MongoAdmin::new(&options, None, &deployment))
 }
 
@@ -42,7 +43,7 @@ pub fn sets<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> Vec<Vec<&'a Node>> {
 }
 
 /// Makes a replica set of them; one that has been made stays as it is.
-pub fn initiate(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+pub fn initiate(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     let initiated = member(nodes[0])?.initialize(&|out| {
         bson::head(out, kind::DOCUMENT, "replSetInitiate");
         let config = bson::open(out);
@@ -66,7 +67,7 @@ pub fn initiate(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
 }
 
 /// One member is primary and all others are secondaries.
-pub fn elected(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+pub fn elected(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     let set = set_name(spec, nodes[0]);
     let status = member(nodes[0])?.run_on("admin", &|out| bson::int32(out, "replSetGetStatus", 1))?;
     let states: Vec<i64> = (0..nodes.len())
@@ -75,17 +76,18 @@ pub fn elected(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
     let count = |state: i64| states.iter().filter(|s| **s == state).count();
     // 1 is primary, 2 is secondary.
     if count(1) != 1 || count(1) + count(2) != nodes.len() {
-        return Err(format!("{set}: the members' states are {states:?}"));
+        return Err(ClusterError::States { set, states });
     }
     let hosts: Vec<String> = nodes.iter().map(|node| host(node)).collect();
     let uri = format!("mongodb://{}/?replicaSet={set}", hosts.join(","));
-    let options = MongoOptions::from_uri(&uri).map_err(|refused| refused.0)?;
-    mongo::probe(&Arc::new(options), None, NEVER).map(drop).map_err(|e| e.to_string())
+    let options = MongoOptions::from_uri(&uri)?;
+    mongo::probe(&Arc::new(options), None, NEVER)?;
+    Ok(())
 }
 
 /// Tells a router of every shard; of one that it knows, too.
-pub fn add_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
-    let router = member(routers(spec, nodes).first().ok_or("it has no router")?)?;
+pub fn add_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+    let router = member(routers(spec, nodes).first().ok_or(ClusterError::NoRouter)?)?;
     for set in sets(spec, nodes).iter().filter(|set| part(spec, set[0]) != Part::Config) {
         let hosts: Vec<String> = set.iter().map(|node| host(node)).collect();
         let place = format!("{}/{}", set_name(spec, set[0]), hosts.join(","));
@@ -95,13 +97,15 @@ pub fn add_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
 }
 
 /// Every router knows every shard.
-pub fn know_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+pub fn know_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     for node in routers(spec, nodes) {
         let listed = member(node)?.run_on("admin", &|out| bson::int32(out, "listShards", 1))?;
         let shards = bson::path(&listed, "shards").and_then(|e| e.as_document()).unwrap_or_default();
         let known = bson::elements(shards).into_iter().flatten().flatten().count();
-        if known != spec.primaries() as usize {
-            return Err(format!("{} knows {known} shards of {}", node.name, spec.primaries()));
+        let all = spec.primaries() as usize;
+        if known != all {
+            let (node, known) = (node.name.clone(), known.to_string());
+            return Err(ClusterError::Unacquainted { node, known, what: "shards", all });
         }
     }
     Ok(())

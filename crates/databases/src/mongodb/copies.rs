@@ -10,7 +10,7 @@ use crate::copies::records::Records;
 use crate::copies::sent::Sent;
 use crate::mongodb::admin::CommandError;
 use crate::mongodb::copies::talk::{MongoTalk, counted, index_of};
-use crate::mongodb::line::{MongoLine, Unanswered};
+use crate::mongodb::line::MongoLine;
 use crate::mongodb::probe::address;
 use crate::probe::resolve;
 use dyno_engine::net::{TlsConfig, tls_config};
@@ -65,10 +65,9 @@ impl MongoSet {
     }
 
     fn line(&self, member: &str) -> Result<MongoLine, CommandError> {
-        let endpoint = resolve(&address(member)).map_err(CommandError::lost)?;
+        let endpoint = resolve(&address(member))?;
         let deployment = Deployment::single(endpoint.clone());
-        let line = MongoLine::open(&self.options, self.tls.as_ref(), &endpoint, &deployment);
-        line.map_err(CommandError::lost)
+        MongoLine::open(&self.options, self.tls.as_ref(), &endpoint, &deployment)
     }
 
     fn greet(&self, seed: &str) -> Result<Greeted, CommandError> {
@@ -99,7 +98,7 @@ impl MongoSet {
 
     /// A command on `admin` of a member, on a connection of its own.
     pub fn ask(&self, member: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Result<Vec<u8>, CommandError> {
-        Ok(self.line(member)?.call("admin", COMMAND, fields)?)
+        self.line(member)?.call("admin", COMMAND, fields)
     }
 
     fn seeds(&self) -> Vec<String> {
@@ -295,7 +294,7 @@ impl Database for MongoSet {
                 bson::close(out, one);
                 bson::close(out, list);
             });
-            made.map_err(CommandError::from)?;
+            made?;
         }
         let written = self.states(&primary).unwrap_or_default();
         if let Some((.., at)) = written.into_iter().find(|(name, ..)| *name == primary) {
@@ -349,7 +348,7 @@ impl Database for MongoSet {
         let collection = plan.contents().collection();
         let told =
             line.call(&self.options.database, COMMAND, &|out| bson::string(out, "collStats", &collection));
-        let told = told.map_err(CommandError::from)?;
+        let told = told?;
         let names = ["count", "size", "avgObjSize", "storageSize", "nindexes", "totalIndexSize"];
         let of = |name: &str| Some((name.to_owned(), bson::find(&told, name)?.as_f64()?));
         Ok(names.into_iter().filter_map(of).collect())
@@ -361,8 +360,8 @@ impl Database for MongoSet {
         let dropped =
             line.call(&self.options.database, COMMAND, &|out| bson::string(out, "drop", &collection));
         match dropped {
-            Ok(_) | Err(Unanswered::Refused(NAMESPACE_NOT_FOUND, _)) => Ok(()),
-            Err(why) => Err(CommandError::from(why).into()),
+            Err(error) if error.code() != Some(NAMESPACE_NOT_FOUND) => Err(error.into()),
+            _ => Ok(()),
         }
     }
 }

@@ -60,7 +60,7 @@ fn configured(file: &str) -> Vec<SocketAddr> {
 
 fn look_up(options: MongoOptions, servers: &[SocketAddr]) -> Result<MongoOptions, TargetError> {
     let Some(srv) = &options.srv else { return Ok(options) };
-    let failed = |name: &str, why: String| TargetError::Unreachable(format!("DNS: {name}: {why}"));
+    let failed = |name: &str, why: DnsError| TargetError::Unreachable(format!("DNS: {name}: {why}"));
     let (name, host) = (srv.name(), srv.host.clone());
     let hosts = ask(servers, &name, Rtype::SRV).and_then(|answer| services(&answer));
     let hosts = hosts.map_err(|why| failed(&name, why))?;
@@ -70,18 +70,59 @@ fn look_up(options: MongoOptions, servers: &[SocketAddr]) -> Result<MongoOptions
     options.with_records(hosts, &texts).map_err(|refused| TargetError::Unreachable(refused.0))
 }
 
+/// Why DNS has no records to go by.
+#[derive(Debug, thiserror::Error)]
+pub enum DnsError {
+    /// No name that can be sent.
+    #[error("no name that DNS can be asked for")]
+    Name,
+    /// The answer is malformed.
+    #[error("{BROKEN}")]
+    Broken,
+    /// A text record is of another encoding.
+    #[error("the text is not UTF-8")]
+    NotUtf8,
+    /// No server has an answer; why each has none.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Unanswered(Vec<NoAnswer>),
+}
+
+/// Why a server of DNS has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum NoAnswer {
+    /// It is silent.
+    #[error("{0}: no answer")]
+    Silent(SocketAddr),
+    /// It cannot be asked.
+    #[error("{server}: {source}")]
+    Io {
+        /// Whom.
+        server: SocketAddr,
+        /// Why.
+        source: Error,
+    },
+    /// It has failed, or refuses.
+    #[error("{server} says {code}")]
+    Says {
+        /// Who.
+        server: SocketAddr,
+        /// What.
+        code: Rcode,
+    },
+}
+
 const BROKEN: &str = "the answer cannot be read";
 
 /// Reads host and port of every SRV record of an answer.
 ///
 /// # Errors
 /// The answer is malformed or says that there is none.
-pub fn services(answer: &[u8]) -> Result<Vec<(String, u16)>, String> {
-    let answer = Message::from_octets(answer).map_err(|_| BROKEN)?;
-    let records = answer.answer().map_err(|_| BROKEN)?.limit_to_in::<Srv<_>>();
+pub fn services(answer: &[u8]) -> Result<Vec<(String, u16)>, DnsError> {
+    let answer = Message::from_octets(answer).map_err(|_| DnsError::Broken)?;
+    let records = answer.answer().map_err(|_| DnsError::Broken)?.limit_to_in::<Srv<_>>();
     records
         .map(|record| {
-            let record = record.map_err(|_| BROKEN)?;
+            let record = record.map_err(|_| DnsError::Broken)?;
             let data = record.data();
             Ok((data.target().to_name::<Vec<u8>>().to_string(), data.port()))
         })
@@ -92,42 +133,41 @@ pub fn services(answer: &[u8]) -> Result<Vec<(String, u16)>, String> {
 ///
 /// # Errors
 /// The answer is malformed or says that there is none.
-pub fn texts(answer: &[u8]) -> Result<Vec<String>, String> {
-    let answer = Message::from_octets(answer).map_err(|_| BROKEN)?;
-    let records = answer.answer().map_err(|_| BROKEN)?.limit_to_in::<Txt<_>>();
+pub fn texts(answer: &[u8]) -> Result<Vec<String>, DnsError> {
+    let answer = Message::from_octets(answer).map_err(|_| DnsError::Broken)?;
+    let records = answer.answer().map_err(|_| DnsError::Broken)?.limit_to_in::<Txt<_>>();
     records
         .map(|record| {
-            let text: Vec<u8> = record.map_err(|_| BROKEN)?.data().text();
-            String::from_utf8(text).map_err(|_| "the text is not UTF-8".to_owned())
+            let text: Vec<u8> = record.map_err(|_| DnsError::Broken)?.data().text();
+            String::from_utf8(text).map_err(|_| DnsError::NotUtf8)
         })
         .collect()
 }
 
 /// Asks the servers in turn until one answers. A name without such records has none; one that does not exist has no TXT
 /// records either, and its lack of SRV records is said by whoever needs them.
-fn ask(servers: &[SocketAddr], name: &str, kind: Rtype) -> Result<Vec<u8>, String> {
-    let owner: Name<Vec<u8>> = name.parse().map_err(|_| "no name that DNS can be asked for".to_owned())?;
+fn ask(servers: &[SocketAddr], name: &str, kind: Rtype) -> Result<Vec<u8>, DnsError> {
+    let owner: Name<Vec<u8>> = name.parse().map_err(|_| DnsError::Name)?;
     let mut failures = Vec::new();
     for _ in 0..ROUNDS {
         for server in servers {
             match ask_one(*server, &owner, kind) {
                 Ok(answer) => {
-                    let message = Message::from_octets(&answer[..]).map_err(|_| BROKEN)?;
+                    let message = Message::from_octets(&answer[..]).map_err(|_| DnsError::Broken)?;
                     match message.header().rcode() {
                         Rcode::NOERROR | Rcode::NXDOMAIN => return Ok(answer),
-                        code => failures.push(format!("{server} says {code}")),
+                        code => failures.push(NoAnswer::Says { server: *server, code }),
                     }
                 }
-                Err(error) => {
-                    let timed_out = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
-                    let why = if timed_out { "no answer".to_owned() } else { error.to_string() };
-                    failures.push(format!("{server}: {why}"));
-                }
+                Err(source) => failures.push(match source.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut => NoAnswer::Silent(*server),
+                    _ => NoAnswer::Io { server: *server, source },
+                }),
             }
         }
     }
-    failures.dedup();
-    Err(failures.join("; "))
+    failures.dedup_by_key(|failure| failure.to_string());
+    Err(DnsError::Unanswered(failures))
 }
 
 fn ask_one(server: SocketAddr, owner: &Name<Vec<u8>>, kind: Rtype) -> Result<Vec<u8>, Error> {

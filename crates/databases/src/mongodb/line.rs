@@ -1,6 +1,7 @@
 //! A connection to one server on which commands follow each other, each waited for.
 
-use crate::probe::{Failure, Heard, Line, NEVER};
+use crate::mongodb::admin::CommandError;
+use crate::probe::{Heard, Line, NEVER};
 use crate::target::Nothing;
 use dyno_engine::net::TlsConfig;
 use dyno_types::{Driver, Endpoint, Hello, bson};
@@ -12,17 +13,6 @@ use std::time::Duration;
 
 /// How long a greeting may take.
 const GREETING_NS: u64 = 5_000_000_000;
-
-/// Why a command has no good reply.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Unanswered {
-    /// The connection is of no use any more: the command may have been done.
-    #[error("{0}")]
-    Lost(String),
-    /// The server has refused it: its code, and its words.
-    #[error("{1}")]
-    Refused(i64, String),
-}
 
 /// The connection, logged in.
 pub(crate) struct MongoLine {
@@ -37,14 +27,9 @@ impl MongoLine {
         tls: Option<&Arc<TlsConfig>>,
         endpoint: &Endpoint,
         deployment: &Deployment,
-    ) -> Result<Self, String> {
-        let driver = MongoDriver::new(options.clone(), Arc::new(Nothing), deployment.clone());
-        let mut driver = driver.map_err(|refused| refused.0)?;
-        let lost = |failure: Failure| {
-            let why = failure.words();
-            format!("{endpoint}: {why}")
-        };
-        let mut line = Line::open(tls, endpoint).map_err(lost)?;
+    ) -> Result<Self, CommandError> {
+        let mut driver = MongoDriver::new(options.clone(), Arc::new(Nothing), deployment.clone())?;
+        let mut line = Line::open(tls, endpoint).map_err(|failure| failure.at(endpoint))?;
         let mut opening = Vec::new();
         driver.hello(0, 0, &mut opening);
         let mut reply = 0u16;
@@ -64,7 +49,7 @@ impl MongoLine {
                     }
                 }
             });
-        talk.map_err(lost)?;
+        talk.map_err(|failure| failure.at(endpoint))?;
         Ok(MongoLine { line, endpoint: endpoint.clone() })
     }
 
@@ -74,14 +59,14 @@ impl MongoLine {
         database: &str,
         patience: Duration,
         fields: &dyn Fn(&mut Vec<u8>),
-    ) -> Result<Vec<u8>, Unanswered> {
+    ) -> Result<Vec<u8>, CommandError> {
         let mut words = Vec::new();
         put_command(&mut words, database, fields);
         self.send(words, patience)
     }
 
     /// Sends a command that is made already.
-    pub fn send(&mut self, words: Vec<u8>, patience: Duration) -> Result<Vec<u8>, Unanswered> {
+    pub fn send(&mut self, words: Vec<u8>, patience: Duration) -> Result<Vec<u8>, CommandError> {
         let mut answer = Vec::new();
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
         let talk = self.line.converse(words, (patience_ns, NEVER), &mut |received, _| match take_document(
@@ -96,14 +81,8 @@ impl MongoLine {
         });
         match talk {
             Ok(()) if is_ok(bson::find(&answer, "ok")) => Ok(answer),
-            Ok(()) => {
-                let (code, words) = describe(&answer);
-                Err(Unanswered::Refused(code, words))
-            }
-            Err(failure) => {
-                let why = failure.words();
-                Err(Unanswered::Lost(format!("{}: {why}", self.endpoint)))
-            }
+            Ok(()) => Err(describe(&answer).into()),
+            Err(failure) => Err(failure.at(&self.endpoint).into()),
         }
     }
 }

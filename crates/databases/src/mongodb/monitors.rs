@@ -66,7 +66,11 @@ fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &E
             }
             Err(_) => Heard::Refused("what answered does not speak MongoDB's protocol".into()),
         })?;
-        if is_ok(bson::find(&answer, "ok")) { Ok(answer) } else { Err(Failure::Final(describe(&answer).1)) }
+        if is_ok(bson::find(&answer, "ok")) {
+            Ok(answer)
+        } else {
+            Err(Failure::Final(describe(&answer).words))
+        }
     };
     ask(endpoint, tls, Box::new(greet), Box::new(question))
 }

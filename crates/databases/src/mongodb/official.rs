@@ -5,6 +5,7 @@ use crate::target::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_blocking};
 use dyno_official::{DRIVER, Failure, Official, OfficialOptions};
 use dyno_types::{Content, Outcome, Refused};
+use dyno_wire::mongodb::ServerError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,7 +89,10 @@ impl OfficialDeployment {
     /// Runs a command, given as BSON; returns the reply, or the server's words.
     pub(crate) fn command(&self, database: &str, command: &[u8]) -> Result<Vec<u8>, CommandError> {
         let done = self.official.command(database, command);
-        done.map_err(|Failure { code, words, .. }| CommandError { code, words })
+        done.map_err(|Failure { code, code_name, words, .. }| match code {
+            Some(code) => ServerError { code, code_name, words }.into(),
+            None => CommandError::Official(words),
+        })
     }
 
     /// Runs a job: every user is a thread that waits for the driver.

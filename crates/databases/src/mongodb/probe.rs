@@ -108,7 +108,7 @@ fn routers(
     for address in &options.addresses {
         match resolve(address) {
             Ok(endpoint) => endpoints.push(endpoint),
-            Err(why) => down.push(format!("{why} (left out of the whole run)")),
+            Err(error) => down.push(format!("{error} (left out of the whole run)")),
         }
     }
     let mut deployment = Deployment::routers(endpoints);
@@ -128,7 +128,7 @@ fn routers(
             Err(failure @ (Failure::Final(_) | Failure::Own(_))) => return Err(failure.of(endpoint)),
             Err(failure) => {
                 deployment.leave_out(node as u16);
-                down.push(format!("{endpoint}: {}", failure.words()));
+                down.push(failure.at(endpoint).to_string());
             }
         }
     }
@@ -150,8 +150,8 @@ fn replica_set(
         Unready::NoPrimary(format!("replica set {name:?} {why}"))
     };
     let primary = facts.get("primary").ok_or_else(none)?;
-    let all: Result<Vec<Endpoint>, String> = facts.hosts.iter().map(|host| resolve(&address(host))).collect();
-    let endpoints = all.map_err(unreachable)?;
+    let all: Result<Vec<Endpoint>, _> = facts.hosts.iter().map(|host| resolve(&address(host))).collect();
+    let endpoints = all.map_err(TargetError::from)?;
     let at = facts.hosts.iter().position(|host| host == primary);
     let at =
         at.ok_or_else(|| unreachable(format!("the primary {primary} is not among {:?}", facts.hosts)))?;
@@ -176,7 +176,7 @@ fn replica_set(
         Err(failure @ (Failure::Final(_) | Failure::Own(_))) => {
             Err(Unready::Failed(failure.of(&set.endpoints[at])))
         }
-        Err(failure) => Err(Unready::NoPrimary(format!("{primary}: {}", failure.words()))),
+        Err(failure) => Err(Unready::NoPrimary(format!("{primary}: {failure}"))),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::mongodb as mongo;
 use crate::probe::NEVER;
 use crate::servers::{Node, Told, reserved, set_name};
+use crate::target::TargetError;
 use dyno_config::server::{Part, ServerSpec, Setting, Topology, always_journals};
 use dyno_localhost::error::LocalError;
 use dyno_wire::mongodb::MongoOptions;
@@ -182,8 +183,8 @@ fn write(map: &BTreeMap<String, Yaml>, depth: usize, out: &mut String) {
 }
 
 /// Ready is who answers a client's greeting and questions.
-pub fn ready(node: &Node) -> Result<(), String> {
+pub fn ready(node: &Node) -> Result<(), TargetError> {
     let uri = format!("mongodb://{}/?directConnection=true", node.socket());
-    let options = MongoOptions::from_uri(&uri).map_err(|refused| refused.0)?;
-    mongo::probe(&Arc::new(options), None, NEVER).map(drop).map_err(|e| e.to_string())
+    let options = MongoOptions::from_uri(&uri)?;
+    mongo::probe(&Arc::new(options), None, NEVER).map(drop)
 }

@@ -1,6 +1,6 @@
 //! Redis, Valkey and KeyDB: clusters and copies of a primary. Dragonfly says the same of replication and of the whole.
 
-use crate::cluster::{COMMAND, primary_of};
+use crate::cluster::{COMMAND, ClusterError, primary_of};
 use crate::redis::resp::Client;
 use crate::redis::resp::RespError;
 use crate::servers::{Node, password};
@@ -22,7 +22,7 @@ pub fn slots(i: u32, n: u32) -> (u32, u32) {
 ///
 /// # Errors
 /// A node does not answer or refuses.
-pub fn slots_and_meeting(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+pub fn slots_and_meeting(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     let primaries = spec.primaries();
     for (i, node) in nodes.iter().enumerate() {
         let mut client = client(spec, node)?;
@@ -45,7 +45,7 @@ pub fn slots_and_meeting(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), Strin
 }
 
 /// Nodes that know each other from their data are told where the others are now: ports and addresses may be new.
-pub fn meet_again(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+pub fn meet_again(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     for node in nodes {
         let mut client = client(spec, node)?;
         for other in nodes.iter().filter(|other| other.socket() != node.socket()) {
@@ -55,45 +55,47 @@ pub fn meet_again(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
     Ok(())
 }
 
-fn info(client: &mut Client, section: &[&str], key: &str) -> Result<String, String> {
+fn info(client: &mut Client, section: &[&str], key: &'static str) -> Result<String, ClusterError> {
     let text = client.call(section)?;
     let value = text.text().lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-    value.map(|value| value.trim().to_owned()).ok_or_else(|| format!("{} has no {key}", section.join(" ")))
+    let lacking = || ClusterError::Lacking { command: section.join(" "), key };
+    value.map(|value| value.trim().to_owned()).ok_or_else(lacking)
 }
 
 /// Checks that every node knows all others.
 ///
 /// # Errors
 /// A node does not answer, or knows too few.
-pub fn all_know_all(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+pub fn all_know_all(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     for node in nodes {
         let mut client = client(spec, node)?;
         let known = info(&mut client, &["CLUSTER", "INFO"], "cluster_known_nodes")?;
         if known != nodes.len().to_string() {
-            return Err(format!("{} knows {known} nodes of {}", node.name, nodes.len()));
+            let (node, all) = (node.name.clone(), nodes.len());
+            return Err(ClusterError::Unacquainted { node, known, what: "nodes", all });
         }
         // A node that is still shaking hands is known by a name that it does not have.
         if client.call(&["CLUSTER", "NODES"])?.text().contains("handshake") {
-            return Err(format!("{} is still meeting the others", node.name));
+            return Err(ClusterError::Meeting(node.name.clone()));
         }
     }
     Ok(())
 }
 
 /// Says to a replica whose it is: primary first.
-pub(super) type Say = dyn FnMut(&ServerSpec, &Node, &Node) -> Result<(), String>;
+pub(super) type Say = dyn FnMut(&ServerSpec, &Node, &Node) -> Result<(), ClusterError>;
 
 /// Has every replica follow its primary; `say` gives the command.
 ///
 /// # Errors
 /// A node does not answer or refuses.
-pub fn replicate(spec: &ServerSpec, nodes: &[&Node], say: &mut Say) -> Result<(), String> {
+pub fn replicate(spec: &ServerSpec, nodes: &[&Node], say: &mut Say) -> Result<(), ClusterError> {
     let mut replicas = nodes.iter().enumerate().filter_map(|(i, node)| Some((primary_of(spec, i)?, node)));
     replicas.try_for_each(|(primary, node)| say(spec, nodes[primary], node))
 }
 
 /// Has the replicas of a Redis cluster copy their primaries.
-pub fn attach(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+pub fn attach(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     replicate(spec, nodes, &mut |spec, primary, node| {
         let name = client(spec, primary)?.call(&["CLUSTER", "MYID"])?;
         client(spec, node)?.call(&["CLUSTER", "REPLICATE", name.text()])?;
@@ -102,30 +104,30 @@ pub fn attach(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
 }
 
 /// Has a node copy another one.
-pub fn follows(spec: &ServerSpec, primary: &Node, node: &Node) -> Result<(), String> {
+pub fn follows(spec: &ServerSpec, primary: &Node, node: &Node) -> Result<(), ClusterError> {
     let (address, port) = (primary.address.to_string(), primary.port.to_string());
     client(spec, node)?.call(&["REPLICAOF", &address, &port])?;
     Ok(())
 }
 
 /// Has all nodes but the first copy the first.
-pub fn follow(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+pub fn follow(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     nodes[1..].iter().try_for_each(|node| follows(spec, nodes[0], node))
 }
 
 /// Every copy has its primary's data, and the primary counts them all.
-pub fn followed(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+pub fn followed(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     for node in &nodes[1..] {
         let link = info(&mut client(spec, node)?, &["INFO", "replication"], "master_link_status")?;
         if link != "up" {
-            return Err(format!("{}: master_link_status:{link}", node.name));
+            return Err(ClusterError::Link { node: node.name.clone(), status: link });
         }
     }
-    let counted = in_step(&mut client(spec, nodes[0])?)?;
-    match counted == nodes.len() - 1 {
-        true => Ok(()),
-        false => Err(format!("{}: {counted} of {} copies are in step", nodes[0].name, nodes.len() - 1)),
+    let (counted, all) = (in_step(&mut client(spec, nodes[0])?)?, nodes.len() - 1);
+    if counted == all {
+        return Ok(());
     }
+    Err(ClusterError::Behind { primary: nodes[0].name.clone(), counted, all })
 }
 
 /// Counts the copies of a primary that have all it has.
@@ -133,7 +135,7 @@ pub fn followed(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
 /// Redis calls a copy `online` when the copy has its first data, but may send it what follows up to a second later
 /// (`repl-diskless-sync`, the default since 7.0). So a key is written and removed, and acknowledgements of that are counted.
 /// Dragonfly knows neither and tells apart the two states itself.
-fn in_step(primary: &mut Client) -> Result<usize, String> {
+fn in_step(primary: &mut Client) -> Result<usize, ClusterError> {
     let told = primary.call(&["INFO", "replication"])?;
     let copies = || told.text().lines().filter(|line| line.starts_with("slave"));
     let online = copies().filter(|copy| copy.contains("state=online")).count();
@@ -146,24 +148,25 @@ fn in_step(primary: &mut Client) -> Result<usize, String> {
         primary.call(&["SET", &key, "1", "PX", "1000"]).and_then(|_| primary.call(&["DEL", &key])).is_ok()
     });
     if !written {
-        return Err("no key could be written".into());
+        return Err(ClusterError::NothingWritten);
     }
     let acknowledged = primary.call(&["WAIT", &online.to_string(), "100"])?;
-    acknowledged.text().parse().map_err(|_| format!("WAIT: {acknowledged:?}"))
+    acknowledged.text().parse().map_err(|_| ClusterError::Wait(acknowledged))
 }
 
 /// Keys that are tried: one of them is in the slots of a node that has a thousandth of all.
 const KEYS: u32 = 10_000;
 
 /// Every node says that the cluster is whole, and every replica has its primary's data.
-pub fn whole(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
+pub fn whole(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     let (mut replicas, mut counted) = (0, 0);
     for node in nodes {
         let mut client = client(spec, node)?;
         let state = info(&mut client, &["CLUSTER", "INFO"], "cluster_state")?;
         let covered = info(&mut client, &["CLUSTER", "INFO"], "cluster_slots_ok")?;
         if state != "ok" || covered != SLOTS.to_string() {
-            return Err(format!("{}: cluster_state:{state}, {covered} slots of {SLOTS}", node.name));
+            let node = node.name.clone();
+            return Err(ClusterError::NotWhole { node, state, covered, all: SLOTS });
         }
         // After a restart a replica may have become a primary and the other way round: their numbers count.
         if info(&mut client, &["INFO", "replication"], "role")? == "master" {
@@ -172,16 +175,16 @@ pub fn whole(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), String> {
             replicas += 1;
             let link = info(&mut client, &["INFO", "replication"], "master_link_status")?;
             if link != "up" {
-                return Err(format!("{}: master_link_status:{link}", node.name));
+                return Err(ClusterError::Link { node: node.name.clone(), status: link });
             }
         }
     }
-    let wanted = spec.primaries() * spec.replicas;
-    if replicas != wanted {
-        return Err(format!("{replicas} replicas of {wanted}"));
+    let all = spec.primaries() * spec.replicas;
+    if replicas != all {
+        return Err(ClusterError::Replicas { found: replicas, all });
     }
-    if spec.kind != ServerKind::Dragonfly && counted != wanted as usize {
-        return Err(format!("{counted} of {wanted} replicas are in step"));
+    if spec.kind != ServerKind::Dragonfly && counted != all as usize {
+        return Err(ClusterError::ReplicasBehind { counted, all });
     }
     Ok(())
 }

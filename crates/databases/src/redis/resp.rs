@@ -107,12 +107,6 @@ pub enum RespError {
     },
 }
 
-impl From<RespError> for String {
-    fn from(error: RespError) -> Self {
-        error.to_string()
-    }
-}
-
 /// Who connects, and how.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Login<'a> {

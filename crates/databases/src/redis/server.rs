@@ -1,7 +1,7 @@
 //! Redis, Valkey and KeyDB: redis.conf.
 
 use crate::redis::resp::Client;
-use crate::servers::{Node, Told, redis_word, reserved};
+use crate::servers::{Node, NotReady, Told, redis_word, reserved};
 use dyno_config::server::{ServerSpec, Topology};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
@@ -103,19 +103,19 @@ pub fn ready(
     spec: &ServerSpec,
     node: &Node,
     started: Option<(&Machine, u32)>,
-) -> Result<Option<u32>, String> {
+) -> Result<Option<u32>, NotReady> {
     let mut client = Client::connect(node.socket(), password(spec).as_deref(), Duration::from_secs(2))?;
     let pong = client.call(&["PING"])?;
     if pong.text() != "PONG" {
-        return Err(format!("it answers {:?} to PING", pong.text()));
+        return Err(NotReady::NoPong(pong.text().to_owned()));
     }
     let Some((machine, pid)) = started else { return Ok(None) };
     let info = client.call(&["INFO", "server"])?;
     let own =
         info.text().lines().find_map(|line| line.strip_prefix("process_id:")?.trim().parse::<u32>().ok());
     match own {
-        Some(own) if own != pid && process::group(machine, own) != Some(pid) => {
-            Err(format!("process {own} answers on {}, not process {pid}", node.socket()))
+        Some(other) if other != pid && process::group(machine, other) != Some(pid) => {
+            Err(NotReady::AnotherProcess { other, socket: node.socket(), pid })
         }
         own => Ok(own),
     }

@@ -6,7 +6,9 @@ mod tests;
 use crate::dragonfly::server as dragonfly;
 use crate::ferretdb::server as ferretdb;
 use crate::mongodb::server as mongod;
+use crate::redis::resp::RespError;
 use crate::redis::server as redis;
+use crate::target::TargetError;
 use dyno_config::server::{Part, Reads, ServerKind, ServerSpec, Setting, Topology};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
@@ -86,21 +88,45 @@ pub fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told, Local
     Ok(told)
 }
 
+/// Why a process is not ready.
+#[derive(Debug, thiserror::Error)]
+pub enum NotReady {
+    /// Redis and its kin: there is no answer, or a refusal.
+    #[error(transparent)]
+    Redis(#[from] RespError),
+    /// MongoDB: it does not answer, or not as it should.
+    #[error(transparent)]
+    MongoDb(#[from] TargetError),
+    /// It answers something else than PONG.
+    #[error("it answers {0:?} to PING")]
+    NoPong(String),
+    /// Another process has its port.
+    #[error("process {other} answers on {socket}, not process {pid}")]
+    AnotherProcess {
+        /// Who answers.
+        other: u32,
+        /// Where.
+        socket: SocketAddr,
+        /// Who was started.
+        pid: u32,
+    },
+}
+
 /// Whether a process is ready; otherwise what it answers. The number of the process that answers, where it tells: a wrapper
 /// is not the server itself.
-pub fn ready(spec: &ServerSpec, node: &Node, machine: &Machine, pid: u32) -> Result<Option<u32>, String> {
+pub fn ready(spec: &ServerSpec, node: &Node, machine: &Machine, pid: u32) -> Result<Option<u32>, NotReady> {
     match spec.kind {
         kind if kind.is_redis_like() => redis::ready(spec, node, Some((machine, pid))),
         ServerKind::Dragonfly => redis::ready(spec, node, None),
-        _ => mongod::ready(node).map(|()| None),
+        _ => Ok(mongod::ready(node).map(|()| None)?),
     }
 }
 
 /// Whether a server elsewhere answers; otherwise what it says.
-pub(crate) fn answers(spec: &ServerSpec, node: &Node) -> Result<(), String> {
+pub(crate) fn answers(spec: &ServerSpec, node: &Node) -> Result<(), NotReady> {
     match spec.kind.speaks_redis() {
         true => redis::ready(spec, node, None).map(drop),
-        false => mongod::ready(node),
+        false => Ok(mongod::ready(node)?),
     }
 }
 

@@ -53,6 +53,44 @@ struct Near {
     ending: AtomicBool,
 }
 
+/// Why there is no way to the pods of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum RelayError {
+    /// There is nowhere to write what kubectl says.
+    #[error("{}: {source}", .path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// kubectl cannot be started.
+    #[error("{program}: {source}")]
+    Start {
+        /// Its name.
+        program: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A thread cannot be started, or no greeting be made.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// kubectl gives no pipe.
+    #[error("no pipe")]
+    NoPipe,
+    /// The hub does not greet, or not as this end does.
+    #[error("the relay in pod {pod}: {words}")]
+    Lost {
+        /// Its pod.
+        pod: String,
+        /// kubectl's last words, or else why.
+        words: String,
+    },
+    /// A signal came first.
+    #[error("interrupted")]
+    Interrupted,
+}
+
 /// The way to all pods of a run.
 pub struct Relay(Arc<Near>);
 
@@ -64,7 +102,7 @@ impl std::fmt::Debug for Relay {
 
 impl Relay {
     /// Has the hub started in `pod` by kubectl, whose words go to `log`.
-    pub fn start(kubectl: &Kubectl, pod: &str, log: &Path, control: &Control) -> Result<Relay, String> {
+    pub fn start(kubectl: &Kubectl, pod: &str, log: &Path, control: &Control) -> Result<Relay, RelayError> {
         let command = kubectl.command(&["exec", "-i", pod, "--", "dyno", "relay", "--stdio"]);
         Relay::by(command, pod, log, control)
     }
@@ -75,11 +113,12 @@ impl Relay {
         pod: &str,
         log: &Path,
         control: &Control,
-    ) -> Result<Relay, String> {
-        let errors = File::create(log).map_err(|e| format!("{}: {e}", log.display()))?;
+    ) -> Result<Relay, RelayError> {
+        let errors = File::create(log).map_err(|source| RelayError::Log { path: log.to_owned(), source })?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::from(errors));
         let started = command.spawn();
-        let mut child = started.map_err(|e| format!("{}: {e}", command.get_program().to_string_lossy()))?;
+        let program = || command.get_program().to_string_lossy().into_owned();
+        let mut child = started.map_err(|source| RelayError::Start { program: program(), source })?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let near = Arc::new(Near {
             pod: pod.to_owned(),
@@ -94,33 +133,33 @@ impl Relay {
         });
         // From here on an error drops this, and ends kubectl.
         let relay = Relay(near.clone());
-        let Some(output) = output else { return Err("no pipe".into()) };
+        let Some(output) = output else { return Err(RelayError::NoPipe) };
         let (tell, told) = channel();
         let listen = move || near.listen(output, &tell);
         let thread = std::thread::Builder::new().name("relay".into());
-        thread.spawn(listen).map_err(|e| e.to_string())?;
-        relay.0.send(0, Kind::Hello, &hello().map_err(|e| e.to_string())?);
+        thread.spawn(listen)?;
+        relay.0.send(0, Kind::Hello, &hello()?);
         let end = Instant::now() + READY;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             match told.recv_timeout(left.min(Duration::from_millis(50))) {
                 Ok(Ok(())) => break,
-                Ok(Err(why)) => return Err(relay.0.words(&why)),
-                Err(RecvTimeoutError::Disconnected) => return Err(relay.0.words("it ended")),
-                Err(RecvTimeoutError::Timeout) if control.stopping() => return Err("interrupted".into()),
+                Ok(Err(why)) => return Err(relay.0.lost(&why.to_string())),
+                Err(RecvTimeoutError::Disconnected) => return Err(relay.0.lost("it ended")),
+                Err(RecvTimeoutError::Timeout) if control.stopping() => return Err(RelayError::Interrupted),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
-                    return Err(relay.0.words(&format!("no answer within {} s", READY.as_secs())));
+                    return Err(relay.0.lost(&format!("no answer within {} s", READY.as_secs())));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
         let near = relay.0.clone();
         let thread = std::thread::Builder::new().name("alive".into());
-        thread.spawn(move || near.keep_alive()).map_err(|e| e.to_string())?;
+        thread.spawn(move || near.keep_alive())?;
         // Who writes may have to wait; who looks at the silence never writes.
         let near = relay.0.clone();
         let thread = std::thread::Builder::new().name("silence".into());
-        thread.spawn(move || near.end_silence()).map_err(|e| e.to_string())?;
+        thread.spawn(move || near.end_silence())?;
         Ok(relay)
     }
 
@@ -217,7 +256,7 @@ impl Near {
     }
 
     /// What kubectl says at last, or else `why`.
-    fn words(&self, why: &str) -> String {
+    fn lost(&self, why: &str) -> RelayError {
         // Its pipe closes a moment before its last words are there.
         let end = Instant::now() + Duration::from_millis(500);
         while matches!(held(&self.child).try_wait(), Ok(None)) && Instant::now() < end {
@@ -225,12 +264,12 @@ impl Near {
         }
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         let last = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or(why);
-        format!("the relay in pod {}: {last}", self.pod)
+        RelayError::Lost { pod: self.pod.clone(), words: last.to_owned() }
     }
 
-    fn listen(&self, mut output: ChildStdout, tell: &Sender<Result<(), String>>) {
+    fn listen(&self, mut output: ChildStdout, tell: &Sender<io::Result<()>>) {
         let mut output = io::BufReader::with_capacity(1 << 16, &mut output);
-        let first = read(&mut output).and_then(|piece| greeted(&piece)).map_err(|e| e.to_string());
+        let first = read(&mut output).and_then(|piece| greeted(&piece));
         let well = first.is_ok();
         // Who waits for it may have been interrupted.
         let _ = tell.send(first);
@@ -241,7 +280,7 @@ impl Near {
         let silent_ns = monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));
         let why = match u128::from(silent_ns) > SILENCE.as_nanos() {
             true => format!("the relay in pod {}: silent for {} s", self.pod, SILENCE.as_secs()),
-            false => self.words("it ended"),
+            false => self.lost("it ended").to_string(),
         };
         *held(&self.lost) = Some(why.clone());
         for known in std::mem::take(&mut *held(&self.channels)).into_values() {

@@ -151,20 +151,21 @@ pub fn harm_worker(
     journal: &mut Journal,
     pid: u32,
     harm: WorkerHarm,
-) -> Result<Option<u64>, String> {
-    let started = process::started(machine, pid).ok_or("it does not run")?;
+) -> Result<Option<u64>, LocalError> {
+    let gone = || LocalError::Failed("it does not run".into());
+    let started = process::started(machine, pid).ok_or_else(gone)?;
     if harm == WorkerHarm::Kill {
         // Whatever it leads goes with it; a worker of ssh leads nothing.
         process::end_group(pid);
         process::signal(pid, Signal::KILL);
         return Ok(None);
     }
-    let noted = journal.add(Undo::Continue { pid, started }).map_err(|e| e.to_string())?;
+    let noted = journal.add(Undo::Continue { pid, started })?;
     match process::halt(pid) {
         true => Ok(Some(noted)),
         false => {
-            journal.undo(noted).map_err(|e| e.to_string())?;
-            Err("it does not run".into())
+            journal.undo(noted)?;
+            Err(gone())
         }
     }
 }
@@ -272,7 +273,7 @@ impl Server {
 
     pub(super) fn lacking(&self, what: impl Into<String>) -> LocalError {
         let lost = "the fault does not come".into();
-        LocalError::NotPermitted { what: what.into(), why: self.notes.join("; "), lost }
+        LocalError::NotPermitted { what: what.into(), why: self.notes.join("; ").into(), lost }
     }
 
     /// What stands before a process whose clock will be stepped.

@@ -23,16 +23,28 @@ pub fn classify(code: i64) -> Outcome {
     }
 }
 
-/// Code and words of an error document (a failed reply, a write error, a write-concern error).
-pub fn describe(document: &[u8]) -> (i64, String) {
+/// What a server says of a command that it refuses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{words}")]
+pub struct ServerError {
+    /// Its code; 0 where it gives none.
+    pub code: i64,
+    /// The code's name, where the server gives one.
+    pub code_name: Option<String>,
+    /// Name, code and message.
+    pub words: String,
+}
+
+/// Reads an error document (a failed reply, a write error, a write-concern error).
+pub fn describe(document: &[u8]) -> ServerError {
     let code = bson::find(document, "code").and_then(|e| e.as_i64()).unwrap_or(0);
     let words = bson::find(document, "errmsg").and_then(|e| e.as_str()).unwrap_or("no words");
     let name = bson::find(document, "codeName").and_then(|e| e.as_str());
-    let text = match name {
+    let words = match name {
         Some(name) => format!("{name} ({code}): {words}"),
         None => format!("{code}: {words}"),
     };
-    (code, text)
+    ServerError { code, code_name: name.map(str::to_owned), words }
 }
 
 /// Whether a reply says that its command was done.

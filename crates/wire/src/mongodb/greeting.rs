@@ -111,8 +111,8 @@ pub(super) fn heard(
         Err(NotMessage) => return (not_mongodb(input), None),
     };
     if !is_ok(bson::find(reply, "ok")) {
-        let (code, words) = describe(reply);
-        return (Hello::Refused(classify(code), words), None);
+        let refusal = describe(reply);
+        return (Hello::Refused(classify(refusal.code), refusal.words), None);
     }
     if matches!(talk, Talk::Hello) {
         let sessions = session::expected(reply);

@@ -24,7 +24,7 @@ mod srv;
 
 pub use deployment::Deployment;
 pub use driver::{Exchange, MongoDriver};
-pub use errors::{classify, describe, is_ok};
+pub use errors::{ServerError, classify, describe, is_ok};
 pub use facts::{Facts, QUESTIONS};
 pub use greeting::{put_command, take_document};
 pub use options::{Auth, MongoOptions, WriteConcern};

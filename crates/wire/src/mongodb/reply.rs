@@ -1,7 +1,7 @@
 //! Replies into outcomes. Nothing is copied; lengths are believed as far as the reply reaches.
 
 use super::driver::Exchange;
-use super::errors::{classify, describe, is_ok};
+use super::errors::{ServerError, classify, describe, is_ok};
 use dyno_types::bson::{self, Element, NotBson, kind};
 use dyno_types::document::Action;
 use dyno_types::{Content, Outcome, Then, Verb};
@@ -97,7 +97,7 @@ pub(super) fn take(
 }
 
 pub(super) fn fail(document: &[u8], error: &mut String) -> Outcome {
-    let (code, words) = describe(document);
+    let ServerError { code, words, .. } = describe(document);
     error.clear();
     error.extend(words.chars().take(400));
     classify(code)
@@ -113,7 +113,7 @@ fn write_errors(x: &mut Exchange, errors: &[u8], n: i64, error: &mut String) -> 
             first = fail(document, error);
             first
         } else {
-            classify(describe(document).0)
+            classify(describe(document).code)
         };
         let index = bson::find(document, "index").and_then(|e| e.as_i64()).ok_or(NotBson)?;
         x.failed.push((u32::try_from(index).map_err(|_| NotBson)?, outcome));

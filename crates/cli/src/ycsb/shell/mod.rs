@@ -20,7 +20,7 @@ use dyno_compat_ycsb::report::metrics::ReturnCode;
 use dyno_config::settings::BadSetting;
 use dyno_config::settings::Settings;
 use dyno_databases::target::OpenTarget;
-use dyno_engine::{Control, End, Job, Pacing, Queue};
+use dyno_engine::{Control, End, Job, Pacing, Queue, RunError};
 use dyno_record::Scale;
 use dyno_types::limits::{DRAIN_NS, SCAN_RECORDS};
 use dyno_types::{Content, Outcome, Verb};
@@ -91,6 +91,28 @@ fn layout(settings: &Settings) -> Result<(String, Vec<Vec<u8>>), BadSetting> {
     Ok((table, (0..count).map(|number| format!("{prefix}{number}").into_bytes()).collect()))
 }
 
+/// Why a line is not done.
+#[derive(Debug, thiserror::Error)]
+enum LineError {
+    #[error("syntax is \"{0}\"")]
+    Syntax(String),
+    #[error("unknown command \"{0}\"; \"help\" lists them")]
+    Unknown(String),
+    #[error("{0:?}: expected a number of records, 1 to {SCAN_RECORDS}")]
+    Limit(String),
+    #[error("expected name=value after the key")]
+    Pairs,
+    /// The table before could not be had again.
+    #[error("not connected")]
+    Unconnected,
+    /// Another table cannot be had.
+    #[error(transparent)]
+    Table(Failure),
+    /// The operation could not be tried.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
 impl Shell {
     fn open(target: BindingTarget, table: &str, layout: Vec<Vec<u8>>) -> Result<Self, Failure> {
         let timeout_ns = match &target {
@@ -110,6 +132,7 @@ impl Shell {
     /// Carries out one line; false if it asks for the end.
     fn line(&mut self, line: &str) -> Result<bool, Failure> {
         let words: Vec<&str> = line.split_whitespace().collect();
+        let syntax = |form: &str| LineError::Syntax(form.to_owned());
         let answer = match words[..] {
             [] => return Ok(true),
             ["quit"] => return Ok(false),
@@ -119,19 +142,19 @@ impl Shell {
             }
             ["table"] => Ok(format!("Using table \"{}\"\n", self.content.table())),
             ["table", name] => self.use_table(name)?,
-            ["table", ..] => Err("syntax is \"table tablename\"".to_owned()),
+            ["table", ..] => Err(syntax("table tablename")),
             ["read", key, ref fields @ ..] => self.read(key, fields),
-            ["read"] => Err("syntax is \"read keyname [field1 field2 ...]\"".to_owned()),
+            ["read"] => Err(syntax("read keyname [field1 field2 ...]")),
             ["scan", key, count, ref fields @ ..] => self.scan(key, count, fields),
-            ["scan", ..] => Err("syntax is \"scan keyname scanlength [field1 field2 ...]\"".to_owned()),
+            ["scan", ..] => Err(syntax("scan keyname scanlength [field1 field2 ...]")),
             ["insert", key, ref pairs @ ..] if !pairs.is_empty() => self.write(Verb::Insert, key, pairs),
             ["update", key, ref pairs @ ..] if !pairs.is_empty() => self.write(Verb::Update, key, pairs),
             [verb @ ("insert" | "update"), ..] => {
-                Err(format!("syntax is \"{verb} keyname name1=value1 [name2=value2 ...]\""))
+                Err(syntax(&format!("{verb} keyname name1=value1 [name2=value2 ...]")))
             }
             ["delete", key] => self.delete(key),
-            ["delete", ..] => Err("syntax is \"delete keyname\"".to_owned()),
-            [other, ..] => Err(format!("unknown command \"{other}\"; \"help\" lists them")),
+            ["delete", ..] => Err(syntax("delete keyname")),
+            [other, ..] => Err(LineError::Unknown(other.to_owned())),
         };
         match answer {
             Ok(text) => terminal::out(&text),
@@ -141,13 +164,13 @@ impl Shell {
     }
 
     /// Stores have their table from when they are opened. A table that cannot be had leaves the one before.
-    fn use_table(&mut self, name: &str) -> Result<Result<String, String>, Failure> {
+    fn use_table(&mut self, name: &str) -> Result<Result<String, LineError>, Failure> {
         let before = self.content.table().to_owned();
         let Err(why) = self.open_table(name) else {
             return Ok(Ok(format!("Using table \"{name}\"\n")));
         };
         self.open_table(&before)?;
-        Ok(Err(why.to_string()))
+        Ok(Err(LineError::Table(why)))
     }
 
     fn open_table(&mut self, name: &str) -> Result<(), Failure> {
@@ -159,7 +182,7 @@ impl Shell {
         Ok(())
     }
 
-    fn read(&mut self, key: &str, fields: &[&str]) -> Result<String, String> {
+    fn read(&mut self, key: &str, fields: &[&str]) -> Result<String, LineError> {
         let (code, ms) = self.execute(Verb::Read, 0, key, names(fields))?;
         let mut text = format!("Return code: {code}\n");
         for (_, name, value) in self.content.seen() {
@@ -168,9 +191,9 @@ impl Shell {
         Ok(format!("{text}{ms} ms\n"))
     }
 
-    fn scan(&mut self, key: &str, count: &str, fields: &[&str]) -> Result<String, String> {
+    fn scan(&mut self, key: &str, count: &str, fields: &[&str]) -> Result<String, LineError> {
         let limit = count.parse().ok().filter(|n| (1..=SCAN_RECORDS).contains(n));
-        let limit = limit.ok_or(format!("{count:?}: expected a number of records, 1 to {SCAN_RECORDS}"))?;
+        let limit = limit.ok_or_else(|| LineError::Limit(count.to_owned()))?;
         let (code, ms) = self.execute(Verb::Scan, limit, key, names(fields))?;
         let mut text = format!("Result: {code}\n");
         let seen = self.content.seen();
@@ -185,18 +208,18 @@ impl Shell {
         Ok(format!("{text}{ms} ms\n"))
     }
 
-    fn write(&mut self, verb: Verb, key: &str, pairs: &[&str]) -> Result<String, String> {
+    fn write(&mut self, verb: Verb, key: &str, pairs: &[&str]) -> Result<String, LineError> {
         let split = |pair: &&str| {
             let (name, value) = pair.split_once('=').filter(|(name, _)| !name.is_empty())?;
             Some((name.as_bytes().to_vec(), value.as_bytes().to_vec()))
         };
         let fields: Option<Vec<_>> = pairs.iter().map(split).collect();
-        let fields = fields.ok_or("expected name=value after the key")?;
+        let fields = fields.ok_or(LineError::Pairs)?;
         let (code, ms) = self.execute(verb, 0, key, fields)?;
         Ok(format!("Result: {code}\n{ms} ms\n"))
     }
 
-    fn delete(&mut self, key: &str) -> Result<String, String> {
+    fn delete(&mut self, key: &str) -> Result<String, LineError> {
         let (code, ms) = self.execute(Verb::Delete, 0, key, Vec::new())?;
         Ok(format!("Return result: {code}\n{ms} ms\n"))
     }
@@ -208,8 +231,8 @@ impl Shell {
         limit: u32,
         key: &str,
         fields: Vec<(Vec<u8>, Vec<u8>)>,
-    ) -> Result<(&'static str, u64), String> {
-        let Some(opened) = &self.opened else { return Err("not connected".to_owned()) };
+    ) -> Result<(&'static str, u64), LineError> {
+        let Some(opened) = &self.opened else { return Err(LineError::Unconnected) };
         self.content.type_in(Typed { key: key.as_bytes().to_vec(), fields });
         let once = Once::new(self.content.clone(), verb, limit);
         let mut ended = None;
@@ -219,7 +242,7 @@ impl Shell {
         });
         // Lines of the basic binding stand before the answer.
         let _ = self.lines.lock().unwrap_or_else(PoisonError::into_inner).flush();
-        let finished = finished.map_err(|error| error.to_string())?;
+        let finished = finished?;
         for (outcome, words) in &finished.errors {
             if !words.is_empty() && *outcome != Outcome::NotFound {
                 terminal::out(&format!("Error: {} {words}\n", outcome.name()));

@@ -8,7 +8,7 @@ use crate::copies::records::Records;
 use crate::copies::sent::Sent;
 use crate::mongodb::admin::CommandError;
 use crate::mongodb::copies::COMMAND;
-use crate::mongodb::line::{MongoLine, Unanswered};
+use crate::mongodb::line::MongoLine;
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::put_command;
 use dyno_workload::pocdriver::{FieldKind, Template};
@@ -175,8 +175,8 @@ impl Talk for MongoTalk {
                     }
                 }
                 // Nothing of what a server that is no primary refuses is done; what came before it is.
-                Err(Unanswered::Refused(NOT_PRIMARY, why)) if !begun => {
-                    return WriteOutcome::Refused(why);
+                Err(error) if error.code() == Some(NOT_PRIMARY) && !begun => {
+                    return WriteOutcome::Refused(error.to_string());
                 }
                 Err(why) => return WriteOutcome::Indeterminate(why.to_string()),
             }
@@ -215,8 +215,7 @@ impl Talk for MongoTalk {
             bson::int32(out, "limit", count);
             bson::boolean(out, "singleBatch", true);
             from_anyone(out);
-        });
-        let reply = reply.map_err(CommandError::from)?;
+        })?;
         let batch = bson::path(&reply, "cursor.firstBatch").and_then(|e| e.as_document());
         let batch = batch.ok_or_else(|| DatabaseError::incomplete("find gives no cursor"))?;
         let mut found = HashMap::new();
@@ -254,8 +253,8 @@ impl Talk for MongoTalk {
 }
 
 /// What a count has come to.
-pub(super) fn counted(reply: Result<Vec<u8>, Unanswered>) -> Result<u64, DatabaseError> {
-    let reply = reply.map_err(CommandError::from)?;
+pub(super) fn counted(reply: Result<Vec<u8>, CommandError>) -> Result<u64, DatabaseError> {
+    let reply = reply?;
     let n = bson::find(&reply, "n").and_then(|n| n.as_i64()).and_then(|n| u64::try_from(n).ok());
     n.ok_or_else(|| DatabaseError::incomplete("count gives no number"))
 }

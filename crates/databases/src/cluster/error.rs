@@ -1,0 +1,124 @@
+//! Why processes are not yet what they make together.
+
+use crate::mongodb::admin::CommandError;
+use crate::redis::resp::{Reply, RespError};
+use crate::target::TargetError;
+use dyno_types::Refused;
+use std::time::Duration;
+
+/// Why processes are no cluster, no copies, no replica set or no shards: not yet, or not at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// Redis and its kin: there is no answer, or a refusal.
+    #[error(transparent)]
+    Redis(#[from] RespError),
+    /// MongoDB: the same.
+    #[error(transparent)]
+    MongoDb(#[from] CommandError),
+    /// A MongoDB server, or a replica set, cannot be spoken to.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A reply lacks a value.
+    #[error("{command} has no {key}")]
+    Lacking {
+        /// What was asked.
+        command: String,
+        /// The value's name.
+        key: &'static str,
+    },
+    /// A node does not know all others, or all shards.
+    #[error("{node} knows {known} {what} of {all}")]
+    Unacquainted {
+        /// Its name.
+        node: String,
+        /// How many it knows.
+        known: String,
+        /// Nodes or shards.
+        what: &'static str,
+        /// How many there are.
+        all: usize,
+    },
+    /// A node is still shaking hands.
+    #[error("{0} is still meeting the others")]
+    Meeting(String),
+    /// A node has no name to be told of.
+    #[error("{0} has no name (CLUSTER MYID)")]
+    Nameless(String),
+    /// A copy does not follow its primary.
+    #[error("{node}: master_link_status:{status}")]
+    Link {
+        /// The copy's name.
+        node: String,
+        /// What it says instead of `up`.
+        status: String,
+    },
+    /// Copies lack what their primary has.
+    #[error("{primary}: {counted} of {all} copies are in step")]
+    Behind {
+        /// The primary's name.
+        primary: String,
+        /// How many have everything.
+        counted: usize,
+        /// How many there are.
+        all: usize,
+    },
+    /// The same of replicas of a cluster.
+    #[error("{counted} of {all} replicas are in step")]
+    ReplicasBehind {
+        /// How many have everything.
+        counted: usize,
+        /// How many there are to be.
+        all: u32,
+    },
+    /// Some replicas are something else.
+    #[error("{found} replicas of {all}")]
+    Replicas {
+        /// How many there are.
+        found: u32,
+        /// How many there are to be.
+        all: u32,
+    },
+    /// A node says that the cluster is not whole.
+    #[error("{node}: cluster_state:{state}, {covered} slots of {all}")]
+    NotWhole {
+        /// The node's name.
+        node: String,
+        /// The state that it tells.
+        state: String,
+        /// How many slots it says are served.
+        covered: String,
+        /// How many there are.
+        all: u32,
+    },
+    /// A primary takes no key of those that are tried.
+    #[error("no key could be written")]
+    NothingWritten,
+    /// The reply to WAIT is no number.
+    #[error("WAIT: {0:?}")]
+    Wait(Reply),
+    /// Members of a replica set are not one primary and secondaries.
+    #[error("{set}: the members' states are {states:?}")]
+    States {
+        /// The set's name.
+        set: String,
+        /// The states of those that are known.
+        states: Vec<i64>,
+    },
+    /// A sharded cluster without a router.
+    #[error("it has no router")]
+    NoRouter,
+    /// None of this has ended in time; the last reason.
+    #[error("not ready after {patience:?}: {source}")]
+    Late {
+        /// How long was waited.
+        patience: Duration,
+        /// Why it was not ready by then.
+        source: Box<ClusterError>,
+    },
+}
+
+impl From<Refused> for ClusterError {
+    fn from(refused: Refused) -> Self {
+        TargetError::from(refused).into()
+    }
+}
