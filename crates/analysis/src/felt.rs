@@ -1,6 +1,6 @@
 //! Latencies as callers have them: failures with at least the time after which they failed, what was never sent beyond all.
 
-use crate::summarise::latency;
+use crate::latency::latency;
 use dyno_record::{Buckets, Scale, Totals};
 use dyno_rundir::schema::Latency;
 use dyno_rundir::{RunDir, adds_up};

@@ -100,7 +100,7 @@ pub fn prepare(
             *next = (*next).max(first_free(collections.as_ref(), &collection, worker)?);
         }
         if let Some(router) = router {
-            shards::distribute(router, &collection, config, &ready, caller)?;
+            shards::distribute(router, &collection, config, &ready.next, caller)?;
         }
     }
     Ok(ready)

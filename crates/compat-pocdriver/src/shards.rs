@@ -2,7 +2,6 @@
 //! the shard whose number is the worker's modulo the number of shards.
 
 use crate::Caller;
-use crate::setup::Ready;
 use dyno_databases::mongodb::admin::{CommandError, MongoAdmin};
 use dyno_workload::pocdriver::{PocConfig, Template};
 use std::thread::sleep;
@@ -19,14 +18,14 @@ pub fn distribute(
     admin: &MongoAdmin,
     collection: &str,
     config: &PocConfig,
-    ready: &Ready,
+    next: &[u64],
     caller: Caller,
 ) -> Result<(), CommandError> {
     let shards = admin.shards()?;
     if shards.len() < 2 {
         return Ok(());
     }
-    for (user, next) in ready.next.iter().enumerate() {
+    for (user, next) in next.iter().enumerate() {
         let worker = config.first_worker + user as u32;
         let from = |out: &mut Vec<u8>| Template::id(worker, *next, "_id", out);
         let to = |out: &mut Vec<u8>| Template::id(worker + 1, 0, "_id", out);

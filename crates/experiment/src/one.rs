@@ -8,7 +8,7 @@ use crate::journal::{Figures, RunRecord, RunStatus};
 use crate::kept;
 use crate::place;
 use crate::place::Shared;
-use crate::strategy::Point;
+use crate::point::Point;
 use crate::traces::TraceError;
 use crate::watching::WatchError;
 use dyno_config::experiment::{Cell, Experiment, Strategy, When};

@@ -10,7 +10,7 @@ use crate::one::{Failed, OneRun};
 use crate::place::of_server;
 use crate::place::{Described, Held, Place, Shared, secured};
 use crate::pods::{in_pods, on_standing};
-use crate::strategy::Point;
+use crate::point::Point;
 use crate::volumes;
 use crate::volumes::Volume;
 use crate::{Means, Watcher};

@@ -7,7 +7,7 @@
 //! Successive halving (Karnin, Koren, Somekh, 2013) over a field in which every level of a parameter occurs equally often.
 
 use crate::journal::{RunRecord, RunStatus};
-use crate::strategy::Point;
+use crate::point::Point;
 use dyno_analysis::interval::{difference, mean_interval};
 use dyno_config::experiment::{Cell, Goal, Plan, Strategy, Tune};
 use dyno_rundir::tuning::{Effect, Tuned, TunedCell};

@@ -406,6 +406,31 @@ pub fn wait_for_words(patience: Duration, spoken_to: &dyn Fn() -> bool, stop: &d
     }
 }
 
+impl InPods {
+    /// Servers that may stay, and workers.
+    pub fn start_lasting(
+        spec: &Experiment,
+        asked: &Kubernetes,
+        name: (&str, &str),
+        journal: &Path,
+        control: &Control,
+    ) -> Result<InPods, PodsError> {
+        InPods::begin(spec, asked, name, (journal, true, None), control)
+    }
+
+    /// Workers on servers that stand.
+    pub fn start_on(
+        spec: &Experiment,
+        asked: &Kubernetes,
+        name: (&str, &str),
+        (journal, stood): (&Path, &Stood),
+        control: &Control,
+    ) -> Result<InPods, PodsError> {
+        let workers = Experiment { server: None, ..spec.clone() };
+        InPods::begin(&workers, asked, name, (journal, false, Some(stood)), control)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

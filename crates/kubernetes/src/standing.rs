@@ -1,7 +1,6 @@
 //! Servers in pods that stay after the command that has started them.
 
 use crate::error::PodsError;
-use crate::place::InPods;
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_engine::Control;
@@ -47,30 +46,5 @@ pub(super) fn sockets(pods: &[Value], stood: &Stood) -> Result<Vec<SocketAddr>, 
     match found.is_empty() {
         true => Err(PodsError::Gone(stood.selector.clone())),
         false => Ok(found.into_iter().map(|(_, _, socket)| socket).collect()),
-    }
-}
-
-impl InPods {
-    /// Servers that may stay, and workers.
-    pub fn start_lasting(
-        spec: &Experiment,
-        asked: &Kubernetes,
-        name: (&str, &str),
-        journal: &Path,
-        control: &Control,
-    ) -> Result<InPods, PodsError> {
-        InPods::begin(spec, asked, name, (journal, true, None), control)
-    }
-
-    /// Workers on servers that stand.
-    pub fn start_on(
-        spec: &Experiment,
-        asked: &Kubernetes,
-        name: (&str, &str),
-        (journal, stood): (&Path, &Stood),
-        control: &Control,
-    ) -> Result<InPods, PodsError> {
-        let workers = Experiment { server: None, ..spec.clone() };
-        InPods::begin(&workers, asked, name, (journal, false, Some(stood)), control)
     }
 }

@@ -4,7 +4,6 @@ use crate::course::Course;
 use crate::files;
 use crate::hlog;
 use crate::intervals::{ImplausibleInterval, IntervalLine};
-use crate::monitor::RowError;
 use crate::schema::{Environment, Pair, Run, Summary, VERSION};
 use crate::writer::{TOTALS, WORKERS};
 use dyno_record::{Buckets, Scale, Totals};
@@ -43,6 +42,28 @@ pub enum ReadError {
         /// Its format.
         found: u32,
     },
+}
+
+/// What is wrong with a row of a table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RowError {
+    /// A column has no cell.
+    #[error("there is no cell for {0}")]
+    NoCell(String),
+    /// A cell is no number.
+    #[error("{name}: {cell:?} is no number")]
+    NotANumber {
+        /// The column.
+        name: String,
+        /// The cell.
+        cell: String,
+    },
+    /// The first cell is empty.
+    #[error("the time is missing")]
+    NoTime,
+    /// There are more cells than columns.
+    #[error("there are more cells than names")]
+    TooManyCells,
 }
 
 /// What is wrong with a line of a file.

@@ -1,6 +1,7 @@
 //! `dyno bexhoma`: bexhoma's command line for key-value stores.
 //!
-//! `dyno_compat_bexhoma::plan` reads words with one dash; `run` carries out what they mean, `manage` is about experiments that are there.
+//! `dyno_compat_bexhoma::plan` reads words with one dash; `run` carries out what they mean, `manage` is about experiments that
+//! are there.
 
 mod application;
 mod config;

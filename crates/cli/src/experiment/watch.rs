@@ -7,7 +7,7 @@ use dyno_config::experiment::Cell;
 use dyno_engine::Job;
 use dyno_experiment::Watcher;
 use dyno_experiment::journal::{RunRecord, RunStatus};
-use dyno_experiment::strategy::Point;
+use dyno_experiment::point::Point;
 use dyno_rundir::schema::{Phase, Summary};
 use dyno_session::session::{Observer, Progress};
 use dyno_types::units::Rate;

@@ -8,7 +8,6 @@ mod reader;
 mod table;
 mod writer;
 
-pub use reader::RowError;
 pub use table::{ELSEWHERE, Recording, Series, WATCHED, WATCHED_BETWEEN};
 pub use writer::{Column, MonitorWriter};
 

@@ -3,7 +3,7 @@
 use super::table::{ELSEWHERE, Part, Recording, WATCHED, WATCHED_BETWEEN};
 use super::{FOLDER, Index};
 use crate::files;
-use crate::reader::{ContentError, ReadError};
+use crate::reader::{ContentError, ReadError, RowError};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -149,28 +149,6 @@ fn part(
 
 /// Rows that room is made for at once.
 const MOST: u64 = 1 << 18;
-
-/// What is wrong with a row of a table.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RowError {
-    /// A column has no cell.
-    #[error("there is no cell for {0}")]
-    NoCell(String),
-    /// A cell is no number.
-    #[error("{name}: {cell:?} is no number")]
-    NotANumber {
-        /// The column.
-        name: String,
-        /// The cell.
-        cell: String,
-    },
-    /// The first cell is empty.
-    #[error("the time is missing")]
-    NoTime,
-    /// There are more cells than columns.
-    #[error("there are more cells than names")]
-    TooManyCells,
-}
 
 /// Adds what is wanted of a row, whose first cell is the time.
 fn row(line: &str, names: &[String], wanted: &[bool], columns: &mut [Vec<f64>]) -> Result<(), RowError> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::series::stability;
-use crate::verdict_client::{OTHERS, compare_lag};
+use crate::verdict::client::{OTHERS, compare_lag};
 use crate::{PhaseFacts, phase};
 use dyno_record::{Interval, Scale};
 use dyno_rundir::schema::{Client, HostUse, Monitored, OthersUse};
@@ -545,5 +545,5 @@ fn a_queue_is_an_overload_from_twice_its_length_on() {
     assert_eq!([grown(2.5), grown(2.6)], [None, SUSPECT]);
 }
 
-#[path = "verdict_cases_tests.rs"]
+#[path = "cases_tests.rs"]
 mod cases;

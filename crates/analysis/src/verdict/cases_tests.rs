@@ -318,5 +318,5 @@ fn users_with_a_pipeline_can_be_fewer() {
     assert!(advice(&case).contains("use fewer users"), "{}", advice(&case));
 }
 
-#[path = "verdict_claims_tests.rs"]
+#[path = "claims_tests.rs"]
 mod claims;

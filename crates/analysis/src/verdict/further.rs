@@ -398,9 +398,9 @@ fn target(e: &Evidence<'_>) -> Found {
 }
 
 #[cfg(test)]
-#[path = "verdict_further_tests.rs"]
+#[path = "further_tests.rs"]
 mod tests;
 
 #[cfg(test)]
-#[path = "verdict_rates_tests.rs"]
+#[path = "rates_tests.rs"]
 mod rates;

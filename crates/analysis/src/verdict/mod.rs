@@ -1,7 +1,8 @@
 //! How far a result can be trusted: every check with its threshold, what was found and what to do.
 
-use crate::verdict_client as client;
-use crate::verdict_further as further;
+mod client;
+pub(crate) mod further;
+
 use dyno_record::Totals;
 use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::schema::{Claim, Phase, Reason, Trust, Verdict};
@@ -369,5 +370,5 @@ pub fn users_by_littles_law<S: AsRef<str>>(
 }
 
 #[cfg(test)]
-#[path = "verdict_limits_tests.rs"]
+#[path = "limits_tests.rs"]
 mod limits;

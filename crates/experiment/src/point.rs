@@ -1,0 +1,27 @@
+//! A point of a search: what a run is made with beyond its cell.
+
+/// What a run is made with beyond its cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Keys that are set, and their values; none for the grid.
+    pub sets: Vec<(String, String)>,
+    /// That in words, such as `users=8`; empty for the grid.
+    pub label: String,
+    /// The value that is searched for.
+    pub value: f64,
+    /// Repetition, from 1.
+    pub repetition: u32,
+}
+
+impl Point {
+    /// A cell as it is.
+    pub fn plain(repetition: u32) -> Self {
+        Point { sets: Vec::new(), label: String::new(), value: 0.0, repetition }
+    }
+
+    pub(crate) fn one(key: &str, value: f64, repetition: u32) -> Self {
+        let text = format!("{value:.0}");
+        let label = format!("{}={text}", key.rsplit('.').next().unwrap_or(key));
+        Point { sets: vec![(key.to_owned(), text)], label, value, repetition }
+    }
+}
