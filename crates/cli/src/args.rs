@@ -1,6 +1,7 @@
 //! What can be typed. Every option names its unit and its default.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// dyno puts a database on the dynamometer.
@@ -10,6 +11,18 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The whole command line, as help, completions and manual pages describe it.
+pub fn command() -> clap::Command {
+    crate::log::with_verbosity(Cli::command())
+}
+
+/// Reads a command line; beside it what clap has found, which knows of `-v`.
+pub fn parse(words: Vec<OsString>) -> Result<(Cli, ArgMatches), clap::Error> {
+    let matches = command().try_get_matches_from(words)?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command()))?;
+    Ok((cli, matches))
 }
 
 /// The commands.

@@ -12,6 +12,7 @@ mod grafana;
 mod import;
 mod json;
 mod live;
+mod log;
 mod manual;
 mod merge;
 mod metrics;
@@ -33,7 +34,6 @@ mod worker;
 mod wsf;
 mod ycsb;
 
-use clap::Parser;
 use exit::Exit;
 use std::process::ExitCode;
 
@@ -41,8 +41,8 @@ fn main() -> ExitCode {
     signals::outlive_long_files();
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     dyno_types::secret::remember_arguments(&words);
-    let cli = match args::Cli::try_parse_from(pocdriver::normal(std::env::args_os().collect())) {
-        Ok(cli) => cli,
+    let (cli, matches) = match args::parse(pocdriver::normal(std::env::args_os().collect())) {
+        Ok(parsed) => parsed,
         Err(error) => {
             // Help and version are answers, not errors; whoever closed the pipe has seen enough.
             let lost =
@@ -54,6 +54,15 @@ fn main() -> ExitCode {
             };
         }
     };
+    if let Err(wrong) = log::begin(&matches, &cli.command) {
+        terminal::error(&wrong.to_string());
+        return wrong.exit().into();
+    }
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        command = dyno_types::shell::quoted(&dyno_types::secret::own_command_line()),
+        "dyno begins"
+    );
     let ended = match cli.command {
         args::Command::Run(options) => run::run(&options),
         args::Command::Report(options) => report::report(&options),
@@ -89,8 +98,13 @@ fn main() -> ExitCode {
         args::Command::Schema(options) => report::schema(&options),
     };
     match ended {
-        Ok(exit) => exit.unless_output_lost().into(),
+        Ok(exit) => {
+            let exit = exit.unless_output_lost();
+            tracing::info!(exit = exit as u8, "dyno ends");
+            exit.into()
+        }
         Err(error) => {
+            tracing::error!(exit = error.exit() as u8, %error, "dyno ends with an error");
             terminal::error(&error.to_string());
             error.exit().into()
         }
