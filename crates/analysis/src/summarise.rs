@@ -2,8 +2,8 @@
 
 use crate::felt::Felt;
 use crate::latency::latency;
-use dyno_record::{Buckets, Stamps, Totals};
-use dyno_rundir::schema::{Client, Latency, Metric, Phase, StampCounts};
+use dyno_record::{Stamps, Totals};
+use dyno_rundir::schema::{Client, Metric, Phase, StampCounts};
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
 
@@ -104,6 +104,7 @@ fn stamps(found: Stamps) -> Option<StampCounts> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::Buckets;
     use dyno_record::{MergedSlot, Scale};
 
     fn buckets(n: u64) -> Buckets {

@@ -4,8 +4,9 @@ use crate::options::{
     ListArgs, ManualArgs, MergeArgs, PlanArgs, PresetsArgs, ResumeArgs, RunArgs, SampleArgs, SchemaArgs,
     SelftestArgs, StatusArgs, StopArgs, TopArgs, YcsbArgs,
 };
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_worker::args::{HostArgs, PodArgs, RelayArgs, WorkerArgs};
+use std::ffi::OsString;
 
 /// dyno puts a database on the dynamometer.
 #[derive(Debug, Parser)]
@@ -14,6 +15,18 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The whole command line, as help, completions and manual pages describe it.
+pub fn command() -> clap::Command {
+    crate::log::with_verbosity(Cli::command())
+}
+
+/// Reads a command line; beside it what clap has found, which knows of `-v`.
+pub fn parse(words: Vec<OsString>) -> Result<(Cli, ArgMatches), clap::Error> {
+    let matches = command().try_get_matches_from(words)?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command()))?;
+    Ok((cli, matches))
 }
 
 /// The commands.

@@ -139,6 +139,7 @@ impl Observer for Live {
                 new.set_message(folded(&describe(job), columns()));
                 new.enable_steady_tick(Duration::from_millis(200));
                 *each = documents_each(job);
+                terminal::show_view(Some(&new));
                 *bar = Some(new);
             }
         }
@@ -190,6 +191,7 @@ impl Observer for Live {
         if let Live::Terminal { bar, .. } = self
             && let Some(bar) = bar.take()
         {
+            terminal::show_view(None);
             bar.finish_and_clear();
         }
         if matches!(self, Live::Quiet) {

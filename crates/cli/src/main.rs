@@ -13,6 +13,7 @@ mod import;
 mod json;
 mod list;
 mod live;
+mod log;
 mod manual;
 mod merge;
 mod metrics;
@@ -37,7 +38,6 @@ mod worker;
 mod wsf;
 mod ycsb;
 
-use clap::Parser;
 use dyno_compat_pocdriver::plan::forms::normal;
 use exit::Exit;
 use std::process::ExitCode;
@@ -46,8 +46,8 @@ fn main() -> ExitCode {
     dyno_worker::outlive_long_files();
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     dyno_types::secret::remember_arguments(&words);
-    let cli = match args::Cli::try_parse_from(normal(std::env::args_os().collect(), terminal::warn)) {
-        Ok(cli) => cli,
+    let (cli, matches) = match args::parse(normal(std::env::args_os().collect(), terminal::warn)) {
+        Ok(parsed) => parsed,
         Err(error) => {
             // Help and version are answers, not errors; whoever closed the pipe has seen enough.
             let lost =
@@ -59,6 +59,15 @@ fn main() -> ExitCode {
             };
         }
     };
+    if let Err(wrong) = log::begin(&matches) {
+        terminal::error(&wrong.to_string());
+        return wrong.exit().into();
+    }
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        command = dyno_types::shell::quoted(&dyno_types::secret::own_command_line()),
+        "dyno begins"
+    );
     let ended = match cli.command {
         args::Command::Run(options) => run::run(&options),
         args::Command::Report(options) => report::report(&options),
@@ -94,8 +103,13 @@ fn main() -> ExitCode {
         args::Command::Schema(options) => report::schema(&options),
     };
     match ended {
-        Ok(exit) => exit.unless_output_lost().into(),
+        Ok(exit) => {
+            let exit = exit.unless_output_lost();
+            tracing::info!(exit = exit as u8, "dyno ends");
+            exit.into()
+        }
         Err(error) => {
+            tracing::error!(exit = error.exit() as u8, %error, "dyno ends with an error");
             terminal::error(&error.to_string());
             error.exit().into()
         }

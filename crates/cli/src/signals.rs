@@ -47,6 +47,7 @@ pub fn begin() -> std::io::Result<()> {
             SEEN.store(true, Ordering::Relaxed);
             let Some(control) = listening().control.clone() else { end() };
             nth += 1;
+            tracing::warn!(nth, "a signal asks for the end");
             match nth {
                 1 => {
                     crate::terminal::note(

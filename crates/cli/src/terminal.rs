@@ -4,9 +4,10 @@
 //! files and pipes get every byte as it is.
 
 use dyno_types::secret::conceal;
+use indicatif::{ProgressBar, WeakProgressBar};
 use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write, stderr, stdout};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Whether colours may be used on a stream: a terminal, and `NO_COLOR` not set.
 fn colour(terminal: bool) -> bool {
@@ -102,6 +103,23 @@ pub fn answer(error: &clap::Error) -> io::Result<()> {
 pub fn note(text: &str) {
     let text = if stderr().is_terminal() { shown(text) } else { text.into() };
     let _ = writeln!(stderr(), "{}", conceal(&text));
+}
+
+/// The view that redraws itself, while there is one.
+static VIEW: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
+
+/// Notes the view that redraws itself, or that there is none any more: lines of the log are put above it.
+pub fn show_view(view: Option<&ProgressBar>) {
+    *VIEW.lock().unwrap_or_else(PoisonError::into_inner) = view.map(ProgressBar::downgrade);
+}
+
+/// Writes a line of the log, above the view where there is one.
+pub fn beside(text: &str) {
+    let view = VIEW.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match view.and_then(|view| view.upgrade()) {
+        Some(view) => view.suspend(|| note(text)),
+        None => note(text),
+    }
 }
 
 /// Writes a warning.

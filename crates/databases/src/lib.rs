@@ -2,7 +2,8 @@
 //!
 //! A module describes its database to the rest of dyno by three traits of [`target`]: a `Database` reads target URIs, a
 //! `Target` is where the load goes to, before anything was said to it, an `OpenTarget` is one that has answered. They are met
-//! once a phase: the engine applies the load, and `OpenTarget::apply` chooses its driver or store. [`registry::ALL`] lists the databases.
+//! once a phase: the engine applies the load, and `OpenTarget::apply` chooses its driver or store. [`registry::ALL`] lists the
+//! databases.
 
 pub mod ask;
 pub mod cluster;

@@ -15,7 +15,7 @@ use std::io::ErrorKind::{
 };
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a server may take to answer.
 const PATIENCE_NS: u64 = 5_000_000_000;
@@ -54,10 +54,24 @@ pub(crate) fn first_that_answers<T>(
                 continue;
             }
         };
+        let begun = Instant::now();
+        tracing::debug!(%endpoint, "a server is asked what it is");
         match ask(&endpoint) {
-            Ok(found) => return Ok(found),
-            Err(failure @ (Failure::Final(_) | Failure::Own(_))) => return Err(failure.of(&endpoint)),
-            Err(failure) => failures.push(failure.at(&endpoint).to_string()),
+            Ok(found) => {
+                tracing::debug!(%endpoint, after_ms = begun.elapsed().as_millis() as u64, "the server has answered");
+                return Ok(found);
+            }
+            Err(failure @ (Failure::Final(_) | Failure::Own(_))) => {
+                let error = failure.of(&endpoint);
+                tracing::error!(%endpoint, %error, "the server cannot be used");
+                return Err(error);
+            }
+            Err(failure) => {
+                let error = failure.at(&endpoint).to_string();
+                let after_ms = begun.elapsed().as_millis() as u64;
+                tracing::warn!(%endpoint, after_ms, error, "the server has not answered");
+                failures.push(error);
+            }
         }
     }
     Err(TargetError::Unreachable(failures.join("; ")))

@@ -6,7 +6,10 @@ use dyno_engine::{Control, affinity};
 use dyno_localhost::port::free_port;
 use dyno_localhost::temporary::Temporary;
 use dyno_types::child;
+use dyno_types::secret::mask_arguments;
+use dyno_types::shell::quoted;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -62,6 +65,7 @@ impl Spawned {
 
 impl Drop for Spawned {
     fn drop(&mut self) {
+        tracing::info!(kind = self.server.kind, pid = self.child.id(), "a temporary server is stopped");
         // It may have died already; then there is nothing to stop. A program on PATH may be a wrapper: its group ends with it.
         if matches!(self.child.try_wait(), Ok(None)) {
             dyno_localhost::process::end_group(self.child.id());
@@ -120,11 +124,28 @@ pub fn spawn_under(
     let cores = affinity::allowed_cores();
     let core = if cores.len() > 1 { Some(cores[0]) } else { None };
     let child = on_core(core, || command.spawn())?;
+    let line: Vec<String> =
+        std::iter::once(command.get_program()).chain(command.get_args()).map(lossy).collect();
+    let line = quoted(&mask_arguments(&line));
+    tracing::info!(
+        kind = server.kind,
+        port,
+        pid = child.id(),
+        core,
+        command = line,
+        "a temporary server has been started"
+    );
     let noted = home.notes(child.id());
     let mut server = Spawned { child, home, server, port, core };
     noted.map_err(io::Error::other)?;
-    await_listening(&mut server, control)?;
+    await_listening(&mut server, control).inspect_err(|error| {
+        tracing::error!(kind = server.kind(), port, %error, "a temporary server does not listen");
+    })?;
     Ok(server)
+}
+
+fn lossy(word: &OsStr) -> String {
+    word.to_string_lossy().into_owned()
 }
 
 /// Runs `start` with this thread on `core`, so that a child inherits it.

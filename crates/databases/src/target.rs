@@ -177,6 +177,11 @@ pub trait Target: fmt::Debug + Send + Sync {
     }
 }
 
+/// Facts on one line, for the log.
+pub fn in_words(facts: &BTreeMap<String, String>) -> String {
+    facts.iter().map(|(name, fact)| format!("{name}={fact}")).collect::<Vec<_>>().join("; ")
+}
+
 impl dyn Target {
     /// Connects once to look at the target: no operation of a workload can be applied to it. Nobody waits once `stop` says so.
     ///

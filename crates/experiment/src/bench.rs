@@ -19,6 +19,7 @@ use dyno_localhost::error::LocalError;
 use dyno_protocol::worker::{Assignment, LEASE_MS};
 use dyno_remote::worker::pool::WorkerPool;
 use dyno_remote::worker::spawn::{Start, WorkerSpec};
+use dyno_rundir::log as run_log;
 use dyno_rundir::schema::{Status, Summary};
 use dyno_servers::launch::Confinement;
 use dyno_session::collection_stats::CollectionStats;
@@ -211,6 +212,8 @@ impl<'a> Bench<'a> {
         if run.control.stopping() {
             return Err(Failed::Interrupted);
         }
+        // What follows is of the run that measures.
+        run_log::leave();
         Ok((summary, ended.phase.seconds))
     }
 
@@ -302,6 +305,7 @@ impl<'a> Bench<'a> {
         if let Some(volume) = self.place.volume() {
             volume.used()?;
             let words = volume.words();
+            tracing::info!(volume = words, "it is known what the servers begin with");
             session.writer().into_iter().for_each(|writer| writer.event("volume", &words));
         }
         let reach = self.place.reach(workers, logs, &self.run.control);
@@ -447,6 +451,7 @@ impl<'a> Bench<'a> {
         let folder = if self.data.is_dir() { &self.data } else { logs };
         let confined = Confinement::new(asked, (index, count), (&home, folder), self.run.machine, go_on);
         let confined = confined.map_err(|e| LocalError::failed("client", e))?;
+        tracing::info!(worker = index + 1, cores = ?confined.cores(), lost = ?confined.lost, "a worker has its placement");
         let command = confined.command(self.run.program, &words);
         let cores = confined.cores();
         self.confined.push(confined);

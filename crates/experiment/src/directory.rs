@@ -249,6 +249,7 @@ impl Directory {
 
     /// Writes a line of the journal.
     pub fn note(&mut self, entry: Entry) -> Result<(), DirectoryError> {
+        tracing::info!(journal = %self.path.display(), entry = ?entry, "the journal is written");
         if let Entry::Ended(record) = &entry
             && record.status != RunStatus::Interrupted
         {

@@ -261,6 +261,7 @@ impl Hand<'_> {
     fn miss(&mut self, left: impl Iterator<Item = PlannedFault>) {
         for planned in left {
             let words = format!("{}: the phase ended before its time", self.named(&planned));
+            tracing::warn!(fault = words, "a fault did not come");
             self.done.events.push((SystemTime::now(), "fault_failed", words.clone()));
             self.done.missed.push(words);
         }
@@ -278,6 +279,10 @@ impl Hand<'_> {
         let (words, fault) = (self.named(&planned), &self.faults[planned.fault]);
         let at = SystemTime::now();
         let outcome = self.apply(fault);
+        match &outcome.failed {
+            None => tracing::info!(fault = words, means = outcome.means, "a fault begins"),
+            Some(reason) => tracing::warn!(fault = words, reason, "a fault could not be done"),
+        }
         match outcome.failed {
             None => {
                 let means = outcome.means;
@@ -313,6 +318,10 @@ impl Hand<'_> {
         let needless = fault.kind == FaultKind::Restart && self.control.stopping();
         let reverted = if needless { Ok(None) } else { self.revert(fault, &one.noted) };
         let at = SystemTime::now();
+        match &reverted {
+            Ok(_) => tracing::info!(fault = words, "a fault ends"),
+            Err(error) => tracing::error!(fault = words, %error, "a fault could not be undone"),
+        }
         match reverted {
             Ok(said) => {
                 let said = said.map_or(String::new(), |said| format!(": {said}"));

@@ -6,6 +6,7 @@ use dyno_localhost::machine::Machine;
 use dyno_localhost::{process, undo};
 use dyno_types::child;
 use dyno_types::secret::mask_arguments;
+use dyno_types::shell::quoted;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -61,7 +62,17 @@ pub(super) fn run(
     let given_up = || if ahead { control.stopping() } else { control.aborting() };
     let patience = timeout.as_ref().map_or(PATIENCE, |span| Duration::from_nanos(span.0));
     for words in commands {
-        one(words, patience, dir, environment, &given_up).map_err(|source| HookError {
+        let (begun, command) = (Instant::now(), quoted(&mask_arguments(words)));
+        tracing::info!(hook = when, command, "a command of the file begins");
+        let done = one(words, patience, dir, environment, &given_up);
+        let took_ms = begun.elapsed().as_millis() as u64;
+        match &done {
+            Ok(()) => tracing::info!(hook = when, command, took_ms, "a command of the file has ended"),
+            Err(error) => {
+                tracing::warn!(hook = when, command, took_ms, %error, "a command of the file has failed")
+            }
+        }
+        done.map_err(|source| HookError {
             when: when.to_owned(),
             command: mask_arguments(words).join(" "),
             source,

@@ -54,8 +54,8 @@ use dyno_localhost::machine::Machine;
 use dyno_localhost::trusted;
 use dyno_localhost::{tuning, undo};
 use dyno_remote::worker::serve::ReadWork;
-use dyno_rundir::files;
 use dyno_rundir::schema::{Environment, Summary};
+use dyno_rundir::{files, log};
 use dyno_session::session::Observer;
 use dyno_types::secret::MASK;
 use std::io;
@@ -125,6 +125,7 @@ pub fn conduct(
             std::fs::create_dir_all(&home)
                 .map_err(|error| DirectoryError::Io { path: home.clone(), error })?;
             let tuned = tuning::apply(&base.host, &machine, &home, false);
+            tracing::info!(asked = ?base.host, done = tuned.is_ok(), "settings of this host are changed for the experiment");
             Some(tuned.map_err(|e| LocalError::failed("host", e))?)
         }
     };
@@ -212,6 +213,15 @@ fn run(
         point: point.label.clone(),
         dir: shown,
     })?;
+    log::leave();
+    tracing::info!(
+        cell = cell.number,
+        levels = cell.label(),
+        repetition = point.repetition,
+        point = point.label,
+        dir = %dir.display(),
+        "a run begins"
+    );
     let one = OneRun {
         cell,
         point,
@@ -225,6 +235,11 @@ fn run(
         machine,
     };
     let (record, summary) = one.make(shared, watcher);
+    if record.status == RunStatus::Failed {
+        tracing::error!(reason = record.words, "the run has failed");
+    }
+    // Beside the place of the run directory, where there is none. A log that cannot be kept changes nothing of the run.
+    let _ = log::rest(&one.dir.with_extension("server"));
     directory.note(Entry::Ended(record.clone()))?;
     watcher.run_ended(cell, &record, summary.as_ref());
     Ok(record)

@@ -2,10 +2,12 @@
 
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_types::child;
+use dyno_types::shell::quoted;
 use serde_json::Value;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
+use std::time::Instant;
 
 /// Why kubectl has not done what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +93,23 @@ impl Kubectl {
     /// # Errors
     /// kubectl does not run, the cluster does not answer, or one of the two refuses the command.
     pub fn run(&self, words: &[&str], input: Option<&str>) -> Result<String, KubectlError> {
+        let (begun, command) = (Instant::now(), quoted(words));
+        let told = self.told(words, input);
+        let took_ms = begun.elapsed().as_millis() as u64;
+        // Looking goes on several times a second.
+        let only_looks = words.iter().any(|word| ["get", "logs"].contains(word));
+        match &told {
+            Ok(_) if only_looks => tracing::debug!(command, took_ms, exit = 0, "kubectl has ended"),
+            Ok(_) => tracing::info!(command, took_ms, exit = 0, "kubectl has ended"),
+            Err(KubectlError::Refused { stderr, status }) => {
+                tracing::warn!(command, took_ms, exit = status.code(), stderr, "kubectl has failed");
+            }
+            Err(error) => tracing::warn!(command, took_ms, %error, "kubectl has failed"),
+        }
+        told
+    }
+
+    fn told(&self, words: &[&str], input: Option<&str>) -> Result<String, KubectlError> {
         // What waits, waits in a loop of ours, which has an end.
         let mut command = self.command(&[&["--request-timeout=30s"], words].concat());
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });

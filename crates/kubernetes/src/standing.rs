@@ -1,13 +1,9 @@
 //! Servers in pods that stay after the command that has started them.
 
 use crate::error::PodsError;
-use dyno_config::experiment::Experiment;
-use dyno_config::experiment::kubernetes::Kubernetes;
-use dyno_engine::Control;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 
 /// Where servers that stay are found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -171,6 +171,7 @@ impl Journal {
     pub fn add(&mut self, undo: Undo) -> Result<u64, LocalError> {
         let id = self.next;
         self.append(&Line::Do { id, undo: undo.clone() })?;
+        tracing::debug!(journal = %self.path.display(), id, undo = ?undo, "noted what is to be undone");
         self.next += 1;
         self.pending.push((id, undo));
         Ok(id)
@@ -184,7 +185,11 @@ impl Journal {
     /// Undoes one thing now.
     pub fn undo(&mut self, id: u64) -> Result<(), LocalError> {
         let Some(at) = self.pending.iter().position(|(known, _)| *known == id) else { return Ok(()) };
-        undo_one(&self.pending[at].1, &self.machine)?;
+        let what = &self.pending[at].1;
+        undo_one(what, &self.machine).inspect_err(|error| {
+            tracing::error!(journal = %self.path.display(), id, undo = ?what, %error, "could not be undone");
+        })?;
+        tracing::debug!(journal = %self.path.display(), id, "undone");
         self.pending.remove(at);
         self.append(&Line::Done { undone: id })
     }

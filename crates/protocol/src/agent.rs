@@ -1,6 +1,7 @@
 //! Messages between controller and agent.
 
 use dyno_config::server::ServerSpec;
+use dyno_rundir::log::Record;
 use dyno_servers::server::faults::{Harm, Harmed, Room, WorkerHarm};
 use dyno_servers::volume::Loaded;
 use dyno_session::watch::sources::ToldProcess;
@@ -20,6 +21,9 @@ pub enum ToHost {
     Hello {
         /// [`crate::worker::PROTOCOL`].
         protocol: u32,
+        /// Which records of the log are wanted beyond those that are kept in any case: see [`dyno_rundir::log::Filter`].
+        #[serde(default)]
+        log: Vec<String>,
     },
     /// Asks for the host's clock.
     Clock,
@@ -193,4 +197,6 @@ pub enum FromHost {
         /// What.
         words: String,
     },
+    /// A record of the agent's log, on the host's clock.
+    Log(Box<Record>),
 }

@@ -2,12 +2,13 @@
 
 use dyno_config::experiment::Experiment;
 use dyno_databases::target::TargetInfo;
+use dyno_rundir::log::Record;
 use dyno_session::work::Prepared;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the protocol; both ends must speak the same.
-pub const PROTOCOL: u32 = 7;
+pub const PROTOCOL: u32 = 8;
 
 /// How long a worker goes on without a word, milliseconds.
 pub const LEASE_MS: u64 = 1_000;
@@ -65,6 +66,9 @@ pub enum ToWorker {
         protocol: u32,
         /// The controller's Unix time, nanoseconds.
         now_ns: u64,
+        /// Which records of the log are wanted beyond those that are kept in any case: see [`dyno_rundir::log::Filter`].
+        #[serde(default)]
+        log: Vec<String>,
     },
     /// What to do.
     Assign(Box<Assignment>),
@@ -142,6 +146,8 @@ pub enum FromWorker {
     },
     /// Something worth noting.
     Event(String),
+    /// A record of the worker's log, on its clock.
+    Log(Box<Record>),
 }
 
 /// How a phase ended at a worker.

@@ -12,6 +12,7 @@ use dyno_monitor::{HostSource, Kind, Monitor, Pid, ProcessSource, Roots, Sample,
 use dyno_protocol::agent::{FromHost, LEASE_MS, ToHost};
 use dyno_protocol::frame::{Frame, FrameError, read_frame, write_frame};
 use dyno_protocol::worker::PROTOCOL;
+use dyno_rundir::log::{self, Filter};
 use dyno_rundir::schema::Environment;
 use dyno_servers::needs::version_of;
 use dyno_servers::server::faults::{Harm, Harmed, Room, WorkerHarm};
@@ -33,8 +34,13 @@ fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Says a word, after what the log holds by now.
 fn say(output: &Output, word: &FromHost) -> io::Result<()> {
-    write_frame(&mut *held(output), &Frame::Message(word))
+    let mut output = held(output);
+    for record in log::waiting() {
+        write_frame(&mut *output, &Frame::Message(&FromHost::Log(Box::new(record))))?;
+    }
+    write_frame(&mut *output, &Frame::Message(word))
 }
 
 /// Passes on what monitors read.
@@ -77,9 +83,11 @@ pub fn agent(
     directory: &Path,
     environment: Environment,
 ) -> Result<(), FrameError> {
-    let Frame::Message(ToHost::Hello { protocol }) = read_frame(&mut input)? else {
+    let Frame::Message(ToHost::Hello { protocol, log }) = read_frame(&mut input)? else {
         return Err(FrameError::Malformed("the first word must be hello".into()));
     };
+    // The controller has read them.
+    log::want(log.iter().filter_map(|text| Filter::parse(text).ok()).collect());
     let output: Output = Arc::new(Mutex::new(output));
     let dyno = env!("CARGO_PKG_VERSION").into();
     say(&output, &FromHost::Hello { protocol: PROTOCOL, dyno, environment: Box::new(environment) })?;
@@ -220,6 +228,7 @@ impl Host {
         while !closed.load(Ordering::Relaxed) {
             let silent_ns = monotonic_ns().saturating_sub(heard.load(Ordering::Relaxed));
             if silent_ns > LEASE_MS * 1_000_000 {
+                tracing::error!(silent_ns, "the controller is silent: this agent ends");
                 return;
             }
             let word = match told.recv_timeout(Duration::from_millis(50)) {
@@ -263,8 +272,11 @@ impl Host {
                 ToHost::Stop => self.stop(),
                 ToHost::Hello { .. } | ToHost::Ping => continue,
             };
-            if say(&self.output, &answer.unwrap_or_else(|error| FromHost::Failed(error.to_string()))).is_err()
-            {
+            let answer = answer.unwrap_or_else(|error| {
+                tracing::error!(%error, "this agent has not done what it was asked for");
+                FromHost::Failed(error.to_string())
+            });
+            if say(&self.output, &answer).is_err() {
                 return;
             }
         }

@@ -46,6 +46,7 @@ pub fn deploy(
             "umask 077 && mkdir -p {folder_word} && cat > {path_word}.$$ && chmod 700 {path_word}.$$ && \
              mv {path_word}.$$ {path_word} && sha256sum {path_word}"
         );
+        tracing::info!(host = host.name, program = %file.display(), path, "the program is copied");
         let input = File::open(&file).map_err(|e| host.failed(format!("{}: {e}", file.display())))?;
         let copied = host.run(&script, Some(input), (COPY, control))?;
         if !copied.starts_with(&digest) {

@@ -1,6 +1,7 @@
 //! The near end of an agent: asks, waits, and hands on what its monitors read.
 
 use crate::link::{Input, Link, Running};
+use crate::records::Records;
 use crate::ssh::RemoteError;
 use crate::way::Way;
 use dyno_config::server::ServerSpec;
@@ -11,6 +12,7 @@ use dyno_protocol::frame::{Frame, read_frame, write_frame};
 use dyno_protocol::offset::{Offset, offset};
 use dyno_protocol::service::Service;
 use dyno_protocol::worker::PROTOCOL;
+use dyno_rundir::log;
 use dyno_rundir::schema::Environment;
 use dyno_servers::server::faults::{Harm, Harmed, Room, WorkerHarm};
 use dyno_servers::volume::{Found, Loaded};
@@ -106,9 +108,15 @@ impl Far {
         let (own, at, name) = (sink.clone(), clock.clone(), host.name().to_owned());
         let ending = Arc::new(AtomicBool::new(false));
         let wanted = ending.clone();
+        let mut records = Records::of(format!("host-{name}"), Some(clock.clone()));
         let listen = move || {
             let mut sources = BTreeSet::new();
             while let Ok(Frame::Message(word)) = read_frame::<FromHost>(&mut output) {
+                records.pass();
+                if let FromHost::Log(record) = word {
+                    records.add(*record);
+                    continue;
+                }
                 if let FromHost::Sample { source, .. } = &word {
                     sources.insert(source.clone());
                 }
@@ -122,6 +130,7 @@ impl Far {
                 }
             }
             if !wanted.load(Ordering::Relaxed) {
+                tracing::error!(host = name, "the agent on a host was lost");
                 fall_silent(&sources, &name, &own);
             }
         };
@@ -140,7 +149,7 @@ impl Far {
             marked,
             log: log.to_owned(),
         };
-        match far.ask(&ToHost::Hello { protocol: PROTOCOL }, SHORT, None) {
+        match far.ask(&ToHost::Hello { protocol: PROTOCOL, log: log::wanted() }, SHORT, None) {
             Ok(FromHost::Hello { protocol, environment, .. }) if protocol == PROTOCOL => {
                 far.environment = *environment;
             }
@@ -155,6 +164,8 @@ impl Far {
             }
         }
         far.keep_alive()?;
+        far.clock()?;
+        tracing::info!(host = far.name(), system = far.environment.host, "an agent has been started");
         Ok(far)
     }
 
@@ -219,6 +230,12 @@ impl Far {
             FromHost::Clock { now_ns } => Ok(now_ns),
             _ => Err(self.host.failed("another answer than the time")),
         })?;
+        tracing::debug!(
+            host = self.name(),
+            offset_ns = found.ns,
+            within_ns = found.bound_ns,
+            "a host's clock is known"
+        );
         *held(&self.clock) = found;
         Ok(found)
     }

@@ -13,6 +13,7 @@ pub mod agent;
 pub mod deploy;
 pub mod far;
 pub mod link;
+mod records;
 pub mod relay;
 pub mod ssh;
 pub mod way;

@@ -113,6 +113,22 @@ impl SshHost {
         input: Option<File>,
         (patience, control): (Duration, &Control),
     ) -> Result<String, RemoteError> {
+        let begun = Instant::now();
+        let told = self.told(script, input, (patience, control));
+        let (host, took_ms) = (&self.name, begun.elapsed().as_millis() as u64);
+        match &told {
+            Ok(_) => tracing::info!(host, command = script, took_ms, exit = 0, "ssh has ended"),
+            Err(error) => tracing::warn!(host, command = script, took_ms, %error, "ssh has failed"),
+        }
+        told
+    }
+
+    fn told(
+        &self,
+        script: &str,
+        input: Option<File>,
+        (patience, control): (Duration, &Control),
+    ) -> Result<String, RemoteError> {
         let mut command = self.command(&["/bin/sh", "-c", script]);
         command.stdin(input.map_or(Stdio::null(), Stdio::from));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);

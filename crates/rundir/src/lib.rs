@@ -2,7 +2,7 @@
 //!
 //! `schema` holds every type that is written as JSON, `hlog` the histogram log, `series` the per-second CSV,
 //! `intervals` the exact counters, `writer` creates a directory and fills it as the run goes, `reader` reads one back,
-//! finished or not, `monitor` holds what monitors saw. The format is described in
+//! finished or not, `monitor` holds what monitors saw, `log` what dyno did. The format is described in
 //! `docs/run-directory.md`.
 
 mod course;
@@ -14,6 +14,7 @@ mod fixtures;
 pub mod hlog;
 pub mod imported;
 mod intervals;
+pub mod log;
 pub mod monitor;
 mod reader;
 mod recorded;

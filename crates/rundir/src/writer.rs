@@ -3,6 +3,7 @@
 use crate::files;
 use crate::hlog;
 use crate::intervals::IntervalLine;
+use crate::log;
 use crate::schema::{Environment, Pair, Planned, Run, Status, Summary};
 use crate::series;
 use dyno_record::{Scale, Totals};
@@ -61,6 +62,7 @@ impl Writer {
         }
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(named)?;
+        log::enter(path)?;
         let mut writer = Writer {
             hlog: create(&path.join("latency.hlog"))?,
             series: create(&path.join("series.csv"))?,

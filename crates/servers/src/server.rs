@@ -328,7 +328,8 @@ impl Server {
 
     /// A process that has ended by itself, in words, with the last lines of its log.
     pub fn died(&mut self) -> Option<String> {
-        self.members.iter_mut().find_map(Member::ended)
+        let died = self.members.iter_mut().find_map(Member::ended);
+        died.inspect(|reason| tracing::error!(reason, "a server has ended by itself"))
     }
 
     /// Writes everything to disk and drops the kernel's page cache.
@@ -348,6 +349,7 @@ impl Server {
     /// Stops the server, keeps a copy of its data, and starts it again; a copy that is there already is replaced.
     pub fn snapshot(&mut self) -> Result<(), LocalError> {
         self.may_copy()?;
+        tracing::info!("the servers' data are copied: they stop and start again");
         self.end_all(true)?;
         for i in 0..self.members.len() {
             let (data, copy) = (self.members[i].node.data.clone(), copy_of(&self.members[i].node));
@@ -371,6 +373,7 @@ impl Server {
                 member.node.name
             )));
         }
+        tracing::info!("the copy of the servers' data is put back: they stop and start again");
         self.end_all(false)?;
         for member in &self.members {
             let (data, copy) = (&member.node.data, copy_of(&member.node));
@@ -392,6 +395,9 @@ impl Server {
     fn end_all(&mut self, save: bool) -> Result<(), LocalError> {
         for member in &mut self.members {
             member.last = member.now(&self.machine);
+            if let Some(pid) = member.pid() {
+                tracing::info!(server = member.node.name, pid, save, "a server is stopped");
+            }
         }
         // Shards say goodbye to their config server, and wait for it where it is gone.
         let ended = [false, true].map(|config| self.end_part(config, save));
@@ -421,6 +427,11 @@ impl Server {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 if runs() {
+                    tracing::warn!(
+                        server = member.node.name,
+                        ?patience,
+                        "a server did not end in time and is killed"
+                    );
                     self.notes
                         .push(format!("{} did not end within {patience:?} and was killed", member.node.name));
                     if save {

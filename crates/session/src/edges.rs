@@ -5,10 +5,14 @@ use dyno_engine::{Control, Finished};
 use dyno_rundir::Writer;
 use dyno_rundir::schema::Phase;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Who is told the epoch of a run and the length of its warm-up.
 pub(crate) type OnEpoch = Arc<dyn Fn(SystemTime, Duration) + Send + Sync>;
+
+fn unix_ns(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}
 
 /// One run of the engine: a phase, perhaps with a warm-up before it.
 pub(crate) struct Edges<'a> {
@@ -16,6 +20,8 @@ pub(crate) struct Edges<'a> {
     warmup: Duration,
     watch: Option<&'a Watch>,
     epoch: Arc<Mutex<Option<SystemTime>>>,
+    /// Whether the warm-up is not over yet, as far as is known.
+    warming: bool,
     /// Begun phases that have been written.
     written: usize,
 }
@@ -41,6 +47,7 @@ impl<'a> Edges<'a> {
             // Several workers begin together; the first counts.
             if told.is_none() {
                 *told = Some(at);
+                tracing::info!(phase = name, epoch_ns = unix_ns(at), warmup_ns, "a phase begins");
                 if let Some(others) = &others {
                     others(at, warmup);
                 }
@@ -50,17 +57,22 @@ impl<'a> Edges<'a> {
                 }
             }
         });
-        Edges { name, warmup, watch, epoch, written: 0 }
+        Edges { name, warmup, watch, epoch, warming: warmup_ns > 0, written: 0 }
     }
 
     /// A second of the warm-up or of the phase has been counted: what has begun is written, and what monitors say.
     pub fn second(&mut self, warmup: bool, writer: Option<&mut Writer>) {
-        let Some(writer) = writer else { return };
         let epoch = *self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(epoch) = epoch.filter(|_| self.warming && !warmup) {
+            self.warming = false;
+            tracing::info!(phase = self.name, ended_ns = unix_ns(epoch + self.warmup), "the warm-up is over");
+        }
+        let Some(writer) = writer else { return };
         if let Some(epoch) = epoch {
             self.write(epoch, warmup, writer);
         }
         for (at, words) in self.watch.map(Watch::events).unwrap_or_default() {
+            tracing::warn!(event = words, "a monitor has something to say");
             writer.event_at(at, "monitor", &words);
         }
     }

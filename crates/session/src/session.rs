@@ -127,6 +127,12 @@ impl<'a> Session<'a> {
         writer: Option<Writer>,
     ) -> Self {
         let mut writer = writer;
+        tracing::info!(
+            uri = plan.target,
+            database = generator.target().database,
+            what = plan.title,
+            "a session begins on its target"
+        );
         if let (Some(writer), Some(missing)) = (&mut writer, generator.missing()) {
             writer.event("target", &format!("routers that do not answer: {missing}"));
         }
@@ -229,6 +235,14 @@ impl<'a> Session<'a> {
         let whole = parts::together(jobs).ok_or_else(|| Refused("a phase without workers".into()))?;
         let job = &whole;
         observer.begin(name, job);
+        tracing::info!(
+            phase = name,
+            users = job.users,
+            operations = job.end.operations,
+            duration_ns = job.end.duration_ns,
+            warmup_ns = job.warmup_ns,
+            "a phase is prepared"
+        );
         if let Some(writer) = &mut self.writer {
             writer.event("phase", name);
         }
@@ -291,9 +305,12 @@ impl<'a> Session<'a> {
             });
         };
         let before = self.generator.collections();
-        let applied = self.generator.run(name, jobs, &control, &mut on_second)?;
+        let applied = self.generator.run(name, jobs, &control, &mut on_second).inspect_err(|error| {
+            tracing::error!(phase = name, %error, "a phase has failed");
+        })?;
         if control.stopping() && !self.control.stopping() {
             let words = silence.words(&self.plan.target);
+            tracing::error!(phase = name, reason = words, "a phase was given up");
             return Err(RunError::Unreachable { outcome: Outcome::TimedOut, words });
         }
         let collections = self.collections_after(before);
@@ -334,6 +351,18 @@ impl<'a> Session<'a> {
         self.take_workers(name, &metrics, cut_off);
         self.phases.extend(warmup.clone());
         self.phases.push(phase_summary.clone());
+        for (outcome, words) in &phase_summary.errors {
+            tracing::warn!(phase = name, outcome, words, "the phase had errors: the first of a kind");
+        }
+        tracing::info!(
+            phase = name,
+            seconds = phase_summary.seconds,
+            arrivals = phase_summary.arrivals,
+            ok = totals.ok(),
+            failed = totals.failed(),
+            interrupted = self.control.stopping(),
+            "a phase has ended"
+        );
         observer.end(&phase_summary);
         let further = Further {
             varied: matches!(&job.pacing, Pacing::Open { profile, .. } if !is_constant(profile)),
@@ -416,6 +445,8 @@ impl<'a> Session<'a> {
             },
         };
         let verdict = verdict(&evidence);
+        let reason = verdict.worst().map_or("", |worst| worst.text.as_str());
+        tracing::info!(?status, trust = verdict.trust.name(), reason, "the run has its verdict");
         let thresholds = self.plan.conditions.iter().map(|c| c.evaluate(&measured.phase)).collect();
         self.write_summary(verdict, thresholds, status)
     }

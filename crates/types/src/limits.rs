@@ -63,6 +63,16 @@ pub const SCAN_RECORDS: u32 = 1_000_000;
 /// bytes each.
 pub const SAMPLES: usize = 20_000_000;
 
+/// Longest log of a run directory, bytes. At the level of phases a run has some hundred lines; 16 MiB hold about 60,000, and an
+/// editor still opens them.
+pub const LOG_BYTES: u64 = 16 << 20;
+
+/// Longest text of a record of the log, bytes: a server's command line with all its options is shorter.
+pub const LOG_TEXT_BYTES: usize = 8 << 10;
+
+/// Records of the log that wait for a run directory, or for the controller: starting a large cluster takes some hundred.
+pub const LOG_WAITING: usize = 4_096;
+
 /// Distinct error texts kept per run; further ones are only counted.
 pub const ERROR_TEXTS: usize = 32;
 

@@ -37,6 +37,8 @@ fn main() -> ExitCode {
     outlive_long_files();
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     remember_arguments(&words);
+    // What is logged goes to the controller.
+    dyno_rundir::log::begin(Vec::new(), None);
     let ended = match Cli::parse().command {
         // A worker's signals are its controller's business: it ends with its pipe.
         Command::Worker(_) => worker(Caller { warn, interrupted: || false }),

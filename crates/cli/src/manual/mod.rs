@@ -2,11 +2,10 @@
 
 mod reference;
 
-use crate::args::Cli;
+use crate::args::command;
 use crate::exit::{Exit, Failure};
 use crate::options::ManualArgs;
 use crate::terminal;
-use clap::CommandFactory;
 use dyno_rundir::files;
 use std::path::Path;
 
@@ -14,7 +13,7 @@ use std::path::Path;
 pub fn manual(args: &ManualArgs) -> Result<Exit, Failure> {
     if let Some(shell) = args.completions {
         let mut text = Vec::new();
-        clap_complete::generate(shell, &mut Cli::command(), "dyno", &mut text);
+        clap_complete::generate(shell, &mut command(), "dyno", &mut text);
         terminal::out(&String::from_utf8_lossy(&text));
         return Ok(Exit::Ok);
     }
@@ -41,7 +40,7 @@ fn write_reference(folder: &Path) -> Result<usize, Failure> {
 }
 
 fn write(folder: &Path) -> Result<usize, Failure> {
-    let mut whole = Cli::command();
+    let mut whole = command();
     whole.build();
     let mut open = vec![(String::from("dyno"), whole)];
     let mut pages = 0;

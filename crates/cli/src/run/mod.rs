@@ -18,7 +18,7 @@ use crate::run_directory::{changes, now};
 use crate::{experiment, secret, signals, terminal};
 use dyno_databases::registry;
 use dyno_databases::spawn::{Spawned, find_server, spawn_under};
-use dyno_databases::target::{OpenTarget, Target};
+use dyno_databases::target::{OpenTarget, Target, in_words};
 use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
 use dyno_rundir::Writer;
@@ -169,7 +169,9 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     signals::listen(&control)?;
     let place = prepare(wanted, &control)?;
     let content = resolved.measure_workload.content();
+    tracing::info!(uri = place.target.redacted(), "the target is opened");
     let opened = place.target.open(content.clone(), &|| control.stopping())?;
+    tracing::info!(facts = in_words(&opened.facts()), "the target is open");
     say_missing(opened.as_ref());
     opened.check(&content, &resolved.verbs)?;
     opened.check_pipeline(resolved.measure_job().pipeline)?;
@@ -234,6 +236,11 @@ fn phases(
             dyno_databases::mongodb::official::NO_BATCHES
         ));
     }
+    tracing::info!(
+        load,
+        records = resolved.records,
+        "the records were looked for, and are loaded first or not"
+    );
     if load && !signals::interrupted() {
         let loaded = session.run(&PhasePlan { name: "load", job: resolved.load_job(opened) }, &mut live)?;
         let missing = resolved.records.saturating_sub(loaded.totals.ok());

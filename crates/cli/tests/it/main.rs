@@ -9,6 +9,7 @@ mod exchange;
 mod files_that_are_named;
 mod judgement;
 mod licences;
+mod log;
 mod mongodb_members;
 mod mongodb_routers;
 mod mongodb_scripted;

@@ -109,7 +109,10 @@ const ALLOWED: [(&str, &[&str]); 33] = [
         "prove",
         &["types", "wire", "stores", "engine", "config", "localhost", "databases", "servers", "protocol"],
     ),
-    ("worker", &["types", "protocol", "kubernetes", "remote", "databases", "session", "compat-pocdriver"]),
+    (
+        "worker",
+        &["types", "rundir", "protocol", "kubernetes", "remote", "databases", "session", "compat-pocdriver"],
+    ),
     ("cli", &[ANY]),
     ("bench", &[ANY]),
     ("fuzz", &[ANY]),

@@ -157,10 +157,10 @@ fn who_speaks_another_protocol_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().display().to_string();
     let mut hello = Vec::new();
-    let greeting = ToWorker::Hello { protocol: 99, now_ns: 1 };
+    let greeting = ToWorker::Hello { protocol: 99, now_ns: 1, log: Vec::new() };
     write_frame(&mut hello, &Frame::Message(&greeting)).unwrap();
     let mut to_host = Vec::new();
-    write_frame(&mut to_host, &Frame::Message(&ToHost::Hello { protocol: 99 })).unwrap();
+    write_frame(&mut to_host, &Frame::Message(&ToHost::Hello { protocol: 99, log: Vec::new() })).unwrap();
     let host_words = ["host", "--stdio", "--directory", &directory];
     for (words, hello) in [(&["worker", "--stdio"][..], hello), (&host_words, to_host)] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_dyno"))

@@ -104,7 +104,12 @@ impl Relay {
     /// Has the hub started in `pod` by kubectl, whose words go to `log`.
     pub fn start(kubectl: &Kubectl, pod: &str, log: &Path, control: &Control) -> Result<Relay, RelayError> {
         let command = kubectl.command(&["exec", "-i", pod, "--", "dyno", "relay", "--stdio"]);
-        Relay::by(command, pod, log, control)
+        let relay = Relay::by(command, pod, log, control);
+        match &relay {
+            Ok(_) => tracing::info!(pod, "the relay to the pods has been started by kubectl exec"),
+            Err(error) => tracing::error!(pod, %error, "the relay to the pods could not be started"),
+        }
+        relay
     }
 
     /// The same by any command.

@@ -46,6 +46,12 @@ impl WorkerPool {
                     _ => Err(WorkerPoolError::Worker("another answer than the time".into())),
                 }
             })?;
+            tracing::debug!(
+                worker = worker + 1,
+                offset_ns = found.ns,
+                within_ns = found.bound_ns,
+                "a worker's clock is known"
+            );
             widest_ns = widest_ns.max(found.bound_ns);
             *held(&member.clock) = found;
         }

@@ -27,7 +27,7 @@ impl Controller {
         let input = theirs.try_clone().unwrap();
         let worker = std::thread::spawn(move || serve(input, theirs, &read));
         let mut controller = Controller { pipe, worker: Some(worker) };
-        controller.say(&ToWorker::Hello { protocol, now_ns: 7 });
+        controller.say(&ToWorker::Hello { protocol, now_ns: 7, log: Vec::new() });
         controller
     }
 

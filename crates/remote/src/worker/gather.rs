@@ -59,6 +59,13 @@ impl WorkerPool {
                 },
                 Ok((worker, Told::Message(FromWorker::Done(ended)))) => {
                     seconds.ended(worker);
+                    tracing::info!(
+                        worker = worker + 1,
+                        elapsed_ns = ended.elapsed_ns,
+                        late_ns = ended.late_ns,
+                        early = ended.ended_early.as_deref().unwrap_or("no"),
+                        "a worker has ended its phase"
+                    );
                     if let Some(why) = &ended.ended_early {
                         held(&self.lost).push(format!("{} ended early: {why}", self.name(worker)));
                     }
@@ -82,12 +89,14 @@ impl WorkerPool {
             }
             if control.stopping() && !said_stop {
                 said_stop = true;
+                tracing::info!("workers are told to stop");
                 self.say_all(&ToWorker::Stop);
             }
             let cut_short = self.cut_short.take();
             if (control.aborting() || cut_short.is_some()) && aborted.is_none() {
                 held(&self.lost).extend(cut_short);
                 aborted = Some(Instant::now());
+                tracing::warn!("workers are told to end at once");
                 self.say_all(&ToWorker::Abort);
             }
             if given_up(aborted, Instant::now()) {

@@ -52,7 +52,7 @@ pub(super) struct Member {
     pub(super) way: Option<Way>,
     pub(super) log: PathBuf,
     /// Its clock beside ours.
-    pub(super) clock: Mutex<Offset>,
+    pub(super) clock: Arc<Mutex<Offset>>,
     /// When its last load thread began the last phase, by its own clock, Unix nanoseconds.
     pub(super) began_ns: AtomicU64,
 }
@@ -109,7 +109,8 @@ impl WorkerPool {
         for (worker, word) in
             pool.answers(control, &all, READY, "open its target", |w| matches!(w, FromWorker::Ready { .. }))?
         {
-            let FromWorker::Ready { target_info, facts, shown, .. } = word else { continue };
+            let FromWorker::Ready { target_info, facts, shown, cores } = word else { continue };
+            tracing::info!(worker = worker + 1, uri = shown, ?cores, "a worker has opened its target");
             pool.shown[pool.members[worker].instance] = shown;
             if worker == 0 {
                 (pool.target_info, pool.facts) = (target_info, facts);
@@ -227,7 +228,8 @@ impl WorkerPool {
             let left = end.saturating_duration_since(Instant::now());
             match told.recv_timeout(left.min(Duration::from_millis(50))) {
                 Ok((worker, Told::Message(word))) if is(&word) => answers.push((worker, word)),
-                Ok((worker, Told::Message(FromWorker::Hello { pid, .. }))) => {
+                Ok((worker, Told::Message(FromWorker::Hello { pid, dyno, .. }))) => {
+                    tracing::debug!(worker = worker + 1, pid, dyno, "a worker says hello");
                     self.members[worker].pid.store(pid, Ordering::Relaxed);
                 }
                 Ok((worker, Told::Message(FromWorker::Failed { unreachable, words }))) => {
@@ -252,6 +254,7 @@ impl WorkerPool {
             1 => words,
             _ => format!("{}: {words}", self.name(worker)),
         };
+        tracing::error!(worker = worker + 1, unreachable, reason = words, "a worker has failed");
         if unreachable { WorkerPoolError::Unreachable(words) } else { WorkerPoolError::Refused(words) }
     }
 
@@ -268,11 +271,13 @@ impl WorkerPool {
                 continue;
             }
             let name = self.name(worker);
-            return match (&member.way, ended) {
+            let lost = match (&member.way, ended) {
                 (Some(way), ended) => format!("{name} was lost: {}", way.lost(&member.log, ended.as_deref())),
                 (None, Some(status)) => format!("{name} was lost: {words} ({status})"),
                 (None, None) => format!("{name} was lost: {words}"),
             };
+            tracing::error!(worker = worker + 1, reason = lost, "a worker was lost");
+            return lost;
         }
     }
 
@@ -293,6 +298,8 @@ impl WorkerPool {
         // Who takes no part in this phase has begun another one.
         self.members.iter().for_each(|member| member.began_ns.store(0, Ordering::Relaxed));
         let widest_ns = self.ask_clocks(control)?;
+        tracing::info!(phase = stage.name(), workers = active.len(), "workers connect their users");
+        let asked = Instant::now();
         let prepared = held(&self.prepared).clone();
         for worker in active {
             let prepared = prepared[self.members[*worker].instance].clone();
@@ -303,7 +310,14 @@ impl WorkerPool {
         while connected < active.len() {
             let told = held(&self.told).recv_timeout(Duration::from_millis(50));
             match told {
-                Ok((_, Told::Message(FromWorker::Connected))) => connected += 1,
+                Ok((worker, Told::Message(FromWorker::Connected))) => {
+                    tracing::debug!(
+                        worker = worker + 1,
+                        after_ms = asked.elapsed().as_millis() as u64,
+                        "a worker has connected"
+                    );
+                    connected += 1;
+                }
                 Ok((worker, Told::Message(FromWorker::Failed { unreachable, words }))) => {
                     self.say_all(&ToWorker::Abort);
                     return Err(self.failed(worker, unreachable, words));
@@ -330,6 +344,7 @@ impl WorkerPool {
             let at_ns = at_ns.saturating_add_signed(held(&self.members[*worker].clock).ns);
             self.say(*worker, &ToWorker::Begin { at_ns });
         }
+        tracing::info!(phase = stage.name(), at_ns, clocks_within_ns = widest_ns, "workers begin together");
         control.announce(UNIX_EPOCH + Duration::from_nanos(at_ns));
         Ok(true)
     }

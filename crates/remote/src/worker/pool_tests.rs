@@ -69,7 +69,7 @@ impl Rehearsal {
                 pid: AtomicU32::new(at as u32 + 7),
                 way: host.map(|name| Way::Ssh(SshHost::new(&Host::named(name), None).unwrap())),
                 log: PathBuf::new(),
-                clock: Mutex::default(),
+                clock: Arc::default(),
                 began_ns: AtomicU64::new(0),
             }
         };

@@ -5,11 +5,12 @@
 
 use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
-use dyno_databases::target::{OpenTarget, TargetError};
+use dyno_databases::target::{OpenTarget, TargetError, in_words};
 use dyno_engine::net::monotonic_ns;
 use dyno_engine::{Control, Gate, Job, RunError, Team};
 use dyno_protocol::frame::{Frame, FrameError, read_frame, write_frame};
 use dyno_protocol::worker::{Assignment, Done, FromWorker, PROTOCOL, Stage, ToWorker};
+use dyno_rundir::log::{self, Filter};
 use dyno_session::cores::choose_cores;
 use dyno_session::load_generator::LoadGenerator;
 use dyno_session::load_generator::run_jobs;
@@ -152,9 +153,11 @@ pub fn serve(
 
 /// The first words, on both sides.
 fn greet(input: &mut dyn Read, output: &mut dyn Write) -> Result<(), FrameError> {
-    let Frame::Message(ToWorker::Hello { protocol, now_ns }) = read_frame(input)? else {
+    let Frame::Message(ToWorker::Hello { protocol, now_ns, log }) = read_frame(input)? else {
         return Err(FrameError::Malformed("the first word must be hello".into()));
     };
+    // The controller has read them.
+    log::want(log.iter().filter_map(|text| Filter::parse(text).ok()).collect());
     let hello = FromWorker::Hello {
         protocol: PROTOCOL,
         dyno: env!("CARGO_PKG_VERSION").into(),
@@ -219,6 +222,11 @@ fn look_after(shared: &Shared, now_ns: u64) {
         && !control.stopping()
     {
         shared.lapsed.store(true, Ordering::Relaxed);
+        tracing::error!(
+            silent_ns,
+            lease_ns,
+            "the controller is silent: the lease has run out and the load stops"
+        );
         control.stop();
     }
     // A cut connection may never show as a closed pipe: whoever has been silent for that long does not come back.
@@ -248,9 +256,14 @@ impl<W: Write + Send> Worker<'_, W> {
         loop {
             let message = match self.told.recv_timeout(Duration::from_millis(200)) {
                 Ok(message) => message,
-                Err(RecvTimeoutError::Timeout) if !self.shared.closed.load(Ordering::Relaxed) => continue,
+                Err(RecvTimeoutError::Timeout) if !self.shared.closed.load(Ordering::Relaxed) => {
+                    send_log(&self.output)?;
+                    continue;
+                }
                 Err(_) => return Ok(()),
             };
+            // A record that cannot be sent shows with the answer.
+            let _ = send_log(&self.output);
             let answer = match message {
                 ToWorker::Assign(assignment) => self.assign(*assignment).map(|(ready, opened)| {
                     place = Some(opened);
@@ -268,8 +281,10 @@ impl<W: Write + Send> Worker<'_, W> {
                 ToWorker::Bye => return Ok(()),
                 _ => continue,
             };
-            let answer =
-                answer.unwrap_or_else(|t| FromWorker::Failed { unreachable: t.unreachable, words: t.words });
+            let answer = answer.unwrap_or_else(|t| {
+                tracing::error!(unreachable = t.unreachable, reason = t.words, "this worker cannot go on");
+                FromWorker::Failed { unreachable: t.unreachable, words: t.words }
+            });
             say(&self.output, &answer)?;
         }
     }
@@ -283,6 +298,14 @@ impl<W: Write + Send> Worker<'_, W> {
             target.set_database(&database);
         }
         let shared = &self.shared;
+        let uri = target.redacted();
+        tracing::info!(
+            uri,
+            number = assignment.number,
+            of = assignment.of,
+            lease_ms = assignment.lease_ms,
+            "opens its target"
+        );
         let opened = target.open(work.content(), &|| shared.closed.load(Ordering::Relaxed))?;
         opened.check(&work.content(), &work.verbs())?;
         opened.check_pipeline(spec.phases.measure.pipeline)?;
@@ -291,10 +314,11 @@ impl<W: Write + Send> Worker<'_, W> {
             (None, []) => choose_cores(spec.client.threads, usize::MAX, assignment.local, None)?,
             (None, given) => given.iter().copied().take(spec.client.threads.unwrap_or(usize::MAX)).collect(),
         };
+        tracing::info!(uri, facts = in_words(&opened.facts()), ?cores, "its target is open");
         let ready = FromWorker::Ready {
             target_info: opened.target(),
             facts: opened.facts(),
-            shown: target.redacted(),
+            shown: uri,
             cores: cores.clone(),
         };
         Ok((ready, Place { assignment, opened, work, cores }))
@@ -311,6 +335,7 @@ impl<W: Write + Send> Worker<'_, W> {
         let users = job.users;
         let threads = if place.opened.is_wire() { job.cores.len() } else { users };
         self.shared.lapsed.store(false, Ordering::Relaxed);
+        tracing::info!(phase = stage.name(), users, threads, "connects its users");
         self.shared.enter(&control, &gate);
         let mut pipe = Ok(());
         let pipes = &self.output;
@@ -321,6 +346,7 @@ impl<W: Write + Send> Worker<'_, W> {
                         return;
                     }
                 }
+                tracing::info!(phase = stage.name(), "its users have connected");
                 // A pipe that fails shows with the first second.
                 let _ = say(pipes, &FromWorker::Connected);
             });
@@ -341,6 +367,20 @@ impl<W: Write + Send> Worker<'_, W> {
         pipe.map_err(|error| Trouble { unreachable: false, words: format!("the pipe failed: {error}") })?;
         let (applied, stopped) = applied?;
         let finished = applied.finished;
+        for (outcome, words) in &finished.errors {
+            tracing::warn!(
+                phase = stage.name(),
+                outcome = outcome.name(),
+                words,
+                "the phase had errors: the first of a kind"
+            );
+        }
+        tracing::info!(
+            phase = stage.name(),
+            elapsed_ns = finished.elapsed_ns,
+            stopped,
+            "its phase has ended"
+        );
         let rest = if stage == Stage::Measure { self.send_rest(place, stopped)? } else { (0, 0) };
         let lapsed = self.shared.lapsed.load(Ordering::Relaxed);
         Ok(Done {
@@ -383,7 +423,17 @@ impl<W: Write + Send> Worker<'_, W> {
     }
 }
 
+/// Sends what the log holds by now.
+fn send_log<W: Write>(output: &Mutex<&mut W>) -> io::Result<()> {
+    let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+    let records = log::waiting().into_iter();
+    records
+        .map(|record| FromWorker::Log(Box::new(record)))
+        .try_for_each(|word| write_frame(*output, &Frame::Message(&word)))
+}
+
 fn say<W: Write>(output: &Mutex<&mut W>, message: &FromWorker) -> io::Result<()> {
+    send_log(output)?;
     let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
     write_frame(*output, &Frame::Message(message))
 }

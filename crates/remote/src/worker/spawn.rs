@@ -1,13 +1,16 @@
 //! Starting a worker: its process, the first words, and the thread that hears it.
 
 use crate::link::{Input, Link};
+use crate::records::Records;
 use crate::way::Way;
 use crate::worker::pool::{Member, Told};
 use crate::worker::pool_error::WorkerPoolError;
 use crate::worker::serve::unix_ns;
 use dyno_protocol::frame::{Frame, Packed, read_packed, write_frame};
+use dyno_protocol::offset::Offset;
 use dyno_protocol::service::Service;
-use dyno_protocol::worker::{Assignment, PROTOCOL, ToWorker};
+use dyno_protocol::worker::{Assignment, FromWorker, PROTOCOL, ToWorker};
+use dyno_rundir::log;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
@@ -65,7 +68,7 @@ pub(super) fn spawn(
     };
     let Link { mut input, mut output, mut running } = link;
     let (instance, number, pid) = (assignment.instance, assignment.number, running.number());
-    let hello = ToWorker::Hello { protocol: PROTOCOL, now_ns: unix_ns() };
+    let hello = ToWorker::Hello { protocol: PROTOCOL, now_ns: unix_ns(), log: log::wanted() };
     let said = write_frame(&mut input, &Frame::Message(&hello))
         .and_then(|()| write_frame(&mut input, &Frame::Message(&ToWorker::Assign(Box::new(assignment)))));
     if let Err(error) = said {
@@ -74,9 +77,18 @@ pub(super) fn spawn(
         return Err(trouble(format!("it ended at once{status}: {error}")));
     }
     let tell = tell.clone();
+    let clock: Arc<Mutex<Offset>> = Arc::default();
+    let host = way.as_ref().map_or("this one", Way::name);
+    tracing::info!(worker = at + 1, pid, host, instance, number, "a worker has been started");
+    let mut records = Records::of(format!("worker-{}", at + 1), way.is_some().then(|| clock.clone()));
     let listen = move || {
         loop {
+            records.pass();
             let told = match read_packed(&mut output) {
+                Ok(Packed::Message(FromWorker::Log(record))) => {
+                    records.add(*record);
+                    continue;
+                }
                 Ok(Packed::Message(word)) => Told::Message(word),
                 Ok(Packed::Second(second)) => Told::Second(second),
                 Err(error) => {
@@ -103,7 +115,7 @@ pub(super) fn spawn(
         pid,
         way,
         log,
-        clock: Mutex::default(),
+        clock,
         began_ns: AtomicU64::new(0),
     })
 }

@@ -9,7 +9,7 @@ use dyno_databases::servers;
 use dyno_databases::servers::Node;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::process;
-use dyno_types::secret::mask_settings;
+use dyno_types::secret::{mask_arguments, mask_settings};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -58,6 +58,7 @@ impl Server {
 
     /// Starts a process that was killed again on its data, and waits until it answers and knows its place.
     pub(super) fn revive(&mut self, i: usize) -> Result<(), LocalError> {
+        tracing::info!(server = self.members[i].node.name, "a server is started again on its data");
         self.launch_and_await(&[i])?;
         let own = &self.members[i].node;
         let all = self.members.iter().map(|member| &member.node);
@@ -94,7 +95,21 @@ impl Server {
             lasting: self.lasting,
         };
         member.command = launch.words();
-        let (child, noted) = launch.start(&self.machine, &mut self.journal)?;
+        // Its own file has its password; options of the file may hold others.
+        let words =
+            dyno_types::shell::words(&member.command).unwrap_or_else(|_| vec![member.command.clone()]);
+        let command = dyno_types::shell::quoted(&mask_arguments(&words));
+        let (child, noted) = launch.start(&self.machine, &mut self.journal).inspect_err(|error| {
+            tracing::error!(server = member.node.name, command, %error, "a server could not be started");
+        })?;
+        tracing::info!(
+            server = member.node.name,
+            pid = child.id(),
+            command,
+            placement = member.plan.describe(),
+            data = %member.node.data.display(),
+            "a server has been started"
+        );
         (member.child, member.answering, member.ended) = (Some(child), None, None);
         member.noted = Some(noted);
         let pid = member.pid().unwrap_or(0);
@@ -102,7 +117,13 @@ impl Server {
     }
 
     fn await_ready(&mut self, i: usize) -> Result<(), LocalError> {
+        let begun = Instant::now();
         let awaited = self.await_answer(i);
+        let (server, after_ms) = (&self.members[i].node.name, begun.elapsed().as_millis() as u64);
+        match &awaited {
+            Ok(()) => tracing::info!(server, after_ms, "a server is ready"),
+            Err(error) => tracing::error!(server, after_ms, %error, "a server is not ready"),
+        }
         // Whether it answers or has ended: it has read its configuration, which stays in the run's folder.
         awaited.and(self.hide(i))
     }

@@ -100,6 +100,12 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
         ("docs/export.md", export()),
         ("docs/guide.md", guide()),
         ("docs/lab.md", lab()),
+        (
+            "docs/logging.md",
+            vec![
+                here("run redis://127.0.0.1:6379 --records 1000 --duration 5s -v").instead("5s", "1s").load(),
+            ],
+        ),
         ("docs/memcached.md", memcached()),
         ("docs/mongodb.md", mongodb()),
         (

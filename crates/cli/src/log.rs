@@ -1,0 +1,61 @@
+//! The log on stderr: `-v`, `-vv` and `DYNO_LOG`.
+
+use crate::exit::Failure;
+use crate::terminal;
+use clap::{ArgAction, ArgMatches};
+use dyno_rundir::log::{self, Filter, Record};
+
+/// The variable that holds a filter.
+const VARIABLE: &str = "DYNO_LOG";
+
+/// Commands that speak to their controller: they log to it, and nothing of it to their own stderr.
+const FAR: [&str; 4] = ["worker", "host", "pod", "relay"];
+
+/// Commands whose flags are those of other programs.
+const DROP_INS: [&str; 5] = ["ycsb", "pocdriver", "sysbench-mongodb", "wsf", "bexhoma"];
+
+/// Adds `-v` to the native commands.
+pub fn with_verbosity(whole: clap::Command) -> clap::Command {
+    whole.mut_subcommands(|command| {
+        if FAR.contains(&command.get_name()) || DROP_INS.contains(&command.get_name()) {
+            return command;
+        }
+        let help = "Say on stderr what is done: -v steps, -vv details. DYNO_LOG=FILTER, such as info,dyno_remote=debug, chooses \
+                    by crate and module";
+        let verbose = clap::Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).global(true);
+        command.arg(verbose.help(help))
+    })
+}
+
+/// How often `-v` was given.
+fn verbosity(matches: &ArgMatches) -> u8 {
+    let given = matches.subcommand().and_then(|(name, of)| {
+        let is_native = !DROP_INS.contains(&name) && !FAR.contains(&name);
+        is_native.then(|| of.get_count("verbose"))
+    });
+    given.unwrap_or(0)
+}
+
+/// Begins to log, as the command line and the environment say.
+pub fn begin(matches: &ArgMatches) -> Result<(), Failure> {
+    if matches.subcommand_name().is_some_and(|name| FAR.contains(&name)) {
+        log::begin(Vec::new(), None);
+        return Ok(());
+    }
+    let typed = match verbosity(matches) {
+        0 => None,
+        1 => Some("dyno=info"),
+        2 => Some("dyno=debug"),
+        _ => Some("dyno=trace"),
+    };
+    let set = std::env::var_os(VARIABLE).map(|text| text.to_string_lossy().into_owned());
+    let named = |e| Failure::Usage(format!("{VARIABLE}: {e}"));
+    let wanted = typed.map(str::to_owned).into_iter().chain(set).map(|text| Filter::parse(&text));
+    log::begin(wanted.collect::<Result<_, _>>().map_err(named)?, Some(show));
+    Ok(())
+}
+
+fn show(record: &Record) {
+    let at = jiff::Timestamp::from_nanosecond(i128::from(record.unix_ns)).unwrap_or_default();
+    terminal::beside(&format!("{} {record}", at.strftime("%H:%M:%S.%3f")));
+}
