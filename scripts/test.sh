@@ -34,7 +34,7 @@ nextest() {
 step "$cargo" fmt --all --check
 # shellcheck disable=SC2086
 step "$cargo" clippy --profile fast $all --all-targets --quiet -- -D warnings
-nextest fast --lib --bins --test it --test bson --test corpus --test engine --test hostile --test read_back --test stores --test toy_database --test trees
+nextest fast --lib --bins --test it --test bson --test corpus --test engine --test hostile --test program --test read_back --test stores --test toy_database --test trees
 if [ "${1:-}" != check ]; then
   nextest release --test servers --test alone --test arrival --test local --test memcached
   # Pods of a real Kubernetes, where its binaries are there.

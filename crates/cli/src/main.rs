@@ -84,7 +84,11 @@ fn main() -> ExitCode {
         args::Command::Pocdriver(options) => pocdriver::pocdriver(&options),
         args::Command::SysbenchMongodb(options) => sysbench_mongodb::sysbench_mongodb(&options),
         args::Command::Wsf(options) => wsf::wsf(&options),
-        args::Command::Ycsb(options) => return ycsb::ycsb(&options.arguments),
+        args::Command::Ycsb(options) => {
+            let code = ycsb::ycsb(&options.arguments);
+            tracing::info!("dyno ends");
+            return code;
+        }
         args::Command::Bexhoma(options) => bexhoma::bexhoma(&options),
         args::Command::Plan(options) => experiment::plan(&options),
         args::Command::Presets(options) => experiment::list_presets(&options),

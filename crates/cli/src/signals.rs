@@ -47,7 +47,6 @@ pub fn begin() -> std::io::Result<()> {
             SEEN.store(true, Ordering::Relaxed);
             let Some(control) = listening().control.clone() else { end() };
             nth += 1;
-            tracing::warn!(nth, "a signal asks for the end");
             match nth {
                 1 => {
                     crate::terminal::note(
@@ -61,6 +60,8 @@ pub fn begin() -> std::io::Result<()> {
                 }
                 _ => end(),
             }
+            // The log may wait for a disk; what ends dyno does not.
+            tracing::warn!(nth, "a signal asks for the end");
         }
     })?;
     Ok(())

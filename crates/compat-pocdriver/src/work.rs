@@ -3,7 +3,7 @@
 use crate::Caller;
 use crate::plan::args::PocArgs;
 use crate::plan::forms::normal;
-use crate::setup;
+use crate::setup::{self, PrepareError};
 use clap::{Args, Command, FromArgMatches};
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::values::Span;
@@ -12,7 +12,7 @@ use dyno_engine::{Control, End, Job, Pacing, RunError};
 use dyno_session::work::users::part_of_users;
 use dyno_session::work::{Prepared, Work, measured_job};
 use dyno_types::limits::DRAIN_NS;
-use dyno_types::{Content, Refused};
+use dyno_types::{Content, Outcome, Refused};
 use dyno_workload::Workload;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
 use std::fmt::Display;
@@ -66,6 +66,18 @@ pub fn parse(flags: &str, warn: fn(&str)) -> Result<PocArgs, BadFlags> {
     Ok(PocArgs::from_arg_matches(&command.try_get_matches_from(words)?)?)
 }
 
+/// Says why a load could not be prepared, and whether that is the target's fault.
+fn words(error: &PrepareError) -> String {
+    let unreachable = match error {
+        PrepareError::Refused(_) => false,
+        PrepareError::Command(error) => error.code().is_none(),
+        PrepareError::Run(RunError::Unreachable { outcome: Outcome::Aborted, .. }) => return "interrupted".into(),
+        PrepareError::Run(RunError::Unreachable { words, .. }) => return format!("target unreachable: {words}"),
+        PrepareError::Run(_) => false,
+    };
+    format!("{}{error}", if unreachable { "target unreachable: " } else { "" })
+}
+
 impl PocWork {
     /// Of flags, words with blanks between them.
     ///
@@ -113,7 +125,8 @@ impl Work for PocWork {
     }
 
     fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
-        let ready = setup::prepare(&self.args, &self.config, opened, self.caller).map_err(|e| refused(&e))?;
+        let ready = setup::prepare(&self.args, &self.config, opened, self.caller)
+            .map_err(|error| refused(&words(&error)))?;
         Ok(Prepared { fresh: ready.next, ..Prepared::default() })
     }
 

@@ -63,13 +63,14 @@ pub(crate) fn first_that_answers<T>(
             }
             Err(failure @ (Failure::Final(_) | Failure::Own(_))) => {
                 let error = failure.of(&endpoint);
-                tracing::error!(%endpoint, %error, "the server cannot be used");
+                tracing::debug!(%endpoint, %error, "the server cannot be used");
                 return Err(error);
             }
             Err(failure) => {
                 let error = failure.at(&endpoint).to_string();
                 let after_ms = begun.elapsed().as_millis() as u64;
-                tracing::warn!(%endpoint, after_ms, error, "the server has not answered");
+                // Who waits for a server to be ready asks often: what comes of it is said by who asked.
+                tracing::debug!(%endpoint, after_ms, error, "the server has not answered");
                 failures.push(error);
             }
         }

@@ -249,7 +249,6 @@ impl Directory {
 
     /// Writes a line of the journal.
     pub fn note(&mut self, entry: Entry) -> Result<(), DirectoryError> {
-        tracing::info!(journal = %self.path.display(), entry = ?entry, "the journal is written");
         if let Entry::Ended(record) = &entry
             && record.status != RunStatus::Interrupted
         {
@@ -258,7 +257,10 @@ impl Directory {
             self.results(record).map_err(io_error(&results))?;
         }
         let name = self.path.join("journal.jsonl");
-        self.journal.write(entry).map_err(io_error(&name))
+        let words = format!("{entry:?}");
+        self.journal.write(entry).map_err(io_error(&name))?;
+        tracing::info!(journal = %self.path.display(), entry = words, "the journal is written");
+        Ok(())
     }
 
     /// Adds a line to `results.csv`, for spreadsheets.

@@ -90,7 +90,9 @@ pub fn agent(
     log::want(log.iter().filter_map(|text| Filter::parse(text).ok()).collect());
     let output: Output = Arc::new(Mutex::new(output));
     let dyno = env!("CARGO_PKG_VERSION").into();
-    say(&output, &FromHost::Hello { protocol: PROTOCOL, dyno, environment: Box::new(environment) })?;
+    // The greeting comes first, before what the log holds.
+    let hello = FromHost::Hello { protocol: PROTOCOL, dyno, environment: Box::new(environment) };
+    write_frame(&mut *held(&output), &Frame::Message(&hello))?;
     if protocol != PROTOCOL {
         let text =
             format!("the controller speaks protocol {protocol}, this host {PROTOCOL}: use the same dyno");

@@ -3,7 +3,7 @@
 //! ```text
 //! this host                                    another host
 //!   worker pool   --- ssh HOST dyno worker --stdio ---  applies load
-//!   far    --- ssh HOST dyno host --stdio   ---  agent: starts servers as `local` does, reads monitors
+//!   far    --- ssh HOST dyno host --stdio   ---  agent: starts servers as `servers` does, reads monitors
 //! ```
 //!
 //! No ports, no daemons, no credentials of our own: who may speak is decided by ssh. Both programs end, and take with them

@@ -1,10 +1,8 @@
-//! Every output format. Nothing here prints: texts go to whoever asked for them.
+//! What people read of runs. Nothing here prints: texts go to whoever asked for them.
 //!
-//! `export` makes tables, spreadsheets and other programs' formats of whole directories, `import` reads what they
-//! wrote; `grafana` makes dashboards, `summary` is what a person reads after a run, `experiment` the table of an
-//! experiment, `comparison` what `dyno compare` says, `faults` what faults did, `tuning` what tunings have found,
-//! `rebuilt` summaries of runs that have none, `worth` throughput for a core and for money; `html` is the report as a
-//! page, `markdown` as `summary.md`; `ycsb`, `sysbench_mongodb`, `pocdriver` and `wsf` are what these programs print.
+//! `summary` is what a person reads after a run, `experiment` the table of an experiment, `comparison` what `dyno compare` says,
+//! `faults` what faults did, `tuning` what tunings have found, `rebuilt` summaries of runs that have none, `worth` throughput
+//! for a core and for money; `html` is the report as a page, `markdown` as `summary.md`, `grafana` makes dashboards.
 
 pub mod comparison;
 pub mod experiment;

@@ -55,6 +55,18 @@ pub fn must_be_new(path: &Path) -> io::Result<()> {
 impl Writer {
     /// Creates the directory (mode 0700; it must not exist, or be empty) and writes what is known at the start.
     pub fn create(path: &Path, run: Run, environment: &Environment, scale: Scale) -> io::Result<Self> {
+        let writer = Writer::unlogged(path, run, environment, scale)?;
+        log::enter(path)?;
+        Ok(writer)
+    }
+
+    /// Does the same without a log: the run was made by somebody else.
+    pub(crate) fn unlogged(
+        path: &Path,
+        run: Run,
+        environment: &Environment,
+        scale: Scale,
+    ) -> io::Result<Self> {
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
         must_be_new(path)?;
         if !path.exists() {
@@ -62,7 +74,6 @@ impl Writer {
         }
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(named)?;
-        log::enter(path)?;
         let mut writer = Writer {
             hlog: create(&path.join("latency.hlog"))?,
             series: create(&path.join("series.csv"))?,

@@ -2,9 +2,9 @@
 //! from the kernel, and gone without a trace afterwards.
 //!
 //! ```text
-//! ServerSpec -> ports, plans (placement) -> home, journal (undo) -> data (storage) -> for each process:
-//!   group (cgroup) -> configuration, command line (servers) -> shell that enters the group (launch) -> ready -> confirmed
-//! -> clusters and replica sets (cluster) -> Server: URIs, processes, cores, facts
+//! ServerSpec -> ports, plans (placement) -> home, journal (localhost) -> data (localhost) -> for each process:
+//!   group (localhost) -> configuration, command line (databases) -> shell that enters the group (launch) -> ready -> confirmed
+//! -> clusters and replica sets (databases) -> Server: URIs, processes, cores, facts
 //! ```
 //!
 //! What must be put back stands in the journal of `dyno_localhost::undo` before it is done.

@@ -1,11 +1,12 @@
 //! What dyno starts on other hosts and in pods: `dyno worker`, `dyno host`, `dyno pod` and `dyno relay`.
 //!
-//! `dyno` has these commands too; the program `dyno-worker` has nothing else, and is a third of the size.
+//! `dyno` has these commands too; the program `dyno-worker` has nothing else, and is half the size.
 
 pub mod args;
 
 use crate::args::{HostArgs, PodArgs, RelayArgs};
 use dyno_compat_pocdriver::{Caller, work};
+use dyno_engine::files::OutOfFiles;
 use dyno_kubernetes::place::wait_for_words;
 use dyno_protocol::frame::FrameError;
 use dyno_remote::agent::agent;
@@ -30,9 +31,15 @@ pub enum WorkerError {
     /// The controller's frames cannot be read.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// A file, a socket or a process.
+    /// A file, a socket or a process; it names the limit of this process where that is behind it.
     #[error(transparent)]
-    Io(#[from] io::Error),
+    Io(io::Error),
+}
+
+impl From<io::Error> for WorkerError {
+    fn from(error: io::Error) -> Self {
+        WorkerError::Io(dyno_rundir::files::named(OutOfFiles::named(error)))
+    }
 }
 
 /// Applies load as a controller says (`dyno worker --stdio`).

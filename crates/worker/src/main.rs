@@ -2,9 +2,10 @@
 
 use clap::{Parser, Subcommand};
 use dyno_compat_pocdriver::Caller;
-use dyno_types::secret::remember_arguments;
+use dyno_types::secret::{conceal, remember_arguments};
 use dyno_worker::args::{HostArgs, PodArgs, RelayArgs, WorkerArgs};
 use dyno_worker::{WorkerError, host, outlive_long_files, pod, relay, worker};
+use std::io::{Write, stderr};
 use std::process::ExitCode;
 
 /// Applies load and starts servers for a dyno elsewhere, which starts this program and speaks to it.
@@ -28,9 +29,13 @@ enum Command {
 }
 
 /// Says something to whoever started this: standard error is kept by the controller.
-#[expect(clippy::print_stderr, reason = "a program of its own")]
 fn warn(text: &str) {
-    eprintln!("warning: {text}");
+    say("warning", text);
+}
+
+fn say(mark: &str, text: &str) {
+    // Whoever has closed standard error does not want to hear it.
+    let _ = writeln!(stderr(), "{mark}: {}", conceal(text));
 }
 
 fn main() -> ExitCode {
@@ -49,9 +54,20 @@ fn main() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            warn(&error.to_string());
+            say("error", &error.to_string());
             // Exit codes of dyno: 2 is wrong usage, 1 anything else.
             ExitCode::from(if matches!(error, WorkerError::Refused(_)) { 2 } else { 1 })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_whole() {
+        Cli::command().debug_assert();
     }
 }

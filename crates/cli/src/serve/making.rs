@@ -106,6 +106,8 @@ mod tests {
         while !matches!(making.wait("slow", || 3), Ok(3)) {
             assert!(begun.elapsed() < Duration::from_secs(60), "it is under way for ever");
         }
+        // A backtrace takes its time.
+        let making = Making::new(Duration::from_secs(60));
         let panics = || -> () { panic!("as it was asked") };
         assert!(matches!(making.wait("panics", panics), Err(NotMade::Panicked)));
         assert_eq!(making.wait("panics", || 4).unwrap(), 4);

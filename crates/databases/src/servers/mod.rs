@@ -1,4 +1,4 @@
-//! What each kind of server is told, and how it says that it is ready. One file for each.
+//! What each kind of server is told, and how it says that it is ready. Each kind is in its database's folder.
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Both ends of the worker protocol, and what travels between them.
 //!
 //! A worker is this program in a process of its own: it applies load and nothing else, under the placement and the limits
-//! that the controller starts it with. `frame` is how messages are cut, `serve` the worker's end, `pool` the
+//! that the controller starts it with. `dyno_protocol` is what is said, `serve` the worker's end, `pool` the
 //! controller's, `spawn` the start of a worker, `clocks` what other hosts' clocks say, `cut_short` what ends a phase early.
 //!
 //! ```text
