@@ -71,8 +71,12 @@ fn words(error: &PrepareError) -> String {
     let unreachable = match error {
         PrepareError::Refused(_) => false,
         PrepareError::Command(error) => error.code().is_none(),
-        PrepareError::Run(RunError::Unreachable { outcome: Outcome::Aborted, .. }) => return "interrupted".into(),
-        PrepareError::Run(RunError::Unreachable { words, .. }) => return format!("target unreachable: {words}"),
+        PrepareError::Run(RunError::Unreachable { outcome: Outcome::Aborted, .. }) => {
+            return "interrupted".into();
+        }
+        PrepareError::Run(RunError::Unreachable { words, .. }) => {
+            return format!("target unreachable: {words}");
+        }
         PrepareError::Run(_) => false,
     };
     format!("{}{error}", if unreachable { "target unreachable: " } else { "" })

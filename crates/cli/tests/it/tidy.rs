@@ -111,7 +111,17 @@ const ALLOWED: [(&str, &[&str]); 33] = [
     ),
     (
         "worker",
-        &["types", "rundir", "engine", "protocol", "kubernetes", "remote", "databases", "session", "compat-pocdriver"],
+        &[
+            "types",
+            "rundir",
+            "engine",
+            "protocol",
+            "kubernetes",
+            "remote",
+            "databases",
+            "session",
+            "compat-pocdriver",
+        ],
     ),
     ("cli", &[ANY]),
     ("bench", &[ANY]),
