@@ -346,6 +346,16 @@ fn a_cluster_with_replicas_is_formed_on_another_host() {
     assert_eq!(record["status"], "complete", "{record}");
     let summary = dyno.summary(dir.to_str().unwrap());
     assert_eq!(dyno_testkit::outcome(dyno_testkit::phase(&summary, "measure"), "ok"), 5_000);
+    // Hosts and workers log here, on this host's clock.
+    let log = std::fs::read_to_string(dir.join("log.jsonl")).unwrap();
+    let from = |source: &str, message: &str| {
+        let line = log.lines().find(|line| line.contains(&format!("\"{source}\"")) && line.contains(message));
+        line.unwrap_or_else(|| panic!("no {message:?} of {source} in {log}"));
+    };
+    from("host-db", "a server has been started");
+    from("worker-1", "its target is open");
+    from("controller", "ssh has ended");
+    assert!(!log.contains("not known"), "{log}");
     assert_nothing_left(&lab);
 }
 
