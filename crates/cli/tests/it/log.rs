@@ -143,9 +143,9 @@ fn a_run_that_never_had_a_directory_leaves_its_log_beside() {
     let output = dyno.run(&["run", "x.yaml", "--out", "o", "--quiet"]);
     assert_exit(&output, &[3]);
     let log = lines(&dyno.path("o/runs/cell0001-rep01.server/log.jsonl"));
-    let asked = log.iter().find(|line| text(line, "message") == "the server has not answered").unwrap();
-    assert_eq!((text(asked, "source"), text(asked, "level")), ("worker-1", "warn"));
-    assert!(text(&asked["fields"], "endpoint").contains("127.0.0.1:1"), "{asked}");
+    let failed = log.iter().find(|line| text(line, "message") == "this worker cannot go on").unwrap();
+    assert_eq!((text(failed, "source"), text(failed, "level")), ("worker-1", "error"));
+    assert!(text(&failed["fields"], "reason").contains("127.0.0.1:1"), "{failed}");
     assert!(log.iter().any(|line| text(line, "message") == "the run has failed"));
 }
 
