@@ -28,7 +28,7 @@ fn record(
     let target = registry::parse_for(&format!("{}{query}", proxy.uri(database)), client).unwrap();
     let opened = target.open(sequence::content(), &|| false).unwrap();
     proxy.take();
-    let ended = sequence::run(&opened);
+    let ended = sequence::run(opened.as_ref());
     let commands = proxy.take().into_iter().filter_map(|message| Command::parse(&message));
     let mut commands: Vec<Command> = commands.filter(|c| COMPARED.contains(&c.name())).collect();
     for command in &mut commands {
