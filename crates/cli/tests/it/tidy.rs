@@ -482,3 +482,14 @@ fn modules_of_a_crate_use_each_other_in_one_direction() {
     assert!(in_circles(table(&[("a", &["b"]), ("b", &[])])).is_empty());
     assert_eq!(in_circles(table(&[("a", &["b"]), ("b", &["a"]), ("c", &[])])).len(), 2);
 }
+
+/// The official MongoDB driver doubles the build: only who asks for it compiles it.
+#[test]
+fn the_official_driver_is_compiled_on_request() {
+    let names = |line: &str| line.starts_with("mongodb.workspace") || line.starts_with("mongodb =");
+    let used = files(&["toml"])
+        .into_iter()
+        .filter(|(path, text)| path.starts_with("crates/") && text.lines().any(names));
+    let used: Vec<String> = used.map(|(path, _)| path).collect();
+    assert_eq!(used, ["crates/bench/Cargo.toml", "crates/official/Cargo.toml"]);
+}
