@@ -2,13 +2,14 @@
 
 use crate::mongodb::admin::{CommandError, MongoAdmin};
 use crate::probe::NEVER;
-use crate::redis::resp::{Client, Reply, RespError};
+use crate::redis::client::{Client, RespError};
 use crate::servers::{Node, password, uri};
 use crate::target::TargetError;
 use dyno_config::server::ServerSpec;
 use dyno_localhost::error::LocalError;
 use dyno_types::bson;
 use dyno_wire::mongodb::MongoOptions;
+use dyno_wire::redis::resp::Reply;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,9 +1,10 @@
 //! Why processes are not yet what they make together.
 
 use crate::mongodb::admin::CommandError;
-use crate::redis::resp::{Reply, RespError};
+use crate::redis::client::RespError;
 use crate::target::TargetError;
 use dyno_types::Refused;
+use dyno_wire::redis::resp::Reply;
 use std::time::Duration;
 
 /// Why processes are no cluster, no copies, no replica set or no shards: not yet, or not at all.

@@ -3,8 +3,8 @@
 //! name. Source: docs/cluster-mode.md of Dragonfly.
 
 use crate::cluster::{COMMAND, ClusterError, primary_of};
+use crate::redis::client::Client;
 use crate::redis::cluster as redis;
-use crate::redis::resp::Client;
 use crate::servers::{Node, admin_port, password};
 use dyno_config::server::ServerSpec;
 use serde_json::{Value, json};

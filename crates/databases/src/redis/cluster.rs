@@ -1,8 +1,7 @@
 //! Redis, Valkey and KeyDB: clusters and copies of a primary. Dragonfly says the same of replication and of the whole.
 
 use crate::cluster::{COMMAND, ClusterError, primary_of};
-use crate::redis::resp::Client;
-use crate::redis::resp::RespError;
+use crate::redis::client::{Client, RespError};
 use crate::servers::{Node, password};
 use dyno_config::server::{ServerKind, ServerSpec};
 

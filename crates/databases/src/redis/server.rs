@@ -1,6 +1,6 @@
 //! Redis, Valkey and KeyDB: redis.conf.
 
-use crate::redis::resp::Client;
+use crate::redis::client::Client;
 use crate::servers::{Node, NotReady, Told, redis_word, reserved};
 use dyno_config::server::{ServerSpec, Topology};
 use dyno_localhost::error::LocalError;

@@ -6,7 +6,7 @@ mod tests;
 use crate::dragonfly::server as dragonfly;
 use crate::ferretdb::server as ferretdb;
 use crate::mongodb::server as mongod;
-use crate::redis::resp::RespError;
+use crate::redis::client::RespError;
 use crate::redis::server as redis;
 use crate::target::TargetError;
 use dyno_config::server::{Part, Reads, ServerKind, ServerSpec, Setting, Topology};
