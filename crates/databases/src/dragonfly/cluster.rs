@@ -3,8 +3,8 @@
 //! name. Source: docs/cluster-mode.md of Dragonfly.
 
 use crate::cluster::{COMMAND, ClusterError, Group, primary_of};
+use crate::redis::client::Client;
 use crate::redis::cluster as redis;
-use crate::redis::resp::Client;
 use crate::redis::server::password;
 use crate::servers::Node;
 use dyno_config::server::ServerSpec;

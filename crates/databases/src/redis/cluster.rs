@@ -1,7 +1,7 @@
 //! Redis, Valkey and KeyDB: clusters and copies of a primary. Dragonfly says the same of replication and of the whole.
 
 use crate::cluster::{COMMAND, ClusterError, Group, primary_of};
-use crate::redis::resp::{Client, RespError};
+use crate::redis::client::{Client, RespError};
 use crate::redis::server::password;
 use crate::servers::Node;
 use dyno_config::server::{ServerSpec, Topology};

@@ -1,9 +1,9 @@
 //! Redis and what speaks its protocol: Valkey, KeyDB, Dragonfly.
 
+pub mod client;
 pub mod cluster;
 pub mod copies;
 pub mod monitors;
-pub mod resp;
 pub mod server;
 
 use crate::probe::{Heard, Stop, advise, converse, first_that_answers};

@@ -1,13 +1,14 @@
 //! Servers of Redis, Valkey and KeyDB: redis.conf, and what they are asked.
 
 use crate::cluster::{ClusterError, Group};
+use crate::redis::client::{Client, RespError};
 use crate::redis::cluster;
-use crate::redis::resp::{Client, Reply, RespError};
 use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, hosts, query, reserved};
 use dyno_config::server::{ServerSpec, Setting, Topology};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
+use dyno_wire::redis::resp::Reply;
 use std::time::Duration;
 
 /// A server that serves answers at once.
