@@ -22,5 +22,5 @@ pub use latency::latency;
 pub use monitored::{is_summarised, monitored};
 pub use summarise::{PhaseFacts, phase};
 pub use thresholds::{BadThreshold, Condition, ThresholdProblem};
-pub use verdict::further::load_failed;
-pub use verdict::{Evidence, Further, users_by_littles_law, verdict};
+pub use verdict::observations::load_failed;
+pub use verdict::{Evidence, RunObservations, users_by_littles_law, verdict};

@@ -14,7 +14,7 @@ use dyno_config::server::placement::Limits;
 use dyno_config::tree::Node;
 use dyno_databases::registry;
 use dyno_databases::target::Target;
-use dyno_engine::{Pacing, affinity, share};
+use dyno_engine::{Pacing, affinity, every_nth};
 use dyno_localhost::error::LocalError;
 use dyno_protocol::worker::{Assignment, LEASE_MS};
 use dyno_remote::worker::pool::WorkerPool;
@@ -91,7 +91,7 @@ impl<'a> Bench<'a> {
     fn spawn_workers(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<Prepared>, Failed> {
         self.shutdown()?;
         let specs = self.specs(spec, logs)?;
-        let of = specs.iter().map(|worker| worker.assignment.of).max().unwrap_or(0);
+        let of = specs.iter().map(|worker| worker.assignment.total).max().unwrap_or(0);
         let pool = WorkerPool::start(specs, &self.run.control).map_err(|error| self.with_cause(error.into()));
         let mut pool = pool?;
         pool.taking_part = [true, false].map(|loads| spec.taking_part(loads, of));
@@ -375,7 +375,7 @@ impl<'a> Bench<'a> {
                 command.stderr(errors);
                 let cores = match &spec.client.cores {
                     Some(cores) => cores.0.clone(),
-                    None if own.is_empty() => share(&free, instance, pairs),
+                    None if own.is_empty() => every_nth(&free, instance, pairs),
                     None => own,
                 };
                 let shared: Vec<usize> = cores.iter().copied().filter(|core| taken.contains(core)).collect();
@@ -385,8 +385,8 @@ impl<'a> Bench<'a> {
                 let assignment = Assignment {
                     target: uri.clone(),
                     spec: Box::new(spec.clone()),
-                    number,
-                    of: spec.client.workers as usize,
+                    index: number,
+                    total: spec.client.workers as usize,
                     instance,
                     cores,
                     local,
@@ -412,8 +412,8 @@ impl<'a> Bench<'a> {
                 let assignment = Assignment {
                     target: uri.clone(),
                     spec: Box::new(spec.clone()),
-                    number,
-                    of: own.len() * each,
+                    index: number,
+                    total: own.len() * each,
                     instance,
                     // Each worker chooses among the cores of its host.
                     cores: Vec::new(),

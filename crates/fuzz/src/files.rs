@@ -84,7 +84,7 @@ pub fn import_pocdriver(data: &[u8]) {
     let _ = input(data).map(|input| assembled(pocdriver::read(&input, &Said::default())));
 }
 
-/// A table, as a course of time and as one of runs.
+/// A table, as a time series and as one of runs.
 pub fn import_csv(data: &[u8]) {
     let columns = csv::Columns {
         time: Some("t".into()),
@@ -95,7 +95,7 @@ pub fn import_csv(data: &[u8]) {
         ..csv::Columns::default()
     };
     if let Some(input) = input(data) {
-        assembled(csv::course(&input, &columns));
+        assembled(csv::time_series(&input, &columns));
         let rows = csv::rows(&input, &columns).into_iter().flatten();
         rows.for_each(|(_, found)| assembled(Ok(found)));
     }

@@ -33,17 +33,19 @@ impl Stage {
     }
 }
 
-/// What a worker is to do.
+/// Work of one worker process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
     /// URI of the target, with its secrets: it travels through the pipe, never on a command line.
     pub target: String,
     /// The cell's experiment.
     pub spec: Box<Experiment>,
-    /// Its number among the workers of this target.
-    pub number: usize,
-    /// Workers of this target.
-    pub of: usize,
+    /// Index of the worker among those of this target.
+    #[serde(rename = "number")]
+    pub index: usize,
+    /// Number of workers of this target.
+    #[serde(rename = "of")]
+    pub total: usize,
     /// Number of targets before this one (server-client pairs); part of nothing but names.
     pub instance: usize,
     /// Cores its load threads may choose from; empty: all that the process may use.
@@ -52,7 +54,7 @@ pub struct Assignment {
     pub local: bool,
     /// Whether the target is known to keep off the load threads' cores, so that they may spin.
     pub spin: bool,
-    /// How long it goes on without a word, milliseconds.
+    /// Time the worker goes on without a message of its controller, milliseconds.
     pub lease_ms: u64,
 }
 

@@ -4,7 +4,7 @@
 //! The writer says `b WORKER FROM TO` before a batch and `a WORKER FROM TO` after it, a line each, so that whatever was on its
 //! way when it was killed is known to be so. What a kill of the process cannot show is what a loss of power does.
 
-use crate::drive::{Course, Written};
+use crate::drive::{BatchHistory, Written};
 use crate::verify::{Copy, Look};
 use dyno_databases::copies::database::Part;
 use dyno_databases::copies::ledger::{Ledger, Status};
@@ -312,7 +312,7 @@ struct Heard {
     next: Vec<u64>,
     under_way: Vec<Option<(Part, Instant)>>,
     ledger: Vec<Ledger>,
-    course: Course,
+    history: BatchHistory,
     /// Whether the writer has nothing left to write.
     waits: bool,
 }
@@ -325,7 +325,7 @@ impl Heard {
             next: vec![0; workers],
             under_way: vec![None; workers],
             ledger: vec![Ledger::default(); workers],
-            course: Course::default(),
+            history: BatchHistory::default(),
             waits: false,
         }
     }
@@ -351,7 +351,7 @@ impl Heard {
                 let (part, sent) = self.under_way[worker].take().ok_or_else(strange)?;
                 self.ledger[worker].add(part.worker, part.from, part.to, Status::Acknowledged);
                 let ns = |span: Duration| span.as_nanos() as u64;
-                self.course.batches.push((ns(at - begun), part.to - part.from, ns(at - sent)));
+                self.history.batches.push((ns(at - begun), part.to - part.from, ns(at - sent)));
             }
             _ => return Err(strange()),
         }
@@ -370,11 +370,11 @@ impl Heard {
 
     /// Nothing more comes.
     fn end(&mut self) {
-        self.course.end_ns = self.begun.map_or(0, |begun| begun.elapsed().as_nanos() as u64);
+        self.history.end_ns = self.begun.map_or(0, |begun| begun.elapsed().as_nanos() as u64);
     }
 
     fn records(&self) -> u64 {
-        self.course.batches.iter().map(|(_, records, _)| records).sum()
+        self.history.batches.iter().map(|(_, records, _)| records).sum()
     }
 }
 
@@ -414,7 +414,7 @@ pub fn embedded(
     let mut ledger = Ledger::default();
     run.heard.ledger.drain(..).for_each(|own| ledger.merge(own));
     let copy = look(uri, store.as_ref(), &layout, &ledger)?;
-    let written = Written { ledger, course: run.heard.course, ..Written::default() };
+    let written = Written { ledger, history: run.heard.history, ..Written::default() };
     Ok(EmbeddedProof {
         written,
         kills: run.kills,

@@ -1,8 +1,8 @@
 //! Reads a run directory, finished or not.
 
-use crate::course::Course;
 use crate::files;
 use crate::hlog;
+use crate::interval_history::IntervalHistory;
 use crate::intervals::{ImplausibleInterval, IntervalLine};
 use crate::schema::{Environment, Pair, Run, Summary, VERSION};
 use crate::writer::{TOTALS, WORKERS};
@@ -319,7 +319,7 @@ impl RunDir {
 
     /// When a phase began and ended (Unix, milliseconds), by the events; one whose end was not recorded ends with its last
     /// second. `None` for one whose beginning was not recorded.
-    pub fn edges(&self, phase: &RecordedPhase) -> Result<Option<(f64, f64)>, ReadError> {
+    pub fn phase_boundaries(&self, phase: &RecordedPhase) -> Result<Option<(f64, f64)>, ReadError> {
         let events = self.events()?;
         let at =
             |event: &str, name: &str| events.iter().find(|e| e.event == event && e.text == name)?.at_ms();
@@ -366,14 +366,14 @@ impl RunDir {
     }
 
     /// Successful operations a second over the measured phase.
-    pub fn course(&self) -> Result<Course, ReadError> {
+    pub fn interval_history(&self) -> Result<IntervalHistory, ReadError> {
         let seconds = self.succeeded()?;
         let measured = self.measured()?;
         let mut lengths: Vec<u64> =
             measured.iter().map(|step| u64::from(step.length_ms).div_ceil(1_000)).collect();
         lengths.sort_unstable();
         let step = lengths.get(lengths.len() / 2).copied().unwrap_or(1).max(1);
-        Ok(Course::of(&seconds, step))
+        Ok(IntervalHistory::of(&seconds, step))
     }
 
     /// The measured phase from second `from` to second `to` after the warm-up: whole seconds that were recorded.

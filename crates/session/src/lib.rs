@@ -3,13 +3,13 @@
 
 pub mod collection_stats;
 pub mod cores;
-pub mod course;
-pub mod edges;
 pub mod environment;
+pub mod interval_history;
 pub mod keyspace;
 pub mod load_generator;
 pub mod oracle;
 pub mod parts;
+pub mod phase_boundaries;
 pub mod presence;
 pub mod session;
 pub mod silence;

@@ -1,7 +1,7 @@
 //! How far a result can be trusted: every check with its threshold, what was found and what to do.
 
 mod client;
-pub(crate) mod further;
+pub(crate) mod observations;
 
 use dyno_record::Totals;
 use dyno_rundir::faults::FaultFigures;
@@ -31,19 +31,19 @@ pub struct Evidence<'a> {
     /// Thresholds as written, with the claims that each rests on.
     pub asked: Vec<(String, Vec<Claim>)>,
     /// What else is known.
-    pub further: Further,
+    pub observations: RunObservations,
 }
 
 /// What is known of a run while it is made, beyond its counts.
 #[derive(Clone, Debug, Default)]
-pub struct Further {
+pub struct RunObservations {
     /// Of the operations of a schedule that the workload keeps by itself: those that it had not come to when the time was
     /// over, and all.
     pub missed: Option<(u64, u64)>,
     /// Successful operations of each whole second of the measured phase; nothing is done in an empty one.
     pub series: Vec<f64>,
     /// The parts of seconds before and behind these that are measured as well: successful operations, and length in seconds.
-    pub edges: [(f64, f64); 2],
+    pub partial_seconds: [(f64, f64); 2],
     /// Longest queue of due arrivals in each of them.
     pub backlog: Vec<f64>,
     /// Mean response time of the successful requests that ended in each of them, seconds; 0 where none did.
@@ -157,7 +157,7 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     );
     checks.check("pinning", TAIL, client::pinning(e));
     checks.check("clock", LATENCIES, client::clock(e));
-    further::checks(e, &mut checks);
+    observations::checks(e, &mut checks);
     Verdict::new(checks.reasons, checks.names, &e.asked)
 }
 
@@ -240,7 +240,7 @@ fn errors(e: &Evidence<'_>) -> Found {
     let apart = [Outcome::Aborted, Outcome::Dropped, Outcome::Mismatch];
     let aborted: u64 = apart.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
     // What fails while a fault lasts that was asked for is no surprise; the check of faults has it.
-    let failed = (e.totals.failed() - aborted).saturating_sub(e.further.failed_in_faults);
+    let failed = (e.totals.failed() - aborted).saturating_sub(e.observations.failed_in_faults);
     if failed == 0 {
         return None;
     }
@@ -251,7 +251,7 @@ fn errors(e: &Evidence<'_>) -> Found {
         .max_by_key(|o| e.totals.ended[*o as usize])?;
     let words = e.phase.errors.get(worst.name()).filter(|w| !w.is_empty());
     let words = words.map_or(String::new(), |w| format!(" (\"{w}\")"));
-    let beside = if e.further.faults.is_empty() { "" } else { " apart from those of the faults" };
+    let beside = if e.observations.faults.is_empty() { "" } else { " apart from those of the faults" };
     let text = format!(
         "{failed} operations ({:.3} %) failed{beside}, most as {}{words}; percentiles and thresholds count \
          them with at least the time after which they failed",
@@ -294,7 +294,7 @@ fn drops(e: &Evidence<'_>) -> Found {
 }
 
 pub(crate) fn offered_rate(e: &Evidence<'_>) -> Found {
-    let (unsent, due) = e.further.missed.unwrap_or((unsent(e), e.totals.ended_total()));
+    let (unsent, due) = e.observations.missed.unwrap_or((unsent(e), e.totals.ended_total()));
     if unsent > 0 && !e.interrupted {
         let text = format!(
             "{unsent} of {due} operations that were due had not been sent when the time was over: the target or the \
@@ -334,7 +334,7 @@ fn littles_law(e: &Evidence<'_>) -> Found {
     let found = users_by_littles_law(e.totals, think_ns, e.phase.seconds, &names)?;
     let error = (found - users).abs() / users;
     // Users who have done their share are at work no more: up to a second's worth of them may be missing.
-    let ending = if e.further.counted && found < users { 1.0 / e.phase.seconds } else { 0.0 };
+    let ending = if e.observations.counted && found < users { 1.0 / e.phase.seconds } else { 0.0 };
     (error > 0.02 + ending).then(|| {
         (
             Trust::Suspect,

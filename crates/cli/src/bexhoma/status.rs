@@ -226,7 +226,7 @@ fn under_way(run: &Path) -> (String, Option<f64>) {
     let last = dir.phases.last().map_or(String::new(), |phase| phase.name.clone());
     let load = dir.phases.iter().find(|phase| phase.name == "load");
     let seconds = load.and_then(|load| {
-        let (from, to) = dir.edges(load).ok()??;
+        let (from, to) = dir.phase_boundaries(load).ok()??;
         Some((to - from) / 1e3)
     });
     let phase = if last == "warmup" { "measure".into() } else { last };

@@ -219,7 +219,7 @@ fn of_csv(args: &CsvArgs) -> Result<Exit, Failure> {
             text.parse::<usize>().map_err(|_| Failure::Usage(format!("--users {text}: {words}")))
         };
         said.users = args.users.as_ref().map(number).transpose()?;
-        let mut found = csv::course(&source, &columns)?;
+        let mut found = csv::time_series(&source, &columns)?;
         if said.users.is_none() {
             found.unknown.push("the number of users (--users)".into());
         }

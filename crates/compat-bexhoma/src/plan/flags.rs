@@ -409,12 +409,12 @@ pub fn help() -> String {
             One(default) if !default.is_empty() => format!(" [{default}]"),
             _ => String::new(),
         };
-        let fate = match flag.standing {
+        let treatment = match flag.standing {
             Applies => String::new(),
             Idle(why) => format!(" (without effect: {why})"),
             Refused(why) => format!(" (not offered: {why})"),
         };
-        format!("  {names:<44} {}{default}{fate}\n", flag.help)
+        format!("  {names:<44} {}{default}{treatment}\n", flag.help)
     };
     FLAGS.iter().map(line).collect()
 }

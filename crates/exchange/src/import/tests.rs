@@ -87,9 +87,9 @@ fn tables_become_courses() {
 #[test]
 fn columns_are_named_and_gaps_are_gaps() {
     let columns = csv::Columns { time: Some("t".into()), throughput: "x".into(), ..Default::default() };
-    let found = csv::course(&input("l.csv", "t,x\n10,100\n20,\n30,50.04\n"), &columns).unwrap();
+    let found = csv::time_series(&input("l.csv", "t,x\n10,100\n20,\n30,50.04\n"), &columns).unwrap();
     assert_eq!((found.seconds, found.outcomes["ok"], found.intervals.len()), (30.0, 1_500, 2));
-    let begins = csv::course(&input("l.csv", "t,x\n0,100\n10,50\n"), &columns).unwrap();
+    let begins = csv::time_series(&input("l.csv", "t,x\n0,100\n10,50\n"), &columns).unwrap();
     assert_eq!((begins.seconds, begins.intervals[1].start_ms), (20.0, 10_000));
 }
 
@@ -99,15 +99,15 @@ fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
     let said = Said::default();
     for (error, words) in [
         (
-            csv::course(&input("l.csv", "t,y\n1,2\n"), &columns).unwrap_err(),
+            csv::time_series(&input("l.csv", "t,y\n1,2\n"), &columns).unwrap_err(),
             "l.csv:1: expected a column x in the head, found t,y",
         ),
         (
-            csv::course(&input("l.csv", "t,x\n1,2\n1,3\n"), &columns).unwrap_err(),
+            csv::time_series(&input("l.csv", "t,x\n1,2\n1,3\n"), &columns).unwrap_err(),
             "l.csv:3: expected times in column t that grow",
         ),
         (
-            csv::course(&input("l.csv", "t,x\n1,2\n2,-3\n"), &columns).unwrap_err(),
+            csv::time_series(&input("l.csv", "t,x\n1,2\n2,-3\n"), &columns).unwrap_err(),
             "l.csv:3: expected a number from 0 to 1e15 in column x",
         ),
         (ycsb::read(&[input("y.out", "hello\n")], &said).unwrap_err(), "y.out:1: expected YCSB's report"),
@@ -140,7 +140,7 @@ fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
             "s.tsv:2: expected a number from 0 to 1e9 in column int_tps, found x",
         ),
         (
-            csv::course(&input("l.csv", "t,x\n1,2\n2e14,3\n3e14,9\n"), &columns).unwrap_err(),
+            csv::time_series(&input("l.csv", "t,x\n1,2\n2e14,3\n3e14,9\n"), &columns).unwrap_err(),
             "l.csv:4: expected up to 1e15 operations in all, found more",
         ),
         (

@@ -301,8 +301,8 @@ impl<W: Write + Send> Worker<'_, W> {
         let uri = target.redacted();
         tracing::info!(
             uri,
-            number = assignment.number,
-            of = assignment.of,
+            number = assignment.index,
+            of = assignment.total,
             lease_ms = assignment.lease_ms,
             "opens its target"
         );
@@ -462,8 +462,8 @@ impl Place {
             job.pipeline = self.opened.pipeline(job.pipeline);
         }
         job.spin = assignment.spin && pinned;
-        let all = spec.taking_part(stage == Stage::Load, assignment.of);
-        let number = assignment.number.checked_sub(all.start).filter(|number| *number < all.len());
+        let all = spec.taking_part(stage == Stage::Load, assignment.total);
+        let number = assignment.index.checked_sub(all.start).filter(|number| *number < all.len());
         let number = number.ok_or_else(|| Refused("this worker takes no part in the phase".into()))?;
         let mut part = self.work.part(&job, number, all.len())?;
         part.team = Some(Team::gated(1, part.workload.frontier(), gate.clone()));

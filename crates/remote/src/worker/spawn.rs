@@ -67,7 +67,7 @@ pub(super) fn spawn(
         }
     };
     let Link { mut input, mut output, mut running } = link;
-    let (instance, number, pid) = (assignment.instance, assignment.number, running.number());
+    let (instance, number, pid) = (assignment.instance, assignment.index, running.number());
     let hello = ToWorker::Hello { protocol: PROTOCOL, now_ns: unix_ns(), log: log::wanted() };
     let said = write_frame(&mut input, &Frame::Message(&hello))
         .and_then(|()| write_frame(&mut input, &Frame::Message(&ToWorker::Assign(Box::new(assignment)))));

@@ -1,7 +1,7 @@
 //! The page of a run.
 
+use crate::html::analysis_sections::OverTime;
 use crate::html::charts::{Chart, Data, distributions, of_load};
-use crate::html::judged::OverTime;
 use crate::html::sections;
 use crate::html::sections::Made;
 use crate::html::text::{esc, json, rate};
@@ -154,11 +154,11 @@ pub fn run_page(report: &Report<'_>) -> String {
 
 /// How steady the throughput was.
 fn judge(report: &Report<'_>, notes: &mut Vec<String>) -> Option<OverTime> {
-    match report.dir.course() {
-        Ok(course) => {
-            notes.extend(course.missing());
-            let found = stability(&course.values)?;
-            Some(OverTime { course, found })
+    match report.dir.interval_history() {
+        Ok(history) => {
+            notes.extend(history.missing());
+            let found = stability(&history.values)?;
+            Some(OverTime { history, found })
         }
         Err(error) => {
             notes.push(format!("stability cannot be judged: {error}"));
@@ -179,7 +179,7 @@ fn marked(axis: &mut Timeline, over_time: &OverTime) {
     for stall in steady.stalls.iter().take(MARKS / 2) {
         let text = format!(
             "stall of {} s, down to {}/s",
-            stall.intervals as u64 * over_time.course.step_s,
+            stall.intervals as u64 * over_time.history.step_s,
             rate(stall.least)
         );
         axis.marks.push(Mark { at: at(stall.at), text });

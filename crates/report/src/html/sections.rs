@@ -1,8 +1,8 @@
 //! The sections of a run's page, in their order.
 
+use crate::html::analysis_sections;
+use crate::html::analysis_sections::OverTime;
 use crate::html::charts::Data;
-use crate::html::judged;
-use crate::html::judged::OverTime;
 use crate::html::page::{Report, TOOLS, figure, percentile_figure};
 use crate::html::text::{bytes, esc, heads, percent, rate, table, us, whole};
 use crate::html::timeline::Mark;
@@ -57,9 +57,9 @@ pub fn body(report: &Report<'_>, made: &Made<'_>, steady: Option<&OverTime>) -> 
             "percentiles" => by_percentile(made),
             "operations" => operations(report.summary),
             "resources" => resources(report, made),
-            "stability" => judged::stability(steady),
-            "laws" => judged::laws(report.dir),
-            "diagnosis" => judged::diagnosis(report.findings, report.recording.is_some()),
+            "stability" => analysis_sections::stability(steady),
+            "laws" => analysis_sections::laws(report.dir),
+            "diagnosis" => analysis_sections::diagnosis(report.findings, report.recording.is_some()),
             "environment" => environment(report),
             _ => repeat(report),
         };

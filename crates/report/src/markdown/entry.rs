@@ -116,9 +116,9 @@ fn most_cores(recording: &Recording, sources: &[&str], from_ms: f64, to_ms: f64)
 pub(super) fn component(
     recording: Option<&Recording>,
     prefixes: &[&str],
-    edges: Option<(f64, f64)>,
+    boundaries: Option<(f64, f64)>,
 ) -> Component {
-    let (Some(recording), Some((from, to))) = (recording, edges) else { return Component::default() };
+    let (Some(recording), Some((from, to))) = (recording, boundaries) else { return Component::default() };
     // Primaries are asked alone: where there are replicas, they do not tell of all.
     let alone =
         |source: &str| recording.max(source, "replication.replicas", from, to).is_none_or(|n| n == 0.0);
@@ -206,8 +206,8 @@ const APPLICATION: [(&str, &str, Of, f64); 9] = [
 /// The place of the lag among them.
 const LAG: usize = 4;
 
-fn application(recording: Option<&Recording>, edges: Option<(f64, f64)>) -> Vec<(String, Option<f64>)> {
-    let (Some(recording), Some((from, to))) = (recording, edges) else { return Vec::new() };
+fn application(recording: Option<&Recording>, boundaries: Option<(f64, f64)>) -> Vec<(String, Option<f64>)> {
+    let (Some(recording), Some((from, to))) = (recording, boundaries) else { return Vec::new() };
     let sources: Vec<&str> = recording.sources().filter(|name| name.starts_with("database")).collect();
     let told = |name: &str| -> Vec<Series> {
         sources.iter().filter_map(|source| recording.series(source, name)).collect()
@@ -280,7 +280,7 @@ impl Entry {
         let mut figures = |name: &str| -> Option<PhaseFigures> {
             let phase = summary.phases.iter().find(|phase| phase.name == name)?.clone();
             let recorded = dir.phases.iter().find(|recorded| recorded.name == name);
-            let edges = recorded.and_then(|recorded| dir.edges(recorded).ok().flatten());
+            let boundaries = recorded.and_then(|recorded| dir.phase_boundaries(recorded).ok().flatten());
             let names = dir.run.metrics.get(name).cloned().unwrap_or_default();
             let mut totals = Totals::new(names.len(), dyno_record::Scale::Ns64);
             if let Some(recorded) = recorded {
@@ -292,9 +292,9 @@ impl Entry {
                 totals,
                 names,
                 // What a database says of its own process stands in for what nobody saw.
-                server: component(recording, &["server", "database"], edges),
-                client: component(recording, &["worker", "dyno"], edges),
-                application: catalogue.remove(name).unwrap_or_else(|| application(recording, edges)),
+                server: component(recording, &["server", "database"], boundaries),
+                client: component(recording, &["worker", "dyno"], boundaries),
+                application: catalogue.remove(name).unwrap_or_else(|| application(recording, boundaries)),
             })
         };
         let (mut facts, places) = places::of(dir, recording);

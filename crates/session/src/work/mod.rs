@@ -64,13 +64,13 @@ pub trait Work: Send {
     /// The job of the measured phase: all workers of a target together.
     fn measure(&self) -> Result<Job, Refused>;
 
-    /// What worker `number` of `of` does of a job.
-    fn part(&self, job: &Job, number: usize, of: usize) -> Result<Job, Refused> {
-        if of == 1 {
+    /// Share of worker `index` of `total` in a job.
+    fn part(&self, job: &Job, index: usize, total: usize) -> Result<Job, Refused> {
+        if total == 1 {
             return Ok(job.clone());
         }
-        let part = job.divide(of)?.swap_remove(number);
-        let own = part.workload.part(number as u64, of as u64);
+        let part = job.divide(total)?.swap_remove(index);
+        let own = part.workload.part(index as u64, total as u64);
         Ok(Job { workload: own.unwrap_or(part.workload), ..part })
     }
 

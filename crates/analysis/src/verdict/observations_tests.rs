@@ -1,7 +1,7 @@
 use super::*;
 use crate::series::Segment;
 use crate::series::synthetic::{noise, random};
-use crate::verdict::{Further, verdict};
+use crate::verdict::{RunObservations, verdict};
 use crate::{PhaseFacts, phase};
 use dyno_record::{Interval, Scale, Totals};
 use dyno_rundir::faults::FaultFigures;
@@ -9,12 +9,12 @@ use dyno_rundir::schema::{Client, Phase, Reason};
 use dyno_types::Outcome;
 
 /// Names of the checks that speak against a run with this knowledge.
-pub(super) fn reasons(further: Further) -> Vec<String> {
-    judged(further, 0).into_iter().map(|reason| reason.check).collect()
+pub(super) fn reasons(observations: RunObservations) -> Vec<String> {
+    judged(observations, 0).into_iter().map(|reason| reason.check).collect()
 }
 
 /// The same in full, of a run with so many failed operations.
-fn judged(further: Further, failed: u64) -> Vec<Reason> {
+fn judged(observations: RunObservations, failed: u64) -> Vec<Reason> {
     let mut interval = Interval::new(1, Scale::Ns64);
     for _ in 0..20_000 {
         interval.arrivals += 1;
@@ -35,18 +35,18 @@ fn judged(further: Further, failed: u64) -> Vec<Reason> {
         ..PhaseFacts::default()
     };
     let phase = phase(facts, &["READ".to_owned()], &totals);
-    judgement(&phase, &totals, further)
+    judgement(&phase, &totals, observations)
 }
 
 /// Whether an open loop at this rate is called overloaded.
-pub(super) fn overload_of(further: Further, rate: f64) -> bool {
+pub(super) fn overload_of(observations: RunObservations, rate: f64) -> bool {
     let facts = PhaseFacts { offered: Some(rate), ..PhaseFacts::default() };
     let totals = Totals::new(1, Scale::Ns64);
     let phase = phase(facts, &["READ".to_owned()], &totals);
-    judgement(&phase, &totals, further).iter().any(|reason| reason.check == "overload")
+    judgement(&phase, &totals, observations).iter().any(|reason| reason.check == "overload")
 }
 
-fn judgement(phase: &Phase, totals: &Totals, further: Further) -> Vec<Reason> {
+fn judgement(phase: &Phase, totals: &Totals, observations: RunObservations) -> Vec<Reason> {
     let evidence = Evidence {
         phase,
         totals,
@@ -57,7 +57,7 @@ fn judgement(phase: &Phase, totals: &Totals, further: Further) -> Vec<Reason> {
         partial: false,
         lost: Vec::new(),
         asked: Vec::new(),
-        further,
+        observations,
     };
     verdict(&evidence).reasons
 }
@@ -68,7 +68,8 @@ fn steady(seconds: usize) -> Vec<f64> {
 
 #[test]
 fn a_good_run_has_no_reason() {
-    let good = Further { series: steady(60), keys: Some((1_300, 100_000)), ..Further::default() };
+    let good =
+        RunObservations { series: steady(60), keys: Some((1_300, 100_000)), ..RunObservations::default() };
     assert_eq!(reasons(good), Vec::<String>::new());
 }
 
@@ -97,7 +98,7 @@ fn users_who_have_done_their_share_are_not_missed() {
             partial: false,
             lost: Vec::new(),
             asked: Vec::new(),
-            further: Further { counted, ..Further::default() },
+            observations: RunObservations { counted, ..RunObservations::default() },
         };
         verdict(&evidence).reasons.iter().any(|reason| reason.check == "littles_law")
     };
@@ -118,20 +119,26 @@ fn each_seeded_fault_has_its_own_reason() {
     let mut stalled = steady(60);
     (stalled[20], stalled[21]) = (10.0, 0.0);
     let series = steady(60);
-    for (name, further) in [
-        ("level", Further { series: fallen, ..Further::default() }),
-        ("drift", Further { series: rising, ..Further::default() }),
-        ("stalls", Further { series: stalled, ..Further::default() }),
-        ("keys", Further { keys: Some((1, 100_000)), ..Further::default() }),
-        ("mix", Further { mix: vec![("READ".into(), 0.5)], ..Further::default() }),
-        ("clock_jump", Further { clock_skew_s: -3.0, ..Further::default() }),
-        ("monitors", Further { watched: true, series: series.clone(), ..Further::default() }),
-        ("monitors", Further { silent: vec!["database".into()], ..Further::default() }),
-        ("environment", Further { changed: vec!["cpu: governor".into()], ..Further::default() }),
-        ("shared_cores", Further { shared_cores: vec![0, 1], ..Further::default() }),
-        ("target", Further { missing: Some("b:1: connection refused".into()), ..Further::default() }),
+    for (name, observations) in [
+        ("level", RunObservations { series: fallen, ..RunObservations::default() }),
+        ("drift", RunObservations { series: rising, ..RunObservations::default() }),
+        ("stalls", RunObservations { series: stalled, ..RunObservations::default() }),
+        ("keys", RunObservations { keys: Some((1, 100_000)), ..RunObservations::default() }),
+        ("mix", RunObservations { mix: vec![("READ".into(), 0.5)], ..RunObservations::default() }),
+        ("clock_jump", RunObservations { clock_skew_s: -3.0, ..RunObservations::default() }),
+        ("monitors", RunObservations { watched: true, series: series.clone(), ..RunObservations::default() }),
+        ("monitors", RunObservations { silent: vec!["database".into()], ..RunObservations::default() }),
+        (
+            "environment",
+            RunObservations { changed: vec!["cpu: governor".into()], ..RunObservations::default() },
+        ),
+        ("shared_cores", RunObservations { shared_cores: vec![0, 1], ..RunObservations::default() }),
+        (
+            "target",
+            RunObservations { missing: Some("b:1: connection refused".into()), ..RunObservations::default() },
+        ),
     ] {
-        assert_eq!(reasons(further), [name.to_owned()], "{name}");
+        assert_eq!(reasons(observations), [name.to_owned()], "{name}");
     }
 }
 
@@ -145,12 +152,12 @@ fn what_fails_by_a_fault_that_was_asked_for_is_no_surprise() {
     };
     let mut stalled = steady(60);
     (stalled[20], stalled[21]) = (10.0, 0.0);
-    let asked = |failed_in_faults: u64| Further {
+    let asked = |failed_in_faults: u64| RunObservations {
         series: stalled.clone(),
         silent: vec!["database".into()],
         faults: vec![fault.clone()],
         failed_in_faults,
-        ..Further::default()
+        ..RunObservations::default()
     };
     let told = judged(asked(700), 700);
     assert!(told.iter().all(|reason| reason.trust == Trust::Valid), "{told:?}");
@@ -162,7 +169,10 @@ fn what_fails_by_a_fault_that_was_asked_for_is_no_surprise() {
     let errors = told.iter().find(|reason| reason.check == "errors").unwrap();
     assert!(errors.trust == Trust::Suspect && errors.text.starts_with("50 operations"), "{errors:?}");
     assert!(errors.text.contains("apart from those of the faults"), "{errors:?}");
-    let missed = Further { not_carried_out: vec!["1 kill on server: too late".into()], ..Further::default() };
+    let missed = RunObservations {
+        not_carried_out: vec!["1 kill on server: too late".into()],
+        ..RunObservations::default()
+    };
     let told = judged(missed, 0);
     assert_eq!((told[0].check.as_str(), told[0].trust), ("faults_carried_out", Trust::Suspect));
 }
@@ -182,7 +192,7 @@ fn late_arrivals_are_blamed_on_who_made_them_late() {
         let client = Client { pinned: true, busy_share: Some(busy), ..Client::default() };
         let facts = PhaseFacts { name: "measure".into(), seconds: 60.0, client, ..PhaseFacts::default() };
         let phase = phase(facts, &["READ".to_owned()], &totals);
-        let reasons = judgement(&phase, &totals, Further::default());
+        let reasons = judgement(&phase, &totals, RunObservations::default());
         reasons.into_iter().find(|reason| reason.check == "schedule_lag").expect("0.9 of 1 ms is late").text
     };
     assert!(advice(0.8).ends_with("use fewer operations per second or more load threads"), "{}", advice(0.8));
@@ -207,7 +217,7 @@ fn a_lag_is_judged_beside_the_operations_that_it_delays_most() {
         let client = Client { pinned: true, busy_share: Some(0.1), ..Client::default() };
         let facts = PhaseFacts { name: "measure".into(), seconds: 60.0, client, ..PhaseFacts::default() };
         let phase = phase(facts, &["READ".to_owned(), "SCAN".to_owned()], &totals);
-        let reasons = judgement(&phase, &totals, Further::default());
+        let reasons = judgement(&phase, &totals, RunObservations::default());
         reasons.into_iter().find(|reason| reason.check == "schedule_lag").map(|reason| reason.trust)
     };
     assert_eq!(lag(9_500, 500), Some(Trust::Invalid));
@@ -215,7 +225,7 @@ fn a_lag_is_judged_beside_the_operations_that_it_delays_most() {
 }
 
 /// Reasons with a phase that is changed before it is judged.
-fn with_phase(change: impl FnOnce(&mut Phase, &mut Totals), further: Further) -> Vec<String> {
+fn with_phase(change: impl FnOnce(&mut Phase, &mut Totals), observations: RunObservations) -> Vec<String> {
     let mut interval = Interval::new(1, Scale::Ns64);
     for _ in 0..20_000 {
         interval.arrivals += 1;
@@ -228,7 +238,7 @@ fn with_phase(change: impl FnOnce(&mut Phase, &mut Totals), further: Further) ->
     let facts = PhaseFacts { name: "measure".into(), seconds: 60.0, client, ..PhaseFacts::default() };
     let mut phase = phase(facts, &["READ".to_owned()], &totals);
     change(&mut phase, &mut totals);
-    judgement(&phase, &totals, further).into_iter().map(|reason| reason.check).collect()
+    judgement(&phase, &totals, observations).into_iter().map(|reason| reason.check).collect()
 }
 
 #[test]
@@ -243,11 +253,12 @@ fn neighbours_and_the_hypervisor_have_one_limit() {
                 ..Monitored::default()
             });
         };
-        with_phase(set, Further::default())
+        with_phase(set, RunObservations::default())
     };
     assert_eq!(others(0.079), Vec::<String>::new());
     assert_eq!(others(0.081), ["neighbours"]);
-    let stolen = |share: f64| with_phase(|phase, _| phase.client.steal_share = share, Further::default());
+    let stolen =
+        |share: f64| with_phase(|phase, _| phase.client.steal_share = share, RunObservations::default());
     assert_eq!(stolen(0.0199), Vec::<String>::new());
     assert_eq!(stolen(0.0201), ["steal"]);
 }
@@ -261,7 +272,7 @@ fn a_server_is_gone_from_two_seconds_on_and_where_connections_were_lost() {
             totals.arrivals += lost;
             totals.ended[Outcome::Disconnected as usize] += lost;
         };
-        let all = with_phase(lose, Further { series, ..Further::default() });
+        let all = with_phase(lose, RunObservations { series, ..RunObservations::default() });
         all.contains(&"gone".to_owned())
     };
     assert!(!gone(1, 4) && gone(2, 4) && gone(30, 1) && !gone(2, 0));
@@ -272,7 +283,7 @@ fn a_warm_up_counts_from_a_hundredth_of_the_mean() {
     let slow = |left: f64| {
         let mut series = steady(300);
         series[..15].iter_mut().for_each(|second| *second *= left);
-        reasons(Further { series, ..Further::default() })
+        reasons(RunObservations { series, ..RunObservations::default() })
     };
     assert_eq!(slow(0.5), ["warm_up"], "2.5 % of the mean");
     assert_eq!(slow(0.87), Vec::<String>::new(), "0.7 % of it");

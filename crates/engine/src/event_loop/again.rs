@@ -48,9 +48,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if !op.active || op.generation != parked.generation {
             return true;
         }
-        let lane = op.lane;
+        let user = op.user;
         if let Some(node) = self.driver.again(&mut op.exchange) {
-            let connection = self.connection_to(lane, node);
+            let connection = self.connection_to(user, node);
             if self.connections[connection as usize].state == State::Ready {
                 self.redirect(parked.op, parked.command, node, false, now);
                 return true;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// A series without gaps, and what is missing beside it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Course {
+pub struct IntervalHistory {
     /// Seconds in a step: one, or of an imported result the length of most of its intervals, so that no value is there twice.
     pub step_s: u64,
     /// When the first step begins, seconds after the warm-up.
@@ -15,7 +15,7 @@ pub struct Course {
     pub gaps: Vec<(u64, u64)>,
 }
 
-impl Course {
+impl IntervalHistory {
     /// From the operations of single seconds. The last step is left out where it may be a part of one.
     pub(crate) fn of(seconds: &BTreeMap<u64, u64>, step_s: u64) -> Self {
         let mut gaps = Vec::new();
@@ -31,7 +31,7 @@ impl Course {
             let (count, sum) = steps.entry(at / step_s).or_default();
             (*count, *sum) = (*count + 1, sum.saturating_add(*operations));
         }
-        let mut longest = Course { step_s, gaps, ..Course::default() };
+        let mut longest = IntervalHistory { step_s, gaps, ..IntervalHistory::default() };
         let mut part: (u64, Vec<f64>) = (0, Vec::new());
         // The last second may be a part of one. A whole step of several ends after the second of its own number.
         for (at, (_, sum)) in steps.into_iter().filter(|(at, (count, _))| *at < last && *count == step_s) {
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_series_is_cut_at_its_gaps() {
         let whole: BTreeMap<u64, u64> = (0..10).map(|second| (second, 100 + second)).collect();
-        let found = Course::of(&whole, 1);
+        let found = IntervalHistory::of(&whole, 1);
         assert_eq!(
             (found.from_s, found.values.len(), found.missing()),
             (0, 9, None),
@@ -79,12 +79,15 @@ mod tests {
         );
         let mut torn = whole.clone();
         torn.retain(|second, _| !(2..4).contains(second));
-        let found = Course::of(&torn, 1);
+        let found = IntervalHistory::of(&torn, 1);
         assert_eq!((found.from_s, &found.values[..2], found.values.len()), (4, &[104.0, 105.0][..], 5));
         assert_eq!(found.gaps, [(2, 4)]);
         // A damaged line: as quick as any other.
         torn.insert(1 << 60, 7);
-        assert_eq!((Course::of(&torn, 1).from_s, Course::of(&torn, 1).values.len()), (4, 6));
+        assert_eq!(
+            (IntervalHistory::of(&torn, 1).from_s, IntervalHistory::of(&torn, 1).values.len()),
+            (4, 6)
+        );
         let words = found.missing().unwrap();
         assert!(words.starts_with("2 seconds, the first at 2 s: ") && words.contains("4 to 9 s"), "{words}");
     }
@@ -94,12 +97,12 @@ mod tests {
         let seconds = |there: &[std::ops::Range<u64>]| -> BTreeMap<u64, u64> {
             there.iter().cloned().flatten().map(|second| (second, second)).collect()
         };
-        let found = Course::of(&seconds(&[0..3, 5..8, 12..13, 13..14]), 1);
+        let found = IntervalHistory::of(&seconds(&[0..3, 5..8, 12..13, 13..14]), 1);
         assert_eq!((found.from_s, found.values.as_slice()), (0, &[0.0, 1.0, 2.0][..]));
         let words = "6 seconds, the first at 3 s: levels, drift and period are those of 0 to 3 s, the longest part without a gap";
         assert_eq!(found.missing().as_deref(), Some(words));
         // Steps of ten seconds: of the first half is missing, the last is a part.
-        let found = Course::of(&seconds(&[5..15, 20..40, 41..60, 60..65]), 10);
+        let found = IntervalHistory::of(&seconds(&[5..15, 20..40, 41..60, 60..65]), 10);
         assert_eq!((found.from_s, found.values.as_slice()), (20, &[24.5, 34.5][..]));
         let words = found.missing().unwrap();
         assert!(
@@ -111,10 +114,10 @@ mod tests {
     #[test]
     fn steps_of_imported_results() {
         let seconds: BTreeMap<u64, u64> = (0..30).map(|second| (second, second / 10)).collect();
-        assert_eq!(Course::of(&seconds, 10).values, [0.0, 1.0, 2.0]);
+        assert_eq!(IntervalHistory::of(&seconds, 10).values, [0.0, 1.0, 2.0]);
         let late: BTreeMap<u64, u64> = (10..30).map(|second| (second, 5)).collect();
-        let found = Course::of(&late, 10);
+        let found = IntervalHistory::of(&late, 10);
         assert_eq!((found.from_s, found.values), (10, vec![5.0, 5.0]));
-        assert_eq!(Course::of(&BTreeMap::new(), 1).values, Vec::<f64>::new());
+        assert_eq!(IntervalHistory::of(&BTreeMap::new(), 1).values, Vec::<f64>::new());
     }
 }

@@ -1,6 +1,6 @@
 //! The load thread of networked databases: one turn is a receive pass, a dispatch pass, a flush and a sleep.
 //!
-//! Terms: a *lane* is a user's (or an open-loop connection's) set of connections, one to each node it has needed; an
+//! Terms: a *virtual user* has a set of connections, one to each node it has needed (open loop: it is a connection); an
 //! *op* is an operation in flight; a connection keeps its awaited replies in order, each naming its op and the op's
 //! generation, so that a reply to an op that has ended meanwhile is recognised and discarded.
 
@@ -10,8 +10,8 @@ mod batch;
 mod connection;
 mod dispatch;
 mod drain;
+mod quota;
 mod receive;
-mod shares;
 mod timers;
 
 use crate::arrivals::Schedule;
@@ -72,9 +72,9 @@ impl OwnMetrics {
     }
 }
 
-/// A user's connections by node.
+/// A user with its connections by node; in the open loop a connection.
 #[derive(Debug, Default)]
-struct Lane {
+struct VirtualUser {
     connections: Vec<Option<u32>>,
     /// Pause after a lost or refused connection, nanoseconds; doubles until an operation succeeds.
     penalty_ns: u64,
@@ -91,7 +91,7 @@ struct Lane {
 #[repr(C)]
 struct Op<X> {
     generation: u32,
-    lane: u32,
+    user: u32,
     connection: u32,
     active: bool,
     /// A question of the driver's own: not recorded.
@@ -132,7 +132,7 @@ pub struct LoadThread<D: Driver, N: Net> {
     driver: D,
     net: N,
     recorder: Recorder,
-    lanes: Vec<Lane>,
+    users: Vec<VirtualUser>,
     connections: Vec<Connection<N::Socket>>,
     ops: Vec<Op<D::Exchange>>,
     free_ops: Vec<u32>,
@@ -141,7 +141,7 @@ pub struct LoadThread<D: Driver, N: Net> {
     idle: VecDeque<(u32, u64)>,
     /// Open loop: when each of the idle places would be free if the client were never late.
     free_ns: BinaryHeap<Reverse<u64>>,
-    /// Users that think or are being kept from a dead server: (until, lane).
+    /// Users that think or are being kept from a dead server: (until, user).
     resting: BinaryHeap<Reverse<(u64, u32)>>,
     /// Failed inserts to be tried again: (when, op).
     retries: BinaryHeap<Reverse<(u64, u32)>>,
@@ -180,7 +180,7 @@ pub struct LoadThread<D: Driver, N: Net> {
     /// Number of the first user.
     first_user: u64,
     /// Users that have not begun all of their share, where operations belong to users.
-    shares: usize,
+    users_with_quota: usize,
     drain: Drain,
     errors: Vec<(Outcome, String)>,
 }
@@ -197,7 +197,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             driver,
             net,
             recorder,
-            lanes: (0..users).map(|_| Lane::default()).collect(),
+            users: (0..users).map(|_| VirtualUser::default()).collect(),
             connections: Vec::with_capacity(users),
             ops: Vec::new(),
             free_ops: Vec::new(),
@@ -234,7 +234,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             measuring: false,
             issued_all: false,
             first_user: (0..thread).map(|t| shared.job.users_of(t)).sum::<usize>() as u64,
-            shares: users,
+            users_with_quota: users,
             drain: Drain::NONE,
             errors: Vec::new(),
             shared,
@@ -285,24 +285,25 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             Pacing::Open { .. } => epoch_ns,
         };
         if let (Some(operations), true) = (job.end.operations, self.per_user) {
-            self.shares = (self.lanes.len() as u64).min(operations.saturating_sub(self.first_user)) as usize;
+            self.users_with_quota =
+                (self.users.len() as u64).min(operations.saturating_sub(self.first_user)) as usize;
         }
         let late = match job.pacing {
             Pacing::Closed { .. } => job.warm_users_of(self.thread) as u32,
             Pacing::Open { .. } => u32::MAX,
         };
         for _ in 0..job.pipeline {
-            let all = self.lanes.len() as u32;
-            let lanes = 0..all.min(late);
+            let all = self.users.len() as u32;
+            let early = 0..all.min(late);
             // Users that are not of the warm-up begin when it ends.
-            self.resting.extend((lanes.end..all).map(|lane| Reverse((begin_ns.max(self.measure_ns), lane))));
+            self.resting.extend((early.end..all).map(|user| Reverse((begin_ns.max(self.measure_ns), user))));
             if begin_ns > epoch_ns {
-                self.resting.extend(lanes.map(|lane| Reverse((begin_ns, lane))));
+                self.resting.extend(early.map(|user| Reverse((begin_ns, user))));
             } else {
                 if matches!(job.pacing, Pacing::Open { .. }) {
-                    self.free_ns.extend(lanes.clone().map(|_| Reverse(epoch_ns)));
+                    self.free_ns.extend(early.clone().map(|_| Reverse(epoch_ns)));
                 }
-                self.idle.extend(lanes.map(|lane| (lane, epoch_ns)));
+                self.idle.extend(early.map(|user| (user, epoch_ns)));
             }
         }
         if let Pacing::Open { profile, process } = &job.pacing {

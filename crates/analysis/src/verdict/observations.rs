@@ -20,15 +20,15 @@ const SKEW_S: f64 = 0.25;
 
 /// Makes every check.
 pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
-    if !e.further.faults.is_empty() || !e.further.not_carried_out.is_empty() {
+    if !e.observations.faults.is_empty() || !e.observations.not_carried_out.is_empty() {
         // Levels and stalls of such a run are what was asked for.
         checks.check("faults", EVERY, faults(e));
         checks.check("faults_carried_out", EVERY, not_carried_out(e));
-    } else if !e.further.varied {
+    } else if !e.observations.varied {
         let gone = gone(e);
         let was_there = gone.is_none();
         checks.check("gone", EVERY, gone);
-        if let Some(found) = stability(&e.further.series) {
+        if let Some(found) = stability(&e.observations.series) {
             checks.check("warm_up", FIGURES, warm_up(&found));
             checks.check("level", FIGURES, level(&found));
             checks.check("drift", FIGURES, drift(&found));
@@ -49,7 +49,7 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
 }
 
 fn shared_cores(e: &Evidence<'_>) -> Found {
-    let cores: Vec<String> = e.further.shared_cores.iter().map(ToString::to_string).collect();
+    let cores: Vec<String> = e.observations.shared_cores.iter().map(ToString::to_string).collect();
     let noun = if cores.len() == 1 { "core" } else { "cores" };
     (!cores.is_empty()).then(|| {
         let text = format!(
@@ -61,10 +61,10 @@ fn shared_cores(e: &Evidence<'_>) -> Found {
 }
 
 fn faults(e: &Evidence<'_>) -> Found {
-    let all = &e.further.faults;
+    let all = &e.observations.faults;
     let named: Vec<String> = all.iter().take(3).map(|one| format!("{} {}", one.fault, one.when())).collect();
     let more = if all.len() > 3 { format!(" and {} more", all.len() - 3) } else { String::new() };
-    let failed = match e.further.failed_in_faults {
+    let failed = match e.observations.failed_in_faults {
         0 => "no operation failed by them".to_owned(),
         count => format!("{count} operations failed by them, which are told apart"),
     };
@@ -78,8 +78,8 @@ fn faults(e: &Evidence<'_>) -> Found {
 }
 
 fn not_carried_out(e: &Evidence<'_>) -> Found {
-    let first = e.further.not_carried_out.first().filter(|_| !e.interrupted)?;
-    let more = e.further.not_carried_out.len() - 1;
+    let first = e.observations.not_carried_out.first().filter(|_| !e.interrupted)?;
+    let more = e.observations.not_carried_out.len() - 1;
     let others = if more > 0 { format!(" (and {more} more)") } else { String::new() };
     Some((Trust::Suspect, format!("a fault that was asked for did not come: {first}{others}")))
 }
@@ -92,7 +92,7 @@ pub fn load_failed(phases: &[Phase], measured: &Phase) -> Option<(u64, u64)> {
 }
 
 fn load(e: &Evidence<'_>) -> Found {
-    let (failed, all) = e.further.load_failed.filter(|(failed, _)| *failed > 0)?;
+    let (failed, all) = e.observations.load_failed.filter(|(failed, _)| *failed > 0)?;
     let share = failed as f64 / all.max(1) as f64;
     let text = format!(
         "{failed} of {all} operations of the load ({:.3} %) failed: the data are not those that were asked for",
@@ -112,10 +112,10 @@ const NOTHING: f64 = 0.01;
 fn gone(e: &Evidence<'_>) -> Found {
     let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut];
     let lost: u64 = lost.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
-    let served: Vec<f64> = e.further.series.iter().copied().filter(|ok| *ok > 0.0).collect();
+    let served: Vec<f64> = e.observations.series.iter().copied().filter(|ok| *ok > 0.0).collect();
     let level = median(&served).filter(|_| lost > 0)?;
-    let [before, behind] = e.further.edges;
-    let whole = e.further.series.iter().map(|ok| (*ok, 1.0));
+    let [before, behind] = e.observations.partial_seconds;
+    let whole = e.observations.series.iter().map(|ok| (*ok, 1.0));
     let parts: Vec<(f64, f64)> =
         iter::once(before).chain(whole).chain([behind]).filter(|(_, length_s)| *length_s > 0.0).collect();
     let is_empty = |(ok, length_s): &(f64, f64)| *ok <= level * length_s * NOTHING;
@@ -229,7 +229,7 @@ const GROWTH_S: f64 = 0.001;
 /// An open loop whose queue grows from beginning to end: a little more is due than is done.
 fn overload(e: &Evidence<'_>) -> Found {
     let offered = e.phase.offered.filter(|offered| *offered > 0.0)?;
-    let (backlog, response) = (&e.further.backlog, &e.further.response_s);
+    let (backlog, response) = (&e.observations.backlog, &e.observations.response_s);
     let quarter = backlog.len() / 4;
     let parts = |all: &[f64]| -> Option<Vec<f64>> {
         let quarters: Vec<f64> = all.chunks_exact(quarter).take(4).map(mean).collect();
@@ -261,7 +261,7 @@ fn overload(e: &Evidence<'_>) -> Found {
 }
 
 fn keys(e: &Evidence<'_>) -> Found {
-    let (distinct, records) = e.further.keys?;
+    let (distinct, records) = e.observations.keys?;
     // A sample of 2,000 operations on a skewed choice still meets hundreds of keys.
     (distinct * 20 < records.min(2_000)).then(|| {
         (
@@ -285,7 +285,7 @@ fn mix(e: &Evidence<'_>) -> Found {
     let done = |metric: usize| {
         e.totals.outcomes.get(metric).map(|counts| counts.iter().sum::<u64>() as f64 / arrivals)
     };
-    let (name, asked, done) = e.further.mix.iter().enumerate().find_map(|(metric, (name, asked))| {
+    let (name, asked, done) = e.observations.mix.iter().enumerate().find_map(|(metric, (name, asked))| {
         let done = done(metric)?;
         // Shares that are drawn scatter.
         let scatter = 5.0 * (asked * (1.0 - asked).max(0.0) / arrivals).sqrt();
@@ -316,7 +316,7 @@ fn cache(e: &Evidence<'_>) -> Found {
     let local =
         seen.server.as_ref().is_some_and(|server| !server.in_pods) || e.phase.client.busy_share.is_none();
     let reads = e.phase.metrics.iter().any(|metric| !BLIND.contains(&metric.name.as_str()));
-    if !e.further.on_disk || !local || !reads || e.totals.ok() < 1_000 {
+    if !e.observations.on_disk || !local || !reads || e.totals.ok() < 1_000 {
         return None;
     }
     // Others may read from the disk, too: what the store's own processes have fetched is no less than this many pages.
@@ -327,7 +327,7 @@ fn cache(e: &Evidence<'_>) -> Found {
         return None;
     }
     let none = "hardly a read reached a disk";
-    Some(match e.further.data {
+    Some(match e.observations.data {
         Some((data, memory)) if data > memory => (
             Trust::Suspect,
             format!(
@@ -352,7 +352,7 @@ fn cache(e: &Evidence<'_>) -> Found {
 }
 
 fn clock_jump(e: &Evidence<'_>) -> Found {
-    let skew = e.further.clock_skew_s;
+    let skew = e.observations.clock_skew_s;
     (skew.abs() > SKEW_S).then(|| {
         (
             Trust::Suspect,
@@ -364,33 +364,33 @@ fn clock_jump(e: &Evidence<'_>) -> Found {
 fn monitors(e: &Evidence<'_>) -> Found {
     let host = e.phase.monitor.as_ref().and_then(|seen| seen.host.as_ref());
     // Shorter than two samples there is nothing to see.
-    if e.further.watched && host.is_none() && e.phase.seconds >= 3.0 {
+    if e.observations.watched && host.is_none() && e.phase.seconds >= 3.0 {
         return Some((
             Trust::Suspect,
             "monitors were lost during the run: resources are not known".to_owned(),
         ));
     }
-    let silent = &e.further.silent;
+    let silent = &e.observations.silent;
     (!silent.is_empty()).then(|| {
         let words = format!(
             "monitors fell silent during the run ({}): what they said is of a part of it; events.jsonl says why",
             silent.join(", ")
         );
         // A server that was killed on purpose says nothing either.
-        let asked = e.further.faults.iter().any(|one| one.fault.ends_with("server") || one.fault.contains("server "));
+        let asked = e.observations.faults.iter().any(|one| one.fault.ends_with("server") || one.fault.contains("server "));
         (if asked { Trust::Valid } else { Trust::Suspect }, words)
     })
 }
 
 fn environment(e: &Evidence<'_>) -> Found {
-    let first = e.further.changed.first()?;
-    let more = e.further.changed.len() - 1;
+    let first = e.observations.changed.first()?;
+    let more = e.observations.changed.len() - 1;
     let others = if more > 0 { format!(" (and {more} more)") } else { String::new() };
     Some((Trust::Suspect, format!("the environment changed during the run: {first}{others}")))
 }
 
 fn target(e: &Evidence<'_>) -> Found {
-    let missing = e.further.missing.as_ref()?;
+    let missing = e.observations.missing.as_ref()?;
     Some((
         Trust::Suspect,
         format!("routers did not answer before the run and were left out until they did: {missing}"),
@@ -398,7 +398,7 @@ fn target(e: &Evidence<'_>) -> Found {
 }
 
 #[cfg(test)]
-#[path = "further_tests.rs"]
+#[path = "observations_tests.rs"]
 mod tests;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use dyno_databases::copies::database::PreCheck;
 use dyno_databases::copies::ledger::Ledger;
-use dyno_prove::drive::Course;
+use dyno_prove::drive::BatchHistory;
 use dyno_prove::verify::Copy;
 use dyno_report::html::plain::{Part, plain_page};
 use dyno_rundir::files;
@@ -41,7 +41,7 @@ pub struct Tested {
 
 /// How writing went.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Figures {
+pub struct IngestMetrics {
     /// Records by what became of them.
     pub acknowledged: u64,
     pub indeterminate: u64,
@@ -63,21 +63,21 @@ pub struct Figures {
     pub batch_max_ms: Option<f64>,
 }
 
-impl Figures {
-    /// From ledger and course.
-    pub fn of(ledger: &Ledger, course: &Course, copies: &[Copy]) -> Self {
+impl IngestMetrics {
+    /// From ledger and history.
+    pub fn of(ledger: &Ledger, history: &BatchHistory, copies: &[Copy]) -> Self {
         use dyno_databases::copies::ledger::Status;
-        let (acknowledged, seconds) = (ledger.count(Status::Acknowledged), course.seconds());
+        let (acknowledged, seconds) = (ledger.count(Status::Acknowledged), history.seconds());
         let slowest = |seconds: u64| {
             let mut all: Vec<f64> =
-                course.windows(seconds).iter().map(|n| *n as f64 / seconds as f64).collect();
+                history.windows(seconds).iter().map(|n| *n as f64 / seconds as f64).collect();
             all.sort_unstable_by(f64::total_cmp);
             all
         };
         let tens = slowest(10);
         let late: Option<Vec<f64>> = copies.iter().map(|copy| copy.caught_up_s).collect();
-        let ms = |percentile| course.batch_s(percentile).map(|s| s * 1e3);
-        Figures {
+        let ms = |percentile| history.batch_s(percentile).map(|s| s * 1e3);
+        IngestMetrics {
             acknowledged,
             indeterminate: ledger.count(Status::Indeterminate),
             failed: ledger.count(Status::Failed),
@@ -86,7 +86,7 @@ impl Figures {
             seconds_all_copies: late.map(|late| seconds + late.into_iter().fold(0.0, f64::max)),
             slowest_minute_per_s: slowest(60).first().copied(),
             p5_ten_seconds_per_s: tens.get((tens.len() as f64 * 0.05).ceil().max(1.0) as usize - 1).copied(),
-            stalls: course.stalls(Duration::from_secs(1)),
+            stalls: history.stalls(Duration::from_secs(1)),
             batch_p50_ms: ms(50.0),
             batch_p99_ms: ms(99.0),
             batch_max_ms: ms(100.0),
@@ -111,7 +111,7 @@ pub struct Certificate<E: Serialize> {
     /// Whether it was ended before it could show that.
     pub interrupted: bool,
     pub pre_checks: Vec<PreCheck>,
-    pub figures: Figures,
+    pub figures: IngestMetrics,
     pub copies: Vec<Copy>,
     pub tests: Vec<Tested>,
     /// What went wrong on the way, and how often.

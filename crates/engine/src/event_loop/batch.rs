@@ -10,17 +10,17 @@ use dyno_types::{Driver, Outcome};
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Users (closed loop): a user's next operations join the one it has just begun.
-    pub(super) fn fill_closed(&mut self, leader: u32, lane: u32, since: u64, now: u64) {
+    pub(super) fn fill_closed(&mut self, leader: u32, user: u32, since: u64, now: u64) {
         for _ in 1..self.batch {
             // Where there are no more, the next turn finds out.
-            let Some(index) = self.claim(lane) else { return };
-            let id = self.begin(lane, index, since, now, false);
+            let Some(index) = self.claim(user) else { return };
+            let id = self.begin(user, index, since, now, false);
             self.board(leader, id);
         }
     }
 
     /// Open loop: arrivals that are due as well join the one that has just begun.
-    pub(super) fn fill_open(&mut self, leader: u32, lane: u32, now: u64) {
+    pub(super) fn fill_open(&mut self, leader: u32, user: u32, now: u64) {
         for _ in 1..self.batch {
             let Some((index, due)) = self.schedule.as_ref().map(|s| s.peek()) else { return };
             let intended = self.epoch_ns + due;
@@ -28,7 +28,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 return;
             }
             self.advance();
-            let id = self.begin(lane, index, intended, now, intended <= self.starved_ns);
+            let id = self.begin(user, index, intended, now, intended <= self.starved_ns);
             self.board(leader, id);
             let leader = &mut self.ops[leader as usize];
             leader.ideal_ns = leader.ideal_ns.max(intended);

@@ -4,13 +4,13 @@ use crate::html::text::{esc, heads, percent, rate, table, us};
 use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{checks, observe};
 use dyno_analysis::series::{Label, Stability};
-use dyno_rundir::{Course, RunDir};
+use dyno_rundir::{IntervalHistory, RunDir};
 use dyno_types::shell::quoted;
 
 /// The measured phase over time, and what was found in it.
 pub struct OverTime {
     /// The series, as `dyno explain` takes it.
-    pub course: Course,
+    pub history: IntervalHistory,
     /// Its levels, period, drift.
     pub found: Stability,
 }
@@ -18,7 +18,7 @@ pub struct OverTime {
 impl OverTime {
     /// Seconds after the warm-up at which an interval of the series begins.
     pub fn second(&self, interval: usize) -> u64 {
-        self.course.from_s + interval as u64 * self.course.step_s
+        self.history.from_s + interval as u64 * self.history.step_s
     }
 }
 
@@ -29,7 +29,7 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
             </p>\n"
             .into();
     };
-    let (found, step_s) = (&over_time.found, over_time.course.step_s);
+    let (found, step_s) = (&over_time.found, over_time.history.step_s);
     let mut rows = Vec::new();
     for segment in &found.segments {
         let what = match segment.label {

@@ -1,6 +1,6 @@
 //! A phase interval by interval: gathered into seconds for viewers, and kept where faults are to be judged by it.
 
-use dyno_analysis::Further;
+use dyno_analysis::RunObservations;
 use dyno_analysis::faults::{Assessed, Happened, Interval, assess};
 use dyno_engine::{End, INTERVAL_NS, Job, Second};
 use dyno_record::Totals;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// What was counted in each interval, and what faults did to it.
 #[derive(Debug, Default)]
-pub(crate) struct Course {
+pub(crate) struct IntervalHistory {
     wanted: bool,
     intervals: Vec<Interval>,
     length_s: f64,
@@ -20,10 +20,10 @@ pub(crate) struct Course {
     pub missed: Vec<String>,
 }
 
-impl Course {
+impl IntervalHistory {
     /// One that is kept from now on.
-    pub fn kept() -> Self {
-        Course { wanted: true, ..Course::default() }
+    pub fn recording() -> Self {
+        IntervalHistory { wanted: true, ..IntervalHistory::default() }
     }
 
     /// An interval has been counted.
@@ -88,7 +88,7 @@ impl PerSecond {
 
     /// The whole seconds of a phase that was to end so and took so long, warm-up and all, with what is before and
     /// behind them. One without a record is one in which nothing was done.
-    pub fn whole(self, end: &End, warmup_ns: u64, elapsed_ns: u64) -> Further {
+    pub fn whole(self, end: &End, warmup_ns: u64, elapsed_ns: u64) -> RunObservations {
         let planned = end.duration_ns.map(|ns| warmup_ns + ns);
         // Last replies come a little before the planned end, or a drain after it.
         let by_clock = planned.filter(|planned| elapsed_ns + INTERVAL_NS >= *planned);
@@ -98,20 +98,20 @@ impl PerSecond {
         let until = (ended / INTERVAL_NS).saturating_sub(ending);
         let from = warmup_ns.div_ceil(INTERVAL_NS);
         let row = |second: u64| self.rows.get(&second).copied().unwrap_or_default();
-        let mut further = Further::default();
+        let mut observations = RunObservations::default();
         for row in (from..until).map(row) {
-            further.series.push(row.ok as f64);
-            further.backlog.push(row.backlog as f64);
-            further.response_s.push(row.responses_s / row.ok.max(1) as f64);
+            observations.series.push(row.ok as f64);
+            observations.backlog.push(row.backlog as f64);
+            observations.response_s.push(row.responses_s / row.ok.max(1) as f64);
         }
         let part = |second, ns: u64| match ns {
             0 => (0.0, 0.0),
             ns => (row(second).ok as f64, ns as f64 / 1e9),
         };
-        further.edges[0] = part(from.saturating_sub(1), from * INTERVAL_NS - warmup_ns);
+        observations.partial_seconds[0] = part(from.saturating_sub(1), from * INTERVAL_NS - warmup_ns);
         let behind = if ending > 0 { 0 } else { ended.saturating_sub(until.max(from) * INTERVAL_NS) };
-        further.edges[1] = part(until, behind);
-        further
+        observations.partial_seconds[1] = part(until, behind);
+        observations
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
     const TENTH_NS: u64 = INTERVAL_NS / 10;
 
     /// Six seconds behind a warm-up of 0.6 s: 100 operations a second, and as many of each part of a second.
-    fn seconds(end: &End, elapsed_ns: u64) -> Further {
+    fn seconds(end: &End, elapsed_ns: u64) -> RunObservations {
         let row = |ok| Row { ok, backlog: ok / 10, responses_s: ok as f64 * 0.5 };
         let rows = [(0, 40), (1, 100), (2, 100), (4, 100), (5, 100), (6, 60)];
         let rows = rows.into_iter().map(|(second, ok)| (second, row(ok))).collect();
@@ -165,14 +165,14 @@ mod tests {
             assert_eq!(all.series, [100.0, 100.0, 0.0, 100.0, 100.0]);
             assert_eq!(all.backlog, [10.0, 10.0, 0.0, 10.0, 10.0]);
             assert_eq!(all.response_s, [0.5, 0.5, 0.0, 0.5, 0.5]);
-            assert_eq!(all.edges, [(40.0, 0.4), (60.0, 0.6)]);
+            assert_eq!(all.partial_seconds, [(40.0, 0.4), (60.0, 0.6)]);
         }
         // It was ended early, in its second 3.
         let early = seconds(&timed, 33 * TENTH_NS);
-        assert_eq!((early.series.len(), early.edges[1]), (2, (0.0, 0.3)));
+        assert_eq!((early.series.len(), early.partial_seconds[1]), (2, (0.0, 0.3)));
         // Users who have a number of operations end one after the other.
         let counted = End { operations: Some(500), ..End::default() };
         let all = seconds(&counted, 66 * TENTH_NS);
-        assert_eq!((all.series.len(), all.edges), (4, [(40.0, 0.4), (0.0, 0.0)]));
+        assert_eq!((all.series.len(), all.partial_seconds), (4, [(40.0, 0.4), (0.0, 0.0)]));
     }
 }

@@ -15,7 +15,7 @@ fn unix_ns(at: SystemTime) -> u64 {
 }
 
 /// One run of the engine: a phase, perhaps with a warm-up before it.
-pub(crate) struct Edges<'a> {
+pub(crate) struct PhaseBoundaries<'a> {
     name: &'static str,
     warmup: Duration,
     watch: Option<&'a Watch>,
@@ -26,7 +26,7 @@ pub(crate) struct Edges<'a> {
     written: usize,
 }
 
-impl<'a> Edges<'a> {
+impl<'a> PhaseBoundaries<'a> {
     /// Before the run.
     pub fn expect(
         name: &'static str,
@@ -57,7 +57,7 @@ impl<'a> Edges<'a> {
                 }
             }
         });
-        Edges { name, warmup, watch, epoch, warming: warmup_ns > 0, written: 0 }
+        PhaseBoundaries { name, warmup, watch, epoch, warming: warmup_ns > 0, written: 0 }
     }
 
     /// A second of the warm-up or of the phase has been counted: what has begun is written, and what monitors say.

@@ -1,4 +1,4 @@
-//! The dispatch pass: which operation starts now, on which lane, and its commands' way onto connections.
+//! The dispatch pass: which operation starts now, for which user, and its commands' way onto connections.
 
 use super::connection::{Awaited, State};
 use super::{LoadThread, Op, SECOND_NS};
@@ -22,12 +22,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if self.shared.control.stopping() {
             self.stop_issuing(now);
         }
-        while let Some(&Reverse((at, lane))) = self.resting.peek() {
+        while let Some(&Reverse((at, user))) = self.resting.peek() {
             if at > now {
                 break;
             }
             self.resting.pop();
-            self.idle.push_back((lane, at));
+            self.idle.push_back((user, at));
         }
         if self.issued_all {
             return Ok(());
@@ -45,27 +45,27 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if now >= self.end_ns {
             return self.time_is_over(now);
         }
-        if self.lanes.is_empty() {
+        if self.users.is_empty() {
             // A thread without users has nothing to send.
             return self.all_sent(now);
         }
         // Only those that are idle now: one whose operation ends at once waits for the next turn.
         for _ in 0..self.idle.len() {
-            let Some((lane, since)) = self.idle.pop_front() else { break };
-            let Some(index) = self.claim(lane) else {
+            let Some((user, since)) = self.idle.pop_front() else { break };
+            let Some(index) = self.claim(user) else {
                 if self.per_user {
                     continue;
                 }
-                self.idle.push_front((lane, since));
+                self.idle.push_front((user, since));
                 return self.all_sent(now);
             };
-            let id = self.begin(lane, index, since, now, false);
-            self.fill_closed(id, lane, since, now);
+            let id = self.begin(user, index, since, now, false);
+            self.fill_closed(id, user, since, now);
             self.send_request(id);
         }
         // Known before anybody is free again: an answer that never comes must not keep the end away.
         let nothing_left = match self.per_user {
-            true => self.shares == 0,
+            true => self.users_with_quota == 0,
             false => self.idle.is_empty() && self.measuring && self.block.is_last(&self.shared.claims),
         };
         if nothing_left {
@@ -100,15 +100,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 self.drop_arrival(index, intended, Outcome::Dropped);
                 continue;
             }
-            let Some((lane, _)) = self.idle.pop_front() else {
+            let Some((user, _)) = self.idle.pop_front() else {
                 self.starved_ns = now;
                 return;
             };
             self.advance();
-            let id = self.begin(lane, index, intended, now, waited);
+            let id = self.begin(user, index, intended, now, waited);
             let free_ns = self.free_ns.pop().map_or(now, |Reverse(free_ns)| free_ns);
             self.ops[id as usize].ideal_ns = free_ns.max(intended);
-            self.fill_open(id, lane, now);
+            self.fill_open(id, user, now);
             self.send_request(id);
         }
     }
@@ -179,8 +179,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
     }
 
-    /// Begins an operation on a lane; nothing is sent yet.
-    pub(super) fn begin(&mut self, lane: u32, index: u64, intended: u64, now: u64, waited: bool) -> u32 {
+    /// Begins an operation of a user; nothing is sent yet.
+    pub(super) fn begin(&mut self, user: u32, index: u64, intended: u64, now: u64, waited: bool) -> u32 {
         let job = &self.shared.job;
         let index = job.own_index(index, job.cores.len() as u64);
         let request = job.workload.request(index, &self.shared.frontier);
@@ -191,7 +191,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         } else {
             self.recorder.now.arrivals += 1;
         }
-        let id = self.new_op(lane, request);
+        let id = self.new_op(user, request);
         let op = &mut self.ops[id as usize];
         (op.warm, op.waited, op.internal) = (warm, waited, false);
         (op.begun_ns, op.intended_ns, op.first_intended_ns) = (now, intended, intended);
@@ -200,7 +200,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     /// A free slot for an operation, generation kept.
-    pub(super) fn new_op(&mut self, lane: u32, request: Request) -> u32 {
+    pub(super) fn new_op(&mut self, user: u32, request: Request) -> u32 {
         let id = self.free_ops.pop().unwrap_or_else(|| {
             self.ops.push(Op {
                 generation: 0,
@@ -212,7 +212,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 hops: 0,
                 attempts: 0,
                 verify_ns: 0,
-                lane: 0,
+                user: 0,
                 connection: 0,
                 first: Request::default(),
                 request: Request::default(),
@@ -229,7 +229,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.ops.len() as u32 - 1
         });
         let op = &mut self.ops[id as usize];
-        (op.active, op.lane, op.request) = (true, lane, request);
+        (op.active, op.user, op.request) = (true, user, request);
         if self.hooks.scripts || self.hooks.resume {
             op.first = request;
         }
@@ -245,7 +245,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.send_commands(id, 0, count);
     }
 
-    /// Sends commands of an op, each on its lane's connection to its node.
+    /// Sends commands of an op, each on its user's connection to its node.
     pub(super) fn send_commands(&mut self, id: u32, first: u32, count: u32) {
         let generation = self.ops[id as usize].generation;
         for command in first..first + count {
@@ -255,13 +255,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 return;
             }
             let node = self.driver.route(&op.exchange, command);
-            let lane = op.lane;
+            let user = op.user;
             if node == NOWHERE {
                 let (words, now) = (self.driver.last_error().to_owned(), self.net.now());
                 self.remember(Outcome::Unreachable, &words);
                 return self.finish(id, Outcome::Unreachable, now);
             }
-            let connection = self.connection_to(lane, node);
+            let connection = self.connection_to(user, node);
             self.send_command(id, command, connection, false);
         }
     }
@@ -312,8 +312,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if op.hops > REDIRECTS {
             return self.finish(id, Outcome::Redirects, now);
         }
-        let lane = op.lane;
-        let connection = self.connection_to(lane, node);
+        let user = op.user;
+        let connection = self.connection_to(user, node);
         self.send_command(id, command, connection, ask);
     }
 
@@ -443,7 +443,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let op = &mut self.ops[id as usize];
         let seen_again = self.hooks.scripts || self.hooks.resume;
         let (outcome, first) = (op.first_outcome, if seen_again { op.first } else { op.request });
-        let (lane, holds_place) = (op.lane, op.holds_place);
+        let (user, holds_place) = (op.user, op.holds_place);
         op.active = false;
         let interval = &mut self.recorder.now;
         if warm_but_late {
@@ -467,34 +467,34 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.free_ops.push(id);
         self.in_flight -= 1;
         if holds_place {
-            self.release(lane, &first, outcome, now, ideal_ns);
+            self.release(user, &first, outcome, now, ideal_ns);
         }
     }
 
-    fn release(&mut self, lane: u32, first: &Request, outcome: Outcome, now: u64, ideal_ns: u64) {
+    fn release(&mut self, user: u32, first: &Request, outcome: Outcome, now: u64, ideal_ns: u64) {
         let think_ns = match self.shared.job.pacing {
             crate::job::Pacing::Closed { think_ns } => think_ns,
             // A place on a connection: the schedule alone decides.
             crate::job::Pacing::Open { .. } => {
                 self.free_ns.push(Reverse(ideal_ns));
-                return self.idle.push_back((lane, now));
+                return self.idle.push_back((user, now));
             }
         };
-        let user = &mut self.lanes[lane as usize];
+        let state = &mut self.users[user as usize];
         let lost = matches!(outcome, Outcome::Unreachable | Outcome::Disconnected | Outcome::Aborted);
-        user.penalty_ns = match (lost, user.penalty_ns) {
+        state.penalty_ns = match (lost, state.penalty_ns) {
             (false, _) => 0,
             (true, 0) => PENALTY_NS.0,
             (true, before) => (before * 2).min(PENALTY_NS.1),
         };
         let resume = if self.hooks.resume { self.shared.job.workload.resume_ns(first, now) } else { now };
-        let until = resume.max(now + think_ns.max(user.penalty_ns));
+        let until = resume.max(now + think_ns.max(state.penalty_ns));
         if resume == u64::MAX {
-            self.gone(lane);
+            self.gone(user);
         } else if until == now {
-            self.idle.push_back((lane, now));
+            self.idle.push_back((user, now));
         } else {
-            self.resting.push(Reverse((until, lane)));
+            self.resting.push(Reverse((until, user)));
         }
     }
 }

@@ -48,7 +48,7 @@ pub(super) struct Awaited {
 pub(super) struct Connection<S> {
     pub socket: Option<S>,
     pub state: State,
-    pub lane: u32,
+    pub user: u32,
     pub node: u16,
     pub awaited: VecDeque<Awaited>,
     /// How many of the last awaited replies belong to bytes not handed to the socket yet.
@@ -68,19 +68,19 @@ pub(super) struct Connection<S> {
 }
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
-    /// Opens every lane's connection to every node that serves something. An error names the node and the reason.
+    /// Opens every user's connection to every node that serves something. An error names the node and the reason.
     pub fn connect_all(&mut self) -> Result<(), RunError> {
         let failed = |outcome, words| Err(RunError::Unreachable { outcome, words });
         let nodes = self.driver.wanted();
-        let mut wanted: VecDeque<(u32, u16)> = (0..self.lanes.len() as u32)
-            .flat_map(|lane| nodes.iter().map(move |&node| (lane, node)))
+        let mut wanted: VecDeque<(u32, u16)> = (0..self.users.len() as u32)
+            .flat_map(|user| nodes.iter().map(move |&node| (user, node)))
             .collect();
         let started = self.net.now();
-        let deadline = started + OPEN_NS + self.lanes.len() as u64 * 1_000_000;
+        let deadline = started + OPEN_NS + self.users.len() as u64 * 1_000_000;
         while !wanted.is_empty() || self.unsettled > 0 {
             while self.unsettled < OPENING {
-                let Some((lane, node)) = wanted.pop_front() else { break };
-                self.connection_to(lane, node);
+                let Some((user, node)) = wanted.pop_front() else { break };
+                self.connection_to(user, node);
             }
             let now = self.net.now();
             self.net.wait(now, now + 10_000_000, &mut self.ready)?;
@@ -100,9 +100,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         Ok(())
     }
 
-    /// The lane's connection to a node, opened if it does not exist yet.
-    pub(super) fn connection_to(&mut self, lane: u32, node: u16) -> u32 {
-        let connections = &mut self.lanes[lane as usize].connections;
+    /// The user's connection to a node, opened if it does not exist yet.
+    pub(super) fn connection_to(&mut self, user: u32, node: u16) -> u32 {
+        let connections = &mut self.users[user as usize].connections;
         if connections.len() <= node as usize {
             connections.resize(node as usize + 1, None);
         }
@@ -114,7 +114,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.connections.push(Connection {
             socket: None,
             state: State::Closed { retry_ns: 0 },
-            lane,
+            user,
             node,
             awaited: VecDeque::new(),
             unsent: 0,
@@ -363,9 +363,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Closes everything; one CLEANUP sample per user where the workload has that metric.
     pub(super) fn clean_up(&mut self) {
-        for lane in 0..self.lanes.len() {
+        for user in 0..self.users.len() {
             let begun = self.net.now();
-            for id in std::mem::take(&mut self.lanes[lane].connections).into_iter().flatten() {
+            for id in std::mem::take(&mut self.users[user].connections).into_iter().flatten() {
                 if let Some(socket) = self.connections[id as usize].socket.take() {
                     self.net.close(socket);
                 }

@@ -9,10 +9,10 @@ mod batch;
 use crate::affinity;
 use crate::arrivals::Schedule;
 use crate::claim::Block;
+use crate::event_loop::Shared;
 use crate::job::{Clock, Job, Pacing};
 use crate::net::monotonic_ns;
-use crate::run::{Finished, Merger, RunError, Second, Told, recorder};
-use crate::wire_lane::Shared;
+use crate::run::{Finished, Merger, RunError, Second, ThreadEvent, recorder};
 use dyno_record::{Interval, Recorder, Sample};
 use dyno_types::{Executed, Outcome, Request, Store, StoreSession, Verb, Verified};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -74,7 +74,7 @@ pub(crate) fn run(
     let (recorders, empties): (Vec<_>, Vec<_>) =
         (0..cores).map(|core| recorder(&shared, core, &full)).unzip();
     drop(full);
-    let (tell, told) = channel();
+    let (report, events) = channel();
     let connected = monotonic_ns();
     let proposed = connected + 1_000_000;
     let start = shared.job.team.as_ref().map_or(proposed, |team| team.meet(proposed, &shared.control));
@@ -82,12 +82,12 @@ pub(crate) fn run(
     let users = Users::new(shared.clone(), start, recorders);
     std::thread::scope(|scope| {
         for (user, session) in sessions.into_iter().enumerate() {
-            let (users, tell) = (&users, tell.clone());
-            scope.spawn(move || users.user(user, session, &tell));
+            let (users, report) = (&users, report.clone());
+            scope.spawn(move || users.user(user, session, &report));
         }
-        drop(tell);
+        drop(report);
         scope.spawn(|| users.tick());
-        let (errors, ended_ns) = Merger::new(&shared, empties).run(&filled, &told, count, on_second)?;
+        let (errors, ended_ns) = Merger::new(&shared, empties).run(&filled, &events, count, on_second)?;
         let elapsed_ns = ended_ns.saturating_sub(users.epoch_ns);
         let pinned = users.pinned.load(Ordering::Relaxed);
         Ok(Finished { errors, epoch: wall, elapsed_ns, connecting_ns: connected - begun, pinned })
@@ -235,7 +235,7 @@ impl Users {
         }
     }
 
-    fn user(&self, user: usize, mut session: Box<dyn StoreSession>, tell: &Sender<Told>) {
+    fn user(&self, user: usize, mut session: Box<dyn StoreSession>, report: &Sender<ThreadEvent>) {
         let _leaving = Leaving(self);
         if !affinity::pin(self.shared.job.cores[user % self.recorders.len()]) {
             self.pinned.store(false, Ordering::Relaxed);
@@ -279,7 +279,7 @@ impl Users {
             self.count(user, warm, |interval| interval.record_sample(sample, self.shared.job.raw_samples));
         }
         // Told before the recorders close, so that the merging finds it.
-        let _ = tell.send(Told::Ended(Ok((errors, begun))));
+        let _ = report.send(ThreadEvent::Ended(Ok((errors, begun))));
     }
 
     fn next_task(&self, user: usize, turn: &mut Turn, free_ns: u64) -> Option<Task> {

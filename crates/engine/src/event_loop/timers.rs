@@ -127,7 +127,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn ask_all(&mut self, now: u64) {
         let every = self.driver.heartbeat_ns().unwrap_or(u64::MAX);
         self.next_heartbeat_ns = now.saturating_add(every);
-        if self.lanes.is_empty() || self.issued_all {
+        if self.users.is_empty() || self.issued_all {
             return;
         }
         for node in 0..self.driver.endpoints().len() as u16 {
@@ -140,12 +140,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     fn ask_on(&mut self, connection: u32, now: u64) {
-        let (lane, node) = {
+        let (user, node) = {
             let c = &self.connections[connection as usize];
-            (c.lane, c.node)
+            (c.user, c.node)
         };
         let request = Request { verb: Verb::Topology, ..Request::default() };
-        let id = self.new_op(lane, request);
+        let id = self.new_op(user, request);
         let op = &mut self.ops[id as usize];
         (op.internal, op.begun_ns, op.intended_ns) = (true, now, now);
         self.driver.begin_topology(&mut op.exchange, &request, node, now);
