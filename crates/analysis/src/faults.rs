@@ -27,7 +27,7 @@ pub struct Interval {
 pub struct Happened {
     /// Which of the file's faults, from 1.
     pub number: usize,
-    /// What was done, and to whom.
+    /// Kind of the fault, and its target.
     pub fault: String,
     /// By what means.
     pub means: String,
@@ -37,7 +37,7 @@ pub struct Happened {
     pub end_s: Option<f64>,
 }
 
-/// What was found.
+/// Effects of all faults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assessed {
     /// Of each fault, by its begin.
@@ -67,7 +67,7 @@ const SCATTER: usize = 20;
 /// A short stall may lie across so many intervals.
 const ACROSS: usize = 2;
 
-/// What chance does less often than this is not taken for chance.
+/// Probability below which something is not taken for chance.
 const CHANCE: f64 = 0.001;
 
 /// The intervals, and the seconds that begin with them.
@@ -268,15 +268,16 @@ fn one(
     (figures, to)
 }
 
-/// What intervals without a fault seldom fall below: twice as far below their median as the twentieth part of them reaches. A
-/// single stall before the fault does not make its outage usual. Of few it is the least.
+/// Computes the level that intervals without a fault seldom fall below: twice as far below their median as the
+/// twentieth part of them reaches. A single stall before the fault does not make its outage usual. Of few it is the
+/// least.
 fn scatter(calm: &[Interval]) -> f64 {
     let [least, low, middle] = quantiles(calm);
     least.max(middle - 2.0 * (middle - low))
 }
 
-/// What a single interval must be below to say something: all before, its scatter twice over, and half of what is usual. One
-/// that has nothing at all always is, unless that was so before.
+/// Computes the level that a single interval must be below to say something: all before, its scatter twice over, and
+/// half of what is usual. One that has nothing at all always is, unless that was so before.
 fn depth(calm: &[Interval]) -> f64 {
     let [least, low, middle] = quantiles(calm);
     let depth = least.min(middle - 4.0 * (middle - low)).min(middle / 2.0);
@@ -318,7 +319,8 @@ fn runs(part: &[Interval], least: f64) -> Vec<Range<usize>> {
     runs
 }
 
-/// How likely it is that so many of the runs of two parts, or more, are in the second: how many each has, and its length.
+/// Computes how likely it is that so many of the runs of two parts, or more, are in the second: how many each has,
+/// and its length.
 fn by_chance(calm: (usize, usize), window: (usize, usize)) -> f64 {
     let share = window.1 as f64 / (calm.1 + window.1).max(1) as f64;
     match Binomial::new(share, (calm.0 + window.0) as u64) {

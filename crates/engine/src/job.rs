@@ -52,7 +52,7 @@ pub struct Queue {
     pub length: u64,
     /// How long one may wait before it is dropped, nanoseconds; `None` for ever.
     pub age_ns: Option<u64>,
-    /// Whether those that still wait when the time is over are sent after it. YCSB sends nothing more: they end as aborted.
+    /// True if those that still wait when the time is over are sent after it. YCSB sends nothing more: they end as aborted.
     pub outlasts_end: bool,
 }
 
@@ -256,7 +256,7 @@ pub struct Team {
 /// Holds a run back between its connecting and its beginning, until somebody outside says when it begins.
 #[derive(Debug, Default)]
 pub struct Gate {
-    /// Whether all have connected, and the beginning on the monotonic clock, nanoseconds.
+    /// Flag that all have connected, and the beginning on the monotonic clock, nanoseconds.
     state: Mutex<(bool, Option<u64>)>,
     changed: Condvar,
 }
@@ -392,12 +392,12 @@ impl Control {
         self.level.fetch_max(2, Ordering::Relaxed);
     }
 
-    /// Whether nothing new may start.
+    /// Returns whether nothing new may start.
     pub fn stopping(&self) -> bool {
         self.level() >= 1
     }
 
-    /// Whether replies are not waited for.
+    /// Returns whether replies are not waited for.
     pub fn aborting(&self) -> bool {
         self.level() >= 2
     }

@@ -43,7 +43,7 @@ pub enum RunError {
 pub struct Second {
     /// Number of the interval since the epoch.
     pub number: u64,
-    /// Whether it belongs to the warm-up.
+    /// True if it belongs to the warm-up.
     pub warmup: bool,
     /// What happened.
     pub totals: Totals,
@@ -60,7 +60,7 @@ pub struct Finished {
     pub elapsed_ns: u64,
     /// From the first thread's start to the epoch (connecting), nanoseconds.
     pub connecting_ns: u64,
-    /// Whether all threads are on the cores they were given.
+    /// True if all threads are on the cores they were given.
     pub pinned: bool,
 }
 

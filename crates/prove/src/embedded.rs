@@ -306,7 +306,7 @@ impl Drop for Writer {
 }
 
 /// What the lines of writers have said so far.
-struct Heard {
+struct WriterProgress {
     begun: Option<Instant>,
     /// Of each worker: the next record, and the batch under way since when.
     next: Vec<u64>,
@@ -317,10 +317,10 @@ struct Heard {
     waits: bool,
 }
 
-impl Heard {
+impl WriterProgress {
     fn new(workers: u32) -> Self {
         let workers = workers as usize;
-        Heard {
+        WriterProgress {
             begun: None,
             next: vec![0; workers],
             under_way: vec![None; workers],
@@ -390,12 +390,19 @@ pub fn embedded(
     control: &Control,
     on_second: &mut (dyn FnMut(f64, u64) + Send),
 ) -> Result<EmbeddedProof, EmbeddedError> {
-    let mut run =
-        Run { uri, program, plan, control, heard: Heard::new(plan.workers), kills: Vec::new(), at_end: 0 };
+    let mut run = Run {
+        uri,
+        program,
+        plan,
+        control,
+        heard: WriterProgress::new(plan.workers),
+        kills: Vec::new(),
+        at_end: 0,
+    };
     let mut moments = Stream::new(plan.seed, 0, Purpose::Key);
     let begun = Instant::now();
     let mut second = Duration::from_secs(1);
-    let mut tick = |heard: &Heard| {
+    let mut tick = |heard: &WriterProgress| {
         if begun.elapsed() >= second {
             on_second(begun.elapsed().as_secs_f64(), heard.records());
             second += Duration::from_secs(1);
@@ -430,7 +437,7 @@ struct Run<'a> {
     program: &'a Path,
     plan: &'a IngestPlan,
     control: &'a Control,
-    heard: Heard,
+    heard: WriterProgress,
     kills: Vec<Kill>,
     /// Records on their way when the writer was ended for good.
     at_end: u64,
@@ -464,7 +471,7 @@ impl Run<'_> {
         &mut self,
         begun: Instant,
         share: Option<f64>,
-        tick: &mut dyn FnMut(&Heard),
+        tick: &mut dyn FnMut(&WriterProgress),
     ) -> Result<(), EmbeddedError> {
         let mut writer = Writer::start(self.program, &self.job(share.is_some()))?;
         let started = Instant::now();

@@ -46,12 +46,12 @@ pub fn rebuild(dir: &RunDir, recording: Option<&Recording>, under_way: bool) -> 
     summary
 }
 
-/// Whether a summary is that of a run under way: it has not been judged.
+/// Returns whether a summary is that of a run under way: it has not been judged.
 pub fn is_under_way(summary: &Summary) -> bool {
     summary.status == Status::Running && summary.verdict.checks.is_empty()
 }
 
-/// What the settings say of the load: users or connections, and the rate of an open loop, operations/s.
+/// Reads the load from the settings: users or connections, and the rate of an open loop, operations/s.
 fn load_of(dir: &RunDir) -> (usize, Option<f64>) {
     let number = |keys: &[&str]| {
         let setting = |key: &&str| dir.run.settings.iter().find(|setting| setting.key == *key);

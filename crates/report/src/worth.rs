@@ -56,7 +56,7 @@ pub fn level(dir: &RunDir) -> Option<MeanInterval> {
     Some(stability(&dir.interval_history().ok()?.values)?.steady?.interval)
 }
 
-/// What a run gives for a core-second, where that is known, and for a unit of money, where a price is given. `level` is the
+/// Computes a run's worth for a core-second, where that is known, and for a unit of money, where a price is given. `level` is the
 /// throughput's interval.
 pub fn of_run(
     phase: &Phase,

@@ -51,7 +51,7 @@ impl IntervalHistory {
         }
     }
 
-    /// What is missing, in words.
+    /// Describes what is missing.
     pub fn missing(&self) -> Option<String> {
         let (from, _) = self.gaps.first()?;
         let seconds: u64 = self.gaps.iter().map(|(from, to)| to - from).sum();

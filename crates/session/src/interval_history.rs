@@ -8,13 +8,13 @@ use dyno_rundir::adds_up;
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
 
-/// What was counted in each interval, and what faults did to it.
+/// Counts of each interval of a phase, and the effect of faults on them.
 #[derive(Debug, Default)]
 pub(crate) struct IntervalHistory {
     wanted: bool,
     intervals: Vec<Interval>,
     length_s: f64,
-    /// What was found.
+    /// Effect of the faults.
     pub assessed: Assessed,
     /// Faults that did not come, in words.
     pub missed: Vec<String>,
@@ -63,7 +63,7 @@ fn responses_s(totals: &Totals, job: &Job) -> f64 {
     sum / 1e9
 }
 
-/// What the verdict looks at of a second: successful operations, the longest queue, the sum of response times in seconds.
+/// Figures of a second for the verdict: successful operations, the longest queue, the sum of response times in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     ok: u64,
@@ -71,7 +71,7 @@ struct Row {
     responses_s: f64,
 }
 
-/// What the verdict looks at, by the second after the epoch.
+/// Figures for the verdict, by the second after the epoch.
 #[derive(Debug, Default)]
 pub(crate) struct PerSecond {
     rows: BTreeMap<u64, Row>,

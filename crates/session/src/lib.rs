@@ -3,6 +3,7 @@
 
 pub mod collection_stats;
 pub mod cores;
+pub mod dataset_check;
 pub mod environment;
 pub mod interval_history;
 pub mod keyspace;
@@ -13,6 +14,5 @@ pub mod phase_boundaries;
 pub mod presence;
 pub mod session;
 pub mod silence;
-pub mod stored;
 pub mod watch;
 pub mod work;

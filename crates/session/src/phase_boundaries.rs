@@ -20,7 +20,7 @@ pub(crate) struct PhaseBoundaries<'a> {
     warmup: Duration,
     watch: Option<&'a Watch>,
     epoch: Arc<Mutex<Option<SystemTime>>>,
-    /// Whether the warm-up is not over yet, as far as is known.
+    /// True if the warm-up is not over yet, as far as is known.
     warming: bool,
     /// Begun phases that have been written.
     written: usize,

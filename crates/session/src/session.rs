@@ -7,7 +7,7 @@ use crate::parts;
 use crate::phase_boundaries::{OnEpoch, PhaseBoundaries};
 use crate::silence::Silence;
 use crate::watch::Watch;
-use crate::watch::seen::{Said, ServerNow};
+use crate::watch::seen::{ServerNow, SourceSnapshot};
 use dyno_analysis::faults::Happened;
 use dyno_analysis::{Condition, Evidence, PhaseFacts, RunObservations, load_failed, phase, verdict};
 use dyno_databases::target::TargetInfo;
@@ -31,11 +31,11 @@ use std::time::{Duration, Instant, SystemTime};
 pub struct PhasePlan {
     /// `load` or `measure`; the warm-up inside a job is recorded as `warmup`.
     pub name: &'static str,
-    /// What to do.
+    /// Job to run.
     pub job: Job,
 }
 
-/// What a viewer is shown about once a second.
+/// Progress of a phase, for viewers, about once a second.
 #[derive(Debug)]
 pub struct Progress<'a> {
     /// Phase being counted.
@@ -50,12 +50,12 @@ pub struct Progress<'a> {
     pub so_far: &'a Totals,
     /// The last second alone.
     pub last: &'a Totals,
-    /// Whether it was a whole one: the first and the last of a phase need not be.
+    /// True if it was a whole one: the first and the last of a phase need not be.
     pub whole: bool,
-    /// What the database says of itself, where monitors ask it.
+    /// Metrics that the database reports, where monitors ask it.
     pub server: Option<ServerNow>,
     /// The same in full, and what the kernel says of servers, by source.
-    pub said: Vec<(String, Said)>,
+    pub said: Vec<(String, SourceSnapshot)>,
 }
 
 /// Who watches a run.
@@ -71,22 +71,22 @@ pub trait Observer {
 /// A phase that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its summary.
+    /// Summary.
     pub phase: Phase,
-    /// Its totals.
+    /// Totals.
     pub totals: Totals,
     /// The warm-up's, if there was one.
     pub warmup: Option<Phase>,
     /// The engine's own account.
     pub finished: Finished,
-    /// What else is known, for the verdict.
+    /// Observations for the verdict.
     pub observations: RunObservations,
 }
 
 /// Settings of a session that are not a phase's.
 #[derive(Clone, Debug, Default)]
 pub struct SessionPlan {
-    /// What is done, in words.
+    /// Title of the run.
     pub title: String,
     /// Target without secrets.
     pub target: String,
@@ -94,7 +94,7 @@ pub struct SessionPlan {
     pub started: String,
     /// Thresholds.
     pub conditions: Vec<Condition>,
-    /// What is asked for where there are no thresholds; empty: throughput and tail.
+    /// Claims that are judged where there are no thresholds; empty: throughput and tail.
     pub asked: Vec<Claim>,
     /// Median cost of reading the clock, nanoseconds.
     pub clock_ns: u64,
@@ -382,14 +382,15 @@ impl<'a> Session<'a> {
         Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished, observations })
     }
 
-    /// What the collections were before a phase and are after it; whoever interrupts a run waits for nobody's answers.
+    /// Reads the collections' statistics after a phase, beside those before it; whoever interrupts a run waits for
+    /// nobody's answers.
     fn collections_after(&self, before: CollectionFigures) -> Option<Collections> {
         let asked = (!self.control.stopping()).then(|| self.generator.collections());
         let both = Collections { before, after: asked.unwrap_or_default() };
         (both != Collections::default()).then_some(both)
     }
 
-    /// What each target did by itself in the phase that has ended.
+    /// Takes the share of each target in the phase that has ended.
     fn take_pairs(&mut self, name: &str, metrics: &[String], cut_off: bool) {
         for (at, (target, totals, measured_ns)) in self.generator.parts().into_iter().enumerate() {
             let seconds = measured_ns as f64 / 1e9;
@@ -402,7 +403,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What each worker did goes into a file of its own: there may be many, and the summary adds them up.
+    /// Writes the part of each worker to a file of its own: there may be many, and the summary adds them up.
     fn take_workers(&mut self, name: &str, metrics: &[String], cut_off: bool) {
         let Some(writer) = &mut self.writer else { return };
         let mut workers = Vec::new();
@@ -484,7 +485,7 @@ fn link(dashboard: &str, from: SystemTime, to: SystemTime) -> String {
     format!("{}{sign}from={}&to={}", dashboard.trim_end_matches('/'), ms(from), ms(to))
 }
 
-/// What the run's directory says of a phase that begins.
+/// Returns the plan of a phase for the run directory.
 fn planned(job: &Job) -> Planned {
     Planned {
         seconds: job.end.duration_ns.map(|ns| ns as f64 / 1e9),
@@ -494,7 +495,7 @@ fn planned(job: &Job) -> Planned {
     }
 }
 
-/// Whether the second that began `start_s` after the epoch lies in one phase as a whole.
+/// Returns whether the second that began `start_s` after the epoch lies in one phase as a whole.
 fn is_whole(job: &Job, start_s: u64, warmup: bool) -> bool {
     let (from, to) = (start_s * 1_000_000_000, (start_s + 1) * 1_000_000_000);
     let end = job.end.duration_ns.map_or(u64::MAX, |ns| job.warmup_ns.saturating_add(ns));
@@ -515,7 +516,7 @@ fn share_done(job: &Job, elapsed_s: f64, so_far: &Totals) -> Option<f64> {
     by_time.into_iter().chain(by_count).reduce(f64::max).map(|share| share.min(1.0))
 }
 
-/// Whether the measured phase is to have one rate.
+/// Returns whether the measured phase is to have one rate.
 fn is_constant(profile: &Profile) -> bool {
     match profile {
         Profile::Constant { .. } => true,

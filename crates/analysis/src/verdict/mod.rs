@@ -9,32 +9,32 @@ use dyno_rundir::schema::{Claim, Phase, Reason, Trust, Verdict};
 use dyno_types::Outcome;
 use dyno_types::units::Rate;
 
-/// What the verdict is made from.
+/// Evidence for the verdict.
 #[derive(Debug)]
 pub struct Evidence<'a> {
     /// The measured phase.
     pub phase: &'a Phase,
-    /// Its totals.
+    /// Totals.
     pub totals: &'a Totals,
     /// Think time of the users in nanoseconds; `None` for the open loop.
     pub think_ns: Option<u64>,
-    /// Whether the engine's own threads apply the load (false for embedded stores).
+    /// True if the engine's own threads apply the load (false for embedded stores).
     pub wire: bool,
     /// Median cost of reading the clock, nanoseconds; 0 where time is virtual.
     pub clock_ns: u64,
-    /// Whether the run was ended early by a signal.
+    /// True if the run was ended early by a signal.
     pub interrupted: bool,
-    /// Whether the record ends before the run does: operations may be under way.
+    /// True if the record ends before the run does: operations may be under way.
     pub partial: bool,
     /// Workers that were lost on the way, in words.
     pub lost: Vec<String>,
     /// Thresholds as written, with the claims that each rests on.
     pub asked: Vec<(String, Vec<Claim>)>,
-    /// What else is known.
+    /// Further observations.
     pub observations: RunObservations,
 }
 
-/// What is known of a run while it is made, beyond its counts.
+/// Observations of a run while it is made, beyond its counts.
 #[derive(Clone, Debug, Default)]
 pub struct RunObservations {
     /// Of the operations of a schedule that the workload keeps by itself: those that it had not come to when the time was
@@ -48,9 +48,9 @@ pub struct RunObservations {
     pub backlog: Vec<f64>,
     /// Mean response time of the successful requests that ended in each of them, seconds; 0 where none did.
     pub response_s: Vec<f64>,
-    /// Whether the load was to change on the way: its levels and drifts are what was asked for.
+    /// True if the load was to change on the way: its levels and drifts are what was asked for.
     pub varied: bool,
-    /// Whether the load ends by the number of its operations: users end one after the other then.
+    /// True if the load ends by the number of its operations: users end one after the other then.
     pub counted: bool,
     /// Distinct keys in a sample of the operations, and the number of records.
     pub keys: Option<(u64, u64)>,
@@ -58,19 +58,19 @@ pub struct RunObservations {
     pub clock_skew_s: f64,
     /// Metrics in the engine's order, and the share of the arrivals that each was to have: `NaN` where none was asked for.
     pub mix: Vec<(String, f64)>,
-    /// Whether the data belong on a disk, not in memory alone.
+    /// True if the data belong on a disk, not in memory alone.
     pub on_disk: bool,
     /// Bytes of the data, and of the memory that may hold them, where both are known.
     pub data: Option<(u64, u64)>,
-    /// Whether monitors were to look on.
+    /// True if monitors were to look on.
     pub watched: bool,
     /// Sources of the monitors that had fallen silent by the end of the phase.
     pub silent: Vec<String>,
-    /// What was not the same at the end as at the beginning, in words.
+    /// Changes between begin and end, in words.
     pub changed: Vec<String>,
     /// Cores on which both the load and servers ran, ascending, as far as that is known.
     pub shared_cores: Vec<usize>,
-    /// What of the target did not answer before the run, in words.
+    /// Nodes of the target that did not answer before the run, in words.
     pub missing: Option<String>,
     /// Faults that the experiment asked for, and what they did.
     pub faults: Vec<FaultFigures>,
@@ -82,7 +82,7 @@ pub struct RunObservations {
     pub load_failed: Option<(u64, u64)>,
 }
 
-/// What a check has found: how bad it is, and in words.
+/// Finding of a check: the trust that it leaves, and its text.
 pub(crate) type Found = Option<(Trust, String)>;
 
 /// The claims that a check can speak against.

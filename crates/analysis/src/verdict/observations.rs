@@ -104,7 +104,7 @@ fn load(e: &Evidence<'_>) -> Found {
 /// Fewest whole seconds in a row without a success that make a server gone: connections were lost meanwhile.
 const GONE_S: f64 = 2.0;
 
-/// What ended in a second before the server stopped within it: up to this share of the median is nothing.
+/// Operations that ended in a second before the server stopped within it: up to this share of the median is nothing.
 const NOTHING: f64 = 0.01;
 
 /// A server that was not there for a part of the run: the few operations that failed do not say for how long. An outage is an

@@ -38,7 +38,7 @@ fn judged(observations: RunObservations, failed: u64) -> Vec<Reason> {
     judgement(&phase, &totals, observations)
 }
 
-/// Whether an open loop at this rate is called overloaded.
+/// Returns whether an open loop at this rate is called overloaded.
 pub(super) fn overload_of(observations: RunObservations, rate: f64) -> bool {
     let facts = PhaseFacts { offered: Some(rate), ..PhaseFacts::default() };
     let totals = Totals::new(1, Scale::Ns64);

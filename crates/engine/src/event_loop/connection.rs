@@ -266,7 +266,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
     }
 
-    /// Whether the op that a reply belongs to is still the one that asked.
+    /// Returns whether the op that a reply belongs to is still the one that asked.
     pub(super) fn is_current(&self, reply: Awaited) -> bool {
         let op = &self.ops[reply.op as usize];
         op.active && op.generation == reply.generation

@@ -100,7 +100,7 @@ struct Op<X> {
     warm: bool,
     /// Waited for a free connection: says nothing about the schedule lag.
     waited: bool,
-    /// Its end frees its user; not so for passengers of a batch.
+    /// The end frees its user; not so for passengers of a batch.
     holds_place: bool,
     hops: u8,
     first_outcome: Outcome,

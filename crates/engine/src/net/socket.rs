@@ -101,12 +101,12 @@ impl Socket {
         self.fd.as_fd()
     }
 
-    /// Whether TLS has bytes that could not be sent yet.
+    /// Returns whether TLS has bytes that could not be sent yet.
     pub fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Whether it has no TLS.
+    /// Returns whether it has no TLS.
     pub fn is_plain(&self) -> bool {
         self.tls.is_none()
     }

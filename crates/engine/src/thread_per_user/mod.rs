@@ -349,7 +349,7 @@ impl Users {
         }
     }
 
-    /// Whether the queue behind an arrival of this age is longer than its bound.
+    /// Returns whether the queue behind an arrival of this age is longer than its bound.
     fn too_many_waiting(&self, age_ns: u64) -> bool {
         let Pacing::Open { profile, .. } = &self.shared.job.pacing else { return false };
         let now = monotonic_ns().saturating_sub(self.epoch_ns);
@@ -424,7 +424,7 @@ impl Users {
         task.ideal_ns + (done - begun)
     }
 
-    /// Whether a failed insert is to be tried again; the pause before it has gone by then.
+    /// Returns whether a failed insert is to be tried again; the pause before it has gone by then.
     fn waits_to_retry(&self, request: &Request, executed: &Executed, attempts: &mut u64, done: u64) -> bool {
         let Some(retry) = self.shared.job.retry.filter(|r| *attempts < r.limit) else { return false };
         if executed.outcome.is_ok() || request.verb != Verb::Insert {

@@ -11,7 +11,7 @@ use dyno_types::shell::quoted;
 pub struct OverTime {
     /// The series, as `dyno explain` takes it.
     pub history: IntervalHistory,
-    /// Its levels, period, drift.
+    /// Levels, period, drift.
     pub found: Stability,
 }
 

@@ -252,7 +252,7 @@ fn multiples(all: &Gathered<'_>) -> String {
     out
 }
 
-/// What tunings have found, if anything was tuned.
+/// Describes what tunings have found, if anything was tuned.
 fn tunings(dir: &ExperimentDir) -> Option<String> {
     let all = match dyno_rundir::tuning::read(&dir.path) {
         Ok(all) if all.is_empty() => return None,

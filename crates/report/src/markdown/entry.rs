@@ -26,9 +26,9 @@ pub(super) struct Component {
 
 /// A phase of a run.
 pub(super) struct PhaseFigures {
-    /// Its summary.
+    /// Summary.
     pub phase: Phase,
-    /// Its histograms.
+    /// Histograms.
     pub totals: Totals,
     /// Names of the metrics.
     pub names: Vec<String>,
@@ -36,7 +36,7 @@ pub(super) struct PhaseFigures {
     pub server: Component,
     /// The load generator.
     pub client: Component,
-    /// What the database says of itself: title and figure.
+    /// Metrics that the database reports: title and figure.
     pub application: Vec<(String, Option<f64>)>,
 }
 
@@ -46,15 +46,15 @@ pub(super) struct Entry {
     pub configuration: String,
     /// Number of the cell.
     pub cell: usize,
-    /// Its levels in words.
+    /// Levels in words.
     pub label: String,
     /// Repetition, from 1.
     pub repetition: u32,
     /// Which round of its configuration it is, if it has several.
     pub client: Option<String>,
-    /// What a strategy has set.
+    /// Values that a strategy has set.
     pub point: String,
-    /// Whether several servers are one: a cluster, or a primary with copies.
+    /// True if several servers are one: a cluster, or a primary with copies.
     pub cluster: bool,
     /// Product and version.
     pub database: String,
@@ -66,15 +66,15 @@ pub(super) struct Entry {
     pub places: Vec<(String, Facts)>,
     /// Settings by name.
     pub settings: BTreeMap<String, String>,
-    /// What faults did that were asked for.
+    /// Effects of the faults that were asked for.
     pub faults: Vec<FaultFigures>,
-    /// How far it came.
+    /// Status of the run.
     pub status: Status,
-    /// How far it can be trusted, and why not.
+    /// Trust in the run.
     pub trust: Trust,
-    /// Its length, seconds.
+    /// Length, seconds.
     pub seconds: f64,
-    /// What each worker did, by phases.
+    /// Part of each worker, by phases.
     pub workers: Vec<Pair>,
     /// Loading.
     pub load: Option<PhaseFigures>,
@@ -82,7 +82,7 @@ pub(super) struct Entry {
     pub measure: Option<PhaseFigures>,
     /// Phases and where a dashboard shows their time.
     pub links: Vec<(String, String)>,
-    /// Whether the server's process began anew; `None` where it was not watched.
+    /// True if the server's process began anew; `None` where it was not watched.
     pub restarted: Option<bool>,
 }
 
@@ -178,7 +178,7 @@ fn sum_of_groups(recording: &Recording, sources: &[&str], (from, to): (f64, f64)
     (!sources.is_empty()).then_some(sum)
 }
 
-/// How a figure of a phase comes from a series.
+/// Reduction of a series to a figure of a phase.
 #[derive(Clone, Copy)]
 enum Of {
     /// By how much a counter grew.
@@ -189,7 +189,7 @@ enum Of {
     Most,
 }
 
-/// What is asked of databases: title, name of the series, what makes a figure of it, and by what that is
+/// Metrics of databases: title, name of the series, what makes a figure of it, and by what that is
 /// divided. The first five are bexhoma's of Dragonfly, whose MB are MiB.
 const APPLICATION: [(&str, &str, Of, f64); 9] = [
     ("Replies Sent [count]", "operations", Of::Increase, 1.0),
@@ -244,8 +244,8 @@ fn catalogue(dir: &RunDir) -> BTreeMap<String, Vec<(String, Option<f64>)>> {
     phases.map(|(phase, all)| (phase.clone(), figures(all))).collect()
 }
 
-/// Whether a server's process is not the one that it was in the beginning: by its CPU time, by how long a database says that it
-/// has been up, or because there is none any more. `None` where no server was watched.
+/// Returns whether a server's process is not the one that it was in the beginning: by its CPU time, by how long a
+/// database says that it has been up, or because there is none any more. `None` where no server was watched.
 fn restarted(recording: Option<&Recording>) -> Option<bool> {
     let recording = recording?;
     let falls = |series: &Series| {
@@ -370,7 +370,7 @@ impl Entry {
         self.workers.iter().filter(measured).count().max(1)
     }
 
-    /// Its line of the workflow, as the one that was planned.
+    /// Line of the workflow, as the one that was planned.
     pub(super) fn round(&self) -> String {
         let (configuration, run, client) = (&self.configuration, self.repetition, self.client());
         format!("DBMS {configuration} - Experiment {run} Client {client}: ycsb ({} pods)", self.pods())

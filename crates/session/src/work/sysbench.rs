@@ -1,6 +1,6 @@
 //! sysbench-mongodb's load and transactions as work.
 
-use crate::stored::{DOCUMENTS, same_documents};
+use crate::dataset_check::{DOCUMENTS, same_documents};
 use crate::work::users::part_of_users;
 use crate::work::{Prepared, Work, shape};
 use dyno_compat_sysbench_mongodb::plan::parse_named;

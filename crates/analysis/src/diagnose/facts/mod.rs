@@ -101,7 +101,7 @@ impl Facts {
         facts
     }
 
-    /// What was known is not.
+    /// Forgets facts.
     fn forget(&mut self, names: [&str; 2]) {
         self.0.retain(|name, _| !names.contains(name));
     }

@@ -29,7 +29,7 @@ impl Shape {
         *seen = (seen.0.min(length), seen.1.max(length));
     }
 
-    /// What the records of `content` would be.
+    /// Describes the records that `content` would make.
     fn wanted(content: &dyn Content) -> Self {
         let mut shape = Shape::default();
         for seed in 0..1_000 {
@@ -48,7 +48,7 @@ impl Shape {
         all.fold((usize::MAX, 0), |(least, most), (low, high)| (least.min(*low), most.max(*high)))
     }
 
-    /// Whether `stored` are records of this shape: the same fields, and lengths that this shape has.
+    /// Returns whether `stored` are records of this shape: the same fields, and lengths that this shape has.
     fn holds(&self, stored: &Shape) -> bool {
         let (least, most) = self.lengths();
         let (low, high) = stored.lengths();
@@ -129,7 +129,7 @@ struct Field {
 const MIXED: &str = "of several kinds";
 
 impl Field {
-    /// Whether `stored` may be such a value; columns of an embedded store have whole numbers for dates and truth values.
+    /// Returns whether `stored` may be such a value; columns of an embedded store have whole numbers for dates and truth values.
     fn is_kept_as(&self, stored: &Field, embedded: bool) -> bool {
         self.is == stored.is || embedded && stored.is == NUMBER && [DATE, TRUTH].contains(&self.is)
     }
@@ -169,7 +169,7 @@ fn fields_of(document: &[u8]) -> BTreeMap<String, Field> {
     all.map(|element| (String::from_utf8_lossy(element.name).into_owned(), field(&element))).collect()
 }
 
-/// What several documents have: each field as the first shows it, with all lengths.
+/// Merges the fields of several documents: each field as the first shows it, with all lengths.
 fn fields_of_all(documents: &[Vec<u8>]) -> BTreeMap<String, Field> {
     let mut all: BTreeMap<String, Field> = BTreeMap::new();
     for (name, field) in documents.iter().flat_map(|document| fields_of(document)) {
@@ -221,8 +221,8 @@ pub fn same_documents(
     Ok(())
 }
 
-/// Whether the records that `workload` expects are there; refuses where records of another shape, or under keys of another
-/// form, are. `ways` say how to go on.
+/// Returns whether the records that `workload` expects are there; refuses where records of another shape, or under
+/// keys of another form, are. `ways` say how to go on.
 pub fn present_as(
     opened: &dyn OpenTarget,
     workload: &Arc<dyn Workload>,

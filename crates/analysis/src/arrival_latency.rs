@@ -8,7 +8,7 @@ use dyno_types::Outcome;
 
 /// Latencies of all arrivals. A quick failure makes no figure less than the successes alone have.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Felt {
+pub struct ArrivalLatency {
     /// Of the successes.
     pub ok: Buckets,
     /// Of the failures, as far as they have a time.
@@ -17,10 +17,10 @@ pub struct Felt {
     pub unsent: u64,
 }
 
-impl Felt {
+impl ArrivalLatency {
     /// Of nothing.
     pub fn new(scale: Scale) -> Self {
-        Felt { ok: Buckets::new(scale), failed: Buckets::new(scale), unsent: 0 }
+        ArrivalLatency { ok: Buckets::new(scale), failed: Buckets::new(scale), unsent: 0 }
     }
 
     /// Response times of a metric.
@@ -36,7 +36,7 @@ impl Felt {
         // What was refused before it could be sent has no time either; what the end of the run cut off is not known.
         let lost = counts.iter().sum::<u64>() - of(Outcome::Ok) - of(Outcome::Aborted);
         let unsent = lost.saturating_sub(failed.count()).max(of(Outcome::Dropped));
-        Felt { ok, failed, unsent }
+        ArrivalLatency { ok, failed, unsent }
     }
 
     /// Service times of a metric; what was never sent has none.
@@ -46,18 +46,18 @@ impl Felt {
         let times = |slot: Option<&_>| {
             slot.map_or_else(|| Buckets::new(scale), |s: &dyno_record::MergedSlot| s.service.clone())
         };
-        Felt { ok: times(slots[0]), failed: times(slots[1]), unsent: 0 }
+        ArrivalLatency { ok: times(slots[0]), failed: times(slots[1]), unsent: 0 }
     }
 
     /// Response times of all operations of a phase of a run ([`adds_up`]). Times
     /// of another unit than `scale` cannot be added up exactly and are left out.
     pub fn of_run(dir: &RunDir, phase: &str, scale: Scale) -> Self {
         let names = dir.run.metrics.get(phase).map_or(&[][..], Vec::as_slice);
-        let mut all = Felt::new(scale);
+        let mut all = ArrivalLatency::new(scale);
         for recorded in dir.phases.iter().filter(|recorded| recorded.name == phase) {
             for (number, name) in names.iter().enumerate() {
                 if adds_up(names, name) {
-                    all.merge(&Felt::response(&recorded.totals, number));
+                    all.merge(&ArrivalLatency::response(&recorded.totals, number));
                 }
             }
         }
@@ -65,7 +65,7 @@ impl Felt {
     }
 
     /// Adds others of the same unit.
-    pub fn merge(&mut self, other: &Felt) {
+    pub fn merge(&mut self, other: &ArrivalLatency) {
         for (own, new) in [(&mut self.ok, &other.ok), (&mut self.failed, &other.failed)] {
             if own.scale() == new.scale() {
                 own.merge(new);
@@ -79,7 +79,7 @@ impl Felt {
         self.ok.count() + self.failed.count() + self.unsent
     }
 
-    /// Whether all succeeded.
+    /// Returns whether all succeeded.
     pub fn all_ok(&self) -> bool {
         self.failed.count() == 0 && self.unsent == 0
     }
@@ -107,18 +107,18 @@ impl Felt {
         all.percentile_ns(among).max(own) as f64
     }
 
-    /// Its figures; `None` of nothing that has a time.
+    /// Figures; `None` of nothing that has a time.
     pub fn latency(&self) -> Option<Latency> {
-        let mut felt = latency(&self.timed(), self.unsent)?;
+        let mut arrivals = latency(&self.timed(), self.unsent)?;
         if let Some(own) = latency(&self.ok, 0).filter(|_| !self.all_ok()) {
-            felt.mean_us = felt.mean_us.max(own.mean_us);
-            felt.min_us = own.min_us;
-            for (name, value) in &mut felt.percentiles_us {
+            arrivals.mean_us = arrivals.mean_us.max(own.mean_us);
+            arrivals.min_us = own.min_us;
+            for (name, value) in &mut arrivals.percentiles_us {
                 let of_successes = own.percentiles_us.get(name).copied().flatten();
                 *value = value.map(|value| of_successes.map_or(value, |other| value.max(other)));
             }
         }
-        Some(felt)
+        Some(arrivals)
     }
 }
 
@@ -137,22 +137,22 @@ mod tests {
     use dyno_record::MergedSlot;
     use dyno_rundir::RecordedPhase;
 
-    fn of(ok: u64, (failed, ns): (u64, u64), unsent: u64) -> Felt {
-        let mut felt = Felt::new(Scale::Ns64);
-        (1..=ok).for_each(|i| felt.ok.record(i * 1_000));
-        (0..failed).for_each(|_| felt.failed.record(ns));
-        Felt { unsent, ..felt }
+    fn of(ok: u64, (failed, ns): (u64, u64), unsent: u64) -> ArrivalLatency {
+        let mut arrivals = ArrivalLatency::new(Scale::Ns64);
+        (1..=ok).for_each(|i| arrivals.ok.record(i * 1_000));
+        (0..failed).for_each(|_| arrivals.failed.record(ns));
+        ArrivalLatency { unsent, ..arrivals }
     }
 
     #[test]
     fn failures_count_with_their_time_and_make_nothing_quicker() {
         // 3 % of the arrivals took 50 ms and failed.
         let slow = of(9_700, (300, 50_000_000), 0);
-        let felt = slow.latency().unwrap();
-        assert_eq!((felt.count, slow.count()), (10_000, 10_000));
-        assert!((felt.percentiles_us["p99"].unwrap() - 50_000.0).abs() < 50.0, "{felt:?}");
-        assert!((felt.percentiles_us["p50"].unwrap() - 5_000.0).abs() < 10.0, "{felt:?}");
-        assert_eq!(felt.percentiles_us["p99"].unwrap() * 1e3, slow.percentile_ns(99.0));
+        let arrivals = slow.latency().unwrap();
+        assert_eq!((arrivals.count, slow.count()), (10_000, 10_000));
+        assert!((arrivals.percentiles_us["p99"].unwrap() - 50_000.0).abs() < 50.0, "{arrivals:?}");
+        assert!((arrivals.percentiles_us["p50"].unwrap() - 5_000.0).abs() < 10.0, "{arrivals:?}");
+        assert_eq!(arrivals.percentiles_us["p99"].unwrap() * 1e3, slow.percentile_ns(99.0));
         // Failures at once are not good times.
         let (quick, ok) = (of(9_700, (9_700, 1_000), 0), of(9_700, (0, 0), 0));
         assert_eq!(
@@ -175,14 +175,17 @@ mod tests {
         let mut totals = Totals::new(1, Scale::Ns64);
         let outcomes = [(Outcome::Ok, 6), (Outcome::Aborted, 2), (Outcome::Dropped, 3), (Outcome::Busy, 5)];
         outcomes.into_iter().for_each(|(outcome, count)| totals.outcomes[0][outcome as usize] = count);
-        let Felt { ok, failed, .. } = of(6, (4, 9_000), 0);
+        let ArrivalLatency { ok, failed, .. } = of(6, (4, 9_000), 0);
         for (slot, times) in [ok, failed].into_iter().enumerate() {
             totals.slots[slot] = Some(MergedSlot { service: times.clone(), response: times });
         }
         // Of 16, 6 succeeded, 2 were cut off and 4 failed with a time.
-        let felt = Felt::response(&totals, 0);
-        assert_eq!((felt.ok.count(), felt.failed.count(), felt.unsent, felt.count()), (6, 4, 4, 14));
-        assert_eq!(Felt::service(&totals, 0), Felt { unsent: 0, ..felt });
+        let arrivals = ArrivalLatency::response(&totals, 0);
+        assert_eq!(
+            (arrivals.ok.count(), arrivals.failed.count(), arrivals.unsent, arrivals.count()),
+            (6, 4, 4, 14)
+        );
+        assert_eq!(ArrivalLatency::service(&totals, 0), ArrivalLatency { unsent: 0, ..arrivals });
     }
 
     #[test]
@@ -190,7 +193,7 @@ mod tests {
         let mut run = Made::new(Given { client: "\"pipeline\": 1", ..Given::default() });
         let counted = |ok: u64, failed: u64| {
             let mut totals = Totals::new(2, Scale::Ns64);
-            let Felt { ok: times, failed: late, .. } = of(ok, (failed, 9_000), 0);
+            let ArrivalLatency { ok: times, failed: late, .. } = of(ok, (failed, 9_000), 0);
             let slot = |times: Buckets| Some(MergedSlot { service: times.clone(), response: times });
             // The first metric is a request of the second one.
             totals.slots = vec![slot(of(50, (0, 0), 0).ok), None, slot(times), slot(late)];
@@ -205,8 +208,8 @@ mod tests {
             run.run.phases.push(RecordedPhase { name: phase.into(), seconds: 1, totals });
         }
         let found = |phase: &str, scale: Scale| {
-            let felt = Felt::of_run(&run.run, phase, scale);
-            (felt.ok.count(), felt.failed.count(), felt.unsent)
+            let arrivals = ArrivalLatency::of_run(&run.run, phase, scale);
+            (arrivals.ok.count(), arrivals.failed.count(), arrivals.unsent)
         };
         assert_eq!(found("warmup", Scale::Ns64), (7, 2, 0));
         assert_eq!(found("measure", Scale::Ns64), (4, 1, 0));
@@ -215,13 +218,16 @@ mod tests {
 
     #[test]
     fn others_are_added_but_for_times_of_another_unit() {
-        let mut felt = of(2, (1, 5_000), 3);
-        felt.merge(&of(3, (2, 5_000), 4));
-        assert_eq!((felt.ok.count(), felt.failed.count(), felt.unsent, felt.count()), (5, 3, 7, 15));
-        let mut micros = Felt { unsent: 1, ..Felt::new(Scale::Micros) };
+        let mut arrivals = of(2, (1, 5_000), 3);
+        arrivals.merge(&of(3, (2, 5_000), 4));
+        assert_eq!(
+            (arrivals.ok.count(), arrivals.failed.count(), arrivals.unsent, arrivals.count()),
+            (5, 3, 7, 15)
+        );
+        let mut micros = ArrivalLatency { unsent: 1, ..ArrivalLatency::new(Scale::Micros) };
         micros.ok.record(1_000_000);
-        felt.merge(&micros);
-        assert_eq!((felt.ok.count(), felt.unsent), (5, 8));
+        arrivals.merge(&micros);
+        assert_eq!((arrivals.ok.count(), arrivals.unsent), (5, 8));
     }
 
     #[test]

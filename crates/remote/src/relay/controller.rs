@@ -18,13 +18,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// How long the hub may take to say hello.
+/// Time that the hub may take to say hello.
 const READY: Duration = Duration::from_secs(30);
 /// Time between two signs of life: a sixth of the shortest lease of workers in pods.
 const ALIVE: Duration = Duration::from_millis(500);
-/// How long kubectl may take to end.
+/// Time that kubectl may take to end.
 const END: Duration = Duration::from_secs(5);
-/// What may wait to be read on a channel, bytes: whoever reads, reads all the time.
+/// Limit of bytes that wait to be read on a channel: whoever reads, reads all the time.
 const WAITING: usize = 4 * FRAME_BYTES;
 
 fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -39,7 +39,7 @@ struct Known {
     ended: Arc<Mutex<Option<String>>>,
 }
 
-struct Near {
+struct ControllerEnd {
     /// The pod of the hub.
     pod: String,
     log: PathBuf,
@@ -61,15 +61,15 @@ pub enum RelayError {
     Log {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// kubectl cannot be started.
     #[error("{program}: {source}")]
     Start {
-        /// Its name.
+        /// Name.
         program: String,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// A thread cannot be started, or no greeting be made.
@@ -81,7 +81,7 @@ pub enum RelayError {
     /// The hub does not greet, or not as this end does.
     #[error("the relay in pod {pod}: {words}")]
     Lost {
-        /// Its pod.
+        /// Pod.
         pod: String,
         /// kubectl's last words, or else why.
         words: String,
@@ -92,7 +92,7 @@ pub enum RelayError {
 }
 
 /// The way to all pods of a run.
-pub struct Relay(Arc<Near>);
+pub struct Relay(Arc<ControllerEnd>);
 
 impl std::fmt::Debug for Relay {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -125,7 +125,7 @@ impl Relay {
         let program = || command.get_program().to_string_lossy().into_owned();
         let mut child = started.map_err(|source| RelayError::Start { program: program(), source })?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
-        let near = Arc::new(Near {
+        let controller = Arc::new(ControllerEnd {
             pod: pod.to_owned(),
             log: log.to_owned(),
             input: Mutex::new(input),
@@ -137,10 +137,10 @@ impl Relay {
             ending: AtomicBool::new(false),
         });
         // From here on an error drops this, and ends kubectl.
-        let relay = Relay(near.clone());
+        let relay = Relay(controller.clone());
         let Some(output) = output else { return Err(RelayError::NoPipe) };
         let (tell, told) = channel();
-        let listen = move || near.listen(output, &tell);
+        let listen = move || controller.listen(output, &tell);
         let thread = std::thread::Builder::new().name("relay".into());
         thread.spawn(listen)?;
         relay.0.send(0, Kind::Hello, &hello()?);
@@ -158,13 +158,13 @@ impl Relay {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
-        let near = relay.0.clone();
+        let controller = relay.0.clone();
         let thread = std::thread::Builder::new().name("alive".into());
-        thread.spawn(move || near.keep_alive())?;
+        thread.spawn(move || controller.keep_alive())?;
         // Who writes may have to wait; who looks at the silence never writes.
-        let near = relay.0.clone();
+        let controller = relay.0.clone();
         let thread = std::thread::Builder::new().name("silence".into());
-        thread.spawn(move || near.end_silence())?;
+        thread.spawn(move || controller.end_silence())?;
         Ok(relay)
     }
 
@@ -175,43 +175,43 @@ impl Relay {
         address: SocketAddr,
         service: &Service,
         errors: File,
-    ) -> io::Result<(Input, Output, Channel)> {
-        let near = &self.0;
-        let number = near.next.fetch_add(1, Ordering::Relaxed);
+    ) -> io::Result<(Input, Output, RelayChannel)> {
+        let controller = &self.0;
+        let number = controller.next.fetch_add(1, Ordering::Relaxed);
         let open = serde_json::to_vec(&Open { address, service: service.clone() })?;
         let (data, coming) = channel();
         let (waiting, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(None)));
         let known = Known { data, waiting: waiting.clone(), errors, ended: ended.clone() };
-        held(&near.channels).insert(number, known);
-        near.send(number, Kind::Open, &open);
+        held(&controller.channels).insert(number, known);
+        controller.send(number, Kind::Open, &open);
         // The hub may have been lost just before the channel was there to be told so.
-        let lost = held(&near.lost).clone();
+        let lost = held(&controller.lost).clone();
         if let Some(why) = lost {
-            held(&near.channels).remove(&number);
+            held(&controller.channels).remove(&number);
             *held(&ended) = Some(why);
         }
-        let input = Input { near: near.clone(), number };
+        let input = Input { controller: controller.clone(), number };
         let output = Output { coming, waiting, rest: Vec::new(), at: 0 };
-        Ok((input, output, Channel { near: near.clone(), number, ended }))
+        Ok((input, output, RelayChannel { controller: controller.clone(), number, ended }))
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        let near = &self.0;
-        near.ending.store(true, Ordering::Relaxed);
+        let controller = &self.0;
+        controller.ending.store(true, Ordering::Relaxed);
         let end = Instant::now() + END;
         loop {
-            match near.input.try_lock() {
+            match controller.input.try_lock() {
                 Ok(mut input) => break drop(input.take()),
                 Err(TryLockError::Poisoned(input)) => break drop(input.into_inner().take()),
                 Err(TryLockError::WouldBlock) if Instant::now() < end => {}
                 // It takes nothing any more, and whoever writes to it waits.
-                Err(TryLockError::WouldBlock) => drop(held(&near.child).kill()),
+                Err(TryLockError::WouldBlock) => drop(held(&controller.child).kill()),
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        let mut child = held(&near.child);
+        let mut child = held(&controller.child);
         while matches!(child.try_wait(), Ok(None)) && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -221,7 +221,7 @@ impl Drop for Relay {
     }
 }
 
-impl Near {
+impl ControllerEnd {
     /// A hub that is gone shows at the other end.
     fn send(&self, channel: u32, kind: Kind, bytes: &[u8]) {
         let mut all = Vec::with_capacity(bytes.len() + 16);
@@ -260,7 +260,7 @@ impl Near {
         }
     }
 
-    /// What kubectl says at last, or else `why`.
+    /// Returns the last line of kubectl, or else `why`.
     fn lost(&self, why: &str) -> RelayError {
         // Its pipe closes a moment before its last words are there.
         let end = Instant::now() + Duration::from_millis(500);
@@ -321,13 +321,13 @@ impl Near {
 
 /// Standard input of a program in a pod; closed with its end.
 pub struct Input {
-    near: Arc<Near>,
+    controller: Arc<ControllerEnd>,
     number: u32,
 }
 
 impl Write for Input {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.near.send(self.number, Kind::Data, bytes);
+        self.controller.send(self.number, Kind::Data, bytes);
         Ok(bytes.len())
     }
 
@@ -338,7 +338,7 @@ impl Write for Input {
 
 impl Drop for Input {
     fn drop(&mut self) {
-        self.near.send(self.number, Kind::Close, &[]);
+        self.controller.send(self.number, Kind::Close, &[]);
     }
 }
 
@@ -365,14 +365,14 @@ impl Read for Output {
 }
 
 /// A program in a pod.
-pub struct Channel {
-    near: Arc<Near>,
+pub struct RelayChannel {
+    controller: Arc<ControllerEnd>,
     number: u32,
     ended: Arc<Mutex<Option<String>>>,
 }
 
-impl Channel {
-    /// How it has ended, if it has.
+impl RelayChannel {
+    /// Returns how it has ended, if it has.
     pub fn ended(&self) -> Option<String> {
         held(&self.ended).clone()
     }
@@ -380,7 +380,7 @@ impl Channel {
     /// Ends it at once.
     pub fn abort(&self) {
         if self.ended().is_none() {
-            self.near.send(self.number, Kind::Abort, &[]);
+            self.controller.send(self.number, Kind::Abort, &[]);
         }
     }
 }

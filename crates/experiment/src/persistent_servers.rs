@@ -1,33 +1,33 @@
-//! Servers that outlive the command that has started them, on purpose: `standing.json` in an experiment's directory says what
-//! they are, and the journal below `standing/` what there is to undo. Nothing else outlives a command.
+//! Servers that outlive the command that has started them, on purpose: `persistent.json` in an experiment's directory says what
+//! they are, and the journal below `persistent/` what there is to undo. Nothing else outlives a command.
 
-use crate::bench::Bench;
 use crate::dataset_key::{differs, key};
 use crate::directory::{Directory, DirectoryError};
 use crate::journal::Entry;
 use crate::journal::{RunRecord, RunStatus};
 use crate::one::{Failed, OneRun};
-use crate::place::of_server;
-use crate::place::{Described, Held, Place, Shared, secured};
 use crate::pods::{in_pods, on_standing};
 use crate::point::Point;
+use crate::provision::of_server;
+use crate::provision::{DescribedServer, OwnedResources, ProvisionedTarget, SharedServers, secured};
+use crate::run_context::RunContext;
 use crate::volumes;
 use crate::volumes::Volume;
-use crate::{Means, Watcher};
+use crate::{ExperimentContext, Watcher};
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_config::experiment::{Experiment, Plan};
 use dyno_config::server::ServerSpec;
 use dyno_databases::contained::count_elsewhere;
 use dyno_engine::Control;
 use dyno_kubernetes::manifests::server::server_image;
-use dyno_kubernetes::standing::Stood;
+use dyno_kubernetes::persistent_pods::PersistentPods;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
 use dyno_rundir::files;
 use dyno_servers::needs::version_of;
 use dyno_servers::server::Server;
-use dyno_servers::server::faults::Room;
+use dyno_servers::server::faults::FaultPreparation;
 use dyno_servers::volume::{Key, Loaded};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ struct Process {
 
 /// Servers that stand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct PersistentServers {
     /// The experiment that has started them.
     #[serde(skip)]
     directory: PathBuf,
@@ -55,7 +55,7 @@ pub struct Standing {
     described: ServerSpec,
     /// The same with a password, where they have one.
     secured: ServerSpec,
-    /// What they hold, or will.
+    /// Key of the data that they hold, or will hold.
     key: Key,
     /// URIs, one for each instance.
     pub uris: Vec<String>,
@@ -65,24 +65,24 @@ pub struct Standing {
     facts: BTreeMap<String, String>,
     /// When they were started, RFC 3339.
     pub since: String,
-    /// What is loaded, if anything is.
+    /// Record of the loaded data, if anything is loaded.
     loaded: Option<Loaded>,
     /// Where they are in a cluster, if they are in one.
     #[serde(default)]
-    pods: Option<(Kubernetes, Stood)>,
+    pods: Option<(Kubernetes, PersistentPods)>,
 }
 
-impl Standing {
-    /// Those that an experiment has left, if it has.
-    pub fn of(directory: &Path) -> Result<Option<Standing>, LocalError> {
+impl PersistentServers {
+    /// Reads the servers that an experiment has left running, if it has.
+    pub fn of(directory: &Path) -> Result<Option<PersistentServers>, LocalError> {
         let path = directory.join(FILE);
         let text = match files::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             read => read.map_err(|e| LocalError::failed(path.display(), e))?,
         };
-        let read: Standing =
+        let read: PersistentServers =
             serde_json::from_slice(&text).map_err(|e| LocalError::failed(path.display(), e))?;
-        Ok(Some(Standing { directory: directory.to_owned(), ..read }))
+        Ok(Some(PersistentServers { directory: directory.to_owned(), ..read }))
     }
 
     fn write(&self) -> Result<(), LocalError> {
@@ -94,7 +94,7 @@ impl Standing {
 
     /// The StatefulSets of servers in pods.
     pub fn sets(&self) -> Vec<String> {
-        self.pods.as_ref().map_or(Vec::new(), |(_, stood)| stood.sets.clone())
+        self.pods.as_ref().map_or(Vec::new(), |(_, persistent)| persistent.sets.clone())
     }
 
     /// Processes that run, and all of them.
@@ -133,27 +133,38 @@ impl Standing {
     }
 
     /// A run's place on them; otherwise why a run cannot use them: they are other servers, hold other data, or not all of them.
-    pub(super) fn place(
+    pub(super) fn target(
         self,
         spec: &Experiment,
-        (home, below): (&Path, &Path),
+        (work_dir, experiment_dir): (&Path, &Path),
         (machine, control): (&Machine, &Arc<Control>),
-    ) -> Result<Place, Failed> {
+    ) -> Result<ProvisionedTarget, Failed> {
         self.check(spec, machine)?;
         match (&self.pods, &spec.kubernetes) {
             (None, None) => {
                 self.is_whole(self.counted()?)?;
-                let place = Place::new(self.uris.clone(), self.cores.clone(), true, Held::Nothing);
-                Ok(Place { standing: Some(Box::new(self)), ..place })
+                let target = ProvisionedTarget::new(
+                    self.uris.clone(),
+                    self.cores.clone(),
+                    true,
+                    OwnedResources::Nothing,
+                );
+                Ok(ProvisionedTarget { persistent: Some(Box::new(self)), ..target })
             }
-            (Some((there, stood)), Some(asked)) if same(there, asked) => {
-                let place = on_standing(spec, asked, (&self.secured, stood), (home, below), control)?;
-                let count = place.counted_in_pods(false, control);
+            (Some((there, persistent)), Some(asked)) if same(there, asked) => {
+                let target = on_standing(
+                    spec,
+                    asked,
+                    (&self.secured, persistent),
+                    (work_dir, experiment_dir),
+                    control,
+                )?;
+                let count = target.counted_in_pods(false, control);
                 let whole = count.and_then(|count| self.is_whole(count.unwrap_or(0)));
                 match whole {
-                    Ok(()) => Ok(Place { standing: Some(Box::new(self)), ..place }),
+                    Ok(()) => Ok(ProvisionedTarget { persistent: Some(Box::new(self)), ..target }),
                     Err(failed) => {
-                        place.end(spec, &mut Shared::default())?;
+                        target.end(spec, &mut SharedServers::default())?;
                         Err(failed)
                     }
                 }
@@ -182,7 +193,7 @@ impl Standing {
         }
     }
 
-    /// Whether as much is there as was loaded; inserts of earlier runs are there, too.
+    /// Returns whether as much is there as was loaded; inserts of earlier runs are there, too.
     fn is_whole(&self, count: u64) -> Result<(), Failed> {
         match &self.loaded {
             Some(loaded) if count < loaded.count => {
@@ -212,12 +223,12 @@ fn runs(process: &Process) -> bool {
     process::started(&Machine::default(), process.pid) == Some(process.started)
 }
 
-/// Whether two ways lead to one namespace.
+/// Returns whether two ways lead to one namespace.
 fn same(a: &Kubernetes, b: &Kubernetes) -> bool {
     (&a.kubeconfig, &a.context, &a.namespace) == (&b.kubeconfig, &b.context, &b.namespace)
 }
 
-/// What stands for a server's version in a key: what its program says, in pods its image.
+/// Returns a server's version for a key: as its program says it, in pods its image.
 fn version(spec: &Experiment, server: &ServerSpec, machine: &Machine) -> Result<String, Failed> {
     match &spec.kubernetes {
         Some(asked) => Ok(server_image(server, asked)),
@@ -233,12 +244,12 @@ fn other(a: &ServerSpec, b: &ServerSpec) -> Option<String> {
     a.keys().chain(b.keys()).find(|key| a.get(*key) != b.get(*key)).cloned()
 }
 
-/// What has become of servers that are to stand.
+/// Outcome of starting servers that outlive the command.
 #[derive(Debug)]
 pub struct Left {
     /// They stand, and this is what they are.
-    pub standing: Option<Standing>,
-    /// What came of the load, where there was one.
+    pub persistent: Option<PersistentServers>,
+    /// Record of the load, if there was one.
     pub record: Option<RunRecord>,
 }
 
@@ -246,7 +257,7 @@ pub struct Left {
 pub fn leave(
     plan: &Plan,
     directory: &mut Directory,
-    means: &Means<'_>,
+    context: &ExperimentContext<'_>,
     load: bool,
     watcher: &mut dyn Watcher,
 ) -> Result<Left, DirectoryError> {
@@ -260,7 +271,7 @@ pub fn leave(
     let point = Point::plain(1);
     let dir = directory.run_directory(cell.number, 1, "load");
     let shown = dir.strip_prefix(directory.path()).unwrap_or(&dir).display().to_string();
-    let (below, machine) = (directory.path().to_owned(), Machine::default());
+    let (experiment_dir, machine) = (directory.path().to_owned(), Machine::default());
     if load {
         directory.note(Entry::Run { cell: cell.number, repetition: 1, point: String::new(), dir: shown })?;
         watcher.run_begins(cell, &point, 0, 1);
@@ -269,12 +280,12 @@ pub fn leave(
         cell,
         point: &point,
         dir,
-        environment: means.environment,
-        changes: means.changes,
-        control: means.control.clone(),
-        read_work: means.read_work,
-        program: means.program,
-        below: &below,
+        environment: context.environment,
+        changes: context.changes,
+        control: context.control.clone(),
+        read_work: context.read_work,
+        program: context.program,
+        experiment_dir: &experiment_dir,
         machine: &machine,
     };
     let (record, summary) = one.concluded(stand(&one, load, watcher).map(|summary| (summary, None)));
@@ -292,8 +303,8 @@ pub fn leave(
     }
     let status = if failed { "interrupted" } else { "standing" };
     directory.note(Entry::End { status: status.into() })?;
-    let standing = Standing::of(&below)?;
-    Ok(Left { standing, record: Some(record).filter(|_| failed || summary.is_some()) })
+    let persistent = PersistentServers::of(&experiment_dir)?;
+    Ok(Left { persistent, record: Some(record).filter(|_| failed || summary.is_some()) })
 }
 
 fn stand(
@@ -304,81 +315,96 @@ fn stand(
     let (spec, shown) = (&one.cell.spec, one.cell.shown().map_err(Failed::other)?);
     let logs = one.dir.with_extension("server");
     std::fs::create_dir_all(&logs).map_err(|e| LocalError::failed(logs.display(), e))?;
-    let place = provide(spec, one, &logs)?;
-    let mut bench = Bench::new(one, place, logs.join("data"));
+    let target = provision(spec, one, &logs)?;
+    let mut context = RunContext::new(one, target, logs.join("data"));
     let made = match load {
-        true => bench.load_only(spec, &shown, &logs, watcher),
+        true => context.load_only(spec, &shown, &logs, watcher),
         false => Ok(None),
     };
     one.put_away(&logs);
     match made {
-        Ok(summary) if !one.control.stopping() => bench.leave(spec).map(|()| summary),
+        Ok(summary) if !one.control.stopping() => context.leave(spec).map(|()| summary),
         made => {
-            bench.end(spec, &mut Shared::default())?;
+            context.end(spec, &mut SharedServers::default())?;
             made.and(Err(Failed::Interrupted))
         }
     }
 }
 
 /// Servers that may outlive dyno.
-fn provide(spec: &Experiment, one: &OneRun<'_>, logs: &Path) -> Result<Place, Failed> {
+fn provision(spec: &Experiment, one: &OneRun<'_>, logs: &Path) -> Result<ProvisionedTarget, Failed> {
     if let Some(asked) = &spec.kubernetes {
-        return in_pods(spec, asked, logs, (one.below, true), &one.control);
+        return in_pods(spec, asked, logs, (one.experiment_dir, true), &one.control);
     }
     let Some(server) = &spec.server else { return Err(Failed::other("server: nothing is described")) };
-    let home = one.below.join("standing");
-    std::fs::create_dir_all(&home).map_err(|e| LocalError::failed(home.display(), e))?;
-    let mut volume = Volume::here(spec, server, one.below, one.machine)?;
+    let work_dir = one.experiment_dir.join("standing");
+    std::fs::create_dir_all(&work_dir).map_err(|e| LocalError::failed(work_dir.display(), e))?;
+    let mut volume = Volume::here(spec, server, one.experiment_dir, one.machine)?;
     let own = secured(server)?;
-    let room = Room::default();
-    let started = volumes::start(&own, (&room, true, false), &home, (one.machine, &one.control), &mut volume)
-        .map_err(Failed::unreachable)?;
-    Ok(Place::of_server(server, own, started, volume))
+    let preparation = FaultPreparation::default();
+    let started = volumes::start(
+        &own,
+        (&preparation, true, false),
+        &work_dir,
+        (one.machine, &one.control),
+        &mut volume,
+    )
+    .map_err(Failed::unreachable)?;
+    Ok(ProvisionedTarget::of_server(server, own, started, volume))
 }
 
-impl Place {
+impl ProvisionedTarget {
     /// A server that was started for being left.
     fn of_server(spec: &ServerSpec, own: ServerSpec, server: Server, volume: Option<Volume>) -> Self {
         let (uris, taken) = (server.uris(), server.cores());
-        let room = Room::default();
-        let held = Described { spec: spec.clone(), own, room, server, copied: false };
-        Place { volume, ..Place::new(uris, taken, true, Held::Server(Box::new(held))) }
+        let preparation = FaultPreparation::default();
+        let owned = DescribedServer { spec: spec.clone(), own, preparation, server, copied: false };
+        ProvisionedTarget {
+            volume,
+            ..ProvisionedTarget::new(uris, taken, true, OwnedResources::Server(Box::new(owned)))
+        }
     }
 
     /// Leaves its servers running, and says what they are and what `run` has loaded in so many seconds.
     pub(super) fn leave(
         self,
         spec: &Experiment,
-        (below, control): (&Path, &Control),
+        (experiment_dir, control): (&Path, &Control),
         (run, seconds): (&Path, Option<f64>),
     ) -> Result<(), Failed> {
-        let of_volume = self.volume.as_ref().and_then(Volume::held).cloned();
+        let of_volume = self.volume.as_ref().and_then(Volume::loaded_record).cloned();
         let counted = self.counted_in_pods(false, control)?;
         // Agents end before what they are in, and the way to pods before the pods.
         drop((self.beside, self.clients));
-        match self.held {
-            Held::Server(held) => {
-                note((&held.spec, &held.own), &held.server, spec, (of_volume, run, seconds), below)?;
-                held.server.leave();
+        match self.owned {
+            OwnedResources::Server(owned) => {
+                note(
+                    (&owned.spec, &owned.own),
+                    &owned.server,
+                    spec,
+                    (of_volume, run, seconds),
+                    experiment_dir,
+                )?;
+                owned.server.leave();
                 Ok(())
             }
-            Held::Pods(Some(own), pods) => {
+            OwnedResources::Pods(Some(own), pods) => {
                 let facts = pods.facts();
-                let stood = pods.leave().map_err(|e| LocalError::failed("kubernetes", e))?;
-                note_pods(spec, (&own, stood, facts), (of_volume, run, seconds, counted), below)
+                let persistent = pods.leave().map_err(|e| LocalError::failed("kubernetes", e))?;
+                note_pods(spec, (&own, persistent, facts), (of_volume, run, seconds, counted), experiment_dir)
             }
             _ => Err(Failed::other("there is nothing to leave")),
         }
     }
 }
 
-/// What servers that are left are, for those who come later.
+/// Writes down which servers are left running.
 fn note(
     (described, secured): (&ServerSpec, &ServerSpec),
     server: &Server,
     spec: &Experiment,
     (of_volume, run, seconds): (Option<Loaded>, &Path, Option<f64>),
-    below: &Path,
+    experiment_dir: &Path,
 ) -> Result<(), Failed> {
     let machine = Machine::default();
     let version = server.facts().get("version").cloned().unwrap_or_default();
@@ -396,8 +422,8 @@ fn note(
         pid,
     };
     let facts = server.facts().into_iter().map(|(key, value)| (format!("server.{key}"), value));
-    let standing = Standing {
-        directory: below.to_owned(),
+    let persistent = PersistentServers {
+        directory: experiment_dir.to_owned(),
         described: described.clone(),
         secured: secured.clone(),
         key,
@@ -410,15 +436,15 @@ fn note(
         loaded,
         pods: None,
     };
-    Ok(standing.write()?)
+    Ok(persistent.write()?)
 }
 
 /// The same of servers in pods.
 fn note_pods(
     spec: &Experiment,
-    (secured, stood, facts): (&ServerSpec, Stood, BTreeMap<String, String>),
+    (secured, persistent, facts): (&ServerSpec, PersistentPods, BTreeMap<String, String>),
     (of_volume, run, seconds, counted): (Option<Loaded>, &Path, Option<f64>, Option<u64>),
-    below: &Path,
+    experiment_dir: &Path,
 ) -> Result<(), Failed> {
     let (Some(described), Some(asked)) = (&spec.server, &spec.kubernetes) else {
         return Err(Failed::other("there is nothing to leave"));
@@ -428,8 +454,8 @@ fn note_pods(
         (None, Some(seconds), Some(count)) => Some(volumes::record(key.clone(), count, run, seconds)?),
         (loaded, ..) => loaded,
     };
-    let standing = Standing {
-        directory: below.to_owned(),
+    let persistent = PersistentServers {
+        directory: experiment_dir.to_owned(),
         described: described.clone(),
         secured: secured.clone(),
         key,
@@ -440,9 +466,9 @@ fn note_pods(
         facts,
         since: jiff::Timestamp::now().to_string(),
         loaded,
-        pods: Some((asked.clone(), stood)),
+        pods: Some((asked.clone(), persistent)),
     };
-    Ok(standing.write()?)
+    Ok(persistent.write()?)
 }
 
 /// That servers no longer stand: whoever has ended them says so.

@@ -30,7 +30,7 @@ impl PartialEq for Protocol {
 
 /// What was found at an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Spoken {
+pub(crate) enum DetectedProtocol {
     /// It answered in this protocol.
     Known(&'static Protocol),
     /// It answered nothing that is known.
@@ -58,20 +58,20 @@ fn connect(endpoint: &Endpoint) -> io::Result<Box<dyn Stream>> {
 }
 
 /// The protocol of an endpoint; asks without TLS, at most 0.3 s for each protocol that dyno knows.
-pub(crate) fn spoken(endpoint: &Endpoint) -> Spoken {
+pub(crate) fn detect_protocol(endpoint: &Endpoint) -> DetectedProtocol {
     for protocol in crate::registry::ALL.iter().filter_map(|database| database.protocol()) {
-        let Ok(mut stream) = connect(endpoint) else { return Spoken::Gone };
+        let Ok(mut stream) = connect(endpoint) else { return DetectedProtocol::Gone };
         let mut answer = [0; 512];
         let asked = stream.write_all(&(protocol.question)()).and_then(|()| stream.read(&mut answer));
         if asked.is_ok_and(|n| (protocol.is_answer)(&answer[..n])) {
-            return Spoken::Known(protocol);
+            return DetectedProtocol::Known(protocol);
         }
     }
-    Spoken::Unknown
+    DetectedProtocol::Unknown
 }
 
 /// That somebody wrote a URI of one protocol for a server of another.
-pub(crate) fn mistaken(asked: &Protocol, found: &Protocol, endpoint: &Endpoint) -> String {
+pub(crate) fn wrong_protocol(asked: &Protocol, found: &Protocol, endpoint: &Endpoint) -> String {
     format!(
         "what answers there speaks {} protocol, not {}: write {}://{endpoint}",
         found.name, asked.name, found.scheme

@@ -4,7 +4,7 @@
 //! operations fail, or none ends. A run whose server is evicted, preempted, killed for want of memory or deleted ends then, and
 //! not when its time is up.
 
-use crate::place::Place;
+use crate::provision::ProvisionedTarget;
 use dyno_engine::Job;
 use dyno_localhost::error::LocalError;
 use dyno_record::Totals;
@@ -23,29 +23,33 @@ const FIRST: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// An observer that hands everything on, and has the cluster asked where seconds are bad; ends with this.
-pub(super) struct Guarded<'a> {
+pub(super) struct WatchedObserver<'a> {
     observer: &'a mut dyn Observer,
-    guard: Option<Guard>,
+    watchdog: Option<PodWatchdog>,
 }
 
-impl<'a> Guarded<'a> {
-    /// Looks after the servers of `place`, where they are pods; `pool`'s phase is cut short when one of them is gone.
-    pub fn new(place: &Place, pool: &WorkerPool, observer: &'a mut dyn Observer) -> Result<Self, LocalError> {
-        let pods = place.pods().map(|pods| pods.server_pods().clone()).filter(|pods| !pods.is_nothing());
-        let guard = pods.map(|pods| Guard::post(move || pods.died(), pool.cut_short()));
-        let guard = guard.transpose().map_err(|e| LocalError::failed("cannot start a thread", e))?;
-        Ok(Guarded { observer, guard })
+impl<'a> WatchedObserver<'a> {
+    /// Looks after the servers of `target`, where they are pods; `pool`'s phase is cut short when one of them is gone.
+    pub fn new(
+        target: &ProvisionedTarget,
+        pool: &WorkerPool,
+        observer: &'a mut dyn Observer,
+    ) -> Result<Self, LocalError> {
+        let pods = target.pods().map(|pods| pods.server_pods().clone()).filter(|pods| !pods.is_nothing());
+        let watchdog = pods.map(|pods| PodWatchdog::post(move || pods.died(), pool.cut_short()));
+        let watchdog = watchdog.transpose().map_err(|e| LocalError::failed("cannot start a thread", e))?;
+        Ok(WatchedObserver { observer, watchdog })
     }
 }
 
-impl Observer for Guarded<'_> {
+impl Observer for WatchedObserver<'_> {
     fn begin(&mut self, phase: &str, plan: &Job) {
         self.observer.begin(phase, plan);
     }
 
     fn second(&mut self, progress: &Progress<'_>) {
-        if let Some(guard) = self.guard.as_ref().filter(|_| is_bad(progress.last)) {
-            guard.ask();
+        if let Some(watchdog) = self.watchdog.as_ref().filter(|_| is_bad(progress.last)) {
+            watchdog.ask();
         }
         self.observer.second(progress);
     }
@@ -55,28 +59,28 @@ impl Observer for Guarded<'_> {
     }
 }
 
-/// How operations end whose server is gone, or was started again.
+/// Outcomes of operations whose server is gone, or was started again.
 const GONE: [Outcome; 5] =
     [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut, Outcome::Loading, Outcome::ClusterDown];
 
-/// Whether operations of a second ended as if their server were gone, or none ended.
+/// Returns whether operations of a second ended as if their server were gone, or none ended.
 fn is_bad(second: &Totals) -> bool {
     GONE.iter().any(|outcome| second.ended[*outcome as usize] > 0) || second.ended_total() == 0
 }
 
 /// A thread that asks.
-struct Guard {
+struct PodWatchdog {
     /// Nothing is sent any more once this is gone.
     asked: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Guard {
+impl PodWatchdog {
     /// Begins to wait for bad seconds; `look` says why a server is gone, if one is.
     fn post(
         look: impl Fn() -> Option<String> + Send + 'static,
         cut_short: CutShort,
-    ) -> std::io::Result<Guard> {
+    ) -> std::io::Result<PodWatchdog> {
         let (asked, bad) = sync_channel(1);
         let watch = move || {
             let mut wait = FIRST;
@@ -91,8 +95,8 @@ impl Guard {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("dyno-guard".into()).spawn(watch)?;
-        Ok(Guard { asked: Some(asked), thread: Some(thread) })
+        let thread = std::thread::Builder::new().name("dyno-watchdog".into()).spawn(watch)?;
+        Ok(PodWatchdog { asked: Some(asked), thread: Some(thread) })
     }
 
     /// A second was bad: the servers are looked at as soon as may be.
@@ -102,7 +106,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for PodWatchdog {
     fn drop(&mut self) {
         drop(self.asked.take());
         // A thread that panicked has nothing more to say.
@@ -152,11 +156,11 @@ mod tests {
             0 => None,
             _ => Some("evicted".to_owned()),
         };
-        let guard = Guard::post(look, cut_short.clone()).unwrap();
+        let watchdog = PodWatchdog::post(look, cut_short.clone()).unwrap();
         let end = Instant::now() + Duration::from_secs(60);
         assert_eq!(cut_short.take(), None);
         let found = loop {
-            guard.ask();
+            watchdog.ask();
             match cut_short.take() {
                 None if Instant::now() < end => std::thread::sleep(Duration::from_millis(50)),
                 found => break found,
@@ -164,6 +168,6 @@ mod tests {
         };
         assert_eq!((found.as_deref(), asked.load(Ordering::Relaxed)), (Some("evicted"), 2));
         // Dropping one that waits does not wait.
-        drop(Guard::post(|| None, CutShort::default()).unwrap());
+        drop(PodWatchdog::post(|| None, CutShort::default()).unwrap());
     }
 }

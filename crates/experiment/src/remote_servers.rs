@@ -1,36 +1,36 @@
 //! Servers on hosts that are reached by ssh, with the data of a volume there where one is asked for.
 
-use crate::hosts::Reached;
+use crate::hosts::ReachedHost;
 use crate::one::Failed;
-use crate::place::{Held, Place, secured};
+use crate::provision::{OwnedResources, ProvisionedTarget, secured};
 use crate::volumes::Volume;
 use dyno_config::experiment::Experiment;
 use dyno_config::server::ServerSpec;
 use dyno_engine::Control;
-use dyno_remote::far::FarServer;
+use dyno_remote::remote_agent::RemoteServer;
 use dyno_remote::ssh::RemoteError;
-use dyno_servers::server::faults::Room;
+use dyno_servers::server::faults::FaultPreparation;
 use std::path::Path;
 use std::sync::Arc;
 
-/// On each host what the file describes. `home` is a folder of the run, `below` the experiment's.
-pub(super) fn elsewhere(
+/// On each host what the file describes. `work_dir` is a folder of the run, `experiment_dir` the experiment's.
+pub(super) fn provision_remote(
     spec: &Experiment,
     server: &ServerSpec,
-    hosts: &[Reached],
-    (home, below): (&Path, &Path),
+    hosts: &[ReachedHost],
+    (work_dir, experiment_dir): (&Path, &Path),
     control: &Arc<Control>,
-) -> Result<Place, Failed> {
-    let room = Room::of(&spec.faults, &[]);
-    let mut all: Vec<(FarServer, ServerSpec)> = Vec::new();
+) -> Result<ProvisionedTarget, Failed> {
+    let preparation = FaultPreparation::of(&spec.faults, &[]);
+    let mut all: Vec<(RemoteServer, ServerSpec)> = Vec::new();
     for host in hosts {
         let address = server.address.map_or_else(|| host.address(), Ok)?;
         let own = secured(&ServerSpec { address: Some(address), ..server.clone() })?;
-        all.push((FarServer::of(host.agent(home)?), own));
+        all.push((RemoteServer::of(host.agent(work_dir)?), own));
     }
-    let agents: Vec<_> = all.iter().map(|(one, _)| one.far()).collect();
-    let mut volume = Volume::elsewhere(spec, server, &agents, below)?;
-    let why = match start(&mut all, &room, volume.as_ref(), control) {
+    let agents: Vec<_> = all.iter().map(|(one, _)| one.agent()).collect();
+    let mut volume = Volume::elsewhere(spec, server, &agents, experiment_dir)?;
+    let why = match start(&mut all, &preparation, volume.as_ref(), control) {
         Ok(()) => counted(&all, volume.as_ref(), control)?,
         Err(why) if control.stopping() || !volume.as_ref().is_some_and(Volume::is_full) => {
             return Err(why.into());
@@ -39,28 +39,31 @@ pub(super) fn elsewhere(
     };
     if let (Some(why), Some(volume)) = (why, &mut volume) {
         volume.refuse(why);
-        start(&mut all, &room, None, control)?;
+        start(&mut all, &preparation, None, control)?;
     }
-    let started: Vec<FarServer> = all.into_iter().map(|(one, _)| one).collect();
+    let started: Vec<RemoteServer> = all.into_iter().map(|(one, _)| one).collect();
     let uris = started.iter().flat_map(|one| one.uris.clone()).collect();
-    Ok(Place { volume, ..Place::new(uris, Vec::new(), false, Held::Far(started)) })
+    Ok(ProvisionedTarget {
+        volume,
+        ..ProvisionedTarget::new(uris, Vec::new(), false, OwnedResources::Remote(started))
+    })
 }
 
 fn start(
-    all: &mut [(FarServer, ServerSpec)],
-    room: &Room,
+    all: &mut [(RemoteServer, ServerSpec)],
+    preparation: &FaultPreparation,
     volume: Option<&Volume>,
     control: &Control,
 ) -> Result<(), RemoteError> {
     for (at, (one, own)) in all.iter_mut().enumerate() {
-        one.start((own, room), volume.and_then(|volume| volume.source_on(at)), control)?;
+        one.start((own, preparation), volume.and_then(|volume| volume.source_on(at)), control)?;
     }
     Ok(())
 }
 
-/// What speaks against the data that the servers have begun with, if something does.
+/// Returns what is wrong with the data that the servers have begun with, if something is.
 fn counted(
-    all: &[(FarServer, ServerSpec)],
+    all: &[(RemoteServer, ServerSpec)],
     volume: Option<&Volume>,
     control: &Control,
 ) -> Result<Option<String>, Failed> {

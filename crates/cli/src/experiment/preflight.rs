@@ -3,7 +3,9 @@
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_config::experiment::{Cell, Plan};
-use dyno_experiment::suits::{Lacking, Unfit, lacking, lacking_engines, unfit};
+use dyno_experiment::preflight::{
+    MissingProgram, UnmetRequirement, missing_engines, missing_programs, unmet_requirements,
+};
 use dyno_kubernetes::replace::read as read_manifests;
 use dyno_localhost::machine::Machine;
 use std::collections::BTreeSet;
@@ -11,19 +13,26 @@ use std::path::Path;
 
 /// What a plan asks for and this machine does not have.
 pub struct Findings {
-    pub unfit: Vec<Unfit>,
-    pub lacking: Vec<Lacking>,
+    pub unmet_requirements: Vec<UnmetRequirement>,
+    pub missing_programs: Vec<MissingProgram>,
     cells: usize,
 }
 
 impl Findings {
     pub fn of(cells: &[Cell]) -> Self {
         let machine = Machine::default();
-        Findings { unfit: unfit(cells, &machine), lacking: lacking(cells, &machine), cells: cells.len() }
+        Findings {
+            unmet_requirements: unmet_requirements(cells, &machine),
+            missing_programs: missing_programs(cells, &machine),
+            cells: cells.len(),
+        }
     }
 
     fn beyond(&self, refused: bool) -> impl Iterator<Item = String> {
-        self.unfit.iter().filter(move |one| one.refused == refused).map(|one| one.words(self.cells))
+        self.unmet_requirements
+            .iter()
+            .filter(move |one| one.refused == refused)
+            .map(|one| one.words(self.cells))
     }
 
     /// Cores and limits beyond this machine, a line for each place.
@@ -39,17 +48,17 @@ impl Findings {
 
     /// Programs that are missing, a line for each.
     pub fn missing(&self) -> Vec<String> {
-        let of = |one: &Lacking| match one.cells.as_slice() {
+        let of = |one: &MissingProgram| match one.cells.as_slice() {
             all if all.len() == self.cells => one.text.clone(),
             [one_cell] => format!("cell {one_cell}: {}", one.text),
             all => format!("{} of {} cells: {}", all.len(), self.cells, one.text),
         };
-        self.lacking.iter().map(of).collect()
+        self.missing_programs.iter().map(of).collect()
     }
 
     /// Whether no cell can be run for want of a program.
     pub fn nothing_runs(&self) -> bool {
-        self.lacking.iter().map(|one| one.cells.len()).sum::<usize>() == self.cells
+        self.missing_programs.iter().map(|one| one.cells.len()).sum::<usize>() == self.cells
     }
 }
 
@@ -69,7 +78,7 @@ pub fn ready_for(cells: &[Cell]) -> Result<(), Failure> {
     if let Some(words) = findings.refusal() {
         return Err(Failure::Usage(words));
     }
-    findings.lacking.extend(lacking_engines(cells, &Machine::default()));
+    findings.missing_programs.extend(missing_engines(cells, &Machine::default()));
     if findings.nothing_runs() {
         return Err(Failure::Usage(findings.missing().join("\n")));
     }

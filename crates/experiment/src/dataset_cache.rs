@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 const KEY: &str = "key.json";
 const DATA: &str = "data";
 
-/// Whether a run of this kind keeps its data.
-pub(super) fn wanted(spec: &Experiment) -> bool {
+/// Returns whether a run of this kind keeps its data.
+pub(super) fn is_wanted(spec: &Experiment) -> bool {
     spec.phases.load.keep && spec.target.as_ref().is_some_and(|target| target.contains("{dir}"))
 }
 
-/// What decides about the bytes that a load leaves behind; a cache does not.
+/// Key of everything that shapes the bytes that a load leaves behind; a cache does not.
 fn key(spec: &Experiment) -> String {
     let target = spec.target.as_deref().unwrap_or_default();
     let (path, options) = target.split_once('?').unwrap_or((target, ""));
@@ -30,25 +30,25 @@ fn key(spec: &Experiment) -> String {
 }
 
 /// The copy that a run can begin with.
-pub(super) fn find(spec: &Experiment, below: &Path) -> Option<PathBuf> {
-    let wanted = key(spec);
+pub(super) fn find(spec: &Experiment, experiment_dir: &Path) -> Option<PathBuf> {
+    let is_wanted = key(spec);
     // The key is written last: a copy that was cut off has none.
-    folders(below)
+    folders(experiment_dir)
         .into_iter()
-        .find(|path| files::read_to_string(&path.join(KEY)).is_ok_and(|key| key == wanted))
+        .find(|path| files::read_to_string(&path.join(KEY)).is_ok_and(|key| key == is_wanted))
         .map(|path| path.join(DATA))
 }
 
-fn folders(below: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(below) else { return Vec::new() };
+fn folders(experiment_dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(experiment_dir) else { return Vec::new() };
     let mut all: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     all.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("data-")));
     all
 }
 
 /// Removes all copies: the experiment needs them no more.
-pub(super) fn remove(below: &Path) {
-    for folder in folders(below) {
+pub(super) fn remove(experiment_dir: &Path) {
+    for folder in folders(experiment_dir) {
         // What cannot be removed is in nobody's way.
         let _ = std::fs::remove_dir_all(folder);
     }
@@ -64,12 +64,12 @@ pub(super) fn copy(from: &Path, to: &Path, control: &Control) -> Result<(), Loca
 
 /// Takes the files of a folder out of the page cache. What copied them pays for their pages: a run under a limit of memory
 /// would read them for nothing.
-pub(super) fn forget(folder: &Path) -> Result<(), LocalError> {
+pub(super) fn drop_page_cache(folder: &Path) -> Result<(), LocalError> {
     let failed = |error: io::Error| LocalError::failed(folder.display(), error);
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         if path.is_dir() {
-            forget(&path)?;
+            drop_page_cache(&path)?;
         } else if path.is_file() {
             let file = File::open(&path).map_err(failed)?;
             // Only what is on disk can be forgotten.
@@ -80,7 +80,7 @@ pub(super) fn forget(folder: &Path) -> Result<(), LocalError> {
     Ok(())
 }
 
-/// What the files of a folder take of the disk, bytes; `None` where there is no folder.
+/// Returns the bytes that the files of a folder take on disk; `None` where there is no folder.
 pub(super) fn bytes_below(folder: &Path) -> Option<u64> {
     let entries = std::fs::read_dir(folder).ok()?.flatten();
     let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
@@ -93,13 +93,13 @@ pub(super) fn bytes_below(folder: &Path) -> Option<u64> {
 }
 
 /// Keeps a copy of `data`, which nobody has open.
-pub(super) fn keep(
+pub(super) fn store(
     spec: &Experiment,
-    below: &Path,
+    experiment_dir: &Path,
     data: &Path,
     control: &Control,
 ) -> Result<(), LocalError> {
-    let free = (1..10_000).map(|n| below.join(format!("data-{n:03}"))).find(|path| !path.exists());
+    let free = (1..10_000).map(|n| experiment_dir.join(format!("data-{n:03}"))).find(|path| !path.exists());
     let folder = free.ok_or_else(|| LocalError::Failed("no free name for a copy of the data".into()))?;
     let failed = |error: io::Error| LocalError::failed(folder.display(), error);
     std::fs::create_dir_all(&folder).map_err(failed)?;

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Where servers that stay are found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stood {
+pub struct PersistentPods {
     /// The label of their run.
     pub selector: String,
     /// The StatefulSets of each instance.
@@ -34,13 +34,13 @@ pub(super) fn socket(
 }
 
 /// Where the servers are now.
-pub(super) fn sockets(pods: &[Value], stood: &Stood) -> Result<Vec<SocketAddr>, PodsError> {
+pub(super) fn sockets(pods: &[Value], persistent: &PersistentPods) -> Result<Vec<SocketAddr>, PodsError> {
     let found: Result<Vec<_>, PodsError> =
-        pods.iter().map(|pod| socket(pod, &stood.sets, stood.port)).collect();
+        pods.iter().map(|pod| socket(pod, &persistent.sets, persistent.port)).collect();
     let mut found = found?;
     found.sort_unstable();
     match found.is_empty() {
-        true => Err(PodsError::Gone(stood.selector.clone())),
+        true => Err(PodsError::Gone(persistent.selector.clone())),
         false => Ok(found.into_iter().map(|(_, _, socket)| socket).collect()),
     }
 }

@@ -48,7 +48,7 @@ pub enum SurveyError {
 
 /// What is served.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ServedDirectory {
     /// What names are relative to.
     base: PathBuf,
     /// The folder to look into.
@@ -57,7 +57,7 @@ pub struct Place {
     inside: PathBuf,
 }
 
-impl Place {
+impl ServedDirectory {
     /// A folder of runs and experiments, or one of these itself.
     pub fn open(dir: &Path) -> std::io::Result<Self> {
         let inside = dir.canonicalize()?;
@@ -68,7 +68,7 @@ impl Place {
             Some(parent) => parent.to_owned(),
             None => inside.clone(),
         };
-        Ok(Place { base, start: inside.clone(), inside })
+        Ok(ServedDirectory { base, start: inside.clone(), inside })
     }
 
     /// Where to look for runs and experiments.
@@ -99,7 +99,7 @@ impl Place {
     }
 
     /// The folder of a name in an address, as it was sent.
-    pub fn asked(&self, sent: &str) -> Option<PathBuf> {
+    pub fn folder_at(&self, sent: &str) -> Option<PathBuf> {
         // A slash within a part would make two of it.
         if sent.to_ascii_lowercase().contains("%2f") {
             return None;
@@ -170,9 +170,9 @@ mod tests {
         std::fs::write(home.path().join("secret/run.json"), "{}").unwrap();
         symlink(home.path().join("secret"), served.join("out")).unwrap();
         symlink("a", served.join("in")).unwrap();
-        let place = Place::open(&served).unwrap();
+        let directory = ServedDirectory::open(&served).unwrap();
         for good in ["a", "a/b", "with%20space", "in"] {
-            assert!(place.asked(good).is_some(), "{good}");
+            assert!(directory.folder_at(good).is_some(), "{good}");
         }
         for bad in [
             "",
@@ -195,18 +195,18 @@ mod tests {
             "../served-too",
             "a\\..\\..\\secret",
         ] {
-            assert_eq!(place.asked(bad), None, "{bad}");
+            assert_eq!(directory.folder_at(bad), None, "{bad}");
         }
-        assert!(place.survey(&served).unwrap_err().to_string().contains("leads out"));
+        assert!(directory.survey(&served).unwrap_err().to_string().contains("leads out"));
         std::fs::write(served.join("a/file"), "1").unwrap();
-        let before = place.survey(&served.join("a")).unwrap();
-        assert_eq!(place.survey(&served.join("a")).unwrap(), before);
+        let before = directory.survey(&served.join("a")).unwrap();
+        assert_eq!(directory.survey(&served.join("a")).unwrap(), before);
         std::fs::write(served.join("a/file"), "12").unwrap();
-        assert_ne!(place.survey(&served.join("a")).unwrap(), before);
+        assert_ne!(directory.survey(&served.join("a")).unwrap(), before);
         symlink("/etc/passwd", served.join("a/b/run.json")).unwrap();
-        assert!(place.survey(&served.join("a")).unwrap_err().to_string().contains("leads out"));
-        assert_eq!(place.name(&served.join("a/b")).as_deref(), Some("a/b"));
-        assert_eq!(place.name(home.path()), None);
+        assert!(directory.survey(&served.join("a")).unwrap_err().to_string().contains("leads out"));
+        assert_eq!(directory.name(&served.join("a/b")).as_deref(), Some("a/b"));
+        assert_eq!(directory.name(home.path()), None);
     }
 
     #[test]
@@ -216,8 +216,8 @@ mod tests {
             std::fs::create_dir_all(home.path().join(folder)).unwrap();
         }
         std::fs::write(home.path().join("one/run.json"), "{}").unwrap();
-        let place = Place::open(&home.path().join("one")).unwrap();
-        assert_eq!(place.name(place.start()).as_deref(), Some("one"));
-        assert!(place.asked("one").is_some() && place.asked("two").is_none());
+        let directory = ServedDirectory::open(&home.path().join("one")).unwrap();
+        assert_eq!(directory.name(directory.start()).as_deref(), Some("one"));
+        assert!(directory.folder_at("one").is_some() && directory.folder_at("two").is_none());
     }
 }

@@ -13,26 +13,26 @@ use std::path::Path;
 
 /// A volume.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stored {
-    /// Its name.
+pub struct VolumeInfo {
+    /// Name.
     pub name: String,
     /// Storage class, or `folder`.
     pub class: String,
     /// Kind of server whose data it has, if anything is loaded.
     pub server: Option<String>,
-    /// Whether it has the data of a cluster, or of a primary with copies.
+    /// True if it has the data of a cluster, or of a primary with copies.
     pub cluster: bool,
-    /// How long the load took, seconds; `None` if none has come to its end.
+    /// Duration of the load, seconds; `None` if none has come to its end.
     pub seconds: Option<f64>,
     /// The run that has loaded it: its directory.
     pub run: Option<String>,
-    /// Its parts.
+    /// Parts.
     pub parts: Vec<Part>,
 }
 
-fn stored(name: &str, class: String, record: Option<Loaded>, parts: Vec<Part>) -> Stored {
+fn volume_info(name: &str, class: String, record: Option<Loaded>, parts: Vec<Part>) -> VolumeInfo {
     let key = |name: &str| record.as_ref().and_then(|record| record.key.get(name).cloned());
-    Stored {
+    VolumeInfo {
         name: name.to_owned(),
         class,
         server: key("server"),
@@ -43,15 +43,15 @@ fn stored(name: &str, class: String, record: Option<Loaded>, parts: Vec<Part>) -
     }
 }
 
-/// How many servers that were started with this folder as their home run now.
-pub fn running_in(home: &Path) -> usize {
-    undo::running(&home.join(undo::NAME), &Machine::default())
+/// Counts the running servers that were started in this folder.
+pub fn servers_running_in(work_dir: &Path) -> usize {
+    undo::running(&work_dir.join(undo::NAME), &Machine::default())
 }
 
 /// Volumes in a folder of this host, by name.
-pub fn stored_in(folder: &Path) -> Vec<Stored> {
+pub fn volumes_in(folder: &Path) -> Vec<VolumeInfo> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut all: Vec<Stored> = entries
+    let mut all: Vec<VolumeInfo> = entries
         .filter_map(|entry| {
             let name = entry.file_name().to_string_lossy().strip_suffix(".volume")?.to_owned();
             let volume = entry.path();
@@ -62,13 +62,13 @@ pub fn stored_in(folder: &Path) -> Vec<Stored> {
                     let own = part.file_name().to_string_lossy().into_owned();
                     let number = own.strip_prefix("data-")?;
                     let size = statvfs(part.path()).ok().map(|about| about.f_blocks * about.f_frsize);
-                    let used = crate::kept::bytes_below(&part.path());
+                    let used = crate::dataset_cache::bytes_below(&part.path());
                     let name = format!("{name}-{number}");
                     Some(Part { name, asked: String::new(), status: "Present".into(), size, used })
                 })
                 .collect();
             parts.sort_by(|a, b| a.name.cmp(&b.name));
-            Some(stored(&name, "folder".into(), folders::look(&volume).record, parts))
+            Some(volume_info(&name, "folder".into(), folders::look(&volume).record, parts))
         })
         .collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
@@ -79,12 +79,12 @@ pub fn stored_in(folder: &Path) -> Vec<Stored> {
 ///
 /// # Errors
 /// The cluster does not say.
-pub fn stored_by(asked: &Kubernetes) -> Result<Vec<Stored>, KubectlError> {
-    let mut all: Vec<Stored> = Vec::new();
+pub fn volumes_of_cluster(asked: &Kubernetes) -> Result<Vec<VolumeInfo>, KubectlError> {
+    let mut all: Vec<VolumeInfo> = Vec::new();
     for (name, class, record, part) in claims::all(&Kubectl::new(asked))? {
         match all.iter_mut().find(|one| one.name == name) {
             Some(one) => one.parts.push(part),
-            None => all.push(stored(&name, class, record, vec![part])),
+            None => all.push(volume_info(&name, class, record, vec![part])),
         }
     }
     all.sort_by(|a, b| a.name.cmp(&b.name));

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 pub const SHORTEST: usize = 16;
 
 /// The rules of one server.
-pub struct Guard {
+pub struct Auth {
     /// Names and addresses beside those of the loopback, in lower case.
     names: Vec<String>,
     /// What the token, and what the cookie must give.
@@ -56,7 +56,7 @@ fn port(digits: &str) -> bool {
     digits.parse::<u16>().is_ok()
 }
 
-impl Guard {
+impl Auth {
     /// With names beside the loopback's, and a token if there is one.
     pub fn new(names: &[String], token: Option<&str>) -> io::Result<Self> {
         let secrets = |token: &str| {
@@ -66,7 +66,7 @@ impl Guard {
                 cookie.iter().take(4).fold("dyno-".to_owned(), |name, byte| format!("{name}{byte:02x}"));
             io::Result::Ok(Secrets { token, cookie, value, name })
         };
-        Ok(Guard {
+        Ok(Auth {
             names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
             secrets: token.map(secrets).transpose()?,
         })
@@ -161,14 +161,14 @@ mod tests {
         Request { method: method.into(), path: "/".into(), fields, ..Request::default() }
     }
 
-    fn status(guard: &Guard, request: &Request) -> u16 {
-        guard.check(request).map_or(200, |response| response.status)
+    fn status(auth: &Auth, request: &Request) -> u16 {
+        auth.check(request).map_or(200, |response| response.status)
     }
 
     #[test]
     fn only_names_of_this_host_are_answered() {
-        let guard = Guard::new(&["Bench.example".into()], None).unwrap();
-        let asked = |host: &str| status(&guard, &request("GET", &[("host", host)]));
+        let auth = Auth::new(&["Bench.example".into()], None).unwrap();
+        let asked = |host: &str| status(&auth, &request("GET", &[("host", host)]));
         for good in [
             "127.0.0.1",
             "127.0.0.1:8080",
@@ -195,12 +195,12 @@ mod tests {
         ] {
             assert_eq!(asked(bad), 421, "{bad}");
         }
-        assert_eq!(status(&guard, &request("GET", &[])), 421);
-        assert_eq!(status(&guard, &request("GET", &[("host", "localhost"), ("host", "localhost")])), 421);
-        assert_eq!(status(&guard, &request("PUT", &[("host", "localhost")])), 405);
-        assert_eq!(status(&guard, &request("POST", &[("host", "localhost")])), 403, "read-only");
+        assert_eq!(status(&auth, &request("GET", &[])), 421);
+        assert_eq!(status(&auth, &request("GET", &[("host", "localhost"), ("host", "localhost")])), 421);
+        assert_eq!(status(&auth, &request("PUT", &[("host", "localhost")])), 405);
+        assert_eq!(status(&auth, &request("POST", &[("host", "localhost")])), 403, "read-only");
         let elsewhere = |more: (&str, &str)| {
-            status(&guard, &request("GET", &[("host", "localhost"), ("sec-fetch-site", "cross-site"), more]))
+            status(&auth, &request("GET", &[("host", "localhost"), ("sec-fetch-site", "cross-site"), more]))
         };
         assert_eq!(
             (elsewhere(("sec-fetch-mode", "no-cors")), elsewhere(("sec-fetch-mode", "navigate"))),
@@ -210,21 +210,21 @@ mod tests {
 
     #[test]
     fn with_a_token_nothing_is_seen_without_it_and_changes_take_this_origin() {
-        let guard = Guard::new(&[], Some(TOKEN)).unwrap();
+        let auth = Auth::new(&[], Some(TOKEN)).unwrap();
         let host = ("host", "127.0.0.1:81");
-        assert_eq!(status(&guard, &request("GET", &[host])), 401);
+        assert_eq!(status(&auth, &request("GET", &[host])), 401);
         let mut login = request("GET", &[host]);
         login.query.push(("token".into(), "0123456789abcdeF".into()));
-        assert_eq!(status(&guard, &login), 401);
+        assert_eq!(status(&auth, &login), 401);
         login.query[0].1 = TOKEN.into();
-        let entered = guard.check(&login).unwrap();
+        let entered = auth.check(&login).unwrap();
         assert_eq!(entered.status, 303);
         let cookie = &entered.fields.iter().find(|(name, _)| *name == "Set-Cookie").unwrap().1;
         assert!(cookie.contains("HttpOnly; SameSite=Strict") && !cookie.contains(TOKEN), "{cookie}");
         let cookie = cookie.split(';').next().unwrap();
         let with = |method: &str, more: &[(&str, &str)]| {
             let fields: Vec<(&str, &str)> = [host, ("cookie", cookie)].iter().chain(more).copied().collect();
-            status(&guard, &request(method, &fields))
+            status(&auth, &request(method, &fields))
         };
         assert_eq!(with("GET", &[]), 200);
         assert_eq!(with("POST", &[("origin", "http://127.0.0.1:81")]), 200);
@@ -234,11 +234,11 @@ mod tests {
         assert_eq!(with("POST", &[]), 403, "no origin");
         assert_eq!(with("POST", &[("origin", "http://127.0.0.1:81"), ("sec-fetch-site", "same-site")]), 403);
         let bearer = format!("Bearer {TOKEN}");
-        assert_eq!(status(&guard, &request("POST", &[host, ("authorization", &bearer)])), 200);
-        assert_eq!(status(&guard, &request("POST", &[host, ("authorization", "Bearer x")])), 403);
+        assert_eq!(status(&auth, &request("POST", &[host, ("authorization", &bearer)])), 200);
+        assert_eq!(status(&auth, &request("POST", &[host, ("authorization", "Bearer x")])), 403);
         let foreign = [host, ("authorization", bearer.as_str()), ("origin", "http://evil.example")];
-        assert_eq!(status(&guard, &request("POST", &foreign)), 403);
-        let other = Guard::new(&[], Some(TOKEN)).unwrap();
+        assert_eq!(status(&auth, &request("POST", &foreign)), 403);
+        let other = Auth::new(&[], Some(TOKEN)).unwrap();
         assert_eq!(status(&other, &request("GET", &[host, ("cookie", cookie)])), 401, "another process");
     }
 }

@@ -1,7 +1,7 @@
-//! The way to another host: ssh, or the relay of a run's pods.
+//! Transport to another host: ssh, or the relay of a run's pods.
 
-use crate::link::{Link, Running};
-use crate::relay::near::Relay;
+use crate::channel::{Channel, Running};
+use crate::relay::controller::Relay;
 use crate::ssh::{RemoteError, SshHost, last, reason};
 use dyno_localhost::error::Cause;
 use dyno_protocol::service::Service;
@@ -13,56 +13,56 @@ use std::sync::Arc;
 /// A pod of workers.
 #[derive(Clone, Debug)]
 pub struct Pod {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Where it listens for the relay's hub.
     pub address: SocketAddr,
-    /// The way to all pods of its run.
+    /// Transport to all pods of its run.
     pub relay: Arc<Relay>,
 }
 
-/// The way to another host.
+/// Transport to another host.
 #[derive(Clone, Debug)]
-pub enum Way {
+pub enum Transport {
     /// By ssh.
     Ssh(SshHost),
     /// By the relay.
     Pod(Pod),
 }
 
-impl Way {
+impl Transport {
     /// The host's name in messages.
     pub fn name(&self) -> &str {
         match self {
-            Way::Ssh(host) => &host.name,
-            Way::Pod(pod) => &pod.name,
+            Transport::Ssh(host) => &host.name,
+            Transport::Pod(pod) => &pod.name,
         }
     }
 
-    /// Starts dyno there, which is at `program`; what it says for people, and what the way says, goes to `errors`.
-    pub fn open(&self, program: &str, service: &Service, errors: File) -> Result<Link, RemoteError> {
+    /// Starts dyno there, which is at `program`; what it says for people, and what the transport says, goes to `errors`.
+    pub fn open(&self, program: &str, service: &Service, errors: File) -> Result<Channel, RemoteError> {
         match self {
-            Way::Ssh(host) => {
+            Transport::Ssh(host) => {
                 let mut words = vec![program];
                 words.extend(service.words());
                 let mut command = host.command(&words);
-                Link::start(command.stderr(errors))
+                Channel::start(command.stderr(errors))
                     .map_err(|e| self.unreachable(format!("ssh could not be started: {e}")))
             }
-            Way::Pod(pod) => {
+            Transport::Pod(pod) => {
                 let opened = pod.relay.open(pod.address, service, errors);
                 let (input, output, channel) = opened.map_err(|e| self.failed(e))?;
                 let running = Running::Channel(channel);
-                Ok(Link { input: Box::new(input), output: Box::new(output), running })
+                Ok(Channel { input: Box::new(input), output: Box::new(output), running })
             }
         }
     }
 
-    /// How long a worker there goes on without a word, milliseconds: what goes through an API server may be late.
+    /// Time that a worker there goes on without a word, milliseconds: what goes through an API server may be late.
     pub fn lease_ms(&self) -> u64 {
         match self {
-            Way::Ssh(_) => dyno_protocol::worker::LEASE_MS,
-            Way::Pod(_) => 3 * dyno_protocol::worker::LEASE_MS,
+            Transport::Ssh(_) => dyno_protocol::worker::LEASE_MS,
+            Transport::Pod(_) => 3 * dyno_protocol::worker::LEASE_MS,
         }
     }
 
@@ -71,9 +71,9 @@ impl Way {
         let text = std::fs::read_to_string(log).unwrap_or_default();
         let ended = ended.unwrap_or("it says nothing any more");
         match self {
-            Way::Ssh(_) => format!("{} ({ended})", reason(&text)),
-            Way::Pod(_) if text.trim().is_empty() => ended.to_owned(),
-            Way::Pod(_) => format!("{} ({ended})", last(&text)),
+            Transport::Ssh(_) => format!("{} ({ended})", reason(&text)),
+            Transport::Pod(_) if text.trim().is_empty() => ended.to_owned(),
+            Transport::Pod(_) => format!("{} ({ended})", last(&text)),
         }
     }
 

@@ -17,23 +17,23 @@ use std::path::PathBuf;
 
 /// Something that cells ask for and this machine does not have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Unfit {
+pub struct UnmetRequirement {
     /// Where the file says it (`x.yaml:3:9`), or the option or variable.
     pub place: String,
     /// The key; empty where a variable stands for it.
     pub key: String,
-    /// Whether it cannot be carried out here; otherwise it can, and is worth a warning.
+    /// True if it cannot be carried out here; otherwise it can, and is worth a warning.
     pub refused: bool,
-    /// What is wrong, and what this machine has.
+    /// Describes what is wrong, and what this machine has.
     pub text: String,
     /// Numbers of the cells.
     pub cells: Vec<usize>,
 }
 
-impl Unfit {
+impl UnmetRequirement {
     fn of((refused, error): (bool, TreeError), cell: usize) -> Self {
         let (place, key) = (error.place(), error.key().to_owned());
-        Unfit { place, key, refused, text: error.text, cells: vec![cell] }
+        UnmetRequirement { place, key, refused, text: error.text, cells: vec![cell] }
     }
 
     /// In words, with the place first.
@@ -50,17 +50,17 @@ impl Unfit {
 
 /// A program that cells need and that is not installed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Lacking {
-    /// What is missing, and how it can be had.
+pub struct MissingProgram {
+    /// Describes what is missing, and how to get it.
     pub text: String,
     /// Numbers of the cells.
     pub cells: Vec<usize>,
 }
 
 /// Cores and memory that cells ask for beyond this machine. One that does not tell its topology is not argued with.
-pub fn unfit(cells: &[Cell], machine: &Machine) -> Vec<Unfit> {
+pub fn unmet_requirements(cells: &[Cell], machine: &Machine) -> Vec<UnmetRequirement> {
     let Ok(topology) = machine.topology() else { return Vec::new() };
-    let mut all: Vec<Unfit> = Vec::new();
+    let mut all: Vec<UnmetRequirement> = Vec::new();
     let mut known: Vec<(&Experiment, Vec<(bool, TreeError)>)> = Vec::new();
     for cell in cells {
         // Cells often differ in nothing that matters here.
@@ -75,8 +75,8 @@ pub fn unfit(cells: &[Cell], machine: &Machine) -> Vec<Unfit> {
             errors
         });
         for error in errors {
-            let found = Unfit::of(error, cell.number);
-            let alike = |one: &&mut Unfit| (&one.place, &one.text) == (&found.place, &found.text);
+            let found = UnmetRequirement::of(error, cell.number);
+            let alike = |one: &&mut UnmetRequirement| (&one.place, &one.text) == (&found.place, &found.text);
             match all.iter_mut().find(alike) {
                 Some(one) => one.cells.push(cell.number),
                 None => all.push(found),
@@ -86,7 +86,7 @@ pub fn unfit(cells: &[Cell], machine: &Machine) -> Vec<Unfit> {
     all
 }
 
-/// What is wrong, and whether that refuses the cell.
+/// Returns each problem of a cell, and whether it refuses the cell.
 fn of_cell(cell: &Cell, topology: &Topology) -> Vec<(bool, TreeError)> {
     let spec = &cell.spec;
     let told = |path: &str, text: String| (true, placed(&cell.tree, path, text));
@@ -170,12 +170,12 @@ fn of_store(spec: &Experiment) -> Option<String> {
 }
 
 /// Programs that cells need and that are not there.
-pub fn lacking(cells: &[Cell], machine: &Machine) -> Vec<Lacking> {
+pub fn missing_programs(cells: &[Cell], machine: &Machine) -> Vec<MissingProgram> {
     each(cells, |spec| lacks(spec, machine))
 }
 
 /// Storage engines that cells need and that the mongod of this host does not have. Starts each of them for a moment.
-pub fn lacking_engines(cells: &[Cell], machine: &Machine) -> Vec<Lacking> {
+pub fn missing_engines(cells: &[Cell], machine: &Machine) -> Vec<MissingProgram> {
     let mut known: BTreeMap<(PathBuf, String), bool> = BTreeMap::new();
     each(cells, |spec| {
         let here = spec.ssh.servers.is_empty() && spec.kubernetes.is_none();
@@ -189,13 +189,13 @@ pub fn lacking_engines(cells: &[Cell], machine: &Machine) -> Vec<Lacking> {
     })
 }
 
-fn each(cells: &[Cell], mut of: impl FnMut(&Experiment) -> Option<String>) -> Vec<Lacking> {
-    let mut all: Vec<Lacking> = Vec::new();
+fn each(cells: &[Cell], mut of: impl FnMut(&Experiment) -> Option<String>) -> Vec<MissingProgram> {
+    let mut all: Vec<MissingProgram> = Vec::new();
     for cell in cells {
         let Some(text) = of(&cell.spec) else { continue };
         match all.iter_mut().find(|one| one.text == text) {
             Some(one) => one.cells.push(cell.number),
-            None => all.push(Lacking { text, cells: vec![cell.number] }),
+            None => all.push(MissingProgram { text, cells: vec![cell.number] }),
         }
     }
     all

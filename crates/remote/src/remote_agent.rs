@@ -1,9 +1,9 @@
-//! The near end of an agent: asks, waits, and hands on what its monitors read.
+//! The controller's end of an agent on another host: asks, waits, and hands on what its monitors read.
 
-use crate::link::{Input, Link, Running};
+use crate::channel::{Channel, Input, Running};
 use crate::records::Records;
 use crate::ssh::RemoteError;
-use crate::way::Way;
+use crate::transport::Transport;
 use dyno_config::server::ServerSpec;
 use dyno_engine::Control;
 use dyno_monitor::{Kind, Sample, Sink};
@@ -14,10 +14,10 @@ use dyno_protocol::service::Service;
 use dyno_protocol::worker::PROTOCOL;
 use dyno_rundir::log;
 use dyno_rundir::schema::Environment;
-use dyno_servers::server::faults::{Harm, Harmed, Room, WorkerHarm};
+use dyno_servers::server::faults::{FaultOutcome, FaultPreparation, ServerFault, WorkerFault};
 use dyno_servers::volume::{Found, Loaded};
 use dyno_session::watch::RemoteMarker;
-use dyno_session::watch::sources::ToldProcess;
+use dyno_session::watch::sources::DeclaredProcess;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -41,13 +41,13 @@ fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Asks the monitors of another host for further samples, from any thread.
 #[derive(Clone)]
-pub struct FarMarker {
+pub struct AgentMarker {
     input: Input,
     clock: Arc<Mutex<Offset>>,
     marked: Arc<(Mutex<u64>, Condvar)>,
 }
 
-impl FarMarker {
+impl AgentMarker {
     fn say(&self, at_ns: Option<u64>) {
         if let Some(pipe) = held(&self.input).as_mut() {
             // An agent that is gone shows at the other end.
@@ -56,7 +56,7 @@ impl FarMarker {
     }
 }
 
-impl RemoteMarker for FarMarker {
+impl RemoteMarker for AgentMarker {
     fn mark_at(&self, at: SystemTime) {
         let own_ns = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
         self.say(Some(own_ns.saturating_add_signed(held(&self.clock).ns)));
@@ -77,9 +77,9 @@ impl RemoteMarker for FarMarker {
 }
 
 /// An agent on another host.
-pub struct Far {
-    host: Way,
-    /// What that host is.
+pub struct RemoteAgent {
+    host: Transport,
+    /// Description of that host.
     pub environment: Environment,
     running: Running,
     input: Input,
@@ -89,18 +89,23 @@ pub struct Far {
     given_up: AtomicBool,
     sink: Sinks,
     clock: Arc<Mutex<Offset>>,
-    /// How often further samples have been told, and whom that wakes.
+    /// Number of further samples told so far, and the condition that it wakes.
     marked: Arc<(Mutex<u64>, Condvar)>,
     log: PathBuf,
 }
 
-impl Far {
+impl RemoteAgent {
     /// Starts the agent at `program` there; what ssh says goes to `log`.
-    pub fn start(host: &Way, program: &str, directory: Option<&str>, log: &Path) -> Result<Far, RemoteError> {
+    pub fn start(
+        host: &Transport,
+        program: &str,
+        directory: Option<&str>,
+        log: &Path,
+    ) -> Result<RemoteAgent, RemoteError> {
         let errors =
             std::fs::File::create(log).map_err(|e| host.failed(format!("{}: {e}", log.display())))?;
         let service = Service::Host { directory: directory.map(str::to_owned) };
-        let Link { input, mut output, running } = host.open(program, &service, errors)?;
+        let Channel { input, mut output, running } = host.open(program, &service, errors)?;
         let (tell, told) = channel();
         let (sink, clock): (Sinks, Arc<Mutex<Offset>>) = Default::default();
         let marked: Arc<(Mutex<u64>, Condvar)> = Arc::default();
@@ -136,7 +141,7 @@ impl Far {
         };
         let thread = std::thread::Builder::new().name("agent".into());
         thread.spawn(listen).map_err(|e| host.failed(e))?;
-        let mut far = Far {
+        let mut agent = RemoteAgent {
             host: host.clone(),
             environment: Environment::default(),
             running,
@@ -149,24 +154,24 @@ impl Far {
             marked,
             log: log.to_owned(),
         };
-        match far.ask(&ToHost::Hello { protocol: PROTOCOL, log: log::wanted() }, SHORT, None) {
+        match agent.ask(&ToHost::Hello { protocol: PROTOCOL, log: log::wanted() }, SHORT, None) {
             Ok(FromHost::Hello { protocol, environment, .. }) if protocol == PROTOCOL => {
-                far.environment = *environment;
+                agent.environment = *environment;
             }
             Ok(FromHost::Hello { dyno, .. }) => {
                 return Err(host.failed(format!("dyno {dyno} there speaks another protocol")));
             }
             Ok(_) => return Err(host.failed("another answer than hello")),
-            Err(silent) if far.given_up.load(Ordering::Relaxed) => return Err(silent),
+            Err(silent) if agent.given_up.load(Ordering::Relaxed) => return Err(silent),
             Err(_) => {
-                let how = far.running.ended();
+                let how = agent.running.ended();
                 return Err(host.unreachable(host.lost(log, how.as_deref())));
             }
         }
-        far.keep_alive()?;
-        far.clock()?;
-        tracing::info!(host = far.name(), system = far.environment.host, "an agent has been started");
-        Ok(far)
+        agent.keep_alive()?;
+        agent.clock()?;
+        tracing::info!(host = agent.name(), system = agent.environment.host, "an agent has been started");
+        Ok(agent)
     }
 
     fn keep_alive(&self) -> Result<(), RemoteError> {
@@ -246,7 +251,7 @@ impl Far {
         &self,
         interval: Duration,
         processes: &[(String, u32)],
-        told: &[(String, ToldProcess)],
+        told: &[(String, DeclaredProcess)],
         databases: &[String],
         to: Arc<Mutex<dyn Sink>>,
     ) -> Result<(), RemoteError> {
@@ -293,9 +298,9 @@ impl Far {
     }
 
     /// Does something to a worker there on purpose; what undoes it, if there is something to undo.
-    pub fn harm_worker(&self, pid: u32, harm: WorkerHarm) -> Result<Option<u64>, RemoteError> {
-        match self.ask(&ToHost::HarmWorker { pid, harm }, SHORT, None)? {
-            FromHost::Harmed(harmed) => Ok(harmed.noted.first().copied()),
+    pub fn inject_into_worker(&self, pid: u32, fault: WorkerFault) -> Result<Option<u64>, RemoteError> {
+        match self.ask(&ToHost::InjectIntoWorker { pid, fault }, SHORT, None)? {
+            FromHost::Injected(outcome) => Ok(outcome.noted.first().copied()),
             _ => Err(self.host.failed("another answer than what came of it")),
         }
     }
@@ -316,9 +321,9 @@ impl Far {
         }
     }
 
-    /// What asks the monitors for further samples.
-    pub fn marker(&self) -> FarMarker {
-        FarMarker { input: self.input.clone(), clock: self.clock.clone(), marked: self.marked.clone() }
+    /// Returns a handle that asks the monitors for further samples.
+    pub fn marker(&self) -> AgentMarker {
+        AgentMarker { input: self.input.clone(), clock: self.clock.clone(), marked: self.marked.clone() }
     }
 
     /// Ends the monitors.
@@ -328,7 +333,7 @@ impl Far {
         done
     }
 
-    /// Its name.
+    /// Name.
     pub fn name(&self) -> &str {
         self.host.name()
     }
@@ -374,7 +379,7 @@ fn pass(word: FromHost, host: &str, sink: &Sinks, clock: &Mutex<Offset>, tell: &
     }
 }
 
-impl Drop for Far {
+impl Drop for RemoteAgent {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         // Closing the pipe ends the agent and all it has started.
@@ -384,92 +389,101 @@ impl Drop for Far {
 }
 
 /// Servers on another host.
-pub struct FarServer {
-    far: Far,
+pub struct RemoteServer {
+    agent: RemoteAgent,
     /// Their URIs, one for each instance.
     pub uris: Vec<String>,
     /// Names and numbers of their processes there.
     pub processes: Vec<(String, u32)>,
 }
 
-impl FarServer {
-    /// Those that an agent will start.
-    pub fn of(far: Far) -> FarServer {
-        FarServer { far, uris: Vec::new(), processes: Vec::new() }
+impl RemoteServer {
+    /// Creates the servers of an agent, which will start them.
+    pub fn of(agent: RemoteAgent) -> RemoteServer {
+        RemoteServer { agent, uris: Vec::new(), processes: Vec::new() }
     }
 
     /// Starts them, with the data of a volume (its folder, and which load they are of) if one is named. Those that ran before
     /// end.
     pub fn start(
         &mut self,
-        (spec, room): (&ServerSpec, &Room),
+        (spec, preparation): (&ServerSpec, &FaultPreparation),
         volume: Option<(PathBuf, String)>,
         control: &Control,
     ) -> Result<(), RemoteError> {
-        let word = ToHost::Start { spec: Box::new(spec.clone()), room: Box::new(room.clone()), volume };
-        match self.far.ask(&word, LONG, Some(control))? {
+        let word = ToHost::Start {
+            spec: Box::new(spec.clone()),
+            preparation: Box::new(preparation.clone()),
+            volume,
+        };
+        match self.agent.ask(&word, LONG, Some(control))? {
             FromHost::Started { uris, processes } => (self.uris, self.processes) = (uris, processes),
-            _ => return Err(self.far.host.failed("another answer than servers")),
+            _ => return Err(self.agent.host.failed("another answer than servers")),
         }
         Ok(())
     }
 
     /// Keys or documents of all instances.
     pub fn counted(&self, control: &Control) -> Result<u64, RemoteError> {
-        match self.far.ask(&ToHost::CountOwn, LONG, Some(control))? {
+        match self.agent.ask(&ToHost::CountOwn, LONG, Some(control))? {
             FromHost::Counted(count) => Ok(count),
-            _ => Err(self.far.host.failed("another answer than a count")),
+            _ => Err(self.agent.host.failed("another answer than a count")),
         }
     }
 
     /// Keeps their data as a volume in `folder`.
     pub fn keep(&self, folder: &Path, record: &Loaded, control: &Control) -> Result<(), RemoteError> {
         let word = ToHost::Keep { folder: folder.to_owned(), record: Box::new(record.clone()) };
-        self.far.ask(&word, VERY_LONG, Some(control)).map(drop)
+        self.agent.ask(&word, VERY_LONG, Some(control)).map(drop)
     }
 
     /// The agent.
-    pub fn far(&self) -> &Far {
-        &self.far
+    pub fn agent(&self) -> &RemoteAgent {
+        &self.agent
     }
 
-    /// What there is to know of them now, and why they are no longer there, if they are not.
+    /// Returns facts about the servers, and the reason if they are no longer there.
     pub fn facts(&self) -> Result<(BTreeMap<String, String>, Option<String>), RemoteError> {
-        match self.far.ask(&ToHost::Ask, SHORT, None)? {
+        match self.agent.ask(&ToHost::Ask, SHORT, None)? {
             FromHost::Facts { facts, died } => Ok((facts, died)),
-            _ => Err(self.far.host.failed("another answer than facts")),
+            _ => Err(self.agent.host.failed("another answer than facts")),
         }
     }
 
     /// Does something to some of its processes, from 0, on purpose.
-    pub fn harm(&self, which: Range<usize>, harm: &Harm) -> Result<Harmed, RemoteError> {
-        let word = ToHost::Harm { which: (which.start, which.end), harm: harm.clone() };
-        match self.far.ask(&word, LONG, None)? {
-            FromHost::Harmed(harmed) => Ok(*harmed),
-            _ => Err(self.far.host.failed("another answer than what came of it")),
+    pub fn inject(&self, which: Range<usize>, fault: &ServerFault) -> Result<FaultOutcome, RemoteError> {
+        let word = ToHost::InjectFault { which: (which.start, which.end), fault: fault.clone() };
+        match self.agent.ask(&word, LONG, None)? {
+            FromHost::Injected(outcome) => Ok(*outcome),
+            _ => Err(self.agent.host.failed("another answer than what came of it")),
         }
     }
 
     /// Undoes that; what there is to say of it.
-    pub fn heal(&self, which: &[usize], harm: &Harm, noted: &[u64]) -> Result<Option<String>, RemoteError> {
-        let word = ToHost::Heal { which: which.to_vec(), harm: harm.clone(), noted: noted.to_vec() };
-        match self.far.ask(&word, LONG, None)? {
+    pub fn heal(
+        &self,
+        which: &[usize],
+        fault: &ServerFault,
+        noted: &[u64],
+    ) -> Result<Option<String>, RemoteError> {
+        let word = ToHost::Heal { which: which.to_vec(), fault: fault.clone(), noted: noted.to_vec() };
+        match self.agent.ask(&word, LONG, None)? {
             FromHost::Healed(said) => Ok(said),
-            _ => Err(self.far.host.failed("another answer than that it is undone")),
+            _ => Err(self.agent.host.failed("another answer than that it is undone")),
         }
     }
 
     /// Keeps a copy of the loaded data.
     pub fn loaded(&self, control: &Control) -> Result<(), RemoteError> {
-        self.far.ask(&ToHost::Loaded, LONG, Some(control)).map(drop)
+        self.agent.ask(&ToHost::Loaded, LONG, Some(control)).map(drop)
     }
 
     /// Stops them.
     pub fn stop(self) -> Result<(), RemoteError> {
-        if self.far.given_up.load(Ordering::Relaxed) {
+        if self.agent.given_up.load(Ordering::Relaxed) {
             // Closing the pipe, which follows, stops them, too.
             return Ok(());
         }
-        self.far.ask(&ToHost::Stop, LONG, None).map(drop)
+        self.agent.ask(&ToHost::Stop, LONG, None).map(drop)
     }
 }

@@ -1,6 +1,6 @@
 //! A program on another host, or in another process: what it is told, what it says, and how it ends.
 
-use crate::relay::near::Channel;
+use crate::relay::controller::RelayChannel;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 pub type Input = Arc<Mutex<Option<Box<dyn Write + Send>>>>;
 
 /// A program and its pipes.
-pub struct Link {
-    /// Its standard input.
+pub struct Channel {
+    /// Standard input.
     pub input: Box<dyn Write + Send>,
-    /// Its standard output.
+    /// Standard output.
     pub output: Box<dyn Read + Send>,
     /// Itself.
     pub running: Running,
@@ -25,16 +25,16 @@ pub enum Running {
     /// The process, or the one that is the way to it.
     Process(Child),
     /// A channel of a relay.
-    Channel(Channel),
+    Channel(RelayChannel),
 }
 
-impl Link {
+impl Channel {
     /// Starts a command; Ctrl-C in a terminal does not reach it.
-    pub fn start(command: &mut Command) -> std::io::Result<Link> {
+    pub fn start(command: &mut Command) -> std::io::Result<Channel> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
         match (child.stdin.take(), child.stdout.take()) {
-            (Some(input), Some(output)) => Ok(Link {
+            (Some(input), Some(output)) => Ok(Channel {
                 input: Box::new(input),
                 output: Box::new(output),
                 running: Running::Process(child),
@@ -53,12 +53,12 @@ impl Running {
         }
     }
 
-    /// Whether signs of life are given on its way for all together.
+    /// Returns whether signs of life are given on its way for all together.
     pub fn is_kept_alive(&self) -> bool {
         matches!(self, Running::Channel(_))
     }
 
-    /// How it has ended, if it has.
+    /// Returns how it has ended, if it has.
     pub fn ended(&mut self) -> Option<String> {
         match self {
             Running::Process(child) => match child.try_wait() {

@@ -1,11 +1,11 @@
 //! A run's target and workers, from their start to their end, and the order of its steps.
 
-use crate::guard::Guarded;
-use crate::hosts::dealt;
-use crate::journal::Figures;
-use crate::kept;
+use crate::dataset_cache;
+use crate::hosts::hosts_of;
+use crate::journal::WindowEstimate;
 use crate::one::{Failed, OneRun};
-use crate::place::{Place, Shared};
+use crate::pod_watchdog::WatchedObserver;
+use crate::provision::{ProvisionedTarget, SharedServers};
 use crate::series::Series;
 use crate::watching;
 use dyno_config::experiment::{Client, Experiment, Phases, When};
@@ -32,43 +32,43 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A run under way: its target, its workers, and what they are confined in.
-pub(super) struct Bench<'a> {
+pub(super) struct RunContext<'a> {
     run: &'a OneRun<'a>,
-    place: Place,
+    target: ProvisionedTarget,
     pool: Option<WorkerPool>,
     confined: Vec<Confinement>,
     /// Cores that both servers and workers of this host run on.
     shared_cores: BTreeSet<usize>,
     /// The folder of an embedded store.
     data: PathBuf,
-    /// How long a load took that stands alone, seconds.
+    /// Duration of a load that stands alone, seconds.
     loaded_s: Option<f64>,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> RunContext<'a> {
     /// Nothing runs yet but the target.
-    pub fn new(run: &'a OneRun<'a>, place: Place, data: PathBuf) -> Self {
+    pub fn new(run: &'a OneRun<'a>, target: ProvisionedTarget, data: PathBuf) -> Self {
         let (confined, shared_cores) = (Vec::new(), BTreeSet::new());
-        Bench { run, place, pool: None, confined, shared_cores, data, loaded_s: None }
+        RunContext { run, target, pool: None, confined, shared_cores, data, loaded_s: None }
     }
 
     /// Ends workers, groups and target.
-    pub fn end(mut self, spec: &Experiment, shared: &mut Shared) -> Result<(), Failed> {
+    pub fn end(mut self, spec: &Experiment, shared: &mut SharedServers) -> Result<(), Failed> {
         let shut_down = self.shutdown();
-        let ended = self.place.end(spec, shared);
+        let ended = self.target.end(spec, shared);
         shut_down?;
         Ok(ended?)
     }
 
     /// Load, where there is something to load, and measurement.
-    pub fn conduct(
+    pub fn load_and_measure(
         &mut self,
         spec: &Experiment,
         tree: &Node,
         logs: &Path,
         observer: &mut dyn Observer,
-    ) -> Result<(Summary, Option<Figures>), Failed> {
-        let keeps = kept::wanted(spec) && spec.phases.load.when != When::Never;
+    ) -> Result<(Summary, Option<WindowEstimate>), Failed> {
+        let keeps = dataset_cache::is_wanted(spec) && spec.phases.load.when != When::Never;
         let mut prepared = match keeps {
             // The load is not what the limits are about.
             true => {
@@ -105,7 +105,7 @@ impl<'a> Bench<'a> {
     fn with_collections(&self, spec: &Experiment) -> Result<Vec<Box<dyn Target>>, Failed> {
         let work = (self.run.read_work)(spec)?;
         let mut targets = Vec::new();
-        for uri in &self.place.uris {
+        for uri in &self.target.uris {
             let mut target = registry::parse_for(uri, spec.client.driver.into())?;
             if let Some(database) = work.database() {
                 target.set_database(&database);
@@ -133,7 +133,7 @@ impl<'a> Bench<'a> {
         observer: &mut dyn Observer,
     ) -> Result<Option<Summary>, Failed> {
         let mut own = spec.clone();
-        if self.place.is_filled()? && own.phases.load.when == When::Always {
+        if self.target.is_filled()? && own.phases.load.when == When::Always {
             own.phases.load.when = When::Missing;
         }
         let prepared = self.spawn_workers(&own, logs)?;
@@ -141,7 +141,7 @@ impl<'a> Bench<'a> {
             true => {
                 let dir = self.run.dir.clone();
                 let (summary, seconds) = self.load(&own, tree, logs, (&prepared, &dir), observer)?;
-                self.place.loaded(spec, (&dir, seconds), &self.run.control)?;
+                self.target.loaded(spec, (&dir, seconds), &self.run.control)?;
                 self.loaded_s = Some(seconds);
                 Some(summary)
             }
@@ -154,7 +154,7 @@ impl<'a> Bench<'a> {
     /// Leaves the servers running.
     pub fn leave(mut self, spec: &Experiment) -> Result<(), Failed> {
         self.shutdown()?;
-        self.place.leave(spec, (self.run.below, &self.run.control), (&self.run.dir, self.loaded_s))
+        self.target.leave(spec, (self.run.experiment_dir, &self.run.control), (&self.run.dir, self.loaded_s))
     }
 
     /// Loads an embedded store, closes it and keeps a copy of its files.
@@ -169,9 +169,9 @@ impl<'a> Bench<'a> {
         let dir = self.run.dir.with_extension("load");
         self.load(spec, tree, logs, (prepared, &dir), observer)?;
         self.shutdown()?;
-        kept::keep(spec, self.run.below, &self.data, &self.run.control)?;
+        dataset_cache::store(spec, self.run.experiment_dir, &self.data, &self.run.control)?;
         // As cold as the runs that begin with a copy.
-        Ok(kept::forget(&self.data)?)
+        Ok(dataset_cache::drop_page_cache(&self.data)?)
     }
 
     /// The load alone, with a run directory of its own; its summary and how long it took, seconds.
@@ -192,18 +192,18 @@ impl<'a> Bench<'a> {
         let plan = SessionPlan { title: format!("load, {}", plan.title), conditions: Vec::new(), ..plan };
         let writer = run.writer(dir, tree, work.as_ref(), pool, self.facts(pool)?, &plan)?;
         let mut session = Session::new(plan, pool, run.control.clone(), Some(writer));
-        let pairs = self.place.uris.len();
-        let mut guarded = Guarded::new(&self.place, pool, observer)?;
-        let loaded = watching::begin(spec, &self.place, pool, &mut session, &run.control)
+        let pairs = self.target.uris.len();
+        let mut watched = WatchedObserver::new(&self.target, pool, observer)?;
+        let loaded = watching::begin(spec, &self.target, pool, &mut session, &run.control)
             .map_err(Failed::from)
-            .and_then(|()| run.load(spec, work.as_ref(), pairs, &mut session, logs, &mut guarded));
-        drop(guarded);
+            .and_then(|()| run.load(spec, work.as_ref(), pairs, &mut session, logs, &mut watched));
+        drop(watched);
         note_failure(&loaded, &mut session);
         let Some(ended) = loaded? else { return Err(Failed::other("there was nothing to load")) };
         let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
         let pacing = work.load()?.map(|job| job.pacing);
         let summary = session.finish(&ended, &pacing.unwrap_or(Pacing::Closed { think_ns: 0 }), status);
-        watching::end(&self.place);
+        watching::end(&self.target);
         let unwatched = session.unwatch();
         let unwritten = session.writer().and_then(|writer| writer.failure().map(str::to_owned));
         if let Some(failure) = unwritten.or(unwatched) {
@@ -224,7 +224,7 @@ impl<'a> Bench<'a> {
         logs: &Path,
         prepared: &[Prepared],
         observer: &mut dyn Observer,
-    ) -> Result<(Summary, Option<Figures>), Failed> {
+    ) -> Result<(Summary, Option<WindowEstimate>), Failed> {
         let run = self.run;
         let Some(pool) = self.pool.take() else { return Err(Failed::other("a run without workers")) };
         let mut work = (run.read_work)(spec)?;
@@ -233,21 +233,21 @@ impl<'a> Bench<'a> {
         let facts = self.facts(&pool)?;
         let writer = run.writer(&run.dir, tree, work.as_ref(), &pool, facts, &plan)?;
         let mut session = Session::new(plan, &pool, run.control.clone(), Some(writer));
-        let mut guarded = Guarded::new(&self.place, &pool, observer)?;
-        let made = watching::begin(spec, &self.place, &pool, &mut session, &run.control)
+        let mut watched = WatchedObserver::new(&self.target, &pool, observer)?;
+        let made = watching::begin(spec, &self.target, &pool, &mut session, &run.control)
             .map_err(Failed::from)
             .and_then(|()| {
-                self.phases(spec, work.as_ref(), pool.whereabouts(), &mut session, logs, &mut guarded)
+                self.phases(spec, work.as_ref(), pool.whereabouts(), &mut session, logs, &mut watched)
             });
-        drop(guarded);
+        drop(watched);
         note_failure(&made, &mut session);
         let (ended, series) = made.map_err(|failed| match failed {
             Failed::Other(_) => self.with_cause(failed),
             failed => failed,
         })?;
-        let died = self.place.died();
+        let died = self.target.died();
         // A worker that was lost says nothing any more.
-        let facts = self.facts(&pool).unwrap_or_else(|_| self.place.facts());
+        let facts = self.facts(&pool).unwrap_or_else(|_| self.target.facts());
         if let Some(writer) = session.writer() {
             died.iter().for_each(|words| writer.event("server", words));
             // Counters of limits say most at the end.
@@ -268,11 +268,11 @@ impl<'a> Bench<'a> {
         let pacing = work.measure()?.pacing;
         session.changed((run.changes)(run.environment));
         session.shared_cores(self.shared_cores.iter().copied().collect());
-        if let Some((bytes, memory)) = self.held(spec) {
+        if let Some((bytes, memory)) = self.data_and_memory(spec) {
             session.data(bytes, memory);
         }
         let summary = session.finish(&ended, &pacing, status);
-        watching::end(&self.place);
+        watching::end(&self.target);
         let unwatched = session.unwatch();
         if let Some(failure) =
             session.writer().and_then(|writer| writer.failure().map(str::to_owned)).or(unwatched)
@@ -294,36 +294,36 @@ impl<'a> Bench<'a> {
         logs: &Path,
         observer: &mut dyn Observer,
     ) -> Result<(Ended, Series), Failed> {
-        let pairs = self.place.uris.len();
+        let pairs = self.target.uris.len();
         match self.run.load(spec, work, pairs, session, logs, observer)? {
             Some(ended) if !self.run.control.stopping() => {
-                self.place.loaded(spec, (&self.run.dir, ended.phase.seconds), &self.run.control)?;
+                self.target.loaded(spec, (&self.run.dir, ended.phase.seconds), &self.run.control)?;
             }
             Some(_) => {}
-            None => self.place.not_loaded(&self.run.control)?,
+            None => self.target.not_loaded(&self.run.control)?,
         }
-        if let Some(volume) = self.place.volume() {
+        if let Some(volume) = self.target.volume() {
             volume.used()?;
             let words = volume.words();
             tracing::info!(volume = words, "it is known what the servers begin with");
             session.writer().into_iter().for_each(|writer| writer.event("volume", &words));
         }
-        let reach = self.place.reach(workers, logs, &self.run.control);
+        let reach = self.target.reach(workers, logs, &self.run.control);
         self.run.measured(spec, work, pairs, session, reach, observer)
     }
 
     /// Bytes of the data on this host's disk, and of the memory that may hold them: the limit, or else all there is.
-    fn held(&self, spec: &Experiment) -> Option<(u64, u64)> {
-        let bytes = kept::bytes_below(&self.data).filter(|bytes| *bytes > 0)?;
+    fn data_and_memory(&self, spec: &Experiment) -> Option<(u64, u64)> {
+        let bytes = dataset_cache::bytes_below(&self.data).filter(|bytes| *bytes > 0)?;
         let server = spec.server.as_ref().map(|server| &server.limits);
         let limit = server.unwrap_or(&spec.client.limits).memory.as_ref().map(|limit| limit.0);
         Some((bytes, limit.unwrap_or(self.run.environment.memory_bytes)))
     }
 
-    /// What is known of target, server and workers at the start.
+    /// Returns facts about target, server and workers at the start.
     fn facts(&self, pool: &WorkerPool) -> Result<BTreeMap<String, String>, Failed> {
         let mut facts = pool.facts.clone();
-        facts.extend(self.place.facts());
+        facts.extend(self.target.facts());
         for (number, (confined, pid)) in self.confined.iter().zip(pool.pids()).enumerate() {
             let own = confined.facts(pid)?;
             facts.extend(own.into_iter().map(|(key, value)| (format!("worker-{number}.{key}"), value)));
@@ -351,7 +351,7 @@ impl<'a> Bench<'a> {
                 "{failed}; killed by the kernel for want of memory (client.limits.memory)"
             ));
         }
-        match self.place.cause() {
+        match self.target.cause() {
             Some(died) => Failed::other(format!("{died}; {failed}")),
             None => failed,
         }
@@ -359,13 +359,13 @@ impl<'a> Bench<'a> {
 
     /// Workers of all pairs, each with its part of the cores that are left to the load.
     fn specs(&mut self, spec: &Experiment, logs: &Path) -> Result<Vec<WorkerSpec>, Failed> {
-        if !self.place.clients.is_empty() {
+        if !self.target.clients.is_empty() {
             return self.workers_elsewhere(spec, logs);
         }
-        let place = &self.place;
-        let (local, taken) = (place.local, place.taken.clone());
+        let target = &self.target;
+        let (local, taken) = (target.local, target.taken.clone());
         let free = left(affinity::allowed_cores(), &taken, local);
-        let (uris, pairs) = (place.ways(), place.uris.len());
+        let (uris, pairs) = (target.ways(), target.uris.len());
         let mut specs = Vec::new();
         self.shared_cores.clear();
         for (instance, uri) in uris.iter().enumerate() {
@@ -401,11 +401,11 @@ impl<'a> Bench<'a> {
 
     /// Workers on other hosts: as many on each host as the file says, for each target that is dealt to it.
     fn workers_elsewhere(&self, spec: &Experiment, logs: &Path) -> Result<Vec<WorkerSpec>, Failed> {
-        let (hosts, targets) = (&self.place.clients, &self.place.uris);
+        let (hosts, targets) = (&self.target.clients, &self.target.uris);
         let each = spec.client.workers as usize;
         let mut specs = Vec::new();
         for (instance, uri) in targets.iter().enumerate() {
-            let own = dealt(hosts.len(), targets.len(), instance);
+            let own = hosts_of(hosts.len(), targets.len(), instance);
             for number in 0..own.len() * each {
                 let host = &hosts[own[number / each]];
                 let log = log_path(logs, instance, number);
@@ -419,9 +419,9 @@ impl<'a> Bench<'a> {
                     cores: Vec::new(),
                     local: false,
                     spin: false,
-                    lease_ms: host.way.lease_ms(),
+                    lease_ms: host.transport.lease_ms(),
                 };
-                let start = Start::There { way: host.way.clone(), program: host.program.clone() };
+                let start = Start::There { transport: host.transport.clone(), program: host.program.clone() };
                 specs.push(WorkerSpec { start, assignment, log });
             }
         }
@@ -444,12 +444,12 @@ impl<'a> Bench<'a> {
             return Ok((command, Vec::new()));
         }
         let count = pairs * client.workers as usize;
-        let home = logs.join(format!("worker-{index}"));
-        std::fs::create_dir_all(&home).map_err(|e| LocalError::failed(home.display(), e))?;
+        let work_dir = logs.join(format!("worker-{index}"));
+        std::fs::create_dir_all(&work_dir).map_err(|e| LocalError::failed(work_dir.display(), e))?;
         let go_on = client.if_not_permitted == IfNotPermitted::Continue;
         let asked = (&client.placement, &client.limits);
         let folder = if self.data.is_dir() { &self.data } else { logs };
-        let confined = Confinement::new(asked, (index, count), (&home, folder), self.run.machine, go_on);
+        let confined = Confinement::new(asked, (index, count), (&work_dir, folder), self.run.machine, go_on);
         let confined = confined.map_err(|e| LocalError::failed("client", e))?;
         tracing::info!(worker = index + 1, cores = ?confined.cores(), lost = ?confined.lost, "a worker has its placement");
         let command = confined.command(self.run.program, &words);
@@ -482,7 +482,7 @@ fn note_failure<T>(made: &Result<T, Failed>, session: &mut Session<'_>) {
     }
 }
 
-/// What all pairs have found, as the controller's own work needs it.
+/// Merges what all pairs have found, as the controller's own work needs it.
 fn together(prepared: &[Prepared]) -> Prepared {
     let mut first = prepared.first().cloned().unwrap_or_default();
     first.load = prepared.iter().any(|one| one.load);

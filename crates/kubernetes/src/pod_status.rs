@@ -1,7 +1,7 @@
 //! What of an experiment's pods runs now, for people who ask.
 
 use crate::kubectl::Kubectl;
-use crate::place::is_selector;
+use crate::run_pods::is_selector;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_rundir::files;
 use serde_json::Value;

@@ -5,10 +5,10 @@ use crate::kubectl::Kubectl;
 use crate::kubectl::KubectlError;
 use crate::kubelet::Kubelets;
 use crate::manifests::{LOADERS, Manifests, RELAY_PORT, manifests};
+use crate::persistent_pods;
+use crate::persistent_pods::PersistentPods;
 use crate::pods::{State, state};
 use crate::servers::ServerPods;
-use crate::standing;
-use crate::standing::Stood;
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_engine::Control;
@@ -25,14 +25,14 @@ use std::time::{Duration, Instant};
 
 /// Kinds of objects that a run has, but for secrets: who may find those by their labels may read all of a namespace.
 const KINDS: &str = "job,statefulset,service,configmap";
-/// How long the cluster may take to remove them.
+/// Time that the cluster may take to remove them.
 const REMOVAL: Duration = Duration::from_secs(240);
 /// Pods that have not come to be after this long have been refused.
 const REFUSED: Duration = Duration::from_secs(3);
 
 /// Objects of a run in a cluster. They are removed when this is dropped.
-pub struct InPods {
-    /// How the cluster is spoken to.
+pub struct RunPods {
+    /// Access to the cluster.
     pub kubectl: Kubectl,
     asked: Kubernetes,
     made: Manifests,
@@ -47,7 +47,7 @@ pub struct InPods {
     pods: ServerPods,
 }
 
-impl InPods {
+impl RunPods {
     /// Creates everything and waits until all pods are ready. `journal` takes down what there is to remove, before it is there.
     pub fn start(
         spec: &Experiment,
@@ -55,8 +55,8 @@ impl InPods {
         (name, token): (&str, &str),
         journal: &Path,
         control: &Control,
-    ) -> Result<InPods, PodsError> {
-        InPods::begin(spec, asked, (name, token), (journal, false, None), control)
+    ) -> Result<RunPods, PodsError> {
+        RunPods::begin(spec, asked, (name, token), (journal, false, None), control)
     }
 
     /// The same: with servers that do not belong to the workers' Job if they are `lasting`, or on servers that stand.
@@ -64,17 +64,20 @@ impl InPods {
         spec: &Experiment,
         asked: &Kubernetes,
         (name, token): (&str, &str),
-        (journal, lasting, stood): (&Path, bool, Option<&Stood>),
+        (journal, lasting, persistent): (&Path, bool, Option<&PersistentPods>),
         control: &Control,
-    ) -> Result<InPods, PodsError> {
+    ) -> Result<RunPods, PodsError> {
         let made = manifests(spec, asked, name, token)?;
         let kubectl = Kubectl::new(asked);
-        let pods = ServerPods::new(&kubectl, stood.map_or(made.selector.as_str(), |stood| &stood.selector));
+        let pods = ServerPods::new(
+            &kubectl,
+            persistent.map_or(made.selector.as_str(), |persistent| &persistent.selector),
+        );
         let noted = Noted { selector: made.selector.clone(), secrets: secrets(&made), asked: asked.into() };
         let failed = |source| PodsError::Journal { path: journal.to_owned(), source };
         let noted = serde_json::to_vec(&noted).map_err(|e| failed(e.into()))?;
         dyno_localhost::trusted::write(journal, &noted).map_err(failed)?;
-        let mut own = InPods {
+        let mut own = RunPods {
             kubectl,
             asked: asked.clone(),
             made,
@@ -95,9 +98,9 @@ impl InPods {
         }
         own.kubectl.create(&own.made.others)?;
         own.wait(spec, control)?;
-        if let Some(stood) = stood {
+        if let Some(persistent) = persistent {
             let pods = own.pods.all()?;
-            own.servers = standing::sockets(&pods, stood)?;
+            own.servers = persistent_pods::sockets(&pods, persistent)?;
             own.pods.started(&pods);
         }
         Ok(own)
@@ -178,7 +181,7 @@ impl InPods {
                 workers.push((measures, index, name(pod), SocketAddr::new(address, RELAY_PORT)));
                 continue;
             }
-            servers.push((standing::socket(pod, &self.made.servers, self.made.port)?, name(pod)));
+            servers.push((persistent_pods::socket(pod, &self.made.servers, self.made.port)?, name(pod)));
         }
         self.pods.started(pods);
         workers.sort_unstable();
@@ -230,7 +233,8 @@ impl InPods {
         facts
     }
 
-    /// What the cluster says of nodes. That is a right of the whole cluster, which not everybody has: then it is not known.
+    /// Returns the cluster's facts about nodes. That is a right of the whole cluster, which not everybody has: then
+    /// it is not known.
     fn nodes(&self, names: &BTreeSet<String>) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();
         for name in names {
@@ -250,7 +254,7 @@ impl InPods {
     }
 
     /// Removes the workers and leaves the servers; what the journal says is for whoever removes those.
-    pub fn leave(mut self) -> Result<Stood, PodsError> {
+    pub fn leave(mut self) -> Result<PersistentPods, PodsError> {
         let (selector, sets) = (self.made.selector.clone(), self.made.servers.clone());
         remove(
             &self.kubectl,
@@ -258,7 +262,7 @@ impl InPods {
             &secrets(&self.made),
         )?;
         self.removed = true;
-        Ok(Stood { selector, sets, port: self.made.port })
+        Ok(PersistentPods { selector, sets, port: self.made.port })
     }
 
     /// Removes everything and waits until it is gone.
@@ -275,7 +279,7 @@ impl InPods {
     }
 }
 
-impl Drop for InPods {
+impl Drop for RunPods {
     fn drop(&mut self) {
         if !self.removed {
             // What cannot be removed now goes with the Job, whose pods wait for nobody for long.
@@ -290,7 +294,7 @@ fn secrets(made: &Manifests) -> Vec<String> {
     secrets.filter_map(|secret| secret["metadata"]["name"].as_str()).map(str::to_owned).collect()
 }
 
-/// Whether an object has the labels of a selector: one of the same name may be somebody else's.
+/// Returns whether an object has the labels of a selector: one of the same name may be somebody else's.
 fn is_selected(object: &Value, selector: &str) -> bool {
     let label = |name: &str| object["metadata"]["labels"][name].as_str();
     selector.split(',').all(|one| one.split_once('=').is_some_and(|(name, value)| label(name) == Some(value)))
@@ -319,7 +323,7 @@ fn remove(kubectl: &Kubectl, selector: &str, secrets: &[String]) -> Result<(), P
     }
 }
 
-/// What a journal says.
+/// Content of a journal.
 #[derive(Serialize, Deserialize)]
 struct Noted {
     /// The label of the run.
@@ -357,7 +361,7 @@ impl From<&Kubernetes> for Where {
     }
 }
 
-/// Whether a selector is one that dyno makes.
+/// Returns whether a selector is one that dyno makes.
 pub(super) fn is_selector(text: &str) -> bool {
     let name = text.strip_prefix("dyno.run=").unwrap_or_default();
     !name.is_empty()
@@ -392,7 +396,7 @@ pub fn clean(journal: &Path, known: &[Kubernetes], cwd: &Path) -> Result<String,
     Ok(noted.selector)
 }
 
-/// What runs in a worker's pod: waits until nobody has spoken to it for `patience`, then ends well. `spoken_to` looks.
+/// Runs in a worker's pod: waits until nobody has spoken to it for `patience`, then ends well. `spoken_to` looks.
 pub fn wait_for_words(patience: Duration, spoken_to: &dyn Fn() -> bool, stop: &dyn Fn() -> bool) {
     let mut last = Instant::now();
     let mut turns = 0;
@@ -406,7 +410,7 @@ pub fn wait_for_words(patience: Duration, spoken_to: &dyn Fn() -> bool, stop: &d
     }
 }
 
-impl InPods {
+impl RunPods {
     /// Servers that may stay, and workers.
     pub fn start_lasting(
         spec: &Experiment,
@@ -414,8 +418,8 @@ impl InPods {
         name: (&str, &str),
         journal: &Path,
         control: &Control,
-    ) -> Result<InPods, PodsError> {
-        InPods::begin(spec, asked, name, (journal, true, None), control)
+    ) -> Result<RunPods, PodsError> {
+        RunPods::begin(spec, asked, name, (journal, true, None), control)
     }
 
     /// Workers on servers that stand.
@@ -423,11 +427,11 @@ impl InPods {
         spec: &Experiment,
         asked: &Kubernetes,
         name: (&str, &str),
-        (journal, stood): (&Path, &Stood),
+        (journal, persistent): (&Path, &PersistentPods),
         control: &Control,
-    ) -> Result<InPods, PodsError> {
+    ) -> Result<RunPods, PodsError> {
         let workers = Experiment { server: None, ..spec.clone() };
-        InPods::begin(&workers, asked, name, (journal, false, Some(stood)), control)
+        RunPods::begin(&workers, asked, name, (journal, false, Some(persistent)), control)
     }
 }
 
