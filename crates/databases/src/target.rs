@@ -2,11 +2,11 @@
 
 use crate::collections::Collections;
 use crate::probe::Stop;
-use crate::spoken::Protocol;
+use crate::protocol_detection::Protocol;
 use dyno_engine::{Clock, Control, Finished, Job, RunError, Second};
 use dyno_monitor::Source;
 use dyno_types::{Content, Endpoint, Outcome, Refused, Request, Verb};
-use dyno_wire::place::{Address, Tls};
+use dyno_wire::address::{Address, Tls};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -48,7 +48,7 @@ pub fn router(spec: &ServerSpec, machine: &Machine) -> Result<Option<PathBuf>, L
     beside.or_else(|| machine.find("mongos")).ok_or_else(absent).map(Some)
 }
 
-/// What a kind's program, by its usual name or another, says of its version on this host; absent where it is not there or
+/// Returns the version that a kind's program, by its usual name or another, reports on this host; absent where it is not there or
 /// says nothing.
 pub fn program_version(kind: ServerKind, other: Option<&Path>, machine: &Machine) -> Option<String> {
     let name = other.unwrap_or(Path::new(kind.program()));
@@ -59,7 +59,7 @@ pub fn program_version(kind: ServerKind, other: Option<&Path>, machine: &Machine
     found.map(|path| version(&path)).filter(|version| version != "unknown")
 }
 
-/// What the program of a server says of its version.
+/// Returns the version that the program of a server reports.
 pub fn version_of(spec: &ServerSpec, machine: &Machine) -> Result<String, LocalError> {
     Ok(version(&program(spec, machine)?))
 }
@@ -106,8 +106,8 @@ fn plain(line: &str) -> String {
     })
 }
 
-/// Whether a mongod has a storage engine: it is started on an empty folder, and one that does not know the engine ends with
-/// this code. What ends for another reason, or is slow, is not said to lack it.
+/// Returns whether a mongod has a storage engine: it is started on an empty folder, and one that does not know the
+/// engine ends with this code. What ends for another reason, or is slow, is not said to lack it.
 pub fn has_engine(program: &Path, engine: &str) -> bool {
     const UNKNOWN: &str = "Location18656";
     let (Ok(home), Ok(port)) = (tempfile::Builder::new().prefix("dyno-engine-").tempdir(), free_port())
@@ -141,7 +141,7 @@ pub fn has_engine(program: &Path, engine: &str) -> bool {
     !ended || !std::fs::read_to_string(&log).unwrap_or_default().contains(UNKNOWN)
 }
 
-/// How far a cluster's bus is above the port of a process (Redis Cluster specification).
+/// Distance of a cluster's bus from the port of a process (Redis Cluster specification).
 const BUS: u16 = 10_000;
 
 /// The ports of all processes, none of them in use.

@@ -25,13 +25,13 @@ pub enum Memory {
 /// Where one process runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Its logical processors, ascending; absent if any will do.
+    /// Logical processors, ascending; absent if any will do.
     pub cpus: Option<Vec<usize>>,
     /// Where its memory comes from.
     pub memory: Memory,
     /// Options of numactl in their place, verbatim.
     pub numactl: Option<Vec<String>>,
-    /// What is worth knowing about it.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -210,7 +210,7 @@ fn custom(options: &str, topology: &Topology) -> Result<Plan, LocalError> {
 }
 
 impl Plan {
-    /// What stands before a program on its command line; and what is lost, where something that is needed is not
+    /// Returns the words before a program on its command line; and what is lost, where something that is needed is not
     /// installed.
     pub(crate) fn prefix(&self, topology: &Topology, machine: &Machine) -> Result<Vec<String>, LocalError> {
         let numactl = || {
@@ -298,13 +298,13 @@ pub fn check_apart(parties: &[(String, Vec<usize>)]) -> Result<(), LocalError> {
 /// Servers that may take more memory than there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BeyondMemory {
-    /// Whether limits say so, which cannot hold then; caches are ceilings that a server may never come near.
+    /// True if limits say so, which cannot hold then; caches are ceilings that a server may never come near.
     pub limits: bool,
     /// In words.
     pub text: String,
 }
 
-/// Whether limits or caches of the servers exceed the memory of the machine, or of the nodes that they are bound to. A
+/// Returns whether limits or caches of the servers exceed the memory of the machine, or of the nodes that they are bound to. A
 /// machine that does not tell its memory is not argued with.
 pub fn beyond_memory(spec: &ServerSpec, plans: &[Plan], topology: &Topology) -> Option<BeyondMemory> {
     let budgets = budgets(spec, topology);

@@ -1,7 +1,7 @@
 //! `dyno prove failover`.
 
-use super::paper::{self, Certificate, Claim, Figures, Tested};
-use super::rounds::{self, Course};
+use super::certificate::{self, Certificate, Claim, IngestMetrics, Tested};
+use super::rounds::{self, Rounds};
 use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
@@ -11,7 +11,7 @@ use dyno_databases::copies::database::Durability;
 use dyno_databases::copies::plan::IngestPlan;
 use dyno_engine::Control;
 use dyno_prove::failover;
-use dyno_prove::failover::{FailoverPlan, FailoverProof, Fates, Round};
+use dyno_prove::failover::{FailoverPlan, FailoverProof, OutcomeCounts, Round};
 use dyno_types::units::parse_duration_ns;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -189,7 +189,7 @@ struct More {
     rounds: Vec<Round>,
     /// `None`: the last primary could not be looked at to the end.
     #[serde(flatten)]
-    fates: Option<Fates>,
+    outcomes: Option<OutcomeCounts>,
 }
 
 /// The same command in a network namespace of its own; it comes back only if that cannot be.
@@ -205,7 +205,7 @@ fn again_inside() -> Failure {
 /// The command.
 pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     let plan = args.plan()?;
-    let folder = paper::folder(args.out.as_ref(), "proof-failover")?;
+    let folder = certificate::folder(args.out.as_ref(), "proof-failover")?;
     if plan.by == failover::By::Cut && !failover::partition::inside()? {
         return Err(again_inside());
     }
@@ -227,13 +227,13 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
         true => Failure::Interrupted,
         false => error.into(),
     })?;
-    let figures = Figures::of(proof.ledger(), &proof.written.course, &proof.copies);
+    let figures = IngestMetrics::of(proof.ledger(), &proof.written.history, &proof.copies);
     let tests = tests(args, &proof, &figures);
     let certificate = Certificate {
         version: 2,
         dyno: env!("CARGO_PKG_VERSION"),
         started,
-        command: paper::command(),
+        command: certificate::command(),
         target,
         claim: claim(&plan),
         met: tests.iter().all(|test| test.held) && !signals::interrupted(),
@@ -248,16 +248,16 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
             server: proof.version.clone(),
             by: plan.by,
             rounds: proof.rounds.clone(),
-            fates: proof.fates(),
+            outcomes: proof.outcomes(),
         },
     };
-    let course = Course { rounds: &proof.rounds, fates: proof.fates() };
-    certificate.write(&folder, proof.ledger(), &course.parts(), args.sign.as_deref())?;
+    let rounds = Rounds { rounds: &proof.rounds, outcomes: proof.outcomes() };
+    certificate.write(&folder, proof.ledger(), &rounds.parts(), args.sign.as_deref())?;
     let mut out = format!("{}\n{}\n\n", certificate.word().1, certificate.claim.words);
     for test in &certificate.tests {
         out += &format!("  {} {}: {}\n", if test.held { "+" } else { "-" }, test.test, test.found);
     }
-    terminal::out(&format!("{out}\n{}\nproof: {}\n", course.words(), folder.display()));
+    terminal::out(&format!("{out}\n{}\nproof: {}\n", rounds.words(), folder.display()));
     Ok(certificate.exit())
 }
 
@@ -309,27 +309,27 @@ fn limits(plan: &FailoverPlan) -> Vec<String> {
     all
 }
 
-fn tests(args: &FailoverArgs, proof: &FailoverProof, figures: &Figures) -> Vec<Tested> {
+fn tests(args: &FailoverArgs, proof: &FailoverProof, figures: &IngestMetrics) -> Vec<Tested> {
     let test = |test: &str, held: bool, found: String| Tested { test: test.into(), held, found };
-    let fates = proof.fates();
+    let outcomes = proof.outcomes();
     let mut all = vec![
         test(
             "no acknowledged record is lost, or there with other content",
-            fates.is_some_and(|fates| fates.lost == 0 && fates.wrong == 0),
-            match fates {
-                Some(fates) => format!(
+            outcomes.is_some_and(|outcomes| outcomes.lost == 0 && outcomes.wrong == 0),
+            match outcomes {
+                Some(outcomes) => format!(
                     "{} lost of {}, {} wrong",
-                    figure(fates.lost as f64),
+                    figure(outcomes.lost as f64),
                     figure(proof.acknowledged() as f64),
-                    figure(fates.wrong as f64)
+                    figure(outcomes.wrong as f64)
                 ),
                 None => "the last primary could not be looked at to the end".into(),
             },
         ),
         test(
             "no record that was refused is there",
-            fates.is_some_and(|fates| fates.refused_found == 0),
-            fates.map_or("not known".into(), |fates| format!("{} there", fates.refused_found)),
+            outcomes.is_some_and(|outcomes| outcomes.refused_found == 0),
+            outcomes.map_or("not known".into(), |outcomes| format!("{} there", outcomes.refused_found)),
         ),
         test(
             "every primary that was taken away was replaced, and followed the new one",
@@ -342,7 +342,7 @@ fn tests(args: &FailoverArgs, proof: &FailoverProof, figures: &Figures) -> Vec<T
             format!("the last one {:.1} s after the beginning", figures.seconds),
         ),
     ];
-    if let Some(more) = fates.and_then(|fates| fates.duplicated) {
+    if let Some(more) = outcomes.and_then(|outcomes| outcomes.duplicated) {
         all.push(test(
             "no record is there more than once",
             more == 0,

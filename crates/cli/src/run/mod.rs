@@ -23,10 +23,10 @@ use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{Status, Summary};
+use dyno_session::dataset_check::present_as;
 use dyno_session::environment::environment;
 use dyno_session::presence::remove;
 use dyno_session::session::{Ended, PhasePlan, Session, SessionPlan};
-use dyno_session::stored::present_as;
 use resolve::Resolved;
 use std::sync::Arc;
 

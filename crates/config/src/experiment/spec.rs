@@ -94,14 +94,14 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Which workers of a target take part in a phase, of all `of`: the first, or, where pods of their own load, the phase's.
-    pub fn taking_part(&self, loads: bool, of: usize) -> Range<usize> {
+    /// Which workers of a target take part in a phase, of all `total`: the first, or, where pods of their own load, the phase's.
+    pub fn taking_part(&self, loads: bool, total: usize) -> Range<usize> {
         let each = self.client.workers as usize;
         let loaders = self.kubernetes.as_ref().map_or(0, |asked| asked.load_pods as usize * each);
         let (own, asked) = match (loads, loaders) {
-            (true, 0) => (0..of, self.phases.load.workers),
-            (true, _) => (0..loaders.min(of), self.phases.load.workers),
-            (false, _) => (loaders.min(of)..of, self.phases.measure.workers),
+            (true, 0) => (0..total, self.phases.load.workers),
+            (true, _) => (0..loaders.min(total), self.phases.load.workers),
+            (false, _) => (loaders.min(total)..total, self.phases.measure.workers),
         };
         let most = asked.map_or(usize::MAX, |asked| asked as usize);
         own.start..own.end.min(own.start.saturating_add(most))

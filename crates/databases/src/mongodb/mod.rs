@@ -16,7 +16,7 @@ use crate::mongodb::admin::{CommandError, MongoAdmin};
 use crate::mongodb::official::{OfficialDeployment, OfficialTarget};
 use crate::mongodb::probe::{ROUTERS_DOWN, probe};
 use crate::probe::Stop;
-use crate::spoken::Protocol;
+use crate::protocol_detection::Protocol;
 use crate::target::{
     Database, Login, OpenTarget, Scheme, Target, TargetError, TargetInfo, WATCHED, tls_words,
 };
@@ -25,8 +25,8 @@ use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
 use dyno_types::bson::{self, kind};
 use dyno_types::{Content, Endpoint, Refused, Verb};
+use dyno_wire::address::Address;
 use dyno_wire::mongodb::{Deployment, Facts, MongoDriver, MongoOptions};
-use dyno_wire::place::Address;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -6,8 +6,8 @@ pub mod copies;
 pub mod monitors;
 pub mod server;
 
-use crate::probe::{Heard, Stop, advise, converse, first_that_answers};
-use crate::spoken::Protocol;
+use crate::probe::{ReadStatus, Stop, advise, converse, first_that_answers};
+use crate::protocol_detection::Protocol;
 use crate::target::{
     Database, Login, OpenTarget, Scheme, Target, TargetError, TargetInfo, TempServer, WATCHED, tls_words,
 };
@@ -15,7 +15,7 @@ use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
 use dyno_types::{Content, Endpoint, Refused, Verb};
-use dyno_wire::place::Address;
+use dyno_wire::address::Address;
 use dyno_wire::redis::{Facts, FactsStep, ReadFrom, RedisDriver, RedisOptions, Topology};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -148,9 +148,9 @@ fn probe(
             received,
             &mut facts,
         ) {
-            FactsStep::Need => Heard::Need,
-            FactsStep::Done => Heard::Done,
-            FactsStep::Refused(outcome, words) => Heard::Refused(advise(outcome, &words)),
+            FactsStep::Need => ReadStatus::Need,
+            FactsStep::Done => ReadStatus::Done,
+            FactsStep::Refused(outcome, words) => ReadStatus::Refused(advise(outcome, &words)),
         })?;
         Ok((topology, facts))
     })

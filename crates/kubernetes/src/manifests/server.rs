@@ -10,7 +10,7 @@ use dyno_localhost::error::LocalError;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What tells the StatefulSets of a sharded cluster apart.
+/// Label that tells the StatefulSets of a sharded cluster apart.
 const PART: &str = "dyno.part";
 
 /// One instance.
@@ -18,16 +18,16 @@ pub(super) struct Instance<'a> {
     pub server: &'a ServerSpec,
     pub asked: &'a Kubernetes,
     pub run: &'a str,
-    /// What it is called.
+    /// Name.
     pub name: String,
     /// Which of the instances it is, from 0.
     pub number: usize,
     pub port: u16,
-    /// Whether it is stopped and killed on purpose.
+    /// True if it is stopped and killed on purpose.
     pub signalled: bool,
 }
 
-/// What is made for an instance.
+/// Objects of an instance.
 pub(super) struct Made {
     pub objects: Vec<Value>,
     /// Names of its StatefulSets, in the order of the processes.
@@ -37,18 +37,18 @@ pub(super) struct Made {
 /// Processes of an instance that are there for the same.
 struct Set {
     name: String,
-    /// What it is there for, in a sharded cluster.
+    /// Role in a sharded cluster.
     part: Option<String>,
-    /// Whether clients speak to it.
+    /// True if clients speak to it.
     asked: bool,
     told: Contained,
     replicas: u32,
 }
 
-/// How long a server whose volume is kept may take to write its data before it ends, seconds; as long as bexhoma gives it.
+/// Time that a server whose volume is kept may take to write its data before it ends, seconds; as long as bexhoma gives it.
 const SAVING_S: u32 = 180;
 
-/// Whether the volume of a server outlives it.
+/// Returns whether the volume of a server outlives it.
 fn kept(server: &ServerSpec, asked: &Kubernetes) -> bool {
     server.data.volume.is_some() || asked.storage.as_ref().is_some_and(|storage| storage.keep)
 }
@@ -66,7 +66,7 @@ pub fn server_image(server: &ServerSpec, asked: &Kubernetes) -> String {
 }
 
 impl Instance<'_> {
-    /// Its objects.
+    /// Objects.
     pub fn made(&self) -> Result<Made, LocalError> {
         let sets = self.sets()?;
         let (mut objects, name) = (Vec::new(), &self.name);
@@ -98,7 +98,7 @@ impl Instance<'_> {
         Ok(Made { objects, sets: sets.into_iter().map(|set| set.name).collect() })
     }
 
-    /// Its sets, in the order of the processes.
+    /// Sets, in the order of the processes.
     fn sets(&self) -> Result<Vec<Set>, LocalError> {
         // What a server takes is what its pods may have.
         let mut server = self.server.clone();
@@ -203,7 +203,7 @@ impl Instance<'_> {
         })
     }
 
-    /// What a pod of a set mounts, and where that comes from.
+    /// Returns the mounts of a set's pods, and their volumes.
     fn mounted(&self, set: &Set) -> (Value, Value) {
         let mut mounts =
             vec![json!({"name": "data", "mountPath": "/data"}), json!({"name": "tmp", "mountPath": "/tmp"})];

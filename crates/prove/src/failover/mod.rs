@@ -110,7 +110,7 @@ pub struct FailoverProof {
 
 /// What became of all records, by the last primary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Fates {
+pub struct OutcomeCounts {
     /// Acknowledged, and not there.
     pub lost: u64,
     /// There with other content.
@@ -336,8 +336,8 @@ fn prove(
     let (written, mut rounds) = (written.map_err(|_| FailoverError::Panicked)?, rounds?);
     for round in &mut rounds {
         let settled_s = round.at_s + round.settled_s;
-        round.without_acks_s = curve::longest_gap(&written.course, round.at_s, settled_s).1;
-        round.curve = Some(curve::curve(&written.course, round.at_s, settled_s));
+        round.without_acks_s = curve::longest_gap(&written.history, round.at_s, settled_s).1;
+        round.curve = Some(curve::curve(&written.history, round.at_s, settled_s));
     }
     let replicas = database.replicas()?;
     let copies = verify(database.as_ref(), &replicas, &plan.ingest, &written.ledger, ELECTION);
@@ -351,9 +351,9 @@ impl FailoverProof {
     }
 
     /// What became of all records, by the last primary.
-    pub fn fates(&self) -> Option<Fates> {
+    pub fn outcomes(&self) -> Option<OutcomeCounts> {
         let last = self.primary()?;
-        Some(Fates {
+        Some(OutcomeCounts {
             lost: last.missing,
             wrong: last.wrong,
             indeterminate_found: last.indeterminate_found,

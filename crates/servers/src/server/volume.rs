@@ -28,7 +28,7 @@ pub fn folder(path: &Path, name: &str) -> PathBuf {
     path.join(format!("{name}.volume"))
 }
 
-/// What is in a volume's folder.
+/// Looks into a volume's folder.
 pub fn look(volume: &Path) -> Found {
     let record = files::read(&volume.join(RECORD)).ok().and_then(|text| serde_json::from_slice(&text).ok());
     Found { record, there: volume.exists() }

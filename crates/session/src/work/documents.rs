@@ -1,6 +1,6 @@
 //! Documents and operations of one's own as work.
 
-use crate::stored::{DOCUMENTS, same_documents};
+use crate::dataset_check::{DOCUMENTS, same_documents};
 use crate::work::{Prepared, Work, shape};
 use dyno_config::experiment::{Experiment, When};
 use dyno_databases::collections::Collections;

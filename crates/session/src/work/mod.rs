@@ -20,26 +20,26 @@ use dyno_types::{Content, Refused, Verb};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What the first worker of a target has found or made there, for all workers of it.
+/// Findings of the first worker of a target, for all workers of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepared {
-    /// Whether records must be loaded.
+    /// True if records must be loaded.
     pub load: bool,
     /// The first free number of each collection or sequence, where there is such a thing.
     pub fresh: Vec<u64>,
     /// Run-phase inserts of earlier runs: how many keys they reach over, and which of them are not there.
     #[serde(default)]
     pub inserted: (u64, Vec<u64>),
-    /// What is worth saying.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
 /// A workload of an experiment. Time is in nanoseconds, as everywhere in jobs.
 pub trait Work: Send {
-    /// What tables and directories call it.
+    /// Name in tables and directories.
     fn name(&self) -> String;
 
-    /// How its requests are rendered.
+    /// Returns the content, which renders its requests.
     fn content(&self) -> Arc<dyn Content>;
 
     /// The verbs of its requests, for the driver to check.
@@ -64,18 +64,18 @@ pub trait Work: Send {
     /// The job of the measured phase: all workers of a target together.
     fn measure(&self) -> Result<Job, Refused>;
 
-    /// What worker `number` of `of` does of a job.
-    fn part(&self, job: &Job, number: usize, of: usize) -> Result<Job, Refused> {
-        if of == 1 {
+    /// Share of worker `index` of `total` in a job.
+    fn part(&self, job: &Job, index: usize, total: usize) -> Result<Job, Refused> {
+        if total == 1 {
             return Ok(job.clone());
         }
-        let part = job.divide(of)?.swap_remove(number);
-        let own = part.workload.part(number as u64, of as u64);
+        let part = job.divide(total)?.swap_remove(index);
+        let own = part.workload.part(index as u64, total as u64);
         Ok(Job { workload: own.unwrap_or(part.workload), ..part })
     }
 
-    /// What was still queued when the measured phase ended, after this worker's [`Work::part`] of it has run: a job that is
-    /// not measured, as many requests as its `end` says.
+    /// Returns the operations still queued when the measured phase ended, after this worker's [`Work::part`] of it
+    /// has run: a job that is not measured, as many requests as its `end` says.
     fn rest(&self) -> Option<Job> {
         None
     }

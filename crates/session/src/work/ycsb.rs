@@ -1,7 +1,7 @@
 //! YCSB's core workload as work.
 
+use crate::dataset_check::present_as;
 use crate::presence::{Inserted, inserted};
-use crate::stored::present_as;
 use crate::work::{Prepared, Work, shape};
 use dyno_config::experiment::{Experiment, When, Ycsb};
 use dyno_config::settings::BadSetting;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// Records where nobody says how many.
 const RECORDS: u64 = 100_000;
 
-/// How to go on where records of another shape are there.
+/// Advice where records of another shape are there.
 const WAYS: &str = "phases.load.when: `always` loads them again, `never` measures those that are there";
 
 /// Records with fields.
