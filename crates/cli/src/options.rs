@@ -135,16 +135,6 @@ pub enum Stamps {
     Client,
 }
 
-impl From<Stamps> for dyno_engine::Clock {
-    fn from(stamps: Stamps) -> Self {
-        match stamps {
-            Stamps::Kernel => dyno_engine::Clock::Kernel,
-            Stamps::Hardware => dyno_engine::Clock::Hardware,
-            Stamps::Client => dyno_engine::Clock::Client,
-        }
-    }
-}
-
 /// `dyno sample`.
 #[derive(Clone, Debug, Args)]
 pub struct SampleArgs {
@@ -155,6 +145,9 @@ pub struct SampleArgs {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
     pub documents: u32,
 }
+
+/// Records where nobody says how many.
+pub const RECORDS: &str = "100k";
 
 /// What `dyno run` takes as a target, and what it ends with.
 fn targets() -> String {
@@ -194,7 +187,7 @@ pub struct RunArgs {
     #[arg(short, long, default_value = "a", value_name = "a..f|FILE", help_heading = "Workload")]
     pub workload: String,
     /// Records in the data set (also 100k, 1M)
-    #[arg(short = 'n', long, default_value = "100k", value_name = "N", help_heading = "Workload")]
+    #[arg(short = 'n', long, default_value = RECORDS, value_name = "N", help_heading = "Workload")]
     pub records: String,
     /// Which keys are asked for: uniform, zipfian (YCSB's), zipfian:THETA (true), latest, hotspot, sequential,
     /// exponential; default: the workload's

@@ -466,7 +466,7 @@ impl AssignedTarget {
         if stage == Stage::Load || !self.opened.is_wire() {
             job.pipeline = self.opened.pipeline(job.pipeline);
         }
-        job.spin = assignment.spin && pinned;
+        job.spin = spec.client.wait.spins(assignment.spin && pinned);
         let all = spec.taking_part(stage == Stage::Load, assignment.total);
         let number = assignment.index.checked_sub(all.start).filter(|number| *number < all.len());
         let number = number.ok_or_else(|| Refused("this worker takes no part in the phase".into()))?;
