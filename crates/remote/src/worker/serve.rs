@@ -12,7 +12,6 @@ use dyno_protocol::frame::{Frame, FrameError, read_frame, write_frame};
 use dyno_protocol::worker::{Assignment, Done, FromWorker, PROTOCOL, Stage, ToWorker};
 use dyno_rundir::log::{self, Filter};
 use dyno_session::cores::choose_cores;
-use dyno_session::load_generator::LoadGenerator;
 use dyno_session::load_generator::run_jobs;
 use dyno_session::work::{Prepared, Work};
 use dyno_types::Refused;
@@ -316,7 +315,7 @@ impl<W: Write + Send> Worker<'_, W> {
         };
         tracing::info!(uri, facts = in_words(&opened.facts()), ?cores, "its target is open");
         let ready = FromWorker::Ready {
-            target_info: opened.target(),
+            target_info: opened.info(),
             facts: opened.facts(),
             shown: uri,
             cores: cores.clone(),

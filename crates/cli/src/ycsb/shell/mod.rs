@@ -10,6 +10,7 @@ mod content;
 
 use super::Trouble;
 use super::run::open_target;
+use crate::conductor::warn_of_missing;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use content::{Once, ShellContent, Typed};
@@ -125,7 +126,9 @@ impl Shell {
         let content = Arc::new(ShellContent::new(table, &layout));
         let lines = Arc::new(Mutex::new(terminal::Results::new()));
         let shared: Arc<dyn Content> = content.clone();
-        let opened = Some(open_target(&target, &shared, &lines)?.1);
+        let opened = open_target(&target, &shared, &lines)?.1;
+        warn_of_missing(opened.as_ref());
+        let opened = Some(opened);
         Ok(Shell { target, layout, content, opened, lines, timeout_ns })
     }
 
