@@ -20,11 +20,10 @@ use dyno_compat_pocdriver::setup::{prepare, refused};
 use dyno_compat_pocdriver::work::{part_of_rate, rest};
 use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, Target};
-use dyno_engine::{Control, End, Job, Pacing, Queue, Team, every_nth};
+use dyno_engine::{Control, End, Job, Pacing, Team, every_nth};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Reason, Status, Summary, Trust};
 use dyno_session::load_generator::InProcess;
-use dyno_types::limits::DRAIN_NS;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
 use dyno_workload::{Frontier, Workload};
 use std::sync::Arc;
@@ -157,27 +156,13 @@ fn jobs(
 
 fn job(args: &PocArgs, config: &PocConfig, workload: Arc<PocWorkload>) -> Job {
     Job {
-        workload,
-        pacing: Pacing::Closed { think_ns: 0 },
-        end: End { operations: None, duration_ns: Some(args.duration * SECOND_NS) },
-        warmup_ns: 0,
-        users: config.workers as usize,
-        warm_users: None,
-        pipeline: 1,
-        batch: 1,
         cores: Vec::new(),
-        timeout_ns: None,
-        queue: Queue::default(),
         seed: config.seed,
-        stripe: (0, 1),
-        team: None,
-        scale: Scale::Ns64,
-        interval_ns: dyno_engine::INTERVAL_NS,
-        raw_samples: false,
-        stamps: dyno_engine::Clock::Client,
-        spin: false,
-        drain_ns: DRAIN_NS,
-        retry: None,
+        ..Job::of(
+            workload,
+            config.workers as usize,
+            End { operations: None, duration_ns: Some(args.duration * SECOND_NS) },
+        )
     }
 }
 

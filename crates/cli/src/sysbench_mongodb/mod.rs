@@ -23,13 +23,12 @@ use dyno_compat_sysbench_mongodb::report::header::{ExecuteHeader, LoadHeader};
 use dyno_config::settings::Provenance;
 use dyno_databases::registry;
 use dyno_databases::target::Target;
-use dyno_engine::{Control, End, Job, Pacing, Queue, Team, every_nth};
+use dyno_engine::{Control, End, Job, Team, every_nth};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
 use dyno_session::load_generator::InProcess;
 use dyno_session::session::{Ended, Session};
 use dyno_session::work::sysbench::same_collections;
-use dyno_types::limits::DRAIN_NS;
 use dyno_types::secret::mask_value;
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{Dialect, INDEX, SysbenchConfig, SysbenchLoad, SysbenchRun};
@@ -78,27 +77,9 @@ impl Bench<'_> {
     fn job(&self, workload: Arc<dyn Workload>, users: u32, end: End) -> Result<Job, Failure> {
         let cores = choose_cores(self.args.load_threads, users as usize, self.target.is_local(), None)?;
         let job = Job {
-            workload,
-            pacing: Pacing::Closed { think_ns: 0 },
-            end,
-            warmup_ns: 0,
-            users: users as usize,
-            warm_users: None,
-            pipeline: 1,
-            batch: 1,
             cores: cores.into_iter().map(Some).collect(),
-            timeout_ns: None,
-            queue: Queue::default(),
             seed: self.plan.config.seed as u64,
-            stripe: (0, 1),
-            team: None,
-            scale: Scale::Ns64,
-            interval_ns: dyno_engine::INTERVAL_NS,
-            raw_samples: false,
-            stamps: dyno_engine::Clock::Client,
-            spin: false,
-            drain_ns: DRAIN_NS,
-            retry: None,
+            ..Job::of(workload, users as usize, end)
         };
         job.check().map_err(Failure::from)?;
         Ok(job)
