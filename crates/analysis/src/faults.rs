@@ -27,7 +27,7 @@ pub struct Interval {
 pub struct Happened {
     /// Which of the file's faults, from 1.
     pub number: usize,
-    /// What was done, and to whom.
+    /// Kind of the fault, and its target.
     pub fault: String,
     /// By what means.
     pub means: String,
@@ -37,7 +37,7 @@ pub struct Happened {
     pub end_s: Option<f64>,
 }
 
-/// What was found.
+/// Effects of all faults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assessed {
     /// Of each fault, by its begin.
@@ -67,11 +67,11 @@ const SCATTER: usize = 20;
 /// A short stall may lie across so many intervals.
 const ACROSS: usize = 2;
 
-/// What chance does less often than this is not taken for chance.
+/// Probability below which something is not taken for chance.
 const CHANCE: f64 = 0.001;
 
 /// The intervals, and the seconds that begin with them.
-struct Course<'a> {
+struct IntervalHistory<'a> {
     /// With the last, which may be a part.
     all: &'a [Interval],
     /// Intervals in a second.
@@ -81,12 +81,12 @@ struct Course<'a> {
     length_s: f64,
 }
 
-impl<'a> Course<'a> {
+impl<'a> IntervalHistory<'a> {
     fn new(all: &'a [Interval], length_s: f64) -> Self {
         let each = (1.0 / length_s).round().max(1.0) as usize;
         let whole = &all[..all.len().saturating_sub(1)];
         let seconds = whole.windows(each).map(|part| part.iter().map(|one| one.ok as f64).sum()).collect();
-        Course { all, each, seconds, length_s }
+        IntervalHistory { all, each, seconds, length_s }
     }
 
     /// The least rate, per second, of all parts of so many intervals that begin with one of `begins`.
@@ -155,19 +155,20 @@ fn filled(recorded: &[Interval], length_s: f64) -> Vec<Interval> {
 pub fn assess(intervals: &[Interval], length_s: f64, faults: &[Happened]) -> Assessed {
     let begun = intervals.iter().take_while(|one| one.start_s < -1e-6).count();
     let filled = filled(&intervals[begun..], length_s);
-    let course = Course::new(&filled, length_s);
+    let history = IntervalHistory::new(&filled, length_s);
     let mut faults = faults.to_vec();
     faults.sort_by(|a, b| a.begin_s.total_cmp(&b.begin_s));
     let mut assessed = Assessed::default();
-    let mut theirs = vec![false; course.all.len()];
+    let mut theirs = vec![false; history.all.len()];
     // When what came before was over.
     let mut calm_s: f64 = 0.0;
     for (at, fault) in faults.iter().enumerate() {
-        let begin = course.at(fault.begin_s);
-        let next = faults[at + 1..].iter().map(|other| course.at(other.begin_s)).find(|other| *other > begin);
-        let (mut figures, to) = one(&course, fault, begin, next, calm_s);
-        if let Some(edge) = course.edge(begin, fault.begin_s).filter(|edge| !theirs[*edge]) {
-            figures.failed += course.all[edge].failed;
+        let begin = history.at(fault.begin_s);
+        let next =
+            faults[at + 1..].iter().map(|other| history.at(other.begin_s)).find(|other| *other > begin);
+        let (mut figures, to) = one(&history, fault, begin, next, calm_s);
+        if let Some(edge) = history.edge(begin, fault.begin_s).filter(|edge| !theirs[*edge]) {
+            figures.failed += history.all[edge].failed;
             theirs[edge] = true;
         }
         let over_s = figures.recover_s.map(|s| fault.begin_s + s).or(fault.end_s);
@@ -175,14 +176,14 @@ pub fn assess(intervals: &[Interval], length_s: f64, faults: &[Happened]) -> Ass
         theirs[begin.min(to)..to].fill(true);
         assessed.figures.push(figures);
     }
-    let own = course.all.iter().zip(&theirs).filter(|(_, own)| **own);
+    let own = history.all.iter().zip(&theirs).filter(|(_, own)| **own);
     assessed.failed = own.map(|(one, _)| one.failed).sum();
     assessed
 }
 
 /// One fault, and the interval before which its failures end.
 fn one(
-    course: &Course<'_>,
+    history: &IntervalHistory<'_>,
     fault: &Happened,
     begin: usize,
     next: Option<usize>,
@@ -196,44 +197,44 @@ fn one(
         end_s: fault.end_s,
         ..FaultFigures::default()
     };
-    let all = course.all;
+    let all = history.all;
     let limit = next.unwrap_or(all.len());
     let failed = |to: usize| all[begin.min(to)..to].iter().map(|one| one.failed).sum();
-    let before = course.between(calm_s.max(fault.begin_s - BEFORE_S), fault.begin_s);
+    let before = history.between(calm_s.max(fault.begin_s - BEFORE_S), fault.begin_s);
     if before.len() < LEAST {
         figures.failed = failed(limit);
         figures.note =
             Some("fewer than three calm seconds before it: there is nothing to compare with".into());
         return (figures, limit);
     }
-    let seconds: Vec<f64> = before.iter().map(|k| course.seconds[*k]).collect();
+    let seconds: Vec<f64> = before.iter().map(|k| history.seconds[*k]).collect();
     let usual = median(&seconds).unwrap_or(0.0);
     figures.before_per_s = Some(usual);
-    let each = usual / course.each as f64;
+    let each = usual / history.each as f64;
     // What is within the scatter before is not missing.
-    let calm = &all[before[0]..(before[before.len() - 1] + course.each).min(all.len())];
+    let calm = &all[before[0]..(before[before.len() - 1] + history.each).min(all.len())];
     let least = scatter(calm).min(each * BACK);
     figures.before_us = mean_response_us(calm);
     let most_failed = calm.iter().map(|one| one.failed).max().unwrap_or(0);
     // The last interval may be a part: it can only be told by what failed.
     let whole = limit.min(all.len().saturating_sub(1));
     // What comes long after it was undone is not of it.
-    let late = fault.end_s.map_or(limit, |end| course.at(end) + 1 + HELD * course.each).min(limit);
+    let late = fault.end_s.map_or(limit, |end| history.at(end) + 1 + HELD * history.each).min(limit);
     let window = all.get(begin..late.min(whole)).unwrap_or_default();
     let missing = effect(calm, window, least).map(|k| begin + k);
     let failing = (begin..late).find(|k| all[*k].failed > most_failed);
     let seen = missing.into_iter().chain(failing).min();
-    figures.detect_s = seen.map(|k| all[k].start_s + course.length_s - fault.begin_s);
-    let back = seen.and_then(|k| course.recovered(k, limit, usual * BACK, least));
+    figures.detect_s = seen.map(|k| all[k].start_s + history.length_s - fault.begin_s);
+    let back = seen.and_then(|k| history.recovered(k, limit, usual * BACK, least));
     figures.recover_s = back.map(|k| (all[k].start_s - fault.begin_s).max(0.0));
     let until = back.unwrap_or(if seen.is_some() { whole } else { late.min(whole) });
     // How many intervals it lasted, as far as they fill no more than a second; none: it was shorter than one.
     let lasted =
-        fault.end_s.map_or(course.each, |end| ((end - fault.begin_s) / course.length_s + 0.01) as usize);
+        fault.end_s.map_or(history.each, |end| ((end - fault.begin_s) / history.length_s + 0.01) as usize);
     let hidden = lasted == 0;
     if !hidden || seen.is_some() {
-        let width = if hidden { 1 } else { lasted.min(course.each) };
-        figures.worst_per_s = course.worst(begin..until.max(begin + 1), width);
+        let width = if hidden { 1 } else { lasted.min(history.each) };
+        figures.worst_per_s = history.worst(begin..until.max(begin + 1), width);
     }
     let worst = figures.worst_per_s.filter(|_| usual > 0.0 && !hidden);
     figures.depth = worst.map(|worst| (1.0 - worst / usual).max(0.0));
@@ -246,15 +247,15 @@ fn one(
         None => (!hidden).then_some(0.0),
     };
     // Failures belong to it until it is undone, too, and for ever if it has not recovered.
-    let undone = fault.end_s.map_or(limit, |end| course.at(end) + 1);
+    let undone = fault.end_s.map_or(limit, |end| history.at(end) + 1);
     let to = if seen.is_some() && back.is_none() { limit } else { until_or(back, undone, limit) };
     // So do those that go on without a pause while the last connections come back.
-    let held = (to + HELD * course.each).min(limit);
+    let held = (to + HELD * history.each).min(limit);
     let to = (to..held).find(|k| all[*k].failed <= most_failed).unwrap_or(held);
     figures.failed = failed(to);
     figures.note = match (seen, back, next) {
         (None, ..) if hidden => {
-            let interval = Latency((course.length_s * 1e9).round() as u64);
+            let interval = Latency((history.length_s * 1e9).round() as u64);
             Some(format!(
                 "shorter than an interval of {interval}: what is caught up within one does not show (phases.measure.interval)"
             ))
@@ -267,15 +268,16 @@ fn one(
     (figures, to)
 }
 
-/// What intervals without a fault seldom fall below: twice as far below their median as the twentieth part of them reaches. A
-/// single stall before the fault does not make its outage usual. Of few it is the least.
+/// Computes the level that intervals without a fault seldom fall below: twice as far below their median as the
+/// twentieth part of them reaches. A single stall before the fault does not make its outage usual. Of few it is the
+/// least.
 fn scatter(calm: &[Interval]) -> f64 {
     let [least, low, middle] = quantiles(calm);
     least.max(middle - 2.0 * (middle - low))
 }
 
-/// What a single interval must be below to say something: all before, its scatter twice over, and half of what is usual. One
-/// that has nothing at all always is, unless that was so before.
+/// Computes the level that a single interval must be below to say something: all before, its scatter twice over, and
+/// half of what is usual. One that has nothing at all always is, unless that was so before.
 fn depth(calm: &[Interval]) -> f64 {
     let [least, low, middle] = quantiles(calm);
     let depth = least.min(middle - 4.0 * (middle - low)).min(middle / 2.0);
@@ -317,7 +319,8 @@ fn runs(part: &[Interval], least: f64) -> Vec<Range<usize>> {
     runs
 }
 
-/// How likely it is that so many of the runs of two parts, or more, are in the second: how many each has, and its length.
+/// Computes how likely it is that so many of the runs of two parts, or more, are in the second: how many each has,
+/// and its length.
 fn by_chance(calm: (usize, usize), window: (usize, usize)) -> f64 {
     let share = window.1 as f64 / (calm.1 + window.1).max(1) as f64;
     match Binomial::new(share, (calm.0 + window.0) as u64) {

@@ -16,9 +16,9 @@ fn calm(count: usize, ok: u64, first: &[u64]) -> Vec<Interval> {
 #[test]
 fn rates_are_told_by_the_second_whatever_the_interval() {
     let all = quarters(&[10, 20, 30, 40, 50, 60, 1]);
-    let course = Course::new(&all, 0.25);
+    let history = IntervalHistory::new(&all, 0.25);
     // The last interval may be a part: it begins no second, and is in none.
-    assert_eq!((course.each, &course.seconds), (4, &vec![100.0, 140.0, 180.0]));
+    assert_eq!((history.each, &history.seconds), (4, &vec![100.0, 140.0, 180.0]));
     let worst = [
         (0..6, 2, Some(60.0)),
         (1..6, 1, Some(80.0)),
@@ -28,19 +28,19 @@ fn rates_are_told_by_the_second_whatever_the_interval() {
         (1..1, 1, None),
     ];
     for (begins, width, rate) in worst {
-        assert_eq!(course.worst(begins.clone(), width), rate, "{begins:?}, {width}");
+        assert_eq!(history.worst(begins.clone(), width), rate, "{begins:?}, {width}");
     }
-    assert_eq!(Course::new(&all, 2.0).each, 1);
-    assert_eq!(Course::new(&[], 0.25).worst(0..1, 1), None);
+    assert_eq!(IntervalHistory::new(&all, 2.0).each, 1);
+    assert_eq!(IntervalHistory::new(&[], 0.25).worst(0..1, 1), None);
 }
 
 #[test]
 fn a_time_lies_in_its_interval_with_a_microsecond_of_slack() {
     let all = quarters(&[10; 7]);
-    let course = Course::new(&all, 0.25);
+    let history = IntervalHistory::new(&all, 0.25);
     let at = [(0.0, 0), (0.249_998, 0), (0.249_999_5, 1), (0.25, 1), (1.3, 5), (1.74, 6), (9.0, 7)];
     for (time_s, interval) in at {
-        assert_eq!(course.at(time_s), interval, "{time_s} s");
+        assert_eq!(history.at(time_s), interval, "{time_s} s");
     }
     let between = [
         ((0.0, 1.5), vec![0, 1, 2]),
@@ -51,7 +51,7 @@ fn a_time_lies_in_its_interval_with_a_microsecond_of_slack() {
         ((2.0, 9.0), vec![]),
     ];
     for ((from_s, to_s), seconds) in between {
-        assert_eq!(course.between(from_s, to_s), seconds, "{from_s} s to {to_s} s");
+        assert_eq!(history.between(from_s, to_s), seconds, "{from_s} s to {to_s} s");
     }
 }
 
@@ -63,7 +63,8 @@ fn failures_just_before_a_fault_are_its_own_if_they_are_the_first() {
         failed.into_iter().enumerate().map(one).collect()
     };
     let (late, early, none) = (of([0, 8, 0]), of([1, 8, 0]), of([0, 0, 0]));
-    let edge = |all: &[Interval], begin: usize, begin_s: f64| Course::new(all, 1.0).edge(begin, begin_s);
+    let edge =
+        |all: &[Interval], begin: usize, begin_s: f64| IntervalHistory::new(all, 1.0).edge(begin, begin_s);
     assert_eq!(
         (edge(&late, 2, 0.0), edge(&late, 2, EDGE_S), edge(&late, 2, EDGE_S + 1e-9)),
         (Some(1), Some(1), None)
@@ -76,7 +77,7 @@ fn failures_just_before_a_fault_are_its_own_if_they_are_the_first() {
 #[test]
 fn recovered_is_what_holds_for_three_seconds_and_has_not_caught_up_within_one() {
     let of = |ok: &[u64], length_s: f64, from: usize, limit: usize, back: f64, least: f64| {
-        Course::new(&quarters(ok), length_s).recovered(from, limit, back, least)
+        IntervalHistory::new(&quarters(ok), length_s).recovered(from, limit, back, least)
     };
     let ok = [0, 100, 90, 80, 90, 90, 90, 0];
     assert_eq!(of(&ok, 1.0, 0, 8, 90.0, 0.0), Some(4));

@@ -1,10 +1,10 @@
 //! Pure functions of recorded data: summaries, verdicts, thresholds, and the closed forms they are checked against.
 
+mod arrival_latency;
 pub mod closed_form;
 pub mod compare;
 pub mod diagnose;
 pub mod faults;
-mod felt;
 pub mod interval;
 mod latency;
 pub mod laws;
@@ -17,10 +17,10 @@ mod summarise;
 mod thresholds;
 mod verdict;
 
-pub use felt::Felt;
+pub use arrival_latency::ArrivalLatency;
 pub use latency::latency;
 pub use monitored::{is_summarised, monitored};
 pub use summarise::{PhaseFacts, phase};
 pub use thresholds::{BadThreshold, Condition, ThresholdProblem};
-pub use verdict::further::load_failed;
-pub use verdict::{Evidence, Further, users_by_littles_law, verdict};
+pub use verdict::observations::load_failed;
+pub use verdict::{Evidence, RunObservations, users_by_littles_law, verdict};

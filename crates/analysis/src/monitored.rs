@@ -3,16 +3,16 @@
 use dyno_rundir::monitor::{Kind, Recording};
 use dyno_rundir::schema::{DatabaseUse, DiskUse, HostUse, Monitored, ProcessUse};
 
-/// What the names of nodes begin with.
+/// Prefix of the names of nodes.
 const DATABASE: &str = "database";
 
-/// What the names of servers' processes begin with.
+/// Prefix of the names of servers' processes.
 const SERVER: &str = "server";
 
-/// What the names of worker processes begin with.
+/// Prefix of the names of worker processes.
 const WORKER: &str = "worker";
 
-/// What is asked of a process.
+/// Metrics of a process.
 const OF_PROCESS: [&str; 9] = [
     "cpu.user_s",
     "cpu.system_s",
@@ -28,7 +28,7 @@ const OF_PROCESS: [&str; 9] = [
 /// States of the host's CPU that are neither idle nor given to somebody else.
 const BUSY: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
 
-/// Whether a summary looks at a series; others need not be kept in memory.
+/// Returns whether a summary looks at a series; others need not be kept in memory.
 pub fn is_summarised(source: &str, name: &str) -> bool {
     match source {
         source if source == "host" || source.starts_with("host-") => {
@@ -66,7 +66,7 @@ impl Window<'_> {
         inside.filter_map(|(_, value)| *value).reduce(f64::min)
     }
 
-    /// What stands between `prefix` and `suffix` in the host's series, such as the names of disks.
+    /// Returns the names between `prefix` and `suffix` in the host's series, such as the names of disks.
     fn devices(&self, prefix: &str, suffix: &str) -> Vec<String> {
         let names = self.recording.names(self.recording.host());
         names.filter_map(|n| n.strip_prefix(prefix)?.strip_suffix(suffix).map(str::to_owned)).collect()
@@ -178,7 +178,7 @@ fn all(sources: &[&str], of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
     values.filter(|v| !v.is_empty()).map(|v| v.iter().sum())
 }
 
-/// What monitors saw between two times (Unix, milliseconds).
+/// Summarises what monitors saw between two times (Unix, milliseconds).
 pub fn monitored(recording: &Recording, from_ms: f64, to_ms: f64) -> Monitored {
     let window = Window { recording, from_ms, to_ms };
     Monitored {

@@ -1,13 +1,13 @@
 //! Totals of a phase into the summary's figures. Percentiles are made here, last, from merged histograms.
 
-use crate::felt::Felt;
+use crate::arrival_latency::ArrivalLatency;
 use crate::latency::latency;
 use dyno_record::{Stamps, Totals};
 use dyno_rundir::schema::{Client, Metric, Phase, StampCounts};
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
 
-/// What is known of a phase beside its totals.
+/// Facts about a phase beside its totals.
 #[derive(Clone, Debug, Default)]
 pub struct PhaseFacts {
     /// `load`, `warmup` or `measure`.
@@ -20,7 +20,7 @@ pub struct PhaseFacts {
     pub client: Client,
     /// First error text of every class.
     pub errors: BTreeMap<String, String>,
-    /// Whether a worker was lost, or the run: the ends of some arrivals are known to nobody.
+    /// True if a worker was lost, or the run: the ends of some arrivals are known to nobody.
     pub cut_off: bool,
 }
 
@@ -40,8 +40,10 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
             let counts = &totals.outcomes[number];
             let dropped = counts[Outcome::Dropped as usize];
             let (ok, failed) = (totals.ok_slot(number), totals.failed_slot(number));
-            let felt = [Felt::response(totals, number), Felt::service(totals, number)];
-            let [all_response, all_service] = felt.map(|felt| felt.latency().filter(|_| !felt.all_ok()));
+            let arrivals =
+                [ArrivalLatency::response(totals, number), ArrivalLatency::service(totals, number)];
+            let [all_response, all_service] =
+                arrivals.map(|arrivals| arrivals.latency().filter(|_| !arrivals.all_ok()));
             Metric {
                 name: name.clone(),
                 outcomes: by_name(counts),

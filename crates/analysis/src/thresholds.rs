@@ -13,12 +13,12 @@ use dyno_types::units::{BadUnit, parse_duration_ns, parse_rate};
 pub struct BadThreshold {
     /// As written.
     pub text: String,
-    /// What is wrong.
+    /// Reason.
     #[source]
     pub why: ThresholdProblem,
 }
 
-/// What is wrong with a threshold.
+/// Reason why a threshold is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThresholdProblem {
     /// There is no comparison.
@@ -50,7 +50,7 @@ pub enum ThresholdProblem {
     Metric {
         /// The metric.
         metric: String,
-        /// Those that it records.
+        /// Names that it records.
         recorded: String,
     },
 }
@@ -165,7 +165,8 @@ impl Condition {
         (self.text.clone(), claims)
     }
 
-    /// Whether it held in a phase. What cannot be told has not held. Failures count with at least their time in latencies.
+    /// Returns whether it held in a phase. What cannot be told has not held. Failures count with at least their time
+    /// in latencies.
     pub fn evaluate(&self, phase: &Phase) -> Threshold {
         let measured = match &self.quantity {
             Quantity::Throughput => Some(phase.throughput),
@@ -181,7 +182,7 @@ impl Condition {
                     metric => m.name.eq_ignore_ascii_case(metric),
                 });
                 let found: Option<Vec<f64>> = wanted
-                    .filter_map(|m| if *service { m.felt_service() } else { m.felt_response() })
+                    .filter_map(|m| if *service { m.arrival_service() } else { m.arrival_response() })
                     .map(|l| Self::pick(l, statistic))
                     .collect();
                 // Of several metrics the worst counts; one that cannot be told makes the whole untold.

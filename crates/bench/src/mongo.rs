@@ -78,15 +78,15 @@ fn print(ours: &[f64], redises: &[f64], official: &[f64], discarded: usize) {
         "  {} pairs, {discarded} rounds discarded for steal; client CPU us/op, user + system",
         ours.len()
     );
-    println!("  dyno, wire lane        {}", Spread::of(ours));
+    println!("  dyno, event loop       {}", Spread::of(ours));
     println!("  dyno on Redis          {}", Spread::of(redises));
-    println!("  wire lane / Redis      {}   goal 1.30", ratio(redises));
+    println!("  event loop / Redis      {}   goal 1.30", ratio(redises));
     if official.is_empty() {
         println!(
             "  the official driver is measured with: cargo run --release -p dyno-bench --features official"
         );
     } else {
         println!("  official driver        {}", Spread::of(official));
-        println!("  wire lane / official   {}   goal 0.28", ratio(official));
+        println!("  event loop / official   {}   goal 0.28", ratio(official));
     }
 }

@@ -65,7 +65,7 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
             return Err(Failure::Usage(format!("{}: {why}", path.display())));
         }
         let measured = dir.phases.iter().find(|phase| phase.name == "measure").or(dir.phases.last());
-        let window = measured.map(|phase| dir.edges(phase)).transpose()?.flatten();
+        let window = measured.map(|phase| dir.phase_boundaries(phase)).transpose()?.flatten();
         parts.push(Part { dir, window });
     }
     for (at, part) in parts.iter().enumerate() {
@@ -175,7 +175,7 @@ fn add_up(parts: &[Part], sequential: bool) -> Result<Vec<Merged>, Failure> {
             let known = dir.summary.iter().flat_map(|s| &s.phases).find(|known| known.name == phase.name);
             let seconds = known.map_or(phase.seconds as f64, |known| known.seconds);
             let offered = known.and_then(|known| known.offered);
-            let window = dir.edges(phase)?.unwrap_or((0.0, seconds * 1e3));
+            let window = dir.phase_boundaries(phase)?.unwrap_or((0.0, seconds * 1e3));
             let found = all.iter().position(|(merged, _)| merged.name == phase.name);
             let at = found.unwrap_or_else(|| {
                 let totals = Totals::new(metrics.len(), phase.totals.scale());

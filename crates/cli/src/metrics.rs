@@ -7,7 +7,7 @@ use dyno_monitor::{Kind, ProcessCpu, peak_resident_bytes};
 use dyno_record::{Buckets, Totals, bucket_high};
 use dyno_rundir::schema::Phase;
 use dyno_session::session::{Observer, Progress};
-use dyno_session::watch::seen::Said;
+use dyno_session::watch::seen::SourceSnapshot;
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const BOUNDS: [f64; 19] = [
 ];
 
 /// One phase as it was when it was last told of.
-struct Told {
+struct PhaseTotals {
     metrics: Vec<String>,
     totals: Totals,
 }
@@ -32,11 +32,11 @@ pub struct Metrics {
     users: usize,
     rate: Option<f64>,
     phase: String,
-    told: BTreeMap<String, Told>,
+    told: BTreeMap<String, PhaseTotals>,
     /// Of the experiment's run under way, on every series.
     labels: Vec<(String, String)>,
     /// What servers and databases have said last.
-    said: Vec<(String, Said)>,
+    said: Vec<(String, SourceSnapshot)>,
 }
 
 impl Metrics {
@@ -248,7 +248,7 @@ impl Observer for Metrics {
             Pacing::Closed { .. } => None,
         };
         let first =
-            Told { metrics: self.metrics.clone(), totals: Totals::new(self.metrics.len(), job.scale) };
+            PhaseTotals { metrics: self.metrics.clone(), totals: Totals::new(self.metrics.len(), job.scale) };
         self.told.insert(self.phase.clone(), first);
         self.publish();
     }
@@ -258,7 +258,7 @@ impl Observer for Metrics {
         self.said.clone_from(&p.said);
         let mut totals = Totals::new(self.metrics.len(), p.so_far.scale());
         totals.merge(p.so_far);
-        self.told.insert(self.phase.clone(), Told { metrics: self.metrics.clone(), totals });
+        self.told.insert(self.phase.clone(), PhaseTotals { metrics: self.metrics.clone(), totals });
         self.publish();
     }
 

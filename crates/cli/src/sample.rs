@@ -2,7 +2,6 @@
 
 use crate::exit::{Exit, Failure};
 use crate::options::SampleArgs;
-use crate::run::read_template;
 use crate::{json, terminal};
 use dyno_workload::template::TemplateContent;
 
@@ -11,7 +10,9 @@ const MEASURED: u64 = 1_000;
 
 /// The command.
 pub fn sample(args: &SampleArgs) -> Result<Exit, Failure> {
-    let template = read_template(&args.file, None)?;
+    let text =
+        std::fs::read_to_string(&args.file).map_err(|e| Failure::Usage(format!("{}: {e}", args.file)))?;
+    let template = dyno_config::template::parse(&text, &args.file)?;
     let content = TemplateContent::new(&template);
     for (number, collection) in template.collections.iter().enumerate() {
         let mut document = Vec::new();

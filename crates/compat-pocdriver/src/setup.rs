@@ -7,7 +7,7 @@ use dyno_databases::collections::Collections;
 use dyno_databases::mongodb::admin::{CommandError, MongoAdmin};
 use dyno_databases::target::OpenTarget;
 use dyno_engine::RunError;
-use dyno_session::stored::{DOCUMENTS, same_documents};
+use dyno_session::dataset_check::{DOCUMENTS, same_documents};
 use dyno_types::Refused;
 use dyno_types::bson::{self, kind};
 use dyno_workload::pocdriver::{PocConfig, PocWorkload, Template};

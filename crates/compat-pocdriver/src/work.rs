@@ -150,19 +150,19 @@ impl Work for PocWork {
         Ok(job)
     }
 
-    fn part(&self, job: &Job, number: usize, of: usize) -> Result<Job, Refused> {
-        let (threads, of, number) = (self.config.workers, of as u32, number as u32);
-        if of == 1 {
+    fn part(&self, job: &Job, index: usize, total: usize) -> Result<Job, Refused> {
+        let (threads, total, index) = (self.config.workers, total as u32, index as u32);
+        if total == 1 {
             return Ok(job.clone());
         }
-        if of > threads {
+        if total > threads {
             return Err(Refused(format!(
-                "client.workers: {of}: expected 1 to {threads}, the number of users"
+                "client.workers: {total}: expected 1 to {threads}, the number of users"
             )));
         }
-        let own = |n: u32| threads / of + u32::from(n < threads % of);
-        let first = (0..number).map(own).sum::<u32>();
-        let mine = own(number);
+        let own = |n: u32| threads / total + u32::from(n < threads % total);
+        let first = (0..index).map(own).sum::<u32>();
+        let mine = own(index);
         let cap = part_of_rate(self.config.per_second, u64::from(first), u64::from(mine), u64::from(threads));
         let config = PocConfig {
             workers: mine,
@@ -172,7 +172,7 @@ impl Work for PocWork {
         };
         let next = self.next.get(first as usize..(first + mine) as usize).unwrap_or_default();
         let workload = self.workload(&config, next)?;
-        let part = part_of_users(job, workload.clone(), number as usize, of as usize);
+        let part = part_of_users(job, workload.clone(), index as usize, total as usize);
         self.keep(workload, &part);
         Ok(part)
     }

@@ -1,12 +1,12 @@
 //! Asks a server, once and waiting, whether it is there and what it is.
 
-use crate::spoken::{Protocol, Spoken, mistaken, spoken};
+use crate::protocol_detection::{DetectedProtocol, Protocol, detect_protocol, wrong_protocol};
 use crate::target::TargetError;
 use dyno_engine::files::OutOfFiles;
 use dyno_engine::net::{Received, Socket, TlsConfig, monotonic_ns};
 use dyno_types::limits::ANSWER_BYTES;
 use dyno_types::{Endpoint, Outcome, Refused};
-use dyno_wire::place::Address;
+use dyno_wire::address::Address;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustls::AlertDescription;
@@ -159,7 +159,7 @@ impl Failure {
 }
 
 /// What has been heard.
-pub(crate) enum Heard {
+pub(crate) enum ReadStatus {
     /// More must come.
     Need,
     /// All there is to know.
@@ -176,25 +176,27 @@ pub(crate) fn converse(
     (tls, stop): (Option<&Arc<TlsConfig>>, Stop<'_>),
     endpoint: &Endpoint,
     opening: Vec<u8>,
-    hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Heard,
+    hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> ReadStatus,
 ) -> Result<(), Failure> {
     let mut line = Line::open(tls, endpoint)?;
     if tls.is_some() {
         return line.converse(opening, (PATIENCE_NS, stop), hear);
     }
     match line.converse(opening, (SILENCE_NS, stop), hear) {
-        Err(Failure::Silent(_)) if !stop() => match spoken(endpoint) {
-            Spoken::Known(found) if found != protocol => {
-                Err(Failure::Final(mistaken(protocol, found, endpoint)))
+        Err(Failure::Silent(_)) if !stop() => match detect_protocol(endpoint) {
+            DetectedProtocol::Known(found) if found != protocol => {
+                Err(Failure::Final(wrong_protocol(protocol, found, endpoint)))
             }
             // It is slow: what it says may still come.
             _ => line.converse(Vec::new(), (PATIENCE_NS, stop), hear),
         },
-        Err(Failure::Closed(why)) => Err(match spoken(endpoint) {
-            Spoken::Known(found) if found != protocol => Failure::Final(mistaken(protocol, found, endpoint)),
-            Spoken::Known(_) => Failure::Absent(why),
-            Spoken::Gone => Failure::Absent(format!("{why}, and nothing listens there any more")),
-            Spoken::Unknown => Failure::Final(format!("{why}{EXPECTS_TLS}")),
+        Err(Failure::Closed(why)) => Err(match detect_protocol(endpoint) {
+            DetectedProtocol::Known(found) if found != protocol => {
+                Failure::Final(wrong_protocol(protocol, found, endpoint))
+            }
+            DetectedProtocol::Known(_) => Failure::Absent(why),
+            DetectedProtocol::Gone => Failure::Absent(format!("{why}, and nothing listens there any more")),
+            DetectedProtocol::Unknown => Failure::Final(format!("{why}{EXPECTS_TLS}")),
         }),
         ended => ended,
     }
@@ -235,7 +237,7 @@ impl Line {
         &mut self,
         words: Vec<u8>,
         (patience_ns, stop): (u64, Stop<'_>),
-        hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Heard,
+        hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> ReadStatus,
     ) -> Result<(), Failure> {
         let tls = self.tls;
         let deadline = monotonic_ns() + patience_ns;
@@ -252,15 +254,15 @@ impl Line {
                 return Err(Failure::Final(format!("its answer is longer than {ANSWER_BYTES} bytes")));
             }
             match hear(&mut self.received, &mut self.unsent) {
-                Heard::Need if closed && tls => {
+                ReadStatus::Need if closed && tls => {
                     return Err(Failure::Final(format!("the server closed the connection{SPEAKS_TLS}")));
                 }
-                Heard::Need if closed => {
+                ReadStatus::Need if closed => {
                     return Err(Failure::Closed("the server closed the connection".into()));
                 }
-                Heard::Need => {}
-                Heard::Done => return Ok(()),
-                Heard::Refused(words) => return Err(Failure::Final(words)),
+                ReadStatus::Need => {}
+                ReadStatus::Done => return Ok(()),
+                ReadStatus::Refused(words) => return Err(Failure::Final(words)),
             }
         }
     }
@@ -428,7 +430,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let endpoint = Endpoint::Tcp { host: "127.0.0.1".into(), address };
         let Ok(mut line) = Line::open(None, &endpoint) else { panic!("no connection") };
-        let mut need = |_: &mut Vec<u8>, _: &mut Vec<u8>| Heard::Need;
+        let mut need = |_: &mut Vec<u8>, _: &mut Vec<u8>| ReadStatus::Need;
         let silent = line.converse(b"hello".to_vec(), (1_000_000, NEVER), &mut need);
         assert!(matches!(silent, Err(Failure::Silent(_))));
         // Unread words make the end of the connection a reset.

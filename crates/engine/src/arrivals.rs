@@ -36,7 +36,7 @@ pub enum Profile {
     After {
         /// The profile of the beginning.
         first: Box<Profile>,
-        /// Its length in nanoseconds.
+        /// Length in nanoseconds.
         length_ns: u64,
         /// Arrivals in it.
         before: f64,

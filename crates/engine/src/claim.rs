@@ -78,7 +78,7 @@ impl Block {
         Some(claims.global(self.next - 1))
     }
 
-    /// Whether no measured index is left, here or for others.
+    /// Returns whether no measured index is left, here or for others.
     #[inline]
     pub fn is_last(&self, claims: &Claims) -> bool {
         self.next >= self.end && claims.next.load(Ordering::Relaxed) >= claims.limit

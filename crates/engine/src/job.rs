@@ -52,7 +52,7 @@ pub struct Queue {
     pub length: u64,
     /// How long one may wait before it is dropped, nanoseconds; `None` for ever.
     pub age_ns: Option<u64>,
-    /// Whether those that still wait when the time is over are sent after it. YCSB sends nothing more: they end as aborted.
+    /// True if those that still wait when the time is over are sent after it. YCSB sends nothing more: they end as aborted.
     pub outlasts_end: bool,
 }
 
@@ -117,7 +117,7 @@ pub struct Job {
     pub queue: Queue,
     /// Seed of arrivals.
     pub seed: u64,
-    /// This worker's share of the operations: (number, of how many). Open loop: every n-th arrival. Closed loop: every
+    /// This worker's share of the operations: (index, total). Open loop: every n-th arrival. Closed loop: every
     /// n-th block of 16 indexes.
     pub stripe: (u64, u64),
     /// What the workers of one process share.
@@ -194,10 +194,10 @@ impl Job {
         }
         let team = Team::new(workers, self.workload.frontier());
         let part = |number: usize| Job {
-            users: dealt(self.users, number, workers),
-            warm_users: self.warm_users.map(|warm| dealt(warm, number, workers)),
+            users: quota(self.users, number, workers),
+            warm_users: self.warm_users.map(|warm| quota(warm, number, workers)),
             stripe: (self.stripe.0 * workers as u64 + number as u64, self.stripe.1 * workers as u64),
-            cores: share(&self.cores, number, workers),
+            cores: every_nth(&self.cores, number, workers),
             team: Some(team.clone()),
             queue: Queue { length: (self.queue.length / workers as u64).max(1), ..self.queue },
             ..self.clone()
@@ -219,25 +219,26 @@ impl Job {
 
     /// The users of load thread `thread`: they are dealt out as evenly as can be.
     pub fn users_of(&self, thread: usize) -> usize {
-        dealt(self.users, thread, self.cores.len())
+        quota(self.users, thread, self.cores.len())
     }
 
     /// Those of them that are there from the beginning, the first ones: all without a warm-up of its own.
     pub fn warm_users_of(&self, thread: usize) -> usize {
-        dealt(self.warm_users.unwrap_or(self.users), thread, self.cores.len())
+        quota(self.warm_users.unwrap_or(self.users), thread, self.cores.len())
     }
 }
 
-/// What `number` of `of` has when `all` are dealt out one by one.
-pub fn dealt(all: usize, number: usize, of: usize) -> usize {
-    all / of + usize::from(number < all % of)
+/// Number of items that go to `index` of `total` when `all` are dealt out one by one.
+pub fn quota(all: usize, index: usize, total: usize) -> usize {
+    all / total + usize::from(index < all % total)
 }
 
-/// What a worker has of a list: every n-th, at least one.
-pub fn share<T: Clone>(all: &[T], number: usize, workers: usize) -> Vec<T> {
-    match all.len() >= workers {
-        true => all.iter().skip(number).step_by(workers).cloned().collect(),
-        false => vec![all[number % all.len()].clone()],
+/// Every n-th item of `all` from `index` on, for `total` workers: at least one, which workers share if there are too few.
+pub fn every_nth<T: Clone>(all: &[T], index: usize, total: usize) -> Vec<T> {
+    if all.len() >= total {
+        all.iter().skip(index).step_by(total).cloned().collect()
+    } else {
+        vec![all[index % all.len()].clone()]
     }
 }
 
@@ -255,7 +256,7 @@ pub struct Team {
 /// Holds a run back between its connecting and its beginning, until somebody outside says when it begins.
 #[derive(Debug, Default)]
 pub struct Gate {
-    /// Whether all have connected, and the beginning on the monotonic clock, nanoseconds.
+    /// Flag that all have connected, and the beginning on the monotonic clock, nanoseconds.
     state: Mutex<(bool, Option<u64>)>,
     changed: Condvar,
 }
@@ -391,12 +392,12 @@ impl Control {
         self.level.fetch_max(2, Ordering::Relaxed);
     }
 
-    /// Whether nothing new may start.
+    /// Returns whether nothing new may start.
     pub fn stopping(&self) -> bool {
         self.level() >= 1
     }
 
-    /// Whether replies are not waited for.
+    /// Returns whether replies are not waited for.
     pub fn aborting(&self) -> bool {
         self.level() >= 2
     }

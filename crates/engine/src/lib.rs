@@ -1,17 +1,17 @@
 //! The load path: arrivals, reactor, connections, TLS, load threads, and the run that holds them together.
 //!
-//! `arrivals` says when, `claim` hands out indexes, `net` is the kernel (or a virtual clock), `wire_lane` is the load
-//! thread of networked databases, `blocking_lane` that of embedded stores, `run` starts threads and merges seconds.
+//! `arrivals` says when, `claim` hands out indexes, `net` is the kernel (or a virtual clock), `event_loop` is the load
+//! thread of networked databases, `thread_per_user` that of embedded stores, `run` starts threads and merges seconds.
 
 pub mod affinity;
 pub mod arrivals;
-mod blocking_lane;
 mod claim;
+mod event_loop;
 pub mod files;
 mod job;
 pub mod net;
 mod run;
-mod wire_lane;
+mod thread_per_user;
 
-pub use job::{Clock, Control, End, Gate, INTERVAL_NS, Job, Pacing, Queue, Retry, Team, dealt, share};
+pub use job::{Clock, Control, End, Gate, INTERVAL_NS, Job, Pacing, Queue, Retry, Team, every_nth, quota};
 pub use run::{Finished, RunError, Second, run_blocking, run_null, run_on, run_virtual, run_wire};

@@ -2,10 +2,10 @@
 
 use crate::affinity;
 use crate::claim::Claims;
+use crate::event_loop::{LoadThread, OwnMetrics, Shared};
 use crate::files;
 use crate::job::{Clock, Control, Job};
 use crate::net::{Cards, EchoNet, Epoll, Net, TlsConfig, VirtualNet, monotonic_ns};
-use crate::wire_lane::{LoadThread, OwnMetrics, Shared};
 use dyno_record::{Interval, Recorder, Totals};
 use dyno_types::{Driver, Outcome, Refused, Store};
 use dyno_wire::null::NullDriver;
@@ -43,7 +43,7 @@ pub enum RunError {
 pub struct Second {
     /// Number of the interval since the epoch.
     pub number: u64,
-    /// Whether it belongs to the warm-up.
+    /// True if it belongs to the warm-up.
     pub warmup: bool,
     /// What happened.
     pub totals: Totals,
@@ -60,18 +60,18 @@ pub struct Finished {
     pub elapsed_ns: u64,
     /// From the first thread's start to the epoch (connecting), nanoseconds.
     pub connecting_ns: u64,
-    /// Whether all threads are on the cores they were given.
+    /// True if all threads are on the cores they were given.
     pub pinned: bool,
 }
 
-/// What the control thread tells a load thread that has connected.
+/// Message of the control thread to a load thread that has connected: the epoch on the monotonic clock, nanoseconds.
 type Go = Option<u64>;
 
 /// First error text of every class, and the clock's time at the end.
 pub(crate) type Ending = (Vec<(Outcome, String)>, u64);
 
-/// What a load thread tells the control thread.
-pub(crate) enum Told {
+/// Event that a load thread reports to the control thread.
+pub(crate) enum ThreadEvent {
     /// Connected and on its core (or not), or not connected.
     Ready(Result<bool, RunError>),
     /// Ended.
@@ -125,7 +125,7 @@ pub fn run_blocking(
     on_second: &mut dyn FnMut(Second),
 ) -> Result<Finished, RunError> {
     job.check()?;
-    crate::blocking_lane::run(shared(job, control), store, on_second)
+    crate::thread_per_user::run(shared(job, control), store, on_second)
 }
 
 pub(crate) fn shared(job: Job, control: Arc<Control>) -> Arc<Shared> {
@@ -176,7 +176,7 @@ where
     let shared = shared(job, control);
     let begun = monotonic_ns();
     let (full, filled) = sync_channel(threads * 2);
-    let (tell, told) = channel();
+    let (report, events) = channel();
     std::thread::scope(|scope| {
         let mut gos = Vec::new();
         let mut empties = Vec::new();
@@ -185,11 +185,11 @@ where
             let (go, wait) = channel();
             gos.push(go);
             empties.push(empty);
-            let (shared, tell, make) = (shared.clone(), tell.clone(), &make);
-            scope.spawn(move || load_thread(shared, thread, make, recorder, &tell, &wait));
+            let (shared, report, make) = (shared.clone(), report.clone(), &make);
+            scope.spawn(move || load_thread(shared, thread, make, recorder, &report, &wait));
         }
-        drop((tell, full));
-        let pinned = await_ready(&told, threads)?;
+        drop((report, full));
+        let pinned = await_ready(&events, threads)?;
         let connected = monotonic_ns();
         let proposed = epoch.unwrap_or(connected + 2_000_000);
         let met = shared.job.team.as_ref().map_or(proposed, |team| team.meet(proposed, &shared.control));
@@ -201,7 +201,7 @@ where
         }
         // The virtual clock's epoch is no time of the wall's.
         let wall = if epoch.is_some() { SystemTime::now() } else { shared.control.begins(start) };
-        let (errors, ended_ns) = Merger::new(&shared, empties).run(&filled, &told, threads, on_second)?;
+        let (errors, ended_ns) = Merger::new(&shared, empties).run(&filled, &events, threads, on_second)?;
         let elapsed_ns = ended_ns.saturating_sub(start);
         Ok(Finished { errors, epoch: wall, elapsed_ns, connecting_ns: connected - begun, pinned })
     })
@@ -212,7 +212,7 @@ fn load_thread<D: Driver, N: Net>(
     thread: usize,
     make: &(dyn Fn(usize) -> Result<(D, N), RunError> + Sync),
     recorder: Recorder,
-    tell: &Sender<Told>,
+    report: &Sender<ThreadEvent>,
     wait: &Receiver<Go>,
 ) {
     let pinned = affinity::pin(shared.job.cores[thread]);
@@ -223,23 +223,23 @@ fn load_thread<D: Driver, N: Net>(
     let load = match connected {
         Ok(load) => load,
         Err(error) => {
-            let _ = tell.send(Told::Ready(Err(error)));
+            let _ = report.send(ThreadEvent::Ready(Err(error)));
             return;
         }
     };
-    let _ = tell.send(Told::Ready(Ok(pinned)));
+    let _ = report.send(ThreadEvent::Ready(Ok(pinned)));
     // No word means that another thread could not connect.
     if let Ok(Some(epoch)) = wait.recv() {
         let ended = load.run(epoch).map_err(RunError::Io);
-        let _ = tell.send(Told::Ended(ended));
+        let _ = report.send(ThreadEvent::Ended(ended));
     }
 }
 
-pub(crate) fn await_ready(told: &Receiver<Told>, threads: usize) -> Result<bool, RunError> {
+pub(crate) fn await_ready(events: &Receiver<ThreadEvent>, threads: usize) -> Result<bool, RunError> {
     let mut pinned = true;
     for _ in 0..threads {
-        match told.recv() {
-            Ok(Told::Ready(ready)) => pinned &= ready?,
+        match events.recv() {
+            Ok(ThreadEvent::Ready(ready)) => pinned &= ready?,
             _ => return Err(RunError::Panicked),
         }
     }
@@ -271,7 +271,7 @@ impl Merger {
     pub(crate) fn run(
         mut self,
         filled: &Receiver<Box<Interval>>,
-        told: &Receiver<Told>,
+        events: &Receiver<ThreadEvent>,
         ending: usize,
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Ending, RunError> {
@@ -285,8 +285,8 @@ impl Merger {
         let mut errors: Vec<(Outcome, String)> = Vec::new();
         let mut last_ns = 0;
         for _ in 0..ending {
-            match told.recv() {
-                Ok(Told::Ended(ended)) => {
+            match events.recv() {
+                Ok(ThreadEvent::Ended(ended)) => {
                     let (words, ended_ns) = ended?;
                     last_ns = last_ns.max(ended_ns);
                     for (outcome, text) in words {

@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// What threads wait for.
+/// Start and end of a phase, for threads that wait.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     state: Mutex<State>,

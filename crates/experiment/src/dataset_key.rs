@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// Values longer than this stand in a key as a digest.
 const LONG: usize = 120;
 
-/// What a run begins with.
+/// Data that a run begins with.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Begin {
     /// Loaded data.
@@ -115,7 +115,7 @@ pub(crate) fn differs(there: &Key, wanted: &Key) -> Option<String> {
     }
 }
 
-/// What a run begins with; `own` says whether this experiment has loaded what a record is of.
+/// Decides what a run begins with; `own` says whether this experiment has loaded what a record is of.
 pub(crate) fn decide(found: Found, wanted: &Key, reuse: Reuse, own: impl Fn(&Loaded) -> bool) -> Begin {
     let empty = |why: &str| Begin::Empty(why.to_owned());
     if !found.there {

@@ -57,7 +57,7 @@ pub enum DirectoryError {
 pub struct CellRecord {
     /// From 1.
     pub number: usize,
-    /// Its levels in words.
+    /// Levels in words.
     pub label: String,
     /// The level of each factor.
     pub levels: Vec<(String, String)>,
@@ -70,9 +70,9 @@ pub struct ExperimentRecord {
     pub version: u32,
     /// Version of dyno.
     pub dyno: String,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What the text was called: a path, or a preset's name.
+    /// Name of the text: a path, or a preset's name.
     pub path: String,
     /// `--set`, as typed.
     pub sets: Vec<String>,
@@ -86,7 +86,7 @@ pub struct ExperimentRecord {
     pub cells: Vec<CellRecord>,
     /// Runs that are planned; of searches, how many there are.
     pub runs: usize,
-    /// Whether cells are searched, with as many runs as that needs.
+    /// True if cells are searched, with as many runs as that needs.
     #[serde(default)]
     pub searches: bool,
     /// SHA-256 of experiment.yaml: an experiment that is gone on with is the one that was begun. Older directories have none.
@@ -106,7 +106,7 @@ pub struct Directory {
     path: PathBuf,
     _lock: File,
     journal: Journal,
-    /// What was planned.
+    /// Planned experiment.
     pub record: ExperimentRecord,
     /// Runs that have ended.
     pub ended: Vec<RunRecord>,
@@ -119,12 +119,12 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> DirectoryError {
 
 /// The process that holds a directory, if one does that can be told.
 pub fn holder(path: &Path) -> Option<u32> {
-    held(path).ok().flatten()
+    verified_holder(path).ok().flatten()
 }
 
 /// The same; an error where the lock is held by a process other than the one it names. A process is told by its number and its
 /// start time, because the kernel gives numbers again; locks of older versions have no start time.
-pub fn held(path: &Path) -> Result<Option<u32>, DirectoryError> {
+pub fn verified_holder(path: &Path) -> Result<Option<u32>, DirectoryError> {
     let name = path.join("lock");
     let Ok(mut lock) = files::open_with(&name, OpenOptions::new().read(true).write(true)) else {
         return Ok(None);

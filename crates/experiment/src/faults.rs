@@ -5,9 +5,9 @@
 //! ```
 
 use crate::clock::Clock;
+use crate::fault_targets::{FaultTargets, FaultTrace, FaultTraces, Injection};
 use crate::one::OneRun;
 use crate::proxy::{Proxy, Treatment};
-use crate::victims::{Noted, Outcome, Trace, Victims};
 use dyno_analysis::faults::Happened;
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::fault::{Fault, FaultKind, LEAST_SHAPED_BYTES_PER_S, On};
@@ -19,16 +19,16 @@ use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::shaping::{can_narrow, can_slow};
 use dyno_localhost::undo;
-use dyno_remote::far::Far;
+use dyno_remote::remote_agent::RemoteAgent;
 use dyno_remote::ssh::RemoteError;
-use dyno_servers::server::faults::{Harm, Harmed, WorkerHarm, harm_worker};
+use dyno_servers::server::faults::{FaultOutcome, ServerFault, WorkerFault, inject_into_worker};
 use dyno_session::session::Session;
 use dyno_types::Refused;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// How often it is looked whether somebody wants the end.
+/// Interval at which the wish to end is looked for.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Kinds of faults that a proxy between workers and server does: a partition, and what this kernel does not do. On other
@@ -56,14 +56,14 @@ pub(super) fn by_proxies(spec: &Experiment, machine: &Machine) -> Vec<FaultKind>
     [FaultKind::Partition, FaultKind::Bandwidth, FaultKind::Delay].into_iter().filter(by_proxy).collect()
 }
 
-/// Whether workers have faults.
+/// Returns whether workers have faults.
 pub(super) fn on_workers(faults: &[Fault]) -> bool {
     faults.iter().any(|fault| matches!(fault.on, On::Worker(_)))
 }
 
-/// What faults can be done to.
-pub(super) struct Reach<'a> {
-    pub servers: Victims<'a>,
+/// Targets that faults can be injected into.
+pub(super) struct FaultReach<'a> {
+    pub servers: FaultTargets<'a>,
     /// One for each instance, where there are faults that they do.
     pub proxies: &'a [Proxy],
     /// The kinds that they do.
@@ -71,13 +71,13 @@ pub(super) struct Reach<'a> {
     /// Process numbers, and the other hosts that they are on.
     pub workers: Vec<(u32, Option<String>)>,
     /// Agents on hosts that have workers and no servers.
-    pub beside: &'a mut [Far],
+    pub beside: &'a mut [RemoteAgent],
     /// A folder of the run.
     pub logs: PathBuf,
 }
 
-impl Reach<'_> {
-    /// Whether there is whom they are on; on other hosts that is known no sooner.
+impl FaultReach<'_> {
+    /// Returns whether there is whom they are on; on other hosts that is known no sooner.
     fn check(&self, faults: &[Fault]) -> Result<(), Refused> {
         for (at, fault) in faults.iter().enumerate() {
             let (number, there) = match fault.on {
@@ -125,7 +125,7 @@ pub enum FaultError {
     Panicked,
 }
 
-/// What came of them.
+/// Outcome of all faults of a phase.
 #[derive(Default)]
 pub(super) struct Done {
     events: Vec<(SystemTime, &'static str, String)>,
@@ -158,7 +158,7 @@ impl Drop for Over<'_> {
 pub(super) fn beside<T>(
     run: &OneRun<'_>,
     spec: &Experiment,
-    reach: Reach<'_>,
+    reach: FaultReach<'_>,
     clock: &Clock,
     phase: impl FnOnce() -> T,
 ) -> Result<(T, Done), FaultError> {
@@ -192,17 +192,17 @@ pub(super) fn beside<T>(
 /// A fault under way.
 struct Active {
     planned: PlannedFault,
-    /// Its place among those that happened.
+    /// Place among those that happened.
     at: usize,
-    /// What journals have it by.
-    noted: Noted,
+    /// Traces in journals.
+    noted: FaultTraces,
 }
 
-/// What carries faults out.
+/// Injects the faults of a run, each at its time.
 struct Hand<'a> {
     faults: &'a [Fault],
     planned: Vec<PlannedFault>,
-    reach: Reach<'a>,
+    reach: FaultReach<'a>,
     /// Of processes that are not the server's.
     journal: undo::Journal,
     machine: &'a Machine,
@@ -348,52 +348,57 @@ impl Hand<'_> {
     }
 
     /// Does it.
-    fn apply(&mut self, fault: &Fault) -> Outcome {
+    fn apply(&mut self, fault: &Fault) -> Injection {
         let which = self.of(fault.on);
         if let On::Worker(number) = fault.on {
-            let mut harmed = Harmed::default();
-            match self.apply_to_worker(fault.kind, number, &mut harmed) {
-                Ok(means) => harmed.means = means,
-                Err(error) => harmed.failed = Some(error.to_string()),
+            let mut injected = FaultOutcome::default();
+            match self.apply_to_worker(fault.kind, number, &mut injected) {
+                Ok(means) => injected.means = means,
+                Err(error) => injected.failed = Some(error.to_string()),
             }
-            let noted = vec![Trace { noted: harmed.noted, ..Trace::default() }];
-            return Outcome { means: harmed.means, noted, failed: harmed.failed, lacking: false };
+            let noted = vec![FaultTrace { noted: injected.noted, ..FaultTrace::default() }];
+            return Injection { means: injected.means, noted, failed: injected.failed, lacking: false };
         }
         if !self.reach.by_proxies.contains(&fault.kind) {
-            return match Harm::of(fault) {
-                Some(harm) => self.reach.servers.harm(&which, &harm),
-                None => Outcome { failed: Some("it does not say how much".into()), ..Outcome::default() },
+            return match ServerFault::of(fault) {
+                Some(server_fault) => self.reach.servers.inject(&which, &server_fault),
+                None => Injection { failed: Some("it does not say how much".into()), ..Injection::default() },
             };
         }
         self.treat(fault, true);
         let named: Vec<String> = which.filter_map(|i| Some(self.reach.proxies.get(i)?.words())).collect();
-        Outcome { means: named.join("; "), ..Outcome::default() }
+        Injection { means: named.join("; "), ..Injection::default() }
     }
 
     fn apply_to_worker(
         &mut self,
         kind: FaultKind,
         number: u32,
-        harmed: &mut Harmed,
+        injected: &mut FaultOutcome,
     ) -> Result<String, FaultError> {
         let worker = self.reach.workers.get(number as usize - 1).cloned();
         let (pid, host) = worker.ok_or(FaultError::NoWorker)?;
-        let harm = if kind == FaultKind::Kill { WorkerHarm::Kill } else { WorkerHarm::Pause };
+        let worker_fault = if kind == FaultKind::Kill { WorkerFault::Kill } else { WorkerFault::Pause };
         match host {
             None => {
-                harmed.noted.extend(harm_worker(self.machine, &mut self.journal, pid, harm)?);
-                Ok(harm.means().into())
+                injected.noted.extend(inject_into_worker(
+                    self.machine,
+                    &mut self.journal,
+                    pid,
+                    worker_fault,
+                )?);
+                Ok(worker_fault.means().into())
             }
             Some(host) => {
                 let agent = self.agent(&host)?;
-                harmed.noted.extend(agent.harm_worker(pid, harm)?);
-                Ok(format!("{} on {host}", harm.means()))
+                injected.noted.extend(agent.inject_into_worker(pid, worker_fault)?);
+                Ok(format!("{} on {host}", worker_fault.means()))
             }
         }
     }
 
-    fn agent(&self, host: &str) -> Result<&Far, FaultError> {
-        let beside = self.reach.beside.iter().find(|far| far.name() == host);
+    fn agent(&self, host: &str) -> Result<&RemoteAgent, FaultError> {
+        let beside = self.reach.beside.iter().find(|agent| agent.name() == host);
         let agent = beside.or_else(|| self.reach.servers.agent(host));
         agent.ok_or_else(|| FaultError::NoAgent(host.to_owned()))
     }
@@ -411,7 +416,7 @@ impl Hand<'_> {
     }
 
     /// Undoes it; what there is to say of it then.
-    fn revert(&mut self, fault: &Fault, noted: &Noted) -> Result<Option<String>, FaultError> {
+    fn revert(&mut self, fault: &Fault, noted: &FaultTraces) -> Result<Option<String>, FaultError> {
         if let On::Worker(number) = fault.on {
             let host = self.reach.workers.get(number as usize - 1).and_then(|(_, host)| host.clone());
             for id in noted.iter().flat_map(|trace| &trace.noted) {
@@ -422,9 +427,9 @@ impl Hand<'_> {
             }
             return Ok(None);
         }
-        match Harm::of(fault) {
-            Some(harm) if !self.reach.by_proxies.contains(&fault.kind) => {
-                self.reach.servers.heal(&harm, noted)
+        match ServerFault::of(fault) {
+            Some(server_fault) if !self.reach.by_proxies.contains(&fault.kind) => {
+                self.reach.servers.heal(&server_fault, noted)
             }
             _ => {
                 self.treat(fault, false);

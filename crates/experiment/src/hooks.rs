@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a command may take where the file does not say.
+/// Time that a command may take where the file does not say.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A command that failed.

@@ -6,9 +6,9 @@ use dyno_config::inventory::{Host, Inventory};
 use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
 use dyno_remote::deploy;
-use dyno_remote::far::Far;
+use dyno_remote::remote_agent::RemoteAgent;
 use dyno_remote::ssh::{RemoteError, SshHost};
-use dyno_remote::way::Way;
+use dyno_remote::transport::Transport;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
@@ -24,28 +24,28 @@ impl From<RemoteError> for Failed {
 
 /// A host that has the program.
 #[derive(Clone, Debug)]
-pub(super) struct Reached {
+pub(super) struct ReachedHost {
     /// The way to it.
-    pub way: Way,
+    pub transport: Transport,
     /// The program there.
     pub program: String,
     /// The folder for what runs there, if the file names one.
     pub directory: Option<String>,
 }
 
-impl Reached {
-    /// Its agent; `log` takes what ssh says.
-    pub fn agent(&self, logs: &Path) -> Result<Far, RemoteError> {
-        let log = logs.join(format!("agent-{}.log", self.way.name()));
-        Far::start(&self.way, &self.program, self.directory.as_deref(), &log)
+impl ReachedHost {
+    /// Agent; `log` takes what ssh says.
+    pub fn agent(&self, logs: &Path) -> Result<RemoteAgent, RemoteError> {
+        let log = logs.join(format!("agent-{}.log", self.transport.name()));
+        RemoteAgent::start(&self.transport, &self.program, self.directory.as_deref(), &log)
     }
 
     /// The address that others use for it.
     pub fn address(&self) -> Result<IpAddr, Failed> {
-        let Way::Ssh(ssh) = &self.way else {
+        let Transport::Ssh(ssh) = &self.transport else {
             return Err(Failed::other(format!(
                 "{}: a pod's address is the cluster's affair",
-                self.way.name()
+                self.transport.name()
             )));
         };
         let name = ssh.address()?;
@@ -61,7 +61,7 @@ impl Reached {
 #[derive(Default)]
 pub(super) struct Hosts {
     /// By way, since the same name may mean another host in another inventory, and folder.
-    known: BTreeMap<(SshHost, Option<String>), Reached>,
+    known: BTreeMap<(SshHost, Option<String>), ReachedHost>,
 }
 
 impl Hosts {
@@ -71,7 +71,7 @@ impl Hosts {
         ssh: &Ssh,
         names: &[String],
         (program, control): (&Path, &Control),
-    ) -> Result<Vec<Reached>, Failed> {
+    ) -> Result<Vec<ReachedHost>, Failed> {
         let mut wanted: Vec<Host> = Vec::new();
         for host in hosts(ssh, names)? {
             if wanted.iter().all(|one| one.name != host.name) {
@@ -85,9 +85,10 @@ impl Hosts {
         let new: Vec<_> = keys.iter().filter(|key| !self.known.contains_key(key)).cloned().collect();
         // Each copy waits for its host alone.
         let deployed: Vec<Result<String, RemoteError>> = std::thread::scope(|scope| {
-            let way =
-                |way| scope.spawn(move || deploy::deploy(way, program, ssh.directory.as_deref(), control));
-            let all: Vec<_> = new.iter().map(|(one, _)| way(one)).collect();
+            let transport = |transport| {
+                scope.spawn(move || deploy::deploy(transport, program, ssh.directory.as_deref(), control))
+            };
+            let all: Vec<_> = new.iter().map(|(one, _)| transport(one)).collect();
             let lost = |(one, _): &(SshHost, _)| RemoteError::Failed {
                 host: one.name.clone(),
                 source: "the program could not be copied".into(),
@@ -98,8 +99,8 @@ impl Hosts {
                 .collect()
         });
         for (key, program) in new.into_iter().zip(deployed) {
-            let (way, directory) = (Way::Ssh(key.0.clone()), key.1.clone());
-            self.known.insert(key, Reached { way, program: program?, directory });
+            let (transport, directory) = (Transport::Ssh(key.0.clone()), key.1.clone());
+            self.known.insert(key, ReachedHost { transport, program: program?, directory });
         }
         Ok(keys.iter().filter_map(|key| self.known.get(key).cloned()).collect())
     }
@@ -125,7 +126,7 @@ fn hosts(ssh: &Ssh, names: &[String]) -> Result<Vec<Host>, Failed> {
 
 /// Which of `hosts` work on target `instance` of `targets`: hosts are dealt out to targets, or, where there are fewer, targets
 /// to hosts.
-pub(super) fn dealt(hosts: usize, targets: usize, instance: usize) -> Vec<usize> {
+pub(super) fn hosts_of(hosts: usize, targets: usize, instance: usize) -> Vec<usize> {
     match hosts >= targets {
         true => (0..hosts).filter(|host| host % targets == instance).collect(),
         false => vec![instance % hosts],
@@ -138,9 +139,9 @@ mod tests {
 
     #[test]
     fn hosts_and_targets_are_dealt_to_each_other() {
-        assert_eq!(dealt(3, 1, 0), [0, 1, 2]);
-        assert_eq!((dealt(4, 2, 0), dealt(4, 2, 1)), (vec![0, 2], vec![1, 3]));
-        assert_eq!((dealt(1, 3, 0), dealt(1, 3, 2)), (vec![0], vec![0]));
-        assert_eq!((dealt(2, 3, 0), dealt(2, 3, 1), dealt(2, 3, 2)), (vec![0], vec![1], vec![0]));
+        assert_eq!(hosts_of(3, 1, 0), [0, 1, 2]);
+        assert_eq!((hosts_of(4, 2, 0), hosts_of(4, 2, 1)), (vec![0, 2], vec![1, 3]));
+        assert_eq!((hosts_of(1, 3, 0), hosts_of(1, 3, 2)), (vec![0], vec![0]));
+        assert_eq!((hosts_of(2, 3, 0), hosts_of(2, 3, 1), hosts_of(2, 3, 2)), (vec![0], vec![1], vec![0]));
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// How a run ended.
+/// End of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
@@ -20,9 +20,9 @@ pub enum RunStatus {
     Interrupted,
 }
 
-/// What the intervals of a run's window say.
+/// Estimate of throughput from the intervals of a run's window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
+pub struct WindowEstimate {
     /// The window's throughput by the file's estimator, operations per second.
     pub figure: f64,
     /// Intervals in the window.
@@ -40,18 +40,18 @@ pub struct RunRecord {
     pub cell: usize,
     /// From 1.
     pub repetition: u32,
-    /// What the strategy has set, such as `users=8`; empty for the grid.
+    /// Values that the strategy has set, such as `users=8`; empty for the grid.
     pub point: String,
     /// The value of that, for the strategy.
     pub value: f64,
-    /// Its directory below the experiment's.
+    /// Directory below the experiment's.
     pub dir: String,
-    /// How it ended.
+    /// End of the run.
     pub status: RunStatus,
-    /// Whether it failed because its target did not answer.
+    /// True if it failed because its target did not answer.
     #[serde(default)]
     pub unreachable: bool,
-    /// Whether its server did not start.
+    /// True if its server did not start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_started: bool,
     /// Why it failed, or what speaks against it.
@@ -62,15 +62,15 @@ pub struct RunRecord {
     pub throughput: Option<f64>,
     /// Scheduled arrivals per second (open loop).
     pub offered: Option<f64>,
-    /// Whether all thresholds held.
+    /// True if all thresholds held.
     pub passed: bool,
-    /// Whether its queue grew from beginning to end: what was due is more than is done, however little.
+    /// True if its queue grew from beginning to end: what was due is more than is done, however little.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overloaded: bool,
     /// The window, if the file names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub window: Option<Figures>,
-    /// What a tuning looks at, in the unit of its figure.
+    pub window: Option<WindowEstimate>,
+    /// Objective of a tuning, in the unit of its metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<f64>,
 }
@@ -90,9 +90,9 @@ pub enum Entry {
         cell: usize,
         /// From 1.
         repetition: u32,
-        /// What the strategy has set.
+        /// Values that the strategy has set.
         point: String,
-        /// Its directory below the experiment's.
+        /// Directory below the experiment's.
         dir: String,
     },
     /// A run has ended.

@@ -2,50 +2,51 @@
 //! anything.
 //!
 //! `check` says what is wrong with a file, `directory` is the experiment's directory and its lock, `journal` what has
-//! begun and ended, `one` a single run, `bench` its target and workers, `steps` what it does with them, `place` the
-//! target, `pods` that of a cluster, `standing` servers that are left on purpose, `kept` copies of loaded data, `volumes`
-//! those that outlive their run (`stored` lists them), `watching` its monitors, `strategy` which point of a cell comes
-//! next, `series` the figure of a run, `hooks` the file's own commands, `faults` what is done to server and workers on
-//! purpose, `clock` when, `suits` what this machine does not have.
+//! begun and ended, `one` a single run, `run_context` its target and workers, `steps` what it does with them,
+//! `provision` the target, `pods` that of a cluster, `persistent_servers` servers that are left on purpose,
+//! `dataset_cache` copies of loaded data, `volumes` those that outlive their run (`volume_list` lists them),
+//! `fault_targets` what faults are injected into, `pod_watchdog` who looks after pods, `watching` its monitors,
+//! `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands,
+//! `faults` what is done to server and workers on purpose, `clock` when, `preflight` what this machine does not have.
 //!
 //! ```text
-//! Plan -> for each run: not in the journal? -> place -> workers -> load, measure -> summary -> journal -> results.csv
+//! Plan -> for each run: not in the journal? -> provision -> workers -> load, measure -> summary -> journal -> results.csv
 //! ```
 
-pub mod bench;
 pub mod check;
 pub mod clock;
+pub mod dataset_cache;
 pub mod dataset_key;
 pub mod directory;
-pub mod elsewhere;
+pub mod fault_targets;
 pub mod faults;
-pub mod guard;
 pub mod hooks;
 pub mod hosts;
 pub mod journal;
-pub mod kept;
 pub mod one;
-pub mod place;
+pub mod persistent_servers;
+pub mod pod_watchdog;
 pub mod pods;
 pub mod point;
+pub mod preflight;
+pub mod provision;
 pub mod proxy;
+pub mod remote_servers;
+pub mod run_context;
 pub mod series;
-pub mod standing;
 pub mod steps;
-pub mod stored;
 pub mod strategy;
-pub mod suits;
 pub mod traces;
 pub mod tune;
-pub mod victims;
+pub mod volume_list;
 pub mod volumes;
 pub mod watching;
 
 use crate::directory::{Directory, DirectoryError, read_record};
 use crate::journal::{Entry, RunRecord, RunStatus};
 use crate::one::OneRun;
-use crate::place::Shared;
 use crate::point::Point;
+use crate::provision::SharedServers;
 use crate::volumes::volumes;
 use dyno_config::experiment::{Cell, OnFailure, Plan, Strategy};
 use dyno_engine::Control;
@@ -70,23 +71,23 @@ pub trait Watcher: Observer {
     fn run_ended(&mut self, cell: &Cell, record: &RunRecord, summary: Option<&Summary>);
 }
 
-/// What an experiment is carried out with.
-pub struct Means<'a> {
+/// Context of an experiment: control, host, programs.
+pub struct ExperimentContext<'a> {
     /// Ends it early.
     pub control: Arc<Control>,
     /// This host.
     pub environment: &'a Environment,
-    /// What is no longer as it was then, in words.
+    /// Describes what has changed on the host since then.
     pub changes: &'a dyn Fn(&Environment) -> Vec<String>,
     /// Reads works.
     pub read_work: ReadWork<'a>,
     /// This program, to be started as worker.
     pub program: &'a Path,
     /// The directory of an experiment whose servers stand: they are used instead of new ones.
-    pub standing: Option<&'a Path>,
+    pub persistent: Option<&'a Path>,
 }
 
-/// How an experiment ended.
+/// End of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Every run was made, or has failed.
@@ -98,19 +99,19 @@ pub enum Ending {
 }
 
 /// Makes every run that the journal does not hold.
-pub fn conduct(
+pub fn run_experiment(
     plan: &Plan,
     directory: &mut Directory,
-    means: &Means<'_>,
+    context: &ExperimentContext<'_>,
     watcher: &mut dyn Watcher,
 ) -> Result<Ending, DirectoryError> {
     let base = &plan.base;
     let told = [("DYNO_EXPERIMENT_DIR".to_owned(), directory.path().display().to_string())];
     let hook = |when: &str, commands: &[Vec<String>]| {
-        hooks::run(when, commands, &base.hooks.timeout, directory.path(), &told, &means.control)
+        hooks::run(when, commands, &base.hooks.timeout, directory.path(), &told, &context.control)
     };
     match hook("before_experiment", &base.hooks.before_experiment) {
-        Err(_) if means.control.stopping() => {
+        Err(_) if context.control.stopping() => {
             directory.note(Entry::End { status: "interrupted".into() })?;
             return Ok(Ending::Interrupted);
         }
@@ -121,18 +122,18 @@ pub fn conduct(
     let tuned = match base.host.is_nothing() {
         true => None,
         false => {
-            let home = directory.path().join("host");
-            std::fs::create_dir_all(&home)
-                .map_err(|error| DirectoryError::Io { path: home.clone(), error })?;
-            let tuned = tuning::apply(&base.host, &machine, &home, false);
+            let work_dir = directory.path().join("host");
+            std::fs::create_dir_all(&work_dir)
+                .map_err(|error| DirectoryError::Io { path: work_dir.clone(), error })?;
+            let tuned = tuning::apply(&base.host, &machine, &work_dir, false);
             tracing::info!(asked = ?base.host, done = tuned.is_ok(), "settings of this host are changed for the experiment");
             Some(tuned.map_err(|e| LocalError::failed("host", e))?)
         }
     };
-    let mut shared = Shared::on(means.standing);
+    let mut shared = SharedServers::on(context.persistent);
     // Servers that stand are one run's at a time.
-    let _alone = means.standing.map(directory::lock).transpose()?;
-    let ending = all_runs(plan, directory, means, &machine, &mut shared, watcher);
+    let _alone = context.persistent.map(directory::lock).transpose()?;
+    let ending = all_runs(plan, directory, context, &machine, &mut shared, watcher);
     let ended = shared.end();
     if let Some(tuned) = tuned {
         tuned.revert().map_err(|e| LocalError::failed("host", e))?;
@@ -144,13 +145,13 @@ pub fn conduct(
         &hooks.timeout,
         &after,
         &told,
-        &means.control,
+        &context.control,
     );
     let ending = ending?;
     ended?;
     keep_tunings(plan, directory)?;
     if ending != Ending::Interrupted {
-        kept::remove(&after);
+        dataset_cache::remove(&after);
     }
     let status = if ending == Ending::Interrupted { "interrupted" } else { "complete" };
     directory.note(Entry::End { status: status.into() })?;
@@ -173,19 +174,19 @@ fn keep_tunings(plan: &Plan, directory: &Directory) -> Result<(), DirectoryError
 fn all_runs(
     plan: &Plan,
     directory: &mut Directory,
-    means: &Means<'_>,
+    context: &ExperimentContext<'_>,
     machine: &Machine,
-    shared: &mut Shared,
+    shared: &mut SharedServers,
     watcher: &mut dyn Watcher,
 ) -> Result<Ending, DirectoryError> {
     for planned in &plan.runs {
         let cell = &plan.cells[planned.cell];
         while let Some(point) = next_point(cell, planned.repetition, &directory.ended) {
-            if means.control.stopping() {
+            if context.control.stopping() {
                 return Ok(Ending::Interrupted);
             }
             watcher.run_begins(cell, &point, directory.ended.len(), plan.runs.len());
-            let record = run(cell, &point, directory, (means, machine), shared, watcher)?;
+            let record = run(cell, &point, directory, (context, machine), shared, watcher)?;
             match record.status {
                 RunStatus::Interrupted => return Ok(Ending::Interrupted),
                 RunStatus::Failed if plan.base.on_failure == OnFailure::Stop => return Ok(Ending::Stopped),
@@ -200,13 +201,13 @@ fn run(
     cell: &Cell,
     point: &Point,
     directory: &mut Directory,
-    (means, machine): (&Means<'_>, &Machine),
-    shared: &mut Shared,
+    (context, machine): (&ExperimentContext<'_>, &Machine),
+    shared: &mut SharedServers,
     watcher: &mut dyn Watcher,
 ) -> Result<RunRecord, DirectoryError> {
     let dir = directory.run_directory(cell.number, point.repetition, &point.label);
-    let below = directory.path().to_owned();
-    let shown = dir.strip_prefix(&below).unwrap_or(&dir).display().to_string();
+    let experiment_dir = directory.path().to_owned();
+    let shown = dir.strip_prefix(&experiment_dir).unwrap_or(&dir).display().to_string();
     directory.note(Entry::Run {
         cell: cell.number,
         repetition: point.repetition,
@@ -226,12 +227,12 @@ fn run(
         cell,
         point,
         dir,
-        environment: means.environment,
-        changes: means.changes,
-        control: means.control.clone(),
-        read_work: means.read_work,
-        program: means.program,
-        below: &below,
+        environment: context.environment,
+        changes: context.changes,
+        control: context.control.clone(),
+        read_work: context.read_work,
+        program: context.program,
+        experiment_dir: &experiment_dir,
         machine,
     };
     let (record, summary) = one.make(shared, watcher);
@@ -245,7 +246,7 @@ fn run(
     Ok(record)
 }
 
-/// What of a planned run is still to be made.
+/// Returns the next point of a planned run that is still to be made.
 fn next_point(cell: &Cell, repetition: u32, ended: &[RunRecord]) -> Option<Point> {
     let seed = cell.spec.seed;
     let of_cell = ended.iter().filter(|run| run.cell == cell.number);
@@ -275,7 +276,7 @@ pub fn pending(plan: &Plan, ended: &[RunRecord]) -> Vec<usize> {
     plan.cells.iter().filter(|cell| left(cell)).map(|cell| cell.number).collect()
 }
 
-/// What below an experiment's directory says what there is to put back.
+/// Journals below an experiment's directory that say what there is to put back.
 struct Leavings {
     /// Of objects in clusters.
     pods: Vec<PathBuf>,
@@ -299,7 +300,7 @@ fn leavings(path: &Path) -> Leavings {
     Leavings { pods, journals }
 }
 
-/// How many things a dyno that was killed has left below an experiment's directory, and one that left servers on purpose:
+/// Counts the things that a killed dyno has left below an experiment's directory, and one that left servers on purpose:
 /// [`clean_up`] puts them back.
 pub fn left_behind(path: &Path) -> usize {
     let found = leavings(path);
@@ -327,27 +328,28 @@ pub fn clean_up(path: &Path) -> Cleaned {
     }
     // What could not be ended still stands.
     if cleaned.left().is_empty() {
-        let forgotten = standing::forget(path).map_err(|error| LocalError::failed(path.display(), error));
+        let forgotten =
+            persistent_servers::forget(path).map_err(|error| LocalError::failed(path.display(), error));
         cleaned.take(forgotten.map(|were| were.then(|| "its servers no longer stand".into())));
     }
     cleaned
 }
 
-/// What [`clean_up`] did, in words.
+/// Outcome of [`clean_up`], in words.
 #[derive(Debug, Default)]
 pub struct Cleaned {
-    /// What was done.
+    /// Things put back.
     pub done: Vec<String>,
-    /// What was not tried: a file that is not the caller's own, an entry that dyno does not write, a dyno that still runs.
+    /// Things not tried: a file that is not the caller's own, an entry that dyno does not write, a dyno that still runs.
     pub refused: Vec<String>,
-    /// What a cluster has not removed.
+    /// Objects that a cluster has not removed.
     pub unreachable: Vec<String>,
-    /// What this host has not done.
+    /// Things that failed on this host.
     pub failed: Vec<String>,
 }
 
 impl Cleaned {
-    /// What is still there, and why.
+    /// Describes what is still there, and why.
     pub fn left(&self) -> String {
         [&self.refused[..], &self.unreachable, &self.failed].concat().join("\n")
     }
@@ -373,5 +375,5 @@ fn clean_pods(path: &Path, journal: &Path) -> Result<String, LocalError> {
     let plan = dyno_config::experiment::plan(&text, &record.path, &sets.collect::<Vec<_>>())
         .map_err(|e| refused(e.to_string()))?;
     let known: Vec<_> = plan.cells.into_iter().filter_map(|cell| cell.spec.kubernetes).collect();
-    dyno_kubernetes::place::clean(journal, &known, &record.cwd)
+    dyno_kubernetes::run_pods::clean(journal, &known, &record.cwd)
 }

@@ -1,14 +1,14 @@
 //! One run of an experiment: target, workers, phases, summary.
 
-use crate::bench::Bench;
+use crate::dataset_cache;
 use crate::faults::FaultError;
 use crate::hooks;
 use crate::hooks::HookError;
-use crate::journal::{Figures, RunRecord, RunStatus};
-use crate::kept;
-use crate::place;
-use crate::place::Shared;
+use crate::journal::{RunRecord, RunStatus, WindowEstimate};
 use crate::point::Point;
+use crate::provision;
+use crate::provision::SharedServers;
+use crate::run_context::RunContext;
 use crate::traces::TraceError;
 use crate::watching::WatchError;
 use dyno_config::experiment::{Cell, Experiment, Strategy, When};
@@ -31,14 +31,14 @@ pub(super) struct OneRun<'a> {
     pub point: &'a Point,
     pub dir: PathBuf,
     pub environment: &'a Environment,
-    /// What is no longer as it was when the experiment began or was resumed.
+    /// Describes what has changed since the experiment began or was resumed.
     pub changes: &'a dyn Fn(&Environment) -> Vec<String>,
     pub control: Arc<Control>,
     pub read_work: ReadWork<'a>,
     /// This program, to be started as worker.
     pub program: &'a Path,
     /// The experiment's directory.
-    pub below: &'a Path,
+    pub experiment_dir: &'a Path,
     pub machine: &'a Machine,
 }
 
@@ -94,21 +94,25 @@ impl From<WorkerPoolError> for Failed {
 
 impl OneRun<'_> {
     /// Makes the run; what came of it, for the journal.
-    pub fn make(&self, shared: &mut Shared, observer: &mut dyn Observer) -> (RunRecord, Option<Summary>) {
+    pub fn make(
+        &self,
+        shared: &mut SharedServers,
+        observer: &mut dyn Observer,
+    ) -> (RunRecord, Option<Summary>) {
         self.concluded(self.attempt(shared, observer).map(|(summary, window)| (Some(summary), window)))
     }
 
     /// The record of what came of it.
     pub fn concluded(
         &self,
-        made: Result<(Option<Summary>, Option<Figures>), Failed>,
+        made: Result<(Option<Summary>, Option<WindowEstimate>), Failed>,
     ) -> (RunRecord, Option<Summary>) {
         let mut record = RunRecord {
             cell: self.cell.number,
             repetition: self.point.repetition,
             point: self.point.label.clone(),
             value: self.point.value,
-            dir: self.dir.strip_prefix(self.below).unwrap_or(&self.dir).display().to_string(),
+            dir: self.dir.strip_prefix(self.experiment_dir).unwrap_or(&self.dir).display().to_string(),
             status: RunStatus::Complete,
             unreachable: false,
             not_started: false,
@@ -163,18 +167,19 @@ impl OneRun<'_> {
 
     fn attempt(
         &self,
-        shared: &mut Shared,
+        shared: &mut SharedServers,
         observer: &mut dyn Observer,
-    ) -> Result<(Summary, Option<Figures>), Failed> {
+    ) -> Result<(Summary, Option<WindowEstimate>), Failed> {
         let (spec, tree) = self.spec()?;
-        let told = self.told();
+        let variables = self.hook_variables();
         let hooks = spec.hooks.clone();
         // Commands print into the folder beside the run directory, which must be empty until it is made.
         let logs = self.dir.with_extension("server");
         std::fs::create_dir_all(&logs).map_err(|e| LocalError::failed(logs.display(), e))?;
-        hooks::run("before_run", &hooks.before_run, &hooks.timeout, &logs, &told, &self.control)?;
-        let made = self.with_place(spec, &tree, &logs, shared, observer);
-        let after = hooks::run("after_run", &hooks.after_run, &hooks.timeout, &logs, &told, &self.control);
+        hooks::run("before_run", &hooks.before_run, &hooks.timeout, &logs, &variables, &self.control)?;
+        let made = self.with_target(spec, &tree, &logs, shared, observer);
+        let after =
+            hooks::run("after_run", &hooks.after_run, &hooks.timeout, &logs, &variables, &self.control);
         self.put_away(&logs);
         // Words of what failed name files where they are now.
         let (was, is) = (logs.display().to_string(), self.dir.join("server").display().to_string());
@@ -209,7 +214,7 @@ impl OneRun<'_> {
         Ok((Experiment { repetition: Some(self.point.repetition), ..spec }, tree))
     }
 
-    /// What a tuning looks at, as a condition.
+    /// Objective of a tuning, as a condition.
     fn objective(&self) -> Option<String> {
         match &self.cell.spec.strategy {
             Some(Strategy::Tune(tune)) => Some(tune.measured()),
@@ -217,8 +222,8 @@ impl OneRun<'_> {
         }
     }
 
-    /// What commands are told in their environment.
-    pub(super) fn told(&self) -> Vec<(String, String)> {
+    /// Environment variables of hook commands.
+    pub(super) fn hook_variables(&self) -> Vec<(String, String)> {
         vec![
             ("DYNO_RUN_DIR".into(), self.dir.display().to_string()),
             ("DYNO_CELL".into(), self.cell.number.to_string()),
@@ -227,39 +232,45 @@ impl OneRun<'_> {
         ]
     }
 
-    fn with_place(
+    fn with_target(
         &self,
         mut spec: Experiment,
         tree: &Node,
         logs: &Path,
-        shared: &mut Shared,
+        shared: &mut SharedServers,
         observer: &mut dyn Observer,
-    ) -> Result<(Summary, Option<Figures>), Failed> {
+    ) -> Result<(Summary, Option<WindowEstimate>), Failed> {
         let means = (self.machine, &self.control, self.program);
-        let place =
-            place::provide(&spec, logs, self.below, shared, means).map_err(|failed| match failed {
-                Failed::Other(why) => Failed::Server(why),
-                other => other,
+        let target =
+            provision::provision(&spec, logs, self.experiment_dir, shared, means).map_err(|failed| {
+                match failed {
+                    Failed::Other(why) => Failed::Server(why),
+                    other => other,
+                }
             })?;
-        if place.is_filled()? && spec.phases.load.when == When::Always {
+        if target.is_filled()? && spec.phases.load.when == When::Always {
             // They are counted; some of them are looked for, too.
             spec.phases.load.when = When::Missing;
         }
         let data = logs.join("data");
-        let copied = match kept::wanted(&spec).then(|| kept::find(&spec, self.below)).flatten() {
+        let copied = match dataset_cache::is_wanted(&spec)
+            .then(|| dataset_cache::find(&spec, self.experiment_dir))
+            .flatten()
+        {
             Some(copy) => {
                 spec.phases.load.when = When::Never;
                 // The folder is there, and empty.
                 let emptied = std::fs::remove_dir(&data).map_err(|e| LocalError::failed(data.display(), e));
                 emptied
-                    .and_then(|()| kept::copy(&copy, &data, &self.control))
-                    .and_then(|()| kept::forget(&data))
+                    .and_then(|()| dataset_cache::copy(&copy, &data, &self.control))
+                    .and_then(|()| dataset_cache::drop_page_cache(&data))
             }
             None => Ok(()),
         };
-        let mut bench = Bench::new(self, place, data.clone());
-        let made = copied.map_err(Failed::from).and_then(|()| bench.conduct(&spec, tree, logs, observer));
-        let ended = bench.end(&spec, shared);
+        let mut context = RunContext::new(self, target, data.clone());
+        let made =
+            copied.map_err(Failed::from).and_then(|()| context.load_and_measure(&spec, tree, logs, observer));
+        let ended = context.end(&spec, shared);
         // What an embedded store has written is as large as the data set.
         let _ = std::fs::remove_dir_all(data);
         let made = made?;

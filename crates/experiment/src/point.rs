@@ -1,6 +1,6 @@
 //! A point of a search: what a run is made with beyond its cell.
 
-/// What a run is made with beyond its cell.
+/// Settings of a run beyond its cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Keys that are set, and their values; none for the grid.

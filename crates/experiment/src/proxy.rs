@@ -18,10 +18,10 @@ const HELD: usize = 1 << 20;
 /// Bytes that are received at once.
 const CHUNK: usize = 64 << 10;
 
-/// What a limited direction may send at once, as a part of a second.
+/// Burst of a limited direction, as a part of a second.
 const BURST_S: f64 = 0.01;
 
-/// What is done to what passes.
+/// Treatment of the bytes that pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Treatment {
     /// By how much later what goes to the server comes.
@@ -33,7 +33,7 @@ pub(crate) struct Treatment {
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct ProxyControl {
     treatment: Treatment,
     ends: bool,
 }
@@ -43,7 +43,7 @@ struct Told {
 pub(crate) struct Proxy {
     address: SocketAddr,
     target: SocketAddr,
-    told: Arc<Mutex<Told>>,
+    control: Arc<Mutex<ProxyControl>>,
     wake: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
@@ -54,19 +54,19 @@ impl Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let told = Arc::new(Mutex::new(Told::default()));
+        let control = Arc::new(Mutex::new(ProxyControl::default()));
         let wake = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
-        let mut way = Way {
+        let mut proxy_loop = ProxyLoop {
             listener,
             target,
-            told: told.clone(),
+            control: control.clone(),
             wake: wake.clone(),
             treatment: Treatment::default(),
             buckets: [Bucket::new(), Bucket::new()],
             pairs: Vec::new(),
         };
-        let thread = std::thread::Builder::new().name("proxy".into()).spawn(move || way.run())?;
-        Ok(Proxy { address, target, told, wake, thread: Some(thread) })
+        let thread = std::thread::Builder::new().name("proxy".into()).spawn(move || proxy_loop.run())?;
+        Ok(Proxy { address, target, control, wake, thread: Some(thread) })
     }
 
     /// Where it listens.
@@ -81,7 +81,7 @@ impl Proxy {
 
     /// Changes what is done from now on.
     pub fn treat(&self, change: impl FnOnce(&mut Treatment)) {
-        change(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner).treatment);
+        change(&mut self.control.lock().unwrap_or_else(PoisonError::into_inner).treatment);
         self.awake();
     }
 
@@ -93,7 +93,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).ends = true;
+        self.control.lock().unwrap_or_else(PoisonError::into_inner).ends = true;
         self.awake();
         if let Some(thread) = self.thread.take() {
             // A thread that has panicked has closed its connections.
@@ -102,7 +102,7 @@ impl Drop for Proxy {
     }
 }
 
-/// What one direction of all connections may still send.
+/// Bytes that one direction of all connections may still send.
 #[derive(Debug)]
 struct Bucket {
     left: f64,
@@ -138,31 +138,31 @@ struct Direction {
 struct Pair {
     /// The client's, the server's.
     ends: [TcpStream; 2],
-    ways: [Direction; 2],
+    directions: [Direction; 2],
     broken: bool,
 }
 
-struct Way {
+struct ProxyLoop {
     listener: TcpListener,
     target: SocketAddr,
-    told: Arc<Mutex<Told>>,
+    control: Arc<Mutex<ProxyControl>>,
     wake: Arc<OwnedFd>,
     treatment: Treatment,
     buckets: [Bucket; 2],
     pairs: Vec<Pair>,
 }
 
-impl Way {
+impl ProxyLoop {
     fn run(&mut self) {
         let mut buffer = vec![0; CHUNK];
         loop {
             let Ok(ready) = self.wait() else { return };
             {
-                let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-                if told.ends {
+                let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+                if control.ends {
                     return;
                 }
-                self.treatment = told.treatment;
+                self.treatment = control.treatment;
             }
             if ready[0] {
                 let mut count = [0; 8];
@@ -185,7 +185,8 @@ impl Way {
                 }
             }
             self.pass_on();
-            self.pairs.retain(|pair| !pair.broken && !pair.ways.iter().all(|way| way.closed));
+            self.pairs
+                .retain(|pair| !pair.broken && !pair.directions.iter().all(|direction| direction.closed));
         }
     }
 
@@ -201,7 +202,7 @@ impl Way {
             watched.push(PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN));
             for pair in &self.pairs {
                 for end in 0..2 {
-                    let (own, other) = (&pair.ways[end], &pair.ways[1 - end]);
+                    let (own, other) = (&pair.directions[end], &pair.directions[1 - end]);
                     let mut flags = PollFlags::empty();
                     flags.set(PollFlags::IN, !own.ended && own.bytes < HELD);
                     flags.set(PollFlags::OUT, other.full);
@@ -219,19 +220,19 @@ impl Way {
         Ok(ready)
     }
 
-    /// How long nothing is due; none: until something is received.
+    /// Returns the time until something is due; `None`: until something is received.
     fn patience(&self) -> Option<Duration> {
         if self.treatment.shut {
             return None;
         }
         let now = Instant::now();
         let limited = self.treatment.bytes_per_s.is_some();
-        let waits = |way: &Direction| {
-            let (due, _) = way.held.front().filter(|_| !way.full)?;
+        let waits = |direction: &Direction| {
+            let (due, _) = direction.held.front().filter(|_| !direction.full)?;
             let left = due.saturating_duration_since(now);
             Some(if limited { left.max(Duration::from_millis(1)) } else { left })
         };
-        self.pairs.iter().flat_map(|pair| &pair.ways).filter_map(waits).min()
+        self.pairs.iter().flat_map(|pair| &pair.directions).filter_map(waits).min()
     }
 
     fn accept(&mut self) {
@@ -242,7 +243,11 @@ impl Way {
             };
             let set = |end: &TcpStream| end.set_nodelay(true).and_then(|()| end.set_nonblocking(true));
             if set(&client).and_then(|()| set(&server)).is_ok() {
-                self.pairs.push(Pair { ends: [client, server], ways: Default::default(), broken: false });
+                self.pairs.push(Pair {
+                    ends: [client, server],
+                    directions: Default::default(),
+                    broken: false,
+                });
             }
         }
     }
@@ -267,18 +272,18 @@ impl Way {
 
 impl Pair {
     fn receive(&mut self, from: usize, now: Instant, treatment: &Treatment, buffer: &mut [u8]) {
-        let way = &mut self.ways[from];
-        if way.ended || way.bytes >= HELD {
+        let direction = &mut self.directions[from];
+        if direction.ended || direction.bytes >= HELD {
             // Nothing is read any more: an error would be told again and again.
             self.broken |= !matches!(self.ends[from].take_error(), Ok(None));
             return;
         }
         match (&self.ends[from]).read(buffer) {
-            Ok(0) => way.ended = true,
+            Ok(0) => direction.ended = true,
             Ok(count) => {
                 let due = if from == 0 { now + treatment.delay } else { now };
-                way.held.push_back((due, buffer[..count].to_vec()));
-                way.bytes += count;
+                direction.held.push_back((due, buffer[..count].to_vec()));
+                direction.bytes += count;
             }
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => self.broken = true,
@@ -286,26 +291,26 @@ impl Pair {
     }
 
     fn send(&mut self, from: usize, now: Instant, mut bucket: Option<&mut Bucket>) {
-        let way = &mut self.ways[from];
-        way.full = false;
-        while let Some((_, bytes)) = way.held.front_mut().filter(|(due, _)| *due <= now) {
+        let direction = &mut self.directions[from];
+        direction.full = false;
+        while let Some((_, bytes)) = direction.held.front_mut().filter(|(due, _)| *due <= now) {
             let most = bucket.as_ref().map_or(bytes.len(), |bucket| (bucket.left as usize).min(bytes.len()));
             if most == 0 {
                 return;
             }
             match (&self.ends[1 - from]).write(&bytes[..most]) {
                 Ok(count) => {
-                    way.bytes -= count;
+                    direction.bytes -= count;
                     if let Some(bucket) = &mut bucket {
                         bucket.left -= count as f64;
                     }
                     bytes.drain(..count);
                     if bytes.is_empty() {
-                        way.held.pop_front();
+                        direction.held.pop_front();
                     }
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    way.full = true;
+                    direction.full = true;
                     return;
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -315,8 +320,8 @@ impl Pair {
                 }
             }
         }
-        if way.ended && !way.closed && way.held.is_empty() {
-            way.closed = true;
+        if direction.ended && !direction.closed && direction.held.is_empty() {
+            direction.closed = true;
             // The other side may be gone already.
             let _ = self.ends[1 - from].shutdown(Shutdown::Write);
         }

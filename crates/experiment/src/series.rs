@@ -1,6 +1,6 @@
 //! Throughput second by second of the measured phase, and the one figure a table shows.
 
-use crate::journal::Figures;
+use crate::journal::WindowEstimate;
 use dyno_analysis::interval::{mean_interval, median};
 use dyno_config::experiment::{Estimator, Window};
 use dyno_engine::Job;
@@ -26,7 +26,7 @@ impl Series {
     }
 
     /// The window's throughput; `None` if the file names no window, or if no whole interval lies in it.
-    pub fn estimate(&self, window: &Window) -> Option<Figures> {
+    pub fn estimate(&self, window: &Window) -> Option<WindowEstimate> {
         if *window == Window::default() {
             return None;
         }
@@ -52,7 +52,7 @@ impl Series {
             Estimator::Median => median(&rates)?,
         };
         let half_width = mean_interval(&rates).map(|interval| interval.half_width);
-        (!rates.is_empty()).then_some(Figures { figure, intervals: rates.len(), mean, half_width })
+        (!rates.is_empty()).then_some(WindowEstimate { figure, intervals: rates.len(), mean, half_width })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The steps of a run: what is recorded, load, pause, measurement.
 
 use crate::faults;
-use crate::faults::Reach;
+use crate::faults::FaultReach;
 use crate::hooks;
 use crate::one::{Failed, OneRun};
 use crate::series::Series;
@@ -106,9 +106,16 @@ impl OneRun<'_> {
     ) -> Result<Option<Ended>, Failed> {
         let Some(job) = work.load()? else { return Ok(None) };
         let hooks = &spec.hooks;
-        hooks::run("before_load", &hooks.before_load, &hooks.timeout, logs, &self.told(), &self.control)?;
+        hooks::run(
+            "before_load",
+            &hooks.before_load,
+            &hooks.timeout,
+            logs,
+            &self.hook_variables(),
+            &self.control,
+        )?;
         let job = whole(job, pairs)?;
-        let traces = Traces::expect(&spec.traces, &[TracedPhase::Load], &self.told(), session)?;
+        let traces = Traces::expect(&spec.traces, &[TracedPhase::Load], &self.hook_variables(), session)?;
         let ended = session.run_workers("load", &[job], observer);
         traces.end(session);
         let ended = ended?;
@@ -126,7 +133,14 @@ impl OneRun<'_> {
             let hint = if again { hint } else { "" };
             return Err(Failed::other(format!("{failed} inserts of the load failed: {first}{hint}")));
         }
-        hooks::run("after_load", &hooks.after_load, &hooks.timeout, logs, &self.told(), &self.control)?;
+        hooks::run(
+            "after_load",
+            &hooks.after_load,
+            &hooks.timeout,
+            logs,
+            &self.hook_variables(),
+            &self.control,
+        )?;
         Ok(Some(ended))
     }
 
@@ -137,7 +151,7 @@ impl OneRun<'_> {
         work: &dyn Work,
         pairs: usize,
         session: &mut Session<'_>,
-        reach: Reach<'_>,
+        reach: FaultReach<'_>,
         observer: &mut dyn Observer,
     ) -> Result<(Ended, Series), Failed> {
         let logs = &reach.logs.clone();
@@ -153,14 +167,14 @@ impl OneRun<'_> {
             &hooks.before_measure,
             &hooks.timeout,
             logs,
-            &self.told(),
+            &self.hook_variables(),
             &self.control,
         )?;
         let job = whole(work.measure()?, pairs)?;
         let mut series = Series::new(job.warmup_ns);
         let mut watched = series.watch(observer);
         let phases = [TracedPhase::Warmup, TracedPhase::Measure];
-        let traces = Traces::expect(&spec.traces, &phases, &self.told(), session)?;
+        let traces = Traces::expect(&spec.traces, &phases, &self.hook_variables(), session)?;
         let clock = traces.clock();
         if !spec.faults.is_empty() {
             session.expect_faults();
@@ -172,7 +186,14 @@ impl OneRun<'_> {
         let done = done.note(session);
         let ended = ended?;
         done?;
-        hooks::run("after_measure", &hooks.after_measure, &hooks.timeout, logs, &self.told(), &self.control)?;
+        hooks::run(
+            "after_measure",
+            &hooks.after_measure,
+            &hooks.timeout,
+            logs,
+            &self.hook_variables(),
+            &self.control,
+        )?;
         Ok((ended, series))
     }
 

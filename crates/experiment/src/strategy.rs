@@ -50,7 +50,7 @@ fn climb(ladder: &Ladder, repetition: u32, history: &[&RunRecord]) -> Option<Poi
     }
 }
 
-/// Whether a run kept its objectives at its rate.
+/// Returns whether a run kept its objectives at its rate.
 pub fn kept(run: &RunRecord) -> bool {
     let sustained = match (run.throughput, run.offered) {
         (Some(achieved), Some(offered)) => achieved >= SUSTAINED * offered,

@@ -22,10 +22,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-/// How long a command may take to end after SIGINT.
+/// Time that a command may take to end after SIGINT.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How often it is asked whether it has ended.
+/// Interval at which the end of a command is looked for.
 const POLL: Duration = Duration::from_millis(5);
 
 /// A trace that cannot be taken.
@@ -100,7 +100,7 @@ impl Traces {
         Ok(all)
     }
 
-    /// What knows the epoch of the phase, and its end.
+    /// Returns the clock that knows the epoch and the end of the phase.
     pub fn clock(&self) -> Arc<Clock> {
         self.clock.clone()
     }
@@ -169,8 +169,8 @@ impl Window {
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
         let child = command.spawn()?;
         let machine = Machine::default();
-        let home = self.folder.join(self.number.to_string());
-        let journal = undo::Journal::open(&home, &machine).ok().and_then(|mut journal| {
+        let work_dir = self.folder.join(self.number.to_string());
+        let journal = undo::Journal::open(&work_dir, &machine).ok().and_then(|mut journal| {
             let started = process::started(&machine, child.id())?;
             let (pid, session) = (child.id(), process::session(&machine, child.id()));
             journal.add(undo::Undo::Process { pid, started, session }).ok()?;

@@ -54,12 +54,12 @@ fn label(configuration: &Configuration) -> String {
 }
 
 /// Runs of one configuration.
-struct Standing<'a> {
+struct ConfigurationRuns<'a> {
     number: usize,
     runs: Vec<&'a RunRecord>,
 }
 
-impl Standing<'_> {
+impl ConfigurationRuns<'_> {
     /// Mean of the objective; `None` if a run failed or missed a constraint.
     fn score(&self, goal: Goal) -> Option<f64> {
         let kept = |run: &&RunRecord| run.status == RunStatus::Complete && run.passed;
@@ -73,8 +73,8 @@ impl Standing<'_> {
     }
 }
 
-fn standings<'a>(labels: &[String], history: &[&'a RunRecord]) -> Vec<Standing<'a>> {
-    let of = |(number, label): (usize, &String)| Standing {
+fn runs_by_configuration<'a>(labels: &[String], history: &[&'a RunRecord]) -> Vec<ConfigurationRuns<'a>> {
+    let of = |(number, label): (usize, &String)| ConfigurationRuns {
         number,
         runs: history.iter().copied().filter(|run| run.point == *label).collect(),
     };
@@ -82,7 +82,7 @@ fn standings<'a>(labels: &[String], history: &[&'a RunRecord]) -> Vec<Standing<'
 }
 
 /// The configurations of `among` by their score, the best first; those without one are out.
-fn ranked(all: &[Standing<'_>], among: &[usize], goal: Goal) -> Vec<usize> {
+fn ranked(all: &[ConfigurationRuns<'_>], among: &[usize], goal: Goal) -> Vec<usize> {
     let mut scored: Vec<(usize, f64)> =
         among.iter().filter_map(|number| Some((*number, all[*number].score(goal)?))).collect();
     scored.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -102,8 +102,8 @@ pub(super) fn next(tune: &Tune, seed: u64, history: &[&RunRecord]) -> Option<Poi
             return Some(point(&field, &labels, schedule[history.len() - made], history));
         }
         made += schedule.len();
-        let standings = standings(&labels, &history[..made]);
-        let order = ranked(&standings, &left, tune.goal);
+        let runs_by_configuration = runs_by_configuration(&labels, &history[..made]);
+        let order = ranked(&runs_by_configuration, &left, tune.goal);
         if left.len() > 1 {
             left = order.into_iter().take(left.len() / 2).collect();
         } else {
@@ -111,7 +111,7 @@ pub(super) fn next(tune: &Tune, seed: u64, history: &[&RunRecord]) -> Option<Poi
         }
         // Nothing keeps the constraints: there is nothing to be had.
         let best = *left.first()?;
-        let enough = |number: usize| standings[number].runs.len() >= tune.repetitions as usize;
+        let enough = |number: usize| runs_by_configuration[number].runs.len() >= tune.repetitions as usize;
         if left.len() == 1 && enough(best) && enough(0) {
             return None;
         }
@@ -129,7 +129,7 @@ fn point(field: &[Configuration], labels: &[String], number: usize, history: &[&
     }
 }
 
-/// What the tunings of all cells have found.
+/// Returns what the tunings of all cells have found.
 pub(super) fn found(plan: &Plan, ended: &[RunRecord]) -> Vec<TunedCell> {
     let of = |cell: &Cell| {
         let Some(Strategy::Tune(tune)) = &cell.spec.strategy else { return None };
@@ -144,7 +144,7 @@ pub(super) fn found(plan: &Plan, ended: &[RunRecord]) -> Vec<TunedCell> {
 fn report(tune: &Tune, seed: u64, history: &[&RunRecord]) -> Option<Tuned> {
     let field = field(tune, seed);
     let labels: Vec<String> = field.iter().map(label).collect();
-    let all = standings(&labels, history);
+    let all = runs_by_configuration(&labels, history);
     let objectives =
         |number: usize| -> Vec<f64> { all[number].runs.iter().filter_map(|run| run.objective).collect() };
     let base = objectives(0);
@@ -174,14 +174,15 @@ fn report(tune: &Tune, seed: u64, history: &[&RunRecord]) -> Option<Tuned> {
     })
 }
 
-fn effects(tune: &Tune, field: &[Configuration], all: &[Standing<'_>]) -> Vec<Effect> {
+fn effects(tune: &Tune, field: &[Configuration], all: &[ConfigurationRuns<'_>]) -> Vec<Effect> {
     // The screening alone: later rounds have only what was good.
-    let first = |standing: &Standing<'_>| standing.runs.first().and_then(|run| run.objective);
+    let first = |standing: &ConfigurationRuns<'_>| standing.runs.first().and_then(|run| run.objective);
     let mut effects: Vec<Effect> = Vec::new();
     for (key, levels) in &tune.parameters {
         let mut means = Vec::new();
         for level in levels.values().unwrap_or_default() {
-            let with = |s: &&Standing<'_>| field[s.number].iter().any(|(k, v)| k == key && *v == level);
+            let with =
+                |s: &&ConfigurationRuns<'_>| field[s.number].iter().any(|(k, v)| k == key && *v == level);
             let found: Vec<f64> = all.iter().filter(with).filter_map(first).collect();
             if !found.is_empty() {
                 means.push((level, found.iter().sum::<f64>() / found.len() as f64));

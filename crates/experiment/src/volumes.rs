@@ -2,7 +2,7 @@
 
 use crate::dataset_key::{Begin, decide, key};
 use crate::one::Failed;
-use crate::place::of_server;
+use crate::provision::of_server;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::server::ServerSpec;
@@ -13,10 +13,10 @@ use dyno_kubernetes::volumes as claims;
 use dyno_localhost::error::{Cause, LocalError};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::trusted;
-use dyno_remote::far::{Far, FarServer};
+use dyno_remote::remote_agent::{RemoteAgent, RemoteServer};
 use dyno_rundir::files;
 use dyno_servers::needs::version_of;
-use dyno_servers::server::faults::Room;
+use dyno_servers::server::faults::FaultPreparation;
 use dyno_servers::server::{Beginning, Server, volume as folders};
 use dyno_servers::volume::{Found, Key, Loaded, is_still};
 use serde::{Deserialize, Serialize};
@@ -24,24 +24,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What an experiment knows of a volume: `volumes/NAME.json` in its directory.
+/// Note of an experiment about a volume: `volumes/NAME.json` in its directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VolumeNote {
     /// The volume.
     pub name: String,
     /// The folder on this host, or the storage class.
     pub place: String,
-    /// Whether this experiment has loaded it.
+    /// True if this experiment has loaded it.
     pub own: bool,
     /// Tells one load from the next.
     pub id: String,
     /// When the load ended, RFC 3339.
     pub loaded: String,
-    /// How long it took, seconds.
+    /// Duration of the load, seconds.
     pub seconds: f64,
     /// Keys or documents.
     pub count: u64,
-    /// What server has the data: its kind.
+    /// Kind of server that has the data.
     pub server: String,
 }
 
@@ -49,7 +49,7 @@ pub struct VolumeNote {
 enum Where {
     Folder(PathBuf),
     /// One on each host of servers, in their order.
-    Far(Vec<PathBuf>),
+    Remote(Vec<PathBuf>),
     Claims(Kubectl, String),
 }
 
@@ -61,8 +61,8 @@ pub(super) struct Volume {
     begin: Begin,
     at: Where,
     /// The experiment's directory.
-    below: PathBuf,
-    /// What this run has loaded.
+    experiment_dir: PathBuf,
+    /// Record of what this run has loaded.
     loaded: Option<Loaded>,
 }
 
@@ -90,7 +90,7 @@ impl Volume {
     pub fn here(
         spec: &Experiment,
         server: &ServerSpec,
-        below: &Path,
+        experiment_dir: &Path,
         machine: &Machine,
     ) -> Result<Option<Volume>, Failed> {
         let (Some(asked), Some(path)) = (&server.data.volume, &server.data.path) else { return Ok(None) };
@@ -101,7 +101,8 @@ impl Volume {
         })?;
         let folder = folders::folder(&base, &asked.name);
         let version = version_of(server, machine)?;
-        Volume::judged(spec, server, &version, folders::look(&folder), Where::Folder(folder), below).map(Some)
+        Volume::decided(spec, server, &version, folders::look(&folder), Where::Folder(folder), experiment_dir)
+            .map(Some)
     }
 
     /// That of a server in pods, if it has one.
@@ -109,7 +110,7 @@ impl Volume {
         spec: &Experiment,
         server: &ServerSpec,
         kubernetes: &Kubernetes,
-        below: &Path,
+        experiment_dir: &Path,
     ) -> Result<Option<Volume>, Failed> {
         let Some(asked) = &server.data.volume else { return Ok(None) };
         let kubectl = Kubectl::new(kubernetes);
@@ -119,15 +120,15 @@ impl Volume {
         let at = Where::Claims(kubectl, class.unwrap_or_else(|| "default".into()));
         // The version that a server says it has is not known before it runs: the image stands for it.
         let image = dyno_kubernetes::manifests::server::server_image(server, kubernetes);
-        Volume::judged(spec, server, &image, found, at, below).map(Some)
+        Volume::decided(spec, server, &image, found, at, experiment_dir).map(Some)
     }
 
     /// That of servers of other hosts, if they have one: a folder on each, with the data of the same load in all of them.
     pub fn elsewhere(
         spec: &Experiment,
         server: &ServerSpec,
-        hosts: &[&Far],
-        below: &Path,
+        hosts: &[&RemoteAgent],
+        experiment_dir: &Path,
     ) -> Result<Option<Volume>, Failed> {
         if server.data.volume.is_none() {
             return Ok(None);
@@ -150,30 +151,39 @@ impl Volume {
         let record = records.all(&mut same).then_some(()).and(first.clone());
         let found = Found { record: record.map(|record| Loaded { count, ..record }), there };
         let versions: Vec<String> = versions.into_iter().collect();
-        Volume::judged(spec, server, &versions.join(", "), found, Where::Far(folders), below).map(Some)
+        Volume::decided(spec, server, &versions.join(", "), found, Where::Remote(folders), experiment_dir)
+            .map(Some)
     }
 
-    fn judged(
+    fn decided(
         spec: &Experiment,
         server: &ServerSpec,
         version: &str,
         found: Found,
         at: Where,
-        below: &Path,
+        experiment_dir: &Path,
     ) -> Result<Volume, Failed> {
         let Some(asked) = server.data.volume.clone() else { return Err(Failed::other("no volume")) };
         let wanted = key(spec, server, version).map_err(|refused| failed(&asked.name, refused))?;
-        let note = note(below, &asked.name);
+        let note = note(experiment_dir, &asked.name);
         let own = |record: &Loaded| note.as_ref().is_some_and(|note| note.own && note.id == record.id);
         let begin = decide(found, &wanted, asked.reuse, own);
         if let (Begin::Empty(why), When::Never) = (&begin, spec.phases.load.when) {
             return Err(failed(&asked.name, format!("{why}; phases.load.when: never")));
         }
         let server = server.clone();
-        Ok(Volume { asked, server, wanted, begin, at, below: below.to_owned(), loaded: None })
+        Ok(Volume {
+            asked,
+            server,
+            wanted,
+            begin,
+            at,
+            experiment_dir: experiment_dir.to_owned(),
+            loaded: None,
+        })
     }
 
-    /// Whether the run begins with loaded data.
+    /// Returns whether the run begins with loaded data.
     pub fn is_full(&self) -> bool {
         matches!(self.begin, Begin::With(_))
     }
@@ -189,7 +199,7 @@ impl Volume {
     /// The same on the host of this number.
     pub fn source_on(&self, host: usize) -> Option<(PathBuf, String)> {
         match (&self.begin, &self.at) {
-            (Begin::With(record), Where::Far(folders)) => {
+            (Begin::With(record), Where::Remote(folders)) => {
                 Some((folders.get(host)?.clone(), record.id.clone()))
             }
             _ => None,
@@ -201,7 +211,7 @@ impl Volume {
         self.begin = Begin::Empty(why);
     }
 
-    /// What speaks against the data, once the servers have been counted.
+    /// Returns what is wrong with the data, once the servers have been counted.
     pub fn miscounted(&self, count: u64) -> Option<String> {
         match &self.begin {
             Begin::With(record) if record.count != count => {
@@ -222,8 +232,8 @@ impl Volume {
         }
     }
 
-    /// What is loaded, by this run or by an earlier one.
-    pub fn held(&self) -> Option<&Loaded> {
+    /// Returns the record of the loaded data, of this run or of an earlier one.
+    pub fn loaded_record(&self) -> Option<&Loaded> {
         match (&self.loaded, &self.begin) {
             (Some(record), _) => Some(record),
             (None, Begin::With(record)) => Some(record),
@@ -248,13 +258,13 @@ impl Volume {
     }
 
     /// A load has ended on servers of other hosts, which keep their data there.
-    pub fn fill_far(
+    pub fn fill_remote(
         &mut self,
-        servers: &[FarServer],
+        servers: &[RemoteServer],
         (run, seconds): (&Path, f64),
         control: &Control,
     ) -> Result<(), Failed> {
-        let Where::Far(folders) = &self.at else { return Ok(()) };
+        let Where::Remote(folders) = &self.at else { return Ok(()) };
         let mut all = record(self.wanted.clone(), 0, run, seconds)?;
         for (server, folder) in servers.iter().zip(folders) {
             let own = Loaded { count: server.counted(control)?, ..all.clone() };
@@ -282,8 +292,7 @@ impl Volume {
 
     /// The measured phase begins. Claims are what it works on: where a server writes there by itself, they say so.
     pub fn used(&mut self) -> Result<(), Failed> {
-        // Dragonfly writes everything at its end.
-        let writes = !is_still(&self.server) || !self.server.kind.is_redis_like();
+        let writes = !is_still(&self.server) || self.server.kind.rules().writes_at_end();
         let Where::Claims(kubectl, _) = &self.at else { return Ok(()) };
         let record = match (&mut self.loaded, &mut self.begin) {
             (Some(record), _) => record,
@@ -297,15 +306,16 @@ impl Volume {
         claims::mark(kubectl, &self.asked.name, record).map_err(|why| failed(&self.asked.name, why))
     }
 
-    /// What the experiment knows of it.
+    /// Writes the experiment's note about it.
     pub fn note(&self) -> Result<(), Failed> {
-        let Some(record) = self.held() else { return Ok(()) };
-        let before = note(&self.below, &self.asked.name).is_some_and(|note| note.own && note.id == record.id);
+        let Some(record) = self.loaded_record() else { return Ok(()) };
+        let before =
+            note(&self.experiment_dir, &self.asked.name).is_some_and(|note| note.own && note.id == record.id);
         let note = VolumeNote {
             name: self.asked.name.clone(),
             place: match &self.at {
                 Where::Folder(folder) => folder.display().to_string(),
-                Where::Far(folders) => folders
+                Where::Remote(folders) => folders
                     .first()
                     .map_or(String::new(), |folder| format!("{} on the servers' hosts", folder.display())),
                 Where::Claims(_, class) => class.clone(),
@@ -317,7 +327,7 @@ impl Volume {
             count: record.count,
             server: self.server.kind.to_string(),
         };
-        let path = noted(&self.below, &self.asked.name);
+        let path = noted(&self.experiment_dir, &self.asked.name);
         let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         let text = serde_json::to_vec_pretty(&note).map_err(Failed::other)?;
         folder.and_then(|()| trusted::write(&path, &text)).map_err(|e| failed(&note.name, e))
@@ -366,14 +376,14 @@ impl Volume {
 /// believed.
 pub(super) fn start(
     server: &ServerSpec,
-    (room, lasting, loads): (&Room, bool, bool),
-    home: &Path,
+    (preparation, lasting, loads): (&FaultPreparation, bool, bool),
+    work_dir: &Path,
     (machine, control): (&Machine, &Arc<Control>),
     volume: &mut Option<Volume>,
 ) -> Result<Server, LocalError> {
     let start = |volume: Option<(&Path, &str)>| {
-        let begin = Beginning { room: room.clone(), volume, lasting, loads, ways: &[] };
-        Server::start_with(server, &begin, home, machine, Some(control.clone()))
+        let begin = Beginning { preparation: preparation.clone(), volume, lasting, loads, ways: &[] };
+        Server::start_with(server, &begin, work_dir, machine, Some(control.clone()))
     };
     let Some(volume) = volume.as_mut().filter(|volume| volume.is_full()) else {
         return start(None).map_err(of_server);
@@ -391,12 +401,12 @@ pub(super) fn start(
     start(None).map_err(of_server)
 }
 
-fn noted(below: &Path, name: &str) -> PathBuf {
-    below.join("volumes").join(format!("{name}.json"))
+fn noted(experiment_dir: &Path, name: &str) -> PathBuf {
+    experiment_dir.join("volumes").join(format!("{name}.json"))
 }
 
-fn note(below: &Path, name: &str) -> Option<VolumeNote> {
-    serde_json::from_slice(&files::read(&noted(below, name)).ok()?).ok()
+fn note(experiment_dir: &Path, name: &str) -> Option<VolumeNote> {
+    serde_json::from_slice(&files::read(&noted(experiment_dir, name)).ok()?).ok()
 }
 
 /// The volumes that an experiment has worked with.

@@ -1,6 +1,6 @@
 //! Monitors of an experiment's run: host, servers, workers, databases, exporters.
 
-use crate::place::Place;
+use crate::provision::ProvisionedTarget;
 use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, TargetError};
@@ -8,12 +8,12 @@ use dyno_engine::Control;
 use dyno_localhost::error::Cause;
 use dyno_monitor::Pid;
 use dyno_monitor::prometheus::Url;
-use dyno_remote::far::FarServer;
+use dyno_remote::remote_agent::RemoteServer;
 use dyno_remote::ssh::RemoteError;
 use dyno_remote::worker::pool::WorkerPool;
 use dyno_session::load_generator::LoadGenerator;
 use dyno_session::session::Session;
-use dyno_session::watch::sources::{ToldProcess, server_process, watch_all};
+use dyno_session::watch::sources::{DeclaredProcess, server_process, watch_all};
 use dyno_session::watch::{Watch, WatchPlan};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,15 +33,15 @@ pub enum WatchError {
     /// The monitors of this host do not start.
     #[error("cannot start the monitors: {0}")]
     Here(#[source] io::Error),
-    /// Those of another host do not start.
+    /// Monitors of another host do not start.
     #[error("monitors: {0}")]
     Elsewhere(#[from] RemoteError),
-    /// What a host is cannot be written.
+    /// The description of a host cannot be written.
     #[error("{}: {source}", .path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
 }
@@ -49,7 +49,7 @@ pub enum WatchError {
 /// Has monitors look on, as the experiment says: at this host, and at the others by their agents.
 pub(super) fn begin(
     spec: &Experiment,
-    place: &Place,
+    target: &ProvisionedTarget,
     pool: &WorkerPool,
     session: &mut Session<'_>,
     control: &Control,
@@ -68,7 +68,7 @@ pub(super) fn begin(
         exporters.push((name.clone(), Url::parse(url).map_err(wrong)?));
     }
     let (mut opened, mut words): (Vec<Box<dyn OpenTarget>>, Vec<String>) = (Vec::new(), Vec::new());
-    for uri in place.uris.iter().filter(|_| !place.is_in_pods()) {
+    for uri in target.uris.iter().filter(|_| !target.is_in_pods()) {
         // An embedded store says nothing of itself, and opening it again would be in its way.
         let target = registry::parse(uri);
         if target.as_ref().is_ok_and(|target| !target.is_watched()) {
@@ -81,7 +81,7 @@ pub(super) fn begin(
         }
     }
     // One that a fault of an earlier run has ended says nothing.
-    let started: Vec<_> = place.processes().into_iter().filter(|(_, pid)| pid.get().is_some()).collect();
+    let started: Vec<_> = target.processes().into_iter().filter(|(_, pid)| pid.get().is_some()).collect();
     let alone = started.len() == 1;
     let called = |name: String| if alone { "server".to_owned() } else { format!("server-{name}") };
     let mut processes: Vec<(String, Pid)> =
@@ -104,9 +104,10 @@ pub(super) fn begin(
     let directory = session.writer().map(|writer| writer.path().to_owned());
     let watch = Watch::start(sources, &plan, directory.as_deref());
     let mut watch = watch.map_err(WatchError::Here)?;
-    let told: Vec<ToldProcess> = opened.iter().filter_map(|one| ToldProcess::of(one.as_ref())).collect();
-    elsewhere(place, pool, &told, plan.interval, &mut watch, directory.as_deref())?;
-    if let Some(pods) = place.pods() {
+    let told: Vec<DeclaredProcess> =
+        opened.iter().filter_map(|one| DeclaredProcess::of(one.as_ref())).collect();
+    elsewhere(target, pool, &told, plan.interval, &mut watch, directory.as_deref())?;
+    if let Some(pods) = target.pods() {
         match pods.watch(watch.sink()) {
             Ok(kubelets) => kubelets.into_iter().for_each(|kubelets| watch.keep(Box::new(kubelets))),
             Err(why) => words.push(format!("server pods are not watched: {why}")),
@@ -120,27 +121,27 @@ pub(super) fn begin(
 }
 
 /// Ends the monitors of other hosts. An agent that is lost has been told of already.
-pub(super) fn end(place: &Place) {
-    for far in place.far().iter().map(FarServer::far).chain(&place.beside) {
-        let _ = far.unwatch();
+pub(super) fn end(target: &ProvisionedTarget) {
+    for agent in target.remote_servers().iter().map(RemoteServer::agent).chain(&target.beside) {
+        let _ = agent.unwatch();
     }
 }
 
 /// Has the agents of other hosts tell what they read there, and writes down what hosts those are.
 fn elsewhere(
-    place: &Place,
+    target: &ProvisionedTarget,
     pool: &WorkerPool,
-    told: &[ToldProcess],
+    told: &[DeclaredProcess],
     interval: Duration,
     watch: &mut Watch,
     directory: Option<&Path>,
 ) -> Result<(), WatchError> {
-    let servers = place.far();
-    for (at, far) in servers.iter().map(FarServer::far).chain(&place.beside).enumerate() {
-        let name = far.name();
+    let servers = target.remote_servers();
+    for (at, agent) in servers.iter().map(RemoteServer::agent).chain(&target.beside).enumerate() {
+        let name = agent.name();
         if let Some(directory) = directory {
             let path = directory.join(format!("environment-{name}.json"));
-            let text = serde_json::to_string_pretty(&far.environment).map_err(io::Error::from);
+            let text = serde_json::to_string_pretty(&agent.environment).map_err(io::Error::from);
             let written = text.and_then(|text| std::fs::write(&path, text + "\n"));
             written.map_err(|source| WatchError::File { path, source })?;
         }
@@ -148,14 +149,14 @@ fn elsewhere(
         for (process, pid) in servers.get(at).map_or(&[][..], |server| &server.processes) {
             processes.push((format!("server-{name}-{process}"), *pid));
         }
-        let told: Vec<_> = match place.watched.iter().any(|host| host == name) {
+        let told: Vec<_> = match target.watched.iter().any(|host| host == name) {
             true => told.iter().map(|one| (format!("server-{name}-{}", one.program), one.clone())).collect(),
             false => Vec::new(),
         };
         // One of those who can reach the databases asks them.
-        let databases = if place.is_in_pods() && at == 0 { &place.uris[..] } else { &[] };
-        far.watch(interval, &processes, &told, databases, watch.sink())?;
-        watch.mark_too(std::sync::Arc::new(far.marker()));
+        let databases = if target.is_in_pods() && at == 0 { &target.uris[..] } else { &[] };
+        agent.watch(interval, &processes, &told, databases, watch.sink())?;
+        watch.mark_too(std::sync::Arc::new(agent.marker()));
     }
     Ok(())
 }

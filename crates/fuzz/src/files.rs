@@ -2,7 +2,7 @@
 
 use dyno_config::inventory::Inventory;
 use dyno_config::{properties as java, template as documents};
-use dyno_exchange::import::{BadFile, Found, Input, Said, assemble, csv, pocdriver, sysbench, ycsb};
+use dyno_exchange::import::{BadFile, Found, ImportDetails, Input, assemble, csv, pocdriver, sysbench, ycsb};
 use dyno_record::Scale;
 use dyno_rundir::hlog as hdr;
 
@@ -66,25 +66,25 @@ fn input(data: &[u8]) -> Option<Input> {
 
 /// What was read becomes a run directory's content.
 fn assembled(found: Result<Found, BadFile>) {
-    let _ = found.map(|found| assemble(found, &Said::default(), "x", "2026-11-21T04:00:00Z"));
+    let _ = found.map(|found| assemble(found, &ImportDetails::default(), "x", "2026-11-21T04:00:00Z"));
 }
 
 /// A log of YCSB.
 pub fn import_ycsb(data: &[u8]) {
-    let _ = input(data).map(|input| assembled(ycsb::read(&[input], &Said::default())));
+    let _ = input(data).map(|input| assembled(ycsb::read(&[input], &ImportDetails::default())));
 }
 
 /// A log or a table of sysbench-mongodb.
 pub fn import_sysbench(data: &[u8]) {
-    let _ = input(data).map(|input| assembled(sysbench::read(&input, &Said::default(), None)));
+    let _ = input(data).map(|input| assembled(sysbench::read(&input, &ImportDetails::default(), None)));
 }
 
 /// A log of POCDriver.
 pub fn import_pocdriver(data: &[u8]) {
-    let _ = input(data).map(|input| assembled(pocdriver::read(&input, &Said::default())));
+    let _ = input(data).map(|input| assembled(pocdriver::read(&input, &ImportDetails::default())));
 }
 
-/// A table, as a course of time and as one of runs.
+/// A table, as a time series and as one of runs.
 pub fn import_csv(data: &[u8]) {
     let columns = csv::Columns {
         time: Some("t".into()),
@@ -95,7 +95,7 @@ pub fn import_csv(data: &[u8]) {
         ..csv::Columns::default()
     };
     if let Some(input) = input(data) {
-        assembled(csv::course(&input, &columns));
+        assembled(csv::time_series(&input, &columns));
         let rows = csv::rows(&input, &columns).into_iter().flatten();
         rows.for_each(|(_, found)| assembled(Ok(found)));
     }

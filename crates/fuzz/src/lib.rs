@@ -4,14 +4,14 @@
 //! any Rust, as part of `make test`; `fuzz/` at the top runs the same functions under cargo-fuzz (`make fuzz MINUTES=1`).
 
 mod files;
-mod strangers;
+mod fuzz_entry;
 mod wire;
 
 pub use files::{
     cluster_config, experiment, hlog, import_csv, import_pocdriver, import_sysbench, import_ycsb, inventory,
     properties, sysbench_config, template,
 };
-pub use strangers::{dns_answer, http_answer, manifests, promql, relay_frames, threshold, uri};
+pub use fuzz_entry::{dns_answer, http_answer, manifests, promql, relay_frames, threshold, uri};
 pub use wire::{
     bson, host_frame, memcached, mongodb, prometheus, redis_facts, redis_replies, resp, scram, totals,
     worker_frame,

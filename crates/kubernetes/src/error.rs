@@ -20,7 +20,7 @@ pub enum PodsError {
     Journal {
         /// The journal.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// A pod has failed, or its server is not there any more.
@@ -30,7 +30,7 @@ pub enum PodsError {
         pod: String,
         /// The cluster's reason.
         why: String,
-        /// How its log ends.
+        /// Last lines of its log.
         log: Vec<String>,
     },
     /// The cluster makes no pods, such as for a quota or a policy, in its own words.
@@ -39,7 +39,7 @@ pub enum PodsError {
     /// Pods are not ready in time.
     #[error("not ready after {} s: {why}", waited.as_secs())]
     Late {
-        /// How long they were waited for.
+        /// Time that they were waited for.
         waited: Duration,
         /// The first that is not ready, or what is not there.
         why: String,
@@ -64,7 +64,7 @@ pub enum PodsError {
     /// Objects are still there long after they were deleted.
     #[error("still there after {} s: {objects}", waited.as_secs())]
     Left {
-        /// How long they were waited for.
+        /// Time that they were waited for.
         waited: Duration,
         /// Their names.
         objects: String,

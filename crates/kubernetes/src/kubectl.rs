@@ -17,7 +17,7 @@ pub enum KubectlError {
     NotStarted {
         /// The program.
         program: String,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// It could not be waited for.
@@ -29,23 +29,23 @@ pub enum KubectlError {
         last(stderr)
     )]
     Unreachable {
-        /// What kubectl said.
+        /// Output of kubectl on standard error.
         stderr: String,
     },
     /// kubectl or the cluster has refused the command.
     #[error("{}", last(stderr))]
     Refused {
-        /// What kubectl said.
+        /// Output of kubectl on standard error.
         stderr: String,
-        /// How it ended.
+        /// Exit status.
         status: ExitStatus,
     },
-    /// What it printed is no JSON.
+    /// The output is no JSON.
     #[error("kubectl {command}: {source}")]
     Garbled {
         /// The words of the command.
         command: String,
-        /// What is wrong with it.
+        /// Error of the parser.
         source: serde_json::Error,
     },
 }
@@ -55,7 +55,7 @@ fn last(stderr: &str) -> &str {
     stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no words")
 }
 
-/// How a cluster is spoken to.
+/// Access to a cluster by kubectl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kubectl {
     program: String,
@@ -76,7 +76,7 @@ impl Kubectl {
         Kubectl { program: asked.kubectl.clone().unwrap_or_else(|| "kubectl".into()), options }
     }
 
-    /// What stands before the words of a command where people type it.
+    /// Returns the words before a command where people type it.
     pub fn typed(&self) -> String {
         [std::slice::from_ref(&self.program), &self.options[..]].concat().join(" ")
     }

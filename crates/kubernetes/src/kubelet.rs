@@ -20,13 +20,13 @@ const EVERY: Duration = Duration::from_secs(10);
 /// The same for each node that is asked: a kubectl costs some 0.1 s of CPU time, so that this holds all of them below a few
 /// per cent of a core.
 const FOR_EACH_NODE: Duration = Duration::from_secs(3);
-/// How long the end of a phase waits for what kubelets say last.
+/// Time that the end of a phase waits for what kubelets say last.
 const LAST: Duration = Duration::from_secs(5);
 /// Figures older than this are not of now: a kubelet looks every 10 to 15 seconds.
 const STALE: Duration = Duration::from_secs(60);
-/// How far a node's clock may be ahead.
+/// Limit of a node's clock being ahead.
 const AHEAD: Duration = Duration::from_secs(5);
-/// What events of it are called by.
+/// Source name of its events.
 const SOURCE: &str = "kubelet";
 
 /// Why there are no figures of a node's pods.
@@ -35,7 +35,7 @@ enum KubeletError {
     /// It was not asked, or has not answered.
     #[error(transparent)]
     Kubectl(#[from] KubectlError),
-    /// Its newest figures are of so many seconds ago.
+    /// The newest figures are of so many seconds ago.
     #[error(
         "the newest figures are of {late_s:.0} s ago by this host's clock, and are left out: the clocks differ, or the kubelet \
          does not look any more"
@@ -114,7 +114,7 @@ struct Asking {
 }
 
 impl Asking {
-    /// Whether the cluster says that this account may not ask nodes.
+    /// Returns whether the cluster says that this account may not ask nodes.
     fn is_refused(&self) -> bool {
         let asked = json!({"verb": "get", "resource": "nodes", "subresource": "proxy"});
         let review = json!({
@@ -169,8 +169,8 @@ impl Asking {
     }
 }
 
-/// Whether figures of `at_ns` can be of now, by this host's clock: both are nanoseconds since 1970. Times of a clock that is
-/// another would be taken for other seconds of the run.
+/// Returns whether figures of `at_ns` can be of now, by this host's clock: both are nanoseconds since 1970. Times of
+/// a clock that is another would be taken for other seconds of the run.
 fn on_time(at_ns: u64, now_ns: u64) -> Result<(), KubeletError> {
     let late_s = (now_ns as f64 - at_ns as f64) / 1e9;
     match (-AHEAD.as_secs_f64()..STALE.as_secs_f64()).contains(&late_s) {

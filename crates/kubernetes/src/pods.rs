@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// How far a pod is.
+/// State of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Not ready yet, and why.
@@ -39,7 +39,7 @@ fn both(value: &Value) -> String {
     }
 }
 
-/// Whether what runs in a pod listens only after other pods have been made one: a router of a sharded cluster.
+/// Returns whether what runs in a pod listens only after other pods have been made one: a router of a sharded cluster.
 fn waits_for_others(pod: &Value) -> bool {
     pod["metadata"]["labels"]["dyno.part"] == "router"
 }
@@ -50,7 +50,7 @@ fn server(pod: &Value) -> &Value {
     all.iter().find(|one| text(one, "name") == "server").or(all.first()).unwrap_or(&Value::Null)
 }
 
-/// How its container ended last; null where it never has.
+/// Returns the last end of its container; null where it never has ended.
 fn last_end(container: &Value) -> &Value {
     match &container["state"]["terminated"] {
         now if now.is_object() => now,
@@ -64,20 +64,20 @@ fn condition<'a>(pod: &'a Value, name: &str, status: &str) -> Option<&'a Value> 
     all.iter().find(|one| text(one, "type") == name && text(one, "status") == status)
 }
 
-/// Whether the server of a pod runs and listens, or will only once others do.
+/// Returns whether the server of a pod runs and listens, or will only once others do.
 pub(super) fn is_ready(pod: &Value) -> bool {
     let listens = || condition(pod, "Ready", "True").is_some() || waits_for_others(pod);
     server(pod)["state"]["running"].is_object() && listens()
 }
 
-/// How often the server of a pod has ended.
+/// Counts how often the server of a pod has ended.
 pub(super) fn ends(pod: &Value) -> u64 {
     let container = server(pod);
     let is_away = !container["state"]["running"].is_object() && last_end(container).is_object();
     container["restartCount"].as_u64().unwrap_or(0) + u64::from(is_away)
 }
 
-/// Whether it ended last by SIGKILL, and not for want of memory.
+/// Returns whether it ended last by SIGKILL, and not for want of memory.
 pub(super) fn was_killed(pod: &Value) -> bool {
     let end = last_end(server(pod));
     end["exitCode"] == 137 && text(end, "reason") != "OOMKilled"

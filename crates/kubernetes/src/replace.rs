@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::Path;
 
-/// What a run is called in files; its real name takes the place.
+/// Name of a run in files; its real name takes the place.
 pub const RUN: &str = "dyno-run";
 /// Kinds that may be given: they go with the run.
 const KINDS: [&str; 5] = ["Job", "StatefulSet", "Service", "Secret", "ConfigMap"];

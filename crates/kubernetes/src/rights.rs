@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What whoever runs dyno must be allowed to do in the namespace, and nothing more.
+/// Returns the role that running dyno needs in the namespace, and nothing more.
 pub fn role(namespace: Option<&str>) -> Vec<Value> {
     let mut metadata = json!({"name": "dyno"});
     if let Some(namespace) = namespace {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Why the cluster may put another pod of its name into the place of one.
 const REASONS: [&str; 4] = ["Evicted", "Preempted", "TaintManagerEviction", "NodeNotReady"];
-/// How long the cluster may take to say what has become of a pod whose server does not answer any more.
+/// Time that the cluster may take to say what has become of a pod whose server does not answer any more.
 const SAID: Duration = Duration::from_secs(4);
 
 /// Pods of servers.
@@ -24,12 +24,12 @@ pub struct ServerPods {
     identities: BTreeMap<String, String>,
     /// Their names, server by server.
     names: Vec<String>,
-    /// How often the server of a pod was killed on purpose.
+    /// Number of times that the server of each pod was killed on purpose.
     killed: Arc<Mutex<BTreeMap<String, u64>>>,
 }
 
 impl ServerPods {
-    /// Those that a run's label selects; none has started yet.
+    /// Creates the servers that a run's label selects; none has started yet.
     pub fn new(kubectl: &Kubectl, run: &str) -> Self {
         let selector = format!("{run},app.kubernetes.io/component=server");
         ServerPods {
@@ -41,7 +41,7 @@ impl ServerPods {
         }
     }
 
-    /// How the cluster is spoken to.
+    /// Access to the cluster.
     pub fn kubectl(&self) -> &Kubectl {
         &self.kubectl
     }
@@ -61,12 +61,12 @@ impl ServerPods {
         *self.killed.lock().unwrap_or_else(PoisonError::into_inner).entry(pod.to_owned()).or_default() += 1;
     }
 
-    /// Whether the cluster has seen a server end as often as it was killed.
+    /// Returns whether the cluster has seen a server end as often as it was killed.
     pub fn has_ended(&self, pod: &str) -> Result<bool, KubectlError> {
         Ok(ends(&self.one(pod)?) >= self.kills(pod))
     }
 
-    /// Whether a server that was killed runs again, and listens.
+    /// Returns whether a server that was killed runs again, and listens.
     pub fn is_back(&self, pod: &str) -> Result<bool, KubectlError> {
         let found = self.one(pod)?;
         Ok(is_ready(&found) && ends(&found) >= self.kills(pod))
@@ -76,7 +76,7 @@ impl ServerPods {
         self.kubectl.json(&["--request-timeout=5s", "get", "pod", pod, "-o", "json"])
     }
 
-    /// Whether it is no failure that a pod's server has ended.
+    /// Returns whether it is no failure that a pod's server has ended.
     fn is_spared(&self, pod: &Value) -> bool {
         was_killed(pod) && ends(pod) <= self.kills(name(pod))
     }
@@ -99,7 +99,7 @@ impl ServerPods {
         self.identities = own.map(|pod| (name(pod).to_owned(), identity(pod))).collect();
     }
 
-    /// Whether there are any to be looked after.
+    /// Returns whether there are any to be looked after.
     pub fn is_nothing(&self) -> bool {
         self.identities.is_empty()
     }
@@ -147,7 +147,7 @@ impl ServerPods {
         format!("pod {name} is not the one any more that was started: {why}")
     }
 
-    /// What the cluster says of an object of this run, for this reason.
+    /// Returns the event of an object of this run with this reason.
     pub fn event(&self, reason: &str, own: impl Fn(&str) -> bool) -> Option<String> {
         let field = format!("reason={reason}");
         let found = self.kubectl.json(&["get", "events", "--field-selector", &field, "-o", "json"]).ok()?;
@@ -156,7 +156,7 @@ impl ServerPods {
         Some(event["message"].as_str().unwrap_or(reason).to_owned())
     }
 
-    /// What is wrong with a pod, and how its log ends.
+    /// Returns the error of a pod, with the end of its log.
     pub fn with_log(&self, pod: &str, why: String) -> PodsError {
         let log = self.kubectl.run(&["logs", pod, "--tail=5"], None).unwrap_or_default();
         let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -168,7 +168,7 @@ fn name(pod: &Value) -> &str {
     pod["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-/// What tells a pod from another of its name.
+/// Returns the identity of a pod, which tells it from another of its name.
 fn identity(pod: &Value) -> String {
     pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
 }

@@ -18,9 +18,9 @@ done
 echo "$n"
 [ "$n" = 0 ] || kill -"$1" $all"#;
 
-/// How long the cluster may take to see that a container has ended.
+/// Time that the cluster may take to see that a container has ended.
 const SEEN: Duration = Duration::from_secs(10);
-/// How long it may take to start it again: it waits the longer the more often it has ended.
+/// Time that it may take to start it again: it waits the longer the more often it has ended.
 const STARTED: Duration = Duration::from_secs(120);
 
 /// A signal for servers.
@@ -44,7 +44,7 @@ impl PodSignal {
     }
 }
 
-/// What the pods of servers that are signalled have.
+/// Option that the pods of signalled servers have.
 const SHARED: &str =
     "pods of servers with faults share one namespace of processes (shareProcessNamespace) and have a shell";
 
@@ -59,7 +59,7 @@ pub enum SignalError {
     Shell {
         /// The pod's name.
         pod: String,
-        /// What kubectl says.
+        /// Error of kubectl.
         source: KubectlError,
     },
     /// The server has not ended: why the shell failed, and what the cluster has answered last instead.
@@ -67,9 +67,9 @@ pub enum SignalError {
     StillRuns {
         /// The pod's name.
         pod: String,
-        /// How the shell in it ended, if it did not do its work.
+        /// Error of the shell in it, if it did not do its work.
         shell: Option<KubectlError>,
-        /// How asking the cluster ended, if it failed.
+        /// Error of asking the cluster, if it failed.
         cluster: Option<KubectlError>,
     },
     /// A server that was killed has not come back.

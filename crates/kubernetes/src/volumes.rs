@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub(super) const LABEL: &str = "dyno.volume";
 /// The annotation that says what is loaded.
 const LOADED: &str = "dyno.io/loaded";
-/// How long the cluster may take to remove claims.
+/// Time that the cluster may take to remove claims.
 const REMOVAL: Duration = Duration::from_secs(60);
 
 /// Why a volume cannot be used.
@@ -32,7 +32,7 @@ pub enum VolumeError {
         /// The stateful set that uses it.
         set: String,
     },
-    /// Its claims are still there long after they were deleted.
+    /// The claims are still there long after they were deleted.
     #[error("volume {volume}: its claims are still there after {} s: is another run at work on it?", REMOVAL.as_secs())]
     Left {
         /// The volume's name.
@@ -82,7 +82,7 @@ pub(super) fn bytes(quantity: &str) -> Option<u64> {
     dyno_types::units::parse_bytes(&text).ok()
 }
 
-/// What claims say: a record holds only if all of them have the same.
+/// Reads the record of claims: it holds only if all of them have the same.
 fn read(claims: &[Value]) -> Found {
     let record = |claim: &Value| -> Option<Loaded> {
         serde_json::from_str(claim["metadata"]["annotations"][LOADED].as_str()?).ok()
@@ -101,7 +101,7 @@ fn at_work<'a>(sets: &'a Value, name: &str) -> Option<&'a str> {
     sets["items"].as_array()?.iter().find(of_volume)?["metadata"]["name"].as_str()
 }
 
-/// What a volume holds; refused while servers are at work on it.
+/// Reads what a volume holds; refused while servers are at work on it.
 pub fn look(kubectl: &Kubectl, name: &str) -> Result<Found, VolumeError> {
     let sets = kubectl.json(&["get", "statefulsets", "-o", "json"])?;
     match at_work(&sets, name) {

@@ -30,7 +30,7 @@ pub(crate) enum Version {
 /// Controllers by the names of version 2.
 const CONTROLLERS: [(&str, &str); 3] = [("memory", "memory"), ("cpu", "cpu"), ("io", "blkio")];
 
-/// What this machine offers: for each controller its version and the folder below which groups may be made.
+/// Control groups that this machine offers: for each controller its version and the folder below which groups may be made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Offer {
     controllers: BTreeMap<&'static str, (Version, PathBuf)>,
@@ -97,11 +97,11 @@ fn unified_parent(point: &Path, own: PathBuf, machine: &Machine) -> PathBuf {
 /// A group for one process.
 #[derive(Debug)]
 pub struct Group {
-    /// Its folders by version: one of version 2, or one for each controller of version 1.
+    /// Folders by version: one of version 2, or one for each controller of version 1.
     folders: Vec<(Version, &'static str, PathBuf)>,
     /// Their entries in the journal.
     undo: Vec<u64>,
-    /// Whether writes are limited.
+    /// True if writes are limited.
     writes: bool,
 }
 
@@ -231,7 +231,7 @@ impl Group {
         self.folders.iter().map(|(_, _, folder)| folder.join("cgroup.procs")).collect()
     }
 
-    /// Its folders, by controller (`unified` for version 2).
+    /// Folders, by controller (`unified` for version 2).
     pub fn folders(&self) -> Vec<(String, PathBuf)> {
         let name = |version: Version, controller: &str| match version {
             Version::V1 => controller.to_owned(),
@@ -339,7 +339,7 @@ fn wanted(limits: &Limits, devices: &[String]) -> Result<Vec<&'static str>, Loca
     Ok(wanted)
 }
 
-/// Whether the host has swap; taken for granted where it cannot be told.
+/// Returns whether the host has swap; taken for granted where it cannot be told.
 fn swaps(machine: &Machine) -> bool {
     let text = fs::read_to_string(machine.proc.join("swaps"));
     text.map_or(true, |text| text.lines().count() > 1)

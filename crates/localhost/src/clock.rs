@@ -15,7 +15,7 @@ const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
 /// glibc's allocator as a library of its own, below the same folders.
 const ALLOCATOR: &str = "libc_malloc_debug.so.0";
 
-/// What a program has in it that asks for a jemalloc of the system; one that is built in is in nobody's way.
+/// Text in a program that asks for a jemalloc of the system; one that is built in is in nobody's way.
 const JEMALLOC: &[u8] = b"libjemalloc.so";
 
 /// Where Debian, Fedora, Arch and self-built ones put libraries.
@@ -28,7 +28,7 @@ const FOLDERS: [&str; 6] = [
     "/lib64",
 ];
 
-/// What a program is started with so that its clock can be stepped.
+/// Libraries that a program is started with so that its clock can be stepped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preload {
     library: PathBuf,
@@ -37,7 +37,7 @@ pub struct Preload {
 }
 
 impl Preload {
-    /// What `program` needs, found before a run that needs it.
+    /// Finds what `program` needs, before a run that needs it.
     pub fn of(program: &Path) -> Result<Preload, LocalError> {
         let missing = |why: &str| LocalError::NotPermitted {
             what: "a clock of the server's own".into(),
@@ -68,7 +68,7 @@ impl Preload {
         )
     }
 
-    /// What stands before a program so that its clock follows `file`.
+    /// Returns the words before a program so that its clock follows `file`.
     pub fn prefix(&self, machine: &Machine, file: &Path) -> Result<Vec<String>, LocalError> {
         let env = machine.find("env").ok_or_else(|| LocalError::Absent("env is not on PATH".into()))?;
         let mut preloaded = OsString::from(&self.library);
@@ -92,7 +92,7 @@ fn find(name: &str) -> Option<PathBuf> {
     FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.is_file())
 }
 
-/// What the library makes for a process, and leaves where that is killed.
+/// Returns the files that the library makes for a process, and leaves where that is killed.
 pub fn leavings(pid: u32) -> [PathBuf; 2] {
     [format!("/dev/shm/faketime_shm_{pid}").into(), format!("/dev/shm/sem.faketime_sem_{pid}").into()]
 }

@@ -7,13 +7,13 @@ use std::path::{Component, Path, PathBuf};
 
 /// Where a journal's entries may reach.
 pub(super) struct Within<'a> {
-    /// Its folder, as it is behind all links.
+    /// Folder, as it is behind all links.
     pub home: &'a Path,
     /// Folders outside in which its dyno made data.
     pub data: &'a [PathBuf],
     /// This host.
     pub machine: &'a Machine,
-    /// Whether it is known to be of this host: only then are its numbers those of processes here.
+    /// True if it is known to be of this host: only then are its numbers those of processes here.
     pub known: bool,
 }
 
@@ -83,7 +83,7 @@ fn real(path: &Path) -> Option<PathBuf> {
     Some(above.join(path.file_name()?))
 }
 
-/// Whether there is nothing there, so that there is nothing to be removed.
+/// Returns whether there is nothing there, so that there is nothing to be removed.
 fn is_absent(path: &Path) -> bool {
     path.is_absolute() && path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
 }

@@ -3,13 +3,13 @@
 use std::process::ExitStatus;
 use std::{error, fmt, io};
 
-/// What an error of this host is about, if it has a type of its own.
+/// Cause of an error, if it has a type of its own.
 pub type Cause = Box<dyn error::Error + Send + Sync>;
 
 /// Why a local server, or something for it, is not to be had. Whatever had been made by then is gone again.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
-    /// What is asked for cannot be meant, or not on this machine.
+    /// Invalid configuration, or not possible on this machine.
     #[error("{0}")]
     Refused(String),
     /// A file that is to be obeyed is not the caller's own, or says what no dyno has written. Nothing of it was done.
@@ -21,12 +21,12 @@ pub enum LocalError {
     /// The system does not allow it; `lost` says what the run would lose without.
     #[error("{what}: {why}; without it {lost} (if_not_permitted: continue goes on without)")]
     NotPermitted {
-        /// What was tried.
+        /// Attempted action.
         what: String,
-        /// What the system says.
+        /// Error of the system.
         #[source]
         why: Cause,
-        /// What a run without it lacks.
+        /// Consequence for a run without it.
         lost: String,
     },
     /// A program of the system has not done its part.
@@ -35,9 +35,9 @@ pub enum LocalError {
     /// A step failed.
     #[error("{step}: {source}")]
     Step {
-        /// What was done, and to what.
+        /// Failed step, with its object.
         step: String,
-        /// What the system, or a server, says about it.
+        /// Error of the system or of a server.
         source: Cause,
     },
     /// A server does not come up, or something beside it is not as it must be.
@@ -58,27 +58,27 @@ pub enum ProgramError {
     /// It is not on PATH.
     #[error("{program} is not installed{hint}")]
     Missing {
-        /// Its name.
+        /// Name.
         program: String,
-        /// How to install it, in parentheses; empty where that is not known.
+        /// Hint for installing it, in parentheses; empty where that is not known.
         hint: &'static str,
     },
     /// It cannot be started, or not be waited for.
     #[error("{program}: {source}")]
     Io {
-        /// Its name.
+        /// Name.
         program: String,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// It has ended with a complaint.
     #[error("{program}: {words} ({status})")]
     Ended {
-        /// Its name.
+        /// Name.
         program: String,
-        /// Its standard error, as one line.
+        /// Standard error, as one line.
         words: String,
-        /// How it ended.
+        /// Exit status.
         status: ExitStatus,
     },
 }

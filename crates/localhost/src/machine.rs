@@ -53,7 +53,7 @@ impl Machine {
         std::env::split_paths(&self.path).chain(more).map(|dir| dir.join(program)).find(|p| is_program(p))
     }
 
-    /// Its processors and memory.
+    /// Processors and memory.
     pub fn topology(&self) -> Result<Topology, LocalError> {
         let topology = Topology::read(&self.sys).map_err(|e| LocalError::Failed(e.to_string()))?;
         let meminfo = std::fs::read_to_string(self.proc.join("meminfo")).unwrap_or_default();
@@ -71,7 +71,7 @@ impl Machine {
     }
 }
 
-/// Whether this is a file that may be executed.
+/// Returns whether this is a file that may be executed.
 pub fn is_program(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Draws are out of so many: a thousandth of a percent is one of them.
 const DRAWS: u32 = 100_000;
 
-/// What a table has seen.
+/// Packets that a table has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Packets that its rules were about.
     pub seen: u64,
-    /// Those of them that were dropped.
+    /// Number of them that were dropped.
     pub dropped: u64,
 }
 
@@ -28,12 +28,12 @@ pub fn name(machine: &Machine) -> String {
     format!("dyno-{pid}-{started}-{}", TABLES.fetch_add(1, Ordering::Relaxed))
 }
 
-/// What a table is about: TCP ports, on the loopback alone or on all devices.
+/// Ports of a table: TCP, on the loopback alone or on all devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ports {
     /// The ports of servers.
     pub ports: Vec<u16>,
-    /// Whether they are reached from other hosts, too.
+    /// True if they are reached from other hosts, too.
     pub everywhere: bool,
 }
 
@@ -54,7 +54,7 @@ impl Ports {
         all
     }
 
-    /// What makes a table of a rule for each beginning.
+    /// Returns the input of nft for a table of a rule for each beginning.
     fn making(&self, table: &str, rules: &[(&'static str, String)]) -> String {
         let mut text = format!("create table inet {table}");
         for hook in ["input", "output"] {
@@ -70,7 +70,7 @@ impl Ports {
     }
 }
 
-/// What makes a table that drops `percent` of the packets to and from these ports.
+/// Returns the input of nft for a table that drops `percent` of the packets to and from these ports.
 fn losing(table: &str, ports: &Ports, percent: f64) -> String {
     let share = (percent / 100.0 * f64::from(DRAWS)).round() as u32;
     let dropped = match share {
@@ -83,7 +83,8 @@ fn losing(table: &str, ports: &Ports, percent: f64) -> String {
     ports.making(table, &rules)
 }
 
-/// What makes a table that drops what comes to these ports from other hosts and is more than so many bytes per second.
+/// Returns the input of nft for a table that drops what comes to these ports from other hosts and is more than so
+/// many bytes per second.
 fn limiting(table: &str, ports: &Ports, bytes_per_s: u64, bucket: u64) -> String {
     let dropped =
         format!("counter limit rate over {bytes_per_s} bytes/second burst {bucket} bytes counter drop");
@@ -92,7 +93,7 @@ fn limiting(table: &str, ports: &Ports, bytes_per_s: u64, bucket: u64) -> String
     ports.making(table, &rules)
 }
 
-/// Whether the kernel takes such a table: it is made and removed in one transaction, and never seen by a packet.
+/// Returns whether the kernel takes such a table: it is made and removed in one transaction, and never seen by a packet.
 pub fn try_out(machine: &Machine) -> Result<(), LocalError> {
     let table = name(machine);
     let ports = Ports { ports: vec![1], everywhere: true };
@@ -121,7 +122,7 @@ pub fn limit(
     Ok(made.map(drop)?)
 }
 
-/// What it has counted so far.
+/// Returns what it has counted so far.
 pub fn counted(machine: &Machine, table: &str) -> Result<Counted, LocalError> {
     let listed = run(machine, "nft", &["list", "table", "inet", table]);
     Ok(read(&listed?))

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What the kernel says of a process that has not ended.
+/// The kernel's facts about a process that has not ended.
 struct Stat {
-    /// Its group, which has the number of the process that has led it.
+    /// Group, which has the number of the process that has led it.
     group: u32,
     session: u32,
     /// When it was started, in clock ticks since the host's start.
@@ -43,13 +43,13 @@ pub fn group(machine: &Machine, pid: u32) -> Option<u32> {
     stat(machine, pid).map(|stat| stat.group)
 }
 
-/// What tells one running of the host from the next; process numbers begin anew with each.
+/// Returns the identity of this boot of the host; process numbers begin anew with each.
 pub(crate) fn boot(machine: &Machine) -> Option<String> {
     let text = fs::read_to_string(machine.proc.join("sys/kernel/random/boot_id")).ok()?;
     Some(text.trim().to_owned())
 }
 
-/// What tells one host from another: a digest, since the kernel's own number is to stay on the host. Where the host has no
+/// Returns the identity of this host: a digest, since the kernel's own number is to stay on the host. Where the host has no
 /// number it is told by its name.
 pub(crate) fn host(machine: &Machine) -> Option<String> {
     let text = |path: &Path| {
@@ -62,9 +62,9 @@ pub(crate) fn host(machine: &Machine) -> Option<String> {
     Some(digest.as_ref()[..12].iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What a process has started and what has outlived it: members of its group, in its session, not older than itself. The
-/// kernel gives a group's number to no other process while it has members; should it have gone and come again, then whoever
-/// leads it now was started later, and everything is left alone.
+/// Returns the processes that a process has started and that have outlived it: members of its group, in its session,
+/// not older than itself. The kernel gives a group's number to no other process while it has members; should it have
+/// gone and come again, then whoever leads it now was started later, and everything is left alone.
 fn group_of(machine: &Machine, leader: u32, start: u64, session: u32) -> Vec<u32> {
     if started(machine, leader).is_some_and(|other| other != start) {
         return Vec::new();
@@ -148,7 +148,7 @@ pub fn end_group(leader: u32) {
     }
 }
 
-/// What the kernel says about where a process may run and where its memory is.
+/// Returns the cores and memory nodes that the kernel allows a process.
 pub fn effective(machine: &Machine, pid: u32) -> BTreeMap<String, String> {
     let folder = machine.proc.join(pid.to_string());
     let status = fs::read_to_string(folder.join("status")).unwrap_or_default();

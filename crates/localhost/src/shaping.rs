@@ -17,12 +17,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What is done.
+/// Shape of the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// So many bytes per second pass in each direction.
     Narrow(u64),
-    /// What goes to the ports comes later by so many nanoseconds.
+    /// Packets to the ports are delayed by so many nanoseconds.
     Slow(u64),
 }
 
@@ -87,7 +87,7 @@ fn making((device, handle): (&str, &str), ports: &[u16], v6: bool, shape: Shape)
     all
 }
 
-/// Whether the kernel can do it: tried in a network namespace of its own, which is gone with the shell.
+/// Returns whether the kernel can do it: tried in a network namespace of its own, which is gone with the shell.
 pub(crate) fn try_out(machine: &Machine, shape: Shape) -> Result<(), LocalError> {
     let commands = making((LOOPBACK, &handle()), &[1], false, shape);
     let script: Vec<String> = commands.iter().map(|words| format!("tc {}", words.join(" "))).collect();
@@ -110,8 +110,8 @@ fn not_permitted(what: &str, why: impl Into<Cause>) -> LocalError {
     LocalError::NotPermitted { what: what.into(), why: why.into(), lost }
 }
 
-/// Whether the kernel can do it to all devices that packets to and from an address take, and nobody else has put something
-/// there.
+/// Returns whether the kernel can do it to all devices that packets to and from an address take, and nobody else has
+/// put something there.
 pub fn try_at(machine: &Machine, address: IpAddr, shape: Shape) -> Result<(), LocalError> {
     try_out(machine, shape)?;
     let free =
@@ -119,7 +119,7 @@ pub fn try_at(machine: &Machine, address: IpAddr, shape: Shape) -> Result<(), Lo
     free.map_err(|error| not_permitted("queueing disciplines", error))
 }
 
-/// Whether the kernel has token buckets for the loopback, and nobody else has put something there.
+/// Returns whether the kernel has token buckets for the loopback, and nobody else has put something there.
 pub fn can_narrow(machine: &Machine) -> bool {
     try_at(machine, Ipv4Addr::LOCALHOST.into(), Shape::Narrow(BUCKET)).is_ok()
 }

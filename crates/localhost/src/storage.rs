@@ -69,7 +69,7 @@ pub struct Image {
     pub point: PathBuf,
     /// The loop devices, and the array over them if there is one.
     pub devices: Vec<PathBuf>,
-    /// What is worth knowing.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -211,7 +211,7 @@ fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// What is mounted at `path` or below it.
+/// Returns the mounts at `path` and below it.
 pub(crate) fn mounts_below(machine: &Machine, path: &Path) -> Result<Vec<PathBuf>, LocalError> {
     let path = canonical(path);
     let mounts = machine.mounts()?.into_iter().map(|mount| mount.point);

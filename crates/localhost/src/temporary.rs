@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What the names of such folders begin with.
+/// Prefixes of the names of such folders.
 const PREFIXES: [&str; 2] = ["dyno-server-", "dyno-store-"];
 
-/// How old a folder must be that says nothing of its dyno: a younger one may be about to.
+/// Least age of an abandoned folder that says nothing of its dyno: a younger one may be about to.
 const YOUNG: Duration = Duration::from_secs(60);
 
 /// A folder that is removed when this is dropped. Its journal names its dyno and what it has started, so that another dyno can

@@ -8,11 +8,11 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// What an experiment's directory, or a proof's, has that is obeyed; journals of what must be put back are looked at one by one.
+/// Files of an experiment's or a proof's directory that are obeyed; journals of what must be put back are looked at one by one.
 const NAMES: [&str; 6] =
     ["experiment.json", "experiment.yaml", "journal.jsonl", "lock", "standing.json", "records.json"];
 
-/// Whether a file's name is that of a journal of objects in a cluster.
+/// Returns whether a file's name is that of a journal of objects in a cluster.
 pub fn is_of_pods(name: &str) -> bool {
     name.starts_with("kubernetes-") && name.ends_with(".json")
 }

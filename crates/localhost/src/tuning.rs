@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Tuned {
     journal: Journal,
-    /// What could not be set, where the file allows that.
+    /// Settings that could not be changed, where the file allows that.
     pub lost: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ fn rps_files(machine: &Machine, device: &str) -> Vec<PathBuf> {
     names.map(|name| queues.join(name).join("rps_cpus")).collect()
 }
 
-/// Whether this is a file that [`apply`] writes, on a host that may have been without it since.
+/// Returns whether this is a file that [`apply`] writes, on a host that may have been without it since.
 pub(super) fn is_setting(machine: &Machine, path: &Path) -> bool {
     let parts = |root: &Path| -> Option<Vec<&str>> {
         path.strip_prefix(root).ok()?.iter().map(|p| p.to_str()).collect()

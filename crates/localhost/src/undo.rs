@@ -22,24 +22,24 @@ use std::time::Duration;
 pub enum Undo {
     /// A process to be ended, and its group; its start time tells it from a later one of the same number.
     Process {
-        /// Its number, and its group's.
+        /// Number, and its group's.
         pid: u32,
         /// Clock ticks since the host's start.
         started: u64,
-        /// Its session, by which what has outlived it is known.
+        /// Session, by which what has outlived it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<u32>,
     },
     /// A process that was stopped (SIGSTOP), and its group: it goes on.
     Continue {
-        /// Its number, and its group's if it leads one.
+        /// Number, and its group's if it leads one.
         pid: u32,
         /// Clock ticks since the host's start.
         started: u64,
     },
     /// A control group to be removed, with what still runs in it.
     Cgroup {
-        /// Its folder.
+        /// Folder.
         path: PathBuf,
     },
     /// A filesystem to be unmounted.
@@ -54,36 +54,36 @@ pub enum Undo {
     },
     /// An md array to be stopped.
     Array {
-        /// Its device.
+        /// Device.
         device: PathBuf,
     },
     /// A file to be removed.
     File {
-        /// Its path.
+        /// Path.
         path: PathBuf,
     },
     /// A folder to be removed with all that is in it.
     Folder {
-        /// Its path.
+        /// Path.
         path: PathBuf,
     },
     /// A table of the packet filter to be removed.
     Table {
-        /// Its name.
+        /// Name.
         name: String,
     },
     /// A network device to be given its usual queueing discipline.
     Device {
-        /// Its name.
+        /// Name.
         name: String,
         /// The handle of the root that is ours.
         handle: String,
     },
     /// A setting of the kernel to be written back.
     Value {
-        /// Its file.
+        /// File.
         path: PathBuf,
-        /// What was in it.
+        /// Content before.
         old: String,
     },
 }
@@ -124,7 +124,7 @@ pub struct Journal {
     machine: Machine,
 }
 
-/// Its name in a home.
+/// Name in a home.
 pub const NAME: &str = "undo.jsonl";
 
 impl Journal {
@@ -177,7 +177,7 @@ impl Journal {
         Ok(id)
     }
 
-    /// What is noted by that number and not undone yet.
+    /// Returns the entry of that number, if it is not undone yet.
     pub fn noted(&self, id: u64) -> Option<&Undo> {
         self.pending.iter().find(|(known, _)| *known == id).map(|(_, undo)| undo)
     }
@@ -223,7 +223,7 @@ impl Journal {
         self.append(&Line::Done { undone: id })
     }
 
-    /// Whether nothing is left to be undone.
+    /// Returns whether nothing is left to be undone.
     pub fn is_clear(&self) -> bool {
         self.pending.is_empty()
     }
@@ -242,7 +242,7 @@ impl Drop for Journal {
     }
 }
 
-/// What a file says.
+/// Content of a journal.
 #[derive(Default)]
 struct Found {
     owner: Option<(u32, u64)>,
@@ -277,13 +277,13 @@ fn read(file: &mut File, path: &Path) -> Result<Found, LocalError> {
     Ok(found)
 }
 
-/// What a journal says, for people who ask: nothing of it is done.
+/// Reads a journal for display; undoes nothing.
 fn look(path: &Path) -> Result<Found, LocalError> {
     let mut file = files::open(path).map_err(|e| LocalError::failed(path.display(), e))?;
     read(&mut file, path)
 }
 
-/// How many processes that a journal names run now.
+/// Counts the running processes that a journal names.
 pub fn running(path: &Path, machine: &Machine) -> usize {
     let pending = look(path).map(|found| found.pending).unwrap_or_default();
     let runs = |undo: &Undo| match undo {
@@ -293,7 +293,7 @@ pub fn running(path: &Path, machine: &Machine) -> usize {
     pending.iter().filter(|(_, undo)| runs(undo)).count()
 }
 
-/// How many things a journal says are still to be undone; one that cannot be read is itself one.
+/// Counts the things that a journal says are still to be undone; one that cannot be read is itself one.
 pub fn pending(path: &Path) -> usize {
     look(path).map_or(1, |found| found.pending.len())
 }

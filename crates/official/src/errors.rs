@@ -1,4 +1,4 @@
-//! The driver's errors as outcomes: the same as those of the wire lane, whose codes are looked up in the same table.
+//! The driver's errors as outcomes: the same as those of the event loop, whose codes are looked up in the same table.
 
 use dyno_types::Outcome;
 use dyno_wire::mongodb::classify;
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_and_words_are_those_of_the_wire_lane() {
+    fn codes_and_words_are_those_of_the_event_loop() {
         let duplicate = Failure::of_code(11_000, None, "E11000 duplicate key");
         assert_eq!(
             (duplicate.outcome, duplicate.words.as_str()),

@@ -2,15 +2,15 @@
 
 use dyno_config::server::ServerSpec;
 use dyno_rundir::log::Record;
-use dyno_servers::server::faults::{Harm, Harmed, Room, WorkerHarm};
+use dyno_servers::server::faults::{FaultOutcome, FaultPreparation, ServerFault, WorkerFault};
 use dyno_servers::volume::Loaded;
-use dyno_session::watch::sources::ToldProcess;
+use dyno_session::watch::sources::DeclaredProcess;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// How long an agent goes on without a word, milliseconds: a network that is gone for so long has been cut.
+/// Time that an agent goes on without a word, milliseconds: a network that is gone for so long has been cut.
 pub const LEASE_MS: u64 = 10_000;
 
 /// Controller to agent.
@@ -29,72 +29,78 @@ pub enum ToHost {
     Clock,
     /// Starts servers.
     Start {
-        /// What they are.
+        /// Description of the servers.
         spec: Box<ServerSpec>,
-        /// What they are made ready for.
-        room: Box<Room>,
+        /// Faults that they are prepared for.
+        #[serde(rename = "room")]
+        preparation: Box<FaultPreparation>,
         /// The folder of the volume whose data they begin with, and which load these are of.
         volume: Option<(PathBuf, String)>,
     },
     /// Looks for the volume that servers of this description would begin with.
     Look {
-        /// What they are.
+        /// Description of the servers.
         spec: Box<ServerSpec>,
     },
     /// Keeps the data of the servers as a volume.
     Keep {
-        /// Its folder.
+        /// Folder.
         folder: PathBuf,
-        /// What they are. `count` is of this host's servers.
+        /// Record of the data. `count` is of this host's servers.
         record: Box<Loaded>,
     },
     /// Counts keys or documents of the servers.
     CountOwn,
-    /// Does something to processes of the servers on purpose.
-    Harm {
+    /// Injects a fault into processes of the servers.
+    #[serde(rename = "harm")]
+    InjectFault {
         /// The first, from 0, and the one after the last.
         which: (usize, usize),
-        /// What.
-        harm: Harm,
+        /// The fault.
+        #[serde(rename = "harm")]
+        fault: ServerFault,
     },
     /// Undoes that.
     Heal {
         /// The processes that the answer to it has named.
         which: Vec<usize>,
-        /// What was done.
-        harm: Harm,
-        /// What else the answer has said.
+        /// The fault.
+        #[serde(rename = "harm")]
+        fault: ServerFault,
+        /// Journal entries that the answer has named.
         noted: Vec<u64>,
     },
     /// Makes a cluster or a replica set of servers that run elsewhere, and waits until they are ready.
     Form {
-        /// What they are.
+        /// Description of the servers.
         spec: Box<ServerSpec>,
         /// Where they listen, instance by instance.
         nodes: Vec<SocketAddr>,
-        /// Whether their data say that it has been made.
+        /// True if their data say that it has been made.
         #[serde(default)]
         made: bool,
     },
     /// Counts keys or documents of servers that run elsewhere, after they have written them to disk if that is asked for.
     Count {
-        /// What they are.
+        /// Description of the servers.
         spec: Box<ServerSpec>,
         /// Where they listen, instance by instance.
         nodes: Vec<SocketAddr>,
-        /// Whether they write them to disk first.
+        /// True if they write them to disk first.
         save: bool,
     },
-    /// Does something to a worker there on purpose.
-    HarmWorker {
-        /// Its process number.
+    /// Injects a fault into a worker there.
+    #[serde(rename = "harm_worker")]
+    InjectIntoWorker {
+        /// Process number.
         pid: u32,
-        /// What.
-        harm: WorkerHarm,
+        /// The fault.
+        #[serde(rename = "harm")]
+        fault: WorkerFault,
     },
     /// Undoes that.
     HealWorker {
-        /// What the answer to it has said.
+        /// Journal entry that the answer has named.
         noted: u64,
     },
     /// Has monitors tell what they read from now on: the host, the servers, and these processes.
@@ -107,7 +113,7 @@ pub enum ToHost {
         processes: Vec<(String, u32)>,
         /// Processes of servers that others have started, by name, if they run there.
         #[serde(default)]
-        told: Vec<(String, ToldProcess)>,
+        told: Vec<(String, DeclaredProcess)>,
     },
     /// Has monitors take a further sample.
     Mark {
@@ -116,7 +122,7 @@ pub enum ToHost {
     },
     /// Ends the monitors.
     Unwatch,
-    /// What there is to know of the servers now.
+    /// Asks for facts about the servers.
     Ask,
     /// The load is over: keeps a copy of the data, where the servers' description asks for that.
     Loaded,
@@ -136,7 +142,7 @@ pub enum FromHost {
         protocol: u32,
         /// Version of dyno.
         dyno: String,
-        /// What the host is, as `environment.json` has it.
+        /// Description of the host, as `environment.json` has it.
         environment: Box<dyno_rundir::schema::Environment>,
     },
     /// The host's Unix time, nanoseconds.
@@ -151,7 +157,7 @@ pub enum FromHost {
         /// Names and numbers of their processes.
         processes: Vec<(String, u32)>,
     },
-    /// What there is to know of the servers.
+    /// Facts about the servers.
     Facts {
         /// By name.
         facts: BTreeMap<String, String>,
@@ -162,30 +168,31 @@ pub enum FromHost {
     Counted(u64),
     /// A volume, as it was found.
     Found {
-        /// Its folder.
+        /// Folder.
         folder: PathBuf,
-        /// Whether anything is there.
+        /// True if anything is there.
         there: bool,
-        /// What has been loaded, if a load has come to its end.
+        /// Record of the loaded data, if a load has come to its end.
         record: Option<Box<Loaded>>,
-        /// What the servers' program says of its version.
+        /// Version that the servers' program reports.
         version: String,
     },
-    /// What came of a harm.
-    Harmed(Box<Harmed>),
+    /// Outcome of a fault.
+    #[serde(rename = "harmed")]
+    Injected(Box<FaultOutcome>),
     /// It is undone; what there is to say of it.
     Healed(Option<String>),
     /// It is done.
     Done,
     /// It could not be done.
     Failed(String),
-    /// What a monitor has read.
+    /// Sample of a monitor.
     Sample {
         /// Which.
         source: String,
         /// When, on the host's clock, Unix nanoseconds.
         at_ns: u64,
-        /// Its figures: name, whether it is a counter, value; none is a missing sample.
+        /// Figures: name, whether it is a counter, value; none is a missing sample.
         readings: Option<Vec<(String, bool, f64)>>,
     },
     /// The further sample that was asked for has been told.
@@ -194,7 +201,7 @@ pub enum FromHost {
     Event {
         /// Which.
         source: String,
-        /// What.
+        /// The fault.
         words: String,
     },
     /// A record of the agent's log, on the host's clock.

@@ -29,7 +29,7 @@ pub enum FrameError {
     Malformed(String),
 }
 
-/// What a frame holds.
+/// Content of a frame.
 #[derive(Debug)]
 pub enum Frame<M> {
     /// A message.
@@ -74,7 +74,7 @@ impl PackedSecond {
     }
 }
 
-/// What a frame holds, its second packed.
+/// Content of a frame, its second packed.
 #[derive(Debug)]
 pub enum Packed<M> {
     /// A message.

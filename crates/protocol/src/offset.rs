@@ -8,7 +8,7 @@ const ROUNDS: usize = 16;
 /// Another host's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offset {
-    /// Its Unix time less ours, nanoseconds.
+    /// Unix time of the other clock less ours, nanoseconds.
     pub ns: i64,
     /// By how much that may be wrong: half of the way there and back.
     pub bound_ns: u64,

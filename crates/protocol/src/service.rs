@@ -16,7 +16,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// Its words behind the program's name.
+    /// Words behind the program's name.
     pub fn words(&self) -> Vec<&str> {
         match self {
             Service::Worker => vec!["worker", "--stdio"],

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Version of the protocol; both ends must speak the same.
 pub const PROTOCOL: u32 = 8;
 
-/// How long a worker goes on without a word, milliseconds.
+/// Time that a worker goes on without a word, milliseconds.
 pub const LEASE_MS: u64 = 1_000;
 
 /// A phase of a run.
@@ -33,26 +33,28 @@ impl Stage {
     }
 }
 
-/// What a worker is to do.
+/// Work of one worker process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
     /// URI of the target, with its secrets: it travels through the pipe, never on a command line.
     pub target: String,
     /// The cell's experiment.
     pub spec: Box<Experiment>,
-    /// Its number among the workers of this target.
-    pub number: usize,
-    /// Workers of this target.
-    pub of: usize,
+    /// Index of the worker among those of this target.
+    #[serde(rename = "number")]
+    pub index: usize,
+    /// Number of workers of this target.
+    #[serde(rename = "of")]
+    pub total: usize,
     /// Number of targets before this one (server-client pairs); part of nothing but names.
     pub instance: usize,
     /// Cores its load threads may choose from; empty: all that the process may use.
     pub cores: Vec<usize>,
-    /// Whether the target runs on the same host, so that a core is left to it where the file does not say.
+    /// True if the target runs on the same host, so that a core is left to it where the file does not say.
     pub local: bool,
-    /// Whether the target is known to keep off the load threads' cores, so that they may spin.
+    /// True if the target is known to keep off the load threads' cores, so that they may spin.
     pub spin: bool,
-    /// How long it goes on without a word, milliseconds.
+    /// Time the worker goes on without a message of its controller, milliseconds.
     pub lease_ms: u64,
 }
 
@@ -70,7 +72,7 @@ pub enum ToWorker {
         #[serde(default)]
         log: Vec<String>,
     },
-    /// What to do.
+    /// Assigns work.
     Assign(Box<Assignment>),
     /// Asks for the worker's clock.
     Clock,
@@ -80,7 +82,7 @@ pub enum ToWorker {
     Start {
         /// Which.
         stage: Stage,
-        /// What the first worker of the target has found.
+        /// Findings of the first worker of the target.
         prepared: Prepared,
     },
     /// Begins the phase.
@@ -108,21 +110,21 @@ pub enum FromWorker {
         protocol: u32,
         /// Version of dyno.
         dyno: String,
-        /// Its process number.
+        /// Process number.
         pid: u32,
         /// The controller's time as heard, nanoseconds.
         heard_ns: u64,
-        /// Its own Unix time, nanoseconds.
+        /// Own Unix time, nanoseconds.
         now_ns: u64,
     },
-    /// Its clock.
+    /// Clock.
     Clock {
-        /// Its Unix time, nanoseconds.
+        /// Unix time of the worker, nanoseconds.
         now_ns: u64,
     },
     /// The target answers.
     Ready {
-        /// What it is.
+        /// Description of the target.
         target_info: TargetInfo,
         /// Facts about it.
         facts: BTreeMap<String, String>,
@@ -139,7 +141,7 @@ pub enum FromWorker {
     Done(Done),
     /// It could not be done.
     Failed {
-        /// Whether the target, not the request, is at fault.
+        /// True if the target, not the request, is at fault.
         unreachable: bool,
         /// Why.
         words: String,
@@ -150,21 +152,21 @@ pub enum FromWorker {
     Log(Box<Record>),
 }
 
-/// How a phase ended at a worker.
+/// End of a phase at a worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
     /// First error text of every outcome, by the outcome's name.
     pub errors: BTreeMap<String, String>,
     /// Unix time at its beginning, nanoseconds.
     pub epoch_ns: u64,
-    /// How long after that its last load thread began, nanoseconds.
+    /// Time from the begin to that of its last load thread, nanoseconds.
     #[serde(default)]
     pub late_ns: u64,
     /// From the beginning to the last completion, nanoseconds.
     pub elapsed_ns: u64,
-    /// How long connecting took, nanoseconds.
+    /// Time that connecting took, nanoseconds.
     pub connecting_ns: u64,
-    /// Whether all threads were on their cores.
+    /// True if all threads were on their cores.
     pub pinned: bool,
     /// User CPU, seconds.
     pub user_s: f64,

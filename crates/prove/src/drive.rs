@@ -15,14 +15,14 @@ const GIVE_UP: Duration = Duration::from_secs(90);
 
 /// What was acknowledged, when.
 #[derive(Clone, Debug, Default)]
-pub struct Course {
+pub struct BatchHistory {
     /// Of each acknowledged batch: nanoseconds since the first sending, records, nanoseconds that it took.
     pub batches: Vec<(u64, u64, u64)>,
     /// When writing ended, nanoseconds since the first sending: the last acknowledgement may be long before it.
     pub end_ns: u64,
 }
 
-impl Course {
+impl BatchHistory {
     /// From the first sending to the last acknowledgement, seconds.
     pub fn seconds(&self) -> f64 {
         self.batches.iter().map(|(at, ..)| *at).max().unwrap_or(0) as f64 / 1e9
@@ -68,7 +68,7 @@ pub struct Written {
     /// What became of each record.
     pub ledger: Ledger,
     /// When.
-    pub course: Course,
+    pub history: BatchHistory,
     /// What has gone out.
     pub sent: Sent,
     /// Words of what went wrong, and how often.
@@ -93,7 +93,7 @@ pub fn ingest(
                     let mut all = whole.lock().unwrap_or_else(PoisonError::into_inner);
                     all.ledger.merge(own);
                     // Whoever is asked for figures meanwhile may answer late.
-                    all.course.end_ns = all.course.end_ns.max(begun.elapsed().as_nanos() as u64);
+                    all.history.end_ns = all.history.end_ns.max(begun.elapsed().as_nanos() as u64);
                 })
             })
             .collect();
@@ -102,7 +102,7 @@ pub fn ingest(
             std::thread::sleep(Duration::from_millis(20));
             if begun.elapsed() >= next {
                 let all = whole.lock().unwrap_or_else(PoisonError::into_inner);
-                let done: u64 = all.course.batches.iter().map(|(_, records, _)| records).sum();
+                let done: u64 = all.history.batches.iter().map(|(_, records, _)| records).sum();
                 drop(all);
                 on_second(begun.elapsed().as_secs_f64(), done);
                 next = Duration::from_secs(begun.elapsed().as_secs() + 1);
@@ -176,7 +176,7 @@ impl Worker<'_> {
                 WriteOutcome::Acknowledged(sent) => {
                     let at = self.begun.elapsed().as_nanos() as u64;
                     let mut all = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
-                    all.course.batches.push((at, to - number, sent.elapsed().as_nanos() as u64));
+                    all.history.batches.push((at, to - number, sent.elapsed().as_nanos() as u64));
                     Status::Acknowledged
                 }
                 WriteOutcome::Indeterminate(why) => {
@@ -208,14 +208,14 @@ mod tests {
     fn windows_and_stalls() {
         let second = 1_000_000_000;
         let batches = vec![(second / 2, 10, 5), (3 * second, 20, 7), (7 * second / 2, 30, 9)];
-        let mut course = Course { batches, end_ns: 4 * second };
-        assert_eq!(course.windows(1), [10, 0, 0, 50]);
-        assert_eq!(course.stalls(Duration::from_secs(1)), [(0.5, 2.5)]);
+        let mut history = BatchHistory { batches, end_ns: 4 * second };
+        assert_eq!(history.windows(1), [10, 0, 0, 50]);
+        assert_eq!(history.stalls(Duration::from_secs(1)), [(0.5, 2.5)]);
         // Acknowledgements that do not come any more are a stall, too.
-        course.end_ns = 6 * second;
-        assert_eq!(course.stalls(Duration::from_secs(1)), [(0.5, 2.5), (3.5, 2.5)]);
-        assert_eq!((course.batch_s(50.0), course.batch_s(100.0)), (Some(7e-9), Some(9e-9)));
-        assert_eq!(Course::default().batch_s(50.0), None);
+        history.end_ns = 6 * second;
+        assert_eq!(history.stalls(Duration::from_secs(1)), [(0.5, 2.5), (3.5, 2.5)]);
+        assert_eq!((history.batch_s(50.0), history.batch_s(100.0)), (Some(7e-9), Some(9e-9)));
+        assert_eq!(BatchHistory::default().batch_s(50.0), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! The writer says `b WORKER FROM TO` before a batch and `a WORKER FROM TO` after it, a line each, so that whatever was on its
 //! way when it was killed is known to be so. What a kill of the process cannot show is what a loss of power does.
 
-use crate::drive::{Course, Written};
+use crate::drive::{BatchHistory, Written};
 use crate::verify::{Copy, Look};
 use dyno_databases::copies::database::Part;
 use dyno_databases::copies::ledger::{Ledger, Status};
@@ -306,26 +306,26 @@ impl Drop for Writer {
 }
 
 /// What the lines of writers have said so far.
-struct Heard {
+struct WriterProgress {
     begun: Option<Instant>,
     /// Of each worker: the next record, and the batch under way since when.
     next: Vec<u64>,
     under_way: Vec<Option<(Part, Instant)>>,
     ledger: Vec<Ledger>,
-    course: Course,
+    history: BatchHistory,
     /// Whether the writer has nothing left to write.
     waits: bool,
 }
 
-impl Heard {
+impl WriterProgress {
     fn new(workers: u32) -> Self {
         let workers = workers as usize;
-        Heard {
+        WriterProgress {
             begun: None,
             next: vec![0; workers],
             under_way: vec![None; workers],
             ledger: vec![Ledger::default(); workers],
-            course: Course::default(),
+            history: BatchHistory::default(),
             waits: false,
         }
     }
@@ -351,7 +351,7 @@ impl Heard {
                 let (part, sent) = self.under_way[worker].take().ok_or_else(strange)?;
                 self.ledger[worker].add(part.worker, part.from, part.to, Status::Acknowledged);
                 let ns = |span: Duration| span.as_nanos() as u64;
-                self.course.batches.push((ns(at - begun), part.to - part.from, ns(at - sent)));
+                self.history.batches.push((ns(at - begun), part.to - part.from, ns(at - sent)));
             }
             _ => return Err(strange()),
         }
@@ -370,11 +370,11 @@ impl Heard {
 
     /// Nothing more comes.
     fn end(&mut self) {
-        self.course.end_ns = self.begun.map_or(0, |begun| begun.elapsed().as_nanos() as u64);
+        self.history.end_ns = self.begun.map_or(0, |begun| begun.elapsed().as_nanos() as u64);
     }
 
     fn records(&self) -> u64 {
-        self.course.batches.iter().map(|(_, records, _)| records).sum()
+        self.history.batches.iter().map(|(_, records, _)| records).sum()
     }
 }
 
@@ -390,12 +390,19 @@ pub fn embedded(
     control: &Control,
     on_second: &mut (dyn FnMut(f64, u64) + Send),
 ) -> Result<EmbeddedProof, EmbeddedError> {
-    let mut run =
-        Run { uri, program, plan, control, heard: Heard::new(plan.workers), kills: Vec::new(), at_end: 0 };
+    let mut run = Run {
+        uri,
+        program,
+        plan,
+        control,
+        heard: WriterProgress::new(plan.workers),
+        kills: Vec::new(),
+        at_end: 0,
+    };
     let mut moments = Stream::new(plan.seed, 0, Purpose::Key);
     let begun = Instant::now();
     let mut second = Duration::from_secs(1);
-    let mut tick = |heard: &Heard| {
+    let mut tick = |heard: &WriterProgress| {
         if begun.elapsed() >= second {
             on_second(begun.elapsed().as_secs_f64(), heard.records());
             second += Duration::from_secs(1);
@@ -414,7 +421,7 @@ pub fn embedded(
     let mut ledger = Ledger::default();
     run.heard.ledger.drain(..).for_each(|own| ledger.merge(own));
     let copy = look(uri, store.as_ref(), &layout, &ledger)?;
-    let written = Written { ledger, course: run.heard.course, ..Written::default() };
+    let written = Written { ledger, history: run.heard.history, ..Written::default() };
     Ok(EmbeddedProof {
         written,
         kills: run.kills,
@@ -430,7 +437,7 @@ struct Run<'a> {
     program: &'a Path,
     plan: &'a IngestPlan,
     control: &'a Control,
-    heard: Heard,
+    heard: WriterProgress,
     kills: Vec<Kill>,
     /// Records on their way when the writer was ended for good.
     at_end: u64,
@@ -464,7 +471,7 @@ impl Run<'_> {
         &mut self,
         begun: Instant,
         share: Option<f64>,
-        tick: &mut dyn FnMut(&Heard),
+        tick: &mut dyn FnMut(&WriterProgress),
     ) -> Result<(), EmbeddedError> {
         let mut writer = Writer::start(self.program, &self.job(share.is_some()))?;
         let started = Instant::now();

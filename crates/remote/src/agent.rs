@@ -1,4 +1,4 @@
-//! The far end: does on this host what a controller elsewhere asks for, and ends with its pipe.
+//! The agent: does on this host what a controller elsewhere asks for, and ends with its pipe.
 
 use dyno_config::server::ServerSpec;
 use dyno_databases::registry;
@@ -15,10 +15,10 @@ use dyno_protocol::worker::PROTOCOL;
 use dyno_rundir::log::{self, Filter};
 use dyno_rundir::schema::Environment;
 use dyno_servers::needs::version_of;
-use dyno_servers::server::faults::{Harm, Harmed, Room, WorkerHarm};
+use dyno_servers::server::faults::{FaultOutcome, FaultPreparation, ServerFault, WorkerFault};
 use dyno_servers::server::{Beginning, Server, volume};
 use dyno_servers::volume::Loaded;
-use dyno_session::watch::sources::{ToldProcess, watch_all};
+use dyno_session::watch::sources::{DeclaredProcess, watch_all};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -44,9 +44,9 @@ fn say(output: &Output, word: &FromHost) -> io::Result<()> {
 }
 
 /// Passes on what monitors read.
-struct Told(Output);
+struct SampleForwarder(Output);
 
-impl Sink for Told {
+impl Sink for SampleForwarder {
     fn sample(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>) {
         let each = |r: &dyno_monitor::Reading| (r.name.clone(), r.kind == Kind::Counter, r.value);
         let readings = sample.map(|sample| sample.readings().iter().map(each).collect());
@@ -62,13 +62,13 @@ impl Sink for Told {
 /// The folder in an agent's own that has the journal of workers.
 const WORKERS: &str = "workers";
 
-/// What a host does for its controller.
+/// State of an agent: servers, monitors and journals that it has for its controller.
 struct Host {
     home: PathBuf,
     output: Output,
     control: Arc<Control>,
     server: Option<Server>,
-    /// Whether a copy of loaded data is asked for.
+    /// True if a copy of loaded data is asked for.
     keeps: bool,
     monitor: Option<Monitor>,
     /// Of workers that are stopped.
@@ -127,7 +127,8 @@ fn listen(input: &mut impl Read, heard: &AtomicU64, tell: &Sender<ToHost>) {
     }
 }
 
-/// What the names of this host's folders begin with: several hosts may share a home, and each knows its own processes alone.
+/// Returns the prefix of the names of this host's folders: several hosts may share a home, and each knows its own
+/// processes alone.
 fn own_folders() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().replace('/', "_");
     format!("host-{name}-")
@@ -199,7 +200,7 @@ fn form(
     Ok(FromHost::Started { uris, processes: Vec::new() })
 }
 
-/// What servers that run elsewhere hold.
+/// Counts keys or documents of servers that run elsewhere.
 fn count(spec: &ServerSpec, nodes: &[SocketAddr], save: bool) -> Result<FromHost, AgentError> {
     if save {
         dyno_databases::contained::save_elsewhere(spec, nodes)?;
@@ -243,14 +244,16 @@ impl Host {
                     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                     Ok(FromHost::Clock { now_ns: now.as_nanos() as u64 })
                 }
-                ToHost::Start { spec, room, volume } => self.start(&spec, &room, volume.as_ref()),
+                ToHost::Start { spec, preparation, volume } => {
+                    self.start(&spec, &preparation, volume.as_ref())
+                }
                 ToHost::Look { spec } => look(&spec),
                 ToHost::Keep { folder, record } => self.keep(&folder, &record),
                 ToHost::CountOwn => self.count(),
-                ToHost::Harm { which, harm } => self.harm(which.0..which.1, &harm),
-                ToHost::HarmWorker { pid, harm } => self.harm_worker(pid, harm),
+                ToHost::InjectFault { which, fault } => self.inject(which.0..which.1, &fault),
+                ToHost::InjectIntoWorker { pid, fault } => self.inject_into_worker(pid, fault),
                 ToHost::HealWorker { noted } => self.heal_worker(noted),
-                ToHost::Heal { which, harm, noted } => self.heal(&which, &harm, &noted),
+                ToHost::Heal { which, fault, noted } => self.heal(&which, &fault, &noted),
                 ToHost::Form { spec, nodes, made } => form(&spec, &nodes, made, &self.control),
                 ToHost::Count { spec, nodes, save } => count(&spec, &nodes, save),
                 ToHost::Watch { interval_ns, databases, processes, told } => {
@@ -287,7 +290,7 @@ impl Host {
     fn start(
         &mut self,
         spec: &ServerSpec,
-        room: &Room,
+        preparation: &FaultPreparation,
         volume: Option<&(PathBuf, String)>,
     ) -> Result<FromHost, AgentError> {
         self.stop()?;
@@ -295,7 +298,8 @@ impl Host {
         std::fs::create_dir_all(&self.home).map_err(|source| file(&self.home, source))?;
         let machine = Machine::default();
         let volume = volume.map(|(folder, record)| (folder.as_path(), record.as_str()));
-        let begin = Beginning { room: room.clone(), volume, lasting: false, loads: false, ways: &[] };
+        let begin =
+            Beginning { preparation: preparation.clone(), volume, lasting: false, loads: false, ways: &[] };
         let started = Server::start_with(spec, &begin, &self.home, &machine, Some(self.control.clone()));
         let server = self.server.insert(started?);
         Ok(FromHost::Started { uris: server.uris(), processes: server.processes() })
@@ -328,17 +332,17 @@ impl Host {
         server.ok_or(AgentError::NoSuchServer)
     }
 
-    fn harm(&mut self, which: Range<usize>, harm: &Harm) -> Result<FromHost, AgentError> {
+    fn inject(&mut self, which: Range<usize>, fault: &ServerFault) -> Result<FromHost, AgentError> {
         let server = self.having(&which)?;
-        Ok(FromHost::Harmed(Box::new(server.harm(which, harm))))
+        Ok(FromHost::Injected(Box::new(server.inject(which, fault))))
     }
 
-    fn heal(&mut self, which: &[usize], harm: &Harm, noted: &[u64]) -> Result<FromHost, AgentError> {
+    fn heal(&mut self, which: &[usize], fault: &ServerFault, noted: &[u64]) -> Result<FromHost, AgentError> {
         let server = self.having(&(0..which.iter().max().map_or(0, |last| last.saturating_add(1))))?;
-        Ok(FromHost::Healed(server.heal(which, harm, noted)?))
+        Ok(FromHost::Healed(server.heal(which, fault, noted)?))
     }
 
-    fn harm_worker(&mut self, pid: u32, harm: WorkerHarm) -> Result<FromHost, AgentError> {
+    fn inject_into_worker(&mut self, pid: u32, fault: WorkerFault) -> Result<FromHost, AgentError> {
         let machine = Machine::default();
         let words = std::fs::read(machine.proc.join(format!("{pid}/cmdline"))).unwrap_or_default();
         if !String::from_utf8_lossy(&words).contains("worker\0--stdio") {
@@ -348,9 +352,9 @@ impl Host {
             Some(journal) => journal,
             none => none.insert(undo::Journal::open(&self.home.join(WORKERS), &machine)?),
         };
-        let noted = dyno_servers::server::faults::harm_worker(&machine, journal, pid, harm)?;
+        let noted = dyno_servers::server::faults::inject_into_worker(&machine, journal, pid, fault)?;
         let noted = noted.into_iter().collect();
-        Ok(FromHost::Harmed(Box::new(Harmed { noted, ..Harmed::default() })))
+        Ok(FromHost::Injected(Box::new(FaultOutcome { noted, ..FaultOutcome::default() })))
     }
 
     fn heal_worker(&mut self, noted: u64) -> Result<FromHost, AgentError> {
@@ -363,7 +367,7 @@ impl Host {
         interval_ns: u64,
         databases: &[String],
         processes: &[(String, u32)],
-        told: &[(String, ToldProcess)],
+        told: &[(String, DeclaredProcess)],
     ) -> Result<FromHost, AgentError> {
         let roots = Roots::default();
         let mut sources: Vec<Box<dyn Source>> = vec![Box::new(HostSource::new(roots.clone()))];
@@ -398,7 +402,7 @@ impl Host {
             }
         }
         sources.extend(watch_all(&opened));
-        let sink = Arc::new(Mutex::new(Told(self.output.clone())));
+        let sink = Arc::new(Mutex::new(SampleForwarder(self.output.clone())));
         self.monitor.take().map(Monitor::stop);
         let started = Monitor::start(sources, Duration::from_nanos(interval_ns), &[], sink);
         self.monitor = Some(started.map_err(AgentError::Monitors)?);

@@ -56,7 +56,7 @@ pub fn deploy(
     let version =
         host.run(&format!("{path_word} --version"), None, (ASK, control)).map_err(|error| match error {
             RemoteError::Failed { source, .. } => {
-                host.failed(Unfit::DoesNotRun { machine: machine.to_owned(), source })
+                host.failed(NoProgram::DoesNotRun { machine: machine.to_owned(), source })
             }
             other => other,
         })?;
@@ -68,7 +68,7 @@ pub fn deploy(
 
 /// Why there is no program for a host.
 #[derive(Debug, thiserror::Error)]
-enum Unfit {
+enum NoProgram {
     /// None is for its architecture.
     #[error("it is {machine}, this host {ARCH}: put a program for it beside dyno, as {}", .wanted.display())]
     OtherMachine {
@@ -84,13 +84,13 @@ enum Unfit {
     DoesNotRun {
         /// The architecture there.
         machine: String,
-        /// What it says.
+        /// Error of the program.
         source: Cause,
     },
 }
 
 /// The program for a machine: a static one beside this one, or this one where the machine is the same.
-fn fitting(program: &Path, machine: &str) -> Result<PathBuf, Unfit> {
+fn fitting(program: &Path, machine: &str) -> Result<PathBuf, NoProgram> {
     let machine = if machine == "arm64" { "aarch64" } else { machine };
     let own = program.with_file_name(format!("dyno-worker-{machine}"));
     if own.is_file() {
@@ -99,7 +99,7 @@ fn fitting(program: &Path, machine: &str) -> Result<PathBuf, Unfit> {
     if machine == ARCH {
         return Ok(program.to_owned());
     }
-    Err(Unfit::OtherMachine { machine: machine.to_owned(), wanted: own })
+    Err(NoProgram::OtherMachine { machine: machine.to_owned(), wanted: own })
 }
 
 fn digest(path: &Path) -> std::io::Result<String> {

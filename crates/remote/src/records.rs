@@ -14,7 +14,7 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// Those of a source with this name.
+    /// Creates the records of a source with this name.
     pub fn of(source: String, clock: Option<Arc<Mutex<Offset>>>) -> Self {
         Records { source, clock, waiting: Vec::new() }
     }
@@ -48,7 +48,7 @@ impl Records {
 }
 
 impl Drop for Records {
-    /// What still waits when the source is gone has the time of its own clock, and says so.
+    /// Records that still wait when the source is gone has the time of its own clock, and says so.
     fn drop(&mut self) {
         self.pass();
         for record in &mut self.waiting {

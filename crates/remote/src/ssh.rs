@@ -19,7 +19,7 @@ pub enum RemoteError {
     /// There is no way to it.
     #[error("{host}: {words}")]
     Unreachable {
-        /// Its name.
+        /// Name.
         host: String,
         /// Why, and what helps.
         words: String,
@@ -27,7 +27,7 @@ pub enum RemoteError {
     /// It answers, but something went wrong there.
     #[error("{host}: {source}")]
     Failed {
-        /// Its name.
+        /// Name.
         host: String,
         /// What.
         source: Cause,
@@ -51,7 +51,7 @@ const OPTIONS: [&str; 9] = [
 /// A host and the way to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SshHost {
-    /// Its name in messages.
+    /// Name in messages.
     pub name: String,
     /// Options of ssh.
     options: Vec<String>,
@@ -185,7 +185,7 @@ pub(super) fn last(text: &str) -> &str {
     text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no words")
 }
 
-/// What ssh says, and what helps.
+/// Returns the error of ssh, with advice.
 pub(super) fn reason(text: &str) -> String {
     let advice = [
         (

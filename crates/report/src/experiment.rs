@@ -2,7 +2,7 @@
 
 use crate::worth;
 use crate::worth::Worth;
-use dyno_analysis::Felt;
+use dyno_analysis::ArrivalLatency;
 use dyno_analysis::interval::mean_interval;
 use dyno_types::units::{Latency, Rate};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use serde::Serialize;
 pub struct CellRow {
     /// The level of each factor.
     pub levels: Vec<(String, String)>,
-    /// What a strategy has set, such as `users=8`.
+    /// Values that a strategy has set, such as `users=8`.
     pub point: String,
     /// Runs that gave a figure.
     pub runs: usize,
@@ -46,7 +46,7 @@ pub struct CellRow {
 }
 
 impl CellRow {
-    /// What throughput is worth: operations per core-second of each run, and the price of an hour.
+    /// Adds the worth of throughput: operations per core-second of each run, and the price of an hour.
     pub fn worth(&mut self, per_core: &[f64], price: Option<f64>) {
         self.per_core = Worth::of_runs(per_core);
         let each = |price: f64| -> Vec<f64> {
@@ -56,7 +56,7 @@ impl CellRow {
     }
 
     /// Takes over throughputs and merged response times.
-    pub fn fill(&mut self, throughputs: Vec<f64>, response: &Felt) {
+    pub fn fill(&mut self, throughputs: Vec<f64>, response: &ArrivalLatency) {
         self.throughput =
             (!throughputs.is_empty()).then(|| throughputs.iter().sum::<f64>() / throughputs.len() as f64);
         self.half_width = mean_interval(&throughputs).filter(|i| i.mean > 0.0).map(|i| i.half_width / i.mean);
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn cells_stand_under_their_heads() {
-        let mut response = Felt::new(Scale::Ns64);
+        let mut response = ArrivalLatency::new(Scale::Ns64);
         (0..2_000).for_each(|i| response.ok.record(100_000 + i));
         let mut row =
             CellRow { levels: vec![("users".into(), "4".into())], runs: 2, suspect: 1, ..CellRow::default() };

@@ -52,7 +52,7 @@ pub(crate) fn lines(all: &[FaultFigures]) -> String {
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
-/// What the figures mean.
+/// Legend of the figures.
 pub(crate) const MEANING: &str = "Detected: from its begin to the end of the first interval with failed or missing operations. \
     At worst: the worst second, or the worst part as long as the fault, where that was shorter. Depth: that against the median \
     of at most ten seconds before. Response: the mean before, and the greatest \

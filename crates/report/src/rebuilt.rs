@@ -46,12 +46,12 @@ pub fn rebuild(dir: &RunDir, recording: Option<&Recording>, under_way: bool) -> 
     summary
 }
 
-/// Whether a summary is that of a run under way: it has not been judged.
+/// Returns whether a summary is that of a run under way: it has not been judged.
 pub fn is_under_way(summary: &Summary) -> bool {
     summary.status == Status::Running && summary.verdict.checks.is_empty()
 }
 
-/// What the settings say of the load: users or connections, and the rate of an open loop, operations/s.
+/// Reads the load from the settings: users or connections, and the rate of an open loop, operations/s.
 fn load_of(dir: &RunDir) -> (usize, Option<f64>) {
     let number = |keys: &[&str]| {
         let setting = |key: &&str| dir.run.settings.iter().find(|setting| setting.key == *key);
@@ -65,8 +65,9 @@ fn load_of(dir: &RunDir) -> (usize, Option<f64>) {
 fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summary {
     let of = |recorded: &RecordedPhase| {
         // Its own length, where its beginning is known: seconds are counted from that of the warm-up.
-        let edges = dir.edges(recorded).ok().flatten().map(|(from_ms, to_ms)| (to_ms - from_ms) / 1e3);
-        let seconds = edges.filter(|s| *s > 0.0).unwrap_or(recorded.seconds as f64);
+        let boundaries =
+            dir.phase_boundaries(recorded).ok().flatten().map(|(from_ms, to_ms)| (to_ms - from_ms) / 1e3);
+        let seconds = boundaries.filter(|s| *s > 0.0).unwrap_or(recorded.seconds as f64);
         let metrics = dir.run.metrics.get(&recorded.name);
         let mut phase =
             summarise(&recorded.name, seconds, metrics, &recorded.totals, status != Status::Complete);
@@ -81,7 +82,7 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
     if let Some(recording) = recording {
         for ((phase, _), recorded) in phases.iter_mut().zip(&dir.phases) {
             // Without readable events there is no window to cut.
-            if let Ok(Some((from_ms, to_ms))) = dir.edges(recorded) {
+            if let Ok(Some((from_ms, to_ms))) = dir.phase_boundaries(recorded) {
                 phase.monitor = Some(monitored(recording, from_ms, to_ms));
             }
         }
@@ -122,7 +123,7 @@ pub fn assemble(dir: &RunDir, title: String, status: Status, phases: &[(Phase, &
             partial: status != Status::Complete,
             lost: Vec::new(),
             asked: Vec::new(),
-            further: dyno_analysis::Further::default(),
+            observations: dyno_analysis::RunObservations::default(),
         }),
         None => Verdict::none(Trust::Invalid),
     };

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// Colours for a terminal, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Whether escape sequences may be used.
+    /// True if escape sequences may be used.
     pub colour: bool,
 }
 
@@ -37,7 +37,7 @@ fn us(value: f64) -> String {
     Ns((value * 1e3).round() as u64).to_string()
 }
 
-/// What is to be said of a run that has not come to its end.
+/// Describes how a run ended that has not come to its end.
 pub(crate) fn ending(status: Status) -> Option<&'static str> {
     match status {
         Status::Complete => None,
@@ -191,7 +191,7 @@ fn measured(out: &mut String, phase: &Phase, style: Style) {
     let failures = phase.metrics.iter().any(|m| m.all_response.is_some() && m.name != "CLEANUP");
     if failures {
         let title = "response time (from the intended start; failures count with at least their time)";
-        table(out, phase, title, Metric::felt_response, None, style);
+        table(out, phase, title, Metric::arrival_response, None, style);
     }
     let some = if failures { ", of successful requests" } else { "" };
     let title = |what: &str, from: &str| format!("{what} time (from {from}{some})");

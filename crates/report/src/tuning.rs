@@ -17,7 +17,7 @@ pub fn headline(cell: &TunedCell) -> String {
     }
 }
 
-/// What each parameter does in a cell, the strongest first.
+/// Describes the effect of each parameter in a cell, the strongest first.
 pub fn effects(cell: &TunedCell) -> Vec<String> {
     let one = |effect: &dyno_rundir::tuning::Effect| {
         let levels: Vec<String> =

@@ -53,10 +53,10 @@ impl Worth {
 
 /// The interval of a run's throughput within the run; `None` where its level changes.
 pub fn level(dir: &RunDir) -> Option<MeanInterval> {
-    Some(stability(&dir.course().ok()?.values)?.steady?.interval)
+    Some(stability(&dir.interval_history().ok()?.values)?.steady?.interval)
 }
 
-/// What a run gives for a core-second, where that is known, and for a unit of money, where a price is given. `level` is the
+/// Computes a run's worth for a core-second, where that is known, and for a unit of money, where a price is given. `level` is the
 /// throughput's interval.
 pub fn of_run(
     phase: &Phase,

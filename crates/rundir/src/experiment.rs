@@ -13,7 +13,7 @@ const VERSION: u32 = 1;
 pub struct Cell {
     /// From 1.
     pub number: usize,
-    /// Its levels in words.
+    /// Levels in words.
     pub label: String,
     /// The level of each factor.
     pub levels: Vec<(String, String)>,
@@ -26,9 +26,9 @@ pub struct EndedRun {
     pub cell: usize,
     /// From 1.
     pub repetition: u32,
-    /// What a strategy has set, such as `users=8`; empty for the grid.
+    /// Values that a strategy has set, such as `users=8`; empty for the grid.
     pub point: String,
-    /// Its directory below the experiment's.
+    /// Directory below the experiment's.
     pub dir: String,
     /// `complete`, `failed` or `interrupted`.
     pub status: String,
@@ -38,7 +38,7 @@ pub struct EndedRun {
     pub trust: String,
     /// Successful operations per second in the window, by the experiment's estimator.
     pub throughput: Option<f64>,
-    /// Whether all thresholds held.
+    /// True if all thresholds held.
     pub passed: bool,
 }
 
@@ -54,7 +54,7 @@ struct Record {
     searches: bool,
 }
 
-/// How many runs have ended, in words: of those that were planned, or of so many searches, which make as many as they need.
+/// Describes how many runs have ended: of those that were planned, or of so many searches, which make as many as they need.
 pub fn progress(ended: usize, planned: usize, searches: bool) -> String {
     match (searches, planned) {
         (false, _) => format!("{ended} of {planned} runs"),
@@ -68,7 +68,7 @@ pub fn progress(ended: usize, planned: usize, searches: bool) -> String {
 pub struct ExperimentDir {
     /// Where it is.
     pub path: PathBuf,
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Begin, RFC 3339.
     pub started: String,
@@ -78,18 +78,18 @@ pub struct ExperimentDir {
     pub cells: Vec<Cell>,
     /// Runs that were planned; of a search, how many searches.
     pub planned: usize,
-    /// Whether cells are searched: there may be any number of runs.
+    /// True if cells are searched: there may be any number of runs.
     pub searches: bool,
     /// Runs that have ended, in that order. One that was made again after an interruption is there once, the last time.
     pub runs: Vec<EndedRun>,
-    /// Whether the journal says that it came to its end.
+    /// True if the journal says that it came to its end.
     pub complete: bool,
-    /// Whether it has only loaded servers and left them for others.
+    /// True if it has only loaded servers and left them for others.
     pub standing: bool,
 }
 
 impl ExperimentDir {
-    /// Whether `path` looks like an experiment's directory.
+    /// Returns whether `path` looks like an experiment's directory.
     pub fn is_one(path: &Path) -> bool {
         path.join("experiment.json").is_file()
     }

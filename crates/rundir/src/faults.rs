@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct FaultFigures {
     /// Which of the file's faults, from 1.
     pub number: usize,
-    /// What was done, and to whom: `pause on server`.
+    /// Kind of the fault, and its target: `pause on server`.
     pub fault: String,
     /// By what means: a signal, a control group, dyno's own TCP proxy.
     pub means: String,
@@ -67,7 +67,7 @@ impl FaultFigures {
         }
     }
 
-    /// What it did, in words.
+    /// Describes its effect.
     pub fn effect(&self) -> String {
         let mut words = Vec::new();
         words.extend(self.detect_s.map(|s| format!("seen within {s:.2} s")));

@@ -3,7 +3,7 @@
 use super::schema::{Run, Summary, VERSION};
 use serde_json::{Value, json};
 
-/// Its begin, seconds since 1970.
+/// Begin, seconds since 1970.
 pub const BEGIN_S: u64 = 1_795_564_800;
 
 /// One that is under way.

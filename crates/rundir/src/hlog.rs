@@ -96,7 +96,7 @@ pub fn lines(phase: &str, metrics: &[String], start_s: f64, length_s: f64, total
     out
 }
 
-/// What is wrong with a line of a log.
+/// Error in a line of a log.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// A tag that nothing follows.
@@ -130,7 +130,7 @@ pub enum LineError {
 pub struct BadLine {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Error.
     pub why: LineError,
 }
 
@@ -139,7 +139,7 @@ pub fn read(text: &str, scale: Scale) -> Result<BTreeMap<String, Buckets>, BadLi
     read_part(text, scale, |_, _| true)
 }
 
-/// What a log holds of intervals that are wanted, by their tag and their begin in seconds.
+/// Reads the wanted intervals of a log, by their tag and their begin in seconds.
 pub fn read_part(
     text: &str,
     scale: Scale,
@@ -175,7 +175,7 @@ pub(crate) fn read_file(
 /// Most samples that all lines of a tag may have together: what is above was not measured.
 const SAMPLES: u64 = 1 << 53;
 
-/// What a compressed histogram begins with (V2 of the format of HdrHistogram).
+/// First bytes of a compressed histogram (V2 of the format of HdrHistogram).
 const COMPRESSED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
 /// Bytes before the counts: cookie, length of the counts, offset, digits, bounds, ratio.
 const HEAD: usize = 40;

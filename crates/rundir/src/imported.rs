@@ -13,7 +13,7 @@ use std::path::Path;
 /// One operation in one interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ImportedMetric {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Requests by outcome.
     pub outcomes: BTreeMap<String, u64>,

@@ -96,7 +96,7 @@ fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// How replies by clock stand in a line.
+/// Returns the counts of replies by clock, in the order of a line.
 fn in_line(stamps: Stamps) -> (u64, u64, u64, u64) {
     (stamps.kernel, stamps.client, stamps.shared, stamps.shared_most_ns)
 }
@@ -128,7 +128,7 @@ pub enum ImplausibleInterval {
     /// A figure beyond what can be counted.
     #[error("{name}: {count} cannot have been counted in one interval")]
     Count {
-        /// Its name.
+        /// Name.
         name: String,
         /// The figure.
         count: u64,

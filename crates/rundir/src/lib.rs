@@ -5,7 +5,6 @@
 //! finished or not, `monitor` holds what monitors saw, `log` what dyno did. The format is described in
 //! `docs/run-directory.md`.
 
-mod course;
 mod experiment;
 pub mod faults;
 pub mod files;
@@ -13,6 +12,7 @@ pub mod files;
 mod fixtures;
 pub mod hlog;
 pub mod imported;
+mod interval_history;
 mod intervals;
 pub mod log;
 pub mod monitor;
@@ -27,8 +27,8 @@ mod used;
 mod verdict;
 mod writer;
 
-pub use course::Course;
 pub use experiment::{Cell, EndedRun, ExperimentDir, progress};
+pub use interval_history::IntervalHistory;
 pub use intervals::{ImplausibleInterval, IntervalLine};
 pub use reader::{ContentError, Event, ReadError, RecordedPhase, RunDir};
 pub use recorded::{RecordedInterval, RecordedMetric};

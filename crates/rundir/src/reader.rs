@@ -1,8 +1,8 @@
 //! Reads a run directory, finished or not.
 
-use crate::course::Course;
 use crate::files;
 use crate::hlog;
+use crate::interval_history::IntervalHistory;
 use crate::intervals::{ImplausibleInterval, IntervalLine};
 use crate::schema::{Environment, Pair, Run, Summary, VERSION};
 use crate::writer::{TOTALS, WORKERS};
@@ -18,7 +18,7 @@ pub enum ReadError {
     /// A file is missing or unreadable.
     #[error("{path}: {error}")]
     File {
-        /// Its path.
+        /// Path.
         path: PathBuf,
         /// The system's words.
         error: std::io::Error,
@@ -26,11 +26,11 @@ pub enum ReadError {
     /// A file does not hold what it should.
     #[error("{path}:{line}: {why}")]
     Content {
-        /// Its path.
+        /// Path.
         path: PathBuf,
         /// Line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Error.
         #[source]
         why: ContentError,
     },
@@ -39,12 +39,12 @@ pub enum ReadError {
     Newer {
         /// The directory.
         path: PathBuf,
-        /// Its format.
+        /// Format.
         found: u32,
     },
 }
 
-/// What is wrong with a row of a table.
+/// Error in a row of a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
     /// A column has no cell.
@@ -66,7 +66,7 @@ pub enum RowError {
     TooManyCells,
 }
 
-/// What is wrong with a line of a file.
+/// Error in a line of a file.
 #[derive(Debug, thiserror::Error)]
 pub enum ContentError {
     /// The file is no JSON, or has not the fields that it should.
@@ -122,7 +122,7 @@ pub struct Part {
 pub struct RunDir {
     /// Where it is.
     pub path: PathBuf,
-    /// What was asked for.
+    /// Settings of the run.
     pub run: Run,
     /// The machine.
     pub environment: Environment,
@@ -130,11 +130,11 @@ pub struct RunDir {
     pub summary: Option<Summary>,
     /// Phases as recorded, in order.
     pub phases: Vec<RecordedPhase>,
-    /// Its intervals in their order; `None` if they could not be read.
+    /// Intervals in their order; `None` if they could not be read.
     steps: Option<Vec<Step>>,
 }
 
-/// What is kept of an interval.
+/// Counts of an interval.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     /// Which of the phases.
@@ -143,7 +143,7 @@ struct Step {
     second: u64,
     /// The first second that it does not reach.
     end_s: u64,
-    /// Its length, if that is said.
+    /// Length, if that is said.
     length_ms: u32,
     /// Arrivals that ended well.
     ok: u64,
@@ -169,9 +169,9 @@ fn totals(path: &Path, scale: Scale, counters: &[IntervalLine]) -> Option<BTreeM
 pub struct Event {
     /// When, RFC 3339.
     pub at: String,
-    /// What kind of event.
+    /// Kind of the event.
     pub event: String,
-    /// What happened.
+    /// Text of the event.
     pub text: String,
 }
 
@@ -195,7 +195,7 @@ pub(crate) fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Rea
     })
 }
 
-/// What is wrong with a text of JSON; the line stands elsewhere.
+/// Describes an error in a text of JSON; the line stands elsewhere.
 fn in_words(error: &serde_json::Error) -> String {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let words = error.to_string().replace(&place, "");
@@ -206,7 +206,7 @@ fn in_words(error: &serde_json::Error) -> String {
     }
 }
 
-/// What was read; or, where a list is kept, nothing, with the error on the list.
+/// Returns the content; or, where a list is kept, nothing, with the error on the list.
 fn or_lost<T: Default>(read: Result<T, ReadError>, lost: &mut Option<Vec<String>>) -> Result<T, ReadError> {
     match (read, lost) {
         (Err(error), Some(lost)) => {
@@ -306,12 +306,12 @@ impl RunDir {
         Ok(log)
     }
 
-    /// What happened, in order.
+    /// Reads the events, in order.
     pub fn events(&self) -> Result<Vec<Event>, ReadError> {
         Self::lines(&self.path.join("events.jsonl"))
     }
 
-    /// What each worker did in each phase, where workers applied the load.
+    /// Reads the part of each worker in each phase, where workers applied the load.
     pub fn workers(&self) -> Result<Vec<Pair>, ReadError> {
         let path = self.path.join(WORKERS);
         if path.is_file() { json(&path) } else { Ok(Vec::new()) }
@@ -319,7 +319,7 @@ impl RunDir {
 
     /// When a phase began and ended (Unix, milliseconds), by the events; one whose end was not recorded ends with its last
     /// second. `None` for one whose beginning was not recorded.
-    pub fn edges(&self, phase: &RecordedPhase) -> Result<Option<(f64, f64)>, ReadError> {
+    pub fn phase_boundaries(&self, phase: &RecordedPhase) -> Result<Option<(f64, f64)>, ReadError> {
         let events = self.events()?;
         let at =
             |event: &str, name: &str| events.iter().find(|e| e.event == event && e.text == name)?.at_ms();
@@ -366,14 +366,14 @@ impl RunDir {
     }
 
     /// Successful operations a second over the measured phase.
-    pub fn course(&self) -> Result<Course, ReadError> {
+    pub fn interval_history(&self) -> Result<IntervalHistory, ReadError> {
         let seconds = self.succeeded()?;
         let measured = self.measured()?;
         let mut lengths: Vec<u64> =
             measured.iter().map(|step| u64::from(step.length_ms).div_ceil(1_000)).collect();
         lengths.sort_unstable();
         let step = lengths.get(lengths.len() / 2).copied().unwrap_or(1).max(1);
-        Ok(Course::of(&seconds, step))
+        Ok(IntervalHistory::of(&seconds, step))
     }
 
     /// The measured phase from second `from` to second `to` after the warm-up: whole seconds that were recorded.

@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, HashMap};
 /// One operation in one interval.
 #[derive(Clone, Debug, Default)]
 pub struct RecordedMetric {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Requests by outcome.
     pub outcomes: BTreeMap<String, u64>,
     /// Histograms by `OUTCOME.KIND`, such as `ok.response`.
     pub histograms: BTreeMap<String, Buckets>,
-    /// What is known without a histogram, in the same way: imported results.
+    /// Latencies known without a histogram, in the same way: imported results.
     pub known: BTreeMap<String, Latency>,
 }
 
@@ -25,9 +25,9 @@ pub struct RecordedMetric {
 pub struct RecordedInterval {
     /// `load`, `warmup` or `measure`.
     pub phase: String,
-    /// Its begin since the phase's epoch, seconds.
+    /// Begin since the phase's epoch, seconds.
     pub start_s: f64,
-    /// Its length, seconds; `None` where only the next one's begin says it.
+    /// Length, seconds; `None` where only the next one's begin says it.
     pub length_s: Option<f64>,
     /// Arrivals by outcome.
     pub ended: BTreeMap<String, u64>,

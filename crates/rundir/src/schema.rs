@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Version of the run directory's format. Readers refuse a higher one.
 pub const VERSION: u32 = 1;
 
-/// How far a run came.
+/// Status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -47,7 +47,7 @@ pub struct Run {
     pub command: Vec<String>,
     /// Begin, RFC 3339.
     pub started: String,
-    /// How far it came.
+    /// Status of the run.
     pub status: Status,
     /// The target, secrets masked.
     pub target: String,
@@ -61,7 +61,7 @@ pub struct Run {
     pub metrics: BTreeMap<String, Vec<String>>,
     /// Unit of the histograms' values in nanoseconds (64, or 1000 for the YCSB front end).
     pub unit_ns: u64,
-    /// What was planned for each phase that has begun; a warm-up belongs to the phase that follows it. Older directories do not
+    /// Plan of each phase that has begun; a warm-up belongs to the phase that follows it. Older directories do not
     /// say.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plans: BTreeMap<String, Planned>,
@@ -105,7 +105,7 @@ pub struct Environment {
     /// Load average over one minute at the start; absent where it is not known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub load_average: Option<f64>,
-    /// How the host is set up, in full; absent in directories of earlier versions.
+    /// Setup of the host, in full; absent in directories of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub system: Option<System>,
 }
@@ -131,7 +131,7 @@ pub struct Latency {
 /// One operation name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Metric {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Ended requests by outcome; only those that occurred.
     pub outcomes: BTreeMap<String, u64>,
@@ -158,17 +158,17 @@ pub struct Metric {
 
 impl Metric {
     /// Response time as a caller has it: of all arrivals, failures with at least their time.
-    pub fn felt_response(&self) -> Option<&Latency> {
+    pub fn arrival_response(&self) -> Option<&Latency> {
         self.all_response.as_ref().or(self.response.as_ref())
     }
 
     /// The same of service time.
-    pub fn felt_service(&self) -> Option<&Latency> {
+    pub fn arrival_service(&self) -> Option<&Latency> {
         self.all_service.as_ref().or(self.service.as_ref())
     }
 }
 
-/// Whether a figure that is never 0 where it is known is not known: imported results leave it out.
+/// Returns whether a figure that is never 0 where it is known is not known: imported results leave it out.
 fn is_zero(figure: &u64) -> bool {
     *figure == 0
 }
@@ -183,12 +183,12 @@ fn is_nothing(time: &f64) -> bool {
     *time == 0.0
 }
 
-/// What a summary written before there were batches means.
+/// Default of summaries written before there were batches.
 fn one() -> usize {
     1
 }
 
-/// What the client itself did. Threads, users and CPU times are absent where an imported result does not say them.
+/// Resources that the client used. Threads, users and CPU times are absent where an imported result does not say them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Client {
     /// Who spoke to the database, where there is a choice: `wire` or `official, mongodb VERSION`.
@@ -223,7 +223,7 @@ pub struct Client {
     /// Largest resident memory of the process, bytes.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub peak_resident_bytes: u64,
-    /// Whether every load thread was on the core it was given.
+    /// True if every load thread was on the core it was given.
     pub pinned: bool,
     /// Share of the time that the hypervisor took away, 0 to 1.
     pub steal_share: f64,
@@ -282,10 +282,10 @@ pub struct Phase {
     /// A dashboard that shows the exact time of the phase, where the experiment names one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub link: Option<String>,
-    /// What host, server and database did meanwhile.
+    /// Resources that host, server and database used meanwhile.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub monitor: Option<Monitored>,
-    /// What MongoDB says of its collections before and after the phase; a warm-up belongs to the phase that follows it.
+    /// MongoDB's statistics of its collections before and after the phase; a warm-up belongs to the phase that follows it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub collections: Option<Collections>,
 }
@@ -303,15 +303,15 @@ impl Phase {
 /// Replies by the clock that says when they arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StampCounts {
-    /// Those that arrived when the kernel says, or the network card.
+    /// Replies stamped by the kernel or the network card.
     pub kernel: u64,
-    /// Those of `kernel` that arrived when the network card says.
+    /// Number of `kernel` that the network card stamped.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub card: u64,
-    /// Those that arrived when the client handled them: the connection has no such stamps, the kernel did not say it, its clock
+    /// Replies stamped when the client handled them: the connection has no such stamps, the kernel did not say it, its clock
     /// had just been set, or what it says is no moment between sending and handling.
     pub client: u64,
-    /// Those of `kernel` that came in one piece with later bytes, whose time they have.
+    /// Number of `kernel` that came in one piece with later bytes, whose time they have.
     pub shared: u64,
     /// By how much the service time of one of these may be overstated at most, microseconds.
     pub shared_most_us: f64,
@@ -320,7 +320,7 @@ pub struct StampCounts {
 /// Figures of collections (`collStats`): name, figure, value. What the server does not say is not there.
 pub type CollectionFigures = BTreeMap<String, BTreeMap<String, f64>>;
 
-/// What MongoDB says of the collections of the run's database at the edges of a phase.
+/// MongoDB's statistics of the collections of the run's database at the boundaries of a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Collections {
     /// Before its first operation, and before its warm-up.
@@ -335,9 +335,9 @@ pub struct Collections {
 pub struct Threshold {
     /// As written: `p99(read) < 5ms`.
     pub expression: String,
-    /// What was measured, in the unit of the expression; `null` if it cannot be told.
+    /// Measured value, in the unit of the expression; `null` if it cannot be told.
     pub measured: Option<f64>,
-    /// Whether it held.
+    /// True if it held.
     pub passed: bool,
 }
 
@@ -348,7 +348,7 @@ pub struct Summary {
     pub version: u32,
     /// Version of dyno.
     pub dyno: String,
-    /// How far the run came.
+    /// Status of the run.
     pub status: Status,
     /// The target, secrets masked.
     pub target: String,
@@ -356,9 +356,9 @@ pub struct Summary {
     pub database: String,
     /// Begin, RFC 3339.
     pub started: String,
-    /// What was done, in words.
+    /// Title of the run.
     pub title: String,
-    /// How far the result can be trusted.
+    /// Verdict on the result.
     pub verdict: Verdict,
     /// Thresholds, in the order given.
     pub thresholds: Vec<Threshold>,
@@ -370,7 +370,7 @@ pub struct Summary {
     /// Each server-client pair by itself, where there are several; the phases above are all of them together.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub pairs: Vec<Pair>,
-    /// What MongoDB says of each collection of the run's database at the end (`collStats`): name, figure, value. What it does
+    /// MongoDB's statistics of each collection of the run's database at the end (`collStats`): name, figure, value. What it does
     /// not say is not there.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub collections: CollectionFigures,
@@ -381,9 +381,9 @@ pub struct Summary {
 pub struct Pair {
     /// From 1.
     pub number: usize,
-    /// Its target, secrets masked.
+    /// Target, secrets masked.
     pub target: String,
-    /// Its phases in order; throughput is over the pair's own time, from the common beginning to its last completion.
+    /// Phases in order; throughput is over the pair's own time, from the common beginning to its last completion.
     pub phases: Vec<Phase>,
 }
 

@@ -12,12 +12,15 @@ fn a_caller_waits_for_failures_too_where_there_are_some() {
         percentiles_us: BTreeMap::new(),
     };
     let metric: Metric = serde_json::from_str(r#"{"name": "READ", "outcomes": {}}"#).unwrap();
-    assert_eq!((metric.felt_service(), metric.felt_response()), (None, None));
+    assert_eq!((metric.arrival_service(), metric.arrival_response()), (None, None));
     let well = Metric { service: Some(latency(1.0)), response: Some(latency(2.0)), ..metric };
-    assert_eq!((well.felt_service(), well.felt_response()), (well.service.as_ref(), well.response.as_ref()));
+    assert_eq!(
+        (well.arrival_service(), well.arrival_response()),
+        (well.service.as_ref(), well.response.as_ref())
+    );
     let some = Metric { all_service: Some(latency(3.0)), all_response: Some(latency(4.0)), ..well };
     assert_eq!(
-        (some.felt_service(), some.felt_response()),
+        (some.arrival_service(), some.arrival_response()),
         (some.all_service.as_ref(), some.all_response.as_ref())
     );
 }

@@ -104,7 +104,7 @@ pub struct Row {
     pub backlog: Option<f64>,
 }
 
-/// What `text` holds, and how many lines could not be read. A torn last line is left out.
+/// Reads the rows of `text`, and counts the lines that could not be read. A torn last line is left out.
 pub fn read(text: &str) -> (Vec<Row>, usize) {
     let (mut rows, mut bad) = (Vec::new(), 0);
     for line in crate::files::whole_lines(text).skip(1) {

@@ -8,23 +8,23 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Facts: group, name, value.
 pub type Facts = BTreeMap<String, BTreeMap<String, String>>;
 
-/// How a host is set up. What could not be read is absent.
+/// Setup of a host. What could not be read is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct System {
     /// SHA-256 of `facts` as canonical JSON: keys sorted, no white space.
     pub hash: String,
-    /// What stays as it is unless somebody changes it.
+    /// Facts that stay as they are unless somebody changes them.
     pub facts: Facts,
-    /// What changes by itself (free memory, load, clock rates, neighbours); not part of the hash.
+    /// Facts that change by themselves (free memory, load, clock rates, neighbours); not part of the hash.
     pub volatile: Facts,
 }
 
 /// One fact that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Its group.
+    /// Group.
     pub group: String,
-    /// Its name.
+    /// Name.
     pub name: String,
     /// In the first; absent if it was not known there.
     pub first: Option<String>,

@@ -4,10 +4,10 @@ use crate::reader::ReadError;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Its name in an experiment's directory.
+/// Name in an experiment's directory.
 pub const FILE: &str = "tuning.json";
 
-/// What a parameter does.
+/// Effect of a parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
     /// The key.
@@ -20,7 +20,7 @@ pub struct Effect {
     pub best: String,
 }
 
-/// What came of a tuning.
+/// Result of a tuning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tuned {
     /// The best configuration in words; `defaults` if nothing beat them.
@@ -35,7 +35,7 @@ pub struct Tuned {
     pub gain_half_width: f64,
     /// Half of the 95 % interval of the defaults' own mean as a share of it: what noise looks like.
     pub noise: f64,
-    /// Whether the gain is beyond what noise explains.
+    /// True if the gain is beyond what noise explains.
     pub beyond_noise: bool,
     /// Parameters, the strongest first.
     pub effects: Vec<Effect>,
@@ -46,13 +46,13 @@ pub struct Tuned {
 pub struct TunedCell {
     /// Number of the cell, from 1.
     pub cell: usize,
-    /// Its levels in words.
+    /// Levels in words.
     pub label: String,
-    /// What came of it.
+    /// Result.
     pub found: Tuned,
 }
 
-/// What an experiment's directory holds of tunings; nothing where nothing was tuned.
+/// Reads the tunings of an experiment's directory; empty where nothing was tuned.
 pub fn read(dir: &Path) -> Result<Vec<TunedCell>, ReadError> {
     let path = dir.join(FILE);
     if path.is_file() { crate::reader::json(&path) } else { Ok(Vec::new()) }

@@ -11,7 +11,7 @@ const BULK: &str = "BULK";
 /// Metrics that cover requests which are recorded beside others of the same name, or that are no requests of the workload.
 const DERIVED: [&str; 5] = ["READ-MODIFY-WRITE", "VERIFY", "SCAN-LATENCY-PER-RECORD", "CLEANUP", BULK];
 
-/// What an operation of a phase with these metrics is called, of several.
+/// Returns the name of several operations of a phase with these metrics.
 pub fn unit<S: AsRef<str>>(names: &[S]) -> &'static str {
     let has = |name: &str| names.iter().any(|one| one.as_ref() == name);
     match (has(TRANSACTION), has(BULK)) {
@@ -22,7 +22,7 @@ pub fn unit<S: AsRef<str>>(names: &[S]) -> &'static str {
     }
 }
 
-/// Whether the times of a metric are those of operations: over these metrics, and no others, they add up to the time that
+/// Returns whether the times of a metric are those of operations: over these metrics, and no others, they add up to the time that
 /// users spend in operations. Of scripts that have a metric of their own it is that one, else their requests.
 pub fn adds_up<S: AsRef<str>>(names: &[S], name: &str) -> bool {
     if names.iter().any(|one| one.as_ref() == TRANSACTION) {

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the busiest disk of the host did, per second.
+/// Use of the busiest disk of the host, per second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskUse {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Reads.
     pub reads_per_s: f64,
@@ -29,14 +29,14 @@ pub struct DiskUse {
     pub write_us: Option<f64>,
 }
 
-/// What the host of the servers did, or of the load generator where there are none of dyno's. Shares are of all cores' time,
+/// Use of the host of the servers, or of the load generator where there are none of dyno's. Shares are of all cores' time,
 /// 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostUse {
-    /// Its name, where it is another than the one that conducted the run.
+    /// Name, where it is another than the one that conducted the run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub elsewhere: Option<String>,
-    /// How many cores it has.
+    /// Number of its cores.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cores: Option<f64>,
     /// Neither idle nor waiting for input or output.
@@ -57,7 +57,7 @@ pub struct HostUse {
     pub disk: Option<DiskUse>,
 }
 
-/// What a process did.
+/// Use of a process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessUse {
     /// CPU time a second: the number of cores it kept busy.
@@ -77,12 +77,12 @@ pub struct ProcessUse {
     /// Bytes that it had written to disks, or will have, per second.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub written_bytes_per_s: Option<f64>,
-    /// Whether a kubelet told of them: the node that they ran on is not the host that `host` tells of.
+    /// True if a kubelet told of them: the node that they ran on is not the host that `host` tells of.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_pods: bool,
 }
 
-/// What the database says of itself, all watched nodes together.
+/// Metrics that the database reports, all watched nodes together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DatabaseUse {
     /// Nodes that answered.
@@ -120,7 +120,7 @@ impl OthersUse {
     }
 }
 
-/// What monitors saw during a phase. What they could not see is absent, never zero.
+/// Resources that monitors saw used during a phase. What they could not see is absent, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Monitored {
     /// This host.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How far a result can be trusted.
+/// Trust in a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
@@ -16,7 +16,7 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// What stands before a reason: one that takes no trust away is a note.
+    /// Returns the word before a reason: one that takes no trust away is a note.
     pub fn word(self) -> &'static str {
         match self {
             Trust::Valid => "note",
@@ -44,7 +44,7 @@ pub enum Claim {
     Median,
     /// Percentiles above the median, and the maximum.
     Tail,
-    /// What hosts and servers used.
+    /// Resources that hosts and servers used.
     Resources,
 }
 
@@ -68,12 +68,12 @@ impl Claim {
 pub struct Reason {
     /// Stable name of the check.
     pub check: String,
-    /// How bad it is; `valid` is a note.
+    /// Trust that it leaves; `valid` is a note.
     pub trust: Trust,
     /// The claims against which it speaks; none named: all of them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub affects: Vec<Claim>,
-    /// What was found, with figures, and what to do about it.
+    /// Finding, with figures, and what to do about it.
     pub text: String,
 }
 
@@ -83,8 +83,8 @@ impl Reason {
         Reason { check: check.to_owned(), trust, affects: Vec::new(), text }
     }
 
-    /// Whether it says anything of one of these claims. What speaks against the whole result does so even where none is named:
-    /// a count of errors is none of them.
+    /// Returns whether it says anything of one of these claims. What speaks against the whole result does so even
+    /// where none is named: a count of errors is none of them.
     pub fn is_about(&self, claims: &[Claim]) -> bool {
         self.affects.is_empty() || self.affects.iter().any(|claim| claims.contains(claim))
     }
@@ -95,11 +95,11 @@ impl Reason {
 pub struct Grade {
     /// `throughput`, `median`, `tail`, `resources`, or a threshold as written.
     pub claim: String,
-    /// What it rests on.
+    /// Claims that it rests on.
     pub of: Vec<Claim>,
     /// The worst reason that speaks against it; valid without any.
     pub trust: Trust,
-    /// Whether it was asked for: the verdict on the run is the worst of these.
+    /// True if it was asked for: the verdict on the run is the worst of these.
     pub asked: bool,
     /// Checks that speak against it.
     pub against: Vec<String>,
@@ -110,7 +110,7 @@ pub struct Grade {
 pub struct Verdict {
     /// The worst grade of what was asked for: the thresholds, or without any throughput and tail.
     pub trust: Trust,
-    /// What speaks against the result: what does against that which was asked for stands first.
+    /// Reasons against the result: those against the claims that were asked for stand first.
     pub reasons: Vec<Reason>,
     /// Names of the checks that were made.
     pub checks: Vec<String>,
@@ -175,7 +175,7 @@ impl Verdict {
         self.trust = worst.unwrap_or(Trust::Valid);
     }
 
-    /// What was asked for.
+    /// Returns the grades that were asked for.
     pub fn asked(&self) -> impl Iterator<Item = &Grade> {
         self.grades.iter().filter(|grade| grade.asked)
     }
@@ -189,7 +189,7 @@ impl Verdict {
         }
     }
 
-    /// Whether a reason speaks against what was asked for. Runs that were judged as a whole asked for everything.
+    /// Returns whether a reason speaks against what was asked for. Runs that were judged as a whole asked for everything.
     pub fn is_asked(&self, reason: &Reason) -> bool {
         self.grades.is_empty() || self.asked().any(|grade| reason.is_about(&grade.of))
     }
@@ -200,7 +200,7 @@ impl Verdict {
         figures.map(|grade| grade.trust).max().unwrap_or(self.trust)
     }
 
-    /// Whether this check speaks against any claim of the run.
+    /// Returns whether this check speaks against any claim of the run.
     pub fn says(&self, check: &str) -> bool {
         self.reasons.iter().any(|reason| reason.check == check && reason.trust != Trust::Valid)
     }

@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 /// The histograms of whole phases, so that a long run need not be added up to be read.
 pub(crate) const TOTALS: &str = "totals.hlog";
 
-/// What each worker did in each phase.
+/// Name of the file with the part of each worker in each phase.
 pub(crate) const WORKERS: &str = "workers.json";
 
 /// An open run directory. A failing write (a full disk) is remembered and reported at the end; it never stops the
@@ -32,7 +32,7 @@ pub struct Writer {
     events: File,
     /// Everything of each phase so far, in their order.
     sums: Vec<(String, Totals)>,
-    /// What each worker has done.
+    /// Part of each worker.
     workers: Vec<Pair>,
     failure: Option<String>,
 }

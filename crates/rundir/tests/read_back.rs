@@ -120,10 +120,10 @@ fn a_total_that_is_not_what_was_counted_is_not_believed() {
 fn seconds_count_from_the_end_of_the_warm_up() {
     let (_folder, dir) = read(Some(Status::Complete));
     assert_eq!(dir.succeeded().unwrap(), BTreeMap::from([(0, 10), (1, 20), (2, 30), (3, 40)]));
-    let course = dir.course().unwrap();
+    let history = dir.interval_history().unwrap();
     // The last second may be a part of one.
-    assert_eq!((course.step_s, course.from_s, course.values), (1, 0, vec![10.0, 20.0, 30.0]));
-    assert_eq!(course.gaps, []);
+    assert_eq!((history.step_s, history.from_s, history.values), (1, 0, vec![10.0, 20.0, 30.0]));
+    assert_eq!(history.gaps, []);
     let (_folder, dir) = read(None);
     assert_eq!(
         dir.succeeded().unwrap().keys().copied().collect::<Vec<_>>(),
@@ -150,13 +150,14 @@ fn a_window_has_the_operations_and_latencies_of_its_seconds() {
 fn a_phase_has_the_edges_of_its_events() {
     let ms = |s: u64| (BEGIN_S + s) as f64 * 1e3;
     let (_folder, dir) = read(Some(Status::Complete));
-    let edges = |dir: &RunDir| dir.phases.iter().map(|p| dir.edges(p).unwrap()).collect::<Vec<_>>();
-    assert_eq!(edges(&dir), [Some((ms(0), ms(2))), Some((ms(2), ms(6)))]);
+    let boundaries =
+        |dir: &RunDir| dir.phases.iter().map(|p| dir.phase_boundaries(p).unwrap()).collect::<Vec<_>>();
+    assert_eq!(boundaries(&dir), [Some((ms(0), ms(2))), Some((ms(2), ms(6)))]);
     // Without an end it is the last second, which counts from the beginning of the warm-up.
     let (folder, dir) = read(None);
-    assert_eq!(edges(&dir), [Some((ms(0), ms(2))), Some((ms(2), ms(6)))]);
+    assert_eq!(boundaries(&dir), [Some((ms(0), ms(2))), Some((ms(2), ms(6)))]);
     std::fs::write(folder.path().join("d/events.jsonl"), "").unwrap();
-    assert_eq!(edges(&dir), [None, None]);
+    assert_eq!(boundaries(&dir), [None, None]);
 }
 
 #[test]
@@ -377,8 +378,8 @@ fn what_is_known_of_several_seconds_is_spread_over_them() {
     let lines =
         [line(2, 1_000, 7), line(3, 1_000, 9), line(4, 2_000, 20), line(6, 2_000, 22), line(8, 1_500, 30)];
     let (uneven, _) = broken(|path| std::fs::write(path.join("intervals.jsonl"), lines.concat()).unwrap());
-    let course = uneven.unwrap().course().unwrap();
-    assert_eq!((course.step_s, course.values), (2, vec![8.0, 10.0, 11.0, 15.0]));
+    let history = uneven.unwrap().interval_history().unwrap();
+    assert_eq!((history.step_s, history.values), (2, vec![8.0, 10.0, 11.0, 15.0]));
     // One that is far away costs nothing.
     let far = dir("\"second\": 0 => \"second\": 99999999999, \"ms\": 1");
     assert_eq!(far.succeeded().unwrap().len(), 1);

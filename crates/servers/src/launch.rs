@@ -31,7 +31,7 @@ const ENTER: &str = r#"n=$1; shift
 while [ "$n" -gt 0 ]; do echo $$ >"$1" || exit 126; shift; n=$((n - 1)); done
 "#;
 
-/// What stands before a program: the shell's arguments, then the prefix that sets cores and memory.
+/// Returns the words before a program: the shell's arguments, then the prefix that sets cores and memory.
 fn in_front(wait: bool, group: Option<&Group>, prefix: &[String]) -> Vec<OsString> {
     let entrances = group.map(Group::entrances).unwrap_or_default();
     let text = match wait {
@@ -79,7 +79,7 @@ pub(super) struct Launch<'a> {
     pub group: Option<&'a Group>,
     pub folder: &'a Path,
     pub log: &'a Path,
-    /// Whether it may outlive dyno.
+    /// True if it may outlive dyno.
     pub lasting: bool,
 }
 
@@ -144,7 +144,7 @@ pub struct Confinement {
     group: Option<Group>,
     journal: Journal,
     machine: Machine,
-    /// What could not be done, where that is allowed.
+    /// Limits that could not be set, where that is allowed.
     pub lost: Vec<String>,
 }
 
@@ -180,7 +180,7 @@ impl Confinement {
         command
     }
 
-    /// Its cores; none if any will do.
+    /// Cores; none if any will do.
     pub fn cores(&self) -> Vec<usize> {
         self.plan.cpus.clone().unwrap_or_default()
     }
@@ -190,7 +190,7 @@ impl Confinement {
         self.group.as_ref().map(Group::folders).unwrap_or_default()
     }
 
-    /// What the kernel says of the process and of its group. An error if it does not run where it should.
+    /// Returns the kernel's facts about the process and its group. An error if it does not run where it should.
     pub fn facts(&self, pid: u32) -> Result<BTreeMap<String, String>, LocalError> {
         let mut facts = process::effective(&self.machine, pid);
         self.plan.confirm(&facts).map_err(|why| LocalError::failed(format!("process {pid}"), why))?;

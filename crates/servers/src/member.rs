@@ -27,17 +27,17 @@ pub(super) struct Member {
     pub group: Option<Group>,
     /// The process that is the server, for whoever watches it.
     pub running: Pid,
-    /// Its entry in the journal.
+    /// Entry in the journal.
     pub noted: Option<u64>,
     pub command: String,
     /// Counters of its group when it last ended.
     pub last: BTreeMap<String, String>,
-    /// How it ended, if nobody asked it to.
+    /// End of the process, if nobody asked for it.
     pub ended: Option<String>,
 }
 
 impl Member {
-    /// Its process, if it runs.
+    /// Process, if it runs.
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
@@ -65,7 +65,7 @@ impl Member {
         [ended, self.group.take().map_or(Ok(()), |mut group| group.remove(journal))]
     }
 
-    /// What the kernel says of it and its group now.
+    /// Returns the kernel's facts about it and its group.
     pub fn now(&self, machine: &Machine) -> BTreeMap<String, String> {
         let mut facts = self.server().map(|pid| process::effective(machine, pid)).unwrap_or_default();
         facts.extend(self.group.iter().flat_map(Group::facts));

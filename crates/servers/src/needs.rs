@@ -1,6 +1,7 @@
 //! What a server needs before anything is made: its program, its ports, its share of memory, its folders.
 
 use dyno_config::server::{Part, ServerKind, ServerSpec, Topology as Shape};
+use dyno_databases::registry::server;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::{Machine, is_program};
 use dyno_localhost::port::free_port;
@@ -47,7 +48,7 @@ pub fn router(spec: &ServerSpec, machine: &Machine) -> Result<Option<PathBuf>, L
     beside.or_else(|| machine.find("mongos")).ok_or_else(absent).map(Some)
 }
 
-/// What a kind's program, by its usual name or another, says of its version on this host; absent where it is not there or
+/// Returns the version that a kind's program, by its usual name or another, reports on this host; absent where it is not there or
 /// says nothing.
 pub fn program_version(kind: ServerKind, other: Option<&Path>, machine: &Machine) -> Option<String> {
     let name = other.unwrap_or(Path::new(kind.program()));
@@ -58,7 +59,7 @@ pub fn program_version(kind: ServerKind, other: Option<&Path>, machine: &Machine
     found.map(|path| version(&path)).filter(|version| version != "unknown")
 }
 
-/// What the program of a server says of its version.
+/// Returns the version that the program of a server reports.
 pub fn version_of(spec: &ServerSpec, machine: &Machine) -> Result<String, LocalError> {
     Ok(version(&program(spec, machine)?))
 }
@@ -105,8 +106,8 @@ fn plain(line: &str) -> String {
     })
 }
 
-/// Whether a mongod has a storage engine: it is started on an empty folder, and one that does not know the engine ends with
-/// this code. What ends for another reason, or is slow, is not said to lack it.
+/// Returns whether a mongod has a storage engine: it is started on an empty folder, and one that does not know the
+/// engine ends with this code. What ends for another reason, or is slow, is not said to lack it.
 pub fn has_engine(program: &Path, engine: &str) -> bool {
     const UNKNOWN: &str = "Location18656";
     let (Ok(home), Ok(port)) = (tempfile::Builder::new().prefix("dyno-engine-").tempdir(), free_port())
@@ -140,7 +141,7 @@ pub fn has_engine(program: &Path, engine: &str) -> bool {
     !ended || !std::fs::read_to_string(&log).unwrap_or_default().contains(UNKNOWN)
 }
 
-/// How far a cluster's bus is above the port of a process (Redis Cluster specification).
+/// Distance of a cluster's bus from the port of a process (Redis Cluster specification).
 const BUS: u16 = 10_000;
 
 /// The ports of all processes, none of them in use.
@@ -178,14 +179,11 @@ pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
 /// Memory that each process is meant to take at most, as far as that is known.
 pub(crate) fn budgets(spec: &ServerSpec, topology: &Topology) -> Vec<u64> {
     let asked = spec.limits.memory.as_ref().or(spec.cache.as_ref()).map(|bytes| bytes.0);
-    let own = match (spec.kind, topology.memory()) {
-        // mongod takes half of all memory but one GiB, each for itself.
-        (ServerKind::Mongod, Some(total)) => (total.saturating_sub(1 << 30) / 2).max(256 << 20),
-        _ => 0,
-    };
+    let own = topology.memory().map_or(0, |total| spec.kind.rules().own_cache(total));
     let of = |number: u32| match spec.part(number % spec.processes_each()) {
-        Part::Config if spec.limits.memory.is_none() => dyno_databases::mongodb::server::CONFIG_CACHE,
-        Part::Router if spec.limits.memory.is_none() => 0,
+        part @ (Part::Config | Part::Router) if spec.limits.memory.is_none() => {
+            server(spec.kind).cache_beside(part)
+        }
         _ => asked.unwrap_or(own),
     };
     (0..spec.processes()).map(of).collect()

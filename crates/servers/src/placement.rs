@@ -2,8 +2,8 @@
 //! and against the kernel afterwards.
 
 use crate::needs::budgets;
+use dyno_config::server::ServerSpec;
 use dyno_config::server::placement::{Placement, Policy};
-use dyno_config::server::{ServerKind, ServerSpec};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_monitor::topology::{Topology, list, parse_list};
@@ -25,13 +25,13 @@ pub enum Memory {
 /// Where one process runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Its logical processors, ascending; absent if any will do.
+    /// Logical processors, ascending; absent if any will do.
     pub cpus: Option<Vec<usize>>,
     /// Where its memory comes from.
     pub memory: Memory,
     /// Options of numactl in their place, verbatim.
     pub numactl: Option<Vec<String>>,
-    /// What is worth knowing about it.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -210,7 +210,7 @@ fn custom(options: &str, topology: &Topology) -> Result<Plan, LocalError> {
 }
 
 impl Plan {
-    /// What stands before a program on its command line; and what is lost, where something that is needed is not
+    /// Returns the words before a program on its command line; and what is lost, where something that is needed is not
     /// installed.
     pub(crate) fn prefix(&self, topology: &Topology, machine: &Machine) -> Result<Vec<String>, LocalError> {
         let numactl = || {
@@ -298,13 +298,13 @@ pub fn check_apart(parties: &[(String, Vec<usize>)]) -> Result<(), LocalError> {
 /// Servers that may take more memory than there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BeyondMemory {
-    /// Whether limits say so, which cannot hold then; caches are ceilings that a server may never come near.
+    /// True if limits say so, which cannot hold then; caches are ceilings that a server may never come near.
     pub limits: bool,
     /// In words.
     pub text: String,
 }
 
-/// Whether limits or caches of the servers exceed the memory of the machine, or of the nodes that they are bound to. A
+/// Returns whether limits or caches of the servers exceed the memory of the machine, or of the nodes that they are bound to. A
 /// machine that does not tell its memory is not argued with.
 pub fn beyond_memory(spec: &ServerSpec, plans: &[Plan], topology: &Topology) -> Option<BeyondMemory> {
     let budgets = budgets(spec, topology);
@@ -323,13 +323,14 @@ pub fn beyond_memory(spec: &ServerSpec, plans: &[Plan], topology: &Topology) -> 
     let (asked, there) = (Bytes(asked as f64), Bytes(there as f64));
     let holder = if nodes == everything { "this host".into() } else { format!("node {}", list(&nodes)) };
     let limits = spec.limits.memory.is_some();
-    let text = match (limits, spec.kind) {
-        (true, _) => format!("the limits of the servers add up to {asked}, {holder} has {there}"),
-        (false, ServerKind::Mongod) if spec.cache.is_none() => format!(
+    let text = match limits {
+        true => format!("the limits of the servers add up to {asked}, {holder} has {there}"),
+        false if spec.cache.is_none() && spec.kind.rules().own_cache(0) > 0 => format!(
             "the caches of the servers may grow to {asked} together, {holder} has {there}: unless a size is given, each \
-             mongod may take half of the memory"
+             {} may take half of the memory",
+            spec.kind
         ),
-        (false, _) => format!("the caches of the servers may grow to {asked} together, {holder} has {there}"),
+        false => format!("the caches of the servers may grow to {asked} together, {holder} has {there}"),
     };
     Some(BeyondMemory { limits, text })
 }

@@ -10,9 +10,9 @@ use crate::member::{Member, copy_of};
 use crate::needs::{absolute, ports, program, router, version};
 use crate::placement;
 use crate::placement::Plan;
-use crate::server::faults::Room;
-use dyno_config::server::{IfNotPermitted, Part, ServerKind, ServerSpec, always_journals};
-use dyno_databases::servers;
+use crate::server::faults::FaultPreparation;
+use dyno_config::server::{IfNotPermitted, Part, ServerSpec};
+use dyno_databases::registry::server;
 use dyno_databases::servers::Node;
 use dyno_engine::Control;
 use dyno_localhost::cgroup::Group;
@@ -45,15 +45,15 @@ pub struct Server {
     filesystem: Option<String>,
     journal: Journal,
     notes: Vec<String>,
-    /// Whether the data hold what the topology made.
+    /// True if the data hold what the topology made.
     formed: bool,
     /// Ends waiting early.
     control: Option<Arc<Control>>,
-    /// What it is made ready for.
-    room: Room,
-    /// What gives its processes a clock of their own, where that is needed.
+    /// Faults that it is prepared for.
+    preparation: FaultPreparation,
+    /// Library that gives its processes a clock of their own, where that is needed.
     preload: Option<clock::Preload>,
-    /// Whether it may outlive dyno.
+    /// True if it may outlive dyno.
     lasting: bool,
     /// It is loaded, and limits of memory do not hold yet.
     loads: bool,
@@ -61,26 +61,26 @@ pub struct Server {
 
 /// A process' own place in the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct NetworkPlacement {
     /// Where it listens.
     pub address: IpAddr,
     /// The words before its command that put it there.
     pub prefix: Vec<String>,
 }
 
-/// How a server begins.
+/// Conditions under which a server begins.
 #[derive(Default)]
 pub struct Beginning<'a> {
-    /// What it is made ready for.
-    pub room: Room,
+    /// Faults that it is prepared for.
+    pub preparation: FaultPreparation,
     /// The volume's folder whose data it begins with, and which load they are of.
     pub volume: Option<(&'a Path, &'a str)>,
-    /// Whether it is to be left running: the kernel does not end it with dyno.
+    /// True if it is to be left running: the kernel does not end it with dyno.
     pub lasting: bool,
-    /// Whether data are loaded into it, of which a copy is made then: limits of memory hold from its start on that copy on.
+    /// True if data are loaded into it, of which a copy is made then: limits of memory hold from its start on that copy on.
     pub loads: bool,
     /// Where each process is, if not all are on one address of this host.
-    pub ways: &'a [Way],
+    pub ways: &'a [NetworkPlacement],
 }
 
 impl Server {
@@ -134,7 +134,7 @@ impl Server {
             notes: beyond.map(|beyond| beyond.text).into_iter().collect(),
             formed: false,
             control,
-            room: begin.room.clone(),
+            preparation: begin.preparation.clone(),
             preload: None,
             lasting: begin.lasting,
             loads: begin.loads,
@@ -147,7 +147,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Whether limits of memory wait for the copy of its data.
+    /// Returns whether limits of memory wait for the copy of its data.
     pub fn is_loading(&self) -> bool {
         self.loads
     }
@@ -160,7 +160,7 @@ impl Server {
         &mut self,
         home: &Path,
         topology: &Topology,
-        (ports, plans, ways): (Vec<u16>, Vec<Plan>, &[Way]),
+        (ports, plans, ways): (Vec<u16>, Vec<Plan>, &[NetworkPlacement]),
     ) -> Result<(), LocalError> {
         self.prepare_storage(home)?;
         let each = self.spec.processes_each() as usize;
@@ -253,11 +253,11 @@ impl Server {
         fs::create_dir(folder).map_err(|e| LocalError::failed(folder.display(), e))
     }
 
-    /// What clients connect to: one URI for each instance.
+    /// Returns the URIs that clients connect to, one for each instance.
     pub fn uris(&self) -> Vec<String> {
         let each = self.spec.processes_each() as usize;
         let nodes: Vec<&Node> = self.members.iter().map(|member| &member.node).collect();
-        nodes.chunks(each).map(|nodes| servers::uri(&self.spec, nodes)).collect()
+        nodes.chunks(each).map(|nodes| server(self.spec.kind).uri(&self.spec, nodes)).collect()
     }
 
     /// Names and numbers of the processes that run.
@@ -298,7 +298,7 @@ impl Server {
         self.members.iter().map(|member| member.node.data.clone()).collect()
     }
 
-    /// What was not to be had, and other things worth knowing.
+    /// Returns notes for the user, such as limits that could not be set.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -309,9 +309,8 @@ impl Server {
         facts.insert("program".to_owned(), self.program.display().to_string());
         facts.insert("version".to_owned(), self.version.clone());
         facts.insert("data".to_owned(), self.filesystem.clone().unwrap_or_else(|| "a folder".into()));
-        if self.spec.kind == ServerKind::Mongod {
-            let off = self.spec.journal == Some(false) && !always_journals(&self.version);
-            facts.insert("journal".to_owned(), if off { "off" } else { "on" }.to_owned());
+        if let Some(on) = self.spec.kind.rules().journals(&self.spec, &self.version) {
+            facts.insert("journal".to_owned(), if on { "on" } else { "off" }.to_owned());
         }
         for (number, note) in self.notes.iter().enumerate() {
             facts.insert(format!("note.{}", number + 1), note.clone());
@@ -412,7 +411,7 @@ impl Server {
         // Replicas come last and go first: a primary waits for those that are connected.
         for member in self.members.iter().rev().filter(|member| meant(member)) {
             let Some(pid) = member.pid() else { continue };
-            if !(save && servers::save_and_end(&self.spec, &member.node)) {
+            if !(save && server(self.spec.kind).save_and_end(&self.spec, &member.node)) {
                 // A wrapper ends after its server.
                 process::signal(member.server().unwrap_or(pid), Signal::TERM);
             }

@@ -12,13 +12,13 @@ pub type Key = BTreeMap<String, String>;
 pub struct Loaded {
     /// Tells one load from the next.
     pub id: String,
-    /// What the data are.
+    /// Key of the data.
     pub key: Key,
     /// Keys or documents that the servers had after the load.
     pub count: u64,
     /// When the load ended, RFC 3339.
     pub loaded: String,
-    /// How long it took, seconds.
+    /// Duration of the load, seconds.
     pub seconds: f64,
     /// The run that has loaded them: its directory.
     pub run: String,
@@ -32,14 +32,13 @@ pub struct Loaded {
 pub struct Found {
     /// The record, if there is one.
     pub record: Option<Loaded>,
-    /// Whether anything is there.
+    /// True if anything is there.
     pub there: bool,
 }
 
-/// Whether a server writes to its disk only when it is told to, or at its end.
+/// Returns whether a server writes to its disk only when it is told to, or at its end.
 pub fn is_still(server: &ServerSpec) -> bool {
-    let by_itself = ["appendonly", "save"].iter().any(|option| server.options.contains_key(*option));
-    server.kind.speaks_redis() && server.journal != Some(true) && !by_itself
+    !server.kind.rules().writes_while_serving(server)
 }
 
 /// A part of a volume: the data of one process.
@@ -51,8 +50,8 @@ pub struct Part {
     pub asked: String,
     /// `Bound`, `Pending`; of folders `Present`.
     pub status: String,
-    /// What it can hold, bytes.
+    /// Capacity, bytes.
     pub size: Option<u64>,
-    /// What it holds, bytes, where that is known.
+    /// Used bytes, where that is known.
     pub used: Option<u64>,
 }

@@ -7,7 +7,7 @@ use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
 use std::sync::OnceLock;
 
-/// What one worker did in the last phase, or the workers of one target together.
+/// Part of one worker in the last phase, or of the workers of one target together.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// Number of the target, from 0.
@@ -30,7 +30,7 @@ impl CollectionStats {
         CollectionStats(targets.into_iter().map(|target| (target, OnceLock::new())).collect())
     }
 
-    /// What they say now; of several the names begin with the pair's number.
+    /// Reads the statistics of all collections; of several the names begin with the pair's number.
     pub fn collections(&self) -> CollectionFigures {
         let mut all = CollectionFigures::new();
         for (at, (target, admin)) in self.0.iter().enumerate() {

@@ -5,7 +5,7 @@ use dyno_monitor::environment::{EnvironmentFacts, Places};
 use dyno_rundir::schema::Environment;
 use dyno_rundir::system::System;
 
-/// How this host is set up.
+/// Reads how this host is set up.
 pub fn system() -> System {
     let read = EnvironmentFacts::read(&Places::default());
     System::new(read.facts, read.volatile)

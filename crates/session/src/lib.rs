@@ -3,16 +3,16 @@
 
 pub mod collection_stats;
 pub mod cores;
-pub mod course;
-pub mod edges;
+pub mod dataset_check;
 pub mod environment;
+pub mod interval_history;
 pub mod keyspace;
 pub mod load_generator;
 pub mod oracle;
 pub mod parts;
+pub mod phase_boundaries;
 pub mod presence;
 pub mod session;
 pub mod silence;
-pub mod stored;
 pub mod watch;
 pub mod work;

@@ -26,9 +26,9 @@ pub struct Applied {
     pub rest: (u64, u64),
 }
 
-/// What applies the load.
+/// Applies the load: in this process, or by workers.
 pub trait LoadGenerator {
-    /// What it is applied to.
+    /// Returns the description of the target.
     fn target(&self) -> TargetInfo;
 
     /// Runs the jobs of one phase side by side; `on_second` gets their seconds added up.
@@ -40,22 +40,22 @@ pub trait LoadGenerator {
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Applied, RunError>;
 
-    /// What each target did in the last phase, where there are several: target, totals, measured nanoseconds.
+    /// Returns the share of each target in the last phase, where there are several: target, totals, measured nanoseconds.
     fn parts(&self) -> Vec<(String, Totals, u64)> {
         Vec::new()
     }
 
-    /// What each worker process did in the last phase: its target and its part.
+    /// Returns the part of each worker process in the last phase: its target and its part.
     fn workers(&self) -> Vec<(String, Part)> {
         Vec::new()
     }
 
-    /// What the database says of the collections that it holds now: name, figure, value.
+    /// Reads the database's statistics of its collections: name, figure, value.
     fn collections(&self) -> CollectionFigures {
         CollectionFigures::new()
     }
 
-    /// What of the target did not answer before the run and is left out until it does, in words.
+    /// Names the nodes that did not answer before the run; they are left out until they do.
     fn missing(&self) -> Option<String> {
         None
     }

@@ -14,20 +14,20 @@ use std::sync::Arc;
 /// One comparison.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What was simulated.
+    /// Simulated case.
     pub name: &'static str,
-    /// What is compared, with its unit.
+    /// Compared quantity, with its unit.
     pub quantity: &'static str,
-    /// What the engine measured.
+    /// Value that the engine measured.
     pub measured: f64,
-    /// What theory says.
+    /// Value that theory predicts.
     pub expected: f64,
     /// Relative tolerance: statistical where the case is random, the histogram's resolution where it is not.
     pub tolerance: f64,
 }
 
 impl Case {
-    /// Whether measured and expected agree.
+    /// Returns whether measured and expected agree.
     pub fn passed(&self) -> bool {
         (self.measured - self.expected).abs() <= self.tolerance * self.expected.abs().max(f64::MIN_POSITIVE)
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 /// A second of one worker, or how it ended.
-enum Told {
+enum PartEvent {
     Second(usize, Box<Second>),
     Ended(usize, Result<Finished, RunError>),
 }
@@ -43,12 +43,12 @@ pub(crate) fn run(
             let tell = tell.clone();
             scope.spawn(move || {
                 // The receiver outlives the workers.
-                let mut seconds = |second| drop(tell.send(Told::Second(worker, Box::new(second))));
+                let mut seconds = |second| drop(tell.send(PartEvent::Second(worker, Box::new(second))));
                 let ended = opened.run(job.clone(), control.clone(), &mut seconds);
                 if ended.is_err() {
                     control.abort();
                 }
-                drop(tell.send(Told::Ended(worker, ended)));
+                drop(tell.send(PartEvent::Ended(worker, ended)));
             });
         }
         drop(tell);
@@ -58,7 +58,7 @@ pub(crate) fn run(
 
 fn merge(
     jobs: &[Job],
-    told: &Receiver<Told>,
+    told: &Receiver<PartEvent>,
     on_second: &mut dyn FnMut(Second),
 ) -> Result<Finished, RunError> {
     let mut seconds = Seconds::new(jobs.len());
@@ -66,15 +66,15 @@ fn merge(
     let mut failed = None;
     while let Ok(word) = told.recv() {
         match word {
-            Told::Second(worker, second) => seconds.take(worker, *second),
-            Told::Ended(worker, Ok(ended)) => {
+            PartEvent::Second(worker, second) => seconds.take(worker, *second),
+            PartEvent::Ended(worker, Ok(ended)) => {
                 seconds.ended(worker);
                 finished = Some(match finished.take() {
                     None => ended,
                     Some(others) => both(others, ended),
                 });
             }
-            Told::Ended(worker, Err(error)) => {
+            PartEvent::Ended(worker, Err(error)) => {
                 seconds.ended(worker);
                 failed.get_or_insert(error);
             }
@@ -92,7 +92,7 @@ fn merge(
 pub struct Seconds {
     /// By (second, measured).
     open: BTreeMap<(u64, bool), Totals>,
-    /// What each worker is counting; `None` when it has ended.
+    /// Second that each worker is counting; `None` when it has ended.
     at: Vec<Option<(u64, bool)>>,
 }
 

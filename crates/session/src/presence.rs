@@ -15,7 +15,7 @@ const BEYOND: u64 = 1_024;
 /// Time-outs after which a server is not asked for records any longer.
 const TIMEOUTS: u64 = 3;
 
-/// How long a reply is awaited, nanoseconds.
+/// Time that a reply is awaited, nanoseconds.
 const TIMEOUT_NS: u64 = 5_000_000_000;
 
 /// Reads, or deletions, of keys spread evenly over a range, its first and last among them.
@@ -54,14 +54,14 @@ impl Workload for Presence {
     }
 }
 
-/// What reads of keys have come to; those that failed are neither.
+/// Results of reads of keys; those that failed are neither.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Found {
     pub there: u64,
     pub missing: u64,
 }
 
-/// How many of `samples` keys, spread evenly over the `count` from `first` on, are there.
+/// Counts how many of `samples` keys, spread evenly over the `count` from `first` on, are there.
 pub(crate) fn found(
     opened: &dyn OpenTarget,
     content: &Arc<dyn Content>,
@@ -140,7 +140,7 @@ fn job(
     }
 }
 
-/// Whether the records that `workload` expects are there: 100 of them, spread evenly, are read. True only if all are.
+/// Returns whether the records that `workload` expects are there: 100 of them, spread evenly, are read. True only if all are.
 pub fn present(
     opened: &dyn OpenTarget,
     workload: &Arc<dyn Workload>,
@@ -156,7 +156,7 @@ pub fn present(
 pub struct Inserted {
     /// The number of its keys up to the last that is there.
     pub end: u64,
-    /// Those among them that are not there, in order.
+    /// Keys among them that are not there, in order.
     pub missing: Vec<u64>,
 }
 

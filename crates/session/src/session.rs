@@ -1,15 +1,15 @@
 //! A run of several phases on one open target, recorded as it goes.
 
-use crate::course::{Course, PerSecond, Whole};
-use crate::edges::{Edges, OnEpoch};
+use crate::interval_history::{IntervalHistory, PerSecond, Whole};
 use crate::keyspace::distinct_keys;
 use crate::load_generator::{Applied, LoadGenerator};
 use crate::parts;
+use crate::phase_boundaries::{OnEpoch, PhaseBoundaries};
 use crate::silence::Silence;
 use crate::watch::Watch;
-use crate::watch::seen::{Said, ServerNow};
+use crate::watch::seen::{ServerNow, SourceSnapshot};
 use dyno_analysis::faults::Happened;
-use dyno_analysis::{Condition, Evidence, Further, PhaseFacts, load_failed, phase, verdict};
+use dyno_analysis::{Condition, Evidence, PhaseFacts, RunObservations, load_failed, phase, verdict};
 use dyno_databases::target::TargetInfo;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, Finished, Job, Pacing, RunError, Second};
@@ -31,11 +31,11 @@ use std::time::{Duration, Instant, SystemTime};
 pub struct PhasePlan {
     /// `load` or `measure`; the warm-up inside a job is recorded as `warmup`.
     pub name: &'static str,
-    /// What to do.
+    /// Job to run.
     pub job: Job,
 }
 
-/// What a viewer is shown about once a second.
+/// Progress of a phase, for viewers, about once a second.
 #[derive(Debug)]
 pub struct Progress<'a> {
     /// Phase being counted.
@@ -50,12 +50,12 @@ pub struct Progress<'a> {
     pub so_far: &'a Totals,
     /// The last second alone.
     pub last: &'a Totals,
-    /// Whether it was a whole one: the first and the last of a phase need not be.
+    /// True if it was a whole one: the first and the last of a phase need not be.
     pub whole: bool,
-    /// What the database says of itself, where monitors ask it.
+    /// Metrics that the database reports, where monitors ask it.
     pub server: Option<ServerNow>,
     /// The same in full, and what the kernel says of servers, by source.
-    pub said: Vec<(String, Said)>,
+    pub said: Vec<(String, SourceSnapshot)>,
 }
 
 /// Who watches a run.
@@ -71,22 +71,22 @@ pub trait Observer {
 /// A phase that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its summary.
+    /// Summary.
     pub phase: Phase,
-    /// Its totals.
+    /// Totals.
     pub totals: Totals,
     /// The warm-up's, if there was one.
     pub warmup: Option<Phase>,
     /// The engine's own account.
     pub finished: Finished,
-    /// What else is known, for the verdict.
-    pub further: Further,
+    /// Observations for the verdict.
+    pub observations: RunObservations,
 }
 
 /// Settings of a session that are not a phase's.
 #[derive(Clone, Debug, Default)]
 pub struct SessionPlan {
-    /// What is done, in words.
+    /// Title of the run.
     pub title: String,
     /// Target without secrets.
     pub target: String,
@@ -94,7 +94,7 @@ pub struct SessionPlan {
     pub started: String,
     /// Thresholds.
     pub conditions: Vec<Condition>,
-    /// What is asked for where there are no thresholds; empty: throughput and tail.
+    /// Claims that are judged where there are no thresholds; empty: throughput and tail.
     pub asked: Vec<Claim>,
     /// Median cost of reading the clock, nanoseconds.
     pub clock_ns: u64,
@@ -115,7 +115,7 @@ pub struct Session<'a> {
     data: Option<(u64, u64)>,
     phases: Vec<Phase>,
     pairs: Vec<Pair>,
-    course: Course,
+    history: IntervalHistory,
 }
 
 impl<'a> Session<'a> {
@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
             data: None,
             phases: Vec::new(),
             pairs: Vec::new(),
-            course: Course::default(),
+            history: IntervalHistory::default(),
         }
     }
 
@@ -186,12 +186,12 @@ impl<'a> Session<'a> {
 
     /// Keeps the intervals of the next phase, so that faults can be judged by them.
     pub fn expect_faults(&mut self) {
-        self.course = Course::kept();
+        self.history = IntervalHistory::recording();
     }
 
     /// Says what happened in the phase, and which faults did not come, in words.
     pub fn judge(&mut self, happened: &[Happened], missed: Vec<String>) {
-        self.course.judge(happened, missed);
+        self.history.judge(happened, missed);
     }
 
     /// Has monitors look on from now on.
@@ -259,11 +259,12 @@ impl<'a> Session<'a> {
         let neighbours = watch.map(Watch::neighbours);
         let mut silence = Silence::of(job, &self.control);
         let control = silence.control.clone();
-        let mut edges = Edges::expect(name, job.warmup_ns, watch, self.on_epoch.clone(), &control);
+        let mut boundaries =
+            PhaseBoundaries::expect(name, job.warmup_ns, watch, self.on_epoch.clone(), &control);
         let mut whole = Whole::default();
         let (mut seconds_of, clocks) = (PerSecond::default(), (SystemTime::now(), Instant::now()));
         let (mut steal, mut total_ticks, mut stolen_ticks) = (HostCpu::start(), 0, 0);
-        let (writer, most, course) = (&mut self.writer, self.samples, &mut self.course);
+        let (writer, most, history) = (&mut self.writer, self.samples, &mut self.history);
         let mut on_second = |second: Second| {
             let lap = steal.lap();
             if let (Some(lap), false) = (lap, second.warmup) {
@@ -272,8 +273,8 @@ impl<'a> Session<'a> {
             }
             let phase = if second.warmup { "warmup" } else { name };
             silence.take(&second);
-            course.take(&second, job);
-            edges.second(second.warmup, writer.as_mut());
+            history.take(&second, job);
+            boundaries.second(second.warmup, writer.as_mut());
             let start = Duration::from_nanos(second.number * job.interval_ns);
             if let Some(writer) = writer.as_mut() {
                 let steal_pct = lap.map(|l| l.steal_share() * 100.0);
@@ -337,7 +338,7 @@ impl<'a> Session<'a> {
             let seconds = job.warmup_ns as f64 / 1e9;
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
         });
-        edges.end(finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
+        boundaries.end(finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
         if let Some(seen) = &mut phase_summary.monitor {
             seen.others = watch.zip(neighbours.as_ref()).map(|(watch, since)| watch.others(since));
         }
@@ -364,7 +365,7 @@ impl<'a> Session<'a> {
             "a phase has ended"
         );
         observer.end(&phase_summary);
-        let further = Further {
+        let observations = RunObservations {
             varied: matches!(&job.pacing, Pacing::Open { profile, .. } if !is_constant(profile)),
             keys: distinct_keys(job.workload.as_ref()),
             mix: metrics.iter().cloned().zip(job.workload.asked()).collect(),
@@ -378,17 +379,18 @@ impl<'a> Session<'a> {
             missing: self.generator.missing(),
             ..seconds_of.whole(&job.end, job.warmup_ns, finished.elapsed_ns)
         };
-        Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished, further })
+        Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished, observations })
     }
 
-    /// What the collections were before a phase and are after it; whoever interrupts a run waits for nobody's answers.
+    /// Reads the collections' statistics after a phase, beside those before it; whoever interrupts a run waits for
+    /// nobody's answers.
     fn collections_after(&self, before: CollectionFigures) -> Option<Collections> {
         let asked = (!self.control.stopping()).then(|| self.generator.collections());
         let both = Collections { before, after: asked.unwrap_or_default() };
         (both != Collections::default()).then_some(both)
     }
 
-    /// What each target did by itself in the phase that has ended.
+    /// Takes the share of each target in the phase that has ended.
     fn take_pairs(&mut self, name: &str, metrics: &[String], cut_off: bool) {
         for (at, (target, totals, measured_ns)) in self.generator.parts().into_iter().enumerate() {
             let seconds = measured_ns as f64 / 1e9;
@@ -401,7 +403,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What each worker did goes into a file of its own: there may be many, and the summary adds them up.
+    /// Writes the part of each worker to a file of its own: there may be many, and the summary adds them up.
     fn take_workers(&mut self, name: &str, metrics: &[String], cut_off: bool) {
         let Some(writer) = &mut self.writer else { return };
         let mut workers = Vec::new();
@@ -433,15 +435,15 @@ impl<'a> Session<'a> {
                 [] => self.plan.asked.iter().map(|claim| (claim.name().to_owned(), vec![*claim])).collect(),
                 thresholds => thresholds.iter().map(Condition::asks).collect(),
             },
-            further: Further {
+            observations: RunObservations {
                 changed: self.changed.clone(),
                 shared_cores: self.shared_cores.clone(),
                 data: self.data,
-                faults: self.course.assessed.figures.clone(),
-                failed_in_faults: self.course.assessed.failed,
-                not_carried_out: self.course.missed.clone(),
+                faults: self.history.assessed.figures.clone(),
+                failed_in_faults: self.history.assessed.failed,
+                not_carried_out: self.history.missed.clone(),
                 load_failed: load_failed(&self.phases, &measured.phase),
-                ..measured.further.clone()
+                ..measured.observations.clone()
             },
         };
         let verdict = verdict(&evidence);
@@ -453,7 +455,7 @@ impl<'a> Session<'a> {
 
     fn write_summary(&mut self, verdict: Verdict, thresholds: Vec<Threshold>, status: Status) -> Summary {
         let last = self.phases.iter().rev().find_map(|phase| phase.collections.as_ref());
-        let collections = last.map(|edges| edges.after.clone()).unwrap_or_default();
+        let collections = last.map(|stats| stats.after.clone()).unwrap_or_default();
         let summary = Summary {
             version: VERSION,
             dyno: env!("CARGO_PKG_VERSION").into(),
@@ -465,7 +467,7 @@ impl<'a> Session<'a> {
             verdict,
             thresholds,
             phases: self.phases.clone(),
-            faults: self.course.assessed.figures.clone(),
+            faults: self.history.assessed.figures.clone(),
             pairs: self.pairs.clone(),
             collections,
         };
@@ -483,7 +485,7 @@ fn link(dashboard: &str, from: SystemTime, to: SystemTime) -> String {
     format!("{}{sign}from={}&to={}", dashboard.trim_end_matches('/'), ms(from), ms(to))
 }
 
-/// What the run's directory says of a phase that begins.
+/// Returns the plan of a phase for the run directory.
 fn planned(job: &Job) -> Planned {
     Planned {
         seconds: job.end.duration_ns.map(|ns| ns as f64 / 1e9),
@@ -493,7 +495,7 @@ fn planned(job: &Job) -> Planned {
     }
 }
 
-/// Whether the second that began `start_s` after the epoch lies in one phase as a whole.
+/// Returns whether the second that began `start_s` after the epoch lies in one phase as a whole.
 fn is_whole(job: &Job, start_s: u64, warmup: bool) -> bool {
     let (from, to) = (start_s * 1_000_000_000, (start_s + 1) * 1_000_000_000);
     let end = job.end.duration_ns.map_or(u64::MAX, |ns| job.warmup_ns.saturating_add(ns));
@@ -514,7 +516,7 @@ fn share_done(job: &Job, elapsed_s: f64, so_far: &Totals) -> Option<f64> {
     by_time.into_iter().chain(by_count).reduce(f64::max).map(|share| share.min(1.0))
 }
 
-/// Whether the measured phase is to have one rate.
+/// Returns whether the measured phase is to have one rate.
 fn is_constant(profile: &Profile) -> bool {
     match profile {
         Profile::Constant { .. } => true,

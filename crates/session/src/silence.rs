@@ -11,7 +11,7 @@ pub(crate) struct Silence {
     /// When nothing is expected any more, nanoseconds since the epoch.
     after_ns: Option<u64>,
     interval_ns: u64,
-    /// Whether operations time out, so that none of them may say that none was due.
+    /// True if operations time out, so that none of them may say that none was due.
     times_out: bool,
     answered: u64,
     timed_out: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Silence {
 impl Silence {
     /// Time-outs that an answer is awaited for.
     const TIMEOUTS: u64 = 3;
-    /// What counts as a time-out of inserts that have none, nanoseconds. Other operations may take any time.
+    /// Time-out of inserts that have none, nanoseconds. Other operations may take any time.
     const INSERT_NS: u64 = 60_000_000_000;
 
     /// Listens to a phase of `job`.
@@ -51,7 +51,7 @@ impl Silence {
         }
     }
 
-    /// What has happened, in words.
+    /// Describes what has happened.
     pub fn words(&self, target: &str) -> String {
         let seconds = self.after_ns.unwrap_or(0) as f64 / 1e9;
         format!("{target}: no operation was answered within {seconds} s, {} timed out", self.timed_out)

@@ -7,7 +7,7 @@ pub mod args;
 use crate::args::{HostArgs, PodArgs, RelayArgs};
 use dyno_compat_pocdriver::{Caller, work};
 use dyno_engine::files::OutOfFiles;
-use dyno_kubernetes::place::wait_for_words;
+use dyno_kubernetes::run_pods::wait_for_words;
 use dyno_protocol::frame::FrameError;
 use dyno_remote::agent::agent;
 use dyno_remote::relay;

@@ -119,9 +119,9 @@ pub trait Workload: Send + Sync {
         now_ns
     }
 
-    /// The part of worker process `number` of `of`, where keys are handed out as operations are sent: each process
+    /// The part of worker process `index` of `total`, where keys are handed out as operations are sent: each process
     /// then has keys of its own. `None`: the workload itself, for all of them.
-    fn part(&self, _number: u64, _of: u64) -> Option<Arc<dyn Workload>> {
+    fn part(&self, _index: u64, _total: u64) -> Option<Arc<dyn Workload>> {
         None
     }
 

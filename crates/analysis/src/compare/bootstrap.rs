@@ -48,8 +48,9 @@ pub fn interval_of(value: f64, mut found: Vec<f64>, (ones, others): (usize, usiz
     Estimate { value, low: percentile(&mut found, tail), high: percentile(&mut found, 1.0 - tail) }
 }
 
-/// What few samples hide of their variance, and how sure they are of it: intervals of a bootstrap are widened by the ratio of
-/// Student's quantile to the normal one, and by the root of n / (n - 1), as what is drawn again scatters less (Hesterberg, 2015).
+/// Corrections for few samples: the variance that they hide, and how sure they are of it. Intervals of a bootstrap
+/// are widened by the ratio of Student's quantile to the normal one, and by the root of n / (n - 1), as what is drawn
+/// again scatters less (Hesterberg, 2015).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Small {
     /// By what factor the replicates' variance is too small.

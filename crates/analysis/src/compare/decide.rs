@@ -12,12 +12,12 @@ pub const ALPHA: f64 = 0.05;
 /// Fewest runs a side for a verdict: of three against three the most extreme order still has p = 0.1.
 pub const FEWEST: usize = 4;
 
-/// What difference matters, and which way is better.
+/// Smallest difference that matters, and which way is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margin {
     /// Relative difference below which nobody cares.
     pub share: f64,
-    /// Whether more is better.
+    /// True if more is better.
     pub more_is_better: bool,
 }
 
@@ -28,7 +28,7 @@ impl Margin {
     pub const LATENCY: Margin = Margin { share: 0.05, more_is_better: false };
 }
 
-/// What can be said.
+/// Conclusion of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Conclusion {
@@ -59,7 +59,7 @@ pub struct Comparison {
     pub p: f64,
     /// Cliff's delta.
     pub delta: f64,
-    /// What can be said.
+    /// Conclusion of a comparison.
     pub conclusion: Conclusion,
 }
 
@@ -139,8 +139,8 @@ pub(super) fn conclude(
     }
 }
 
-/// How many more runs a side would show the difference that was seen, or one of the margin if that is greater, with a power of
-/// 80 %, given the variance that was seen; at least 1. 0 where nothing can be said.
+/// Computes how many more runs a side would show the difference that was seen, or one of the margin if that is
+/// greater, with a power of 80 %, given the variance that was seen; at least 1. 0 where nothing can be said.
 pub fn runs_needed(one: &[f64], other: &[f64], margin: Margin) -> u32 {
     let (Some(a), Some(b)) = (mean_interval(one), mean_interval(other)) else { return 0 };
     let Ok(normal) = Normal::new(0.0, 1.0) else { return 0 };

@@ -3,13 +3,13 @@
 use super::bootstrap::{Estimate, interval_of, redraws};
 use super::decide::{ALPHA, Comparison, Margin, conclude, runs_needed};
 use super::rank::{cliffs_delta, hodges_lehmann, mann_whitney};
-use crate::felt::{Felt, among};
+use crate::arrival_latency::{ArrivalLatency, among};
 use dyno_record::Buckets;
 use serde::Serialize;
 
 /// Quantiles of both sides: of everything that was measured, and of every replicate.
 pub struct Quantiles<'a> {
-    sides: (&'a [Felt], &'a [Felt]),
+    sides: (&'a [ArrivalLatency], &'a [ArrivalLatency]),
     percentiles: Vec<f64>,
     whole: (Vec<f64>, Vec<f64>),
     replicates: Vec<(Vec<f64>, Vec<f64>)>,
@@ -78,10 +78,10 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn of(runs: &'a [Felt], all: &'a [Buckets]) -> Self {
+    fn of(runs: &'a [ArrivalLatency], all: &'a [Buckets]) -> Self {
         Side {
             ok: Rows::of(runs.iter().map(|run| &run.ok).collect()),
-            all: (!runs.iter().all(Felt::all_ok)).then(|| Rows::of(all.iter().collect())),
+            all: (!runs.iter().all(ArrivalLatency::all_ok)).then(|| Rows::of(all.iter().collect())),
             unsent: runs.iter().map(|run| run.unsent).collect(),
         }
     }
@@ -90,19 +90,24 @@ impl<'a> Side<'a> {
         let ok = self.ok.percentiles(which, wanted, 0, sums);
         let Some(all) = &self.all else { return ok };
         let unsent = which.iter().map(|at| self.unsent[*at]).sum();
-        let felt = all.percentiles(which, wanted, unsent, sums);
-        felt.into_iter().zip(ok).map(|(felt, ok)| felt.max(ok)).collect()
+        let arrivals = all.percentiles(which, wanted, unsent, sums);
+        arrivals.into_iter().zip(ok).map(|(arrivals, ok)| arrivals.max(ok)).collect()
     }
 }
 
 impl<'a> Quantiles<'a> {
     /// Draws replicates. `percentiles` (0 to 100) stand in ascending order. `None` where a side has no run or no sample.
-    pub fn draw(one: &'a [Felt], other: &'a [Felt], percentiles: &[f64], seed: u64) -> Option<Self> {
-        let samples = |all: &[Felt]| all.iter().map(Felt::count).sum::<u64>();
+    pub fn draw(
+        one: &'a [ArrivalLatency],
+        other: &'a [ArrivalLatency],
+        percentiles: &[f64],
+        seed: u64,
+    ) -> Option<Self> {
+        let samples = |all: &[ArrivalLatency]| all.iter().map(ArrivalLatency::count).sum::<u64>();
         if samples(one) == 0 || samples(other) == 0 {
             return None;
         }
-        let timed = |all: &[Felt]| all.iter().map(Felt::timed).collect::<Vec<Buckets>>();
+        let timed = |all: &[ArrivalLatency]| all.iter().map(ArrivalLatency::timed).collect::<Vec<Buckets>>();
         let (timed_one, timed_other) = (timed(one), timed(other));
         let (ones, others) = (Side::of(one, &timed_one), Side::of(other, &timed_other));
         let mut sums = Vec::new();
@@ -136,8 +141,9 @@ impl<'a> Quantiles<'a> {
         }
         let ratio = self.estimate(at, ratio);
         let difference = self.estimate(at, |one, other| if one == other { 0.0 } else { other - one });
-        let each =
-            |all: &[Felt]| -> Vec<f64> { all.iter().map(|run| run.percentile_ns(percentile)).collect() };
+        let each = |all: &[ArrivalLatency]| -> Vec<f64> {
+            all.iter().map(|run| run.percentile_ns(percentile)).collect()
+        };
         let (ones, others) = (each(self.sides.0), each(self.sides.1));
         let conclusion =
             conclude(self.counts(), &ratio, margin, noise, || runs_needed(&ones, &others, margin));

@@ -2,26 +2,27 @@ use super::*;
 use crate::compare::Conclusion;
 use dyno_record::Scale;
 
-fn run(slow: u64) -> Felt {
-    let mut felt = Felt::new(Scale::Ns64);
-    (0..1_000u64).for_each(|i| felt.ok.record(if i < 980 { 100_000 + i } else { slow }));
-    felt
+fn run(slow: u64) -> ArrivalLatency {
+    let mut arrivals = ArrivalLatency::new(Scale::Ns64);
+    (0..1_000u64).for_each(|i| arrivals.ok.record(if i < 980 { 100_000 + i } else { slow }));
+    arrivals
 }
 
 #[test]
 fn what_was_timed_out_or_never_sent_is_no_improvement() {
-    let one: Vec<Felt> = (0..5).map(|n| run(1_000_000 + n * 1_000)).collect();
+    let one: Vec<ArrivalLatency> = (0..5).map(|n| run(1_000_000 + n * 1_000)).collect();
     let failing = |n: u64| {
-        let mut felt = run(1_000_000 + n * 1_000);
-        (0..25).for_each(|_| felt.failed.record(50_000_000));
-        felt
+        let mut arrivals = run(1_000_000 + n * 1_000);
+        (0..25).for_each(|_| arrivals.failed.record(50_000_000));
+        arrivals
     };
-    let other: Vec<Felt> = (0..5).map(failing).collect();
+    let other: Vec<ArrivalLatency> = (0..5).map(failing).collect();
     let drawn = Quantiles::draw(&one, &other, &[50.0, 99.0], 1).unwrap();
     let found = drawn.compare(99.0, Margin::LATENCY, 0.0).unwrap();
     assert!(found.conclusion == Conclusion::Worse && (found.means.1 / 5e7 - 1.0).abs() < 0.01, "{found:?}");
     assert_eq!(drawn.compare(50.0, Margin::LATENCY, 0.0).unwrap().conclusion, Conclusion::Same);
-    let dropped: Vec<Felt> = one.iter().map(|run| Felt { unsent: 50, ..run.clone() }).collect();
+    let dropped: Vec<ArrivalLatency> =
+        one.iter().map(|run| ArrivalLatency { unsent: 50, ..run.clone() }).collect();
     let drawn = Quantiles::draw(&one, &dropped, &[50.0, 99.0], 1).unwrap();
     assert_eq!(drawn.compare(99.0, Margin::LATENCY, 0.0), None);
     assert_eq!((drawn.values(99.0).unwrap().1, drawn.shifts().len()), (f64::INFINITY, 1));
@@ -29,8 +30,8 @@ fn what_was_timed_out_or_never_sent_is_no_improvement() {
 
 #[test]
 fn quantiles_come_from_merged_histograms() {
-    let one: Vec<Felt> = (0..5).map(|n| run(1_000_000 + n * 1_000)).collect();
-    let other: Vec<Felt> = (0..5).map(|n| run(2_000_000 + n * 1_000)).collect();
+    let one: Vec<ArrivalLatency> = (0..5).map(|n| run(1_000_000 + n * 1_000)).collect();
+    let other: Vec<ArrivalLatency> = (0..5).map(|n| run(2_000_000 + n * 1_000)).collect();
     let drawn = Quantiles::draw(&one, &other, &[50.0, 99.0], 1).unwrap();
     let found = drawn.compare(99.0, Margin::LATENCY, 0.0).unwrap();
     assert_eq!(found.conclusion, Conclusion::Worse);
@@ -53,17 +54,17 @@ fn one_run_has_no_interval_and_nothing_has_no_quantile() {
     let drawn = Quantiles::draw(&one, &other, &[99.0], 1).unwrap();
     assert_eq!(drawn.shifts()[0].interval, None);
     assert_eq!(drawn.compare(99.0, Margin::LATENCY, 0.0).unwrap().conclusion, Conclusion::Unclear(3));
-    let empty = [Felt::new(Scale::Ns64)];
+    let empty = [ArrivalLatency::new(Scale::Ns64)];
     assert!(Quantiles::draw(&one, &empty, &[50.0], 1).is_none());
     assert!(Quantiles::draw(&[], &one, &[50.0], 1).is_none());
 }
 
 /// A run with these times in units of 64 ns, and with failures and arrivals that were never sent.
-fn small(ok: &[u64], failed: &[u64], unsent: u64) -> Felt {
-    let mut felt = Felt { unsent, ..Felt::new(Scale::Ns64) };
-    ok.iter().for_each(|units| felt.ok.record(units * 64));
-    failed.iter().for_each(|units| felt.failed.record(units * 64));
-    felt
+fn small(ok: &[u64], failed: &[u64], unsent: u64) -> ArrivalLatency {
+    let mut arrivals = ArrivalLatency { unsent, ..ArrivalLatency::new(Scale::Ns64) };
+    ok.iter().for_each(|units| arrivals.ok.record(units * 64));
+    failed.iter().for_each(|units| arrivals.failed.record(units * 64));
+    arrivals
 }
 
 #[test]
@@ -85,8 +86,8 @@ fn histograms_are_laid_out_from_the_first_bucket_that_any_has() {
 #[test]
 fn a_side_with_failures_counts_them_and_is_no_quicker_for_them() {
     let mut sums = Vec::new();
-    let mut of = |runs: &[Felt]| {
-        let all: Vec<Buckets> = runs.iter().map(Felt::timed).collect();
+    let mut of = |runs: &[ArrivalLatency]| {
+        let all: Vec<Buckets> = runs.iter().map(ArrivalLatency::timed).collect();
         let which: Vec<usize> = (0..runs.len()).collect();
         Side::of(runs, &all).percentiles(&which, &[50.0, 100.0], &mut sums)
     };

@@ -5,7 +5,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 /// Samples up to this size are tested exactly.
 const EXACT: usize = 20;
 
-/// How many of the pairs have the second greater, with half of the ties: Mann and Whitney's U of the second sample.
+/// Counts the pairs whose second is greater, with half of the ties: Mann and Whitney's U of the second sample.
 fn pairs(one: &[f64], other: &[f64]) -> f64 {
     let greater = |a: f64, b: f64| if b > a { 1.0 } else { f64::from(u8::from(b == a)) * 0.5 };
     one.iter().map(|a| other.iter().map(|b| greater(*a, *b)).sum::<f64>()).sum()

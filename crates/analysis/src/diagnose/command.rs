@@ -23,7 +23,7 @@ fn value(run: &RunDir, option: &str) -> Option<f64> {
     }
 }
 
-/// What experiments call the option: its key, and the short name, if it has one.
+/// Returns the names of the option in experiments: its key, and the short name, if it has one.
 fn keys(option: &str) -> [&'static str; 2] {
     match option {
         "--users" => ["phases.measure.users", "users"],
@@ -33,8 +33,9 @@ fn keys(option: &str) -> [&'static str; 2] {
     }
 }
 
-/// What makes an experiment the one run alone: the cell's levels and the search's point, each as `--set`; without what sets
-/// one of `keys`, which is about to be changed. `None` if a value is a secret that the run does not hold.
+/// Returns the options that make an experiment the one run alone: the cell's levels and the search's point, each as
+/// `--set`; without what sets one of `keys`, which is about to be changed. `None` if a value is a secret that the run
+/// does not hold.
 fn pinned(levels: &[(String, String)], settings: &[Setting], keys: [&str; 2]) -> Option<Vec<String>> {
     let mut sets = Vec::new();
     for (factor, level) in levels {

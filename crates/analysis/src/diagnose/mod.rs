@@ -27,13 +27,13 @@ pub struct Finding {
     pub claim: String,
     /// 0 to 1.
     pub confidence: f64,
-    /// What speaks for it, with figures.
+    /// Evidence for it, with figures.
     pub evidence: Vec<String>,
-    /// What speaks against it.
+    /// Evidence against it.
     pub against: Vec<String>,
-    /// What to do about it.
+    /// Advice.
     pub advice: &'static str,
-    /// What to run to settle it, and what to expect.
+    /// Experiment that settles it, and what to expect.
     pub experiment: String,
     /// The command, word by word; empty where the run's own is not known.
     pub command: Vec<String>,

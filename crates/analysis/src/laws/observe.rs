@@ -5,23 +5,23 @@ use dyno_rundir::schema::Phase;
 use dyno_rundir::{RunDir, adds_up, unit};
 use serde::Serialize;
 
-/// What a resource did.
+/// Use of a resource.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Use {
-    /// Its name: `server CPU`, `disk vda`.
+    /// Name: `server CPU`, `disk vda`.
     pub name: String,
     /// Servers that were busy on average (cores, operations under way).
     pub busy: f64,
     /// Servers it has; `None` where that is not known.
     pub servers: Option<f64>,
-    /// Whether it has more servers on a host with more cores.
+    /// True if it has more servers on a host with more cores.
     pub grows: bool,
 }
 
 /// A measured phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Observed {
-    /// What an operation is called, of several: all figures here are of such.
+    /// Name of several operations: all figures here are of such.
     pub unit: &'static str,
     /// Users with one operation each (closed loop); `None` in the open loop.
     pub users: Option<f64>,
@@ -31,9 +31,9 @@ pub struct Observed {
     pub offered: Option<f64>,
     /// The rate that was asked for, operations per second, where it is one and the same all the time.
     pub rate: Option<f64>,
-    /// Whether arrivals were evenly spaced (open loop).
+    /// True if arrivals were evenly spaced (open loop).
     pub even: bool,
-    /// Whether the queue of what was due grew from beginning to end, by the run's verdict.
+    /// True if the queue of what was due grew from beginning to end, by the run's verdict.
     pub grows: bool,
     /// Mean time from the moment an operation was due to its completion, of successful operations (open loop), seconds.
     pub due_s: Option<f64>,
@@ -59,7 +59,7 @@ pub struct Observed {
     pub rates: Vec<(String, f64)>,
 }
 
-/// What a run's measured phase says; `None` without a summary or a successful operation.
+/// Observes a run's measured phase; `None` without a summary or a successful operation.
 pub fn observe(run: &RunDir) -> Option<Observed> {
     let phase = run.summary.as_ref()?.measured()?;
     let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name)?;

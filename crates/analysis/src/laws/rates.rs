@@ -24,7 +24,7 @@ pub struct RateLevel {
     pub half_width: Option<f64>,
     /// Throughput by the arrivals that were due.
     pub ratio: f64,
-    /// Whether the queue grew in most of the runs: then the rate is not kept, however much of it is done.
+    /// True if the queue grew in most of the runs: then the rate is not kept, however much of it is done.
     pub grows: bool,
     /// Mean time from when operations were due to their end, seconds; `None` where none succeeded.
     pub response_s: Option<f64>,
@@ -43,7 +43,7 @@ pub struct OpenFit {
     pub arrivals: f64,
     /// Operations per second at which response times grow without end.
     pub capacity: f64,
-    /// Its 95 % interval: over runs where every rate has three or more, else by what the station misses the times by.
+    /// Interval of 95 %: over runs where every rate has three or more, else by what the station misses the times by.
     pub interval: (f64, f64),
     /// The rate whose response time the station misses most, and by which share of it.
     pub worst: (f64, f64),
@@ -54,17 +54,17 @@ pub struct OpenFit {
 }
 
 impl OpenFit {
-    /// Whether the station is contradicted by what was done where a rate was not kept: there the server does what it can.
+    /// Returns whether the station is contradicted by what was done where a rate was not kept: there the server does what it can.
     pub fn contradicted(&self, done: f64) -> bool {
         done < self.interval.0 * KEPT || done * KEPT > self.interval.1
     }
 
-    /// What it is called: M/M/m, or D/M/m where arrivals were evenly spaced.
+    /// Returns its name: M/M/m, or D/M/m where arrivals were evenly spaced.
     pub fn name(&self) -> String {
         format!("{}/M/{}", if self.arrivals > 0.0 { 'M' } else { 'D' }, self.servers)
     }
 
-    /// Its mean response time at a rate, seconds; `None` from the capacity on.
+    /// Mean response time at a rate, seconds; `None` from the capacity on.
     pub fn response_s(&self, rate: f64) -> Option<f64> {
         let station = Open { rate, service: self.service_s, servers: self.servers };
         (station.utilisation() < 1.0).then(|| response(&station, self.arrivals))
@@ -94,14 +94,14 @@ pub struct Rates {
 }
 
 impl RateLevel {
-    /// Whether it was kept: done, with a queue that did not grow.
+    /// Returns whether it was kept: done, with a queue that did not grow.
     pub fn is_kept(&self) -> bool {
         self.ratio >= KEPT && !self.grows
     }
 }
 
 impl Rates {
-    /// Whether a rate is one that was kept.
+    /// Returns whether a rate is one that was kept.
     pub fn keeps(&self, rate: f64) -> bool {
         self.levels.iter().any(|level| level.rate == rate && level.is_kept())
     }

@@ -3,7 +3,7 @@
 use super::observe::Observed;
 use serde::Serialize;
 
-/// Whether a law holds.
+/// Result of checking a law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Holds {
@@ -13,7 +13,7 @@ pub enum Holds {
     Nearly,
     /// Not: something is wrong with the measurement.
     No,
-    /// What it needs was not measured.
+    /// A quantity that it needs was not measured.
     NotTestable,
 }
 
@@ -32,19 +32,19 @@ impl Holds {
 /// A law, its two sides and the verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
-    /// Its name.
+    /// Name.
     pub law: &'static str,
     /// As a formula.
     pub formula: &'static str,
-    /// What was measured.
+    /// Measured value.
     pub measured: f64,
-    /// What the law says.
+    /// Value by the law.
     pub expected: f64,
     /// Unit of both.
     pub unit: &'static str,
     /// Measured by expected, less 1.
     pub error: f64,
-    /// Whether it holds.
+    /// True if it holds.
     pub holds: Holds,
     /// Why it does not, or cannot be tested.
     pub cause: Option<String>,
@@ -119,7 +119,7 @@ pub fn checks(run: &Observed) -> Vec<Check> {
     all
 }
 
-/// What usually stands behind an error of this sign.
+/// Returns the usual cause of an error of this sign.
 fn cause(error: f64) -> &'static str {
     match error < 0.0 {
         true => {

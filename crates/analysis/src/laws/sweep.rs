@@ -10,7 +10,7 @@ use crate::scalability::{Model, choose, knee};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What one operation asks of a resource.
+/// Demand of one operation on a resource.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Demand {
     /// The resource.
@@ -21,7 +21,7 @@ pub struct Demand {
     pub background: f64,
     /// Servers; `None` where that is not known.
     pub servers: Option<f64>,
-    /// Whether more cores make more servers of it.
+    /// True if more cores make more servers of it.
     pub grows: bool,
     /// Variation of `U / X` over the runs, as a share of its mean; below 0.15 the demand does not depend on load.
     pub variation: f64,
@@ -34,9 +34,9 @@ pub struct Demand {
 pub struct Visits {
     /// What.
     pub name: String,
-    /// How often for one operation, mean over the runs.
+    /// Visits for one operation, mean over the runs.
     pub visits: f64,
-    /// Its variation over the runs as a share.
+    /// Variation over the runs as a share.
     pub variation: f64,
 }
 
@@ -60,7 +60,7 @@ pub struct Level {
     /// Balanced job bounds of throughput: least and greatest of separable systems with these demands whose stations are single
     /// servers. Stations of several servers do more than the greatest.
     pub balanced: (f64, f64),
-    /// Whether throughput lies above the asymptotes by more than its interval: the demand depends on load.
+    /// True if throughput lies above the asymptotes by more than its interval: the demand depends on load.
     pub above: bool,
     /// Throughput by the chosen model.
     pub model: Option<f64>,
@@ -69,9 +69,9 @@ pub struct Level {
 /// A fitted model in figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fit {
-    /// Its name.
+    /// Name.
     pub model: &'static str,
-    /// Its parameters by name.
+    /// Parameters by name.
     pub parameters: Vec<(&'static str, f64)>,
     /// Their 95 % intervals over runs, of the chosen model and of the universal law; else none.
     pub intervals: Vec<(f64, f64)>,
@@ -81,7 +81,7 @@ pub struct Fit {
     pub aicc: Option<f64>,
 }
 
-/// What the measured levels say of the greatest throughput.
+/// Greatest throughput, as far as the measured levels show it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Maximum {
@@ -102,7 +102,7 @@ pub enum Maximum {
 /// All of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sweep {
-    /// What can be said of the maximum.
+    /// Conclusion on the maximum.
     pub maximum: Maximum,
     /// By how much the chosen law misses the level that it fits worst, as a share of the level; `None` without a law.
     pub misfit: Option<f64>,
@@ -120,7 +120,7 @@ pub struct Sweep {
     pub saturation_interval: Option<(f64, f64)>,
     /// Greatest mean throughput, and its users.
     pub best: (f64, f64),
-    /// Whether the sweep reaches a plateau: the levels beyond three times the saturation agree, or throughput no longer grows.
+    /// True if the sweep reaches a plateau: the levels beyond three times the saturation agree, or throughput no longer grows.
     pub plateau: bool,
     /// Demands by resource.
     pub demands: Vec<Demand>,
@@ -200,7 +200,7 @@ fn levels(runs: &[&Observed]) -> Vec<Level> {
 pub struct Group<'a> {
     /// The level of each factor: (factor, level).
     pub levels: &'a [(String, String)],
-    /// What was seen.
+    /// Observed runs.
     pub runs: &'a [Observed],
 }
 
@@ -327,7 +327,7 @@ const TOO_WIDE: f64 = 0.25;
 /// A level that is lower than the best by less than this share is no fall.
 const FALL: f64 = 0.05;
 
-/// What can be said of the maximum; `limit` is the greatest throughput that the law allows, with its interval.
+/// Concludes on the maximum; `limit` is the greatest throughput that the law allows, with its interval.
 fn maximum(levels: &[Level], limit: f64, has_peak: bool, plateau: bool) -> Maximum {
     let noise = |level: &Level| level.half_width.unwrap_or(UNKNOWN * level.throughput);
     let place = (0..levels.len()).max_by(|a, b| levels[*a].throughput.total_cmp(&levels[*b].throughput));
@@ -355,7 +355,7 @@ fn maximum(levels: &[Level], limit: f64, has_peak: bool, plateau: bool) -> Maxim
 
 /// Slack of a bound, as a share: what measuring at the edges of a run gives.
 const SLACK: f64 = 0.01;
-/// What a level of one run varies by where no model says it, as a share.
+/// Variation of a level of one run where no model says it, as a share.
 const UNKNOWN: f64 = 0.05;
 
 /// Puts bounds and the chosen model beside what was measured.

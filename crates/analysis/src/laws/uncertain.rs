@@ -11,7 +11,7 @@ use dyno_types::rng::{Purpose, Stream};
 /// Replicates of the bootstrap.
 const REPLICATES: usize = 1_000;
 
-/// What a level's means say of the bounds: users, throughput, response time in seconds.
+/// Means of a level for the bounds: users, throughput, response time in seconds.
 pub(super) type Means = (f64, f64, f64);
 
 /// Total demand, demand of the bottleneck, and the rest of a user's cycle.
@@ -23,7 +23,7 @@ pub(super) struct Asymptotes {
     pub bottleneck_s: f64,
     /// Thinking, and the client's own part, seconds.
     pub think_s: f64,
-    /// Whether there are levels well beyond the crossing.
+    /// True if there are levels well beyond the crossing.
     pub plateau: bool,
     /// The least and greatest users of the levels that the bottleneck's demand is by.
     of: (f64, f64),

@@ -6,11 +6,11 @@ use serde::Serialize;
 /// A prediction for other resources.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WhatIf {
-    /// What is changed.
+    /// Change.
     pub change: String,
     /// Greatest throughput then, by the demands.
     pub limit: f64,
-    /// What limits it then.
+    /// Bottleneck after the change.
     pub bottleneck: String,
 }
 

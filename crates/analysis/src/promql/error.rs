@@ -5,13 +5,13 @@ use super::parse::{OVER, RANGED};
 /// A text that is no query of the part of PromQL that is read here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SyntaxError {
-    /// What stands here has no meaning here; its beginning.
+    /// This part has no meaning here; its beginning.
     #[error("{0:?}: is not evaluated here")]
     NotEvaluated(String),
     /// A character is missing.
     #[error("{at:?}: expected {expected:?}")]
     Expected {
-        /// What stands there instead; its beginning.
+        /// Text that stands there instead; its beginning.
         at: String,
         /// The character.
         expected: char,

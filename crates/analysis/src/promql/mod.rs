@@ -13,7 +13,7 @@ pub use error::{QueryError, SyntaxError};
 use dyno_rundir::monitor::{Recording, Series};
 use parse::{Expr, Matcher, parse};
 
-/// What exporters call a thing, after `redis_` or `dragonfly_`, and what dyno's own monitor of databases calls it.
+/// Names of exporters, after `redis_` or `dragonfly_`, and what dyno's own monitor of databases calls it.
 const OURS: [(&str, &str); 14] = [
     ("reply_total", "operations"),
     ("commands_processed_total", "operations"),
@@ -40,12 +40,12 @@ enum Figure {
     Vector(Vec<f64>),
 }
 
-/// What a metric without a window stands for.
+/// Meaning of a metric without a window.
 #[derive(Clone, Copy)]
 enum Instant {
-    /// Its value then.
+    /// Value then.
     At(f64),
-    /// Its increase over the phase.
+    /// Increase over the phase.
     Increase,
 }
 
@@ -54,12 +54,12 @@ struct Evaluation<'a> {
     boundaries: PhaseBoundaries,
 }
 
-/// Whether a query asks for a rate.
+/// Returns whether a query asks for a rate.
 pub fn is_rate(query: &str) -> bool {
     parse(query).is_ok_and(|expr| expr.has_rate())
 }
 
-/// What makes one figure of the values of a phase.
+/// Reduction of the values of a phase to one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
     /// By how much a counter grew.
@@ -223,7 +223,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// Whether labels, as exporters write them, are as asked for.
+/// Returns whether labels, as exporters write them, are as asked for.
 fn matches(labels: &str, matcher: &Matcher) -> bool {
     let wanted = format!("{}=\"{}\"", matcher.label, matcher.value);
     let parts = labels.trim_end_matches('}').split(',');

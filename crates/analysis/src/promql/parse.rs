@@ -2,10 +2,10 @@
 
 use super::SyntaxError;
 
-/// How deep expressions may lie in each other.
+/// Depth limit of nested expressions.
 const DEPTH: usize = 40;
 
-/// How a label must be.
+/// Condition on a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Matcher {
     pub label: String,
@@ -29,7 +29,7 @@ pub(super) enum Expr {
 }
 
 impl Expr {
-    /// Whether there is a rate in it.
+    /// Returns whether there is a rate in it.
     pub fn has_rate(&self) -> bool {
         match self {
             Expr::Number(_) | Expr::Series { .. } => false,
@@ -40,7 +40,7 @@ impl Expr {
         }
     }
 
-    /// Whether there is an increase in it.
+    /// Returns whether there is an increase in it.
     pub fn has_increase(&self) -> bool {
         match self {
             Expr::Number(_) | Expr::Series { .. } => false,

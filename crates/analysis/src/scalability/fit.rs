@@ -18,7 +18,7 @@ pub struct Point {
 pub struct Fitted {
     /// The model.
     pub model: Model,
-    /// Its parameters.
+    /// Parameters.
     pub parameters: Parameters,
     /// Root mean square of the residuals, operations per second.
     pub rmse: f64,
@@ -41,7 +41,7 @@ pub struct Intervals {
     pub peak_throughput: (f64, f64),
 }
 
-/// What a sweep says.
+/// Fit that is chosen for a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// All models that can be told apart with these points, best first.
@@ -50,7 +50,7 @@ pub struct Choice {
     pub universal: Option<Intervals>,
     /// Intervals of the chosen model.
     pub chosen: Option<Intervals>,
-    /// Whether throughput falls beyond a peak, as far as the data can tell: the law must be the chosen model, and its
+    /// True if throughput falls beyond a peak, as far as the data can tell: the law must be the chosen model, and its
     /// interval of kappa above 0.
     pub peak: Option<(f64, f64)>,
     /// The greatest number of users for which a prediction is more than a guess: twice the greatest measured.
@@ -244,8 +244,8 @@ pub(crate) fn redraw(law: Option<&Fitted>, points: &[Point], random: &mut Stream
     points.iter().map(draw).collect()
 }
 
-/// What [`redraw`] hides of the variance: runs of a level stand for each other where every level has three or more, else the
-/// law's residuals do.
+/// Computes the share of the variance that [`redraw`] hides: runs of a level stand for each other where every level
+/// has three or more, else the law's residuals do.
 pub(crate) fn hidden(law: Option<&Fitted>, points: &[Point]) -> Small {
     let same = |one: &Point| points.iter().filter(|other| other.users == one.users).count();
     let parameters = law.map_or(1, |law| law.parameters.len());

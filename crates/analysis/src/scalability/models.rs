@@ -22,7 +22,7 @@ impl Model {
     /// All of them, simplest first.
     pub const ALL: [Model; 4] = [Model::Linear, Model::Contention, Model::OneQueue, Model::Universal];
 
-    /// Its name in reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Model::Linear => "linear",
@@ -77,7 +77,7 @@ impl Model {
         Some((users, self.throughput(parameters, users)))
     }
 
-    /// What throughput approaches with ever more users; `None` where it grows without end or falls.
+    /// Returns the throughput that is approached with ever more users; `None` where it grows without end or falls.
     pub fn limit(self, parameters: &[f64]) -> Option<f64> {
         match self {
             Model::Linear => None,

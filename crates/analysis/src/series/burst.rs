@@ -23,7 +23,7 @@ impl Bucket {
         Bucket { baseline, burst: baseline.max(3_000.0), credits: 5.4e6 }
     }
 
-    /// How long a full bucket lasts at `rate` disk operations a second; infinite at the baseline or below.
+    /// Computes how long a full bucket lasts at `rate` disk operations a second; infinite at the baseline or below.
     pub fn lasts_s(&self, rate: f64) -> f64 {
         match rate.min(self.burst) - self.baseline {
             over if over > 0.0 => self.credits / over,
@@ -32,7 +32,7 @@ impl Bucket {
     }
 }
 
-/// What was seen around a fall of throughput.
+/// Observations around a fall of throughput.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fall {
     /// Operations a second before and after.
@@ -43,7 +43,7 @@ pub struct Fall {
     pub after_s: f64,
 }
 
-/// How the parts of the signature turned out; `None` for what could not be looked at.
+/// Result of each part of the signature; `None` for what could not be looked at.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Signature {
     /// Throughput before by throughput after.
@@ -56,9 +56,9 @@ pub struct Signature {
     pub same_work: Option<bool>,
     /// A full bucket lasts about so long: credits of an earlier load may have gone, so shorter counts, down to half.
     pub in_time: bool,
-    /// Whether three of four hold.
+    /// True if three of four hold.
     pub claimed: bool,
-    /// How long a full bucket lasts at the rate before, seconds.
+    /// Time that a full bucket lasts at the rate before, seconds.
     pub expected_s: f64,
 }
 

@@ -11,7 +11,7 @@ fn near(found: f64, expected: f64) {
     assert!((found - expected).abs() <= expected.abs() * 1e-6, "{found} instead of {expected}");
 }
 
-/// Whether something begins to be found at `limit`: half a hundredth below it is not, half a hundredth above it is.
+/// Returns whether something begins to be found at `limit`: half a hundredth below it is not, half a hundredth above it is.
 fn begins_at(limit: f64, found: impl Fn(f64) -> bool) -> bool {
     !found(limit * 0.995) && found(limit * 1.005)
 }

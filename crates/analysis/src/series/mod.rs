@@ -18,7 +18,7 @@ pub use stability::{Label, Segment, Stability, Stall, stability};
 
 use crate::interval::median;
 
-/// What makes a median absolute deviation a standard deviation of normal noise.
+/// Factor from a median absolute deviation to a standard deviation of normal noise.
 const MAD_TO_DEVIATION: f64 = 1.4826;
 
 /// Arithmetic mean; 0 of nothing.

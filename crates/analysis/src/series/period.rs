@@ -5,7 +5,7 @@ use super::{autocorrelation, batches, less_running_median};
 /// A period that was found.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Period {
-    /// Its length in intervals.
+    /// Length in intervals.
     pub intervals: usize,
     /// Autocorrelation at that lag.
     pub strength: f64,

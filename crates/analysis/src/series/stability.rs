@@ -8,7 +8,7 @@ use super::trend::{Trend, along_a_line, trend};
 use super::{mean, robust_deviation};
 use crate::interval::median;
 
-/// What a segment of a run is.
+/// Label of a segment of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
@@ -31,7 +31,7 @@ pub struct Segment {
     pub median: f64,
     /// Mean.
     pub mean: f64,
-    /// What it is.
+    /// Label.
     pub label: Label,
 }
 
@@ -40,20 +40,20 @@ pub struct Segment {
 pub struct Stall {
     /// The first.
     pub at: usize,
-    /// How many.
+    /// Number of intervals.
     pub intervals: usize,
     /// The least value.
     pub least: f64,
 }
 
-/// What a run's throughput did.
+/// Stability of a run's throughput.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Stability {
-    /// Its levels, in order; one where nothing changed.
+    /// Levels, in order; one where nothing changed.
     pub segments: Vec<Segment>,
     /// The change that is worth an alarm, if one is: the number of the segment it begins.
     pub alarm: Option<usize>,
-    /// Whether a part of it differs from the rest by more than noise does; else its levels are no reproach.
+    /// True if a part of it differs from the rest by more than noise does; else its levels are no reproach.
     pub stands_out: bool,
     /// The last level.
     pub headline: usize,

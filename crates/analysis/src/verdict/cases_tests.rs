@@ -9,7 +9,7 @@ const VALID: Option<Trust> = Some(Trust::Valid);
 /// A store on a disk whose server and host were watched: so many reads and bytes read each second.
 fn on_disk(reads_per_s: f64, read_bytes_per_s: Option<f64>) -> Case {
     let mut case = Case::usual();
-    case.further.on_disk = true;
+    case.observations.on_disk = true;
     let disk = DiskUse { reads_per_s, ..DiskUse::default() };
     let host = HostUse { disk: Some(disk), ..HostUse::default() };
     let server = ProcessUse { read_bytes_per_s, ..ProcessUse::default() };
@@ -36,7 +36,7 @@ fn a_disk_is_read_from_one_read_for_a_thousand_operations_on() {
 fn data_that_do_not_fit_and_are_not_read_are_suspect() {
     let fits = |data, memory| {
         let mut case = on_disk(0.0, None);
-        case.further.data = Some((data, memory));
+        case.observations.data = Some((data, memory));
         (case.says("cache"), case.reason("cache").unwrap().contains("do not fit"))
     };
     assert_eq!(fits(1_000, 1_000), (VALID, false));
@@ -51,7 +51,7 @@ fn a_cache_is_told_only_where_a_disk_could_have_been_read() {
         case.says("cache")
     };
     assert_eq!(told(|_| ()), VALID);
-    assert_eq!(told(|case| case.further.on_disk = false), None, "a store in memory");
+    assert_eq!(told(|case| case.observations.on_disk = false), None, "a store in memory");
     assert_eq!(told(|case| case.phase.metrics[0].name = "INSERT".into()), None, "nothing that reads");
     let in_pods =
         |case: &mut Case| case.phase.monitor.as_mut().unwrap().server.as_mut().unwrap().in_pods = true;
@@ -144,7 +144,7 @@ fn littles_law_counts_the_time_of_a_script_once() {
 #[test]
 fn users_who_have_ended_may_be_missed_for_a_second() {
     let counted = |seconds: f64| {
-        unlawful(|case| (case.phase.seconds, case.further.counted) = (seconds, true)).is_some()
+        unlawful(|case| (case.phase.seconds, case.observations.counted) = (seconds, true)).is_some()
     };
     // 20 s of one user: in 21 s one twenty-first is missing, and a second's worth is allowed.
     assert_eq!([counted(21.0), counted(22.0)], [false, true]);
@@ -158,7 +158,7 @@ fn a_mix_is_judged_where_a_thousand_operations_went_well() {
         case.totals.arrivals = arrivals;
         case.interrupted = interrupted;
         case.totals.outcomes[0] = [0; Outcome::COUNT];
-        case.further.mix = vec![("READ".to_owned(), asked)];
+        case.observations.mix = vec![("READ".to_owned(), asked)];
         case.says("mix")
     };
     assert_eq!([mix(999, 0, 0.5, false), mix(1_000, 0, 0.5, false)], [None, SUSPECT]);
@@ -167,7 +167,7 @@ fn a_mix_is_judged_where_a_thousand_operations_went_well() {
     // Of 1,000 draws a share of 2.4 % scatters by five times 0.48 %, one of 2.6 % by five times 0.50 %.
     assert_eq!([mix(1_000, 0, 0.024, false), mix(1_000, 0, 0.026, false)], [None, SUSPECT]);
     let mut case = Case::usual();
-    case.further.mix = vec![("READ".to_owned(), 0.5)];
+    case.observations.mix = vec![("READ".to_owned(), 0.5)];
     let text = case.reason("mix").unwrap();
     assert!(text.starts_with("100.0 % of the operations are READ, where 50.0 % were asked for"), "{text}");
 }
@@ -179,9 +179,9 @@ fn a_queue_that_grows_is_told_with_its_first_and_last_quarter() {
         let mut case = Case::usual();
         (case.phase.offered, case.phase.throughput) = (Some(1_000.0), 900.0);
         case.phase.client.users = users;
-        case.further.series = vec![900.0; count as usize];
-        case.further.backlog = ramp(0.0, 100.0, count);
-        case.further.response_s = ramp(0.0, response_step, count);
+        case.observations.series = vec![900.0; count as usize];
+        case.observations.backlog = ramp(0.0, 100.0, count);
+        case.observations.response_s = ramp(0.0, response_step, count);
         case.reason("overload")
     };
     // Of 40 seconds the first ten have a mean of 450 waiting, the last of 3,450.
@@ -200,8 +200,8 @@ fn a_queue_grows_where_backlog_and_response_times_surely_do() {
     let told = |backlog: &[f64], response_s: &[f64], offered: f64| {
         let mut case = Case::usual();
         (case.phase.offered, case.phase.throughput) = (Some(offered), 900.0);
-        case.further.series = vec![900.0; backlog.len()];
-        (case.further.backlog, case.further.response_s) = (backlog.to_vec(), response_s.to_vec());
+        case.observations.series = vec![900.0; backlog.len()];
+        (case.observations.backlog, case.observations.response_s) = (backlog.to_vec(), response_s.to_vec());
         case.reason("overload").is_some()
     };
     let ramp = |from: f64| -> Vec<f64> { (0..40).map(|at| from + 2.0 * f64::from(at)).collect() };
@@ -225,7 +225,7 @@ fn a_queue_grows_where_backlog_and_response_times_surely_do() {
 fn an_outage_is_measured_by_the_level_of_the_seconds_that_were_served() {
     let gone = |series: &[f64], behind: (f64, f64)| {
         let mut case = Case::usual().ended(Outcome::Disconnected, 1);
-        (case.further.series, case.further.edges[1]) = (series.to_vec(), behind);
+        (case.observations.series, case.observations.partial_seconds[1]) = (series.to_vec(), behind);
         case.reason("gone")
     };
     // Most of the run nothing was served: half of the second before it is missing all the same.
@@ -249,31 +249,34 @@ fn what_is_named_is_counted() {
     };
     let faults = |count: usize| {
         let mut case = Case::usual();
-        case.further.faults = (1..=count).map(fault).collect();
+        case.observations.faults = (1..=count).map(fault).collect();
         case.reason("faults").unwrap()
     };
     assert!(faults(3).contains("pause on server 3 at 3.00 s for 0.50 s: "), "{}", faults(3));
     assert!(faults(5).contains("pause on server 3 at 3.00 s for 0.50 s and 2 more: "), "{}", faults(5));
-    let several = |check: &str, change: fn(&mut Further, usize), count: usize| {
+    let several = |check: &str, change: fn(&mut RunObservations, usize), count: usize| {
         let mut case = Case::usual();
-        change(&mut case.further, count);
+        change(&mut case.observations, count);
         case.reason(check).unwrap()
     };
-    let missed =
-        |further: &mut Further, count| further.not_carried_out = vec!["1 kill on server".into(); count];
+    let missed = |observations: &mut RunObservations, count| {
+        observations.not_carried_out = vec!["1 kill on server".into(); count]
+    };
     assert!(several("faults_carried_out", missed, 1).ends_with("did not come: 1 kill on server"));
     assert!(several("faults_carried_out", missed, 3).ends_with("1 kill on server (and 2 more)"));
-    let changed = |further: &mut Further, count| further.changed = vec!["cpu: governor".into(); count];
+    let changed = |observations: &mut RunObservations, count| {
+        observations.changed = vec!["cpu: governor".into(); count]
+    };
     assert!(several("environment", changed, 1).ends_with("the run: cpu: governor"));
     assert!(several("environment", changed, 3).ends_with("cpu: governor (and 2 more)"));
-    let shared = |further: &mut Further, count| further.shared_cores = (0..count).collect();
+    let shared = |observations: &mut RunObservations, count| observations.shared_cores = (0..count).collect();
     assert!(several("shared_cores", shared, 1).contains("share the core 0, "));
     assert!(several("shared_cores", shared, 2).contains("share the cores 0, 1, "));
     // The server was away twice.
     let mut case = Case::usual().ended(Outcome::Disconnected, 1);
-    case.further.series = level();
-    case.further.series[10..12].fill(0.0);
-    case.further.series[30..33].fill(0.0);
+    case.observations.series = level();
+    case.observations.series[10..12].fill(0.0);
+    case.observations.series[30..33].fill(0.0);
     let text = case.reason("gone").unwrap();
     assert!(text.contains("for 5 of 60 s (10 to 12 s and 1 more)"), "{text}");
     assert_eq!(says("pinning", |case| case.phase.client.pinned = false), SUSPECT);

@@ -151,10 +151,10 @@ fn a_busy_client_affects_what_its_delays_are_in() {
 
 #[test]
 fn monitors_and_clocks_affect_resources_alone() {
-    assert_eq!(grades(|case| case.further.clock_skew_s = 1.0), [V, V, V, S]);
-    assert_eq!(grades(|case| case.further.silent.push("redis".into())), [V, V, V, S]);
+    assert_eq!(grades(|case| case.observations.clock_skew_s = 1.0), [V, V, V, S]);
+    assert_eq!(grades(|case| case.observations.silent.push("redis".into())), [V, V, V, S]);
     let mut case = Case::usual();
-    case.further.clock_skew_s = 1.0;
+    case.observations.clock_skew_s = 1.0;
     assert_eq!(case.verdict().trust, V);
 }
 

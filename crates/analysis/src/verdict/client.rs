@@ -13,7 +13,7 @@ fn least_ns(e: &Evidence<'_>, service: bool, percentile: f64) -> Option<u64> {
     usual.map(|s| if service { &s.service } else { &s.response }).map(|b| b.percentile_ns(percentile)).min()
 }
 
-/// How late sending is. By the kernel's clock it is known what response times would be without it.
+/// Checks how late sending is. By the kernel's clock it is known what response times would be without it.
 pub(crate) fn schedule_lag(e: &Evidence<'_>, percentile: f64) -> Found {
     if e.totals.lag.count() == 0 {
         return None;
@@ -45,7 +45,7 @@ pub(crate) fn schedule_advice(e: &Evidence<'_>) -> String {
     )
 }
 
-/// Whether service times end by the kernel's clock.
+/// Returns whether service times end by the kernel's clock.
 fn by_kernel(e: &Evidence<'_>) -> bool {
     e.totals.stamps.by_kernel()
 }
@@ -86,8 +86,8 @@ pub(crate) fn compare_lag(lag: u64, of: u64, percentile: f64, [name, of_name]: [
     Some((trust, format!("{name} p{percentile} is {lag} beside a {of_name} p{percentile} of {of}")))
 }
 
-/// What a busy client affects. Users who wait for it do less; a rate that is kept is kept. With the kernel's stamps service times
-/// do not include its delays, but the tail of response times does.
+/// Returns the claims that a busy client affects. Users who wait for it do less; a rate that is kept is kept. With
+/// the kernel's stamps service times do not include its delays, but the tail of response times does.
 pub(crate) fn slowed_by_client(e: &Evidence<'_>) -> &'static [Claim] {
     match (keeps_rate(e), by_kernel(e)) {
         (false, true) => THROUGHPUT,
@@ -97,7 +97,7 @@ pub(crate) fn slowed_by_client(e: &Evidence<'_>) -> &'static [Claim] {
     }
 }
 
-/// Whether the load had a rate and kept it: then who takes the CPU does not affect the throughput.
+/// Returns whether the load had a rate and kept it: then who takes the CPU does not affect the throughput.
 fn keeps_rate(e: &Evidence<'_>) -> bool {
     e.phase.offered.is_some_and(|rate| rate > 0.0) && offered_rate(e).is_none()
 }
@@ -124,7 +124,8 @@ const TAKEN: f64 = 0.02;
 /// From this share on throughput and medians are not the target's alone either.
 const MUCH: f64 = 0.10;
 
-/// What is affected where others take this share of the host's CPU time: an operation in fifty waits for them, or one in ten.
+/// Returns the claims that are affected where others take this share of the host's CPU time: an operation in fifty
+/// waits for them, or one in ten.
 pub(crate) fn affected_by_others(e: &Evidence<'_>, share: f64) -> &'static [Claim] {
     match (share > MUCH, keeps_rate(e)) {
         (true, false) => FIGURES,

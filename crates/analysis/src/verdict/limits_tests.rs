@@ -15,7 +15,7 @@ const SECONDS: f64 = 60.0;
 struct Case {
     phase: Phase,
     totals: Totals,
-    further: Further,
+    observations: RunObservations,
     think_ns: Option<u64>,
     clock_ns: u64,
     interrupted: bool,
@@ -38,11 +38,11 @@ impl Case {
         let client = Client { pinned: true, users: 1, pipeline: 1, batch: 1, ..Client::default() };
         let facts = PhaseFacts { name: "measure".into(), seconds: SECONDS, client, ..PhaseFacts::default() };
         let phase = phase(facts, &["READ".to_owned()], &totals);
-        let further = Further::default();
+        let observations = RunObservations::default();
         Case {
             phase,
             totals,
-            further,
+            observations,
             think_ns: None,
             clock_ns: 20,
             interrupted: false,
@@ -70,7 +70,7 @@ impl Case {
             partial: self.partial,
             lost: self.lost.clone(),
             asked: self.asked.clone(),
-            further: self.further.clone(),
+            observations: self.observations.clone(),
         })
     }
 
@@ -161,7 +161,7 @@ fn failures_up_to_a_twentieth_are_suspect() {
     assert_eq!([failed(0), failed(1), failed(1_000), failed(1_001)], [None, SUSPECT, SUSPECT, INVALID]);
     // Failures of faults that were asked for do not count towards it.
     let mut asked = Case::usual().ended(Outcome::TimedOut, 1_001);
-    asked.further.failed_in_faults = 1;
+    asked.observations.failed_in_faults = 1;
     assert_eq!(asked.says("errors"), SUSPECT);
 }
 
@@ -226,7 +226,7 @@ fn requests_that_find_nothing_are_suspect_above_a_twentieth() {
 
 #[test]
 fn failures_of_the_load_up_to_a_twentieth_are_suspect() {
-    let load = |failed, all| says("load", |case| case.further.load_failed = Some((failed, all)));
+    let load = |failed, all| says("load", |case| case.observations.load_failed = Some((failed, all)));
     assert_eq!([load(0, 100), load(1, 1_000), load(50, 1_000)], [None, SUSPECT, SUSPECT]);
     assert_eq!(load(51, 1_000), INVALID);
 }
@@ -393,7 +393,7 @@ fn users_may_differ_by_a_fiftieth_from_littles_law() {
 fn clocks_are_slow_above_100_ns_and_set_above_a_quarter_of_a_second() {
     let clock = |ns| says("clock", |case| case.clock_ns = ns);
     assert_eq!([clock(100), clock(101)], [None, SUSPECT]);
-    let jump = |seconds| says("clock_jump", |case| case.further.clock_skew_s = seconds);
+    let jump = |seconds| says("clock_jump", |case| case.observations.clock_skew_s = seconds);
     assert_eq!([jump(0.25), jump(-0.25), jump(0.2501), jump(-0.2501)], [None, None, SUSPECT, SUSPECT]);
 }
 
@@ -403,7 +403,7 @@ fn a_mix_is_another_one_above_a_fiftieth() {
         says("mix", |case| {
             case.totals.outcomes[0] = [0; Outcome::COUNT];
             case.totals.outcomes[0][Outcome::Ok as usize] = done;
-            case.further.mix = vec![("READ".to_owned(), 0.5)];
+            case.observations.mix = vec![("READ".to_owned(), 0.5)];
         })
     };
     assert_eq!([mix(10_399), mix(9_601), mix(10_401), mix(9_599)], [None, None, SUSPECT, SUSPECT]);
@@ -411,7 +411,7 @@ fn a_mix_is_another_one_above_a_fiftieth() {
 
 #[test]
 fn keys_are_few_below_a_twentieth_of_what_could_be_met() {
-    let keys = |distinct, records| says("keys", |case| case.further.keys = Some((distinct, records)));
+    let keys = |distinct, records| says("keys", |case| case.observations.keys = Some((distinct, records)));
     assert_eq!([keys(100, 100_000), keys(99, 100_000)], [None, SUSPECT]);
     assert_eq!([keys(50, 1_000), keys(49, 1_000)], [None, SUSPECT]);
 }
@@ -425,24 +425,24 @@ fn level() -> Vec<f64> {
 fn a_server_that_is_gone_for_more_than_a_twentieth_is_invalid() {
     let gone = |seconds: usize| {
         let mut case = Case::usual().ended(Outcome::Disconnected, 1);
-        case.further.series = level();
-        case.further.series[30..30 + seconds].fill(0.0);
+        case.observations.series = level();
+        case.observations.series[30..30 + seconds].fill(0.0);
         case.says("gone")
     };
     assert_eq!([gone(1), gone(2), gone(3), gone(4)], [None, SUSPECT, SUSPECT, INVALID]);
     // By time: what the seconds beside an empty one lack, and parts of seconds at the run's ends, count as well.
     let between = |first: f64, last: f64| {
         let mut case = Case::usual().ended(Outcome::Disconnected, 1);
-        case.further.series = level();
-        case.further.series[30..33].copy_from_slice(&[first, 0.0, last]);
+        case.observations.series = level();
+        case.observations.series[30..33].copy_from_slice(&[first, 0.0, last]);
         case.says("gone")
     };
     assert_eq!([between(490.0, 500.0), between(510.0, 500.0)], [SUSPECT, None]);
     let at_the_end = |level_s: usize, rest: f64| {
         let mut case = Case::usual().ended(Outcome::Disconnected, 1);
-        case.further.series = vec![1_000.0; level_s];
-        case.further.series.extend([200.0, 0.0]);
-        case.further.edges = [(400.0, 0.4), (rest, 0.6)];
+        case.observations.series = vec![1_000.0; level_s];
+        case.observations.series.extend([200.0, 0.0]);
+        case.observations.partial_seconds = [(400.0, 0.4), (rest, 0.6)];
         case.reason("gone")
     };
     let text = at_the_end(3, 0.0).unwrap();
@@ -450,14 +450,14 @@ fn a_server_that_is_gone_for_more_than_a_twentieth_is_invalid() {
     assert_eq!(at_the_end(3, 590.0), None);
     // Without a whole second that is empty nothing is told from a slow one.
     let mut case = Case::usual().ended(Outcome::Disconnected, 1);
-    case.further.series = vec![200.0; 3];
-    case.further.edges[1] = (0.0, 0.6);
+    case.observations.series = vec![200.0; 3];
+    case.observations.partial_seconds[1] = (0.0, 0.6);
     assert_eq!(case.says("gone"), None);
     // Next to nothing is nothing up to a hundredth of the median.
     let nearly = |left: f64| {
         let mut case = Case::usual().ended(Outcome::Disconnected, 1);
-        case.further.series = level();
-        case.further.series[30..32].fill(left);
+        case.observations.series = level();
+        case.observations.series[30..32].fill(left);
         case.says("gone")
     };
     assert_eq!([nearly(10.0), nearly(10.1)], [SUSPECT, None]);
@@ -467,8 +467,8 @@ fn a_server_that_is_gone_for_more_than_a_twentieth_is_invalid() {
 fn a_second_stalls_below_half_of_the_median() {
     let stalls = |left: f64| {
         says("stalls", |case| {
-            case.further.series = level();
-            case.further.series[30] = left;
+            case.observations.series = level();
+            case.observations.series[30] = left;
         })
     };
     assert_eq!([stalls(500.0), stalls(499.0)], [None, SUSPECT]);
@@ -485,7 +485,7 @@ fn a_second_stalls_below_half_of_the_median() {
 fn a_drift_counts_from_a_tenth_on() {
     let drift = |change: f64| {
         says("drift", |case| {
-            case.further.series =
+            case.observations.series =
                 (0..60).map(|at| 1_000.0 * (1.0 + change * (f64::from(at) / 59.0 - 0.5))).collect();
         })
     };
@@ -495,7 +495,7 @@ fn a_drift_counts_from_a_tenth_on() {
 #[test]
 fn monitors_are_missed_from_three_seconds_on() {
     let lost =
-        |seconds| says("monitors", |case| (case.further.watched, case.phase.seconds) = (true, seconds));
+        |seconds| says("monitors", |case| (case.observations.watched, case.phase.seconds) = (true, seconds));
     assert_eq!([lost(2.999), lost(3.0)], [None, SUSPECT]);
 }
 
@@ -509,8 +509,8 @@ fn cores_may_be_taken_for_a_fiftieth() {
 fn a_level_changes_from_a_tenth_on() {
     let stepped = |share: f64| {
         says("level", |case| {
-            case.further.series = level();
-            case.further.series[40..].iter_mut().for_each(|rate| *rate *= 1.0 - share);
+            case.observations.series = level();
+            case.observations.series[40..].iter_mut().for_each(|rate| *rate *= 1.0 - share);
         })
     };
     assert_eq!([stepped(0.08), stepped(0.12)], [None, SUSPECT]);
@@ -520,8 +520,8 @@ fn a_level_changes_from_a_tenth_on() {
 fn a_warm_up_is_told_where_it_moves_the_mean_by_a_hundredth() {
     let warm = |first: f64| {
         says("warm_up", |case| {
-            case.further.series = level();
-            case.further.series[..6].fill(first);
+            case.observations.series = level();
+            case.observations.series[..6].fill(first);
         })
     };
     // A tenth of the run: 8 % below moves the mean by 0.8 %, 12 % below by 1.2 %.
@@ -536,9 +536,9 @@ fn a_queue_is_an_overload_from_twice_its_length_on() {
                 (0..60).map(move |at| from + (to - from) * f64::from(at) / 59.0).collect()
             };
             case.phase.offered = Some(1_000.0);
-            case.further.series = level();
-            case.further.backlog = ramp(1_000.0, 1_000.0 * times);
-            case.further.response_s = ramp(10.0, 10.0 * times);
+            case.observations.series = level();
+            case.observations.backlog = ramp(1_000.0, 1_000.0 * times);
+            case.observations.response_s = ramp(10.0, 10.0 * times);
         })
     };
     // Quarters: their means are 0.12 and 0.88 of the way, which makes 2.55 of the way twofold.

@@ -1,7 +1,7 @@
 //! How far a result can be trusted: every check with its threshold, what was found and what to do.
 
 mod client;
-pub(crate) mod further;
+pub(crate) mod observations;
 
 use dyno_record::Totals;
 use dyno_rundir::faults::FaultFigures;
@@ -9,48 +9,48 @@ use dyno_rundir::schema::{Claim, Phase, Reason, Trust, Verdict};
 use dyno_types::Outcome;
 use dyno_types::units::Rate;
 
-/// What the verdict is made from.
+/// Evidence for the verdict.
 #[derive(Debug)]
 pub struct Evidence<'a> {
     /// The measured phase.
     pub phase: &'a Phase,
-    /// Its totals.
+    /// Totals.
     pub totals: &'a Totals,
     /// Think time of the users in nanoseconds; `None` for the open loop.
     pub think_ns: Option<u64>,
-    /// Whether the engine's own threads apply the load (false for embedded stores).
+    /// True if the engine's own threads apply the load (false for embedded stores).
     pub wire: bool,
     /// Median cost of reading the clock, nanoseconds; 0 where time is virtual.
     pub clock_ns: u64,
-    /// Whether the run was ended early by a signal.
+    /// True if the run was ended early by a signal.
     pub interrupted: bool,
-    /// Whether the record ends before the run does: operations may be under way.
+    /// True if the record ends before the run does: operations may be under way.
     pub partial: bool,
     /// Workers that were lost on the way, in words.
     pub lost: Vec<String>,
     /// Thresholds as written, with the claims that each rests on.
     pub asked: Vec<(String, Vec<Claim>)>,
-    /// What else is known.
-    pub further: Further,
+    /// Further observations.
+    pub observations: RunObservations,
 }
 
-/// What is known of a run while it is made, beyond its counts.
+/// Observations of a run while it is made, beyond its counts.
 #[derive(Clone, Debug, Default)]
-pub struct Further {
+pub struct RunObservations {
     /// Of the operations of a schedule that the workload keeps by itself: those that it had not come to when the time was
     /// over, and all.
     pub missed: Option<(u64, u64)>,
     /// Successful operations of each whole second of the measured phase; nothing is done in an empty one.
     pub series: Vec<f64>,
     /// The parts of seconds before and behind these that are measured as well: successful operations, and length in seconds.
-    pub edges: [(f64, f64); 2],
+    pub partial_seconds: [(f64, f64); 2],
     /// Longest queue of due arrivals in each of them.
     pub backlog: Vec<f64>,
     /// Mean response time of the successful requests that ended in each of them, seconds; 0 where none did.
     pub response_s: Vec<f64>,
-    /// Whether the load was to change on the way: its levels and drifts are what was asked for.
+    /// True if the load was to change on the way: its levels and drifts are what was asked for.
     pub varied: bool,
-    /// Whether the load ends by the number of its operations: users end one after the other then.
+    /// True if the load ends by the number of its operations: users end one after the other then.
     pub counted: bool,
     /// Distinct keys in a sample of the operations, and the number of records.
     pub keys: Option<(u64, u64)>,
@@ -58,19 +58,19 @@ pub struct Further {
     pub clock_skew_s: f64,
     /// Metrics in the engine's order, and the share of the arrivals that each was to have: `NaN` where none was asked for.
     pub mix: Vec<(String, f64)>,
-    /// Whether the data belong on a disk, not in memory alone.
+    /// True if the data belong on a disk, not in memory alone.
     pub on_disk: bool,
     /// Bytes of the data, and of the memory that may hold them, where both are known.
     pub data: Option<(u64, u64)>,
-    /// Whether monitors were to look on.
+    /// True if monitors were to look on.
     pub watched: bool,
     /// Sources of the monitors that had fallen silent by the end of the phase.
     pub silent: Vec<String>,
-    /// What was not the same at the end as at the beginning, in words.
+    /// Changes between begin and end, in words.
     pub changed: Vec<String>,
     /// Cores on which both the load and servers ran, ascending, as far as that is known.
     pub shared_cores: Vec<usize>,
-    /// What of the target did not answer before the run, in words.
+    /// Nodes of the target that did not answer before the run, in words.
     pub missing: Option<String>,
     /// Faults that the experiment asked for, and what they did.
     pub faults: Vec<FaultFigures>,
@@ -82,7 +82,7 @@ pub struct Further {
     pub load_failed: Option<(u64, u64)>,
 }
 
-/// What a check has found: how bad it is, and in words.
+/// Finding of a check: the trust that it leaves, and its text.
 pub(crate) type Found = Option<(Trust, String)>;
 
 /// The claims that a check can speak against.
@@ -157,7 +157,7 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     );
     checks.check("pinning", TAIL, client::pinning(e));
     checks.check("clock", LATENCIES, client::clock(e));
-    further::checks(e, &mut checks);
+    observations::checks(e, &mut checks);
     Verdict::new(checks.reasons, checks.names, &e.asked)
 }
 
@@ -240,7 +240,7 @@ fn errors(e: &Evidence<'_>) -> Found {
     let apart = [Outcome::Aborted, Outcome::Dropped, Outcome::Mismatch];
     let aborted: u64 = apart.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
     // What fails while a fault lasts that was asked for is no surprise; the check of faults has it.
-    let failed = (e.totals.failed() - aborted).saturating_sub(e.further.failed_in_faults);
+    let failed = (e.totals.failed() - aborted).saturating_sub(e.observations.failed_in_faults);
     if failed == 0 {
         return None;
     }
@@ -251,7 +251,7 @@ fn errors(e: &Evidence<'_>) -> Found {
         .max_by_key(|o| e.totals.ended[*o as usize])?;
     let words = e.phase.errors.get(worst.name()).filter(|w| !w.is_empty());
     let words = words.map_or(String::new(), |w| format!(" (\"{w}\")"));
-    let beside = if e.further.faults.is_empty() { "" } else { " apart from those of the faults" };
+    let beside = if e.observations.faults.is_empty() { "" } else { " apart from those of the faults" };
     let text = format!(
         "{failed} operations ({:.3} %) failed{beside}, most as {}{words}; percentiles and thresholds count \
          them with at least the time after which they failed",
@@ -294,7 +294,7 @@ fn drops(e: &Evidence<'_>) -> Found {
 }
 
 pub(crate) fn offered_rate(e: &Evidence<'_>) -> Found {
-    let (unsent, due) = e.further.missed.unwrap_or((unsent(e), e.totals.ended_total()));
+    let (unsent, due) = e.observations.missed.unwrap_or((unsent(e), e.totals.ended_total()));
     if unsent > 0 && !e.interrupted {
         let text = format!(
             "{unsent} of {due} operations that were due had not been sent when the time was over: the target or the \
@@ -334,7 +334,7 @@ fn littles_law(e: &Evidence<'_>) -> Found {
     let found = users_by_littles_law(e.totals, think_ns, e.phase.seconds, &names)?;
     let error = (found - users).abs() / users;
     // Users who have done their share are at work no more: up to a second's worth of them may be missing.
-    let ending = if e.further.counted && found < users { 1.0 / e.phase.seconds } else { 0.0 };
+    let ending = if e.observations.counted && found < users { 1.0 / e.phase.seconds } else { 0.0 };
     (error > 0.02 + ending).then(|| {
         (
             Trust::Suspect,

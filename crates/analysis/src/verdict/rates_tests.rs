@@ -1,9 +1,9 @@
 //! How often runs that are not steady are told, and steady ones accused: the rates of docs/reliability.md.
-//! `RATES=1 cargo test --release -p dyno-analysis further::rates` prints them.
+//! `RATES=1 cargo test --release -p dyno-analysis observations::rates` prints them.
 
 use super::tests::{overload_of, reasons};
 use crate::series::synthetic::{noise, random, told};
-use crate::verdict::Further;
+use crate::verdict::RunObservations;
 
 /// Series of each kind: as many as docs/reliability.md says where its table is asked for.
 fn rounds() -> u64 {
@@ -17,7 +17,9 @@ fn around(seed: u64, seconds: usize, deviation: f64, rho: f64) -> Vec<f64> {
 
 /// Share of series against which anything is said.
 fn accused(make: impl Fn(u64) -> Vec<f64>) -> f64 {
-    let accuses = |seed: &u64| !reasons(Further { series: make(*seed), ..Further::default() }).is_empty();
+    let accuses = |seed: &u64| {
+        !reasons(RunObservations { series: make(*seed), ..RunObservations::default() }).is_empty()
+    };
     (0..rounds()).filter(accuses).count() as f64 / rounds() as f64
 }
 
@@ -110,7 +112,7 @@ fn runs_that_are_not_steady_are_told() {
 }
 
 /// A server of one thread with exponential service times of 1 ms and Poisson arrivals: what an open loop records of it.
-fn queue(seed: u64, rate: f64, seconds: usize) -> Further {
+fn queue(seed: u64, rate: f64, seconds: usize) -> RunObservations {
     let mut random = random(seed);
     let mut exponential = |mean: f64| -mean * (1.0 - random.next_unit()).ln();
     let (mut due, mut free, mut departures) = (0.0, 0.0, std::collections::VecDeque::new());
@@ -133,11 +135,11 @@ fn queue(seed: u64, rate: f64, seconds: usize) -> Further {
         }
     }
     let response = sums.iter().map(|(done, _, waited)| waited / f64::max(*done, 1.0)).collect();
-    Further {
+    RunObservations {
         series: sums.iter().map(|second| second.0).collect(),
         backlog: sums.iter().map(|second| second.1).collect(),
         response_s: response,
-        ..Further::default()
+        ..RunObservations::default()
     }
 }
 

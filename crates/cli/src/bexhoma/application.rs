@@ -82,9 +82,9 @@ impl ApplicationMetrics for Catalogue {
             let recording = Recording::open(&path)?;
             let mut phases = serde_json::Map::new();
             for phase in &run.phases {
-                let Some(edges) = run.edges(phase)? else { continue };
+                let Some(boundaries) = run.phase_boundaries(phase)? else { continue };
                 let of = |metric: &Metric| {
-                    let value = value(self, metric, recording.as_ref(), edges);
+                    let value = value(self, metric, recording.as_ref(), boundaries);
                     let why = value.as_ref().err().map(ToString::to_string);
                     reasons.extend(why.iter().map(|why| format!("{}: {why}", metric.title)));
                     json!({"title": metric.title, "value": value.ok(), "why": why})
@@ -106,13 +106,13 @@ fn value(
     catalogue: &Catalogue,
     metric: &Metric,
     recording: Option<&Recording>,
-    edges: (f64, f64),
+    boundaries: (f64, f64),
 ) -> Result<f64, NoFigure> {
     let query = filled(&metric.query)?;
     match (&catalogue.prometheus, recording) {
-        (Some(api), _) => asked(api, &query, metric.kind, edges)
+        (Some(api), _) => asked(api, &query, metric.kind, boundaries)
             .map_err(|source| NoFigure::Prometheus { api: api.clone(), source }),
-        (None, Some(recording)) => Ok(evaluate(&query, reduction(metric.kind), recording, edges)?),
+        (None, Some(recording)) => Ok(evaluate(&query, reduction(metric.kind), recording, boundaries)?),
         (None, None) => Err(NoFigure::Unwatched),
     }
 }
@@ -226,7 +226,7 @@ mod tests {
     fn a_prometheus_is_asked_and_its_answer_reduced() {
         const FALLS: &str = r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},
             "values":[[1,"10"],[2,"40"],[3,"5"]]}]}}"#;
-        let edges = (1_000.0, 3_000.0);
+        let boundaries = (1_000.0, 3_000.0);
         for (query, kind, figure) in [
             ("sum(x)", MetricKind::Counter, 35.0),
             ("sum(x)", MetricKind::Gauge, 40.0),
@@ -234,7 +234,7 @@ mod tests {
             ("sum(rate(x[5m]))", MetricKind::Counter, 55.0 / 3.0),
         ] {
             let (api, served) = prometheus(FALLS);
-            assert_eq!(asked(&api, query, kind, edges).unwrap(), figure, "{query}");
+            assert_eq!(asked(&api, query, kind, boundaries).unwrap(), figure, "{query}");
             let request = served.join().unwrap();
             assert!(request.starts_with("GET /api/v1/query_range?query=sum%28"), "{request}");
             assert!(request.contains("&start=1.000&end=3.000&step=1 "), "{request}");
@@ -244,7 +244,7 @@ mod tests {
             r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[3,"70"]]}]}}"#,
         );
         let query = "sum(increase(x{pod=~\"a[0]\"}[5m]))";
-        assert_eq!(asked(&api, query, MetricKind::Counter, edges).unwrap(), 70.0);
+        assert_eq!(asked(&api, query, MetricKind::Counter, boundaries).unwrap(), 70.0);
         let request = served.join().unwrap();
         assert!(request.contains("%22a%5B0%5D%22%7D%5B2s%5D%29%29&start=3.000&end=3.000&"), "{request}");
         for (answer, why) in [
@@ -253,11 +253,11 @@ mod tests {
             ("nonsense", "expected ident"),
         ] {
             let (api, served) = prometheus(answer);
-            let error = asked(&api, "x", MetricKind::Gauge, edges).unwrap_err();
+            let error = asked(&api, "x", MetricKind::Gauge, boundaries).unwrap_err();
             assert!(error.to_string().contains(why), "{error}");
             served.join().unwrap();
         }
-        assert!(asked("http://127.0.0.1:1/api/v1/", "x", MetricKind::Gauge, edges).is_err());
+        assert!(asked("http://127.0.0.1:1/api/v1/", "x", MetricKind::Gauge, boundaries).is_err());
     }
 
     #[test]

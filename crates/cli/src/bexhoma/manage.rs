@@ -7,7 +7,7 @@ use crate::{experiment, pages, terminal};
 use dyno_compat_bexhoma::plan::flags::Typed;
 use dyno_experiment::directory::holder;
 use dyno_experiment::left_behind;
-use dyno_experiment::standing::Standing;
+use dyno_experiment::persistent_servers::PersistentServers;
 use std::path::{Path, PathBuf};
 
 /// Experiments by their codes, the oldest first; of one code if one was named.
@@ -45,7 +45,7 @@ pub fn status(typed: &Typed) -> Result<Exit, Failure> {
     for dir in all {
         terminal::out(&format!("{}\n", dir.display()));
         experiment::status(&StatusArgs { dir: dir.clone(), json: false })?;
-        let stands = Standing::of(&dir).is_ok_and(|found| found.is_some());
+        let stands = PersistentServers::of(&dir).is_ok_and(|found| found.is_some());
         if !stands && holder(&dir).is_none() && left_behind(&dir) > 0 {
             terminal::note(&format!(
                 "{}: a dyno that was killed has left something behind; `dyno bexhoma stop` clears up",
@@ -60,7 +60,7 @@ pub fn status(typed: &Typed) -> Result<Exit, Failure> {
 pub fn stop(typed: &Typed) -> Result<Exit, Failure> {
     let mut all = experiments(typed)?;
     if typed.value("experiment").is_empty() {
-        let stands = |dir: &Path| Standing::of(dir).is_ok_and(|found| found.is_some());
+        let stands = |dir: &Path| PersistentServers::of(dir).is_ok_and(|found| found.is_some());
         all.retain(|dir| holder(dir).is_some() || stands(dir) || left_behind(dir) > 0);
     }
     if all.is_empty() {

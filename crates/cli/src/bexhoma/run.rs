@@ -14,7 +14,7 @@ use dyno_config::experiment::{Plan, masked_set};
 use dyno_engine::Control;
 use dyno_experiment::directory::Directory;
 use dyno_experiment::journal::RunStatus;
-use dyno_experiment::standing::Standing;
+use dyno_experiment::persistent_servers::PersistentServers;
 use dyno_kubernetes::kubectl::Kubectl;
 use dyno_types::secret::mask_text;
 use std::fmt::Write as _;
@@ -104,9 +104,9 @@ fn has_image(plan: &Plan) -> Result<(), Failure> {
 /// The mode `run`, on servers that stand if `-e` names an experiment that has left some. With `-ss` its servers are loaded and
 /// left first, and it runs on those.
 pub fn run(typed: Typed) -> Result<Exit, Failure> {
-    let mut standing = standing(&typed)?;
+    let mut persistent = persistent(&typed)?;
     let ready = read(typed)?;
-    let leaves = standing.is_none() && ready.typed().given("skip-shutdown");
+    let leaves = persistent.is_none() && ready.typed().given("skip-shutdown");
     if leaves {
         one_cell(&ready, "-ss")?;
     }
@@ -120,26 +120,26 @@ pub fn run(typed: Typed) -> Result<Exit, Failure> {
     let mut said = None;
     if leaves {
         match left(&ready, "-ss", true, &control)? {
-            Ok((home, services)) => (standing, said) = (Some(home), Some(services)),
+            Ok((home, services)) => (persistent, said) = (Some(home), Some(services)),
             Err(exit) => return Ok(exit),
         }
     }
-    let ran = run_on(&ready, standing.as_deref(), control);
+    let ran = run_on(&ready, persistent.as_deref(), control);
     // What stands is told of in any case.
     said.iter().for_each(|services| terminal::out(services));
     ran
 }
 
-fn run_on(ready: &Ready, standing: Option<&Path>, control: Arc<Control>) -> Result<Exit, Failure> {
+fn run_on(ready: &Ready, persistent: Option<&Path>, control: Arc<Control>) -> Result<Exit, Failure> {
     let mut directory = ready.directory()?;
     let home = directory.path().to_owned();
-    if let Some(standing) = standing {
+    if let Some(persistent) = persistent {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        terminal::note(&format!("experiment {} on the servers of {}", name(&home), name(standing)));
+        terminal::note(&format!("experiment {} on the servers of {}", name(&home), name(persistent)));
     }
     let quiet = ready.typed().given("quiet");
     let exit =
-        experiment::carry_out_on(&ready.plan, &mut directory, control, (quiet, false), (None, standing))?;
+        experiment::carry_out_on(&ready.plan, &mut directory, control, (quiet, false), (None, persistent))?;
     if !ready.catalogue.metrics.is_empty() {
         ready.catalogue.figure(&home)?;
         pages::leave_experiment(&home);
@@ -149,14 +149,14 @@ fn run_on(ready: &Ready, standing: Option<&Path>, control: Arc<Control>) -> Resu
 }
 
 /// The experiment that `-e` names, whose servers must stand.
-fn standing(typed: &Typed) -> Result<Option<PathBuf>, Failure> {
+fn persistent(typed: &Typed) -> Result<Option<PathBuf>, Failure> {
     let code = typed.value("experiment").to_owned();
     if code.is_empty() {
         return Ok(None);
     }
     let [home] =
         super::manage::experiments(typed)?.try_into().map_err(|_| Failure::Usage("-e: no code".into()))?;
-    match Standing::of(&home).map_err(Failure::usage)? {
+    match PersistentServers::of(&home).map_err(Failure::usage)? {
         Some(_) => Ok(Some(home)),
         None => Err(Failure::Usage(format!(
             "-e {code}: no servers stand; `load` and `start` leave them; `dyno resume {}` goes on with an experiment",
@@ -217,9 +217,9 @@ fn left(
         show(&home)?;
     }
     let code = home.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    match (&left.standing, &left.record) {
-        (Some(standing), _) => {
-            let services = services(ready, standing, &code);
+    match (&left.persistent, &left.record) {
+        (Some(persistent), _) => {
+            let services = services(ready, persistent, &code);
             Ok(Ok((home, services)))
         }
         (None, Some(record)) if record.unreachable => Err(Failure::Unreachable(record.words.clone())),
@@ -234,26 +234,26 @@ fn left(
 }
 
 /// Where the servers are, and what ends them.
-fn services(ready: &Ready, standing: &Standing, code: &str) -> String {
+fn services(ready: &Ready, persistent: &PersistentServers, code: &str) -> String {
     let mut out = String::from("\n### Services\n\n");
     let name = &ready.lowered.configurations[0].name;
-    for uri in &standing.uris {
+    for uri in &persistent.uris {
         let _ = writeln!(out, "* {name}: {}", mask_text(uri));
     }
-    for set in standing.sets() {
+    for set in persistent.sets() {
         // As it can be typed: the namespace and the context are the experiment's, which need not be kubectl's own.
         let asked = ready.plan.base.kubernetes.as_ref();
         let way = asked.map_or("kubectl".into(), |asked| Kubectl::new(asked).typed());
         let port = ready.plan.base.server.as_ref().and_then(|server| server.port).unwrap_or(6379);
         let _ = writeln!(out, "* {name}: `{way} port-forward service/{set}-client {port}`");
-        if standing.uris.iter().any(|uri| uri.contains('@')) {
+        if persistent.uris.iter().any(|uri| uri.contains('@')) {
             let shown = format!(
                 "{way} get secret {set} -o go-template='{{{{range .data}}}}{{{{. | base64decode}}}}{{{{end}}}}'"
             );
             let _ = writeln!(out, "* its password is in `{shown}`");
         }
     }
-    if let Some((at, seconds)) = standing.loaded() {
+    if let Some((at, seconds)) = persistent.loaded() {
         let _ = writeln!(out, "* loaded {at}, {seconds:.2} s");
     }
     let folder = match ready.typed().value("resultfolder") {

@@ -9,10 +9,10 @@ use dyno_config::experiment::{Cell, Plan, plan};
 use dyno_config::server::{ServerSpec, Topology};
 use dyno_experiment::directory::{holder, read_journal, read_record};
 use dyno_experiment::journal::Entry;
-use dyno_experiment::standing::Standing;
-use dyno_experiment::stored::{Stored, running_in, stored_by, stored_in};
+use dyno_experiment::persistent_servers::PersistentServers;
+use dyno_experiment::volume_list::{VolumeInfo, servers_running_in, volumes_in, volumes_of_cluster};
 use dyno_experiment::volumes::volumes;
-use dyno_kubernetes::looking::running_pods;
+use dyno_kubernetes::pod_status::running_pods;
 use dyno_rundir::RunDir;
 use dyno_rundir::files;
 use std::path::{Path, PathBuf};
@@ -72,14 +72,14 @@ pub fn text(typed: &Typed, experiments: &[PathBuf]) -> Result<String, Failure> {
             out.push_str(&grid(&heads, &FIGURES, &[row]));
         }
     }
-    let mut stored = stored_in(&results.join("volumes"));
+    let mut volumes = volumes_in(&results.join("volumes"));
     for asked in &clusters {
-        match stored_by(asked) {
-            Ok(found) => stored.extend(found),
+        match volumes_of_cluster(asked) {
+            Ok(found) => volumes.extend(found),
             Err(why) => out.push_str(&format!("Volumes: the cluster does not say: {why}\n")),
         }
     }
-    out.push_str(&tables(&stored));
+    out.push_str(&tables(&volumes));
     Ok(out)
 }
 
@@ -117,12 +117,12 @@ struct Now<'a> {
     repetition: u32,
     /// The run's directory, if one is under way.
     run: Option<PathBuf>,
-    standing: Option<Standing>,
+    persistent: Option<PersistentServers>,
 }
 
 /// The row of an experiment that has something running.
 fn row(dir: &Path, plan: &Plan) -> Result<Option<Vec<String>>, Failure> {
-    let standing = Standing::of(dir).map_err(Failure::usage)?;
+    let persistent = PersistentServers::of(dir).map_err(Failure::usage)?;
     let mut under_way = None;
     for entry in read_journal(dir)? {
         match entry {
@@ -134,12 +134,12 @@ fn row(dir: &Path, plan: &Plan) -> Result<Option<Vec<String>>, Failure> {
         }
     }
     let under_way = under_way.filter(|_| holder(dir).is_some());
-    let now = match (under_way, &standing) {
+    let now = match (under_way, &persistent) {
         (Some((cell, repetition, run)), _) => {
             let Some(cell) = plan.cells.iter().find(|one| one.number == cell) else { return Ok(None) };
-            Now { cell, repetition, run: Some(run), standing: None }
+            Now { cell, repetition, run: Some(run), persistent: None }
         }
-        (None, Some(_)) => Now { cell: &plan.cells[0], repetition: 1, run: None, standing },
+        (None, Some(_)) => Now { cell: &plan.cells[0], repetition: 1, run: None, persistent },
         (None, None) => return Ok(None),
     };
     Ok(Some(cells(dir, &now)))
@@ -203,8 +203,8 @@ fn only(server: &ServerSpec, cluster: bool) -> String {
 /// Processes or pods of servers and of workers that run.
 fn counted(dir: &Path, now: &Now<'_>, wanted: usize) -> (usize, usize) {
     let spec = &now.cell.spec;
-    if let (Some(standing), None) = (&now.standing, &spec.kubernetes) {
-        return (standing.processes_running().0, 0);
+    if let (Some(persistent), None) = (&now.persistent, &spec.kubernetes) {
+        return (persistent.processes_running().0, 0);
     }
     if let Some(asked) = &spec.kubernetes {
         let (servers, workers) = running_pods(asked, dir);
@@ -212,10 +212,10 @@ fn counted(dir: &Path, now: &Now<'_>, wanted: usize) -> (usize, usize) {
     }
     // Those of the run, those that are being loaded to be left, or those that another experiment has left, which stood when
     // the run began.
-    let own = now.run.as_ref().map_or(0, |run| running_in(&run.with_extension("server")));
+    let own = now.run.as_ref().map_or(0, |run| servers_running_in(&run.with_extension("server")));
     let others = now.run.as_ref().and_then(|run| RunDir::salvage(run).ok());
-    let stood = others.is_some_and(|(run, _)| run.run.facts.contains_key("server.standing"));
-    let of_run = if stood { wanted } else { own + running_in(&dir.join("standing")) };
+    let persisted = others.is_some_and(|(run, _)| run.run.facts.contains_key("server.standing"));
+    let of_run = if persisted { wanted } else { own + servers_running_in(&dir.join("standing")) };
     let pairs = spec.server.as_ref().map_or(1, |server| server.instances as usize);
     (of_run.min(wanted), spec.client.workers as usize * pairs)
 }
@@ -226,7 +226,7 @@ fn under_way(run: &Path) -> (String, Option<f64>) {
     let last = dir.phases.last().map_or(String::new(), |phase| phase.name.clone());
     let load = dir.phases.iter().find(|phase| phase.name == "load");
     let seconds = load.and_then(|load| {
-        let (from, to) = dir.edges(load).ok()??;
+        let (from, to) = dir.phase_boundaries(load).ok()??;
         Some((to - from) / 1e3)
     });
     let phase = if last == "warmup" { "measure".into() } else { last };
@@ -236,8 +236,8 @@ fn under_way(run: &Path) -> (String, Option<f64>) {
 /// How long the load took that the servers have.
 fn loaded(now: &Now<'_>, phase: Option<&(String, Option<f64>)>) -> String {
     let seconds = |s: f64| format!("{s:.2}");
-    if let Some(standing) = &now.standing {
-        return standing.loaded().map_or("not loaded".into(), |(_, s)| seconds(s));
+    if let Some(persistent) = &now.persistent {
+        return persistent.loaded().map_or("not loaded".into(), |(_, s)| seconds(s));
     }
     match phase {
         Some((phase, _)) if phase == "load" => "loading".into(),
@@ -268,8 +268,8 @@ fn code(run: Option<&str>) -> String {
 }
 
 /// Both tables; nothing where there are no volumes.
-fn tables(all: &[Stored]) -> String {
-    let sum = |of: &dyn Fn(&dyno_servers::volume::Part) -> Option<u64>, one: &Stored| {
+fn tables(all: &[VolumeInfo]) -> String {
+    let sum = |of: &dyn Fn(&dyno_servers::volume::Part) -> Option<u64>, one: &VolumeInfo| {
         one.parts.iter().map(of).sum::<Option<u64>>()
     };
     let volumes: Vec<Vec<String>> = all
@@ -351,7 +351,7 @@ mod tests {
             size: Some(50 << 30),
             used: Some(used << 20),
         };
-        let stored = Stored {
+        let volumes = VolumeInfo {
             name: "dragonflycluster-ycsb-1".into(),
             class: "shared".into(),
             server: Some("dragonfly".into()),
@@ -360,7 +360,7 @@ mod tests {
             run: Some("results/1774015994/runs/cell0001-rep01".into()),
             parts: vec![part("a-0", 352), part("a-1", 384), part("a-2", 352)],
         };
-        let tables = cells(&tables(&[stored]));
+        let tables = cells(&tables(&[volumes]));
         assert_eq!(
             tables[0],
             [

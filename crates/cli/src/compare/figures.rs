@@ -3,7 +3,7 @@
 use super::CompareArgs;
 use super::gather::Group;
 use super::noise::Floor;
-use dyno_analysis::Felt;
+use dyno_analysis::ArrivalLatency;
 use dyno_analysis::compare::{Comparison, Margin, Quantiles, compare as compare_values};
 use dyno_record::Scale;
 use dyno_report::comparison::{Figure, Responses};
@@ -73,7 +73,7 @@ fn latencies(
 ) -> (Vec<Figure>, Option<Responses>) {
     let latency = Margin { share: args.latency_margin / 100.0, ..Margin::LATENCY };
     let (one, other) = (of_metric(first, metric), of_metric(second, metric));
-    let samples = |all: &[Felt]| all.iter().map(Felt::count).sum::<u64>() as f64;
+    let samples = |all: &[ArrivalLatency]| all.iter().map(ArrivalLatency::count).sum::<u64>() as f64;
     let fewest = samples(&one).min(samples(&other));
     let supported = |percentile: f64| {
         let share = percentile / 100.0;
@@ -116,8 +116,8 @@ fn latencies(
     (figures, Some(responses))
 }
 
-fn merged(all: &[Felt]) -> Felt {
-    let mut sum = Felt::new(all.first().map_or(Scale::Ns64, |run| run.ok.scale()));
+fn merged(all: &[ArrivalLatency]) -> ArrivalLatency {
+    let mut sum = ArrivalLatency::new(all.first().map_or(Scale::Ns64, |run| run.ok.scale()));
     all.iter().for_each(|one| sum.merge(one));
     sum
 }
@@ -138,18 +138,18 @@ fn metrics(group: &Group) -> Vec<String> {
         let used = phase
             .metrics
             .iter()
-            .filter(|metric| metric.felt_response().is_some() && metric.name != "CLEANUP");
+            .filter(|metric| metric.arrival_response().is_some() && metric.name != "CLEANUP");
         used.map(|metric| metric.name.clone()).collect()
     })
 }
 
 /// Response times of a metric, of each run.
-fn of_metric(group: &Group, metric: &str) -> Vec<Felt> {
+fn of_metric(group: &Group, metric: &str) -> Vec<ArrivalLatency> {
     let of_run = |run: &RunDir| {
         let phase = run.phases.iter().find(|phase| phase.name == "measure").or(run.phases.last())?;
         let names = run.run.metrics.get(&phase.name).map_or(&[][..], Vec::as_slice);
         let number = names.iter().position(|name| name == metric)?;
-        Some(Felt::response(&phase.totals, number)).filter(|felt| felt.count() > 0)
+        Some(ArrivalLatency::response(&phase.totals, number)).filter(|arrivals| arrivals.count() > 0)
     };
     group.runs.iter().filter_map(of_run).collect()
 }

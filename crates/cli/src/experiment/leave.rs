@@ -7,9 +7,9 @@ use crate::run_directory::changes;
 use crate::work::read_work;
 use dyno_config::experiment::Plan;
 use dyno_engine::Control;
-use dyno_experiment::Means;
+use dyno_experiment::ExperimentContext;
 use dyno_experiment::directory::Directory;
-use dyno_experiment::standing::Left;
+use dyno_experiment::persistent_servers::Left;
 use dyno_session::environment::environment;
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ pub fn leave(
 ) -> Result<Left, Failure> {
     let environment = environment();
     let program = std::env::current_exe()?;
-    let means = Means {
+    let context = ExperimentContext {
         control,
         environment: &environment,
         changes: &changes,
         read_work: &read_work,
         program: &program,
-        standing: None,
+        persistent: None,
     };
     let mut watch = Watch::new(directory.path(), quiet, quiet, None);
-    let left = dyno_experiment::standing::leave(plan, directory, &means, load, &mut watch)?;
+    let left = dyno_experiment::persistent_servers::leave(plan, directory, &context, load, &mut watch)?;
     if load {
         pages::leave_experiment(directory.path());
     }

@@ -5,7 +5,9 @@ use crate::exit::{Exit, Failure};
 use crate::options::{StatusArgs, StopArgs};
 use crate::terminal;
 use dyno_experiment::clean_up;
-use dyno_experiment::directory::{ExperimentRecord, finished, held, holder, read_journal, read_record};
+use dyno_experiment::directory::{
+    ExperimentRecord, finished, holder, read_journal, read_record, verified_holder,
+};
 use dyno_experiment::journal::{Entry, RunRecord};
 use dyno_localhost::trusted;
 use dyno_rundir::progress;
@@ -14,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How far an experiment is.
-struct Standing {
+struct Progress {
     ended: Vec<RunRecord>,
     by: Option<u32>,
     words: String,
@@ -22,7 +24,7 @@ struct Standing {
     over: bool,
 }
 
-fn standing(path: &Path, record: &ExperimentRecord) -> Result<Standing, Failure> {
+fn progress_of(path: &Path, record: &ExperimentRecord) -> Result<Progress, Failure> {
     let entries = read_journal(path)?;
     let last = entries.iter().rev().find_map(|entry| match entry {
         Entry::End { status } => Some(status.clone()),
@@ -41,12 +43,12 @@ fn standing(path: &Path, record: &ExperimentRecord) -> Result<Standing, Failure>
         false => ended.len() >= record.runs,
     };
     let words = format!("{state}, {} ended", progress(ended.len(), record.runs, record.searches));
-    Ok(Standing { ended, by, words, over })
+    Ok(Progress { ended, by, words, over })
 }
 
 /// Says how far an experiment is.
 pub fn state(path: &Path) -> Result<String, Failure> {
-    Ok(standing(path, &read_record(path)?)?.words)
+    Ok(progress_of(path, &read_record(path)?)?.words)
 }
 
 /// The table of an experiment for `dyno report`, as text or JSON.
@@ -58,19 +60,20 @@ pub fn table_of(path: &Path, price: Option<f64>, json: bool) -> Result<String, F
 /// `dyno status DIR`.
 pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
     let record = read_record(&args.dir)?;
-    let standing = standing(&args.dir, &record)?;
-    let rows = table::rows(&args.dir, &record, &standing.ended, None);
+    let now = progress_of(&args.dir, &record)?;
+    let rows = table::rows(&args.dir, &record, &now.ended, None);
     if args.json {
         table::show(&rows, true)?;
         return Ok(Exit::Ok);
     }
-    terminal::line(&format!("{}: {}", record.name, standing.words));
-    for run in standing.ended.iter().filter(|run| run.status == dyno_experiment::journal::RunStatus::Failed) {
+    terminal::line(&format!("{}: {}", record.name, now.words));
+    for run in now.ended.iter().filter(|run| run.status == dyno_experiment::journal::RunStatus::Failed) {
         terminal::line(&format!("failed: {}: {}", run.dir, run.words));
     }
     table::show(&rows, false)?;
-    let left = dyno_experiment::standing::Standing::of(&args.dir).map_err(Failure::usage)?;
-    if left.is_none() && standing.by.is_none() && !standing.over {
+    let left =
+        dyno_experiment::persistent_servers::PersistentServers::of(&args.dir).map_err(Failure::usage)?;
+    if left.is_none() && now.by.is_none() && !now.over {
         terminal::note(&format!("`dyno resume {}` goes on", args.dir.display()));
     }
     Ok(Exit::Ok)
@@ -91,14 +94,14 @@ fn interrupt(pid: u32) -> Result<(), Failure> {
 /// Asks whoever is at work on an experiment to stop, and does not wait; false if nobody is.
 pub fn ask_to_stop(path: &Path) -> Result<bool, Failure> {
     trusted::directory(path).map_err(|e| Failure::Usage(e.to_string()))?;
-    held(path)?.map(|pid| interrupt(pid).map(|_| true)).unwrap_or(Ok(false))
+    verified_holder(path)?.map(|pid| interrupt(pid).map(|_| true)).unwrap_or(Ok(false))
 }
 
 /// Interrupts the process that is at work on a directory, and waits for its end.
 pub fn end(dir: &Path, pid: u32) -> Result<(), Failure> {
     interrupt(pid)?;
     let end = Instant::now() + PATIENCE;
-    while held(dir)? == Some(pid) {
+    while verified_holder(dir)? == Some(pid) {
         if Instant::now() > end {
             let words = format!("process {pid} has not ended within {} s", PATIENCE.as_secs());
             return Err(Failure::Internal(words));
@@ -136,14 +139,16 @@ pub fn stop_all(dirs: impl IntoIterator<Item = PathBuf>) -> Exit {
 /// `dyno stop DIR` of an experiment: as Ctrl-C does.
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     let record = read_record(&args.dir)?;
-    let Some(pid) = held(&args.dir)? else {
+    let Some(pid) = verified_holder(&args.dir)? else {
         put_back(&args.dir)?;
         terminal::note(&format!("{}: nobody is at work on it", record.name));
         return Ok(Exit::Ok);
     };
     end(&args.dir, pid)?;
     // A run on servers that stand was at work: they are to end as well.
-    if dyno_experiment::standing::Standing::of(&args.dir).is_ok_and(|found| found.is_some()) {
+    if dyno_experiment::persistent_servers::PersistentServers::of(&args.dir)
+        .is_ok_and(|found| found.is_some())
+    {
         put_back(&args.dir)?;
     }
     terminal::note(&format!("{}: stopped; `dyno resume {}` goes on", record.name, args.dir.display()));

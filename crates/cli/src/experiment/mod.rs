@@ -3,15 +3,15 @@
 mod leave;
 mod manage;
 pub mod manifests;
+mod preflight;
 mod preview;
-mod suits;
 mod table;
 mod watch;
 
 pub use leave::leave;
 pub use manage::{ask_to_stop, end, state, status, stop, stop_all, table_of};
+pub use preflight::{Findings, ready};
 pub use preview::{plan, presets as list_presets};
-pub use suits::{Findings, ready};
 
 use crate::exit::{Exit, Failure};
 use crate::metrics::Metrics;
@@ -26,8 +26,8 @@ use dyno_engine::Control;
 use dyno_experiment::check::check;
 use dyno_experiment::directory::{Directory, DirectoryError};
 use dyno_experiment::journal::{Entry, RunStatus};
-use dyno_experiment::standing::Standing;
-use dyno_experiment::{Ending, Means, conduct, pending};
+use dyno_experiment::persistent_servers::PersistentServers;
+use dyno_experiment::{Ending, ExperimentContext, pending, run_experiment};
 use dyno_localhost::trusted;
 use dyno_presets as presets;
 use dyno_rundir::progress;
@@ -119,7 +119,7 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
     // Relative paths are meant where they were typed; the directory's own must still be found there.
     let dir = args.dir.canonicalize().map_err(|e| Failure::Usage(format!("{}: {e}", args.dir.display())))?;
     trusted::directory(&dir).map_err(|e| Failure::Usage(e.to_string()))?;
-    if Standing::of(&dir).map_err(Failure::usage)?.is_some() {
+    if PersistentServers::of(&dir).map_err(Failure::usage)?.is_some() {
         let words =
             "its servers stand: `dyno bexhoma ycsb FLAGS -e CODE run` uses them, `dyno stop` ends them";
         return Err(Failure::Usage(format!("{}: {words}", args.dir.display())));
@@ -163,7 +163,7 @@ fn again(args: &ResumeArgs, directory: &Directory, text: String) -> Result<Plan,
     }
     let left = pending(&plan, &directory.ended);
     let cells: Vec<_> = plan.cells.iter().filter(|cell| left.contains(&cell.number)).cloned().collect();
-    suits::ready_for(&cells)?;
+    preflight::ready_for(&cells)?;
     Ok(plan)
 }
 
@@ -220,17 +220,17 @@ pub fn carry_out_on(
     directory: &mut Directory,
     control: Arc<Control>,
     (quiet, json): (bool, bool),
-    (metrics, standing): (Option<&str>, Option<&Path>),
+    (metrics, persistent): (Option<&str>, Option<&Path>),
 ) -> Result<Exit, Failure> {
     let environment = environment();
     let program = std::env::current_exe()?;
-    let means = Means {
+    let context = ExperimentContext {
         control,
         environment: &environment,
         changes: &changes,
         read_work: &read_work,
         program: &program,
-        standing,
+        persistent,
     };
     let name = directory.path().file_name().map(|name| name.to_string_lossy().into_owned());
     let listen = |place: &str| {
@@ -239,7 +239,7 @@ pub fn carry_out_on(
     };
     let metrics = metrics.map(listen).transpose()?;
     let mut watch = Watch::new(directory.path(), quiet || json && !terminal::live(), quiet, metrics);
-    let ending = conduct(plan, directory, &means, &mut watch)?;
+    let ending = run_experiment(plan, directory, &context, &mut watch)?;
     pages::leave_experiment(directory.path());
     let rows = table::rows(directory.path(), &directory.record, &directory.ended, None);
     table::show(&rows, json)?;

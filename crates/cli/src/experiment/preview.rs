@@ -1,6 +1,6 @@
 //! `dyno plan FILE`: cells, order and duration, without touching anything.
 
-use super::suits::Findings;
+use super::preflight::Findings;
 use super::watch::time;
 use super::{planned, text_of};
 use crate::exit::{Exit, Failure};
@@ -93,8 +93,8 @@ fn json(plan: &Plan, findings: &Findings) -> Result<String, Failure> {
         "estimated_seconds": estimate.seconds,
         "loads_on_top": estimate.loads,
         "open_ended": estimate.open_ended,
-        "beyond_this_machine": findings.unfit,
-        "missing_programs": findings.lacking,
+        "beyond_this_machine": findings.unmet_requirements,
+        "missing_programs": findings.missing_programs,
     });
     let text = serde_json::to_string_pretty(&all)?;
     Ok(format!("{text}\n"))

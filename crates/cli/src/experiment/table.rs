@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::terminal;
-use dyno_analysis::Felt;
+use dyno_analysis::ArrivalLatency;
 use dyno_experiment::directory::ExperimentRecord;
 use dyno_experiment::journal::{RunRecord, RunStatus};
 use dyno_record::Scale;
@@ -45,7 +45,7 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord], price: Opt
     };
     let measured = runs.iter().filter(|run| run.status == RunStatus::Complete);
     let throughputs = measured.clone().filter_map(|run| run.throughput).collect();
-    let mut response = Felt::new(Scale::Ns64);
+    let mut response = ArrivalLatency::new(Scale::Ns64);
     let (mut read, mut written, mut per_core) = (Vec::new(), Vec::new(), Vec::new());
     for run in measured {
         // A directory that was moved away gives no latencies.
@@ -56,7 +56,7 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord], price: Opt
             written.extend(other);
             per_core.extend(worth::per_core(phase));
         }
-        response.merge(&Felt::of_run(&dir, "measure", Scale::Ns64));
+        response.merge(&ArrivalLatency::of_run(&dir, "measure", Scale::Ns64));
     }
     row.fill(throughputs, &response);
     row.worth(&per_core, price);

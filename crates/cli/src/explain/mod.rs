@@ -218,8 +218,8 @@ fn along(
 fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
     let recording = Recording::open(&run.path)?;
     let observed = observe(run);
-    let course = run.course()?;
-    let stability = stability(&course.values);
+    let history = run.interval_history()?;
+    let stability = stability(&history.values);
     let mut missing = Vec::new();
     if recording.is_none() {
         missing.push("no monitors: nothing can be said of the server's and the host's resources".to_owned());
@@ -227,11 +227,11 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
     if stability.is_none() {
         missing.push(format!(
             "{} whole intervals of {} s: levels need 5 or more, an interval of the mean 10; 10 checkpoint periods are better",
-            course.values.len(),
-            course.step_s
+            history.values.len(),
+            history.step_s
         ));
     }
-    missing.extend(course.missing());
+    missing.extend(history.missing());
     if observed.is_none() {
         let ok = run.phases.iter().any(|phase| phase.totals.ok() > 0);
         let why = if ok { "times are not known" } else { "no operation succeeded" };
@@ -246,8 +246,8 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
         laws: observed.as_ref().map(checks).unwrap_or_default(),
         findings: diagnose(run, recording.as_ref()),
         observed,
-        step_s: course.step_s,
-        from_s: course.from_s,
+        step_s: history.step_s,
+        from_s: history.from_s,
         stability,
         missing,
     })

@@ -4,7 +4,7 @@ use super::refused;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_exchange::import::csv::Row;
-use dyno_exchange::import::{Said, assemble};
+use dyno_exchange::import::{ImportDetails, assemble};
 use dyno_rundir::files;
 use dyno_rundir::imported;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use std::path::Path;
 /// One cell for each combination of levels; rows of the same levels are repetitions.
 pub(super) fn write(
     rows: Vec<Row>,
-    said: &Said,
+    said: &ImportDetails,
     files: &str,
     written: &str,
     out: &Path,

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::{Args, Subcommand};
 use dyno_compat_sysbench_mongodb::report::average::Window;
-use dyno_exchange::import::{BadFile, Found, Input, Said, assemble, csv, pocdriver, sysbench, ycsb};
+use dyno_exchange::import::{BadFile, Found, ImportDetails, Input, assemble, csv, pocdriver, sysbench, ycsb};
 use dyno_rundir::imported;
 use std::path::{Path, PathBuf};
 
@@ -156,24 +156,27 @@ fn said(
     database: &Option<String>,
     title: &Option<String>,
     started: &Option<String>,
-) -> Result<Said, Failure> {
+) -> Result<ImportDetails, Failure> {
     let parse = |text: &String| match text.parse::<jiff::Timestamp>() {
         Ok(at) => Ok(at.to_string()),
         Err(_) => {
             Err(Failure::Usage(format!("--started {text}: expected a time such as 2015-06-01T10:00:00Z")))
         }
     };
-    Ok(Said {
+    Ok(ImportDetails {
         database: database.clone(),
         title: title.clone(),
         started: started.as_ref().map(parse).transpose()?,
         command: dyno_types::secret::own_command_line(),
         dyno: env!("CARGO_PKG_VERSION").to_owned(),
-        ..Said::default()
+        ..ImportDetails::default()
     })
 }
 
-fn one(plain: &Plain, read: impl FnOnce(&[Input], &Said) -> Result<Found, BadFile>) -> Result<Exit, Failure> {
+fn one(
+    plain: &Plain,
+    read: impl FnOnce(&[Input], &ImportDetails) -> Result<Found, BadFile>,
+) -> Result<Exit, Failure> {
     let mut said = said(&plain.database, &plain.title, &plain.started)?;
     (said.users, said.closed_loop) = (plain.users, plain.closed_loop);
     let inputs = plain.files.iter().map(|path| input(path)).collect::<Result<Vec<_>, _>>()?;
@@ -181,7 +184,7 @@ fn one(plain: &Plain, read: impl FnOnce(&[Input], &Said) -> Result<Found, BadFil
     write(found, &said, &plain.files, &plain.out)
 }
 
-fn write(found: Found, said: &Said, files: &[PathBuf], out: &Path) -> Result<Exit, Failure> {
+fn write(found: Found, said: &ImportDetails, files: &[PathBuf], out: &Path) -> Result<Exit, Failure> {
     let imported = assemble(found, said, &names(files), &written(files));
     imported::write(out, &imported).map_err(refused)?;
     crate::report::show(&imported.summary, false)?;
@@ -219,7 +222,7 @@ fn of_csv(args: &CsvArgs) -> Result<Exit, Failure> {
             text.parse::<usize>().map_err(|_| Failure::Usage(format!("--users {text}: {words}")))
         };
         said.users = args.users.as_ref().map(number).transpose()?;
-        let mut found = csv::course(&source, &columns)?;
+        let mut found = csv::time_series(&source, &columns)?;
         if said.users.is_none() {
             found.unknown.push("the number of users (--users)".into());
         }

@@ -20,7 +20,7 @@ use dyno_compat_pocdriver::setup::{prepare, refused};
 use dyno_compat_pocdriver::work::{part_of_rate, rest};
 use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, Target};
-use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
+use dyno_engine::{Control, End, Job, Pacing, Queue, Team, every_nth};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Reason, Status, Summary, Trust};
 use dyno_session::environment::environment;
@@ -89,7 +89,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     }
     let missed = workloads.iter().map(|workload| workload.missed(args.duration * SECOND_NS));
     let (missed, due) = missed.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    ended.further.missed = (due > 0).then_some((missed, due));
+    ended.observations.missed = (due > 0).then_some((missed, due));
     let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
     let summary = session.finish(&ended, &Pacing::Closed { think_ns: 0 }, status);
     watch.finish();
@@ -156,7 +156,7 @@ fn jobs(
         let workload = Arc::new(PocWorkload::new(&mine, next).map_err(refused)?);
         first += own;
         let job = Job {
-            cores: share(&cores, number as usize, workers as usize),
+            cores: every_nth(&cores, number as usize, workers as usize),
             team: team.clone(),
             ..job(args, &mine, workload.clone())
         };

@@ -1,8 +1,8 @@
 //! `dyno prove ingest` of an embedded store.
 
+use super::certificate::{self, Certificate, Claim, IngestMetrics, Tested};
 use super::ingest::{More, progress, tests, words};
 use super::ingest_args::IngestArgs;
-use super::paper::{self, Certificate, Claim, Figures, Tested};
 use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
@@ -42,21 +42,21 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
             "--durable: an embedded store's options say what its commits sync (dyno doctor lists them)";
         return Err(Failure::Usage(words.into()));
     }
-    let folder = paper::folder(args.out.as_ref(), "proof-ingest")?;
+    let folder = certificate::folder(args.out.as_ref(), "proof-ingest")?;
     let program = std::env::current_exe()?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = crate::run_directory::now();
     let proof = embedded(uri, &program, &plan, args.kills, &control, &mut progress(args.quiet))?;
     let copies = vec![proof.copy.clone()];
-    let figures = Figures::of(&proof.written.ledger, &proof.written.course, &copies);
+    let figures = IngestMetrics::of(&proof.written.ledger, &proof.written.history, &copies);
     let tests = all_tests(args, &plan, (claimed, args.least()?), &figures, &proof);
     let interrupted = signals::interrupted();
     let certificate = Certificate {
         version: 1,
         dyno: env!("CARGO_PKG_VERSION"),
         started,
-        command: paper::command(),
+        command: certificate::command(),
         target: uri.to_owned(),
         claim: claim(args, &plan, claimed),
         met: tests.iter().all(|test| test.held) && !interrupted,
@@ -105,7 +105,7 @@ fn all_tests(
     args: &IngestArgs,
     plan: &IngestPlan,
     claimed: (f64, Duration),
-    figures: &Figures,
+    figures: &IngestMetrics,
     proof: &EmbeddedProof,
 ) -> Vec<Tested> {
     let mut all = tests(plan, claimed, figures, std::slice::from_ref(&proof.copy));

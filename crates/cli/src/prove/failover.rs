@@ -1,17 +1,17 @@
 //! `dyno prove failover`.
 
-use super::paper::{self, Certificate, Claim, Figures, Tested};
-use super::rounds::{self, Course};
+use super::certificate::{self, Certificate, Claim, IngestMetrics, Tested};
+use super::rounds::{self, Rounds};
 use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
 use clap::{Args, ValueEnum};
-use dyno_config::server::ServerKind;
+use dyno_config::server::{Election, ServerKind};
 use dyno_databases::copies::database::Durability;
 use dyno_databases::copies::plan::IngestPlan;
 use dyno_engine::Control;
 use dyno_prove::failover;
-use dyno_prove::failover::{FailoverPlan, FailoverProof, Fates, Round};
+use dyno_prove::failover::{FailoverPlan, FailoverProof, OutcomeCounts, Round};
 use dyno_types::units::parse_duration_ns;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -94,30 +94,30 @@ pub struct FailoverArgs {
 const MOST_REPLICAS: u32 = 100;
 
 impl FailoverArgs {
-    fn server(&self) -> Result<ServerKind, Failure> {
-        match self.kind.as_str() {
-            "redis" => Ok(ServerKind::Redis),
-            "valkey" => Ok(ServerKind::Valkey),
-            "mongod" => Ok(ServerKind::Mongod),
-            other => Err(Failure::Usage(format!("{other:?}: expected redis, valkey or mongod"))),
-        }
+    fn server(&self) -> Result<(ServerKind, Election), Failure> {
+        let tried = ServerKind::ALL.into_iter().filter_map(|kind| Some((kind, kind.rules().election()?)));
+        let mut asked = tried.filter(|(kind, _)| kind.to_string() == self.kind);
+        asked.next().ok_or_else(|| {
+            let known = ServerKind::those(|rules| rules.election().is_some());
+            Failure::Usage(format!("{:?}: expected one of {known}", self.kind))
+        })
     }
 
     /// Servers beside the primary; an error says what cannot be asked for.
-    fn replicas(&self, kind: ServerKind) -> Result<u32, Failure> {
-        let mongod = kind == ServerKind::Mongod;
-        let replicas = self.replicas.unwrap_or(if mongod { 2 } else { 1 });
+    fn replicas(&self, election: Election) -> Result<u32, Failure> {
+        let is_set = election == Election::Members;
+        let replicas = self.replicas.unwrap_or(if is_set { 2 } else { 1 });
         let refused = |words: String| Err(Failure::Usage(words));
         if replicas == 0 || replicas > MOST_REPLICAS {
             return refused(format!("--replicas: expected 1 to {MOST_REPLICAS}"));
         }
-        if mongod && !(replicas == 2 || replicas == 4 || replicas == 6) {
+        if is_set && !(replicas == 2 || replicas == 4 || replicas == 6) {
             return refused(
                 "--replicas: expected 2, 4 or 6: a set elects by the majority of at most 7".into(),
             );
         }
         // What a majority has is more only by chance.
-        let most = if mongod { replicas as usize / 2 + 1 } else { replicas as usize + 1 };
+        let most = if is_set { replicas as usize / 2 + 1 } else { replicas as usize + 1 };
         if self.copies == 0 || self.copies > most {
             return refused(format!(
                 "--copies {}: expected 1 to {most} with {replicas} replicas",
@@ -133,20 +133,20 @@ impl FailoverArgs {
                 .map(Duration::from_nanos)
                 .map_err(|e| Failure::Usage(format!("{option}: {e}")))
         };
-        let kind = self.server()?;
-        let replicas = self.replicas(kind)?;
+        let (kind, election) = self.server()?;
+        let replicas = self.replicas(election)?;
         let slow = self.rate.is_nan() || self.rate <= 0.0;
         if self.rounds == 0 || self.batch == 0 || self.threads == 0 || slow {
             return Err(Failure::Usage("--rounds, --batch, --threads, --rate: expected more than 0".into()));
         }
-        let down_after = match (&self.down_after, kind) {
+        let down_after = match (&self.down_after, election) {
             (Some(text), _) => span("--down-after", text)?,
-            (None, ServerKind::Mongod) => Duration::from_secs(2),
-            (None, _) => Duration::from_secs(1),
+            (None, Election::Members) => Duration::from_secs(2),
+            (None, Election::Sentinels) => Duration::from_secs(1),
         };
         let isolate = span("--isolate", &self.isolate)?;
-        if kind == ServerKind::Mongod && isolate >= down_after {
-            let words = "--isolate: expected less than --down-after: a mongod that hears nothing so long is no primary any more";
+        if election == Election::Members && isolate >= down_after {
+            let words = "--isolate: expected less than --down-after: a member that hears nothing so long is no primary any more";
             return Err(Failure::Usage(words.into()));
         }
         Ok(FailoverPlan {
@@ -176,6 +176,7 @@ impl FailoverArgs {
             down_after,
             between: span("--between", &self.between)?,
             kind,
+            election,
         })
     }
 }
@@ -188,7 +189,7 @@ struct More {
     rounds: Vec<Round>,
     /// `None`: the last primary could not be looked at to the end.
     #[serde(flatten)]
-    fates: Option<Fates>,
+    outcomes: Option<OutcomeCounts>,
 }
 
 /// The same command in a network namespace of its own; it comes back only if that cannot be.
@@ -204,7 +205,7 @@ fn again_inside() -> Failure {
 /// The command.
 pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     let plan = args.plan()?;
-    let folder = paper::folder(args.out.as_ref(), "proof-failover")?;
+    let folder = certificate::folder(args.out.as_ref(), "proof-failover")?;
     if plan.by == failover::By::Cut && !failover::partition::inside()? {
         return Err(again_inside());
     }
@@ -226,13 +227,13 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
         true => Failure::Interrupted,
         false => error.into(),
     })?;
-    let figures = Figures::of(proof.ledger(), &proof.written.course, &proof.copies);
+    let figures = IngestMetrics::of(proof.ledger(), &proof.written.history, &proof.copies);
     let tests = tests(args, &proof, &figures);
     let certificate = Certificate {
         version: 2,
         dyno: env!("CARGO_PKG_VERSION"),
         started,
-        command: paper::command(),
+        command: certificate::command(),
         target,
         claim: claim(&plan),
         met: tests.iter().all(|test| test.held) && !signals::interrupted(),
@@ -247,23 +248,23 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
             server: proof.version.clone(),
             by: plan.by,
             rounds: proof.rounds.clone(),
-            fates: proof.fates(),
+            outcomes: proof.outcomes(),
         },
     };
-    let course = Course { rounds: &proof.rounds, fates: proof.fates() };
-    certificate.write(&folder, proof.ledger(), &course.parts(), args.sign.as_deref())?;
+    let rounds = Rounds { rounds: &proof.rounds, outcomes: proof.outcomes() };
+    certificate.write(&folder, proof.ledger(), &rounds.parts(), args.sign.as_deref())?;
     let mut out = format!("{}\n{}\n\n", certificate.word().1, certificate.claim.words);
     for test in &certificate.tests {
         out += &format!("  {} {}: {}\n", if test.held { "+" } else { "-" }, test.test, test.found);
     }
-    terminal::out(&format!("{out}\n{}\nproof: {}\n", course.words(), folder.display()));
+    terminal::out(&format!("{out}\n{}\nproof: {}\n", rounds.words(), folder.display()));
     Ok(certificate.exit())
 }
 
 fn target(plan: &FailoverPlan) -> String {
-    match plan.kind {
-        ServerKind::Mongod => format!("a replica set of {} mongod", plan.replicas + 1),
-        kind => format!("{kind} with {} replicas and three sentinels", plan.replicas),
+    match plan.election {
+        Election::Members => format!("a replica set of {} {}", plan.replicas + 1, plan.kind),
+        Election::Sentinels => format!("{} with {} replicas and three sentinels", plan.kind, plan.replicas),
     }
 }
 
@@ -272,18 +273,18 @@ fn claim(plan: &FailoverPlan) -> Claim {
         failover::By::Kill => "killed",
         failover::By::Cut => "cut off from the other servers",
     };
-    let copies = match (plan.kind, plan.ingest.copies) {
-        (ServerKind::Mongod, 1) => "one member has (w:1)".to_owned(),
-        (ServerKind::Mongod, _) => "a majority has (w:majority)".to_owned(),
-        (_, copies) => format!("{copies} copies have"),
+    let copies = match (plan.election, plan.ingest.copies) {
+        (Election::Members, 1) => "one member has (w:1)".to_owned(),
+        (Election::Members, _) => "a majority has (w:majority)".to_owned(),
+        (Election::Sentinels, copies) => format!("{copies} copies have"),
     };
     let words = format!(
         "No record that {copies} acknowledged is lost when the primary is {done} {} times under load.",
         plan.rounds
     );
-    let durability = match plan.kind {
-        ServerKind::Mongod => "as the set's default says",
-        _ => "in memory",
+    let durability = match plan.election {
+        Election::Members => "as the set's default says",
+        Election::Sentinels => "in memory",
     };
     Claim { words, rate: None, copies: plan.ingest.copies, durability: durability.into() }
 }
@@ -297,38 +298,38 @@ fn limits(plan: &FailoverPlan) -> Vec<String> {
                 .to_owned()
         }
     }];
-    all.push(match plan.kind {
-        ServerKind::Mongod if plan.by == failover::By::Cut => {
+    all.push(match plan.election {
+        Election::Members if plan.by == failover::By::Cut => {
             "A primary that is cut off goes on for `--down-after` and then steps down by itself; what it has acknowledged \
              meanwhile with w:1 is undone when it comes back."
         }
-        ServerKind::Mongod => "Members ask for the oplog instead of having it streamed: what stands still has nothing more.",
-        _ => "Sentinels elect the replica that has the most; with several replicas, fewer copies than all may be lost.",
+        Election::Members => "Members ask for the oplog instead of having it streamed: what stands still has nothing more.",
+        Election::Sentinels => "Sentinels elect the replica that has the most; with several replicas, fewer copies than all may be lost.",
     }.to_owned());
     all
 }
 
-fn tests(args: &FailoverArgs, proof: &FailoverProof, figures: &Figures) -> Vec<Tested> {
+fn tests(args: &FailoverArgs, proof: &FailoverProof, figures: &IngestMetrics) -> Vec<Tested> {
     let test = |test: &str, held: bool, found: String| Tested { test: test.into(), held, found };
-    let fates = proof.fates();
+    let outcomes = proof.outcomes();
     let mut all = vec![
         test(
             "no acknowledged record is lost, or there with other content",
-            fates.is_some_and(|fates| fates.lost == 0 && fates.wrong == 0),
-            match fates {
-                Some(fates) => format!(
+            outcomes.is_some_and(|outcomes| outcomes.lost == 0 && outcomes.wrong == 0),
+            match outcomes {
+                Some(outcomes) => format!(
                     "{} lost of {}, {} wrong",
-                    figure(fates.lost as f64),
+                    figure(outcomes.lost as f64),
                     figure(proof.acknowledged() as f64),
-                    figure(fates.wrong as f64)
+                    figure(outcomes.wrong as f64)
                 ),
                 None => "the last primary could not be looked at to the end".into(),
             },
         ),
         test(
             "no record that was refused is there",
-            fates.is_some_and(|fates| fates.refused_found == 0),
-            fates.map_or("not known".into(), |fates| format!("{} there", fates.refused_found)),
+            outcomes.is_some_and(|outcomes| outcomes.refused_found == 0),
+            outcomes.map_or("not known".into(), |outcomes| format!("{} there", outcomes.refused_found)),
         ),
         test(
             "every primary that was taken away was replaced, and followed the new one",
@@ -341,7 +342,7 @@ fn tests(args: &FailoverArgs, proof: &FailoverProof, figures: &Figures) -> Vec<T
             format!("the last one {:.1} s after the beginning", figures.seconds),
         ),
     ];
-    if let Some(more) = fates.and_then(|fates| fates.duplicated) {
+    if let Some(more) = outcomes.and_then(|outcomes| outcomes.duplicated) {
         all.push(test(
             "no record is there more than once",
             more == 0,

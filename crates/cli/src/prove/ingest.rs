@@ -1,8 +1,8 @@
 //! `dyno prove ingest`.
 
+use super::certificate::{self, Certificate, Claim, IngestMetrics, Tested};
 use super::ingest_args::{Document, IngestArgs};
 use super::left::UnderWay;
-use super::paper::{self, Certificate, Claim, Figures, Tested};
 use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
@@ -46,7 +46,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         refused("expected redis://, mongodb:// or an embedded store such as sqlite:FILE".into())
     })?;
     let ((plan, claimed), least) = (args.plan(run_name()?, 2)?, args.least()?);
-    let folder = paper::folder(args.out.as_ref(), "proof-ingest")?;
+    let folder = certificate::folder(args.out.as_ref(), "proof-ingest")?;
     let mut pre_checks = database.pre_checks(plan.copies, plan.durability)?;
     let existing = database.existing(&plan)?;
     let found = format!("{existing} records or indexes");
@@ -85,14 +85,14 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     let storage = database.storage(&plan).unwrap_or_default();
     let durability = database.acknowledges(&plan);
     let copies = verify(database.as_ref(), &members, &plan, &written.ledger, plan.patience);
-    let figures = Figures::of(&written.ledger, &written.course, &copies);
+    let figures = IngestMetrics::of(&written.ledger, &written.history, &copies);
     let tests = tests(&plan, (claimed, least), &figures, &copies);
     let limits = limits(durability.0, least, &figures);
     let certificate = Certificate {
         version: 1,
         dyno: env!("CARGO_PKG_VERSION"),
         started,
-        command: paper::command(),
+        command: certificate::command(),
         target: dyno_types::secret::mask_text(&args.target),
         claim: claim(args, &plan, claimed, &durability.1),
         met: tests.iter().all(|test| test.held) && !signals::interrupted(),
@@ -202,7 +202,7 @@ impl More {
             seed: plan.seed,
             pocdriver: None,
             run: plan.run.clone(),
-            program_sha256: paper::program(),
+            program_sha256: certificate::program(),
             sent: None,
             lag: None,
             storage: BTreeMap::new(),
@@ -237,7 +237,7 @@ fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64, durability: &str) -> C
 pub(super) fn tests(
     plan: &IngestPlan,
     (claimed, least): (f64, Duration),
-    figures: &Figures,
+    figures: &IngestMetrics,
     copies: &[dyno_prove::verify::Copy],
 ) -> Vec<Tested> {
     let test = |test: &str, held: bool, found: String| Tested { test: test.into(), held, found };
@@ -296,7 +296,7 @@ pub(super) fn tests(
     ]
 }
 
-fn limits(durability: Durability, least: Duration, figures: &Figures) -> Vec<String> {
+fn limits(durability: Durability, least: Duration, figures: &IngestMetrics) -> Vec<String> {
     let mut all = vec![
         "It does not prove what happens when a machine fails: dyno prove failover does.".to_owned(),
         "Copies on one host are lost with it; the pre-checks say how many hosts there are.".to_owned(),

@@ -5,7 +5,7 @@ use crate::options::StopArgs;
 use crate::{experiment, secret, terminal};
 use dyno_databases::copies::plan::IngestPlan;
 use dyno_databases::copies::records::Records;
-use dyno_experiment::directory::{held, lock};
+use dyno_experiment::directory::{lock, verified_holder};
 use dyno_localhost::trusted;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -60,7 +60,7 @@ pub fn is_proof(folder: &Path) -> bool {
 /// `dyno stop DIR` of a proof: ends it as Ctrl-C does; after a crash, or with `--keep`, removes its records.
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     let path = args.dir.join(RECORDS);
-    if let Some(pid) = held(&args.dir)? {
+    if let Some(pid) = verified_holder(&args.dir)? {
         experiment::end(&args.dir, pid)?;
         terminal::note(&format!("{}: stopped", args.dir.display()));
     }

@@ -1,11 +1,11 @@
 //! `dyno prove`: numbers that can be put on a table and defended.
 
+mod certificate;
 mod embedded;
 mod failover;
 mod ingest;
 mod ingest_args;
 mod left;
-mod paper;
 mod rounds;
 
 pub use left::{is_proof, stop};

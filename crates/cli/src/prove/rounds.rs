@@ -2,16 +2,16 @@
 
 use super::figure;
 use dyno_prove::failover::curve::Curve;
-use dyno_prove::failover::{By, Fates, Round};
+use dyno_prove::failover::{By, OutcomeCounts, Round};
 use dyno_report::html::plain::Part;
 use std::collections::BTreeMap;
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Rounds, and what became of all records.
-pub struct Course<'a> {
+pub struct Rounds<'a> {
     pub rounds: &'a [Round],
-    pub fates: Option<Fates>,
+    pub outcomes: Option<OutcomeCounts>,
 }
 
 fn done(by: By) -> &'static str {
@@ -45,20 +45,20 @@ fn bars(curve: &Curve) -> String {
     curve.acknowledged.iter().map(bar).collect()
 }
 
-impl Course<'_> {
+impl Rounds<'_> {
     /// For the terminal.
     pub fn words(&self) -> String {
         let mut out = String::new();
-        if let Some(fates) = self.fates {
+        if let Some(outcomes) = self.outcomes {
             let duplicated =
-                fates.duplicated.map_or("a name is there once".into(), |n| format!("{n} duplicated"));
+                outcomes.duplicated.map_or("a name is there once".into(), |n| format!("{n} duplicated"));
             out += &format!(
                 "{} lost, {} wrong, {duplicated}; without an acknowledgement {}: {} there, {} not\n",
-                figure(fates.lost as f64),
-                figure(fates.wrong as f64),
-                figure((fates.indeterminate_found + fates.indeterminate_not_found) as f64),
-                figure(fates.indeterminate_found as f64),
-                figure(fates.indeterminate_not_found as f64)
+                figure(outcomes.lost as f64),
+                figure(outcomes.wrong as f64),
+                figure((outcomes.indeterminate_found + outcomes.indeterminate_not_found) as f64),
+                figure(outcomes.indeterminate_found as f64),
+                figure(outcomes.indeterminate_not_found as f64)
             );
         }
         for round in self.rounds {
@@ -78,9 +78,9 @@ impl Course<'_> {
     /// For the page.
     pub fn parts(&self) -> Vec<Part> {
         let mut all = vec![Part::Heading("Every time the primary was taken away".into()), self.table()];
-        if let Some(fates) = self.fates {
+        if let Some(outcomes) = self.outcomes {
             all.push(Part::Heading("What became of the records".into()));
-            all.push(fate(fates));
+            all.push(outcome_table(outcomes));
         }
         all.push(Part::Heading("Recovery".into()));
         all.push(self.recovery());
@@ -141,7 +141,7 @@ impl Course<'_> {
     }
 }
 
-fn fate(fates: Fates) -> Part {
+fn outcome_table(outcomes: OutcomeCounts) -> Part {
     let heads = [
         "lost",
         "wrong",
@@ -151,14 +151,14 @@ fn fate(fates: Fates) -> Part {
         "refused and there",
     ];
     let row = vec![
-        fates.lost.to_string(),
-        fates.wrong.to_string(),
-        fates.duplicated.map_or("a name is there once".into(), |n| n.to_string()),
-        fates.indeterminate_found.to_string(),
-        fates.indeterminate_not_found.to_string(),
-        fates.refused_found.to_string(),
+        outcomes.lost.to_string(),
+        outcomes.wrong.to_string(),
+        outcomes.duplicated.map_or("a name is there once".into(), |n| n.to_string()),
+        outcomes.indeterminate_found.to_string(),
+        outcomes.indeterminate_not_found.to_string(),
+        outcomes.refused_found.to_string(),
     ];
-    Part::Table("Fates".into(), heads.map(str::to_owned).to_vec(), vec![row], 0)
+    Part::Table("OutcomeCounts".into(), heads.map(str::to_owned).to_vec(), vec![row], 0)
 }
 
 #[cfg(test)]
@@ -189,19 +189,20 @@ mod tests {
 
     #[test]
     fn a_round_is_said_in_words_and_in_tables() {
-        let rounds = [round(), Round { at_s: 20.0, curve: None, ..round() }];
-        let course = Course { rounds: &rounds, fates: Some(Fates { lost: 7, ..Fates::default() }) };
-        assert!(line(&rounds[0]).contains("a cut off, b promoted after 1.25 s, healed after 2.50 s"));
-        let words = course.words();
+        let both = [round(), Round { at_s: 20.0, curve: None, ..round() }];
+        let rounds =
+            Rounds { rounds: &both, outcomes: Some(OutcomeCounts { lost: 7, ..OutcomeCounts::default() }) };
+        assert!(line(&both[0]).contains("a cut off, b promoted after 1.25 s, healed after 2.50 s"));
+        let words = rounds.words();
         assert!(words.starts_with("7 lost, 0 wrong, a name is there once;"), "{words}");
         assert!(
             words.contains("recovered after 1.5 s  |█ ▁█|") && words.contains("not recovered"),
             "{words}"
         );
-        let Part::Table(_, heads, rows, _) = course.recovery() else { panic!("a table") };
+        let Part::Table(_, heads, rows, _) = rounds.recovery() else { panic!("a table") };
         assert_eq!((heads.len(), rows.len()), (3, 4));
         assert_eq!(rows[0], ["-0.5", "1,600", "-"]);
         assert_eq!(rows[2], ["0.5", "200", "-"]);
-        assert_eq!(course.parts().len(), 6);
+        assert_eq!(rounds.parts().len(), 6);
     }
 }

@@ -1,6 +1,8 @@
 //! The settings that shaped the load of `dyno run`, each with who set it, for `run.json`.
 
+use super::lower::is_used;
 use super::resolve::Resolved;
+use crate::exit::Failure;
 use crate::options::RunArgs;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, ValueEnum};
@@ -8,28 +10,7 @@ use dyno_config::settings::Settings;
 use dyno_engine::Pacing;
 use dyno_rundir::schema::Setting;
 use dyno_types::secret::mask_value;
-use dyno_workload::ycsb::{Scope, known_properties};
-
-/// Properties of YCSB's client that say what the data set is; the others are YCSB's alone.
-const DATA: [&str; 4] = ["recordcount", "insertstart", "insertcount", "operationcount"];
-
-/// Options of the same name whose place another takes.
-pub(super) const INSTEAD: [(&str, &str); 4] = [
-    ("threadcount", "--users"),
-    ("target", "--rate"),
-    ("operationcount", "--ops"),
-    ("maxexecutiontime", "--duration"),
-];
-
-/// Whether `dyno run` takes note of a property: of YCSB's client only of those that describe the data.
-pub(super) fn is_used(key: &str) -> bool {
-    let scope = known_properties().iter().find(|p| p.name == key).map(|p| p.scope);
-    match scope {
-        Some(Scope::Client) => DATA.contains(&key),
-        Some(Scope::Occupancy | Scope::TimeSeries | Scope::Economy) => false,
-        Some(Scope::Core | Scope::Dyno) | None => true,
-    }
-}
+use dyno_workload::ycsb::known_properties;
 
 /// What was typed behind `run`.
 fn typed() -> Option<ArgMatches> {
@@ -39,8 +20,8 @@ fn typed() -> Option<ArgMatches> {
 }
 
 /// Every setting of the workload and of the load with its source: an option, a file, `-p` or `default`.
-pub(super) fn settings_of(args: &RunArgs, resolved: &Resolved) -> Vec<Setting> {
-    let matches = typed();
+pub(super) fn settings_of(args: &RunArgs, resolved: &Resolved) -> Result<Vec<Setting>, Failure> {
+    let (matches, job, load) = (typed(), resolved.measure_job()?, &resolved.spec.phases.load);
     let is_typed = |id: &str| {
         let source = matches.as_ref().and_then(|matches| matches.value_source(id));
         source == Some(ValueSource::CommandLine)
@@ -51,38 +32,38 @@ pub(super) fn settings_of(args: &RunArgs, resolved: &Resolved) -> Vec<Setting> {
         let source = if is_typed(&key.replace('-', "_")) { format!("--{key}") } else { "default".into() };
         list.push(Setting { key: key.into(), value, source });
     };
-    match &resolved.pacing {
+    match &job.pacing {
         Pacing::Closed { .. } => {
-            add("users", resolved.users.to_string());
+            add("users", job.users.to_string());
             add("think", args.think.clone());
         }
         Pacing::Open { .. } => {
             add("rate", args.rate.clone().unwrap_or_default());
-            add("connections", resolved.users.to_string());
+            add("connections", job.users.to_string());
             add("arrivals", name_of(args.arrivals));
             add("queue", args.queue.clone());
             args.queue_age.iter().for_each(|age| add("queue-age", age.clone()));
         }
     }
     args.ops.iter().for_each(|ops| add("ops", ops.clone()));
-    resolved.end.duration_ns.iter().for_each(|ns| add("duration", seconds(*ns)));
-    add("warmup", seconds(resolved.warmup_ns));
-    add("pipeline", resolved.pipeline.to_string());
+    job.end.duration_ns.iter().for_each(|ns| add("duration", seconds(*ns)));
+    add("warmup", seconds(job.warmup_ns));
+    add("pipeline", job.pipeline.to_string());
     add("timeout", args.timeout.clone());
     add("drain", args.drain.clone());
     add("interval", args.interval.clone());
     add("client", name_of(args.client));
     add("stamps", name_of(args.stamps));
     add("threads", resolved.cores.len().to_string());
-    add("wait", if resolved.spin { "spin" } else { "sleep" }.into());
+    add("wait", if job.spin { "spin" } else { "sleep" }.into());
     if !args.no_load {
-        add("load-batch", resolved.load_batch.to_string());
-        add("load-pipeline", resolved.load_pipeline.to_string());
+        add("load-batch", load.batch.to_string());
+        add("load-pipeline", load.pipeline.to_string());
     }
     let how = if args.rate.is_some() { ("open", "--rate") } else { ("closed", "default") };
     list.insert(0, Setting { key: "loop".into(), value: how.0.into(), source: how.1.into() });
-    list.extend(of_workload(resolved.settings()));
-    list
+    list.extend(of_workload(&resolved.settings()));
+    Ok(list)
 }
 
 fn of_workload(settings: &Settings) -> Vec<Setting> {

@@ -4,7 +4,7 @@
 //! directory; here they are carried out in order: target, records, measurement, summary.
 
 mod applied;
-mod documents;
+mod lower;
 pub mod monitor;
 mod record;
 mod resolve;
@@ -24,17 +24,11 @@ use dyno_localhost::temporary::Temporary;
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{Status, Summary};
 use dyno_session::environment::environment;
-use dyno_session::presence::remove;
 use dyno_session::session::{Ended, PhasePlan, Session, SessionPlan};
-use dyno_session::stored::present_as;
 use resolve::Resolved;
 use std::sync::Arc;
 
-pub use documents::read_template;
 pub use record::settings_list;
-
-/// How to go on where records of another shape are there.
-const WAYS: &str = "--reload loads them again, --no-load measures those that are there";
 
 /// What the run is to be applied to, and what must be removed afterwards.
 struct Place {
@@ -168,18 +162,18 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let place = prepare(wanted, &control)?;
-    let content = resolved.measure_workload.content();
+    let content = resolved.work.content();
     tracing::info!(uri = place.target.redacted(), "the target is opened");
     let opened = place.target.open(content.clone(), &|| control.stopping())?;
     tracing::info!(facts = in_words(&opened.facts()), "the target is open");
     say_missing(opened.as_ref());
-    opened.check(&content, &resolved.verbs)?;
-    opened.check_pipeline(resolved.measure_job().pipeline)?;
+    opened.check(&content, &resolved.work.verbs())?;
+    opened.check_pipeline(resolved.spec.phases.measure.pipeline)?;
     let local = place.target.is_local();
-    resolved.place_threads(args, opened.as_ref(), local, place.server.as_ref().and_then(|s| s.core))?;
+    resolved.place_threads(opened.as_ref(), local, place.server.as_ref().and_then(|s| s.core))?;
     let environment = environment();
     let plan = SessionPlan {
-        title: resolved.title(place.target.as_ref()),
+        title: resolved.title()?,
         target: place.target.redacted(),
         started: now(),
         conditions: resolved.conditions.clone(),
@@ -187,12 +181,10 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         clock_ns: environment.clock_ns,
     };
     let writer = record::writer(args, &resolved, &plan, opened.as_ref(), &environment)?;
-    resolved.prepare(args, opened.as_ref())?;
-    resolved.resume_inserts(opened.as_ref(), &control)?;
     let mut metrics = metrics(args, &plan, writer.as_ref())?;
     let mut session = Session::new(plan, &opened, control.clone(), writer);
     monitor::start(watch, &place, opened.as_ref(), &resolved.busy_cores(), &mut session)?;
-    let ended = phases(args, &resolved, opened.as_ref(), &control, &mut session, metrics.as_mut());
+    let ended = phases(args, &mut resolved, opened.as_ref(), &control, &mut session, metrics.as_mut());
     session.changed(changes(&environment));
     conclude(args, &resolved, &mut session, ended)
 }
@@ -208,7 +200,7 @@ fn metrics(args: &RunArgs, plan: &SessionPlan, writer: Option<&Writer>) -> Resul
 
 fn phases(
     args: &RunArgs,
-    resolved: &Resolved,
+    resolved: &mut Resolved,
     opened: &dyn OpenTarget,
     control: &Arc<Control>,
     session: &mut Session<'_>,
@@ -216,53 +208,37 @@ fn phases(
 ) -> Result<Ended, Failure> {
     let mut live = Live::new(args.quiet || args.json && !terminal::live());
     let mut live = Both(&mut live, metrics);
-    let load = match (args.no_load || opened.is_virtual(), args.reload) {
-        (true, _) => false,
-        (false, true) => true,
-        (false, false) => match resolved.must_load {
-            Some(load) => load,
-            None => match &resolved.core {
-                Some(config) => !present_as(opened, &resolved.measure_workload, config, WAYS, control)?,
-                None => false,
-            },
-        },
-    };
-    if load && args.reload && resolved.core.is_some() {
-        remove(opened, &resolved.measure_workload, control)?;
-    }
-    if load && args.load_batch > 1 && args.client == dyno_databases::target::Client::Official {
-        terminal::note(&format!(
-            "records are loaded one by one: {}",
-            dyno_databases::mongodb::official::NO_BATCHES
-        ));
-    }
+    resolved.prepare(opened, control)?;
+    let load = resolved.load_job(opened)?;
+    let records = resolved.work.load_operations();
     tracing::info!(
-        load,
-        records = resolved.records,
+        load = load.is_some(),
+        records,
         "the records were looked for, and are loaded first or not"
     );
-    if load && !signals::interrupted() {
-        let loaded = session.run(&PhasePlan { name: "load", job: resolved.load_job(opened) }, &mut live)?;
-        let missing = resolved.records.saturating_sub(loaded.totals.ok());
+    if let Some(job) = load.filter(|_| !signals::interrupted()) {
+        if job.batch > 1 && args.client == dyno_databases::target::Client::Official {
+            terminal::note(&format!(
+                "records are loaded one by one: {}",
+                dyno_databases::mongodb::official::NO_BATCHES
+            ));
+        }
+        let loaded = session.run(&PhasePlan { name: "load", job }, &mut live)?;
         if signals::interrupted() {
             return Ok(loaded);
         }
+        let missing = records.saturating_sub(loaded.totals.ok());
         if missing > 0 {
             let first =
                 loaded.finished.errors.first().map_or(String::new(), |(o, w)| format!(": {} {w}", o.name()));
-            let (all, what) = (resolved.records, resolved.unit());
-            terminal::warn(&format!("{missing} of {all} {what} could not be loaded{first}"));
+            let what = resolved.unit();
+            terminal::warn(&format!("{missing} of {records} {what} could not be loaded{first}"));
         }
-    } else if !args.no_load && !opened.is_virtual() && resolved.must_load.is_none() {
-        terminal::note(&format!(
-            "{} records are there already (--reload loads them again)",
-            resolved.records
-        ));
     }
     if signals::interrupted() {
         return Err(Failure::Interrupted);
     }
-    Ok(session.run(&PhasePlan { name: "measure", job: resolved.measure_job() }, &mut live)?)
+    Ok(session.run(&PhasePlan { name: "measure", job: resolved.measure_job()? }, &mut live)?)
 }
 
 /// Writes and prints what came out of it.
@@ -277,7 +253,7 @@ fn conclude(
         Err(failure) => return Err(monitor::failed(session, failure)),
     };
     let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
-    let summary = session.finish(&ended, &resolved.pacing, status);
+    let summary = session.finish(&ended, &resolved.measure_job()?.pacing, status);
     show(&summary, args.json)?;
     let mut exit = exit_of(&summary);
     if !monitor::finish(session) {

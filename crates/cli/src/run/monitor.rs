@@ -1,7 +1,7 @@
 //! Monitors of `dyno run`: what its options mean.
 
 use super::Place;
-use super::resolve::usage;
+use super::lower::usage;
 use crate::exit::Failure;
 use crate::options::RunArgs;
 use crate::{pages, terminal};

@@ -32,6 +32,6 @@ pub(super) fn writer(
     if args.no_out {
         return Ok(None);
     }
-    let path = args.out.clone().unwrap_or_else(|| new_directory(&resolved.name));
-    create(&path, settings_of(args, resolved), plan, opened, environment, Scale::Ns64).map(Some)
+    let path = args.out.clone().unwrap_or_else(|| new_directory(&resolved.work.name()));
+    create(&path, settings_of(args, resolved)?, plan, opened, environment, Scale::Ns64).map(Some)
 }

@@ -1,7 +1,7 @@
 //! What a run under way has written since it was last asked: the tail of its series, its phase, and how long it will take.
 
 use super::listing::state;
-use super::place::{Place, SurveyError};
+use super::served_directory::{ServedDirectory, SurveyError};
 use crate::run_directory::silence;
 use dyno_experiment::directory::{DirectoryError, holder, read_journal, read_record};
 use dyno_experiment::journal::Entry;
@@ -48,8 +48,8 @@ pub struct Tail {
     pub over: bool,
 }
 
-/// What was asked for.
-pub struct Asked<'a> {
+/// Query of a page that follows a run.
+pub struct FollowQuery<'a> {
     /// The run that was followed before.
     pub run: &'a str,
     /// Where its series was left.
@@ -89,7 +89,7 @@ pub enum FollowError {
 }
 
 /// The tail of a run, or of the run that an experiment is at.
-pub fn tail(place: &Place, path: &Path, asked: &Asked<'_>) -> Result<Tail, FollowError> {
+pub fn tail(directory: &ServedDirectory, path: &Path, query: &FollowQuery<'_>) -> Result<Tail, FollowError> {
     let mut tail = Tail::default();
     let mut run = Some(path.to_owned());
     let mut of_experiment = false;
@@ -103,14 +103,14 @@ pub fn tail(place: &Place, path: &Path, asked: &Asked<'_>) -> Result<Tail, Follo
         tail.over = holder(path).is_none();
     }
     // A run that is being prepared has no directory yet.
-    let name = run.as_ref().and_then(|run| place.name(run));
-    let folder = name.as_ref().and_then(|name| place.folder(name));
+    let name = run.as_ref().and_then(|run| directory.name(run));
+    let folder = name.as_ref().and_then(|name| directory.folder(name));
     let (Some(name), Some(folder)) = (name, folder.filter(|folder| folder.join("run.json").is_file())) else {
         tail.state = if tail.over { "not running" } else { "preparing" }.into();
         return Ok(tail);
     };
-    place.survey(&folder)?;
-    let (next, metric) = if asked.run == name { (asked.next, asked.metric) } else { (0, "") };
+    directory.survey(&folder)?;
+    let (next, metric) = if query.run == name { (query.next, query.metric) } else { (0, "") };
     (tail.run, tail.next) = (name, next);
     of_run(&folder, metric, &mut tail)?;
     if !of_experiment {

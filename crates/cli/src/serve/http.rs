@@ -129,9 +129,9 @@ fn reason(status: u16) -> &'static str {
 pub type Answer = dyn Fn(&Request) -> Response + Send + Sync;
 
 /// Counts clients under way.
-struct Seat(Arc<AtomicUsize>);
+struct ConnectionPermit(Arc<AtomicUsize>);
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -154,7 +154,7 @@ fn accept(listener: &TcpListener, answer: &Arc<Answer>) {
             continue;
         };
         if clients.fetch_add(1, Ordering::SeqCst) >= CLIENTS {
-            let _seat = Seat(clients.clone());
+            let _permit = ConnectionPermit(clients.clone());
             // One write into an empty socket buffer does not wait.
             let _ = stream.set_nonblocking(true);
             let _ = (&stream).write_all(
@@ -162,10 +162,10 @@ fn accept(listener: &TcpListener, answer: &Arc<Answer>) {
             );
             continue;
         }
-        let (answer, seat) = (answer.clone(), Seat(clients.clone()));
-        // A thread that cannot be started drops its seat and its client.
+        let (answer, permit) = (answer.clone(), ConnectionPermit(clients.clone()));
+        // A thread that cannot be started drops its permit and its client.
         let _ = std::thread::Builder::new().name("dyno-client".into()).spawn(move || {
-            let _seat = seat;
+            let _permit = permit;
             // A client that does not take its answer is its own loss.
             let _ = serve(&stream, &answer);
         });
@@ -219,13 +219,13 @@ fn send(mut stream: &TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Resu
 }
 
 /// A request, or why there is none: with an answer, or a client that has gone.
-type Asked = Result<Request, Option<Response>>;
+type RequestResult = Result<Request, Option<Response>>;
 
-fn refused(status: u16, words: &str) -> Asked {
+fn refused(status: u16, words: &str) -> RequestResult {
     Err(Some(Response::words(status, words)))
 }
 
-fn request(stream: &TcpStream) -> io::Result<Asked> {
+fn request(stream: &TcpStream) -> io::Result<RequestResult> {
     let deadline = Instant::now() + ASKING;
     let mut received = Vec::new();
     loop {
@@ -304,7 +304,12 @@ fn parsed(received: &[u8]) -> Result<Option<(Request, usize)>, NoRequest> {
     Ok(Some((request, length)))
 }
 
-fn body(stream: &TcpStream, mut request: Request, begun: &[u8], deadline: Instant) -> io::Result<Asked> {
+fn body(
+    stream: &TcpStream,
+    mut request: Request,
+    begun: &[u8],
+    deadline: Instant,
+) -> io::Result<RequestResult> {
     if request.fields.iter().any(|(name, _)| name == "transfer-encoding") {
         return Ok(refused(501, "a body must say its length"));
     }
@@ -408,7 +413,7 @@ mod tests {
         let mut idle: Vec<TcpStream> =
             (0..CLIENTS + 4).map(|_| TcpStream::connect(address).unwrap()).collect();
         let turned_away = |answer: &str| answer.is_empty() || answer.starts_with("HTTP/1.1 503 ");
-        // An earlier client may have left its seat only now.
+        // An earlier client may have given its permit back only now.
         let mut last = ask(address, b"GET / HTTP/1.1\r\n\r\n");
         for _ in 0..CLIENTS {
             if !turned_away(&last) {

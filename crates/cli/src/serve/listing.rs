@@ -1,6 +1,6 @@
 //! The list: every run and every experiment below a folder, with what its own files say of it.
 
-use super::place::Place;
+use super::served_directory::ServedDirectory;
 use crate::run_directory::is_under_way;
 use dyno_experiment::directory::holder;
 use dyno_report::html::served::{Kind, Listed};
@@ -20,9 +20,9 @@ const FOLDERS: usize = 20_000;
 const SHOWN: usize = 2_000;
 
 /// Folders of runs and experiments; the runs of an experiment are its own.
-fn found(place: &Place) -> Vec<(PathBuf, Kind)> {
+fn found(directory: &ServedDirectory) -> Vec<(PathBuf, Kind)> {
     let mut all = Vec::new();
-    let mut folders = vec![(place.start().to_owned(), 0)];
+    let mut folders = vec![(directory.start().to_owned(), 0)];
     let mut seen = 0;
     while let Some((folder, depth)) = folders.pop() {
         seen += 1;
@@ -145,8 +145,8 @@ pub fn run_listed(path: &Path) -> Listed {
 }
 
 /// One entry; `None` for a path without a name.
-pub fn entry(place: &Place, path: &Path, kind: Kind) -> Option<Listed> {
-    let mut entry = Listed { name: place.name(path)?, kind, ..Listed::default() };
+pub fn entry(directory: &ServedDirectory, path: &Path, kind: Kind) -> Option<Listed> {
+    let mut entry = Listed { name: directory.name(path)?, kind, ..Listed::default() };
     let read = match kind {
         Kind::Run => run(path, &mut entry),
         Kind::Experiment => experiment(path, &mut entry),
@@ -159,9 +159,10 @@ pub fn entry(place: &Place, path: &Path, kind: Kind) -> Option<Listed> {
 }
 
 /// Everything, the latest first, and how many are not shown.
-pub fn list(place: &Place) -> (Vec<Listed>, usize) {
-    let found = found(place);
-    let mut all: Vec<Listed> = found.iter().filter_map(|(path, kind)| entry(place, path, *kind)).collect();
+pub fn list(directory: &ServedDirectory) -> (Vec<Listed>, usize) {
+    let found = found(directory);
+    let mut all: Vec<Listed> =
+        found.iter().filter_map(|(path, kind)| entry(directory, path, *kind)).collect();
     all.sort_by(|a, b| b.started.cmp(&a.started).then_with(|| b.name.cmp(&a.name)));
     let left_out = all.len().saturating_sub(SHOWN);
     all.truncate(SHOWN);

@@ -1,23 +1,23 @@
 //! `dyno serve`: a local page that lists runs and experiments, follows those under way, and opens and compares reports.
 
+mod auth;
 mod follow;
-mod guard;
 mod http;
 mod listing;
 mod making;
-mod place;
+mod served_directory;
 
 use crate::exit::{Exit, Failure};
 use crate::{compare, experiment, pages, terminal};
+use auth::Auth;
 use clap::Args;
 use dyno_report::html::experiment::experiment_page;
 use dyno_report::html::served::{Kind, list_page, list_rows, live_page, message_page};
 use dyno_rundir::ExperimentDir;
-use guard::Guard;
 use http::{Request, Response};
 pub use listing::run_listed;
 use making::{Making, NotMade};
-use place::{Place, SurveyError};
+use served_directory::{ServedDirectory, SurveyError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -56,8 +56,8 @@ pub struct ServeArgs {
 
 /// What answers are made of.
 struct Site {
-    place: Place,
-    guard: Guard,
+    directory: ServedDirectory,
+    auth: Auth,
     shown: String,
     /// Reports by directory, with the state of its files when they were made; the last used one last.
     reports: Mutex<Vec<(PathBuf, u64, Arc<str>)>>,
@@ -70,8 +70,8 @@ fn token_of(path: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
     let token = text.trim();
     let plain = token.chars().all(|c| c.is_ascii_graphic());
-    if token.len() < guard::SHORTEST || !plain {
-        return Err(named(format!("expected {} visible ASCII characters or more", guard::SHORTEST)));
+    if token.len() < auth::SHORTEST || !plain {
+        return Err(named(format!("expected {} visible ASCII characters or more", auth::SHORTEST)));
     }
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::metadata(path).map_err(|error| named(error.to_string()))?.permissions().mode();
@@ -93,10 +93,10 @@ fn addresses(listen: &str) -> Result<(SocketAddr, String), Failure> {
 /// `dyno serve`.
 pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     let named = |error: std::io::Error| Failure::Usage(format!("{}: {error}", args.dir.display()));
-    let place = Place::open(&args.dir).map_err(named)?;
+    let directory = ServedDirectory::open(&args.dir).map_err(named)?;
     let token = match (&args.token_file, args.allow_write) {
         (Some(path), _) => Some(token_of(path)?),
-        (None, true) => Some(guard::random()?),
+        (None, true) => Some(auth::random()?),
         (None, false) => None,
     };
     let (address, host) = addresses(&args.listen)?;
@@ -115,9 +115,9 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     }
     // Signals are taken before anything is answered.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let guard = Guard::new(&names, token.as_deref())?;
+    let auth = Auth::new(&names, token.as_deref())?;
     let (shown, making) = (args.dir.display().to_string(), Making::new(DEADLINE));
-    let site = Arc::new(Site { place, guard, shown, reports: Mutex::default(), making });
+    let site = Arc::new(Site { directory, auth, shown, reports: Mutex::default(), making });
     let listening = http::listen(address, Arc::new(move |request: &Request| site.answer(request)))
         .map_err(|error| Failure::Usage(format!("--listen {}: {error}", args.listen)))?;
     let login = token.filter(|_| args.allow_write).map_or(String::new(), |token| format!("?token={token}"));
@@ -148,7 +148,7 @@ enum PageError {
 
 impl Site {
     fn answer(self: &Arc<Self>, request: &Request) -> Response {
-        if let Some(refused) = self.guard.check(request) {
+        if let Some(refused) = self.auth.check(request) {
             return refused;
         }
         let path = request.path.as_str();
@@ -197,19 +197,19 @@ impl Site {
 
     fn list(self: &Arc<Self>) -> Response {
         self.page("/", |site| {
-            let (all, left_out) = listing::list(&site.place);
-            Ok(list_page(&site.shown, &all, left_out, site.guard.writes()).into())
+            let (all, left_out) = listing::list(&site.directory);
+            Ok(list_page(&site.shown, &all, left_out, site.auth.writes()).into())
         })
     }
 
     fn rows(self: &Arc<Self>) -> Response {
-        self.page("/rows", |site| Ok(list_rows(&listing::list(&site.place).0, site.guard.writes()).into()))
+        self.page("/rows", |site| Ok(list_rows(&listing::list(&site.directory).0, site.auth.writes()).into()))
     }
 
     /// The directory of a run or an experiment, its name, and which of them it is.
     fn found(&self, sent: &str) -> Option<(PathBuf, String, Kind)> {
-        let path = self.place.asked(sent)?;
-        let name = self.place.name(&path)?;
+        let path = self.directory.folder_at(sent)?;
+        let name = self.directory.name(&path)?;
         let kind = match (path.join("experiment.json").is_file(), path.join("run.json").is_file()) {
             (true, _) => Kind::Experiment,
             (_, true) => Kind::Run,
@@ -225,7 +225,7 @@ impl Site {
 
     /// A report, from those that are kept if nothing has changed since.
     fn made(&self, path: &Path, kind: Kind) -> Result<Arc<str>, PageError> {
-        let state = self.place.survey(path)?;
+        let state = self.directory.survey(path)?;
         let reports = || self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = reports();
         if let Some(at) = kept.iter().position(|(of, then, _)| of == path && *then == state) {
@@ -250,14 +250,14 @@ impl Site {
 
     fn live(&self, sent: &str) -> Response {
         let Some((_, name, kind)) = self.found(sent) else { return missing() };
-        Response::html(200, live_page(&name, kind, self.guard.writes()))
+        Response::html(200, live_page(&name, kind, self.auth.writes()))
     }
 
     fn tail(&self, sent: &str, request: &Request) -> Response {
         let Some((path, ..)) = self.found(sent) else { return missing() };
         let next = request.one("from").and_then(|text| text.parse().ok()).unwrap_or(0);
         let (run, metric) = (request.one("run").unwrap_or(""), request.one("metric").unwrap_or(""));
-        let told = follow::tail(&self.place, &path, &follow::Asked { run, next, metric });
+        let told = follow::tail(&self.directory, &path, &follow::FollowQuery { run, next, metric });
         match told.map(|told| serde_json::to_string(&told)) {
             Ok(Ok(text)) => Response::new(200, "application/json", text),
             Ok(Err(error)) => Response::words(500, &error.to_string()),
@@ -274,10 +274,10 @@ impl Site {
         }
         let mut sides = Vec::new();
         for name in names {
-            let Some(path) = self.place.folder(name) else { return missing() };
+            let Some(path) = self.directory.folder(name) else { return missing() };
             let kind = if path.join("experiment.json").is_file() { Kind::Experiment } else { Kind::Run };
-            let Some(entry) = listing::entry(&self.place, &path, kind) else { return missing() };
-            if let Err(error) = self.place.survey(&path) {
+            let Some(entry) = listing::entry(&self.directory, &path, kind) else { return missing() };
+            if let Err(error) = self.directory.survey(&path) {
                 return failed(422, &error.to_string());
             }
             sides.push((baseline != Some(name), entry.started, name.to_owned(), path));
@@ -298,7 +298,7 @@ impl Site {
 
     fn stop(&self, sent: &str) -> Response {
         let Some((path, name, Kind::Experiment)) = self.found(sent) else { return missing() };
-        if let Err(error) = self.place.survey(&path) {
+        if let Err(error) = self.directory.survey(&path) {
             return failed(422, &error.to_string());
         }
         match experiment::ask_to_stop(&path) {

@@ -22,7 +22,7 @@ use dyno_compat_sysbench_mongodb::report::console::{Reporter, Stage, Wording, fi
 use dyno_compat_sysbench_mongodb::report::header::{ExecuteHeader, LoadHeader};
 use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, Target};
-use dyno_engine::{Control, End, Job, Pacing, Queue, Team, share};
+use dyno_engine::{Control, End, Job, Pacing, Queue, Team, every_nth};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
 use dyno_session::environment::environment;
@@ -126,7 +126,7 @@ impl Bench<'_> {
             Ok(Job {
                 workload: Arc::new(SysbenchRun::new(&config).map_err(refused)?),
                 users: own as usize,
-                cores: share(&job.cores, number as usize, workers as usize),
+                cores: every_nth(&job.cores, number as usize, workers as usize),
                 team: Some(team.clone()),
                 ..job.clone()
             })

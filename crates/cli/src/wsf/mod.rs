@@ -24,10 +24,10 @@ use args::{Action, Leave};
 use dyno_compat_wsf::plan::cases::Reading;
 use dyno_compat_wsf::plan::config::Config;
 use dyno_compat_wsf::plan::known::best_known;
-use dyno_compat_wsf::plan::lower::{Lowered, Means, is_sweep, lower, lower_sweep};
+use dyno_compat_wsf::plan::lower::{LowerOptions, Lowered, is_sweep, lower, lower_sweep};
 use dyno_compat_wsf::plan::sets::{SetOption, covering};
 use dyno_compat_wsf::plan::variables::VARIABLES;
-use dyno_compat_wsf::plan::{Asked, Resolved, resolve};
+use dyno_compat_wsf::plan::{CaseRequest, Resolved, resolve};
 use dyno_config::server::IfNotPermitted;
 use dyno_engine::Control;
 use select::Selected;
@@ -142,10 +142,10 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
         return Err(Failure::Usage("--loop, --burst, --run: expected 1 or more".into()));
     }
     let environment = |name: &str| if args.noenv { None } else { std::env::var(name).ok() };
-    let means = means(args)?;
+    let lower_options = lower_options(args)?;
     let mut all = Vec::new();
     for one in selected {
-        let asked = Asked {
+        let asked = CaseRequest {
             case: one.case,
             reading: one.reading,
             typed: one.typed.clone(),
@@ -158,12 +158,12 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
         let points: Vec<Resolved> = (0..loops * burst).map(of).collect::<Result<_, _>>()?;
         let typed = one.typed.clone();
         if !counted && is_sweep(&points) {
-            let lowered = lower_sweep(&points, &means)?;
+            let lowered = lower_sweep(&points, &lower_options)?;
             all.push(Iteration { number: None, typed, resolved: points[0].clone(), lowered, sweep: points });
             continue;
         }
         for (at, resolved) in points.into_iter().enumerate() {
-            let lowered = lower(&resolved, &means)?;
+            let lowered = lower(&resolved, &lower_options)?;
             let second = (burst > 1).then_some(at % burst + 1);
             let number = (loops * burst > 1).then_some((at / burst + 1, second));
             all.push(Iteration { number, typed: typed.clone(), resolved, lowered, sweep: Vec::new() });
@@ -172,8 +172,8 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
     Ok(all)
 }
 
-fn means(args: &WsfArgs) -> Result<Means, Failure> {
-    Ok(Means {
+fn lower_options(args: &WsfArgs) -> Result<LowerOptions, Failure> {
+    Ok(LowerOptions {
         name: None,
         server: args.server.into(),
         program: args.program.clone(),

@@ -20,7 +20,7 @@ mod watch;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_compat_ycsb::plan::error::YcsbError;
-use dyno_compat_ycsb::plan::{Asked, Mode, parse, wants_compat_exit};
+use dyno_compat_ycsb::plan::{Invocation, Mode, parse, wants_compat_exit};
 use dyno_config::settings::BadSetting;
 use dyno_types::secret::mask_arguments;
 use std::process::ExitCode;
@@ -55,11 +55,11 @@ pub fn ycsb(arguments: &[String]) -> ExitCode {
 
 fn carry_out(arguments: &[String]) -> Result<Exit, Trouble> {
     let command = match parse(arguments)? {
-        Asked::Help => {
+        Invocation::Help => {
             terminal::out(&help::text());
             return Ok(Exit::Ok);
         }
-        Asked::Command(command) => *command,
+        Invocation::Command(command) => *command,
     };
     match command.mode {
         Mode::Load | Mode::Run => run::run(command, &mask_arguments(arguments).join(" ")),

@@ -1,4 +1,4 @@
-//! What the wire lane sends, byte by byte beside what the official driver sends for the same requests.
+//! What the event loop sends, byte by byte beside what the official driver sends for the same requests.
 
 mod sequence;
 
@@ -105,12 +105,12 @@ fn without_cursor(command: &Command) -> Command {
 }
 
 #[test]
-fn the_wire_lane_sends_what_the_official_driver_sends() {
+fn the_event_loop_sends_what_the_official_driver_sends() {
     let servers = [("FerretDB", Mongo::ferretdb(&[])), ("mongo-java-server", Mongo::java())];
     let servers: Vec<_> = servers.into_iter().filter_map(|(name, server)| Some((name, server?))).collect();
     if servers.is_empty() {
         return skip_because(
-            "the wire lane beside the official driver",
+            "the event loop beside the official driver",
             "no server (see scripts/need-mongo.sh)",
         );
     }

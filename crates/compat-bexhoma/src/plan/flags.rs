@@ -1,6 +1,6 @@
 //! Every flag of `bexhoma ycsb`, whether it has a meaning here, and how a command line is read.
 
-use Standing::{Applies, Idle, Refused};
+use Support::{Applies, Idle, Refused};
 use Takes::{Nothing, One, Several};
 use dyno_config::suggest;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub enum Takes {
 
 /// What becomes of a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Support {
     /// It is part of the experiment.
     Applies,
     /// It is taken and does nothing, for this reason.
@@ -37,7 +37,7 @@ pub struct Flag {
     /// What follows it.
     pub takes: Takes,
     /// What becomes of it.
-    pub standing: Standing,
+    pub support: Support,
     /// What it is, for people.
     pub help: &'static str,
 }
@@ -46,10 +46,10 @@ const fn flag(
     short: &'static str,
     long: &'static str,
     takes: Takes,
-    standing: Standing,
+    support: Support,
     help: &'static str,
 ) -> Flag {
-    Flag { short, long, takes, standing, help }
+    Flag { short, long, takes, support, help }
 }
 
 const JDBC: &str = "is for databases that are reached by JDBC";
@@ -379,16 +379,16 @@ pub fn parse(words: &[String]) -> Result<Typed, FlagError> {
                 }
             }
         }
-        standing(flag, &mut typed)?;
+        support(flag, &mut typed)?;
     }
     Ok(typed)
 }
 
 /// Refuses a flag that is not offered; notes one that does nothing.
-fn standing(flag: &Flag, typed: &mut Typed) -> Result<(), FlagError> {
+fn support(flag: &Flag, typed: &mut Typed) -> Result<(), FlagError> {
     // What is not offered may be given with the value that it would have anyway.
     let changed = !matches!(flag.takes, One(default) if default == typed.value(flag.long));
-    match flag.standing {
+    match flag.support {
         Refused(why) if changed => Err(FlagError::NotOffered { flag: shown(flag.long), why }),
         Refused(_) | Applies => Ok(()),
         Idle(why) => {
@@ -409,12 +409,12 @@ pub fn help() -> String {
             One(default) if !default.is_empty() => format!(" [{default}]"),
             _ => String::new(),
         };
-        let fate = match flag.standing {
+        let treatment = match flag.support {
             Applies => String::new(),
             Idle(why) => format!(" (without effect: {why})"),
             Refused(why) => format!(" (not offered: {why})"),
         };
-        format!("  {names:<44} {}{default}{fate}\n", flag.help)
+        format!("  {names:<44} {}{default}{treatment}\n", flag.help)
     };
     FLAGS.iter().map(line).collect()
 }

@@ -85,15 +85,15 @@ fn by_name<'a>(flags: &'a [Flag], word: &str) -> Vec<&'a Flag> {
 }
 
 /// What one argument says.
-enum Said<'a> {
+enum Argument<'a> {
     /// Flags, the last of them with a value if there is one behind it.
     Flags(Vec<&'a Flag>, Option<String>),
     /// Nothing that is known: left for the parser to refuse.
     Other(String),
 }
 
-fn read<'a>(flags: &'a [Flag], argument: &str) -> Said<'a> {
-    let other = || Said::Other(argument.to_owned());
+fn read<'a>(flags: &'a [Flag], argument: &str) -> Argument<'a> {
+    let other = || Argument::Other(argument.to_owned());
     let Some(rest) = argument.strip_prefix('-').filter(|rest| !rest.is_empty()) else { return other() };
     let long = rest.strip_prefix('-').unwrap_or(rest);
     let (word, value) = match long.split_once('=') {
@@ -104,13 +104,13 @@ fn read<'a>(flags: &'a [Flag], argument: &str) -> Said<'a> {
     let letter = |c: char| flags.iter().find(|flag| flag.letter == Some(c));
     let mut letters = word.chars();
     if let (true, Some(c), None) = (single, letters.next(), letters.next()) {
-        return letter(c).map_or_else(other, |flag| Said::Flags(vec![flag], value));
+        return letter(c).map_or_else(other, |flag| Argument::Flags(vec![flag], value));
     }
     match by_name(flags, word)[..] {
-        [flag] if !word.is_empty() => return Said::Flags(vec![flag], value),
+        [flag] if !word.is_empty() => return Argument::Flags(vec![flag], value),
         [] => {}
         // Several: behind two dashes the parser names them.
-        _ => return Said::Other(format!("--{long}")),
+        _ => return Argument::Other(format!("--{long}")),
     }
     if !single {
         return other();
@@ -118,13 +118,13 @@ fn read<'a>(flags: &'a [Flag], argument: &str) -> Said<'a> {
     // A whole name and its value.
     let named = |flag: &'a Flag| {
         let name = flag.names.iter().find(|name| long.starts_with(name.as_str()))?;
-        (flag.has_value).then(|| Said::Flags(vec![flag], Some(long[name.len()..].to_owned())))
+        (flag.has_value).then(|| Argument::Flags(vec![flag], Some(long[name.len()..].to_owned())))
     };
     flags.iter().find_map(named).or_else(|| together(long, &letter)).unwrap_or_else(other)
 }
 
 /// Letters in a row; what stands behind the first one that takes a value is its value.
-fn together<'a>(text: &str, letter: &dyn Fn(char) -> Option<&'a Flag>) -> Option<Said<'a>> {
+fn together<'a>(text: &str, letter: &dyn Fn(char) -> Option<&'a Flag>) -> Option<Argument<'a>> {
     let mut found = Vec::new();
     for (at, c) in text.char_indices() {
         let flag = letter(c)?;
@@ -132,17 +132,17 @@ fn together<'a>(text: &str, letter: &dyn Fn(char) -> Option<&'a Flag>) -> Option
         let behind = &text[at + c.len_utf8()..];
         if flag.has_value && !behind.is_empty() {
             let value = behind.strip_prefix('=').unwrap_or(behind);
-            return Some(Said::Flags(found, Some(value.to_owned())));
+            return Some(Argument::Flags(found, Some(value.to_owned())));
         }
     }
-    Some(Said::Flags(found, None))
+    Some(Argument::Flags(found, None))
 }
 
 /// Whether an argument may be the value of the flag before it: no flag, or a negative number.
 fn is_value(flags: &[Flag], argument: &str) -> bool {
     argument.parse::<f64>().is_ok()
         || !argument.starts_with('-')
-        || matches!(read(flags, argument), Said::Other(_))
+        || matches!(read(flags, argument), Argument::Other(_))
 }
 
 fn rewritten(arguments: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
@@ -154,9 +154,9 @@ fn rewritten(arguments: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
     let mut rest = rest.peekable();
     while let Some(argument) = rest.next() {
         let said = argument.to_str().map(|text| read(&flags, text));
-        let Some(Said::Flags(found, mut value)) = said else {
+        let Some(Argument::Flags(found, mut value)) = said else {
             out.push(match said {
-                Some(Said::Other(text)) => text.into(),
+                Some(Argument::Other(text)) => text.into(),
                 _ => argument,
             });
             continue;

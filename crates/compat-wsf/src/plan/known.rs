@@ -5,8 +5,8 @@ use crate::plan::cases::CaseError;
 use crate::plan::cases::{Reading, choose};
 use crate::plan::config::Config;
 use crate::plan::lower::LowerError;
-use crate::plan::lower::{Means, lower};
-use crate::plan::{Asked, resolve};
+use crate::plan::lower::{LowerOptions, lower};
+use crate::plan::{CaseRequest, resolve};
 use dyno_config::tree::TreeError;
 
 /// A best known configuration.
@@ -83,7 +83,7 @@ impl BestKnown {
     pub fn experiment(&self) -> Result<String, BestKnownError> {
         let case = choose("90read10update")?.case;
         let configs = [self.config()?];
-        let asked = Asked {
+        let asked = CaseRequest {
             case,
             reading: Reading::default(),
             typed: case.name.into(),
@@ -92,7 +92,7 @@ impl BestKnown {
             sets: &[],
             faithful: false,
         };
-        let means = Means { name: Some(format!("wsf-bkm-{}", self.name)), ..Means::default() };
+        let means = LowerOptions { name: Some(format!("wsf-bkm-{}", self.name)), ..LowerOptions::default() };
         Ok(lower(&resolve(&asked, 0)?, &means)?.text)
     }
 }

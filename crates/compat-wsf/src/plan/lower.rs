@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 /// How a case is carried out, beside its variables.
 #[derive(Clone, Debug)]
-pub struct Means {
+pub struct LowerOptions {
     /// Name of the experiment; default: reading and case.
     pub name: Option<String>,
     /// What is started.
@@ -54,9 +54,9 @@ pub struct Means {
     pub rig: Rig,
 }
 
-impl Default for Means {
+impl Default for LowerOptions {
     fn default() -> Self {
-        Means {
+        LowerOptions {
             name: None,
             server: ServerKind::Mongod,
             program: None,
@@ -111,18 +111,18 @@ pub enum LowerError {
 /// What is being made.
 struct Draft<'a> {
     from: &'a Resolved,
-    means: &'a Means,
+    means: &'a LowerOptions,
     tree: Tree,
     notes: Vec<String>,
 }
 
 /// Turns a case into an experiment.
-pub fn lower(resolved: &Resolved, means: &Means) -> Result<Lowered, LowerError> {
+pub fn lower(resolved: &Resolved, means: &LowerOptions) -> Result<Lowered, LowerError> {
     lower_sweep(std::slice::from_ref(resolved), means)
 }
 
 /// Turns a case into an experiment with a cell for each TARGET; iterations differ in nothing else ([`is_sweep`]).
-pub fn lower_sweep(iterations: &[Resolved], means: &Means) -> Result<Lowered, LowerError> {
+pub fn lower_sweep(iterations: &[Resolved], means: &LowerOptions) -> Result<Lowered, LowerError> {
     let Some(first) = iterations.first() else { return Err(Refused("no iteration".into()).into()) };
     let notes = first.notes.clone();
     let mut draft = Draft { from: first, means, tree: Tree::default(), notes };

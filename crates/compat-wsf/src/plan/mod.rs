@@ -73,7 +73,7 @@ pub struct Given {
 }
 
 /// What is asked for.
-pub struct Asked<'a> {
+pub struct CaseRequest<'a> {
     /// The case.
     pub case: &'static Case,
     /// The reading.
@@ -204,7 +204,7 @@ fn unknown(name: &str, reading: Reading, at: &str) -> ResolveError {
 }
 
 /// Gives every variable its value for an iteration (from 0) of `--set`.
-pub fn resolve(asked: &Asked<'_>, iteration: usize) -> Result<Resolved, ResolveError> {
+pub fn resolve(asked: &CaseRequest<'_>, iteration: usize) -> Result<Resolved, ResolveError> {
     let (case, reading) = (asked.case, asked.reading);
     let Some(overwrites) = case.overwrites(reading, asked.faithful) else {
         let other = if reading == Reading::V23 { Reading::V25 } else { Reading::V23 };

@@ -1,8 +1,8 @@
 //! Hosts of an inventory and pods instead of this host.
 
 use crate::plan::cases::choose;
+use crate::plan::lower::LowerOptions;
 use crate::plan::lower::Lowered;
-use crate::plan::lower::Means;
 use crate::plan::lower::lower;
 use crate::plan::lower::rigs::Rig;
 use crate::plan::lower::rigs::SshRig;
@@ -16,9 +16,17 @@ fn lowered(sets: &[&str], rig: Rig) -> Result<Lowered, String> {
     let nothing: &dyn Fn(&str) -> Option<String> = &|_| None;
     let typed = "gated".into();
     let reading = Reading::V25;
-    let asked =
-        Asked { case, reading, typed, environment: nothing, configs: &[], sets: &sets, faithful: false };
-    lower(&resolve(&asked, 0).unwrap(), &Means { rig, ..Means::default() }).map_err(|error| error.to_string())
+    let asked = CaseRequest {
+        case,
+        reading,
+        typed,
+        environment: nothing,
+        configs: &[],
+        sets: &sets,
+        faithful: false,
+    };
+    lower(&resolve(&asked, 0).unwrap(), &LowerOptions { rig, ..LowerOptions::default() })
+        .map_err(|error| error.to_string())
 }
 
 fn experiment(sets: &[&str], rig: Rig) -> Experiment {

@@ -2,23 +2,27 @@ use crate::plan::cases::CASES;
 use crate::plan::cases::choose;
 use crate::plan::config::matches;
 use crate::plan::known::best_known;
+use crate::plan::lower::LowerOptions;
 use crate::plan::lower::Lowered;
-use crate::plan::lower::Means;
 use crate::plan::lower::lower;
 use crate::plan::sets::covering;
 use crate::plan::*;
 use dyno_config::experiment::plan;
 use dyno_config::server::placement::Policy;
 
-fn asked<'a>(name: &str, reading: Reading, environment: &'a dyn Fn(&str) -> Option<String>) -> Asked<'a> {
+fn asked<'a>(
+    name: &str,
+    reading: Reading,
+    environment: &'a dyn Fn(&str) -> Option<String>,
+) -> CaseRequest<'a> {
     let case = choose(name).unwrap().case;
-    Asked { case, reading, typed: name.into(), environment, configs: &[], sets: &[], faithful: false }
+    CaseRequest { case, reading, typed: name.into(), environment, configs: &[], sets: &[], faithful: false }
 }
 
 const NOTHING: &dyn Fn(&str) -> Option<String> = &|_| None;
 
 fn lowered(name: &str, reading: Reading) -> Lowered {
-    lower(&resolve(&asked(name, reading, NOTHING), 0).unwrap(), &Means::default()).unwrap()
+    lower(&resolve(&asked(name, reading, NOTHING), 0).unwrap(), &LowerOptions::default()).unwrap()
 }
 
 fn experiment(lowered: &Lowered) -> dyno_config::experiment::Experiment {
@@ -84,7 +88,7 @@ fn several_options_advance_together() {
     let sets: Vec<SetOption> =
         ["THREADS=1 2 3", "RECORD_COUNT=10 20"].iter().map(|t| SetOption::parse(t).unwrap()).collect();
     assert_eq!(covering(&sets), 3);
-    let asked = Asked { sets: &sets, ..asked("read", Reading::V23, NOTHING) };
+    let asked = CaseRequest { sets: &sets, ..asked("read", Reading::V23, NOTHING) };
     let values: Vec<String> = (0..4)
         .map(|i| resolve(&asked, i).unwrap())
         .map(|r| format!("{} {}", r.value("THREADS"), r.value("RECORD_COUNT")))
@@ -105,7 +109,7 @@ fn the_last_word_wins() {
     let file = "'test_*_gated': {FIELD_COUNT: 8, RECORD_COUNT: 500}\n'*_read': {FIELD_COUNT: 9}\n";
     let configs = [Config::parse(file, "my.yaml", false).unwrap()];
     let sets = [SetOption::parse("RECORD_COUNT=600").unwrap()];
-    let asked = Asked { configs: &configs, sets: &sets, ..asked("gated", Reading::V23, &environment) };
+    let asked = CaseRequest { configs: &configs, sets: &sets, ..asked("gated", Reading::V23, &environment) };
     let resolved = resolve(&asked, 0).unwrap();
     let shown = |name: &str| {
         let given = resolved.given(name).unwrap();
@@ -138,7 +142,7 @@ fn wrong_values_are_refused() {
         ("EVENT_TRACE_PARAMS=roi,/(/,RUN_PHASE", "no regular expression"),
     ] {
         let sets = [SetOption::parse(text).unwrap()];
-        let error = resolve(&Asked { sets: &sets, ..asked("read", Reading::V25, NOTHING) }, 0)
+        let error = resolve(&CaseRequest { sets: &sets, ..asked("read", Reading::V25, NOTHING) }, 0)
             .unwrap_err()
             .to_string();
         assert!(error.contains(word), "{text}: {error}");
@@ -195,7 +199,7 @@ fn the_window_of_pkm_lies_in_its_run_phase() {
     let two = Window::parse_all("roi,RUN PHASE,benchmark-finish,time,60,30").unwrap();
     assert_eq!(two[0], Window::Roi { begin: "RUN PHASE".into(), end: "benchmark-finish".into() });
     assert_eq!(two[1].seconds(), Some((60, 90)));
-    let original = Asked { faithful: true, ..asked("pkm", Reading::V23, NOTHING) };
+    let original = CaseRequest { faithful: true, ..asked("pkm", Reading::V23, NOTHING) };
     let original = resolve(&original, 0).unwrap();
     assert_eq!((original.value("READ_PROPORTION"), original.value("MAX_EXECUTION_TIME")), ("0.95", "180"));
 }
@@ -221,7 +225,7 @@ fn windows_are_parts_of_phases() {
 #[test]
 fn tracers_run_in_every_window() {
     let tracers = vec![vec!["perf".into(), "stat".into(), "-a".into()], vec!["sar".to_owned()]];
-    let means = Means { tracers, ..Means::default() };
+    let means = LowerOptions { tracers, ..LowerOptions::default() };
     let lowered = lower(&resolve(&asked("pkm", Reading::V25, NOTHING), 0).unwrap(), &means).unwrap();
     let traces = experiment(&lowered).traces;
     assert_eq!(traces.len(), 2);
@@ -229,7 +233,7 @@ fn tracers_run_in_every_window() {
     assert_eq!((traces[1].from.0, traces[1].length.as_ref().unwrap().0), (300_000_000_000, 300_000_000_000));
     // Blank is the whole execution.
     let sets = [SetOption::parse("EVENT_TRACE_PARAMS=").unwrap()];
-    let whole = resolve(&Asked { sets: &sets, ..asked("read", Reading::V25, NOTHING) }, 0).unwrap();
+    let whole = resolve(&CaseRequest { sets: &sets, ..asked("read", Reading::V25, NOTHING) }, 0).unwrap();
     let phases: Vec<&str> =
         experiment(&lower(&whole, &means).unwrap()).traces.iter().map(|t| t.phase.name()).collect();
     assert_eq!(phases, ["load", "load", "measure", "measure"]);
@@ -238,9 +242,10 @@ fn tracers_run_in_every_window() {
 #[test]
 fn a_mix_that_does_not_sum_to_one_is_refused() {
     let resolved = resolve(&asked("30write60read10insert", Reading::V25, NOTHING), 0).unwrap();
-    let error = lower(&resolved, &Means::default()).unwrap_err().to_string();
+    let error = lower(&resolved, &LowerOptions::default()).unwrap_err().to_string();
     assert!(error.contains("sum to 1.1") && error.contains("--faithful-weights"), "{error}");
-    let weights = lower(&resolved, &Means { faithful_weights: true, ..Means::default() }).unwrap();
+    let weights =
+        lower(&resolved, &LowerOptions { faithful_weights: true, ..LowerOptions::default() }).unwrap();
     assert!(weights.notes.iter().any(|note| note.contains("9.1 % are inserts")), "{:?}", weights.notes);
 }
 
@@ -249,7 +254,7 @@ fn the_keys_of_the_run_phase() {
     let gated = lowered("gated", Reading::V25);
     assert!(gated.notes.iter().any(|note| note.contains("INSERT_COUNT=0 means all records")));
     assert!(experiment(&gated).workload.ycsb.unwrap().run_properties.is_empty());
-    let means = Means { faithful: true, ..Means::default() };
+    let means = LowerOptions { faithful: true, ..LowerOptions::default() };
     let resolved = resolve(&asked("gated", Reading::V25, NOTHING), 0).unwrap();
     let kept = lower(&resolved, &means).unwrap();
     let run = experiment(&kept).workload.ycsb.unwrap().run_properties;
@@ -265,7 +270,7 @@ fn the_keys_of_the_run_phase() {
 
 #[test]
 fn a_run_phase_without_keys_can_be_run_with_every_distribution() {
-    let means = Means { faithful: true, ..Means::default() };
+    let means = LowerOptions { faithful: true, ..LowerOptions::default() };
     for (distribution, count) in [
         ("zipfian", "0"),
         ("uniform", "1"),
@@ -277,7 +282,7 @@ fn a_run_phase_without_keys_can_be_run_with_every_distribution() {
         let requests = format!("REQUEST_DISTRIBUTION={distribution}");
         let words = ["READ_PROPORTION=0.80", "INSERT_PROPORTION=0.10", requests.as_str()];
         let sets: Vec<SetOption> = words.iter().map(|text| SetOption::parse(text).unwrap()).collect();
-        let asked = Asked { sets: &sets, ..asked("gated", Reading::V25, NOTHING) };
+        let asked = CaseRequest { sets: &sets, ..asked("gated", Reading::V25, NOTHING) };
         let kept = lower(&resolve(&asked, 0).unwrap(), &means).unwrap();
         let ycsb = experiment(&kept).workload.ycsb.unwrap();
         assert_eq!(ycsb.run_properties["insertcount"], count, "{distribution}");
@@ -294,8 +299,8 @@ fn a_run_phase_without_keys_can_be_run_with_every_distribution() {
 fn placement_and_mongod() {
     let lower_with = |reading, sets: &[&str]| {
         let sets: Vec<SetOption> = sets.iter().map(|text| SetOption::parse(text).unwrap()).collect();
-        let asked = Asked { sets: &sets, ..asked("read", reading, NOTHING) };
-        lower(&resolve(&asked, 0).unwrap(), &Means::default()).map_err(|error| error.to_string())
+        let asked = CaseRequest { sets: &sets, ..asked("read", reading, NOTHING) };
+        lower(&resolve(&asked, 0).unwrap(), &LowerOptions::default()).map_err(|error| error.to_string())
     };
     let spec = experiment(
         &lower_with(Reading::V23, &["NUMACTL_OPTION=2", "SELECT_NUMA_NODE=1", "CORES=0-3"]).unwrap(),
@@ -348,7 +353,8 @@ fn best_known_configurations() {
         assert_eq!(spec.phases.measure.users, Some(64));
     }
     let configs = [best_known("spr").unwrap().config().unwrap()];
-    let resolved = resolve(&Asked { configs: &configs, ..asked("read", Reading::V25, NOTHING) }, 0).unwrap();
+    let resolved =
+        resolve(&CaseRequest { configs: &configs, ..asked("read", Reading::V25, NOTHING) }, 0).unwrap();
     assert_eq!(resolved.suffix(), "_withbkc");
     assert_eq!(resolve(&asked("read", Reading::V25, NOTHING), 0).unwrap().suffix(), "");
 }

@@ -82,7 +82,7 @@ pub struct YcsbCommand {
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Invocation {
     /// The usage text.
     Help,
     /// Something to do.
@@ -90,12 +90,12 @@ pub enum Asked {
 }
 
 /// Reads the arguments after `dyno ycsb`, and the files that they name.
-pub fn parse(arguments: &[String]) -> Result<Asked, YcsbError> {
-    let Some(taken) = arguments::take(arguments)? else { return Ok(Asked::Help) };
+pub fn parse(arguments: &[String]) -> Result<Invocation, YcsbError> {
+    let Some(taken) = arguments::take(arguments)? else { return Ok(Invocation::Help) };
     let mut command = taken.finish()?;
     let warnings = passwords(&command.settings).chain(unknown(&command.settings));
     command.notes.extend(warnings.collect::<Vec<_>>());
-    Ok(Asked::Command(Box::new(command)))
+    Ok(Invocation::Command(Box::new(command)))
 }
 
 /// Whether `--compat-exit` stands among `arguments`; for when they cannot be understood.

@@ -12,7 +12,7 @@ fn arguments(line: &str) -> Vec<String> {
 
 fn command(line: &str) -> YcsbCommand {
     match parse(&arguments(line)) {
-        Ok(Asked::Command(command)) => *command,
+        Ok(Invocation::Command(command)) => *command,
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -117,7 +117,7 @@ fn our_own_options_and_the_wrappers() {
 #[test]
 fn help_and_shell() {
     for line in ["-h", "help", "run --help", "run redis -P workloada -?", "shell basic -help"] {
-        assert_eq!(parse(&arguments(line)).unwrap(), Asked::Help, "{line}");
+        assert_eq!(parse(&arguments(line)).unwrap(), Invocation::Help, "{line}");
     }
     let c = command("shell basic -table t -p basicdb.verbose=false");
     assert_eq!((c.mode, c.settings.text("table")), (Mode::Shell, Some("t")));

@@ -165,7 +165,7 @@ impl Kind {
 }
 
 /// Where a series' latencies are.
-enum Held<'a> {
+enum LatencySource<'a> {
     /// In these slots, whole.
     Slots(Vec<&'a MergedSlot>),
     /// In samples only: a part of a slot.
@@ -178,7 +178,7 @@ struct Series<'a> {
     kind: Kind,
     metric: usize,
     outcomes: Vec<Outcome>,
-    held: Held<'a>,
+    held: LatencySource<'a>,
     returns: Vec<(ReturnCode, u64)>,
 }
 
@@ -265,7 +265,7 @@ fn whole<'a>(name: &str, metric: usize, totals: &'a Totals) -> Option<Series<'a>
         kind,
         metric,
         outcomes: Outcome::ALL.to_vec(),
-        held: Held::Slots(slots),
+        held: LatencySource::Slots(slots),
         returns: if kind.has_returns() { returns(kind, &totals.outcomes[metric]) } else { Vec::new() },
     })
 }
@@ -320,12 +320,12 @@ fn operation<'a>(
         held,
         returns,
     };
-    let ok = Held::Slots(totals.ok_slot(metric).into_iter().collect());
+    let ok = LatencySource::Slots(totals.ok_slot(metric).into_iter().collect());
     let mut all = vec![series(name.to_owned(), vec![Outcome::Ok], ok, codes)];
     for (name, outcomes) in failures {
         let held = match several {
-            true => Held::Samples,
-            false => Held::Slots(totals.failed_slot(metric).into_iter().collect()),
+            true => LatencySource::Samples,
+            false => LatencySource::Slots(totals.failed_slot(metric).into_iter().collect()),
         };
         all.push(series(name, outcomes, held, Vec::new()));
     }
@@ -382,8 +382,12 @@ impl<'a> Points<'a> {
         let samples =
             self.by_metric[series.metric].iter().filter(|sample| series.outcomes.contains(&sample.outcome));
         match &series.held {
-            Held::Slots(slots) => slots.iter().for_each(|slot| metric.buckets.merge(clock.buckets(slot))),
-            Held::Samples => samples.clone().for_each(|sample| metric.buckets.record(clock.ns(sample))),
+            LatencySource::Slots(slots) => {
+                slots.iter().for_each(|slot| metric.buckets.merge(clock.buckets(slot)))
+            }
+            LatencySource::Samples => {
+                samples.clone().for_each(|sample| metric.buckets.record(clock.ns(sample)))
+            }
         }
         metric.points = samples
             .map(|sample| Point {

@@ -94,14 +94,14 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Which workers of a target take part in a phase, of all `of`: the first, or, where pods of their own load, the phase's.
-    pub fn taking_part(&self, loads: bool, of: usize) -> Range<usize> {
+    /// Which workers of a target take part in a phase, of all `total`: the first, or, where pods of their own load, the phase's.
+    pub fn taking_part(&self, loads: bool, total: usize) -> Range<usize> {
         let each = self.client.workers as usize;
         let loaders = self.kubernetes.as_ref().map_or(0, |asked| asked.load_pods as usize * each);
         let (own, asked) = match (loads, loaders) {
-            (true, 0) => (0..of, self.phases.load.workers),
-            (true, _) => (0..loaders.min(of), self.phases.load.workers),
-            (false, _) => (loaders.min(of)..of, self.phases.measure.workers),
+            (true, 0) => (0..total, self.phases.load.workers),
+            (true, _) => (0..loaders.min(total), self.phases.load.workers),
+            (false, _) => (loaders.min(total)..total, self.phases.measure.workers),
         };
         let most = asked.map_or(usize::MAX, |asked| asked as usize);
         own.start..own.end.min(own.start.saturating_add(most))
@@ -173,6 +173,9 @@ pub struct Client {
     pub cores: Option<Cores>,
     /// Whether load threads are pinned to their cores. Default: true.
     pub pin: bool,
+    /// How load threads wait for replies. Default: auto.
+    #[serde(skip_serializing_if = "Wait::is_auto")]
+    pub wait: Wait,
     /// Which cores and memory nodes each worker process gets. Default: no policy.
     #[serde(skip_serializing_if = "Placement::is_nothing")]
     pub placement: Placement,
@@ -193,6 +196,7 @@ impl Default for Client {
             threads: None,
             cores: None,
             pin: true,
+            wait: Wait::Auto,
             placement: Placement::default(),
             limits: Limits::default(),
             if_not_permitted: IfNotPermitted::Fail,
@@ -233,6 +237,34 @@ pub enum Stamps {
     Hardware,
     /// The client's: when it got to the reply.
     Client,
+}
+
+/// How load threads wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Wait {
+    /// Spin where the server is known to be kept off their cores, else sleep.
+    #[default]
+    Auto,
+    /// Sleep.
+    Sleep,
+    /// Spin: precise, takes whole cores.
+    Spin,
+}
+
+impl Wait {
+    fn is_auto(&self) -> bool {
+        *self == Wait::Auto
+    }
+
+    /// Returns whether pinned load threads spin; `kept_off`: the server is known to be kept off their cores.
+    pub fn spins(self, kept_off: bool) -> bool {
+        match self {
+            Wait::Auto => kept_off,
+            Wait::Sleep => false,
+            Wait::Spin => true,
+        }
+    }
 }
 
 /// What is done: exactly one of the four kinds; `ycsb` with workload a if nothing is said.
@@ -407,6 +439,9 @@ pub struct Measure {
     pub drain: Span,
     /// Open loop: due arrivals that may wait before the oldest is dropped. Default: 1M. Unit: arrivals.
     pub queue: Count,
+    /// Open loop: how long a due arrival may wait before it is dropped. Default: for ever. Unit: duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_age: Option<Span>,
     /// Length of the intervals that are recorded: 10ms to 1s, a whole number of them in a second. Default: 1s. Unit:
     /// duration.
     pub interval: Span,
@@ -428,6 +463,7 @@ impl Default for Measure {
             timeout: ten.clone(),
             drain: ten,
             queue: Count(1_000_000),
+            queue_age: None,
             interval: Span(1_000_000_000),
         }
     }

@@ -2,17 +2,17 @@
 
 pub mod monitors;
 
-use crate::probe::{Failure, Heard, STOPPED, Stop, converse, resolve};
-use crate::spoken::Protocol;
+use crate::probe::{Failure, ReadStatus, STOPPED, Stop, converse, resolve};
+use crate::protocol_detection::Protocol;
 use crate::target::{
-    Database, OpenTarget, Scheme, Target, TargetError, TargetInfo, TempServer, WATCHED, tls_words,
+    Database, Login, OpenTarget, Scheme, Target, TargetError, TargetInfo, TempServer, WATCHED, tls_words,
 };
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
 use dyno_types::{Content, Endpoint, Refused, Verb};
+use dyno_wire::address::Address;
 use dyno_wire::memcached::{Facts, FactsStep, MemcachedDriver, MemcachedOptions, Servers};
-use dyno_wire::place::Address;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,10 +32,14 @@ impl Database for Memcached {
         "memcached"
     }
 
-    fn schemes(&self) -> &'static [Scheme] {
+    fn schemes(&self) -> &[Scheme] {
         &[
-            Scheme { name: "memcached", form: "memcached://[user:password@]host:port[,host:port...]" },
-            Scheme { name: "memcacheds", form: "memcacheds://host:port?ca=FILE" },
+            Scheme {
+                name: "memcached",
+                form: "memcached://[user:password@]host:port[,host:port...]",
+                login: Login::Password,
+            },
+            Scheme { name: "memcacheds", form: "memcacheds://host:port?ca=FILE", login: Login::Password },
         ]
     }
 
@@ -129,9 +133,9 @@ fn probe(
     converse(&PROTOCOL, asked_by, endpoint, questions, &mut |received, _| match Facts::take(
         options, received, &mut facts,
     ) {
-        FactsStep::Need => Heard::Need,
-        FactsStep::Done => Heard::Done,
-        FactsStep::Refused(_, words) => Heard::Refused(words),
+        FactsStep::Need => ReadStatus::Need,
+        FactsStep::Done => ReadStatus::Done,
+        FactsStep::Refused(_, words) => ReadStatus::Refused(words),
     })?;
     Ok(facts)
 }

@@ -1,7 +1,7 @@
 //! What memcached says of itself while the load runs.
 
 use crate::ask::{PATIENCE_NS, ask};
-use crate::probe::{Heard, Line, NEVER};
+use crate::probe::{Line, NEVER, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::Source;
 use dyno_monitor::database::MemcachedSource;
@@ -25,25 +25,25 @@ pub(super) fn source(
             received,
             &mut Facts::default(),
         ) {
-            FactsStep::Need => Heard::Need,
+            FactsStep::Need => ReadStatus::Need,
             FactsStep::Done => {
                 received.clear();
-                Heard::Done
+                ReadStatus::Done
             }
-            FactsStep::Refused(_, words) => Heard::Refused(words),
+            FactsStep::Refused(_, words) => ReadStatus::Refused(words),
         })
     };
     let question = |line: &mut Line| {
         let (mut words, mut text) = (Vec::new(), String::new());
         Facts::ask_stats(&mut words);
         line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| match Facts::text(received) {
-            Ok(None) => Heard::Need,
+            Ok(None) => ReadStatus::Need,
             Ok(Some((told, used))) => {
                 received.drain(..used);
                 text = told;
-                Heard::Done
+                ReadStatus::Done
             }
-            Err(refused) => Heard::Refused(refused.0),
+            Err(refused) => ReadStatus::Refused(refused.0),
         })?;
         Ok(text)
     };

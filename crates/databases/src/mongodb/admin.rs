@@ -118,10 +118,10 @@ fn unless(codes: &[i64], made: Done<Vec<u8>>) -> Done<()> {
 }
 
 /// Commands that prepare a workload or look after it: indexes, counts, drops.
-pub struct MongoAdmin(Way);
+pub struct MongoAdmin(CommandRoute);
 
 /// How they are sent.
-enum Way {
+enum CommandRoute {
     /// Each on a connection of its own, to the primary (or the first router that answers).
     Wire(Box<Direct>),
     /// By the official driver.
@@ -143,7 +143,7 @@ impl MongoAdmin {
         deployment: &Deployment,
     ) -> Self {
         let at = usize::from(deployment.first());
-        MongoAdmin(Way::Wire(Box::new(Direct {
+        MongoAdmin(CommandRoute::Wire(Box::new(Direct {
             options: options.clone(),
             tls: tls.cloned(),
             endpoint: deployment.endpoints[at].clone(),
@@ -153,13 +153,13 @@ impl MongoAdmin {
 
     /// By the official driver.
     pub(crate) fn official(deployment: &Arc<OfficialDeployment>) -> Self {
-        MongoAdmin(Way::Official(deployment.clone()))
+        MongoAdmin(CommandRoute::Official(deployment.clone()))
     }
 
     fn database(&self) -> &str {
         match &self.0 {
-            Way::Wire(direct) => &direct.options.database,
-            Way::Official(official) => official.database(),
+            CommandRoute::Wire(direct) => &direct.options.database,
+            CommandRoute::Official(official) => official.database(),
         }
     }
 
@@ -171,8 +171,8 @@ impl MongoAdmin {
     /// The same on another database, such as `admin`.
     pub fn run_on(&self, database: &str, fields: &dyn Fn(&mut Vec<u8>)) -> Done<Vec<u8>> {
         match &self.0 {
-            Way::Wire(direct) => direct.run_on(database, fields),
-            Way::Official(official) => {
+            CommandRoute::Wire(direct) => direct.run_on(database, fields),
+            CommandRoute::Official(official) => {
                 let mut command = Vec::new();
                 let at = bson::open(&mut command);
                 fields(&mut command);

@@ -228,7 +228,7 @@ fn by_stream(server: SocketAddr, question: &Message<Vec<u8>>) -> Result<Vec<u8>,
 mod tests {
     use super::*;
     use domain::rdata::Txt;
-    use dyno_wire::place::Address;
+    use dyno_wire::address::Address;
     use std::net::TcpListener;
 
     /// What a scripted server does with a question.

@@ -1,7 +1,7 @@
 //! A connection to one server on which commands follow each other, each waited for.
 
 use crate::mongodb::admin::CommandError;
-use crate::probe::{Heard, Line, NEVER};
+use crate::probe::{Line, NEVER, ReadStatus};
 use crate::target::Nothing;
 use dyno_engine::net::TlsConfig;
 use dyno_types::{Driver, Endpoint, Hello, bson};
@@ -37,13 +37,13 @@ impl MongoLine {
             line.converse(opening, (GREETING_NS, NEVER), &mut |received: &mut Vec<u8>, out: &mut Vec<u8>| {
                 loop {
                     match driver.greeted(0, 0, reply, received, out) {
-                        Hello::Need => return Heard::Need,
-                        Hello::Refused(_, words) => return Heard::Refused(words),
+                        Hello::Need => return ReadStatus::Need,
+                        Hello::Refused(_, words) => return ReadStatus::Refused(words),
                         Hello::Reply { used, more } => {
                             received.drain(..used);
                             reply += 1;
                             if !more {
-                                return Heard::Done;
+                                return ReadStatus::Done;
                             }
                         }
                     }
@@ -72,12 +72,12 @@ impl MongoLine {
         let talk = self.line.converse(words, (patience_ns, NEVER), &mut |received, _| match take_document(
             received,
         ) {
-            Ok(None) => Heard::Need,
+            Ok(None) => ReadStatus::Need,
             Ok(Some(document)) => {
                 answer = document;
-                Heard::Done
+                ReadStatus::Done
             }
-            Err(_) => Heard::Refused("what answered does not speak MongoDB's protocol".into()),
+            Err(_) => ReadStatus::Refused("what answered does not speak MongoDB's protocol".into()),
         });
         match talk {
             Ok(()) if is_ok(bson::find(&answer, "ok")) => Ok(answer),

@@ -16,15 +16,17 @@ use crate::mongodb::admin::{CommandError, MongoAdmin};
 use crate::mongodb::official::{OfficialDeployment, OfficialTarget};
 use crate::mongodb::probe::{ROUTERS_DOWN, probe};
 use crate::probe::Stop;
-use crate::spoken::Protocol;
-use crate::target::{Database, OpenTarget, Scheme, Target, TargetError, TargetInfo, WATCHED, tls_words};
+use crate::protocol_detection::Protocol;
+use crate::target::{
+    Database, Login, OpenTarget, Scheme, Target, TargetError, TargetInfo, WATCHED, tls_words,
+};
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
 use dyno_types::bson::{self, kind};
 use dyno_types::{Content, Endpoint, Refused, Verb};
+use dyno_wire::address::Address;
 use dyno_wire::mongodb::{Deployment, Facts, MongoDriver, MongoOptions};
-use dyno_wire::place::Address;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,10 +38,18 @@ impl Database for MongoDb {
         "mongodb"
     }
 
-    fn schemes(&self) -> &'static [Scheme] {
+    fn schemes(&self) -> &[Scheme] {
         &[
-            Scheme { name: "mongodb", form: "mongodb://[user:password@]host:port/[database][?options]" },
-            Scheme { name: "mongodb+srv", form: "mongodb+srv://[user:password@]name/[database][?options]" },
+            Scheme {
+                name: "mongodb",
+                form: "mongodb://[user:password@]host:port/[database][?options]",
+                login: Login::User,
+            },
+            Scheme {
+                name: "mongodb+srv",
+                form: "mongodb+srv://[user:password@]name/[database][?options]",
+                login: Login::User,
+            },
         ]
     }
 

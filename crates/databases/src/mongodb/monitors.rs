@@ -3,7 +3,7 @@
 use crate::ask::{PATIENCE_NS, ask};
 use crate::mongodb::OpenMongo;
 use crate::mongodb::admin::MongoAdmin;
-use crate::probe::{Failure, Heard, Line, NEVER};
+use crate::probe::{Failure, Line, NEVER, ReadStatus};
 use crate::target::{Nothing, OpenTarget};
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::Source;
@@ -42,13 +42,13 @@ fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &E
         line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, out| {
             loop {
                 match driver.greeted(0, 0, number, received, out) {
-                    Hello::Need => return Heard::Need,
-                    Hello::Refused(_, words) => return Heard::Refused(words),
+                    Hello::Need => return ReadStatus::Need,
+                    Hello::Refused(_, words) => return ReadStatus::Refused(words),
                     Hello::Reply { used, more } => {
                         received.drain(..used);
                         number += 1;
                         if !more {
-                            return Heard::Done;
+                            return ReadStatus::Done;
                         }
                     }
                 }
@@ -59,12 +59,12 @@ fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &E
         let (mut words, mut answer) = (Vec::new(), Vec::new());
         put_command(&mut words, "admin", &|out| bson::int32(out, "serverStatus", 1));
         line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| match take_document(received) {
-            Ok(None) => Heard::Need,
+            Ok(None) => ReadStatus::Need,
             Ok(Some(document)) => {
                 answer = document;
-                Heard::Done
+                ReadStatus::Done
             }
-            Err(_) => Heard::Refused("what answered does not speak MongoDB's protocol".into()),
+            Err(_) => ReadStatus::Refused("what answered does not speak MongoDB's protocol".into()),
         })?;
         if is_ok(bson::find(&answer, "ok")) {
             Ok(answer)

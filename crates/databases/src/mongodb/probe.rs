@@ -1,12 +1,12 @@
 //! What there is to know of a MongoDB deployment before a run: who its nodes are, and what they say of themselves.
 
-use crate::probe::{Failure, Heard, Stop, converse, first_that_answers, resolve};
-use crate::spoken::Protocol;
+use crate::probe::{Failure, ReadStatus, Stop, converse, first_that_answers, resolve};
+use crate::protocol_detection::Protocol;
 use crate::target::{Nothing, TargetError};
 use dyno_engine::net::{TlsConfig, monotonic_ns};
 use dyno_types::{Driver, Endpoint, Hello, bson};
+use dyno_wire::address::Address;
 use dyno_wire::mongodb::{Deployment, Facts, MongoDriver, MongoOptions, QUESTIONS};
-use dyno_wire::place::Address;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ impl From<TargetError> for Unready {
 }
 
 /// How a server is asked: over TLS or not, until somebody stops it.
-type Asked<'a> = (Option<&'a Arc<TlsConfig>>, Stop<'a>);
+type ConnectOptions<'a> = (Option<&'a Arc<TlsConfig>>, Stop<'a>);
 
 /// Asks the seeds; the first that answers tells the deployment, and its primary (or a router) the facts. A replica set that
 /// elects its primary is waited for, as long as `serverSelectionTimeoutMS` says.
@@ -72,7 +72,10 @@ pub fn probe(
     }
 }
 
-fn look(options: &Arc<MongoOptions>, (tls, stop): Asked<'_>) -> Result<(Deployment, Facts), Unready> {
+fn look(
+    options: &Arc<MongoOptions>,
+    (tls, stop): ConnectOptions<'_>,
+) -> Result<(Deployment, Facts), Unready> {
     let (seed, facts) = first_that_answers(&options.addresses, stop, |endpoint| {
         Ok((endpoint.clone(), ask(options, (tls, stop), endpoint)?.facts))
     })?;
@@ -100,7 +103,7 @@ pub const ROUTERS_DOWN: &str = "routers_down";
 /// All routers of the list. One that does not answer is left out until it does, and the record says so.
 fn routers(
     options: &Arc<MongoOptions>,
-    asked: Asked<'_>,
+    connect: ConnectOptions<'_>,
     seed: Endpoint,
     mut facts: Facts,
 ) -> Result<(Deployment, Facts), TargetError> {
@@ -113,7 +116,7 @@ fn routers(
     }
     let mut deployment = Deployment::routers(endpoints);
     let endpoints = deployment.endpoints.clone();
-    for (node, answer) in ask_all(options, asked, &endpoints).into_iter().enumerate() {
+    for (node, answer) in ask_all(options, connect, &endpoints).into_iter().enumerate() {
         let endpoint = &endpoints[node];
         match answer {
             Ok(answer) if answer.facts.is_router() => {}
@@ -140,7 +143,7 @@ fn routers(
 
 fn replica_set(
     options: &Arc<MongoOptions>,
-    asked: Asked<'_>,
+    connect: ConnectOptions<'_>,
     facts: Facts,
 ) -> Result<(Deployment, Facts), Unready> {
     let unreachable = |text: String| Unready::Failed(TargetError::Unreachable(text));
@@ -157,7 +160,7 @@ fn replica_set(
         at.ok_or_else(|| unreachable(format!("the primary {primary} is not among {:?}", facts.hosts)))?;
     let mut set = Deployment::replica_set(&name, endpoints, at as u16);
     // A member that does not answer may come back during the run.
-    let mut answers = ask_all(options, asked, &set.endpoints);
+    let mut answers = ask_all(options, connect, &set.endpoints);
     for (node, answer) in answers.iter().enumerate() {
         if let Ok(Answer { facts, asked_ns, away_ns }) = answer {
             set.learn(node as u16, &facts.hello, Some((asked_ns / 1_000_000) as i64), options);
@@ -183,11 +186,11 @@ fn replica_set(
 /// Asks members at the same time: one that is down takes its time.
 fn ask_all(
     options: &Arc<MongoOptions>,
-    asked: Asked<'_>,
+    connect: ConnectOptions<'_>,
     endpoints: &[Endpoint],
 ) -> Vec<Result<Answer, Failure>> {
     std::thread::scope(|scope| {
-        let threads = endpoints.iter().map(|endpoint| scope.spawn(move || ask(options, asked, endpoint)));
+        let threads = endpoints.iter().map(|endpoint| scope.spawn(move || ask(options, connect, endpoint)));
         let threads: Vec<_> = threads.collect();
         let lost = || Err(Failure::Absent("asking it failed".into()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| lost())).collect()
@@ -210,7 +213,11 @@ struct Answer {
 }
 
 /// Greets one server and asks all questions, one after the other.
-fn ask(options: &Arc<MongoOptions>, asked_by: Asked<'_>, endpoint: &Endpoint) -> Result<Answer, Failure> {
+fn ask(
+    options: &Arc<MongoOptions>,
+    connect: ConnectOptions<'_>,
+    endpoint: &Endpoint,
+) -> Result<Answer, Failure> {
     let driver = MongoDriver::new(options.clone(), Arc::new(Nothing), Deployment::single(endpoint.clone()));
     let mut driver = driver.map_err(|refused| Failure::Final(refused.0))?;
     let mut facts = Facts::default();
@@ -219,12 +226,12 @@ fn ask(options: &Arc<MongoOptions>, asked_by: Asked<'_>, endpoint: &Endpoint) ->
     // Replies of the greeting, then questions answered.
     let (mut greeted, mut asked) = (Some(0u16), 0usize);
     let (mut begun_ns, mut put_ns, mut away_ns) = (0, 0, u64::MAX);
-    converse(&PROTOCOL, asked_by, endpoint, opening, &mut |received, out| {
+    converse(&PROTOCOL, connect, endpoint, opening, &mut |received, out| {
         loop {
             if let Some(reply) = greeted {
                 match driver.greeted(0, 0, reply, received, out) {
-                    Hello::Need => return Heard::Need,
-                    Hello::Refused(_, words) => return Heard::Refused(words),
+                    Hello::Need => return ReadStatus::Need,
+                    Hello::Refused(_, words) => return ReadStatus::Refused(words),
                     Hello::Reply { used, more } => {
                         received.drain(..used);
                         greeted = more.then_some(reply + 1);
@@ -238,8 +245,10 @@ fn ask(options: &Arc<MongoOptions>, asked_by: Asked<'_>, endpoint: &Endpoint) ->
                 continue;
             }
             match facts.take(asked, received) {
-                Ok(None) => return Heard::Need,
-                Err(_) => return Heard::Refused("what answered does not speak MongoDB's protocol".into()),
+                Ok(None) => return ReadStatus::Need,
+                Err(_) => {
+                    return ReadStatus::Refused("what answered does not speak MongoDB's protocol".into());
+                }
                 Ok(Some(used)) => {
                     received.drain(..used);
                     let now_ns = monotonic_ns();
@@ -247,7 +256,7 @@ fn ask(options: &Arc<MongoOptions>, asked_by: Asked<'_>, endpoint: &Endpoint) ->
                     put_ns = now_ns;
                     asked += 1;
                     if asked == QUESTIONS.len() {
-                        return Heard::Done;
+                        return ReadStatus::Done;
                     }
                     Facts::ask(asked, out);
                 }

@@ -1,6 +1,6 @@
 //! A small blocking client for the commands that set up and look after Redis servers.
 
-use crate::probe::{Failure, Heard, Line, NEVER};
+use crate::probe::{Failure, Line, NEVER, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_types::Endpoint;
 use dyno_types::limits::ANSWER_BYTES;
@@ -128,15 +128,15 @@ impl Client {
             let mut at = 0;
             let heard = loop {
                 if replies.len() == count {
-                    break Heard::Done;
+                    break ReadStatus::Done;
                 }
                 match resp::reply(&received[at..], ANSWER_BYTES) {
                     Ok(Some((reply, used))) => {
                         replies.push(reply);
                         at += used;
                     }
-                    Ok(None) => break Heard::Need,
-                    Err(why) => break Heard::Refused(why.to_string()),
+                    Ok(None) => break ReadStatus::Need,
+                    Err(why) => break ReadStatus::Refused(why.to_string()),
                 }
             };
             received.drain(..at);

@@ -6,16 +6,16 @@ pub mod copies;
 pub mod monitors;
 pub mod server;
 
-use crate::probe::{Heard, Stop, advise, converse, first_that_answers};
-use crate::spoken::Protocol;
+use crate::probe::{ReadStatus, Stop, advise, converse, first_that_answers};
+use crate::protocol_detection::Protocol;
 use crate::target::{
-    Database, OpenTarget, Scheme, Target, TargetError, TargetInfo, TempServer, WATCHED, tls_words,
+    Database, Login, OpenTarget, Scheme, Target, TargetError, TargetInfo, TempServer, WATCHED, tls_words,
 };
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
 use dyno_types::{Content, Endpoint, Refused, Verb};
-use dyno_wire::place::Address;
+use dyno_wire::address::Address;
 use dyno_wire::redis::{Facts, FactsStep, ReadFrom, RedisDriver, RedisOptions, Topology};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,11 +36,11 @@ impl Database for Redis {
         "redis"
     }
 
-    fn schemes(&self) -> &'static [Scheme] {
+    fn schemes(&self) -> &[Scheme] {
         &[
-            Scheme { name: "redis", form: "redis://[user:password@]host:port[/db]" },
-            Scheme { name: "rediss", form: "rediss://host:port?ca=FILE" },
-            Scheme { name: "unix", form: "unix:///run/redis.sock" },
+            Scheme { name: "redis", form: "redis://[user:password@]host:port[/db]", login: Login::Password },
+            Scheme { name: "rediss", form: "rediss://host:port?ca=FILE", login: Login::Password },
+            Scheme { name: "unix", form: "unix:///run/redis.sock", login: Login::Password },
         ]
     }
 
@@ -148,9 +148,9 @@ fn probe(
             received,
             &mut facts,
         ) {
-            FactsStep::Need => Heard::Need,
-            FactsStep::Done => Heard::Done,
-            FactsStep::Refused(outcome, words) => Heard::Refused(advise(outcome, &words)),
+            FactsStep::Need => ReadStatus::Need,
+            FactsStep::Done => ReadStatus::Done,
+            FactsStep::Refused(outcome, words) => ReadStatus::Refused(advise(outcome, &words)),
         })?;
         Ok((topology, facts))
     })

@@ -1,7 +1,7 @@
 //! What Redis servers say of themselves while the load runs.
 
 use crate::ask::{PATIENCE_NS, ask};
-use crate::probe::{Heard, Line, NEVER};
+use crate::probe::{Line, NEVER, ReadStatus};
 use crate::redis::OpenRedis;
 use crate::target::WATCHED;
 use dyno_engine::net::TlsConfig;
@@ -46,12 +46,12 @@ fn info(options: &Arc<RedisOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &End
         line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, _| {
             let (mut topology, mut facts) = (single.clone(), Facts::default());
             match Facts::take(&options, &mut topology, received, &mut facts) {
-                FactsStep::Need => Heard::Need,
+                FactsStep::Need => ReadStatus::Need,
                 FactsStep::Done => {
                     received.clear();
-                    Heard::Done
+                    ReadStatus::Done
                 }
-                FactsStep::Refused(_, words) => Heard::Refused(words),
+                FactsStep::Refused(_, words) => ReadStatus::Refused(words),
             }
         })
     };
@@ -60,13 +60,13 @@ fn info(options: &Arc<RedisOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &End
         resp::put_command(&mut words, &[b"INFO", b"all"]);
         line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| {
             let heard = match resp::reply(received, ANSWER_BYTES) {
-                Ok(None) => return Heard::Need,
+                Ok(None) => return ReadStatus::Need,
                 Ok(Some((Reply::Text(info), _))) => {
                     text = info;
-                    Heard::Done
+                    ReadStatus::Done
                 }
-                Ok(Some((Reply::Error(words), _))) => Heard::Refused(words.to_string()),
-                _ => Heard::Refused("the answer to INFO is no text".into()),
+                Ok(Some((Reply::Error(words), _))) => ReadStatus::Refused(words.to_string()),
+                _ => ReadStatus::Refused("the answer to INFO is no text".into()),
             };
             received.clear();
             heard

@@ -41,7 +41,7 @@ pub enum Received {
     Bytes {
         /// How many.
         n: usize,
-        /// Whether there may be more at once.
+        /// True if there may be more at once.
         more: bool,
         /// When the last of them arrived.
         stamp: Stamp,
@@ -59,7 +59,7 @@ pub enum Stamp {
     At {
         /// When.
         at_ns: u64,
-        /// Whether the network card says so.
+        /// True if the network card says so.
         by_card: bool,
     },
 }
@@ -69,7 +69,7 @@ pub trait Net {
     /// A connection.
     type Socket;
 
-    /// Whether time goes on only as the thread lets it: then waiting for other threads costs none.
+    /// True if time goes on only as the thread lets it: then waiting for other threads costs none.
     const VIRTUAL: bool = false;
 
     /// Nanoseconds on a clock that never goes back.
@@ -84,7 +84,7 @@ pub trait Net {
     /// Sends what can be sent without waiting; the number of bytes taken, 0 if none.
     fn send(&mut self, socket: &mut Self::Socket, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Whether bytes that were taken are still to be handed to the network (TLS records): sending, even of nothing,
+    /// Returns whether bytes that were taken are still to be handed to the network (TLS records): sending, even of nothing,
     /// goes on with them.
     fn has_unsent(&self, _socket: &Self::Socket) -> bool {
         false

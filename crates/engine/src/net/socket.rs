@@ -1,6 +1,6 @@
 //! One non-blocking connection: TCP or Unix, plain or TLS.
 
-use super::stamps::{Asked, Clocks, Times, ask_for_stamps, recv_with_times};
+use super::stamps::{Clocks, StampSource, Times, ask_for_stamps, recv_with_times};
 use super::tls::TlsConfig;
 use super::{Received, Stamp};
 use crate::files::OutOfFiles;
@@ -19,7 +19,7 @@ pub struct Socket {
     fd: OwnedFd,
     tls: Option<Box<ClientConnection>>,
     /// Who says when bytes arrived.
-    asked: Asked,
+    source: StampSource,
     /// When the last bytes of TLS records arrived.
     record: Times,
 }
@@ -27,14 +27,14 @@ pub struct Socket {
 /// The descriptor as a reader and writer for rustls.
 struct Raw<'a> {
     fd: BorrowedFd<'a>,
-    asked: Asked,
+    source: StampSource,
     /// When the last bytes arrived.
     times: Times,
 }
 
 impl Read for Raw<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.asked == Asked::Nobody {
+        if self.source == StampSource::Nobody {
             return Ok(rustix::net::recv(self.fd, into, RecvFlags::empty())?.0);
         }
         let (n, times) = recv_with_times(self.fd, into)?;
@@ -80,20 +80,20 @@ impl Socket {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        let asked = match (stamped, to) {
+        let source = match (stamped, to) {
             (Some(clocks), Endpoint::Tcp { .. }) => ask_for_stamps(&fd, clocks),
-            _ => Asked::Nobody,
+            _ => StampSource::Nobody,
         };
         let tls = tls.map(|config| config.begin(to)).transpose()?.map(Box::new);
-        Ok(Socket { fd, tls, asked, record: Times::default() })
+        Ok(Socket { fd, tls, source, record: Times::default() })
     }
 
     /// A connection that a server has accepted, with the kernel's stamps where it gives them.
     pub fn accepted(fd: OwnedFd) -> io::Result<Self> {
         sockopt::set_tcp_nodelay(&fd, true)?;
         rustix::io::ioctl_fionbio(&fd, true)?;
-        let asked = ask_for_stamps(&fd, &Clocks::default());
-        Ok(Socket { fd, tls: None, asked, record: Times::default() })
+        let source = ask_for_stamps(&fd, &Clocks::default());
+        Ok(Socket { fd, tls: None, source, record: Times::default() })
     }
 
     /// The descriptor.
@@ -101,12 +101,12 @@ impl Socket {
         self.fd.as_fd()
     }
 
-    /// Whether TLS has bytes that could not be sent yet.
+    /// Returns whether TLS has bytes that could not be sent yet.
     pub fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Whether it has no TLS.
+    /// Returns whether it has no TLS.
     pub fn is_plain(&self) -> bool {
         self.tls.is_none()
     }
@@ -121,7 +121,7 @@ impl Socket {
             return Ok(false);
         }
         let Some(tls) = &mut self.tls else { return Ok(true) };
-        let (open, _) = pump(tls, self.fd.as_fd(), self.asked)?;
+        let (open, _) = pump(tls, self.fd.as_fd(), self.source)?;
         match (tls.is_handshaking(), open) {
             (true, false) => Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
@@ -154,13 +154,13 @@ impl Socket {
     /// Receives what is there, and maps its time of arrival by `clocks`.
     #[inline]
     pub(super) fn recv_stamped(&mut self, into: &mut [u8], clocks: &mut Clocks) -> io::Result<Received> {
-        let asked = self.asked;
+        let source = self.source;
         let Some(tls) = &mut self.tls else {
-            let received = if asked == Asked::Nobody {
+            let received = if source == StampSource::Nobody {
                 let received = rustix::net::recv(&self.fd, &mut *into, RecvFlags::empty());
                 received.map(|(n, _)| (n, Stamp::Unasked)).map_err(io::Error::from)
             } else {
-                recv_with_times(self.fd.as_fd(), into).map(|(n, times)| (n, clocks.stamp(asked, times)))
+                recv_with_times(self.fd.as_fd(), into).map(|(n, times)| (n, clocks.stamp(source, times)))
             };
             return match received {
                 Ok((0, _)) => Ok(Received::Closed),
@@ -172,15 +172,15 @@ impl Socket {
         // Plaintext first, then the socket, then plaintext again.
         let mut found = read_plain(tls, into)?;
         if found.is_none() {
-            let (_, times) = pump(tls, self.fd.as_fd(), asked)?;
+            let (_, times) = pump(tls, self.fd.as_fd(), source)?;
             if times != Times::default() {
                 self.record = times;
             }
             found = read_plain(tls, into)?;
         }
         Ok(match found {
-            Some(Received::Bytes { n, more, .. }) if asked != Asked::Nobody => {
-                Received::Bytes { n, more, stamp: clocks.stamp(asked, self.record) }
+            Some(Received::Bytes { n, more, .. }) if source != StampSource::Nobody => {
+                Received::Bytes { n, more, stamp: clocks.stamp(source, self.record) }
             }
             other => other.unwrap_or(Received::Empty),
         })
@@ -208,7 +208,7 @@ fn read_plain(tls: &mut ClientConnection, into: &mut [u8]) -> io::Result<Option<
 
 fn flush_tls(tls: &mut ClientConnection, fd: BorrowedFd<'_>) -> io::Result<()> {
     while tls.wants_write() {
-        match tls.write_tls(&mut Raw { fd, asked: Asked::Nobody, times: Times::default() }) {
+        match tls.write_tls(&mut Raw { fd, source: StampSource::Nobody, times: Times::default() }) {
             Ok(_) => {}
             Err(error) if would_block(&error) => break,
             Err(error) => return Err(error),
@@ -218,9 +218,9 @@ fn flush_tls(tls: &mut ClientConnection, fd: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Moves records both ways as far as the socket lets us. False once the other side has closed; and when the last bytes arrived.
-fn pump(tls: &mut ClientConnection, fd: BorrowedFd<'_>, asked: Asked) -> io::Result<(bool, Times)> {
+fn pump(tls: &mut ClientConnection, fd: BorrowedFd<'_>, source: StampSource) -> io::Result<(bool, Times)> {
     let mut open = true;
-    let mut raw = Raw { fd, asked, times: Times::default() };
+    let mut raw = Raw { fd, source, times: Times::default() };
     while tls.wants_read() {
         match tls.read_tls(&mut raw) {
             Ok(0) => {

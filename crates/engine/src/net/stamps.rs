@@ -9,9 +9,9 @@ use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Who says when bytes of a connection arrived.
+/// Source of the arrival times of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum StampSource {
     /// Nobody.
     Nobody,
     /// The kernel.
@@ -51,8 +51,8 @@ impl Clocks {
 
     /// A time of arrival on the monotonic clock: the card's where it said it, else the kernel's.
     #[inline]
-    pub(super) fn stamp(&mut self, asked: Asked, times: Times) -> Stamp {
-        if let (Asked::Card(card), 1..) = (asked, times.card_ns) {
+    pub(super) fn stamp(&mut self, source: StampSource, times: Times) -> Stamp {
+        if let (StampSource::Card(card), 1..) = (source, times.card_ns) {
             let (_, clock, known) = &mut self.cards[card];
             if let Some(at_ns) = known.arrived_ns(times.card_ns, || clock.read()) {
                 return Stamp::At { at_ns, by_card: true };
@@ -75,7 +75,7 @@ impl Clocks {
 
 /// Asks for times of arrival of a TCP connection that has its address; nobody says them where the kernel does not offer them.
 #[expect(unsafe_code, reason = "rustix has no SO_TIMESTAMPING")]
-pub(super) fn ask_for_stamps(fd: &OwnedFd, clocks: &Clocks) -> Asked {
+pub(super) fn ask_for_stamps(fd: &OwnedFd, clocks: &Clocks) -> StampSource {
     let card = clocks.card_of(fd);
     let kernel = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
     let of_card = libc::SOF_TIMESTAMPING_RX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
@@ -91,9 +91,9 @@ pub(super) fn ask_for_stamps(fd: &OwnedFd, clocks: &Clocks) -> Asked {
         )
     };
     match (answer, card) {
-        (0, Some(card)) => Asked::Card(card),
-        (0, None) => Asked::Kernel,
-        _ => Asked::Nobody,
+        (0, Some(card)) => StampSource::Card(card),
+        (0, None) => StampSource::Kernel,
+        _ => StampSource::Nobody,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::net::{Received, Socket, monotonic_ns, tls_config};
 use dyno_types::Endpoint;
-use dyno_wire::place::Tls;
+use dyno_wire::address::Tls;
 use rustix::time::{ClockId, clock_gettime};
 use rustls::{ServerConfig, ServerConnection, crypto::ring};
 use std::io::{Read, Write};
@@ -26,13 +26,13 @@ fn a_card_that_says_nothing_leaves_the_kernel_s_time() {
         WallClock::default(),
     ));
     let (before, day) = (monotonic_ns(), 86_400_000_000_000);
-    let mut stamp = |asked, kernel_ns, card_ns| clocks.stamp(asked, Times { kernel_ns, card_ns });
-    assert_eq!(stamp(Asked::Kernel, 0, 0), Stamp::Missing);
-    assert_eq!(stamp(Asked::Card(0), 0, 0), Stamp::Missing);
+    let mut stamp = |source, kernel_ns, card_ns| clocks.stamp(source, Times { kernel_ns, card_ns });
+    assert_eq!(stamp(StampSource::Kernel, 0, 0), Stamp::Missing);
+    assert_eq!(stamp(StampSource::Card(0), 0, 0), Stamp::Missing);
     // The card's clock cannot be read.
-    assert_eq!(stamp(Asked::Card(0), 0, day), Stamp::Missing);
+    assert_eq!(stamp(StampSource::Card(0), 0, day), Stamp::Missing);
     for card_ns in [0, day] {
-        let Stamp::At { at_ns, by_card: false } = stamp(Asked::Card(0), ago(1_000_000), card_ns) else {
+        let Stamp::At { at_ns, by_card: false } = stamp(StampSource::Card(0), ago(1_000_000), card_ns) else {
             panic!("the kernel's time")
         };
         assert!(at_ns < monotonic_ns() && at_ns + 500_000_000 > before, "{at_ns} {before}");
@@ -57,10 +57,10 @@ fn a_card_s_time_is_mapped_by_its_own_clock() {
 #[test]
 fn where_the_kernel_refuses_nobody_is_asked() {
     let (reader, _writer) = std::io::pipe().unwrap();
-    assert_eq!(ask_for_stamps(&OwnedFd::from(reader), &Clocks::default()), Asked::Nobody);
+    assert_eq!(ask_for_stamps(&OwnedFd::from(reader), &Clocks::default()), StampSource::Nobody);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let connected = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    assert_eq!(ask_for_stamps(&OwnedFd::from(connected), &Clocks::default()), Asked::Kernel);
+    assert_eq!(ask_for_stamps(&OwnedFd::from(connected), &Clocks::default()), StampSource::Kernel);
 }
 
 #[test]
@@ -68,8 +68,8 @@ fn a_connection_knows_the_card_of_its_own_address() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let connected = || OwnedFd::from(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
     let cards = |address: [u8; 4]| Cards(vec![(IpAddr::from(address), Arc::new(CardClock::of_nothing()))]);
-    assert_eq!(ask_for_stamps(&connected(), &Clocks::new(&cards([127, 0, 0, 1]))), Asked::Card(0));
-    assert_eq!(ask_for_stamps(&connected(), &Clocks::new(&cards([127, 0, 0, 9]))), Asked::Kernel);
+    assert_eq!(ask_for_stamps(&connected(), &Clocks::new(&cards([127, 0, 0, 1]))), StampSource::Card(0));
+    assert_eq!(ask_for_stamps(&connected(), &Clocks::new(&cards([127, 0, 0, 9]))), StampSource::Kernel);
 }
 
 /// Bytes of a reply.

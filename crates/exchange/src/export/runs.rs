@@ -3,7 +3,7 @@
 use crate::export::intervals::{latencies, place};
 use crate::export::source::{Source, SourceRun};
 use crate::export::table::{Cell, Kind, Table};
-use dyno_analysis::Felt;
+use dyno_analysis::ArrivalLatency;
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Latency, Phase};
 
@@ -22,8 +22,8 @@ pub fn runs(source: &Source) -> Table {
                 latencies("ideal_response", phase.ideal_response.as_ref(), &mut row);
             }
             for metric in &phase.metrics {
-                let found = metric.felt_response().or(metric.felt_service());
-                let kind = if metric.felt_response().is_some() { "response" } else { "service" };
+                let found = metric.arrival_response().or(metric.arrival_service());
+                let kind = if metric.arrival_response().is_some() { "response" } else { "service" };
                 if found.is_some() {
                     latencies(&format!("{}_{kind}", metric.name), found, &mut row);
                 }
@@ -101,5 +101,5 @@ fn figures(phase: &Phase) -> Vec<Named> {
 pub(super) fn response(run: &SourceRun) -> Option<Latency> {
     let (dir, phase) = (run.dir.as_ref()?, run.measured()?);
     let scale = if dir.run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
-    Felt::of_run(dir, &phase.name, scale).latency()
+    ArrivalLatency::of_run(dir, &phase.name, scale).latency()
 }

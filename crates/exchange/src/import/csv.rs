@@ -91,7 +91,7 @@ impl<'a> Sheet<'a> {
 const ALL: &str = "ALL";
 
 /// A file with a column of times: one run. Times are the ends of intervals, unless the first is 0: then the beginnings.
-pub fn course(input: &Input, columns: &Columns) -> Result<Found, BadFile> {
+pub fn time_series(input: &Input, columns: &Columns) -> Result<Found, BadFile> {
     let sheet = Sheet::new(input);
     let time = sheet.column(columns.time.as_deref().unwrap_or_default())?;
     let throughput = sheet.column(&columns.throughput)?;

@@ -56,7 +56,7 @@ pub struct Input {
 
 /// What the user says about results whose files do not.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct ImportDetails {
     /// Users (threads).
     pub users: Option<usize>,
     /// No rate was set: a response time is a service time.
@@ -171,7 +171,7 @@ fn verdict(found: &Found, files: &str) -> Verdict {
     Verdict::new(reasons, vec!["imported".into(), "operations".into()], &[])
 }
 
-fn phase(found: &Found, said: &Said) -> Phase {
+fn phase(found: &Found, said: &ImportDetails) -> Phase {
     let ok = found.outcomes.get("ok").copied().unwrap_or(0);
     let rate = if found.seconds > 0.0 { ok as f64 / found.seconds } else { 0.0 };
     Phase {
@@ -208,7 +208,7 @@ fn phase(found: &Found, said: &Said) -> Phase {
 }
 
 /// The run directory's content. `files` names the files it came from; `fallback` is the time at which the newest was written.
-pub fn assemble(mut found: Found, said: &Said, files: &str, fallback: &str) -> Imported {
+pub fn assemble(mut found: Found, said: &ImportDetails, files: &str, fallback: &str) -> Imported {
     let words = "the file's modification time, less the length: the files do not say when the run began";
     let started = match said.started.clone().or(found.started.clone()) {
         Some(started) => started,

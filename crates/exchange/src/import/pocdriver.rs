@@ -1,7 +1,7 @@
 //! POCDriver's log file: the original's, whose first fields run into each other and which counts inserts only, and dyno's
 //! readable form, which counts everything.
 
-use crate::import::{BadFile, Found, Input, MOST, Said, count, in_interval, metric};
+use crate::import::{BadFile, Found, ImportDetails, Input, MOST, count, in_interval, metric};
 use dyno_rundir::imported::ImportedInterval;
 
 /// Column of dyno's form and dyno's name.
@@ -21,7 +21,7 @@ struct Row {
 }
 
 /// Reads a log file.
-pub fn read(input: &Input, said: &Said) -> Result<Found, BadFile> {
+pub fn read(input: &Input, said: &ImportDetails) -> Result<Found, BadFile> {
     let first = input.text.lines().next().unwrap_or("");
     let readable = first.starts_with("time,seconds,");
     let mut rows = Vec::new();

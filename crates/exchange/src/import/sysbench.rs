@@ -1,6 +1,8 @@
 //! sysbench-mongodb's tables (TSV): of transactions, or of a load; both versions.
 
-use crate::import::{BadFile, Found, Input, LARGEST, MOST, Said, count, in_interval, latency, metric};
+use crate::import::{
+    BadFile, Found, ImportDetails, Input, LARGEST, MOST, count, in_interval, latency, metric,
+};
 use dyno_compat_sysbench_mongodb::report::average::Window;
 use dyno_rundir::imported::ImportedInterval;
 use std::collections::BTreeMap;
@@ -19,7 +21,7 @@ struct Row {
 
 /// Reads a table, or the lines of it that lie in `window` (seconds, as the lines tell them): what is quoted is often the second
 /// hour alone.
-pub fn read(input: &Input, said: &Said, window: Option<Window>) -> Result<Found, BadFile> {
+pub fn read(input: &Input, said: &ImportDetails, window: Option<Window>) -> Result<Found, BadFile> {
     let mut lines = input.text.lines().enumerate();
     let head: Vec<&str> = lines.next().map_or("", |(_, line)| line).split('\t').collect();
     let at = |name: &str| head.iter().position(|known| *known == name);

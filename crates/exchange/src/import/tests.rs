@@ -17,7 +17,7 @@ fn input(name: &str, text: &str) -> Input {
 
 fn written(found: Found) -> (tempfile::TempDir, dyno_rundir::RunDir) {
     let folder = tempfile::tempdir().unwrap();
-    let imported = assemble(found, &Said::default(), "a file", "2026-11-21T04:00:00Z");
+    let imported = assemble(found, &ImportDetails::default(), "a file", "2026-11-21T04:00:00Z");
     dyno_rundir::imported::write(folder.path(), &imported).unwrap();
     let run = dyno_rundir::RunDir::open(folder.path()).unwrap();
     (folder, run)
@@ -26,7 +26,7 @@ fn written(found: Found) -> (tempfile::TempDir, dyno_rundir::RunDir) {
 #[test]
 fn ycsb_with_status_lines_becomes_a_run() {
     let files = [input("run.out", REPORT), input("run.err", STATUS)];
-    let found = ycsb::read(&files, &Said::default()).unwrap();
+    let found = ycsb::read(&files, &ImportDetails::default()).unwrap();
     assert_eq!(found.users, Some(4));
     let (_folder, run) = written(found);
     let summary = run.summary.as_ref().unwrap();
@@ -54,10 +54,10 @@ fn ycsb_with_status_lines_becomes_a_run() {
 
 #[test]
 fn without_a_command_line_nothing_is_claimed_about_response_times() {
-    let found = ycsb::read(&[input("run.out", REPORT)], &Said::default()).unwrap();
+    let found = ycsb::read(&[input("run.out", REPORT)], &ImportDetails::default()).unwrap();
     assert!(found.metrics[0].response.is_none() && found.metrics[0].service.is_some());
     assert!(found.unknown.iter().any(|words| words.contains("--closed-loop")), "{:?}", found.unknown);
-    let said = Said { closed_loop: true, ..Said::default() };
+    let said = ImportDetails { closed_loop: true, ..ImportDetails::default() };
     assert!(ycsb::read(&[input("run.out", REPORT)], &said).unwrap().metrics[0].response.is_some());
 }
 
@@ -65,7 +65,7 @@ fn without_a_command_line_nothing_is_claimed_about_response_times() {
 fn tables_become_courses() {
     let text = "elap_secs\tcum_tps\tint_tps\tcum_ips\tint_ips\tcum_excp\tint_excp\tint_lat\n\
         5\t10.00\t10.00\t0.00\t0.00\t0\t0\t300.00\n10\t15.00\t20.00\t0.00\t0.00\t3\t3\t150.00\n";
-    let found = sysbench::read(&input("t.tsv", text), &Said::default(), None).unwrap();
+    let found = sysbench::read(&input("t.tsv", text), &ImportDetails::default(), None).unwrap();
     assert_eq!(found.outcomes, BTreeMap::from([("ok".into(), 150), ("server_error".into(), 3)]));
     let mean = found.metrics[0].service.as_ref().unwrap().mean_us;
     assert!((mean - (50.0 * 300e3 + 100.0 * 150e3) / 150.0).abs() < 1e-6, "{mean}");
@@ -77,7 +77,7 @@ fn tables_become_courses() {
     assert!(series.lines().all(|line| line.matches(',').count() == columns), "{series}");
     let poc = "10,402026-11-21T03:32:05,10,40,99.08,2026-11-21T03:32:05,10,40,99.97,2026-11-21T03:32:05,10,40,99.82,\
         2026-11-21T03:32:05,10,40,100.00,\n";
-    let found = pocdriver::read(&input("poc.csv", poc), &Said::default()).unwrap();
+    let found = pocdriver::read(&input("poc.csv", poc), &ImportDetails::default()).unwrap();
     assert_eq!((found.outcomes["ok"], found.seconds), (40, 10.0));
     assert_eq!(found.started.as_deref(), Some("2026-11-21T03:31:55Z"));
     assert_eq!(found.facts["rangequeries within the slow threshold, per cent"], "100.00");
@@ -87,27 +87,27 @@ fn tables_become_courses() {
 #[test]
 fn columns_are_named_and_gaps_are_gaps() {
     let columns = csv::Columns { time: Some("t".into()), throughput: "x".into(), ..Default::default() };
-    let found = csv::course(&input("l.csv", "t,x\n10,100\n20,\n30,50.04\n"), &columns).unwrap();
+    let found = csv::time_series(&input("l.csv", "t,x\n10,100\n20,\n30,50.04\n"), &columns).unwrap();
     assert_eq!((found.seconds, found.outcomes["ok"], found.intervals.len()), (30.0, 1_500, 2));
-    let begins = csv::course(&input("l.csv", "t,x\n0,100\n10,50\n"), &columns).unwrap();
+    let begins = csv::time_series(&input("l.csv", "t,x\n0,100\n10,50\n"), &columns).unwrap();
     assert_eq!((begins.seconds, begins.intervals[1].start_ms), (20.0, 10_000));
 }
 
 #[test]
 fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
     let columns = csv::Columns { time: Some("t".into()), throughput: "x".into(), ..Default::default() };
-    let said = Said::default();
+    let said = ImportDetails::default();
     for (error, words) in [
         (
-            csv::course(&input("l.csv", "t,y\n1,2\n"), &columns).unwrap_err(),
+            csv::time_series(&input("l.csv", "t,y\n1,2\n"), &columns).unwrap_err(),
             "l.csv:1: expected a column x in the head, found t,y",
         ),
         (
-            csv::course(&input("l.csv", "t,x\n1,2\n1,3\n"), &columns).unwrap_err(),
+            csv::time_series(&input("l.csv", "t,x\n1,2\n1,3\n"), &columns).unwrap_err(),
             "l.csv:3: expected times in column t that grow",
         ),
         (
-            csv::course(&input("l.csv", "t,x\n1,2\n2,-3\n"), &columns).unwrap_err(),
+            csv::time_series(&input("l.csv", "t,x\n1,2\n2,-3\n"), &columns).unwrap_err(),
             "l.csv:3: expected a number from 0 to 1e15 in column x",
         ),
         (ycsb::read(&[input("y.out", "hello\n")], &said).unwrap_err(), "y.out:1: expected YCSB's report"),
@@ -140,7 +140,7 @@ fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
             "s.tsv:2: expected a number from 0 to 1e9 in column int_tps, found x",
         ),
         (
-            csv::course(&input("l.csv", "t,x\n1,2\n2e14,3\n3e14,9\n"), &columns).unwrap_err(),
+            csv::time_series(&input("l.csv", "t,x\n1,2\n2e14,3\n3e14,9\n"), &columns).unwrap_err(),
             "l.csv:4: expected up to 1e15 operations in all, found more",
         ),
         (

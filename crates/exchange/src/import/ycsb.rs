@@ -1,6 +1,8 @@
 //! YCSB: its report (text and both JSON exporters), its status lines, its `.hdr` files. Any mixture of files of one run.
 
-use crate::import::{BadFile, Found, Input, LARGEST, MOST, Said, counted, hdr, latency, ycsb_status};
+use crate::import::{
+    BadFile, Found, ImportDetails, Input, LARGEST, MOST, counted, hdr, latency, ycsb_status,
+};
 use dyno_rundir::schema::{Latency, Metric, Setting};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -41,7 +43,7 @@ const DERIVED: [&str; 4] = ["READ-MODIFY-WRITE", "CLEANUP", "SCAN-LATENCY-PER-RE
 const REPORT: &str = "YCSB's report with [OVERALL], RunTime(ms) (text or JSON)";
 
 /// Reads all files of a run.
-pub fn read(inputs: &[Input], said: &Said) -> Result<Found, BadFile> {
+pub fn read(inputs: &[Input], said: &ImportDetails) -> Result<Found, BadFile> {
     let mut report = Report::default();
     let mut status = Vec::new();
     let mut logs = Vec::new();

@@ -19,21 +19,21 @@ use std::path::Path;
 const HOME: &str = "/etc/dyno";
 /// Who runs in the pods.
 const USER: u32 = 10_001;
-/// How long workers' pods wait for somebody to speak to them.
+/// Time that workers' pods wait for somebody to speak to them.
 const PATIENCE: &str = "120s";
 /// Where workers' pods listen for the relay's hub.
 pub(super) const RELAY_PORT: u16 = 7_411;
-/// What the name of the Job of pods that only load ends with.
+/// Suffix of the name of the Job of pods that only load.
 pub(super) const LOADERS: &str = "l";
 /// The run's token in workers' pods, as they and the hub read it.
 pub const TOKEN: &str = "/etc/dyno/token";
-/// What stands for a token that is made for each run: too short to be one.
+/// Placeholder of the token that is made for each run: too short to be one.
 pub const NO_TOKEN: &str = "random-for-each-run";
 
 /// Objects of a run.
 #[derive(Clone, Debug)]
 pub struct Manifests {
-    /// What the run is called.
+    /// Name of the run.
     pub name: String,
     /// The workers' Job, which owns everything else.
     pub job: Value,
@@ -45,11 +45,11 @@ pub struct Manifests {
     pub servers: Vec<String>,
     /// Port of the servers.
     pub port: u16,
-    /// What is odd about objects of the user's.
+    /// Warnings about objects of the user's.
     pub warnings: Vec<String>,
 }
 
-/// What stands in manifests that are shown, in the place of a password.
+/// Placeholder of a password in manifests that are shown.
 const NO_PASSWORD: &str = "random-for-each-run";
 
 /// An experiment whose servers listen on all addresses of their pods.
@@ -62,8 +62,10 @@ pub fn everywhere(spec: &Experiment) -> Experiment {
 /// The objects that a run would make, to be shown: its name is [`RUN`](super::RUN), token and password are placeholders.
 pub fn shown(spec: &Experiment, asked: &Kubernetes) -> Result<Manifests, LocalError> {
     let mut own = everywhere(spec);
-    if let Some(server) = own.server.as_mut().filter(|server| server.needs_password()) {
-        server.options.insert("requirepass".into(), Setting::Text(NO_PASSWORD.into()));
+    if let Some(server) = own.server.as_mut()
+        && let Some(option) = server.lacks_password()
+    {
+        server.options.insert(option.into(), Setting::Text(NO_PASSWORD.into()));
     }
     manifests(&own, asked, crate::replace::RUN, NO_TOKEN)
 }
@@ -76,10 +78,8 @@ pub fn manifests(
     name: &str,
     token: &str,
 ) -> Result<Manifests, LocalError> {
-    let port = spec.server.as_ref().and_then(|server| server.port).unwrap_or(match &spec.server {
-        Some(server) if !server.kind.speaks_redis() => 27_017,
-        _ => 6_379,
-    });
+    let own = |server: &ServerSpec| server.port.unwrap_or(server.kind.rules().port());
+    let port = spec.server.as_ref().map_or(0, own);
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": format!("{name}-w"), "labels": labels(name, "worker", "dyno")},

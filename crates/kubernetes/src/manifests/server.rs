@@ -3,14 +3,14 @@
 use crate::manifests::{HOME, labels, pod, pull, resources, restricted};
 use crate::volumes;
 use dyno_config::experiment::kubernetes::Kubernetes;
-use dyno_config::server::{Part, ServerKind, ServerSpec, Topology};
+use dyno_config::server::{Part, ServerSpec, Topology};
 use dyno_config::values::Bytes;
 use dyno_databases::contained::{Contained, Role, contained};
 use dyno_localhost::error::LocalError;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What tells the StatefulSets of a sharded cluster apart.
+/// Label that tells the StatefulSets of a sharded cluster apart.
 const PART: &str = "dyno.part";
 
 /// One instance.
@@ -18,16 +18,16 @@ pub(super) struct Instance<'a> {
     pub server: &'a ServerSpec,
     pub asked: &'a Kubernetes,
     pub run: &'a str,
-    /// What it is called.
+    /// Name.
     pub name: String,
     /// Which of the instances it is, from 0.
     pub number: usize,
     pub port: u16,
-    /// Whether it is stopped and killed on purpose.
+    /// True if it is stopped and killed on purpose.
     pub signalled: bool,
 }
 
-/// What is made for an instance.
+/// Objects of an instance.
 pub(super) struct Made {
     pub objects: Vec<Value>,
     /// Names of its StatefulSets, in the order of the processes.
@@ -37,18 +37,18 @@ pub(super) struct Made {
 /// Processes of an instance that are there for the same.
 struct Set {
     name: String,
-    /// What it is there for, in a sharded cluster.
+    /// Role in a sharded cluster.
     part: Option<String>,
-    /// Whether clients speak to it.
+    /// True if clients speak to it.
     asked: bool,
     told: Contained,
     replicas: u32,
 }
 
-/// How long a server whose volume is kept may take to write its data before it ends, seconds; as long as bexhoma gives it.
+/// Time that a server whose volume is kept may take to write its data before it ends, seconds; as long as bexhoma gives it.
 const SAVING_S: u32 = 180;
 
-/// Whether the volume of a server outlives it.
+/// Returns whether the volume of a server outlives it.
 fn kept(server: &ServerSpec, asked: &Kubernetes) -> bool {
     server.data.volume.is_some() || asked.storage.as_ref().is_some_and(|storage| storage.keep)
 }
@@ -60,25 +60,13 @@ fn quantity(bytes: u64) -> String {
     whole.map_or(bytes.to_string(), |(unit, shift)| format!("{}{unit}", bytes >> shift))
 }
 
-/// The usual image of a kind.
-fn image(kind: ServerKind) -> &'static str {
-    match kind {
-        ServerKind::Redis => "redis:7",
-        ServerKind::Valkey => "valkey/valkey:8",
-        ServerKind::KeyDb => "eqalpha/keydb:latest",
-        ServerKind::Dragonfly => "docker.dragonflydb.io/dragonflydb/dragonfly:v1.37.0",
-        ServerKind::Mongod => "mongo:8",
-        ServerKind::FerretDb => "ghcr.io/ferretdb/ferretdb:1.24.2",
-    }
-}
-
 /// The image that a server's pods get.
 pub fn server_image(server: &ServerSpec, asked: &Kubernetes) -> String {
-    asked.server_image.clone().unwrap_or_else(|| image(server.kind).to_owned())
+    asked.server_image.clone().unwrap_or_else(|| server.kind.rules().image().to_owned())
 }
 
 impl Instance<'_> {
-    /// Its objects.
+    /// Objects.
     pub fn made(&self) -> Result<Made, LocalError> {
         let sets = self.sets()?;
         let (mut objects, name) = (Vec::new(), &self.name);
@@ -110,11 +98,11 @@ impl Instance<'_> {
         Ok(Made { objects, sets: sets.into_iter().map(|set| set.name).collect() })
     }
 
-    /// Its sets, in the order of the processes.
+    /// Sets, in the order of the processes.
     fn sets(&self) -> Result<Vec<Set>, LocalError> {
-        // Dragonfly's memory is what its pods may have.
+        // What a server takes is what its pods may have.
         let mut server = self.server.clone();
-        if server.kind == ServerKind::Dragonfly && server.limits.memory.is_none() {
+        if server.kind.rules().sizes_by_free_memory() && server.limits.memory.is_none() {
             let limit =
                 self.asked.servers.limits.get("memory").and_then(|limit| volumes::bytes(&limit.text()));
             server.limits.memory = limit.map(Bytes);
@@ -215,7 +203,7 @@ impl Instance<'_> {
         })
     }
 
-    /// What a pod of a set mounts, and where that comes from.
+    /// Returns the mounts of a set's pods, and their volumes.
     fn mounted(&self, set: &Set) -> (Value, Value) {
         let mut mounts =
             vec![json!({"name": "data", "mountPath": "/data"}), json!({"name": "tmp", "mountPath": "/tmp"})];

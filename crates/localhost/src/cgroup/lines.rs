@@ -12,7 +12,7 @@ pub(super) struct Line {
     pub path: PathBuf,
     pub file: String,
     pub text: String,
-    /// Whether the file must be there.
+    /// True if the file must be there.
     pub needed: bool,
 }
 
@@ -26,7 +26,7 @@ impl Line {
         }
     }
 
-    /// Whether it limits what another one limits.
+    /// Returns whether it limits what another one limits.
     pub fn is_like(&self, other: &Line) -> bool {
         self.path == other.path && self.device() == other.device()
     }

@@ -1,10 +1,9 @@
 //! What this host is and how it is set up: facts by group, read from procfs, sysfs, cgroupfs and `/etc`.
 //!
-//! `cpu`, `memory`, `storage`, `network`, `kernel` and `firmware` read files, `asked` asks programs; `findings` says what speaks
-//! against good measurements, and `profiles` compares with the hardware, kernel and BIOS lists of known recipes. Facts that
-//! change from minute to minute stand apart in `volatile`. What cannot be read is absent.
+//! `cpu`, `memory`, `storage`, `network`, `kernel` and `firmware` read files, `programs` asks programs; `findings`
+//! says what speaks against good measurements, and `profiles` compares with the hardware, kernel and BIOS lists of
+//! known recipes. Facts that change from minute to minute stand apart in `volatile`. What cannot be read is absent.
 
-mod asked;
 mod cpu;
 mod findings;
 mod firmware;
@@ -12,6 +11,7 @@ pub(crate) mod kernel;
 mod memory;
 mod network;
 mod profiles;
+mod programs;
 mod storage;
 
 #[cfg(test)]
@@ -76,7 +76,7 @@ impl EnvironmentFacts {
         storage::read(&places.roots, &mut all);
         network::read(&places.roots, &mut all);
         firmware::read(sys, &mut all);
-        asked::read(places, &mut all);
+        programs::read(places, &mut all);
         all
     }
 
@@ -90,7 +90,7 @@ impl EnvironmentFacts {
 
     /// Facts that matter and are not known here, and what would tell them.
     pub fn unknown(&self) -> Vec<(String, &'static str)> {
-        asked::unknown(self)
+        programs::unknown(self)
     }
 
     /// A fact, if it is known.

@@ -1,6 +1,6 @@
 //! What a failover did to the writers: the time without acknowledgements, and how they came back.
 
-use crate::drive::Course;
+use crate::drive::BatchHistory;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -32,22 +32,22 @@ pub struct Curve {
 }
 
 /// The longest time without an acknowledgement that ends after `at_s` and begins before `until_s`: begin and length.
-pub(super) fn longest_gap(course: &Course, at_s: f64, until_s: f64) -> (f64, f64) {
+pub(super) fn longest_gap(history: &BatchHistory, at_s: f64, until_s: f64) -> (f64, f64) {
     let near = |(begin, length): &(f64, f64)| begin + length >= at_s && *begin <= until_s;
-    let gaps = course.stalls(Duration::ZERO).into_iter().filter(near);
+    let gaps = history.stalls(Duration::ZERO).into_iter().filter(near);
     gaps.fold((at_s, 0.0), |longest, gap| if gap.1 > longest.1 { gap } else { longest })
 }
 
 /// The curve around a fault at `at_s` after which the servers had settled at `settled_s`.
-pub(super) fn curve(course: &Course, at_s: f64, settled_s: f64) -> Curve {
+pub(super) fn curve(history: &BatchHistory, at_s: f64, settled_s: f64) -> Curve {
     let before = BEFORE.min((at_s / WINDOW_S) as usize);
-    let end_s = course.seconds().max(course.end_ns as f64 / 1e9);
+    let end_s = history.seconds().max(history.end_ns as f64 / 1e9);
     let after = ((settled_s - at_s) / WINDOW_S).ceil().max(0.0) as usize + AFTER;
     let there = ((end_s - at_s) / WINDOW_S).max(0.0) as usize;
     let count = (before + after.min(there)).min(MOST);
     let first_s = at_s - before as f64 * WINDOW_S;
     let mut acknowledged = vec![0; count];
-    for (at, records, _) in &course.batches {
+    for (at, records, _) in &history.batches {
         let window = ((*at as f64 / 1e9 - first_s) / WINDOW_S).floor();
         if window >= 0.0
             && let Some(one) = acknowledged.get_mut(window as usize)
@@ -57,7 +57,7 @@ pub(super) fn curve(course: &Course, at_s: f64, settled_s: f64) -> Curve {
     }
     let level = median(&acknowledged[..before.min(count)]);
     let before_per_s = level.map(|level| level / WINDOW_S);
-    let (begin, length) = longest_gap(course, at_s, settled_s);
+    let (begin, length) = longest_gap(history, at_s, settled_s);
     let begins = |window: usize| (window as f64 - before as f64) * WINDOW_S;
     let back = (begin + length - at_s).max(0.0);
     let enough = |records: u64| level.is_some_and(|level| level > 0.0 && records as f64 >= RECOVERED * level);
@@ -83,22 +83,22 @@ mod tests {
     use super::*;
 
     /// A batch of 10 each 100 ms, none from 3 s to 5 s.
-    fn course() -> Course {
+    fn history() -> BatchHistory {
         let at = (1..=100u64).map(|tenth| tenth * 100_000_000);
         let batches = at.filter(|at| !(3_000_000_000..5_000_000_000).contains(at)).map(|at| (at, 10, 1));
-        Course { batches: batches.collect(), end_ns: 10_000_000_000 }
+        BatchHistory { batches: batches.collect(), end_ns: 10_000_000_000 }
     }
 
     #[test]
     fn a_gap_is_found_where_it_is() {
-        let (begin, length) = longest_gap(&course(), 3.2, 6.0);
+        let (begin, length) = longest_gap(&history(), 3.2, 6.0);
         assert!((begin - 2.9).abs() < 1e-9 && (length - 2.1).abs() < 1e-9, "{begin} {length}");
-        assert!(longest_gap(&course(), 6.0, 7.0).1 < 0.2);
+        assert!(longest_gap(&history(), 6.0, 7.0).1 < 0.2);
     }
 
     #[test]
     fn the_curve_falls_and_rises() {
-        let found = curve(&course(), 3.0, 5.0);
+        let found = curve(&history(), 3.0, 5.0);
         assert_eq!((found.from_s, found.window_s), (-2.0, 0.5));
         assert_eq!(found.acknowledged.len(), 4 + 4 + 4);
         assert!(found.acknowledged[..4].iter().all(|n| (40..=50).contains(n)), "{found:?}");
@@ -116,10 +116,10 @@ mod tests {
 
     #[test]
     fn what_does_not_come_back_has_not_recovered() {
-        let mut course = course();
-        course.batches.retain(|(at, ..)| *at < 3_000_000_000);
-        assert_eq!(curve(&course, 3.0, 5.0).recovered_s, None);
+        let mut history = history();
+        history.batches.retain(|(at, ..)| *at < 3_000_000_000);
+        assert_eq!(curve(&history, 3.0, 5.0).recovered_s, None);
         // A fault right at the beginning has no level before it.
-        assert_eq!(curve(&course, 0.1, 1.0).before_per_s, None);
+        assert_eq!(curve(&history, 0.1, 1.0).before_per_s, None);
     }
 }

@@ -18,7 +18,7 @@ use crate::drive::{Written, ingest};
 use crate::failover::curve::Curve;
 use crate::failover::partition::PartitionError;
 use crate::verify::{Copy, verify};
-use dyno_config::server::ServerKind;
+use dyno_config::server::{Election, ServerKind};
 use dyno_databases::copies::database::Database;
 use dyno_databases::copies::database::DatabaseError;
 use dyno_databases::copies::ledger::{Ledger, Status};
@@ -64,8 +64,10 @@ pub struct FailoverPlan {
     pub down_after: Duration,
     /// Between two rounds, at least; up to as long again at random.
     pub between: Duration,
-    /// Redis or Valkey with Sentinel, or mongod.
+    /// What kind of servers.
     pub kind: ServerKind,
+    /// Who elects a new primary of them.
+    pub election: Election,
 }
 
 /// A primary that was taken away.
@@ -108,7 +110,7 @@ pub struct FailoverProof {
 
 /// What became of all records, by the last primary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Fates {
+pub struct OutcomeCounts {
     /// Acknowledged, and not there.
     pub lost: u64,
     /// There with other content.
@@ -308,9 +310,9 @@ pub fn failover(
     control: &Arc<Control>,
     on_round: &mut (dyn FnMut(&Round) + Send),
 ) -> Result<FailoverProof, FailoverError> {
-    let mut cluster: Box<dyn FailoverCluster> = match plan.kind {
-        ServerKind::Mongod => Box::new(replica_set::ReplicaSet::start(plan, home, control)?),
-        _ => Box::new(sentinel::SentinelCluster::start(plan, home, control)?),
+    let mut cluster: Box<dyn FailoverCluster> = match plan.election {
+        Election::Members => Box::new(replica_set::ReplicaSet::start(plan, home, control)?),
+        Election::Sentinels => Box::new(sentinel::SentinelCluster::start(plan, home, control)?),
     };
     prove(plan, cluster.as_mut(), control, on_round)
 }
@@ -334,8 +336,8 @@ fn prove(
     let (written, mut rounds) = (written.map_err(|_| FailoverError::Panicked)?, rounds?);
     for round in &mut rounds {
         let settled_s = round.at_s + round.settled_s;
-        round.without_acks_s = curve::longest_gap(&written.course, round.at_s, settled_s).1;
-        round.curve = Some(curve::curve(&written.course, round.at_s, settled_s));
+        round.without_acks_s = curve::longest_gap(&written.history, round.at_s, settled_s).1;
+        round.curve = Some(curve::curve(&written.history, round.at_s, settled_s));
     }
     let replicas = database.replicas()?;
     let copies = verify(database.as_ref(), &replicas, &plan.ingest, &written.ledger, ELECTION);
@@ -349,9 +351,9 @@ impl FailoverProof {
     }
 
     /// What became of all records, by the last primary.
-    pub fn fates(&self) -> Option<Fates> {
+    pub fn outcomes(&self) -> Option<OutcomeCounts> {
         let last = self.primary()?;
-        Some(Fates {
+        Some(OutcomeCounts {
             lost: last.missing,
             wrong: last.wrong,
             indeterminate_found: last.indeterminate_found,

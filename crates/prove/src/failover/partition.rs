@@ -6,7 +6,7 @@
 //! whose own network is never touched.
 
 use dyno_localhost::machine::Machine;
-use dyno_servers::server::Way;
+use dyno_servers::server::NetworkPlacement;
 use dyno_types::child;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -174,13 +174,13 @@ impl Partition {
 
     /// Places of servers with a namespace each; the names of these lie in `home`. All of them reach each other by way of this
     /// process' own namespace, and it reaches them.
-    pub fn ways(&mut self, home: &Path, count: u32) -> Result<Vec<Way>, PartitionError> {
+    pub fn ways(&mut self, home: &Path, count: u32) -> Result<Vec<NetworkPlacement>, PartitionError> {
         let forward = Path::new("/proc/sys/net/ipv4/ip_forward");
         std::fs::write(forward, "1").map_err(PartitionError::io(forward))?;
         (0..count).map(|number| self.way(home, number)).collect()
     }
 
-    fn way(&mut self, home: &Path, number: u32) -> Result<Way, PartitionError> {
+    fn way(&mut self, home: &Path, number: u32) -> Result<NetworkPlacement, PartitionError> {
         let [ip, unshare, nsenter] =
             [("ip", "iproute2"), ("unshare", "util-linux"), ("nsenter", "util-linux")]
                 .map(|(name, package)| tool(&self.machine, name, package));
@@ -211,7 +211,7 @@ impl Partition {
         ] {
             done(child::command(&within[0]).args(&within[1..]).arg(&ip).args(words))?;
         }
-        Ok(Way { address: address.into(), prefix: within.into() })
+        Ok(NetworkPlacement { address: address.into(), prefix: within.into() })
     }
 
     fn nft(&self, words: &[&str]) -> Result<(), PartitionError> {

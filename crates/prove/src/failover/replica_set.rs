@@ -10,14 +10,14 @@
 use crate::failover::FailoverError;
 use crate::failover::partition::Partition;
 use crate::failover::{By, ELECTION, FailoverCluster, FailoverPlan, await_some};
-use dyno_config::server::{ServerKind, ServerSpec, Setting, Topology};
+use dyno_config::server::{ServerSpec, Setting, Topology};
 use dyno_config::values::Bytes;
 use dyno_databases::copies::database::Database;
 use dyno_databases::copies::database::DatabaseError;
 use dyno_databases::mongodb::copies::MongoSet;
 use dyno_engine::Control;
 use dyno_localhost::machine::Machine;
-use dyno_servers::server::faults::Harm;
+use dyno_servers::server::faults::ServerFault;
 use dyno_servers::server::{Beginning, Server};
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::MongoOptions;
@@ -45,7 +45,7 @@ impl<'a> ReplicaSet<'a> {
     /// Starts the members, forms the set, and waits until one is primary and all others are secondaries.
     pub fn start(plan: &'a FailoverPlan, home: &Path, control: &Arc<Control>) -> Result<Self, FailoverError> {
         let machine = Machine::default();
-        let mut spec = ServerSpec::of(ServerKind::Mongod);
+        let mut spec = ServerSpec::of(plan.kind);
         (spec.topology, spec.members) = (Topology::ReplicaSet, Some(plan.replicas + 1));
         spec.cache = Some(Bytes(CACHE));
         let version = dyno_servers::needs::version_of(&spec, &machine)?;
@@ -94,16 +94,16 @@ impl<'a> ReplicaSet<'a> {
     /// Stops the others, waits, kills.
     fn isolate(&mut self, at: usize, halted: &mut Vec<u64>) -> Result<Instant, FailoverError> {
         for other in (0..self.server.count()).filter(|other| *other != at) {
-            halted.extend(self.harm(other, &Harm::Pause)?);
+            halted.extend(self.inject(other, &ServerFault::Pause)?);
         }
         crate::failover::pause(self.plan.isolate, &self.control);
-        self.harm(at, &Harm::Restart)?;
+        self.inject(at, &ServerFault::Restart)?;
         Ok(Instant::now())
     }
 
     /// Does it to one member; what takes it back.
-    fn harm(&mut self, member: usize, harm: &Harm) -> Result<Vec<u64>, FailoverError> {
-        let done = self.server.harm(member..member + 1, harm);
+    fn inject(&mut self, member: usize, fault: &ServerFault) -> Result<Vec<u64>, FailoverError> {
+        let done = self.server.inject(member..member + 1, fault);
         done.failed.map_or(Ok(done.noted), |why| Err(FailoverError::Fault(why)))
     }
 }
@@ -128,7 +128,7 @@ impl FailoverCluster for ReplicaSet<'_> {
         }
         let mut halted = Vec::new();
         let killed = self.isolate(at, &mut halted);
-        self.server.heal(&[], &Harm::Pause, &halted)?;
+        self.server.heal(&[], &ServerFault::Pause, &halted)?;
         killed
     }
 
@@ -143,7 +143,7 @@ impl FailoverCluster for ReplicaSet<'_> {
             partition.heal()?;
             return Ok(begun);
         }
-        self.server.heal(&[at], &Harm::Restart, &[])?;
+        self.server.heal(&[at], &ServerFault::Restart, &[])?;
         Ok(begun)
     }
 

@@ -159,6 +159,7 @@ fn plan(copies: usize) -> FailoverPlan {
         down_after: ms(100),
         between: ms(100),
         kind: ServerKind::Redis,
+        election: Election::Sentinels,
     }
 }
 
@@ -178,24 +179,24 @@ fn proven(copies: usize, twice: u64) -> FailoverProof {
 
 #[test]
 fn what_one_member_has_acknowledged_goes_with_it() {
-    let fates = proven(1, 0).fates().unwrap();
-    assert!(fates.lost > 0, "{fates:?}");
-    assert_eq!((fates.wrong, fates.duplicated), (0, Some(0)));
+    let outcomes = proven(1, 0).outcomes().unwrap();
+    assert!(outcomes.lost > 0, "{outcomes:?}");
+    assert_eq!((outcomes.wrong, outcomes.duplicated), (0, Some(0)));
 }
 
 #[test]
 fn what_both_have_acknowledged_stays() {
     let proof = proven(2, 0);
-    let fates = proof.fates().unwrap();
+    let outcomes = proof.outcomes().unwrap();
     assert!(proof.acknowledged() > 0);
-    assert_eq!((fates.lost, fates.wrong, fates.refused_found), (0, 0, 0));
+    assert_eq!((outcomes.lost, outcomes.wrong, outcomes.refused_found), (0, 0, 0));
     // What was written into the cut is not there.
-    assert!(fates.indeterminate_not_found > 0, "{fates:?}");
+    assert!(outcomes.indeterminate_not_found > 0, "{outcomes:?}");
 }
 
 #[test]
 fn what_is_there_twice_is_counted() {
-    assert_eq!(proven(2, 3).fates().unwrap().duplicated, Some(3));
+    assert_eq!(proven(2, 3).outcomes().unwrap().duplicated, Some(3));
 }
 
 #[test]

@@ -18,12 +18,12 @@ pub(super) const TAG_BYTES: usize = 16;
 pub(super) const PIECE: usize = MESSAGE_BYTES - TAG_BYTES - 1;
 /// Longest frame with its head.
 pub(super) const FRAME_BYTES: usize = PIECE + 64;
-/// How long a hub, or a connection between pods, goes on without a word.
+/// Time that a hub, or a connection between pods, goes on without a word.
 pub(super) const SILENCE: Duration = Duration::from_secs(10);
 /// Time between two signs of life of hub and pods.
 pub(super) const ALIVE: Duration = Duration::from_secs(1);
 
-/// What a frame or a record is.
+/// Kind of a frame or a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The first frame, both ways: [`Hello`].
@@ -142,7 +142,7 @@ pub(super) fn hello() -> io::Result<Vec<u8>> {
     Ok(serde_json::to_vec(&Hello { version: VERSION, dyno: env!("CARGO_PKG_VERSION").into() })?)
 }
 
-/// Whether the other end speaks as this one does.
+/// Returns whether the other end speaks as this one does.
 pub(super) fn greeted(piece: &Piece) -> io::Result<()> {
     if piece.kind != Kind::Hello {
         return Err(io::Error::other("the first word must be hello"));

@@ -12,11 +12,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_chan
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a pod may take to answer: it listens a moment after its container has started.
+/// Time that a pod may take to answer: it listens a moment after its container has started.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long a pod may take to receive: what goes to pods is little.
+/// Time that a pod may take to receive: what goes to pods is little.
 const SEND: Duration = Duration::from_secs(2);
-/// What may wait for a pod that is being connected, bytes.
+/// Limit of bytes that wait for a pod that is being connected.
 const WAITING: usize = 8 << 20;
 /// Pieces on their way to the controller; then pods have to wait.
 const PIECES: usize = 256;
@@ -32,7 +32,7 @@ enum Pod {
 
 struct Channel {
     pod: Pod,
-    /// Whether the controller has said anything on it: signs of life must not be the first words.
+    /// True if the controller has said anything on it: signs of life must not be the first words.
     spoken: bool,
 }
 

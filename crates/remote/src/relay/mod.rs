@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! controller                  pod 0                        every pod
-//!   near  --- kubectl exec --- hub  --- pod network, sealed --- listen --- dyno worker --stdio
+//!   Relay --- kubectl exec --- hub  --- pod network, sealed --- listen --- dyno worker --stdio
 //!                                                                     \--- dyno host --stdio
 //! ```
 //!
@@ -13,9 +13,9 @@
 //! What ends: a channel whose program has ended, with how it did; all channels of a hub that is lost; programs in pods whose
 //! connection is lost; and a hub to which nobody speaks.
 
+pub mod controller;
 pub mod frames;
 pub mod hub;
-pub mod near;
 pub mod pod;
 pub mod seal;
 #[cfg(test)]

@@ -19,9 +19,9 @@ const PROGRAMS: usize = 512;
 /// Connections at a time of which it is not known yet whether they hold the token. One more takes the place of the oldest:
 /// whoever holds the token shows it at once.
 const KNOCKING: usize = 128;
-/// How long somebody may take to show that they hold the token.
+/// Time that somebody may take to show that they hold the token.
 const KNOCK: Duration = Duration::from_secs(5);
-/// How long a program may take to end by itself once its input has closed.
+/// Time that a program may take to end by itself once its input has closed.
 const END: Duration = Duration::from_secs(5);
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -72,11 +72,11 @@ pub(super) fn listen_for(
     Ok(Listening { address, programs })
 }
 
-/// What all connections of a pod share.
+/// State that all connections of a pod share.
 struct Door {
     token: Vec<u8>,
     program: PathBuf,
-    /// How long somebody may take to show that they hold the token.
+    /// Time that somebody may take to show that they hold the token.
     knock: Duration,
     /// Connections that have not shown it yet, the oldest first.
     knocking: Mutex<VecDeque<(u64, TcpStream)>>,

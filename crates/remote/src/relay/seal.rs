@@ -230,7 +230,7 @@ mod tests {
     /// Both ends of a connection: its streams, and what hub and pod say and hear.
     struct Pair {
         near: TcpStream,
-        far: TcpStream,
+        agent: TcpStream,
         hub: (Sealer, Opener),
         pod: (Sealer, Opener),
     }
@@ -247,18 +247,18 @@ mod tests {
 
     impl Pair {
         fn new() -> Pair {
-            let (near, far) = streams();
-            let there = far.try_clone().unwrap();
+            let (near, agent) = streams();
+            let there = agent.try_clone().unwrap();
             let pod = std::thread::spawn(move || meet(&there, HELD, Side::Pod, None).unwrap());
             let hub = meet(&near, HELD, Side::Hub, None).unwrap();
-            Pair { near, far, hub, pod: pod.join().unwrap() }
+            Pair { near, agent, hub, pod: pod.join().unwrap() }
         }
 
         /// Records of the hub as they are on the way, taken away before the pod has them.
         fn taken(&mut self, count: u8) -> Vec<Vec<u8>> {
             let record = |number: u8| {
                 self.hub.0.send(Kind::Data, &[number]).unwrap();
-                raw(&mut self.far)
+                raw(&mut self.agent)
             };
             (0..count).map(record).collect()
         }
@@ -309,7 +309,7 @@ mod tests {
     fn a_record_that_is_sent_back_does_not_open() {
         let mut pair = Pair::new();
         let record = pair.taken(1).remove(0);
-        pair.far.write_all(&record).unwrap();
+        pair.agent.write_all(&record).unwrap();
         assert!(matches!(pair.hub.1.receive(), Err(SealError::Record)));
         // The same words with the same number are not the same record in both directions.
         let mut pair = Pair::new();

@@ -27,9 +27,9 @@ fn program(folder: &Path) -> PathBuf {
 
 /// A hub, spoken to by the controller's end of a socket.
 fn a_hub() -> UnixStream {
-    let (near, far) = UnixStream::pair().unwrap();
-    let output = far.try_clone().unwrap();
-    std::thread::spawn(move || hub(far, output, HELD.to_vec()));
+    let (near, agent) = UnixStream::pair().unwrap();
+    let output = agent.try_clone().unwrap();
+    std::thread::spawn(move || hub(agent, output, HELD.to_vec()));
     near.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut near = near;
     write(&mut near, 0, Kind::Hello, &hello().unwrap()).unwrap();
@@ -130,8 +130,8 @@ fn what_is_lost_says_how() {
 fn records_that_are_not_of_the_other_end_do_not_open() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let near = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let far = listener.accept().unwrap().0;
-    let there = std::thread::spawn(move || meet(&far, HELD, Side::Pod, None).map_err(|e| e.to_string()));
+    let agent = listener.accept().unwrap().0;
+    let there = std::thread::spawn(move || meet(&agent, HELD, Side::Pod, None).map_err(|e| e.to_string()));
     let (mut hub_says, mut hub_hears) = meet(&near, HELD, Side::Hub, None).unwrap();
     let (mut pod_says, mut pod_hears) = there.join().unwrap().unwrap();
     hub_says.send(Kind::Data, b"one").unwrap();

@@ -10,15 +10,17 @@ use std::sync::atomic::Ordering;
 impl WorkerPool {
     /// Process numbers of the workers on another host, by its name.
     pub fn pids_on(&self, host: &str) -> Vec<u32> {
-        let there =
-            self.members.iter().filter(|member| member.way.as_ref().is_some_and(|way| way.name() == host));
+        let there = self
+            .members
+            .iter()
+            .filter(|member| member.transport.as_ref().is_some_and(|transport| transport.name() == host));
         there.map(|member| member.pid.load(Ordering::Relaxed)).collect()
     }
 
     /// Clocks of workers on other hosts beside ours, as they were asked before the last phase: worker, offset.
     pub fn clocks(&self) -> Vec<(String, Offset)> {
-        let far = self.members.iter().enumerate().filter(|(_, member)| member.way.is_some());
-        far.map(|(at, member)| (format!("worker-{}", at + 1), *held(&member.clock))).collect()
+        let elsewhere = self.members.iter().enumerate().filter(|(_, member)| member.transport.is_some());
+        elsewhere.map(|(at, member)| (format!("worker-{}", at + 1), *held(&member.clock))).collect()
     }
 
     /// Between the first and the last worker's beginning of the last phase, nanoseconds, by the clocks as they are known: of
@@ -36,7 +38,9 @@ impl WorkerPool {
     /// Asks the clocks of workers on other hosts.
     pub(super) fn ask_clocks(&self, control: &Control) -> Result<u64, WorkerPoolError> {
         let mut widest_ns = 0;
-        for (worker, member) in self.members.iter().enumerate().filter(|(_, member)| member.way.is_some()) {
+        for (worker, member) in
+            self.members.iter().enumerate().filter(|(_, member)| member.transport.is_some())
+        {
             let found = offset(|| {
                 self.say(worker, &ToWorker::Clock);
                 let is = |word: &FromWorker| matches!(word, FromWorker::Clock { .. });

@@ -61,8 +61,8 @@ impl Controller {
         }
     }
 
-    fn assign(&mut self, text: &str, number: usize, of: usize, lease_ms: u64) {
-        self.say(&ToWorker::Assign(Box::new(assignment(text, number, of, lease_ms))));
+    fn assign(&mut self, text: &str, index: usize, total: usize, lease_ms: u64) {
+        self.say(&ToWorker::Assign(Box::new(assignment(text, index, total, lease_ms))));
     }
 
     /// Makes everything ready for a phase.
@@ -101,11 +101,11 @@ impl Controller {
     }
 }
 
-fn assignment(text: &str, number: usize, of: usize, lease_ms: u64) -> Assignment {
+fn assignment(text: &str, index: usize, total: usize, lease_ms: u64) -> Assignment {
     let spec = Box::new(plan(text, "x.yaml", &[]).unwrap().cells[0].spec.clone());
     let target = spec.target.clone().unwrap_or_default();
     let (instance, cores, local, spin) = (0, vec![0], true, false);
-    Assignment { target, spec, number, of, instance, cores, local, spin, lease_ms }
+    Assignment { target, spec, index, total, instance, cores, local, spin, lease_ms }
 }
 
 const PHASES: &str = "target: 'null:'\nworkload: {ycsb: {workload: c, records: 1000}}\nphases:\n  \

@@ -1,6 +1,6 @@
 //! Seconds of all workers, gathered as they come.
 
-use crate::worker::pool::{Told, WorkerPool, held};
+use crate::worker::pool::{WorkerEvent, WorkerPool, held};
 use crate::worker::pool_error::WorkerPoolError;
 use dyno_engine::{Control, Job, Second};
 use dyno_protocol::worker::{Done, FromWorker, ToWorker};
@@ -11,10 +11,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-/// How long a worker may take to end at once.
+/// Time that a worker may take to end at once.
 const GIVEN_UP: Duration = Duration::from_secs(15);
 
-/// Whether workers that were told then to end at once have had their time.
+/// Returns whether workers that were told then to end at once have had their time.
 fn given_up(told: Option<Instant>, now: Instant) -> bool {
     told.is_some_and(|told| now.duration_since(told) > GIVEN_UP)
 }
@@ -45,7 +45,7 @@ impl WorkerPool {
         };
         while !open.is_empty() {
             match held(&self.told).recv_timeout(Duration::from_millis(50)) {
-                Ok((worker, Told::Second(packed))) if open.contains(&worker) => match packed.open() {
+                Ok((worker, WorkerEvent::Second(packed))) if open.contains(&worker) => match packed.open() {
                     Ok(second) => {
                         if !second.warmup {
                             match &mut own[worker] {
@@ -57,7 +57,7 @@ impl WorkerPool {
                     }
                     Err(error) => lose(worker, &error.to_string(), &mut seconds, &mut open),
                 },
-                Ok((worker, Told::Message(FromWorker::Done(ended)))) => {
+                Ok((worker, WorkerEvent::Message(FromWorker::Done(ended)))) => {
                     seconds.ended(worker);
                     tracing::info!(
                         worker = worker + 1,
@@ -77,11 +77,11 @@ impl WorkerPool {
                     done[worker] = Some(Done { epoch_ns, ..ended });
                     open.retain(|other| *other != worker);
                 }
-                Ok((worker, Told::Message(FromWorker::Failed { unreachable, words }))) => {
+                Ok((worker, WorkerEvent::Message(FromWorker::Failed { unreachable, words }))) => {
                     self.say_all(&ToWorker::Abort);
                     return Err(self.failed(worker, unreachable, words));
                 }
-                Ok((worker, Told::Lost(words))) => {
+                Ok((worker, WorkerEvent::Lost(words))) => {
                     lose(worker, &words, &mut seconds, &mut open);
                 }
                 Err(RecvTimeoutError::Disconnected) => break,

@@ -1,7 +1,7 @@
 //! The controller's end: workers are started, told what to do, begin together, and their seconds are added up.
 
-use crate::link::{Input, Running};
-use crate::way::Way;
+use crate::channel::{Input, Running};
+use crate::transport::Transport;
 use crate::worker::cut_short::CutShort;
 use crate::worker::pool_error::WorkerPoolError;
 use crate::worker::serve::unix_ns;
@@ -26,16 +26,16 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// How long a worker may take to open its target.
+/// Time that a worker may take to open its target.
 pub(super) const READY: Duration = Duration::from_secs(60);
-/// How long it may take to connect its users.
+/// Time that it may take to connect its users.
 const CONNECT: Duration = Duration::from_secs(120);
-/// How long it may take to make collections and indexes and to look for records.
+/// Time that it may take to make collections and indexes and to look for records.
 const PREPARE: Duration = Duration::from_secs(600);
 /// From the last worker's connecting to the common beginning.
 const AHEAD_NS: u64 = 20_000_000;
 
-pub(super) enum Told {
+pub(super) enum WorkerEvent {
     Message(FromWorker),
     Second(PackedSecond),
     Lost(String),
@@ -47,11 +47,11 @@ pub(super) struct Member {
     /// Which target it works on.
     pub(super) instance: usize,
     pub(super) number: usize,
-    /// Its process number, on its own host once it has said hello.
+    /// Process number, on its own host once it has said hello.
     pub(super) pid: AtomicU32,
-    pub(super) way: Option<Way>,
+    pub(super) transport: Option<Transport>,
     pub(super) log: PathBuf,
-    /// Its clock beside ours.
+    /// Clock beside ours.
     pub(super) clock: Arc<Mutex<Offset>>,
     /// When its last load thread began the last phase, by its own clock, Unix nanoseconds.
     pub(super) began_ns: AtomicU64,
@@ -60,7 +60,7 @@ pub(super) struct Member {
 /// Workers that are ready.
 pub struct WorkerPool {
     pub(super) members: Vec<Member>,
-    pub(super) told: Mutex<Receiver<(usize, Told)>>,
+    pub(super) told: Mutex<Receiver<(usize, WorkerEvent)>>,
     ending: Arc<AtomicBool>,
     target_info: TargetInfo,
     /// Facts about the target, as the first worker found them.
@@ -161,17 +161,17 @@ impl WorkerPool {
 
     /// Process numbers of the workers of this host.
     pub fn pids(&self) -> Vec<u32> {
-        let own = self.members.iter().filter(|member| member.way.is_none());
+        let own = self.members.iter().filter(|member| member.transport.is_none());
         own.map(|member| member.pid.load(Ordering::Relaxed)).collect()
     }
 
     /// Process number of every worker, and the other host that it runs on.
     pub fn whereabouts(&self) -> Vec<(u32, Option<String>)> {
-        let host = |member: &Member| member.way.as_ref().map(|way| way.name().to_owned());
+        let host = |member: &Member| member.transport.as_ref().map(|transport| transport.name().to_owned());
         self.members.iter().map(|member| (member.pid.load(Ordering::Relaxed), host(member))).collect()
     }
 
-    /// What each target's workers did in the last phase.
+    /// Returns the part of each target's workers in the last phase.
     pub fn parts(&self) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::new();
         for worker in held(&self.parts).iter() {
@@ -227,15 +227,15 @@ impl WorkerPool {
             }
             let left = end.saturating_duration_since(Instant::now());
             match told.recv_timeout(left.min(Duration::from_millis(50))) {
-                Ok((worker, Told::Message(word))) if is(&word) => answers.push((worker, word)),
-                Ok((worker, Told::Message(FromWorker::Hello { pid, dyno, .. }))) => {
+                Ok((worker, WorkerEvent::Message(word))) if is(&word) => answers.push((worker, word)),
+                Ok((worker, WorkerEvent::Message(FromWorker::Hello { pid, dyno, .. }))) => {
                     tracing::debug!(worker = worker + 1, pid, dyno, "a worker says hello");
                     self.members[worker].pid.store(pid, Ordering::Relaxed);
                 }
-                Ok((worker, Told::Message(FromWorker::Failed { unreachable, words }))) => {
+                Ok((worker, WorkerEvent::Message(FromWorker::Failed { unreachable, words }))) => {
                     return Err(self.failed(worker, unreachable, words));
                 }
-                Ok((worker, Told::Lost(words))) => {
+                Ok((worker, WorkerEvent::Lost(words))) => {
                     return Err(WorkerPoolError::Worker(self.ending_of(worker, &words)));
                 }
                 Ok(_) => {}
@@ -258,7 +258,7 @@ impl WorkerPool {
         if unreachable { WorkerPoolError::Unreachable(words) } else { WorkerPoolError::Refused(words) }
     }
 
-    /// How a worker that is gone has ended.
+    /// Returns how a worker that is gone has ended.
     pub(super) fn ending_of(&self, worker: usize, words: &str) -> String {
         // Its pipe closes a moment before it can be waited for.
         let end = Instant::now() + Duration::from_millis(500);
@@ -271,8 +271,10 @@ impl WorkerPool {
                 continue;
             }
             let name = self.name(worker);
-            let lost = match (&member.way, ended) {
-                (Some(way), ended) => format!("{name} was lost: {}", way.lost(&member.log, ended.as_deref())),
+            let lost = match (&member.transport, ended) {
+                (Some(transport), ended) => {
+                    format!("{name} was lost: {}", transport.lost(&member.log, ended.as_deref()))
+                }
                 (None, Some(status)) => format!("{name} was lost: {words} ({status})"),
                 (None, None) => format!("{name} was lost: {words}"),
             };
@@ -283,7 +285,8 @@ impl WorkerPool {
 
     pub(super) fn name(&self, worker: usize) -> String {
         let member = &self.members[worker];
-        let on = member.way.as_ref().map_or(String::new(), |way| format!(" on {}", way.name()));
+        let on =
+            member.transport.as_ref().map_or(String::new(), |transport| format!(" on {}", transport.name()));
         format!("worker {} (process {}{on})", worker + 1, member.pid.load(Ordering::Relaxed))
     }
 
@@ -310,7 +313,7 @@ impl WorkerPool {
         while connected < active.len() {
             let told = held(&self.told).recv_timeout(Duration::from_millis(50));
             match told {
-                Ok((worker, Told::Message(FromWorker::Connected))) => {
+                Ok((worker, WorkerEvent::Message(FromWorker::Connected))) => {
                     tracing::debug!(
                         worker = worker + 1,
                         after_ms = asked.elapsed().as_millis() as u64,
@@ -318,11 +321,11 @@ impl WorkerPool {
                     );
                     connected += 1;
                 }
-                Ok((worker, Told::Message(FromWorker::Failed { unreachable, words }))) => {
+                Ok((worker, WorkerEvent::Message(FromWorker::Failed { unreachable, words }))) => {
                     self.say_all(&ToWorker::Abort);
                     return Err(self.failed(worker, unreachable, words));
                 }
-                Ok((worker, Told::Lost(words))) => {
+                Ok((worker, WorkerEvent::Lost(words))) => {
                     self.say_all(&ToWorker::Abort);
                     return Err(WorkerPoolError::Worker(self.ending_of(worker, &words)));
                 }

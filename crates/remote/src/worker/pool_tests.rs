@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::process::Command;
 use std::sync::mpsc::Sender;
 
-type Says = Sender<(usize, Told)>;
+type Says = Sender<(usize, WorkerEvent)>;
 
 /// What a worker says at a word.
 type Answer = fn(&ToWorker) -> Option<FromWorker>;
@@ -28,7 +28,7 @@ impl Write for Ear {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Ok(Frame::Message(word)) = read_frame::<ToWorker>(&mut &bytes[..]) else { panic!("no frame") };
         if let Some(answer) = (self.answer)(&word) {
-            self.says.send((self.at, Told::Message(answer))).unwrap();
+            self.says.send((self.at, WorkerEvent::Message(answer))).unwrap();
         }
         held(&self.heard).push(word);
         Ok(bytes.len())
@@ -67,7 +67,7 @@ impl Rehearsal {
                 instance: at,
                 number: 0,
                 pid: AtomicU32::new(at as u32 + 7),
-                way: host.map(|name| Way::Ssh(SshHost::new(&Host::named(name), None).unwrap())),
+                transport: host.map(|name| Transport::Ssh(SshHost::new(&Host::named(name), None).unwrap())),
                 log: PathBuf::new(),
                 clock: Arc::default(),
                 began_ns: AtomicU64::new(0),
@@ -96,7 +96,7 @@ impl Rehearsal {
     }
 
     fn says(&self, worker: usize, word: FromWorker) {
-        self.says.send((worker, Told::Message(word))).unwrap();
+        self.says.send((worker, WorkerEvent::Message(word))).unwrap();
     }
 
     /// A worker's second with so many arrivals.
@@ -111,7 +111,7 @@ impl Rehearsal {
 
     fn packed(&self, worker: usize, bytes: &[u8]) {
         let Ok(Packed::Second(packed)) = read_packed::<FromWorker>(&mut &bytes[..]) else { panic!() };
-        self.says.send((worker, Told::Second(packed))).unwrap();
+        self.says.send((worker, WorkerEvent::Second(packed))).unwrap();
     }
 
     fn gather(
@@ -192,7 +192,7 @@ fn a_worker_that_is_lost_ends_the_others_and_what_has_come_is_kept() {
     rehearsal.second(0, 0, false, 1);
     rehearsal.second(1, 0, false, 10);
     rehearsal.second(0, 1, false, 1);
-    rehearsal.says.send((1, Told::Lost("the other end has closed".into()))).unwrap();
+    rehearsal.says.send((1, WorkerEvent::Lost("the other end has closed".into()))).unwrap();
     let told = rehearsal.gather(&[0, 1], None).unwrap();
     assert_eq!(told[0], Some(done()));
     assert_eq!(rehearsal.seconds, [(0, false, 11), (1, false, 1)]);

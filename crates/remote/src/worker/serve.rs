@@ -89,13 +89,13 @@ impl Phase {
     }
 }
 
-/// What the threads share.
+/// State that the threads share.
 struct Shared {
     /// When the controller was last heard, monotonic nanoseconds.
     heard_ns: AtomicU64,
-    /// How long a worker goes on without a word, nanoseconds.
+    /// Time that a worker goes on without a word, nanoseconds.
     lease_ns: AtomicU64,
-    /// Whether the lease has run out.
+    /// True if the lease has run out.
     lapsed: AtomicBool,
     phase: Mutex<Phase>,
     /// Set once the pipe has closed.
@@ -243,7 +243,7 @@ struct Worker<'a, W: Write + Send> {
 }
 
 /// A target that is open, and what is done with it.
-struct Place {
+struct AssignedTarget {
     assignment: Assignment,
     opened: Box<dyn OpenTarget>,
     work: Box<dyn Work>,
@@ -252,7 +252,7 @@ struct Place {
 
 impl<W: Write + Send> Worker<'_, W> {
     fn run(&mut self) -> Result<(), FrameError> {
-        let mut place = None;
+        let mut assigned = None;
         loop {
             let message = match self.told.recv_timeout(Duration::from_millis(200)) {
                 Ok(message) => message,
@@ -266,16 +266,16 @@ impl<W: Write + Send> Worker<'_, W> {
             let _ = send_log(&self.output);
             let answer = match message {
                 ToWorker::Assign(assignment) => self.assign(*assignment).map(|(ready, opened)| {
-                    place = Some(opened);
+                    assigned = Some(opened);
                     ready
                 }),
                 ToWorker::Clock => Ok(FromWorker::Clock { now_ns: unix_ns() }),
-                ToWorker::Prepare => match &mut place {
-                    Some(place) => prepare(place).map(FromWorker::Prepared),
+                ToWorker::Prepare => match &mut assigned {
+                    Some(assigned) => prepare(assigned).map(FromWorker::Prepared),
                     None => Err(early()),
                 },
-                ToWorker::Start { stage, prepared } => match &mut place {
-                    Some(place) => self.stage(place, stage, &prepared).map(FromWorker::Done),
+                ToWorker::Start { stage, prepared } => match &mut assigned {
+                    Some(assigned) => self.stage(assigned, stage, &prepared).map(FromWorker::Done),
                     None => Err(early()),
                 },
                 ToWorker::Bye => return Ok(()),
@@ -289,7 +289,7 @@ impl<W: Write + Send> Worker<'_, W> {
         }
     }
 
-    fn assign(&self, assignment: Assignment) -> Result<(FromWorker, Place), Trouble> {
+    fn assign(&self, assignment: Assignment) -> Result<(FromWorker, AssignedTarget), Trouble> {
         self.shared.lease_ns.store(assignment.lease_ms * 1_000_000, Ordering::Relaxed);
         let spec = &assignment.spec;
         let work = (self.read_work)(spec)?;
@@ -301,8 +301,8 @@ impl<W: Write + Send> Worker<'_, W> {
         let uri = target.redacted();
         tracing::info!(
             uri,
-            number = assignment.number,
-            of = assignment.of,
+            number = assignment.index,
+            of = assignment.total,
             lease_ms = assignment.lease_ms,
             "opens its target"
         );
@@ -321,19 +321,24 @@ impl<W: Write + Send> Worker<'_, W> {
             shown: uri,
             cores: cores.clone(),
         };
-        Ok((ready, Place { assignment, opened, work, cores }))
+        Ok((ready, AssignedTarget { assignment, opened, work, cores }))
     }
 
-    fn stage(&self, place: &mut Place, stage: Stage, prepared: &Prepared) -> Result<Done, Trouble> {
-        place.work.adopt(prepared)?;
+    fn stage(
+        &self,
+        assigned: &mut AssignedTarget,
+        stage: Stage,
+        prepared: &Prepared,
+    ) -> Result<Done, Trouble> {
+        assigned.work.adopt(prepared)?;
         let whole = match stage {
-            Stage::Load => place.work.load()?.ok_or_else(|| Refused("there is nothing to load".into()))?,
-            Stage::Measure => place.work.measure()?,
+            Stage::Load => assigned.work.load()?.ok_or_else(|| Refused("there is nothing to load".into()))?,
+            Stage::Measure => assigned.work.measure()?,
         };
         let (control, gate) = (Arc::new(Control::default()), Arc::new(Gate::default()));
-        let job = place.job(whole, stage, &gate)?;
+        let job = assigned.job(whole, stage, &gate)?;
         let users = job.users;
-        let threads = if place.opened.is_wire() { job.cores.len() } else { users };
+        let threads = if assigned.opened.is_wire() { job.cores.len() } else { users };
         self.shared.lapsed.store(false, Ordering::Relaxed);
         tracing::info!(phase = stage.name(), users, threads, "connects its users");
         self.shared.enter(&control, &gate);
@@ -350,7 +355,7 @@ impl<W: Write + Send> Worker<'_, W> {
                 // A pipe that fails shows with the first second.
                 let _ = say(pipes, &FromWorker::Connected);
             });
-            let applied = run_jobs(place.opened.as_ref(), &[job], &control, &mut |second| {
+            let applied = run_jobs(assigned.opened.as_ref(), &[job], &control, &mut |second| {
                 let mut output = pipes.lock().unwrap_or_else(PoisonError::into_inner);
                 let written = write_frame::<FromWorker>(*output, &Frame::Second(Box::new(second)));
                 if written.is_err() {
@@ -381,7 +386,7 @@ impl<W: Write + Send> Worker<'_, W> {
             stopped,
             "its phase has ended"
         );
-        let rest = if stage == Stage::Measure { self.send_rest(place, stopped)? } else { (0, 0) };
+        let rest = if stage == Stage::Measure { self.send_rest(assigned, stopped)? } else { (0, 0) };
         let lapsed = self.shared.lapsed.load(Ordering::Relaxed);
         Ok(Done {
             errors: finished.errors.into_iter().map(|(o, words)| (o.name().to_owned(), words)).collect(),
@@ -401,13 +406,13 @@ impl<W: Write + Send> Worker<'_, W> {
     }
 
     /// Sends what was still queued at the end, unless the load was told to stop; how many were sent and were not.
-    fn send_rest(&self, place: &Place, stopped: bool) -> Result<(u64, u64), Trouble> {
-        let Some(job) = place.work.rest() else { return Ok((0, 0)) };
+    fn send_rest(&self, assigned: &AssignedTarget, stopped: bool) -> Result<(u64, u64), Trouble> {
+        let Some(job) = assigned.work.rest() else { return Ok((0, 0)) };
         let all = job.end.operations.unwrap_or(0);
         if stopped || all == 0 {
             return Ok((0, all));
         }
-        let job = Job { cores: vec![None; place.cores.len().clamp(1, job.users.max(1))], ..job };
+        let job = Job { cores: vec![None; assigned.cores.len().clamp(1, job.users.max(1))], ..job };
         let mut sent = 0;
         let control = Arc::new(Control::default());
         self.shared.enter(&control, &Arc::new(Gate::default()));
@@ -416,7 +421,7 @@ impl<W: Write + Send> Worker<'_, W> {
             return Ok((0, all));
         }
         let done =
-            run_jobs(place.opened.as_ref(), &[job], &control, &mut |second| sent += second.totals.ok());
+            run_jobs(assigned.opened.as_ref(), &[job], &control, &mut |second| sent += second.totals.ok());
         self.shared.leave();
         done?;
         Ok((sent.min(all), all - sent.min(all)))
@@ -443,11 +448,11 @@ fn early() -> Trouble {
 }
 
 /// A controller that does not want it any more ends this process.
-fn prepare(place: &mut Place) -> Result<Prepared, Trouble> {
-    Ok(place.work.prepare(place.opened.as_ref(), &Arc::new(Control::default()))?)
+fn prepare(assigned: &mut AssignedTarget) -> Result<Prepared, Trouble> {
+    Ok(assigned.work.prepare(assigned.opened.as_ref(), &Arc::new(Control::default()))?)
 }
 
-impl Place {
+impl AssignedTarget {
     /// This worker's part of a job, on its cores, behind the gate.
     fn job(&self, whole: Job, stage: Stage, gate: &Arc<Gate>) -> Result<Job, Refused> {
         let (assignment, spec) = (&self.assignment, &self.assignment.spec);
@@ -461,9 +466,9 @@ impl Place {
         if stage == Stage::Load || !self.opened.is_wire() {
             job.pipeline = self.opened.pipeline(job.pipeline);
         }
-        job.spin = assignment.spin && pinned;
-        let all = spec.taking_part(stage == Stage::Load, assignment.of);
-        let number = assignment.number.checked_sub(all.start).filter(|number| *number < all.len());
+        job.spin = spec.client.wait.spins(assignment.spin && pinned);
+        let all = spec.taking_part(stage == Stage::Load, assignment.total);
+        let number = assignment.index.checked_sub(all.start).filter(|number| *number < all.len());
         let number = number.ok_or_else(|| Refused("this worker takes no part in the phase".into()))?;
         let mut part = self.work.part(&job, number, all.len())?;
         part.team = Some(Team::gated(1, part.workload.frontier(), gate.clone()));

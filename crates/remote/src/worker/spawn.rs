@@ -1,9 +1,9 @@
 //! Starting a worker: its process, the first words, and the thread that hears it.
 
-use crate::link::{Input, Link};
+use crate::channel::{Channel, Input};
 use crate::records::Records;
-use crate::way::Way;
-use crate::worker::pool::{Member, Told};
+use crate::transport::Transport;
+use crate::worker::pool::{Member, WorkerEvent};
 use crate::worker::pool_error::WorkerPoolError;
 use crate::worker::serve::unix_ns;
 use dyno_protocol::frame::{Frame, Packed, read_packed, write_frame};
@@ -19,7 +19,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How a worker is started.
+/// Start of a worker: here, or on another host.
 #[derive(Debug)]
 pub enum Start {
     /// On this host: the program and its surroundings; standard input and output are taken.
@@ -27,7 +27,7 @@ pub enum Start {
     /// On another one.
     There {
         /// The way to it.
-        way: Way,
+        transport: Transport,
         /// This program there.
         program: String,
     },
@@ -38,7 +38,7 @@ pub enum Start {
 pub struct WorkerSpec {
     /// How.
     pub start: Start,
-    /// What it is to do.
+    /// Work of the worker.
     pub assignment: Assignment,
     /// Where its words for people go: its standard error.
     pub log: PathBuf,
@@ -48,26 +48,27 @@ pub struct WorkerSpec {
 pub(super) fn spawn(
     spec: WorkerSpec,
     at: usize,
-    tell: &Sender<(usize, Told)>,
+    tell: &Sender<(usize, WorkerEvent)>,
 ) -> Result<Member, WorkerPoolError> {
     let WorkerSpec { start, assignment, log } = spec;
     let trouble = |words: String| WorkerPoolError::Worker(format!("worker {}: {words}", at + 1));
-    let (link, way) = match start {
+    let (channel, transport) = match start {
         Start::Here(mut command) => {
-            let link = Link::start(&mut command).map_err(|e| {
+            let channel = Channel::start(&mut command).map_err(|e| {
                 let program = command.get_program().to_string_lossy().into_owned();
                 trouble(format!("{program} could not be started: {e}"))
             })?;
-            (link, None)
+            (channel, None)
         }
-        Start::There { way, program } => {
+        Start::There { transport, program } => {
             let errors = File::create(&log).map_err(|e| trouble(format!("{}: {e}", log.display())))?;
-            let link = way.open(&program, &Service::Worker, errors).map_err(|e| trouble(e.to_string()))?;
-            (link, Some(way))
+            let channel =
+                transport.open(&program, &Service::Worker, errors).map_err(|e| trouble(e.to_string()))?;
+            (channel, Some(transport))
         }
     };
-    let Link { mut input, mut output, mut running } = link;
-    let (instance, number, pid) = (assignment.instance, assignment.number, running.number());
+    let Channel { mut input, mut output, mut running } = channel;
+    let (instance, number, pid) = (assignment.instance, assignment.index, running.number());
     let hello = ToWorker::Hello { protocol: PROTOCOL, now_ns: unix_ns(), log: log::wanted() };
     let said = write_frame(&mut input, &Frame::Message(&hello))
         .and_then(|()| write_frame(&mut input, &Frame::Message(&ToWorker::Assign(Box::new(assignment)))));
@@ -78,9 +79,9 @@ pub(super) fn spawn(
     }
     let tell = tell.clone();
     let clock: Arc<Mutex<Offset>> = Arc::default();
-    let host = way.as_ref().map_or("this one", Way::name);
+    let host = transport.as_ref().map_or("this one", Transport::name);
     tracing::info!(worker = at + 1, pid, host, instance, number, "a worker has been started");
-    let mut records = Records::of(format!("worker-{}", at + 1), way.is_some().then(|| clock.clone()));
+    let mut records = Records::of(format!("worker-{}", at + 1), transport.is_some().then(|| clock.clone()));
     let listen = move || {
         loop {
             records.pass();
@@ -89,10 +90,10 @@ pub(super) fn spawn(
                     records.add(*record);
                     continue;
                 }
-                Ok(Packed::Message(word)) => Told::Message(word),
-                Ok(Packed::Second(second)) => Told::Second(second),
+                Ok(Packed::Message(word)) => WorkerEvent::Message(word),
+                Ok(Packed::Second(second)) => WorkerEvent::Second(second),
                 Err(error) => {
-                    drop(tell.send((at, Told::Lost(error.to_string()))));
+                    drop(tell.send((at, WorkerEvent::Lost(error.to_string()))));
                     return;
                 }
             };
@@ -113,7 +114,7 @@ pub(super) fn spawn(
         instance,
         number,
         pid,
-        way,
+        transport,
         log,
         clock,
         began_ns: AtomicU64::new(0),

@@ -3,16 +3,16 @@
 pub mod markdown;
 pub mod text;
 
-use dyno_analysis::Felt;
+use dyno_analysis::ArrivalLatency;
 use dyno_analysis::compare::{Comparison, Conclusion, Shift};
 use dyno_types::units::Thousands;
 
 /// One figure of two groups.
 #[derive(Debug, serde::Serialize)]
 pub struct Figure {
-    /// Its name: `throughput`, `READ p99`.
+    /// Name: `throughput`, `READ p99`.
     pub name: String,
-    /// Its unit.
+    /// Unit.
     pub unit: &'static str,
     /// The comparison.
     #[serde(flatten)]
@@ -37,13 +37,13 @@ pub struct Responses {
     pub shifts: Vec<Shift>,
     /// Merged histograms.
     #[serde(skip)]
-    pub merged: (Felt, Felt),
+    pub merged: (ArrivalLatency, ArrivalLatency),
 }
 
 /// One cell of the baseline beside that of another side.
 #[derive(Debug, serde::Serialize)]
 pub struct Pairing {
-    /// What they have in common: levels of factors, or nothing.
+    /// Levels of factors that they have in common, if any.
     pub cell: String,
     /// Name of the baseline.
     pub first: String,
@@ -57,12 +57,12 @@ pub struct Pairing {
     pub settings: Vec<(String, String, String)>,
     /// Facts of the environment that differ: name, first, second.
     pub environment: Vec<(String, String, String)>,
-    /// What stands in the way of a comparison.
+    /// Reasons against a comparison.
     pub warnings: Vec<String>,
 }
 
 impl Pairing {
-    /// What is compared, in words.
+    /// Describes what is compared.
     pub fn title(&self) -> String {
         let cell = if self.cell.is_empty() { String::new() } else { format!(" [{}]", self.cell) };
         format!("{} against {}{cell}", self.second, self.first)
@@ -109,6 +109,6 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// What is below every comparison.
+/// Text below every comparison.
 pub(crate) const FOOT: &str =
     "Intervals hold 95 %; runs are the unit. p: Mann-Whitney; effect: Cliff's delta.";

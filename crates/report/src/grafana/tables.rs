@@ -2,7 +2,7 @@
 
 use crate::grafana::mongodb;
 
-/// How a panel shows its series.
+/// Form in which a panel shows its series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Over time.
@@ -26,24 +26,24 @@ impl Kind {
 pub struct Query {
     /// `@` stands for the choice of instances, `[@]` for the length of time that Grafana takes rates over.
     pub expression: &'static str,
-    /// How its series are called.
+    /// Legend of its series.
     pub legend: &'static str,
 }
 
 /// One panel.
 #[derive(Clone, Copy, Debug)]
 pub struct Panel {
-    /// Its title.
+    /// Title.
     pub title: &'static str,
-    /// What it means.
+    /// Description for readers.
     pub description: &'static str,
-    /// How it is shown.
+    /// Form of the panel.
     pub kind: Kind,
     /// Grafana's name of the unit.
     pub unit: &'static str,
     /// Columns of 24.
     pub width: u32,
-    /// What it shows.
+    /// Queries of its series.
     pub queries: &'static [Query],
 }
 
@@ -52,7 +52,7 @@ pub struct Panel {
 pub struct Dashboard {
     /// Stable identifier, part of its URL.
     pub uid: &'static str,
-    /// Its title.
+    /// Title.
     pub title: &'static str,
     /// A metric that every instance has which can be shown.
     pub present: &'static str,

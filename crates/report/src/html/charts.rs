@@ -2,18 +2,18 @@
 
 use crate::html::points::{MOST, Packed, Point, packed, with_gaps};
 use crate::html::timeline::{Timeline, interval};
-use dyno_analysis::Felt;
+use dyno_analysis::ArrivalLatency;
 use dyno_rundir::series::Row;
 use dyno_rundir::{RunDir, unit};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What can be chosen in a chart: usually an operation.
+/// Option of a chart: usually an operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Choice {
-    /// Its name.
+    /// Name.
     pub n: String,
-    /// Its series.
+    /// Series.
     pub s: Vec<Packed>,
 }
 
@@ -26,7 +26,7 @@ pub struct Chart {
     pub title: String,
     /// Unit of the values.
     pub unit: String,
-    /// Whether the axis is logarithmic.
+    /// True if the axis is logarithmic.
     pub log: bool,
     /// One or more.
     pub choices: Vec<Choice>,
@@ -200,7 +200,7 @@ pub fn of_load(rows: &[Row], axis: &Timeline, open: bool) -> Vec<Chart> {
 const STEPS: i32 = 6;
 
 /// Latency by percentile. Arrivals that were never sent are beyond any that was measured: the line ends where they begin.
-pub fn distribution(name: &str, times: &Felt) -> Option<Distribution> {
+pub fn distribution(name: &str, times: &ArrivalLatency) -> Option<Distribution> {
     // Times of failures alone are no latency.
     if times.ok.count() == 0 {
         return None;
@@ -227,9 +227,15 @@ pub fn distributions(dir: &RunDir, phase: &str, open: bool) -> Vec<Distribution>
     let names = dir.run.metrics.get(phase).map_or(&[][..], Vec::as_slice);
     let mut all = Vec::new();
     for (number, name) in names.iter().enumerate().filter(|(_, name)| *name != "CLEANUP") {
-        all.extend(distribution(&format!("{name} response"), &Felt::response(&recorded.totals, number)));
+        all.extend(distribution(
+            &format!("{name} response"),
+            &ArrivalLatency::response(&recorded.totals, number),
+        ));
         if open {
-            all.extend(distribution(&format!("{name} service"), &Felt::service(&recorded.totals, number)));
+            all.extend(distribution(
+                &format!("{name} service"),
+                &ArrivalLatency::service(&recorded.totals, number),
+            ));
         }
     }
     all

@@ -55,7 +55,7 @@ pub fn comparison_page(all: &[Pairing], left_out: &[String]) -> String {
     document(&title, &out, &data)
 }
 
-/// What was concluded, in one line for each pair.
+/// Writes the conclusions, one line for each pair.
 fn verdicts(out: &mut String, all: &[Pairing]) {
     if all.is_empty() {
         out.push_str(

@@ -1,8 +1,8 @@
 //! The page of an experiment: its cells with intervals, small multiples, users, one factor by another, and links to every run.
 
+use crate::html::analysis_sections::{OverTime, stability};
 use crate::html::charts::Data;
 use crate::html::gathered::{Gathered, OneRun, Row, gather};
-use crate::html::judged::{OverTime, stability};
 use crate::html::overlay::overlaid;
 use crate::html::page::document;
 use crate::html::plot::points;
@@ -96,10 +96,10 @@ fn courses(all: &Gathered<'_>) -> Option<String> {
         for run in &row.runs {
             let Ok(found) = RunDir::open(&all.dir.path.join(&run.ended.dir)) else { continue };
             let _ = writeln!(out, "<h3>{}</h3>", esc(&format!("{}: {}", label(row), run.ended.dir)));
-            let over_time = found.course().ok();
-            let over_time = over_time.and_then(|course| {
-                let found = series::stability(&course.values)?;
-                Some(OverTime { course, found })
+            let over_time = found.interval_history().ok();
+            let over_time = over_time.and_then(|history| {
+                let found = series::stability(&history.values)?;
+                Some(OverTime { history, found })
             });
             out.push_str(&stability(over_time.as_ref()));
         }
@@ -252,7 +252,7 @@ fn multiples(all: &Gathered<'_>) -> String {
     out
 }
 
-/// What tunings have found, if anything was tuned.
+/// Describes what tunings have found, if anything was tuned.
 fn tunings(dir: &ExperimentDir) -> Option<String> {
     let all = match dyno_rundir::tuning::read(&dir.path) {
         Ok(all) if all.is_empty() => return None,

@@ -3,7 +3,7 @@
 use crate::experiment::CellRow;
 use crate::html::plot::Dot;
 use crate::worth;
-use dyno_analysis::Felt;
+use dyno_analysis::ArrivalLatency;
 use dyno_analysis::interval::mean_interval;
 use dyno_analysis::laws::{Group, Observed, for_their_course, observe, observe_rate};
 use dyno_record::Scale;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// One run.
 pub struct OneRun {
-    /// What the journal says.
+    /// Entry of the journal.
     pub ended: EndedRun,
     /// As operational analysis sees it.
     pub observed: Option<Observed>,
@@ -24,21 +24,21 @@ pub struct OneRun {
 
 /// A cell at a point of a strategy.
 pub struct Row {
-    /// Its figures.
+    /// Figures.
     pub figures: CellRow,
-    /// Its runs.
+    /// Runs.
     pub runs: Vec<OneRun>,
-    /// Whether its runs are no points of a sweep: they were meant to last much longer than most.
+    /// True if its runs are no points of a sweep: they were meant to last much longer than most.
     pub for_its_course: bool,
 }
 
 /// An experiment.
 pub struct Gathered<'a> {
-    /// Its directory.
+    /// Directory.
     pub dir: &'a ExperimentDir,
     /// In the order of cells.
     pub rows: Vec<Row>,
-    /// What could not be read.
+    /// Files that could not be read, with the reason.
     pub notes: Vec<String>,
 }
 
@@ -62,14 +62,14 @@ fn row(
         ..CellRow::default()
     };
     let throughputs = runs.iter().filter(|run| complete(run)).filter_map(|run| run.throughput).collect();
-    let mut response = Felt::new(Scale::Ns64);
+    let mut response = ArrivalLatency::new(Scale::Ns64);
     let (mut all, mut per_core) = (Vec::with_capacity(runs.len()), Vec::new());
     for ended in runs {
         let mut one = OneRun { ended, observed: None, at_rate: None, seconds: BTreeMap::new() };
         if complete(&one.ended) {
             match RunDir::open(&dir.path.join(&one.ended.dir)) {
                 Ok(found) => {
-                    response.merge(&Felt::of_run(&found, "measure", Scale::Ns64));
+                    response.merge(&ArrivalLatency::of_run(&found, "measure", Scale::Ns64));
                     one.observed = observe(&found);
                     one.at_rate = observe_rate(&found);
                     one.seconds = found.succeeded().unwrap_or_default();
@@ -162,7 +162,7 @@ impl Gathered<'_> {
         all
     }
 
-    /// What analysis makes of the rows, as groups of observed runs.
+    /// Applies an analysis to the rows, as groups of observed runs.
     fn seen<T>(&self, of: impl FnOnce(&[Group<'_>]) -> T) -> T {
         let observed: Vec<Vec<Observed>> = self
             .rows

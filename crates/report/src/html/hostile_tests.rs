@@ -11,7 +11,7 @@ use crate::html::served::list_rows;
 use crate::html::served::live_page;
 use crate::html::served::message_page;
 use crate::html::tests::{HOSTILE, closed, data, page, written};
-use dyno_analysis::Felt;
+use dyno_analysis::ArrivalLatency;
 use dyno_analysis::compare::{Margin, Quantiles, compare};
 use dyno_record::Scale;
 
@@ -19,9 +19,9 @@ fn pairing(runs: usize) -> Pairing {
     let throughput = |level: f64| (0..runs).map(|n| level + n as f64).collect::<Vec<f64>>();
     let (one, other) = (throughput(100.0), throughput(150.0));
     let histogram = |base: u64| {
-        let mut felt = Felt::new(Scale::Ns64);
-        (0..5_000).for_each(|n| felt.ok.record(base + n * 97));
-        felt
+        let mut arrivals = ArrivalLatency::new(Scale::Ns64);
+        (0..5_000).for_each(|n| arrivals.ok.record(base + n * 97));
+        arrivals
     };
     let times = ([histogram(200_000), histogram(201_000)], [histogram(100_000), histogram(101_000)]);
     let times = (&times.0[..runs.min(2)], &times.1[..runs.min(2)]);
@@ -40,7 +40,7 @@ fn pairing(runs: usize) -> Pairing {
         responses: vec![Responses {
             metric: HOSTILE.into(),
             shifts: drawn.shifts(),
-            merged: (histogram(200_000), Felt { unsent: 10, ..histogram(100_000) }),
+            merged: (histogram(200_000), ArrivalLatency { unsent: 10, ..histogram(100_000) }),
         }],
         settings: rows.clone(),
         environment: rows,

@@ -1,7 +1,7 @@
 //! The page of a run.
 
+use crate::html::analysis_sections::OverTime;
 use crate::html::charts::{Chart, Data, distributions, of_load};
-use crate::html::judged::OverTime;
 use crate::html::sections;
 use crate::html::sections::Made;
 use crate::html::text::{esc, json, rate};
@@ -24,17 +24,17 @@ pub(super) const SCRIPT: &str = include_str!("page.js");
 /// Events that are marked at most.
 const MARKS: usize = 200;
 
-/// What a report is made of.
+/// Content of a report.
 pub struct Report<'a> {
     /// The run.
     pub dir: &'a RunDir,
-    /// Its summary; of a run that was cut off what can be said of it.
+    /// Summary; of a run that was cut off what can be said of it.
     pub summary: &'a Summary,
-    /// What monitors saw, if anything did.
+    /// Samples of monitors, if there are any.
     pub recording: Option<&'a Recording>,
-    /// What limits the run.
+    /// Findings about what limits the run.
     pub findings: &'a [Finding],
-    /// What could not be read, in words.
+    /// Describes what could not be read.
     pub notes: &'a [String],
     /// Price of an hour of everything that took part, if it is known.
     pub price: Option<f64>,
@@ -45,26 +45,26 @@ fn source(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
 
-/// What a document loads and may do beside its style.
-pub(super) struct Means<'a> {
-    /// Its scripts, in order.
+/// Scripts, data and rights of a document.
+pub(super) struct PageAssets<'a> {
+    /// Scripts, in order.
     pub scripts: &'a [&'a str],
-    /// What they draw.
+    /// Data that they draw.
     pub data: Option<&'a Data>,
-    /// Whether it may ask the server that it came from, and send forms there.
+    /// True if it may ask the server that it came from, and send forms there.
     pub asks: bool,
 }
 
 /// A whole document that needs nothing else: title, body, data for the script.
 pub(super) fn document(title: &str, body: &str, data: &Data) -> String {
-    of_means(title, body, &Means { scripts: &[SCRIPT], data: Some(data), asks: false })
+    page(title, body, &PageAssets { scripts: &[SCRIPT], data: Some(data), asks: false })
 }
 
 /// A whole document.
-pub(super) fn of_means(title: &str, body: &str, means: &Means<'_>) -> String {
-    let sources: Vec<String> = means.scripts.iter().map(|script| source(script)).collect();
+pub(super) fn page(title: &str, body: &str, assets: &PageAssets<'_>) -> String {
+    let sources: Vec<String> = assets.scripts.iter().map(|script| source(script)).collect();
     let scripts = if sources.is_empty() { "'none'".to_owned() } else { sources.join(" ") };
-    let asks = if means.asks { "connect-src 'self'; form-action 'self'" } else { "form-action 'none'" };
+    let asks = if assets.asks { "connect-src 'self'; form-action 'self'" } else { "form-action 'none'" };
     let policy = format!(
         "default-src 'none'; style-src {}; script-src {scripts}; base-uri 'none'; {asks}",
         source(STYLE)
@@ -78,10 +78,10 @@ pub(super) fn of_means(title: &str, body: &str, means: &Means<'_>) -> String {
          <a class=\"skip\" href=\"#main\">To the content</a>\n{body}",
         esc(title)
     );
-    if let Some(data) = means.data {
+    if let Some(data) = assets.data {
         let _ = writeln!(out, "<script type=\"application/json\" id=\"data\">{}</script>", json(data));
     }
-    means.scripts.iter().for_each(|script| {
+    assets.scripts.iter().for_each(|script| {
         let _ = writeln!(out, "<script>{script}</script>");
     });
     out.push_str("</body>\n</html>\n");
@@ -152,13 +152,13 @@ pub fn run_page(report: &Report<'_>) -> String {
     document(&format!("{}: {}", report.summary.title, report.summary.database), &body, &data)
 }
 
-/// How steady the throughput was.
+/// Judges how steady the throughput was.
 fn judge(report: &Report<'_>, notes: &mut Vec<String>) -> Option<OverTime> {
-    match report.dir.course() {
-        Ok(course) => {
-            notes.extend(course.missing());
-            let found = stability(&course.values)?;
-            Some(OverTime { course, found })
+    match report.dir.interval_history() {
+        Ok(history) => {
+            notes.extend(history.missing());
+            let found = stability(&history.values)?;
+            Some(OverTime { history, found })
         }
         Err(error) => {
             notes.push(format!("stability cannot be judged: {error}"));
@@ -179,7 +179,7 @@ fn marked(axis: &mut Timeline, over_time: &OverTime) {
     for stall in steady.stalls.iter().take(MARKS / 2) {
         let text = format!(
             "stall of {} s, down to {}/s",
-            stall.intervals as u64 * over_time.course.step_s,
+            stall.intervals as u64 * over_time.history.step_s,
             rate(stall.least)
         );
         axis.marks.push(Mark { at: at(stall.at), text });

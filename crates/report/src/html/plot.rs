@@ -18,25 +18,25 @@ pub type Dot = (f64, f64, Option<f64>);
 
 /// A line through points, with its name.
 pub struct Line {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Colour and dash: 1 to 7.
     pub style: usize,
-    /// Its points.
+    /// Points.
     pub points: Vec<(f64, f64)>,
 }
 
 /// A drawing.
 pub struct Plot {
-    /// Its title.
+    /// Title.
     pub title: String,
-    /// What is across.
+    /// Label of the horizontal axis.
     pub across: String,
     /// The axis across.
     pub axis: Across,
     /// Measured points.
     pub dots: Vec<Dot>,
-    /// What points are made of: drawn small and light.
+    /// Single runs behind the points: drawn small and light.
     pub faint: Vec<(f64, f64)>,
     /// Lines.
     pub lines: Vec<Line>,

@@ -8,7 +8,7 @@ pub type Point = (f64, Option<f64>);
 /// A series as the page holds it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Packed {
-    /// Its name.
+    /// Name.
     pub n: String,
     /// Times: hundredths of a second, each less the one before.
     pub t: Vec<i64>,

@@ -1,8 +1,8 @@
 //! The sections of a run's page, in their order.
 
+use crate::html::analysis_sections;
+use crate::html::analysis_sections::OverTime;
 use crate::html::charts::Data;
-use crate::html::judged;
-use crate::html::judged::OverTime;
 use crate::html::page::{Report, TOOLS, figure, percentile_figure};
 use crate::html::text::{bytes, esc, heads, percent, rate, table, us, whole};
 use crate::html::timeline::Mark;
@@ -13,17 +13,17 @@ use dyno_types::shell::{own_name, quoted};
 use dyno_types::units::counted;
 use std::fmt::Write as _;
 
-/// What is drawn, and what was noticed while it was made.
+/// Parts of a page, with notes from making them.
 pub struct Made<'a> {
     /// For the script.
     pub data: &'a Data,
-    /// How many of the charts are of the load; the others are of monitors.
+    /// Number of charts of the load; the others are of monitors.
     pub load: usize,
     /// Events.
     pub marks: &'a [Mark],
     /// Series that never changed.
     pub constant: &'a [(String, f64)],
-    /// What cannot be said.
+    /// Notes on what is missing.
     pub notes: &'a [String],
 }
 
@@ -57,9 +57,9 @@ pub fn body(report: &Report<'_>, made: &Made<'_>, steady: Option<&OverTime>) -> 
             "percentiles" => by_percentile(made),
             "operations" => operations(report.summary),
             "resources" => resources(report, made),
-            "stability" => judged::stability(steady),
-            "laws" => judged::laws(report.dir),
-            "diagnosis" => judged::diagnosis(report.findings, report.recording.is_some()),
+            "stability" => analysis_sections::stability(steady),
+            "laws" => analysis_sections::laws(report.dir),
+            "diagnosis" => analysis_sections::diagnosis(report.findings, report.recording.is_some()),
             "environment" => environment(report),
             _ => repeat(report),
         };
@@ -72,7 +72,7 @@ pub fn body(report: &Report<'_>, made: &Made<'_>, steady: Option<&OverTime>) -> 
     out
 }
 
-/// What faults did that the experiment asked for.
+/// Section of the faults that the experiment asked for.
 fn faults(summary: &Summary) -> String {
     if summary.faults.is_empty() {
         return String::new();
@@ -195,7 +195,7 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Op
         .iter()
         .filter(|m| adds_up(&names, &m.name))
         .max_by_key(|m| m.response.as_ref().map_or(0, |l| l.count));
-    if let Some((metric, latency)) = busiest.and_then(|m| Some((m, m.felt_response()?))) {
+    if let Some((metric, latency)) = busiest.and_then(|m| Some((m, m.arrival_response()?))) {
         for name in ["p50", "p99", "p99.9"] {
             let value = match latency.percentiles_us.get(name) {
                 Some(Some(value)) => us(*value),

@@ -1,14 +1,14 @@
 //! The pages of `dyno serve`: the list, a run that is followed, and words where there is no page.
 
 use crate::html::charts::{Chart, Choice, Data};
-use crate::html::page::{Means, SCRIPT, TOOLS, figure, of_means};
+use crate::html::page::{PageAssets, SCRIPT, TOOLS, figure, page};
 use crate::html::text::{esc, rate};
 use std::fmt::Write as _;
 
 const LIST: &str = include_str!("list.js");
 const LIVE: &str = include_str!("live.js");
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A run.
@@ -21,15 +21,15 @@ pub enum Kind {
 /// An entry of the list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listed {
-    /// Its path below the served folder.
+    /// Path below the served folder.
     pub name: String,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: Kind,
-    /// What was done, in words.
+    /// Title of the run.
     pub title: String,
     /// Begin, RFC 3339.
     pub started: String,
-    /// What it was done to.
+    /// Target.
     pub target: String,
     /// Operations per second; of an experiment the greatest of its runs.
     pub throughput: Option<f64>,
@@ -39,7 +39,7 @@ pub struct Listed {
     pub state: String,
     /// Of an experiment: runs that have ended, and that are planned.
     pub runs: Option<(usize, usize)>,
-    /// What could not be read.
+    /// Files that could not be read, with the reason.
     pub words: String,
 }
 
@@ -167,7 +167,7 @@ pub fn list_page(folder: &str, all: &[Listed], left_out: usize, writes: bool) ->
         let _ = write!(out, "<th scope=\"col\"{class}>{head}</th>");
     }
     let _ = write!(out, "</tr></thead><tbody>\n{}</tbody></table></div>\n</main>\n", list_rows(all, writes));
-    of_means("dyno: runs and experiments", &out, &Means { scripts: &[LIST], data: None, asks: true })
+    page("dyno: runs and experiments", &out, &PageAssets { scripts: &[LIST], data: None, asks: true })
 }
 
 fn empty(id: &str, title: &str, unit: &str, log: bool) -> Chart {
@@ -220,10 +220,10 @@ pub fn live_page(name: &str, kind: Kind, writes: bool) -> String {
     out.push_str(
         "<p class=\"dim\">The last hour of seconds at most; the report has everything.</p>\n</main>\n",
     );
-    of_means(
+    page(
         &format!("{name}, live"),
         &out,
-        &Means { scripts: &[SCRIPT, LIVE], data: Some(&data), asks: true },
+        &PageAssets { scripts: &[SCRIPT, LIVE], data: Some(&data), asks: true },
     )
 }
 
@@ -235,5 +235,5 @@ pub fn message_page(title: &str, words: &str) -> String {
         esc(title),
         esc(words)
     );
-    of_means(title, &body, &Means { scripts: &[], data: None, asks: false })
+    page(title, &body, &PageAssets { scripts: &[], data: None, asks: false })
 }

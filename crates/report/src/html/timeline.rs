@@ -34,7 +34,7 @@ pub struct Timeline {
     pub spans: Vec<Span>,
     /// Events in order.
     pub marks: Vec<Mark>,
-    /// What cannot be said.
+    /// Notes on what is missing.
     pub notes: Vec<String>,
 }
 

@@ -217,7 +217,7 @@ fn apart(points: &[Point]) -> Vec<Point> {
     out
 }
 
-/// What a value of a series is, by the name's end.
+/// Returns the unit of a series, by the name's end.
 fn unit(name: &str, kind: Kind) -> &'static str {
     let ends = |end: &str| name.ends_with(end);
     match kind {

@@ -26,9 +26,9 @@ pub(super) struct Component {
 
 /// A phase of a run.
 pub(super) struct PhaseFigures {
-    /// Its summary.
+    /// Summary.
     pub phase: Phase,
-    /// Its histograms.
+    /// Histograms.
     pub totals: Totals,
     /// Names of the metrics.
     pub names: Vec<String>,
@@ -36,7 +36,7 @@ pub(super) struct PhaseFigures {
     pub server: Component,
     /// The load generator.
     pub client: Component,
-    /// What the database says of itself: title and figure.
+    /// Metrics that the database reports: title and figure.
     pub application: Vec<(String, Option<f64>)>,
 }
 
@@ -46,15 +46,15 @@ pub(super) struct Entry {
     pub configuration: String,
     /// Number of the cell.
     pub cell: usize,
-    /// Its levels in words.
+    /// Levels in words.
     pub label: String,
     /// Repetition, from 1.
     pub repetition: u32,
     /// Which round of its configuration it is, if it has several.
     pub client: Option<String>,
-    /// What a strategy has set.
+    /// Values that a strategy has set.
     pub point: String,
-    /// Whether several servers are one: a cluster, or a primary with copies.
+    /// True if several servers are one: a cluster, or a primary with copies.
     pub cluster: bool,
     /// Product and version.
     pub database: String,
@@ -66,15 +66,15 @@ pub(super) struct Entry {
     pub places: Vec<(String, Facts)>,
     /// Settings by name.
     pub settings: BTreeMap<String, String>,
-    /// What faults did that were asked for.
+    /// Effects of the faults that were asked for.
     pub faults: Vec<FaultFigures>,
-    /// How far it came.
+    /// Status of the run.
     pub status: Status,
-    /// How far it can be trusted, and why not.
+    /// Trust in the run.
     pub trust: Trust,
-    /// Its length, seconds.
+    /// Length, seconds.
     pub seconds: f64,
-    /// What each worker did, by phases.
+    /// Part of each worker, by phases.
     pub workers: Vec<Pair>,
     /// Loading.
     pub load: Option<PhaseFigures>,
@@ -82,7 +82,7 @@ pub(super) struct Entry {
     pub measure: Option<PhaseFigures>,
     /// Phases and where a dashboard shows their time.
     pub links: Vec<(String, String)>,
-    /// Whether the server's process began anew; `None` where it was not watched.
+    /// True if the server's process began anew; `None` where it was not watched.
     pub restarted: Option<bool>,
 }
 
@@ -116,9 +116,9 @@ fn most_cores(recording: &Recording, sources: &[&str], from_ms: f64, to_ms: f64)
 pub(super) fn component(
     recording: Option<&Recording>,
     prefixes: &[&str],
-    edges: Option<(f64, f64)>,
+    boundaries: Option<(f64, f64)>,
 ) -> Component {
-    let (Some(recording), Some((from, to))) = (recording, edges) else { return Component::default() };
+    let (Some(recording), Some((from, to))) = (recording, boundaries) else { return Component::default() };
     // Primaries are asked alone: where there are replicas, they do not tell of all.
     let alone =
         |source: &str| recording.max(source, "replication.replicas", from, to).is_none_or(|n| n == 0.0);
@@ -178,7 +178,7 @@ fn sum_of_groups(recording: &Recording, sources: &[&str], (from, to): (f64, f64)
     (!sources.is_empty()).then_some(sum)
 }
 
-/// How a figure of a phase comes from a series.
+/// Reduction of a series to a figure of a phase.
 #[derive(Clone, Copy)]
 enum Of {
     /// By how much a counter grew.
@@ -189,7 +189,7 @@ enum Of {
     Most,
 }
 
-/// What is asked of databases: title, name of the series, what makes a figure of it, and by what that is
+/// Metrics of databases: title, name of the series, what makes a figure of it, and by what that is
 /// divided. The first five are bexhoma's of Dragonfly, whose MB are MiB.
 const APPLICATION: [(&str, &str, Of, f64); 9] = [
     ("Replies Sent [count]", "operations", Of::Increase, 1.0),
@@ -206,8 +206,8 @@ const APPLICATION: [(&str, &str, Of, f64); 9] = [
 /// The place of the lag among them.
 const LAG: usize = 4;
 
-fn application(recording: Option<&Recording>, edges: Option<(f64, f64)>) -> Vec<(String, Option<f64>)> {
-    let (Some(recording), Some((from, to))) = (recording, edges) else { return Vec::new() };
+fn application(recording: Option<&Recording>, boundaries: Option<(f64, f64)>) -> Vec<(String, Option<f64>)> {
+    let (Some(recording), Some((from, to))) = (recording, boundaries) else { return Vec::new() };
     let sources: Vec<&str> = recording.sources().filter(|name| name.starts_with("database")).collect();
     let told = |name: &str| -> Vec<Series> {
         sources.iter().filter_map(|source| recording.series(source, name)).collect()
@@ -244,8 +244,8 @@ fn catalogue(dir: &RunDir) -> BTreeMap<String, Vec<(String, Option<f64>)>> {
     phases.map(|(phase, all)| (phase.clone(), figures(all))).collect()
 }
 
-/// Whether a server's process is not the one that it was in the beginning: by its CPU time, by how long a database says that it
-/// has been up, or because there is none any more. `None` where no server was watched.
+/// Returns whether a server's process is not the one that it was in the beginning: by its CPU time, by how long a
+/// database says that it has been up, or because there is none any more. `None` where no server was watched.
 fn restarted(recording: Option<&Recording>) -> Option<bool> {
     let recording = recording?;
     let falls = |series: &Series| {
@@ -280,7 +280,7 @@ impl Entry {
         let mut figures = |name: &str| -> Option<PhaseFigures> {
             let phase = summary.phases.iter().find(|phase| phase.name == name)?.clone();
             let recorded = dir.phases.iter().find(|recorded| recorded.name == name);
-            let edges = recorded.and_then(|recorded| dir.edges(recorded).ok().flatten());
+            let boundaries = recorded.and_then(|recorded| dir.phase_boundaries(recorded).ok().flatten());
             let names = dir.run.metrics.get(name).cloned().unwrap_or_default();
             let mut totals = Totals::new(names.len(), dyno_record::Scale::Ns64);
             if let Some(recorded) = recorded {
@@ -292,9 +292,9 @@ impl Entry {
                 totals,
                 names,
                 // What a database says of its own process stands in for what nobody saw.
-                server: component(recording, &["server", "database"], edges),
-                client: component(recording, &["worker", "dyno"], edges),
-                application: catalogue.remove(name).unwrap_or_else(|| application(recording, edges)),
+                server: component(recording, &["server", "database"], boundaries),
+                client: component(recording, &["worker", "dyno"], boundaries),
+                application: catalogue.remove(name).unwrap_or_else(|| application(recording, boundaries)),
             })
         };
         let (mut facts, places) = places::of(dir, recording);
@@ -370,7 +370,7 @@ impl Entry {
         self.workers.iter().filter(measured).count().max(1)
     }
 
-    /// Its line of the workflow, as the one that was planned.
+    /// Line of the workflow, as the one that was planned.
     pub(super) fn round(&self) -> String {
         let (configuration, run, client) = (&self.configuration, self.repetition, self.client());
         format!("DBMS {configuration} - Experiment {run} Client {client}: ycsb ({} pods)", self.pods())

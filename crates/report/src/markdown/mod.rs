@@ -18,24 +18,24 @@ use dyno_rundir::tuning::{self, TunedCell};
 use dyno_rundir::{EndedRun, ExperimentDir, ReadError, RunDir};
 use std::fmt::Write as _;
 
-/// What a summary is of.
+/// Content of a summary.
 pub(crate) struct Document {
     name: String,
     code: String,
     command: Vec<String>,
     /// Runs that were planned: `None` of a single run.
     planned: Option<usize>,
-    /// Whether cells are searched: runs are planned as they go.
+    /// True if cells are searched: runs are planned as they go.
     searches: bool,
-    /// What tunings have found.
+    /// Results of tunings.
     tuned: Vec<TunedCell>,
-    /// Whether servers were only loaded, and left for later runs.
+    /// True if servers were only loaded, and left for later runs.
     standing: bool,
     cells: usize,
     entries: Vec<Entry>,
     /// That a run has not come to its end.
     ending: Option<&'static str>,
-    /// What bexhoma's flags say of it, where it is made of them.
+    /// Description by bexhoma's flags, where it is made of them.
     about: Option<About>,
     /// Runs of which nothing can be shown, and why.
     missing: Vec<String>,
@@ -44,7 +44,7 @@ pub(crate) struct Document {
     notes: Vec<String>,
 }
 
-/// What front ends leave beside an experiment (`workload.json`).
+/// Description that front ends leave beside an experiment (`workload.json`).
 #[derive(serde::Deserialize)]
 struct About {
     name: String,
@@ -81,7 +81,7 @@ pub(crate) fn esc(text: &str) -> String {
     out
 }
 
-/// Whether an address is one of the web: others are shown, but are no links.
+/// Returns whether an address is one of the web: others are shown, but are no links.
 pub(crate) fn is_web(address: &str) -> bool {
     address.starts_with("https://") || address.starts_with("http://")
 }

@@ -41,7 +41,7 @@ fn host(host: &Environment) -> Facts {
     facts
 }
 
-/// What an agent has said of the host that it ran on.
+/// Reads an agent's description of its host.
 fn environment(dir: &RunDir, name: &str) -> Option<Environment> {
     let text = files::read(&dir.path.join(format!("environment-{name}.json"))).ok()?;
     serde_json::from_slice(&text).ok()

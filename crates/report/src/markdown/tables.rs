@@ -165,7 +165,7 @@ impl Document {
         );
     }
 
-    /// What tunings have found.
+    /// Results of tunings.
     pub(super) fn tuning(&self, out: &mut String) {
         if self.tuned.is_empty() {
             return;

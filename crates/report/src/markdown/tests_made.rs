@@ -5,7 +5,7 @@ use crate::markdown::entry::{Component, Entry, PhaseFigures};
 use dyno_rundir::schema::{Status, Trust};
 use dyno_types::units::Rate;
 
-/// How a test ended.
+/// Result of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Passed,
@@ -52,13 +52,13 @@ fn skipped(what: &str, why: &str) -> Test {
 }
 
 impl Document {
-    /// What bexhoma calls the servers: of a cluster they are its workers.
+    /// Returns bexhoma's word for the servers: of a cluster they are its workers.
     pub(super) fn servers(&self) -> &'static str {
         let cluster = self.entries.first().is_some_and(|entry| entry.cluster);
         if cluster { "component worker" } else { "SUT deployment" }
     }
 
-    /// What is watched, by the titles of the summary.
+    /// Returns the watched components, by the titles of the summary.
     pub(super) fn components(&self) -> [(String, Pick); 4] {
         let servers = self.servers();
         [

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Its name.
+/// Name.
 pub(super) const NAME: &str = "log.jsonl";
 
 /// A log that is being written.

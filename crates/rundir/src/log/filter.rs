@@ -22,7 +22,7 @@ pub struct FilterError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     text: String,
-    /// What a target begins with, and what is wanted of it.
+    /// Prefix of a target, and the level wanted of it.
     levels: Vec<(String, LevelFilter)>,
 }
 
@@ -77,8 +77,8 @@ impl Filter {
         &self.text
     }
 
-    /// Whether a record of this level and target is wanted: the longest name that the target begins with decides, of equal ones
-    /// the last.
+    /// Returns whether a record of this level and target is wanted: the longest name that the target begins with
+    /// decides, of equal ones the last.
     pub(super) fn allows(&self, level: &Level, target: &str) -> bool {
         let fitting = self.levels.iter().filter(|(name, _)| target.starts_with(name.as_str()));
         fitting.max_by_key(|(name, _)| name.len()).is_some_and(|(_, wanted)| level <= wanted)

@@ -30,7 +30,7 @@ use tracing::{Event, Metadata, Subscriber};
 /// The source of this process' own records.
 pub const CONTROLLER: &str = "controller";
 
-/// How much a record matters.
+/// Severity of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -41,14 +41,14 @@ pub enum Level {
     /// A step of a run.
     #[default]
     Info,
-    /// What helps to understand a step.
+    /// Details that help to understand a step.
     Debug,
     /// Everything else.
     Trace,
 }
 
 impl Level {
-    /// Its name.
+    /// Name.
     pub fn name(self) -> &'static str {
         match self {
             Level::Error => "error",
@@ -85,7 +85,7 @@ impl Level {
 pub struct Record {
     /// When, Unix nanoseconds.
     pub unix_ns: u64,
-    /// How much it matters.
+    /// Severity.
     pub level: Level,
     /// Whose it is: `controller`, `worker-1`, `host-NAME`, as monitors and messages name them.
     pub source: String,
@@ -103,7 +103,7 @@ pub struct Record {
 pub struct LogLine {
     /// Time since the run directory was made, nanoseconds; negative before.
     pub t_ns: i64,
-    /// What has happened.
+    /// The record.
     #[serde(flatten)]
     pub record: Record,
 }
@@ -284,7 +284,7 @@ fn own(message: String) -> Record {
     }
 }
 
-/// What `tracing` hands every record to. Spans have no place in it: a record says all there is.
+/// Receiver of all records of `tracing`. Spans have no place in it: a record says all there is.
 struct Collector;
 
 impl Subscriber for Collector {
@@ -312,7 +312,7 @@ impl Subscriber for Collector {
 
     fn event(&self, event: &Event<'_>) {
         let metadata = event.metadata();
-        let mut said = Said::default();
+        let mut said = EventFields::default();
         event.record(&mut said);
         let (level, target) = (Level::of(metadata.level()), metadata.target().to_owned());
         take(Record { level, target, fields: said.fields, ..own(said.message) });
@@ -325,18 +325,18 @@ impl Subscriber for Collector {
 
 /// Message and fields of an event.
 #[derive(Default)]
-struct Said {
+struct EventFields {
     message: String,
     fields: Map<String, Value>,
 }
 
-impl Said {
+impl EventFields {
     fn put(&mut self, field: &Field, value: impl Into<Value>) {
         self.fields.insert(field.name().to_owned(), value.into());
     }
 }
 
-impl Visit for Said {
+impl Visit for EventFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
             self.message = format!("{value:?}");

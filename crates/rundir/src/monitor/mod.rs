@@ -14,7 +14,7 @@ pub use writer::{Column, MonitorWriter};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Whether a series only grows.
+/// Kind of a series: a counter only grows, a gauge does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {

@@ -7,7 +7,7 @@ use crate::reader::{ContentError, ReadError, RowError};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// Whether a run's target was on another host, and the source of the host that was watched for it, by its `run.json`.
+/// Returns whether a run's target was on another host, and the source of the host that was watched for it, by its `run.json`.
 fn place_of_target(run: &Path) -> (bool, Option<String>) {
     let text = files::read_to_string(&run.join("run.json")).unwrap_or_default();
     let run: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -86,7 +86,7 @@ fn header(line: &str) -> Vec<String> {
 /// Complete lines of a file, one by one.
 struct Lines<R> {
     file: R,
-    /// How many there were.
+    /// Number found.
     number: usize,
     bytes: Vec<u8>,
 }

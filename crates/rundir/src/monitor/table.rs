@@ -29,7 +29,7 @@ pub const ELSEWHERE: &str = "target.elsewhere";
 /// The fact of `run.json` that names the hosts that the target runs on, where they were only watched; see [`WATCHED_BETWEEN`].
 pub const WATCHED: &str = "target.hosts";
 
-/// What stands between their names.
+/// Separator of their names.
 pub const WATCHED_BETWEEN: &str = ", ";
 
 /// One series over time.
@@ -139,7 +139,7 @@ impl Recording {
     }
 }
 
-/// How far from the edge of a phase a sample may be to be the one before it, or the one after it.
+/// Distance from the boundary of a phase, milliseconds, up to which a sample may be to be the one before it, or the one after it.
 const NEAR_MS: f64 = 5_000.0;
 
 /// Below this share of a phase's rate what came before it was no load.

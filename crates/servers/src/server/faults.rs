@@ -22,9 +22,9 @@ const CLOCK: &str = "clock";
 /// The least part of a filesystem that is still tried, bytes.
 const CRUMB: u64 = 4 << 10;
 
-/// What a server is made ready for before it starts, so that faults can be done to it later.
+/// Faults that a server is prepared for before it starts, so that faults can be done to it later.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Room {
+pub struct FaultPreparation {
     /// Limits that limit nothing: with them a process gets a control group whose limits can be lowered.
     pub limits: Limits,
     /// Packets will be dropped.
@@ -33,13 +33,13 @@ pub struct Room {
     pub narrow: bool,
     /// It will be made slow, by the kernel.
     pub slow: bool,
-    /// Its clock will be stepped.
+    /// The clock will be stepped.
     pub clock: bool,
 }
 
-impl Room {
+impl FaultPreparation {
     /// For these faults, of which some kinds are done by proxies.
-    pub fn of(faults: &[Fault], proxied: &[FaultKind]) -> Room {
+    pub fn of(faults: &[Fault], proxied: &[FaultKind]) -> FaultPreparation {
         let has = |kind: FaultKind| !proxied.contains(&kind) && faults.iter().any(|fault| fault.kind == kind);
         let bytes = |kind: FaultKind| Some(Bytes(1 << 42)).filter(|_| has(kind));
         let limits = Limits {
@@ -49,7 +49,7 @@ impl Room {
             write_bytes_per_s: bytes(FaultKind::IoLimit),
             ..Limits::default()
         };
-        Room {
+        FaultPreparation {
             limits,
             loss: has(FaultKind::Loss) || has(FaultKind::Partition),
             narrow: has(FaultKind::Bandwidth),
@@ -62,7 +62,7 @@ impl Room {
 /// A fault of servers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Harm {
+pub enum ServerFault {
     /// Killed, and away.
     Kill,
     /// Killed, and started again when it is healed.
@@ -77,25 +77,25 @@ pub enum Harm {
     Lose(f64),
     /// So many bytes per second pass to and from its ports.
     Narrow(u64),
-    /// What goes to its ports comes later by so many nanoseconds.
+    /// Packets to its ports are delayed by so many nanoseconds.
     Slow(u64),
-    /// Its clock is ahead by so many nanoseconds, or behind.
+    /// The clock is ahead by so many nanoseconds, or behind.
     Step(i64),
 }
 
-impl Harm {
+impl ServerFault {
     /// Of a fault; none where the file lacks what it takes.
-    pub fn of(fault: &Fault) -> Option<Harm> {
+    pub fn of(fault: &Fault) -> Option<ServerFault> {
         let io = || fault.bytes_per_s.clone().filter(|_| fault.kind == FaultKind::IoLimit);
         Some(match fault.kind {
-            FaultKind::Kill => Harm::Kill,
-            FaultKind::Restart => Harm::Restart,
-            FaultKind::Pause => Harm::Pause,
-            FaultKind::DiskFull => Harm::Fill,
-            FaultKind::Loss => Harm::Lose(fault.percent?),
-            FaultKind::ClockStep => Harm::Step(fault.step.as_ref()?.0),
+            FaultKind::Kill => ServerFault::Kill,
+            FaultKind::Restart => ServerFault::Restart,
+            FaultKind::Pause => ServerFault::Pause,
+            FaultKind::DiskFull => ServerFault::Fill,
+            FaultKind::Loss => ServerFault::Lose(fault.percent?),
+            FaultKind::ClockStep => ServerFault::Step(fault.step.as_ref()?.0),
             FaultKind::CpuPressure | FaultKind::MemoryPressure | FaultKind::IoLimit => {
-                Harm::Squeeze(Box::new(Limits {
+                ServerFault::Squeeze(Box::new(Limits {
                     cpus: fault.cpus,
                     memory: fault.memory.clone(),
                     read_bytes_per_s: io(),
@@ -103,21 +103,21 @@ impl Harm {
                     ..Limits::default()
                 }))
             }
-            FaultKind::Partition => Harm::Lose(100.0),
-            FaultKind::Bandwidth => Harm::Narrow(fault.bytes_per_s.as_ref()?.0),
-            FaultKind::Delay => Harm::Slow(fault.delay.as_ref()?.0),
+            FaultKind::Partition => ServerFault::Lose(100.0),
+            FaultKind::Bandwidth => ServerFault::Narrow(fault.bytes_per_s.as_ref()?.0),
+            FaultKind::Delay => ServerFault::Slow(fault.delay.as_ref()?.0),
         })
     }
 }
 
-/// What came of a harm.
+/// Outcome of a fault.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Harmed {
+pub struct FaultOutcome {
     /// By what means it was done.
     pub means: String,
     /// The processes that it was done to one by one, from 0: they are to be healed, and no others.
     pub processes: Vec<usize>,
-    /// What else [`Server::heal`] takes to undo it.
+    /// Journal entries that [`Server::heal`] takes to undo it.
     pub noted: Vec<u64>,
     /// Why it could not be done, or not to all processes.
     pub failed: Option<String>,
@@ -128,33 +128,33 @@ pub struct Harmed {
 /// A fault of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WorkerHarm {
+pub enum WorkerFault {
     /// Killed, and away.
     Kill,
     /// Stopped.
     Pause,
 }
 
-impl WorkerHarm {
+impl WorkerFault {
     /// By what means it is done.
     pub fn means(self) -> &'static str {
         match self {
-            WorkerHarm::Kill => "SIGKILL",
-            WorkerHarm::Pause => "SIGSTOP",
+            WorkerFault::Kill => "SIGKILL",
+            WorkerFault::Pause => "SIGSTOP",
         }
     }
 }
 
 /// Does it to a worker of this host; what undoes it is in the journal, if there is something to undo.
-pub fn harm_worker(
+pub fn inject_into_worker(
     machine: &Machine,
     journal: &mut Journal,
     pid: u32,
-    harm: WorkerHarm,
+    fault: WorkerFault,
 ) -> Result<Option<u64>, LocalError> {
     let gone = || LocalError::Failed("it does not run".into());
     let started = process::started(machine, pid).ok_or_else(gone)?;
-    if harm == WorkerHarm::Kill {
+    if fault == WorkerFault::Kill {
         // Whatever it leads goes with it; a worker of ssh leads nothing.
         process::end_group(pid);
         process::signal(pid, Signal::KILL);
@@ -172,57 +172,59 @@ pub fn harm_worker(
 
 impl Server {
     /// Does it to processes `which`, from 0.
-    pub fn harm(&mut self, which: Range<usize>, harm: &Harm) -> Harmed {
-        let mut harmed = Harmed::default();
-        match self.try_harm(which, harm, &mut harmed) {
-            Ok(means) => harmed.means = means,
+    pub fn inject(&mut self, which: Range<usize>, fault: &ServerFault) -> FaultOutcome {
+        let mut outcome = FaultOutcome::default();
+        match self.try_inject(which, fault, &mut outcome) {
+            Ok(means) => outcome.means = means,
             Err(LocalError::NotPermitted { what, why, .. }) => {
-                harmed.failed = Some(format!("{what}: {why}"));
-                harmed.lacking = self.goes_on();
+                outcome.failed = Some(format!("{what}: {why}"));
+                outcome.lacking = self.goes_on();
             }
-            Err(error) => harmed.failed = Some(error.to_string()),
+            Err(error) => outcome.failed = Some(error.to_string()),
         }
-        harmed
+        outcome
     }
 
-    fn try_harm(
+    fn try_inject(
         &mut self,
         which: Range<usize>,
-        harm: &Harm,
-        harmed: &mut Harmed,
+        fault: &ServerFault,
+        outcome: &mut FaultOutcome,
     ) -> Result<String, LocalError> {
-        match harm {
-            Harm::Fill => {
-                harmed.noted.push(self.fill()?);
+        match fault {
+            ServerFault::Fill => {
+                outcome.noted.push(self.fill()?);
                 return Ok("a file that fills the image of the data".into());
             }
-            Harm::Lose(_) | Harm::Narrow(_) | Harm::Slow(_) => {
-                return self.harm_link(which, harm, &mut harmed.noted);
+            ServerFault::Lose(_) | ServerFault::Narrow(_) | ServerFault::Slow(_) => {
+                return self.inject_link_fault(which, fault, &mut outcome.noted);
             }
             _ => {}
         }
         for i in which {
-            match harm {
-                Harm::Kill | Harm::Restart => {
+            match fault {
+                ServerFault::Kill | ServerFault::Restart => {
                     // Killed it is, whatever else is not cleared away.
                     let ran = self.members[i].pid().is_some() && self.members[i].ended().is_none();
                     let killed = self.kill(i);
                     if killed.is_err() && ran {
-                        harmed.processes.push(i);
+                        outcome.processes.push(i);
                     }
                     killed?;
                 }
-                Harm::Pause => harmed.noted.push(self.pause(i)?),
-                Harm::Squeeze(limits) => self.squeeze(i, limits)?,
-                Harm::Step(ns) => self.step_clock(i, *ns)?,
-                Harm::Fill | Harm::Lose(_) | Harm::Narrow(_) | Harm::Slow(_) => {}
+                ServerFault::Pause => outcome.noted.push(self.pause(i)?),
+                ServerFault::Squeeze(limits) => self.squeeze(i, limits)?,
+                ServerFault::Step(ns) => self.step_clock(i, *ns)?,
+                ServerFault::Fill | ServerFault::Lose(_) | ServerFault::Narrow(_) | ServerFault::Slow(_) => {}
             }
-            harmed.processes.push(i);
+            outcome.processes.push(i);
         }
-        Ok(match harm {
-            Harm::Kill | Harm::Restart => "SIGKILL",
-            Harm::Pause => "SIGSTOP",
-            Harm::Step(_) => return Ok(self.preload.as_ref().map_or(String::new(), clock::Preload::words)),
+        Ok(match fault {
+            ServerFault::Kill | ServerFault::Restart => "SIGKILL",
+            ServerFault::Pause => "SIGSTOP",
+            ServerFault::Step(_) => {
+                return Ok(self.preload.as_ref().map_or(String::new(), clock::Preload::words));
+            }
             _ => "its control group",
         }
         .into())
@@ -232,15 +234,15 @@ impl Server {
     pub fn heal(
         &mut self,
         which: &[usize],
-        harm: &Harm,
+        fault: &ServerFault,
         noted: &[u64],
     ) -> Result<Option<String>, LocalError> {
         let mut words = None;
-        match harm {
-            Harm::Restart => which.iter().try_for_each(|i| self.revive(*i))?,
-            Harm::Squeeze(_) => which.iter().try_for_each(|i| self.release(*i))?,
-            Harm::Step(_) => which.iter().try_for_each(|i| self.step_clock(*i, 0))?,
-            Harm::Lose(_) | Harm::Narrow(_) => {
+        match fault {
+            ServerFault::Restart => which.iter().try_for_each(|i| self.revive(*i))?,
+            ServerFault::Squeeze(_) => which.iter().try_for_each(|i| self.release(*i))?,
+            ServerFault::Step(_) => which.iter().try_for_each(|i| self.step_clock(*i, 0))?,
+            ServerFault::Lose(_) | ServerFault::Narrow(_) => {
                 let said = self.dropped(noted).unwrap_or_else(|e| e.to_string());
                 words = Some(said).filter(|said| !said.is_empty());
             }
@@ -253,7 +255,7 @@ impl Server {
     /// Before anything is started: whether what the faults need is to be had.
     pub(super) fn make_ready(&mut self) -> Result<(), LocalError> {
         self.make_links_ready()?;
-        if self.room.clock {
+        if self.preparation.clock {
             match clock::Preload::of(&self.program) {
                 Ok(preload) => self.preload = Some(preload),
                 Err(error) => self.lack(error)?,
@@ -276,7 +278,7 @@ impl Server {
         LocalError::NotPermitted { what: what.into(), why: self.notes.join("; ").into(), lost }
     }
 
-    /// What stands before a process whose clock will be stepped.
+    /// Returns the words before a process whose clock will be stepped.
     pub(super) fn clocked(&self, i: usize) -> Result<Vec<String>, LocalError> {
         let Some(preload) = &self.preload else { return Ok(Vec::new()) };
         let file = self.members[i].node.home.join(CLOCK);
@@ -309,19 +311,19 @@ impl Server {
         }
     }
 
-    /// Its limits with room where they say nothing. The load is not what a limit of memory is about.
+    /// Limits with room where they say nothing. The load is not what a limit of memory is about.
     pub(super) fn limits(&self) -> Limits {
-        let (own, room) = (self.spec.limits.clone(), self.room.limits.clone());
+        let (own, preparation) = (self.spec.limits.clone(), self.preparation.limits.clone());
         Limits {
-            memory: own.memory.clone().filter(|_| !self.loads).or(room.memory),
-            cpus: own.cpus.or(room.cpus),
-            read_bytes_per_s: own.read_bytes_per_s.clone().or(room.read_bytes_per_s),
-            write_bytes_per_s: own.write_bytes_per_s.clone().or(room.write_bytes_per_s),
+            memory: own.memory.clone().filter(|_| !self.loads).or(preparation.memory),
+            cpus: own.cpus.or(preparation.cpus),
+            read_bytes_per_s: own.read_bytes_per_s.clone().or(preparation.read_bytes_per_s),
+            write_bytes_per_s: own.write_bytes_per_s.clone().or(preparation.write_bytes_per_s),
             ..own
         }
     }
 
-    /// How many processes it has.
+    /// Counts its processes.
     pub fn count(&self) -> usize {
         self.members.len()
     }

@@ -1,7 +1,7 @@
 //! Faults of the way to a server that the kernel does: packets that are dropped, delayed, or have to wait.
 
 use crate::server::Server;
-use crate::server::faults::Harm;
+use crate::server::faults::ServerFault;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::packets;
 use dyno_localhost::packets::Ports;
@@ -14,20 +14,21 @@ use std::ops::Range;
 impl Server {
     /// Before anything is started: whether the kernel does what the faults need.
     pub(super) fn make_links_ready(&mut self) -> Result<(), LocalError> {
-        if self.room.loss || self.room.narrow && self.is_reached_from_elsewhere() {
+        if self.preparation.loss || self.preparation.narrow && self.is_reached_from_elsewhere() {
             let tried = packets::try_out(&self.machine);
-            self.room.loss = self.room.loss && tried.is_ok();
-            self.room.narrow = self.room.narrow && (tried.is_ok() || !self.is_reached_from_elsewhere());
+            self.preparation.loss = self.preparation.loss && tried.is_ok();
+            self.preparation.narrow =
+                self.preparation.narrow && (tried.is_ok() || !self.is_reached_from_elsewhere());
             tried.or_else(|error| self.lack(error))?;
         }
-        if self.room.narrow {
+        if self.preparation.narrow {
             let tried = shaping::try_at(&self.machine, self.address(), Shape::Narrow(1_000_000));
-            self.room.narrow = tried.is_ok();
+            self.preparation.narrow = tried.is_ok();
             tried.or_else(|error| self.lack(error))?;
         }
-        if self.room.slow {
+        if self.preparation.slow {
             let tried = shaping::try_at(&self.machine, self.address(), Shape::Slow(1_000_000));
-            self.room.slow = tried.is_ok();
+            self.preparation.slow = tried.is_ok();
             tried.or_else(|error| self.lack(error))?;
         }
         Ok(())
@@ -47,25 +48,25 @@ impl Server {
     }
 
     /// Does it; what undoes it goes to `noted` before it is done.
-    pub(super) fn harm_link(
+    pub(super) fn inject_link_fault(
         &mut self,
         which: Range<usize>,
-        harm: &Harm,
+        fault: &ServerFault,
         noted: &mut Vec<u64>,
     ) -> Result<String, LocalError> {
         let ports = self.ports(which);
         let of = ports.ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
         let place = if ports.everywhere { "on all devices" } else { "on the loopback" };
-        match harm {
-            Harm::Lose(_) if !self.room.loss => Err(self.lacking("nftables")),
-            Harm::Narrow(_) if !self.room.narrow => Err(self.lacking("token bucket filter")),
-            Harm::Slow(_) if !self.room.slow => Err(self.lacking("netem")),
-            Harm::Lose(percent) => {
+        match fault {
+            ServerFault::Lose(_) if !self.preparation.loss => Err(self.lacking("nftables")),
+            ServerFault::Narrow(_) if !self.preparation.narrow => Err(self.lacking("token bucket filter")),
+            ServerFault::Slow(_) if !self.preparation.slow => Err(self.lacking("netem")),
+            ServerFault::Lose(percent) => {
                 let table = self.table(noted)?;
                 packets::lose(&self.machine, &table, &ports, *percent)?;
                 Ok(format!("nftables, table inet {table}: packets to and from port {of} {place}"))
             }
-            Harm::Narrow(bytes_per_s) => {
+            ServerFault::Narrow(bytes_per_s) => {
                 let devices = self.shape(&ports, Shape::Narrow(*bytes_per_s), noted)?;
                 let bucket = shaping::bucket(*bytes_per_s);
                 let mut words = format!(
@@ -79,7 +80,7 @@ impl Server {
                 }
                 Ok(words)
             }
-            Harm::Slow(ns) => {
+            ServerFault::Slow(ns) => {
                 let devices = self.shape(&ports, Shape::Slow(*ns), noted)?;
                 let side =
                     if ports.everywhere { "to it on the loopback, from it on others" } else { "to it" };
@@ -115,7 +116,7 @@ impl Server {
         Ok(devices)
     }
 
-    /// What the tables of a fault have counted.
+    /// Returns what the tables of a fault have counted.
     pub(super) fn dropped(&self, noted: &[u64]) -> Result<String, LocalError> {
         let mut words = Vec::new();
         for undo in noted.iter().filter_map(|id| self.journal.noted(*id)) {

@@ -2,7 +2,7 @@
 
 use super::common::{Home, failure, open, redis, start};
 use dyno_databases::registry;
-use dyno_servers::server::faults::Harm;
+use dyno_servers::server::faults::ServerFault;
 use std::collections::BTreeSet;
 
 #[test]
@@ -120,9 +120,9 @@ fn copies_of_one_primary_and_reads_from_them() {
     let why = why.look(&|| false).err().unwrap().to_string();
     assert!(why.contains(&format!("it is a slave of 127.0.0.1:{}", ports[0])), "{why}");
     // One that was killed and started again copies again.
-    let killed = server.harm(2..3, &Harm::Restart);
+    let killed = server.inject(2..3, &ServerFault::Restart);
     assert_eq!((killed.failed, killed.processes), (None, vec![2]));
-    server.heal(&[2], &Harm::Restart, &[]).unwrap();
+    server.heal(&[2], &ServerFault::Restart, &[]).unwrap();
     assert!(ask(ports[2], &["INFO", "replication"]).contains("role:slave"));
     let pids: Vec<u32> = server.processes().iter().map(|(_, pid)| *pid).collect();
     let data = server.data();

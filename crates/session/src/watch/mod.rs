@@ -4,7 +4,7 @@ pub mod seen;
 pub mod sources;
 
 use crate::watch::seen::Seen;
-use crate::watch::seen::{Said, ServerNow};
+use crate::watch::seen::{ServerNow, SourceSnapshot};
 use dyno_analysis::{is_summarised, monitored};
 use dyno_monitor::prometheus::{PrometheusSource, Url};
 use dyno_monitor::{Cost, HostSource, Marker, Monitor, Neighbours, Pid, ProcessSource, Roots, Sink, Source};
@@ -20,7 +20,7 @@ const BEFORE: Duration = Duration::from_secs(30);
 /// Other programs that are named.
 const PROGRAMS: usize = 3;
 
-/// How long the edge of a phase waits for samples of other hosts.
+/// Time that the edge of a phase waits for samples of other hosts.
 const MARKED: Duration = Duration::from_secs(1);
 
 /// Monitors of another host, as far as a phase's boundaries concern them.
@@ -41,7 +41,7 @@ pub trait SlowSource: Send {
     fn ask_now(&self);
 }
 
-/// What is to be watched beside the host, this process and the database.
+/// Things to watch beside the host, this process and the database.
 #[derive(Clone, Debug)]
 pub struct WatchPlan {
     /// Time between two ticks.
@@ -119,12 +119,12 @@ impl Watch {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What other programs of this host use from now on.
+    /// Begins to watch what other programs of this host use.
     pub(crate) fn neighbours(&self) -> Neighbours {
         Neighbours::start(Roots::default())
     }
 
-    /// What they have used since.
+    /// Returns what other programs have used since.
     pub(crate) fn others(&self, since: &Neighbours) -> OthersUse {
         let own: Vec<u32> = self.own.iter().filter_map(Pid::get).collect();
         let used = since.cores(&own);
@@ -159,8 +159,8 @@ impl Watch {
         self.slow.iter().for_each(|source| source.ask_now());
     }
 
-    /// What was seen between two times of the phase that began last. It is read from the run directory, where there is
-    /// one: runs may take days, and memory must not grow with them.
+    /// Returns what monitors saw between two times of the phase that began last. It is read from the run directory,
+    /// where there is one: runs may take days, and memory must not grow with them.
     pub(crate) fn monitored(&self, from: SystemTime, to: SystemTime) -> Monitored {
         let ms = |time| dyno_monitor::unix_ns(time) as f64 / 1e6;
         let Some(directory) = &self.directory else {
@@ -197,17 +197,17 @@ impl Watch {
         self.seen().silent()
     }
 
-    /// What the database says of itself now, if it does.
+    /// Returns the latest metrics that the database reports, if it does.
     pub fn now(&self) -> Option<ServerNow> {
         self.seen().now()
     }
 
-    /// What servers and databases have said last, by source.
-    pub fn said(&self) -> Vec<(String, Said)> {
+    /// Returns the latest snapshot of each server and database, by source.
+    pub fn said(&self) -> Vec<(String, SourceSnapshot)> {
         self.seen().said()
     }
 
-    /// What has happened to sources since the last call: when, which, in words.
+    /// Returns events of sources since the last call: when, which, in words.
     pub(crate) fn events(&self) -> Vec<(SystemTime, String)> {
         self.seen().events()
     }

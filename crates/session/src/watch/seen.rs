@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 /// Events that wait to be written; further ones are counted by the last.
 const EVENTS: usize = 1_000;
 
-/// What the database says of itself: all nodes together.
+/// Metrics that the database reports: all nodes together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServerNow {
     /// Commands per second, over the last tick.
@@ -28,19 +28,19 @@ struct Node {
     now: ServerNow,
 }
 
-/// What a source has said last.
-pub type Said = Arc<[Reading]>;
+/// Latest readings of a source.
+pub type SourceSnapshot = Arc<[Reading]>;
 
 pub(super) struct Seen {
-    /// What a summary needs; nothing where it is in a run directory.
+    /// Samples that a summary needs; nothing where they are in a run directory.
     pub recording: Recording,
     /// The newest of servers and databases; a source that does not answer is not there.
-    said: BTreeMap<String, Said>,
+    said: BTreeMap<String, SourceSnapshot>,
     writer: Option<MonitorWriter>,
     interval: Duration,
     nodes: BTreeMap<String, Node>,
     events: Vec<(SystemTime, String)>,
-    /// How often a source has not answered, since it last did.
+    /// Number of times that a source has not answered, since it last did.
     silent: BTreeMap<String, u32>,
 }
 
@@ -75,8 +75,8 @@ impl Seen {
         std::mem::take(&mut self.events)
     }
 
-    /// What servers and databases have said last, by source.
-    pub fn said(&self) -> Vec<(String, Said)> {
+    /// Returns the latest snapshot of each server and database, by source.
+    pub fn said(&self) -> Vec<(String, SourceSnapshot)> {
         self.said.iter().map(|(source, said)| (source.clone(), said.clone())).collect()
     }
 

@@ -28,16 +28,16 @@ fn sources(targets: &[&dyn OpenTarget]) -> Vec<Box<dyn Source>> {
 
 /// The process of a server that dyno did not start, as the server tells of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToldProcess {
-    /// Its number on its own host.
+pub struct DeclaredProcess {
+    /// Number on its own host.
     pub pid: u32,
-    /// Its program.
+    /// Program.
     pub program: String,
     /// Where it was asked; none: a socket of this host.
     pub address: Option<IpAddr>,
 }
 
-impl ToldProcess {
+impl DeclaredProcess {
     /// That of the only server of a target.
     pub fn of(opened: &dyn OpenTarget) -> Option<Self> {
         let (pid, program, endpoint) = opened.process()?;
@@ -45,16 +45,16 @@ impl ToldProcess {
             Endpoint::Tcp { address, .. } => Some(address.ip()),
             Endpoint::Unix(_) => None,
         };
-        Some(ToldProcess { pid, program, address })
+        Some(DeclaredProcess { pid, program, address })
     }
 
-    /// Whether it was asked at the loopback, or at a socket of the filesystem.
+    /// Returns whether it was asked at the loopback, or at a socket of the filesystem.
     pub fn is_local(&self) -> bool {
         self.address.is_none_or(|address| address.is_loopback())
     }
 
-    /// Whether it runs on this host: the address is the host's own, and the number belongs to a process of that name. What
-    /// answers may be a proxy, or in another namespace of processes.
+    /// Returns whether it runs on this host: the address is the host's own, and the number belongs to a process of
+    /// that name. What answers may be a proxy, or in another namespace of processes.
     pub fn is_here(&self) -> bool {
         // An address that can be bound is this host's own.
         let own = self.address.is_none_or(|address| UdpSocket::bind((address, 0)).is_ok());
@@ -67,5 +67,5 @@ impl ToldProcess {
 
 /// The process of a server on this host that dyno did not start.
 pub fn server_process(opened: &dyn OpenTarget) -> Option<u32> {
-    ToldProcess::of(opened).filter(|told| told.is_local() && told.is_here()).map(|told| told.pid)
+    DeclaredProcess::of(opened).filter(|told| told.is_local() && told.is_here()).map(|told| told.pid)
 }

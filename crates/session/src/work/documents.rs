@@ -1,8 +1,9 @@
 //! Documents and operations of one's own as work.
 
-use crate::stored::{DOCUMENTS, same_documents};
-use crate::work::{Prepared, Work, shape};
+use crate::dataset_check::{DOCUMENTS, same_documents};
+use crate::work::{Prepared, Wording, Work, shape};
 use dyno_config::experiment::{Experiment, When};
+use dyno_config::settings::Settings;
 use dyno_databases::collections::Collections;
 use dyno_databases::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError};
@@ -19,8 +20,12 @@ pub(super) struct Documents {
     spec: Experiment,
     name: String,
     template: Template,
+    load: Arc<TemplateLoad>,
     run: Arc<TemplateRun>,
     must_load: bool,
+    settings: Settings,
+    hint: String,
+    reload: &'static str,
 }
 
 fn refused(words: impl std::fmt::Display) -> Refused {
@@ -37,9 +42,9 @@ fn run_seed(spec: &Experiment, template: &Template) -> u64 {
 }
 
 impl Documents {
-    pub(super) fn read(spec: &Experiment, path: &str) -> Result<Self, Refused> {
-        let text =
-            std::fs::read_to_string(path).map_err(|e| Refused(format!("workload.documents: {path}: {e}")))?;
+    pub(super) fn read(spec: &Experiment, path: &str, wording: &Wording<'_>) -> Result<Self, Refused> {
+        let key = (wording.source)("workload.documents");
+        let text = std::fs::read_to_string(path).map_err(|e| Refused(format!("{key}: {path}: {e}")))?;
         let mut template = dyno_config::template::parse(&text, path).map_err(refused)?;
         if spec.seed != 1 {
             template.seed = spec.seed;
@@ -47,8 +52,24 @@ impl Documents {
         let stem =
             Path::new(path).file_stem().map_or("documents".into(), |s| s.to_string_lossy().into_owned());
         let must_load = spec.phases.load.when == When::Always;
+        let load = Arc::new(TemplateLoad::new(&template).map_err(bad)?);
         let run = Arc::new(TemplateRun::new(&template, &[], run_seed(spec, &template)).map_err(bad)?);
-        Ok(Documents { spec: spec.clone(), name: stem, template, run, must_load })
+        let mut settings = Settings::new();
+        settings.set("dyno.template", path, (wording.source)("workload.documents"));
+        settings.set("dyno.seed", template.seed.to_string(), (wording.source)("seed"));
+        let (reload, no_load) = (wording.reload, wording.no_load);
+        let hint = format!("{reload} drops it and loads it again, {no_load} takes it as it is");
+        Ok(Documents {
+            spec: spec.clone(),
+            name: stem,
+            template,
+            load,
+            run,
+            must_load,
+            settings,
+            hint,
+            reload,
+        })
     }
 }
 
@@ -62,8 +83,9 @@ impl Work for Documents {
     }
 
     fn prepare(&mut self, opened: &dyn OpenTarget, _control: &Arc<Control>) -> Result<Prepared, RunError> {
-        let hint = "phases.load.when: `always` drops it and loads it again, `never` takes it as it is";
-        prepare_documents(&self.template, opened, self.spec.phases.load.when, hint)
+        let mut ready = prepare_documents(&self.template, opened, self.spec.phases.load.when, &self.hint)?;
+        ready.notes.iter_mut().for_each(|note| *note = format!("{note} ({} loads them again)", self.reload));
+        Ok(ready)
     }
 
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
@@ -75,22 +97,26 @@ impl Work for Documents {
         Ok(())
     }
 
+    fn load_operations(&self) -> u64 {
+        self.load.operations()
+    }
+
     fn load(&self) -> Result<Option<Job>, Refused> {
-        if !self.must_load {
-            return Ok(None);
-        }
-        let load = TemplateLoad::new(&self.template).map_err(bad)?;
-        let operations = load.operations();
-        shape::load(&self.spec, Arc::new(load), operations).map(Some)
+        let job = || shape::load(&self.spec, self.load.clone(), self.load.operations());
+        self.must_load.then(job).transpose()
     }
 
     fn measure(&self) -> Result<Job, Refused> {
         shape::measure(&self.spec, self.run.clone())
     }
+
+    fn settings(&self) -> Settings {
+        self.settings.clone()
+    }
 }
 
 /// Makes indexes and counts what is there; a collection that holds some of its documents is refused with `hint`.
-pub fn prepare_documents(
+fn prepare_documents(
     template: &Template,
     opened: &dyn OpenTarget,
     when: When,

@@ -14,32 +14,33 @@ pub mod users;
 pub mod ycsb;
 
 use dyno_config::experiment::Experiment;
+use dyno_config::settings::Source;
 use dyno_databases::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError};
 use dyno_types::{Content, Refused, Verb};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What the first worker of a target has found or made there, for all workers of it.
+/// Findings of the first worker of a target, for all workers of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepared {
-    /// Whether records must be loaded.
+    /// True if records must be loaded.
     pub load: bool,
     /// The first free number of each collection or sequence, where there is such a thing.
     pub fresh: Vec<u64>,
     /// Run-phase inserts of earlier runs: how many keys they reach over, and which of them are not there.
     #[serde(default)]
     pub inserted: (u64, Vec<u64>),
-    /// What is worth saying.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
 /// A workload of an experiment. Time is in nanoseconds, as everywhere in jobs.
 pub trait Work: Send {
-    /// What tables and directories call it.
+    /// Name in tables and directories.
     fn name(&self) -> String;
 
-    /// How its requests are rendered.
+    /// Returns the content, which renders its requests.
     fn content(&self) -> Arc<dyn Content>;
 
     /// The verbs of its requests, for the driver to check.
@@ -58,24 +59,29 @@ pub trait Work: Send {
     /// Takes over what [`Work::prepare`] has found, here or in another worker.
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused>;
 
+    /// Operations of the load phase, whether or not it is needed; 0 where the measured phase makes its own data.
+    fn load_operations(&self) -> u64 {
+        0
+    }
+
     /// The job of the load phase: all workers of a target together.
     fn load(&self) -> Result<Option<Job>, Refused>;
 
     /// The job of the measured phase: all workers of a target together.
     fn measure(&self) -> Result<Job, Refused>;
 
-    /// What worker `number` of `of` does of a job.
-    fn part(&self, job: &Job, number: usize, of: usize) -> Result<Job, Refused> {
-        if of == 1 {
+    /// Share of worker `index` of `total` in a job.
+    fn part(&self, job: &Job, index: usize, total: usize) -> Result<Job, Refused> {
+        if total == 1 {
             return Ok(job.clone());
         }
-        let part = job.divide(of)?.swap_remove(number);
-        let own = part.workload.part(number as u64, of as u64);
+        let part = job.divide(total)?.swap_remove(index);
+        let own = part.workload.part(index as u64, total as u64);
         Ok(Job { workload: own.unwrap_or(part.workload), ..part })
     }
 
-    /// What was still queued when the measured phase ended, after this worker's [`Work::part`] of it has run: a job that is
-    /// not measured, as many requests as its `end` says.
+    /// Returns the operations still queued when the measured phase ended, after this worker's [`Work::part`] of it
+    /// has run: a job that is not measured, as many requests as its `end` says.
     fn rest(&self) -> Option<Job> {
         None
     }
@@ -91,11 +97,47 @@ pub fn measured_job(spec: &Experiment, workload: Arc<dyn dyno_workload::Workload
     shape::measure(spec, workload)
 }
 
-/// Reads the work of an experiment; POCDriver's flags are read where its command line is.
+/// How somebody says what is wanted: by keys of a file, or by options of a command. Messages and the list of settings use
+/// these words.
+pub struct Wording<'a> {
+    /// Returns who set a key of the experiment, such as `workload.ycsb.records`, or a property of YCSB's:
+    /// `workload.ycsb.properties.NAME`.
+    pub source: &'a dyn Fn(&str) -> Source,
+    /// Says that data are loaded although some are there.
+    pub reload: &'static str,
+    /// Says that data are taken as they are.
+    pub no_load: &'static str,
+}
+
+impl Wording<'static> {
+    /// An experiment file's.
+    pub const FILE: Wording<'static> = Wording {
+        source: &|key| {
+            let properties = ["workload.ycsb.properties", "workload.ycsb.run_properties"];
+            let whole = properties.into_iter().find(|whole| key.starts_with(whole));
+            Source::Option { flag: whole.unwrap_or(key).to_owned() }
+        },
+        reload: "phases.load.when: `always`",
+        no_load: "`never`",
+    };
+}
+
+/// Reads the work of an experiment file; POCDriver's flags are read where its command line is.
+///
+/// # Errors
+/// Names the key whose value cannot be used.
 pub fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
+    read_as(spec, &Wording::FILE)
+}
+
+/// Reads the work of an experiment that was described with these words.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_as(spec: &Experiment, wording: &Wording<'_>) -> Result<Box<dyn Work>, Refused> {
     let workload = &spec.workload;
     if let Some(path) = &workload.documents {
-        return Ok(Box::new(documents::Documents::read(spec, path)?));
+        return Ok(Box::new(documents::Documents::read(spec, path, wording)?));
     }
     if let Some(variables) = &workload.sysbench {
         return Ok(Box::new(sysbench::Sysbench::read(spec, variables)?));
@@ -103,5 +145,5 @@ pub fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
     if workload.pocdriver.is_some() {
         return Err(Refused("workload.pocdriver: its flags are read by the command line's room".into()));
     }
-    Ok(Box::new(ycsb::Records::read(spec)?))
+    Ok(Box::new(ycsb::Records::read(spec, wording)?))
 }

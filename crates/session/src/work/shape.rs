@@ -42,7 +42,11 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
         batch: 1,
         cores: cores(spec),
         timeout_ns: Some(measure.timeout.0).filter(|ns| *ns > 0),
-        queue: Queue { length: measure.queue.0, ..Queue::default() },
+        queue: Queue {
+            length: measure.queue.0,
+            age_ns: measure.queue_age.as_ref().map(|span| span.0),
+            ..Queue::default()
+        },
         seed: spec.run_seed(),
         stripe: (0, 1),
         team: None,

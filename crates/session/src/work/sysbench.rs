@@ -1,6 +1,6 @@
 //! sysbench-mongodb's load and transactions as work.
 
-use crate::stored::{DOCUMENTS, same_documents};
+use crate::dataset_check::{DOCUMENTS, same_documents};
 use crate::work::users::part_of_users;
 use crate::work::{Prepared, Work, shape};
 use dyno_compat_sysbench_mongodb::plan::parse_named;
@@ -9,7 +9,7 @@ use dyno_config::experiment::{Experiment, When};
 use dyno_config::settings::Source;
 use dyno_config::values::Span;
 use dyno_databases::target::OpenTarget;
-use dyno_engine::{Control, Job, RunError, dealt};
+use dyno_engine::{Control, Job, RunError, quota};
 use dyno_types::{Content, Refused};
 use dyno_workload::sysbench_mongodb::{INDEX, SysbenchConfig, SysbenchLoad, SysbenchRun};
 use dyno_workload::{Frontier, Workload};
@@ -151,28 +151,30 @@ impl Work for Sysbench {
         shape::measure(&self.spec, run)
     }
 
-    fn part(&self, job: &Job, number: usize, of: usize) -> Result<Job, Refused> {
-        if of == 1 || !job.workload.is_per_user() {
-            return match of {
+    fn part(&self, job: &Job, index: usize, total: usize) -> Result<Job, Refused> {
+        if total == 1 || !job.workload.is_per_user() {
+            return match total {
                 1 => Ok(job.clone()),
-                _ => Ok(job.divide(of)?.swap_remove(number)),
+                _ => Ok(job.divide(total)?.swap_remove(index)),
             };
         }
         // Users are numbered on from worker to worker: the stream of each is its own.
         let config = &self.plan.config;
         let users = config.writers as usize;
-        if of > users {
-            return Err(Refused(format!("client.workers: {of}: expected 1 to {users}, the number of users")));
+        if total > users {
+            return Err(Refused(format!(
+                "client.workers: {total}: expected 1 to {users}, the number of users"
+            )));
         }
-        let own = |n: usize| dealt(users, n, of) as u32;
+        let own = |n: usize| quota(users, n, total) as u32;
         let mine = SysbenchConfig {
-            writers: own(number),
-            first_writer: config.first_writer + (0..number).map(own).sum::<u32>(),
+            writers: own(index),
+            first_writer: config.first_writer + (0..index).map(own).sum::<u32>(),
             all_writers: config.writers,
             ..config.clone()
         };
         let workload = Arc::new(SysbenchRun::new(&mine).map_err(bad)?);
-        Ok(part_of_users(job, workload, number, of))
+        Ok(part_of_users(job, workload, index, total))
     }
 
     fn settings(&self) -> dyno_config::settings::Settings {

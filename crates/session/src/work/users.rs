@@ -1,19 +1,19 @@
 //! Jobs whose operations belong to users, divided among workers.
 
-use dyno_engine::{End, Job, Pacing, Queue, dealt, share};
+use dyno_engine::{End, Job, Pacing, Queue, every_nth, quota};
 use dyno_workload::Workload;
 use std::sync::Arc;
 
-/// What worker `number` of `of` does of a job whose operations belong to users. Users are numbered on from worker to worker, and
+/// Share of worker `index` of `total` in a job whose operations belong to users. Users are numbered on from worker to worker, and
 /// each does as many operations as if there were no workers; `workload` is for the worker's own.
-pub fn part_of_users(job: &Job, workload: Arc<dyn Workload>, number: usize, of: usize) -> Job {
-    let own = dealt(job.users, number, of);
-    let first: usize = (0..number).map(|before| dealt(job.users, before, of)).sum();
+pub fn part_of_users(job: &Job, workload: Arc<dyn Workload>, index: usize, total: usize) -> Job {
+    let own = quota(job.users, index, total);
+    let first: usize = (0..index).map(|before| quota(job.users, before, total)).sum();
     let part = Job {
         workload,
         users: own,
-        warm_users: job.warm_users.map(|warm| dealt(warm, number, of)),
-        cores: share(&job.cores, number, of),
+        warm_users: job.warm_users.map(|warm| quota(warm, index, total)),
+        cores: every_nth(&job.cores, index, total),
         ..job.clone()
     };
     match job.pacing {
@@ -23,15 +23,15 @@ pub fn part_of_users(job: &Job, workload: Arc<dyn Workload>, number: usize, of: 
         }
         // Every n-th arrival of the schedule of all.
         Pacing::Open { .. } => Job {
-            stripe: (number as u64, of as u64),
-            queue: Queue { length: (job.queue.length / of as u64).max(1), ..job.queue },
+            stripe: (index as u64, total as u64),
+            queue: Queue { length: (job.queue.length / total as u64).max(1), ..job.queue },
             ..part
         },
     }
 }
 
-/// How many of the indexes below `operations` are those of `own` users from `first` on, where index i is that of user i modulo
-/// `all`. Dealt out anew among these users alone, each gets its own number of them again.
+/// Counts how many of the indexes below `operations` are those of `own` users from `first` on, where index i is that
+/// of user i modulo `all`. Dealt out anew among these users alone, each gets its own number of them again.
 fn operations_of(operations: u64, first: u64, own: u64, all: u64) -> u64 {
     let all = all.max(1);
     operations / all * own + (operations % all).saturating_sub(first).min(own)
@@ -60,7 +60,7 @@ mod tests {
         ] {
             let (mut first, mut sum) = (0, 0);
             for number in 0..workers {
-                let own = dealt(users, number, workers) as u64;
+                let own = quota(users, number, workers) as u64;
                 let limit = operations_of(operations, first, own, users as u64);
                 for user in 0..own {
                     let done = claimed(user, own, limit);

@@ -1,8 +1,8 @@
 //! YCSB's core workload as work.
 
+use crate::dataset_check::present_as;
 use crate::presence::{Inserted, inserted};
-use crate::stored::present_as;
-use crate::work::{Prepared, Work, shape};
+use crate::work::{Prepared, Wording, Work, shape};
 use dyno_config::experiment::{Experiment, When, Ycsb};
 use dyno_config::settings::BadSetting;
 use dyno_config::settings::{Settings, Source};
@@ -20,9 +20,6 @@ use std::sync::Arc;
 /// Records where nobody says how many.
 const RECORDS: u64 = 100_000;
 
-/// How to go on where records of another shape are there.
-const WAYS: &str = "phases.load.when: `always` loads them again, `never` measures those that are there";
-
 /// Records with fields.
 pub(super) struct Records {
     spec: Experiment,
@@ -34,6 +31,9 @@ pub(super) struct Records {
     measure: Arc<dyn Workload>,
     config: CoreConfig,
     must_load: bool,
+    /// Advice where records of another shape are there.
+    hint: String,
+    reload: &'static str,
 }
 
 fn refused(words: impl std::fmt::Display) -> Refused {
@@ -41,18 +41,20 @@ fn refused(words: impl std::fmt::Display) -> Refused {
 }
 
 impl Records {
-    pub(super) fn read(spec: &Experiment) -> Result<Self, Refused> {
+    pub(super) fn read(spec: &Experiment, wording: &Wording<'_>) -> Result<Self, Refused> {
         let asked = spec.workload.ycsb.clone().unwrap_or_default();
-        let (settings, name) = settings(&asked, spec.seed)?;
+        let (settings, name) = settings(&asked, spec.seed, wording)?;
         let loaded = core_config(&settings).map_err(refused)?;
         let load = Arc::new(CoreWorkload::load(&loaded).map_err(|bad| refused(settings.blame(bad)))?);
-        let (mut settings, _) = self::settings(&asked, spec.run_seed())?;
-        take_properties(&asked.run_properties, "workload.ycsb.run_properties", &mut settings)?;
+        let (mut settings, _) = self::settings(&asked, spec.run_seed(), wording)?;
+        take_properties(&asked.run_properties, "workload.ycsb.run_properties", &mut settings, wording)?;
         let config = core_config(&settings).map_err(refused)?;
         let measure = Arc::new(CoreWorkload::run(&config).map_err(|bad| refused(settings.blame(bad)))?);
         let (records, verbs) = (loaded.insert_count, verbs(&config.proportions));
         let must_load = spec.phases.load.when == When::Always;
-        Ok(Records { spec: spec.clone(), name, settings, verbs, records, load, measure, config, must_load })
+        let (spec, reload) = (spec.clone(), wording.reload);
+        let hint = format!("{reload} loads them again, {} measures those that are there", wording.no_load);
+        Ok(Records { spec, name, settings, verbs, records, load, measure, config, must_load, hint, reload })
     }
 }
 
@@ -74,14 +76,26 @@ impl Work for Records {
             When::Always => !opened.is_virtual(),
             When::Never => false,
             When::Missing if opened.is_virtual() => false,
-            When::Missing => !present_as(opened, &self.measure, &self.config, WAYS, control)?,
+            When::Missing => !present_as(opened, &self.measure, &self.config, &self.hint, control)?,
         };
         let inserted = match self.config.resume && !opened.is_virtual() {
             true => inserted(opened, &self.measure.content(), &self.config, control)?,
             false => Inserted::default(),
         };
+        let mut notes = Vec::new();
+        if !load && self.spec.phases.load.when == When::Missing && !opened.is_virtual() {
+            notes.push(format!(
+                "{} records are there already ({} loads them again)",
+                self.records, self.reload
+            ));
+        }
+        if inserted.end > 0 {
+            let count = Earlier::new(inserted.end, &inserted.missing).count();
+            let first = self.config.record_count;
+            notes.push(format!("{count} inserts of earlier runs are there, from key number {first} on"));
+        }
         let inserted = (inserted.end, inserted.missing);
-        Ok(Prepared { load, inserted, ..Prepared::default() })
+        Ok(Prepared { load, inserted, notes, ..Prepared::default() })
     }
 
     fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
@@ -92,6 +106,10 @@ impl Work for Records {
             self.measure = Arc::new(measure);
         }
         Ok(())
+    }
+
+    fn load_operations(&self) -> u64 {
+        self.records
     }
 
     fn load(&self) -> Result<Option<Job>, Refused> {
@@ -112,49 +130,59 @@ impl Work for Records {
 
 /// The core workload as an experiment loads it.
 pub fn core_config_of(spec: &Experiment) -> Result<CoreConfig, Refused> {
-    let (settings, _) = settings(&spec.workload.ycsb.clone().unwrap_or_default(), spec.seed)?;
+    let asked = spec.workload.ycsb.clone().unwrap_or_default();
+    let (settings, _) = settings(&asked, spec.seed, &Wording::FILE)?;
     core_config(&settings).map_err(refused)
 }
 
 /// Layers: the workload's file or built-in text, then the experiment's own words.
-fn settings(asked: &Ycsb, seed: u64) -> Result<(Settings, String), Refused> {
+fn settings(asked: &Ycsb, seed: u64, wording: &Wording<'_>) -> Result<(Settings, String), Refused> {
     let mut settings = Settings::new();
-    let name = take_workload(&asked.workload, &mut settings)?;
-    let option = |flag: &str| Source::Option { flag: flag.to_owned() };
+    let name = take_workload(&asked.workload, &mut settings, wording)?;
+    let default = || Source::Option { flag: "default".to_owned() };
     let of_file = |key: &str| settings.get(key).is_some_and(|s| matches!(s.source, Source::File { .. }));
     let (records, operations) = (of_file("recordcount"), of_file("operationcount"));
     match &asked.records {
-        Some(count) => settings.set("recordcount", count.0.to_string(), option("workload.ycsb.records")),
+        Some(count) => {
+            settings.set("recordcount", count.0.to_string(), (wording.source)("workload.ycsb.records"))
+        }
         // Built-in texts say 1000, which nobody means.
-        None if !records => settings.set("recordcount", RECORDS.to_string(), option("default")),
+        None if !records => settings.set("recordcount", RECORDS.to_string(), default()),
         None => {}
     }
     if !operations {
-        settings.set("operationcount", "0", option("default"));
+        settings.set("operationcount", "0", default());
     }
-    settings.set("dyno.seed", seed.to_string(), option("seed"));
-    take_properties(&asked.properties, "workload.ycsb.properties", &mut settings)?;
+    settings.set("dyno.seed", seed.to_string(), (wording.source)("seed"));
+    take_properties(&asked.properties, "workload.ycsb.properties", &mut settings, wording)?;
     Ok((settings, name))
 }
 
 /// Properties that the file `at` a key says.
-fn take_properties(all: &BTreeMap<String, String>, at: &str, settings: &mut Settings) -> Result<(), Refused> {
+fn take_properties(
+    all: &BTreeMap<String, String>,
+    at: &str,
+    settings: &mut Settings,
+    wording: &Wording<'_>,
+) -> Result<(), Refused> {
     let known = known_properties();
     for (key, value) in all {
         if !known.iter().any(|p| p.name == key) {
             let hint = suggest::hint(key, known.iter().map(|p| p.name));
-            return Err(Refused(format!("{at}: unknown property {key:?}{hint}")));
+            let source = (wording.source)(&format!("{at}.{key}"));
+            return Err(Refused(format!("{source}: unknown property {key:?}{hint}")));
         }
-        settings.set(key, value, Source::Option { flag: at.to_owned() });
+        settings.set(key, value, (wording.source)(&format!("{at}.{key}")));
     }
     Ok(())
 }
 
 /// A letter, a built-in name, or a file.
-fn take_workload(text: &str, settings: &mut Settings) -> Result<String, Refused> {
+fn take_workload(text: &str, settings: &mut Settings, wording: &Wording<'_>) -> Result<String, Refused> {
     let path = Path::new(text);
+    let key = (wording.source)("workload.ycsb.workload");
     if path.is_file() {
-        let entries = properties::read_file(path).map_err(|e| Refused(format!("{text}: {e}")))?;
+        let entries = properties::read_file(path).map_err(|e| Refused(format!("{key}: {text}: {e}")))?;
         for entry in entries {
             settings.set(&entry.key, entry.value, Source::File { path: text.to_owned(), line: entry.line });
         }
@@ -165,7 +193,7 @@ fn take_workload(text: &str, settings: &mut Settings) -> Result<String, Refused>
         let hint = suggest::hint(text, names.iter().copied());
         let known = names.join(", ");
         return Err(Refused(format!(
-            "workload.ycsb.workload: {text:?} is no file and no built-in workload{hint}; expected a to f, a file, or one \
+            "{key}: {text:?} is no file and no built-in workload{hint}; expected a to f, a file, or one \
              of {known}"
         )));
     };

@@ -42,7 +42,7 @@ pub(super) enum Mode {
 #[derive(Debug, Default)]
 pub struct Exchange {
     request: Request,
-    place: Place,
+    place: KeySpan,
     /// Replies still awaited.
     waiting: u32,
     outcome: Outcome,
@@ -61,7 +61,7 @@ pub struct Exchange {
 
 /// Where a record is, and where its key ends among the keys of the exchange.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct KeySpan {
     server: u16,
     encoded: bool,
     begin: u32,
@@ -73,12 +73,12 @@ struct Place {
 struct More {
     /// The changed value of an update.
     merged: Vec<u8>,
-    batch: Vec<(Request, Place, Outcome)>,
+    batch: Vec<(Request, KeySpan, Outcome)>,
 }
 
 impl Exchange {
     /// The request and the place of a command.
-    fn part(&self, command: u32) -> (&Request, Place) {
+    fn part(&self, command: u32) -> (&Request, KeySpan) {
         if self.batched {
             let (request, place, _) = &self.more.batch[command as usize];
             return (request, *place);
@@ -135,7 +135,7 @@ impl MemcachedDriver {
     }
 
     /// Appends the key of a request to `keys` and looks for its server: [`NOWHERE`], and words, if it cannot be a key.
-    fn place(&mut self, request: &Request, keys: &mut Vec<u8>) -> Place {
+    fn place(&mut self, request: &Request, keys: &mut Vec<u8>) -> KeySpan {
         let begin = keys.len();
         keys.extend_from_slice(self.options.prefix.as_bytes());
         self.content.key(request, keys);
@@ -151,7 +151,7 @@ impl MemcachedDriver {
             server = NOWHERE;
             self.say_key(&keys[begin..]);
         }
-        Place { server, encoded, begin: begin as u32, end: keys.len() as u32 }
+        KeySpan { server, encoded, begin: begin as u32, end: keys.len() as u32 }
     }
 
     #[cold]

@@ -2,7 +2,7 @@
 
 use super::super::ketama::Ring;
 use super::*;
-use crate::place::Address;
+use crate::address::Address;
 use dyno_types::Fields;
 use dyno_types::document::Shape;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -18,7 +18,7 @@ mod records;
 pub mod reply;
 mod text;
 
-pub use crate::place::{Address, Tls};
+pub use crate::address::{Address, Tls};
 pub use crate::redis::FactsStep;
 pub use driver::{Exchange, MemcachedDriver};
 pub use errors::classify;

@@ -1,6 +1,6 @@
 //! Everything a user can set about a memcached target, and its URI.
 
-use crate::place::{Address, Tls, percent_decode as decode};
+use crate::address::{Address, Tls, percent_decode as decode};
 use dyno_types::Refused;
 
 /// Port of a server whose address names none.

@@ -4,7 +4,7 @@ use super::compress::Compressor;
 use super::scram::Mechanism;
 use super::selection::{ReadPreference, Selection};
 use super::srv::Srv;
-use crate::place::{Address, Tls, percent_decode};
+use crate::address::{Address, Tls, percent_decode};
 use dyno_types::Refused;
 use dyno_types::bson::{self, kind};
 use std::path::PathBuf;

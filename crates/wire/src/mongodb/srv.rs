@@ -2,7 +2,7 @@
 //! records" specifications). The questions are asked elsewhere.
 
 use super::options::MongoOptions;
-use crate::place::Address;
+use crate::address::Address;
 use dyno_types::Refused;
 
 /// What a URI asks of DNS.

@@ -16,7 +16,7 @@ mod options;
 mod records;
 pub mod resp;
 
-pub use crate::place::{Address, Tls};
+pub use crate::address::{Address, Tls};
 pub use cluster::{SLOTS, Topology, key_slot};
 pub use driver::{Exchange, RedisDriver, java_hash};
 pub use errors::classify;

@@ -1,6 +1,6 @@
 //! Everything a user can set about a Redis target, and its URI.
 
-use crate::place::{Address, Tls, percent_decode as decode};
+use crate::address::{Address, Tls, percent_decode as decode};
 use dyno_types::Refused;
 use dyno_types::units::parse_duration_ns;
 use std::path::PathBuf;

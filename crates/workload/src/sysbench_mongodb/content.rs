@@ -16,7 +16,7 @@ const TABLE: &str = "sbtest";
 
 /// How far this thread has come in a batch, so that each document begins where the one before it has ended.
 #[derive(Clone, Copy)]
-struct Place {
+struct BatchPosition {
     bound: u32,
     batch: u64,
     number: u32,
@@ -24,7 +24,7 @@ struct Place {
 }
 
 thread_local! {
-    static PLACE: Cell<Option<Place>> = const { Cell::new(None) };
+    static PLACE: Cell<Option<BatchPosition>> = const { Cell::new(None) };
 }
 
 /// Content of both phases.
@@ -144,7 +144,7 @@ impl Content for SysbenchContent {
         let id = request.key as i32 + number as i32;
         self.generator.document(&mut random, id, self.loader_ids, out);
         let bound = self.generator.bound().count();
-        PLACE.set(Some(Place { bound, batch: request.seed, number: number + 1, random }));
+        PLACE.set(Some(BatchPosition { bound, batch: request.seed, number: number + 1, random }));
     }
 
     fn operand(&self, request: &Request, _number: u32, operand: Operand, name: &str, out: &mut Vec<u8>) {

@@ -1,7 +1,7 @@
 //! Requests into documents and operands.
 
 use super::config::{Kind, Step, Template};
-use super::value::{Keys, Place, Source, fields_of};
+use super::value::{Keys, Source, ValueContext, fields_of};
 use crate::permute::Permutation;
 use dyno_types::bson;
 use dyno_types::document::{Action, Operand, Shape};
@@ -89,7 +89,7 @@ impl TemplateContent {
         let at = bson::open(out);
         self.id(collection, number, "_id", out);
         let salt = self.salt(collection);
-        let place = Place { number, salt, source: self };
+        let place = ValueContext { number, salt, source: self };
         let mut words = Stream::new(salt, number, Purpose::Value);
         fields_of(&self.template.collections[collection].fields, place, &mut words, out);
         bson::close(out, at);
@@ -104,7 +104,7 @@ impl Source for TemplateContent {
 
     fn id(&self, collection: usize, number: u64, name: &str, out: &mut Vec<u8>) {
         let salt = rng::mix(self.salt(collection));
-        let place = Place { number, salt, source: self };
+        let place = ValueContext { number, salt, source: self };
         let mut words = Stream::new(salt, number, Purpose::Key);
         self.template.collections[collection].id.render(name, place, &mut words, out);
     }
@@ -173,7 +173,7 @@ impl Content for TemplateContent {
         // Only steps have operands.
         let Some(step) = self.step(request) else { return };
         let salt = rng::mix(request.seed);
-        let place = Place { number: request.key, salt, source: self };
+        let place = ValueContext { number: request.key, salt, source: self };
         let number = u64::from(request.step) << 32 | u64::from(operand);
         let mut words = Stream::new(request.seed, number, Purpose::Choice);
         step.values[usize::from(operand)].render(name, place, &mut words, out);

@@ -19,7 +19,7 @@ pub use config::{Collection, Index, Kind, Operation, Step, Template};
 pub use content::TemplateContent;
 pub use load::TemplateLoad;
 pub use run::TemplateRun;
-pub use value::{Keys, Place, Spread, Value};
+pub use value::{Keys, Spread, Value, ValueContext};
 
 #[cfg(test)]
 mod tests;

@@ -120,7 +120,7 @@ pub enum Value {
 
 /// Where a value stands: what it may depend on beside its stream.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct ValueContext<'a> {
     /// Number of the document; of an operation: its index.
     pub number: u64,
     /// What is chosen among distinct texts differs from field to field.
@@ -143,7 +143,7 @@ pub trait Source {
 
 impl Value {
     /// Appends the value as an element called `name`.
-    pub fn render(&self, name: &str, place: Place<'_>, words: &mut Stream, out: &mut Vec<u8>) {
+    pub fn render(&self, name: &str, place: ValueContext<'_>, words: &mut Stream, out: &mut Vec<u8>) {
         match self {
             Value::Constant(kind, bytes) => {
                 bson::head(out, *kind, name);
@@ -216,7 +216,7 @@ impl Value {
         }
     }
 
-    fn nested(&self, name: &str, place: Place<'_>, words: &mut Stream, out: &mut Vec<u8>) {
+    fn nested(&self, name: &str, place: ValueContext<'_>, words: &mut Stream, out: &mut Vec<u8>) {
         let is_document = matches!(self, Value::Document(_));
         bson::head(out, if is_document { kind::DOCUMENT } else { kind::ARRAY }, name);
         let at = bson::open(out);
@@ -251,11 +251,16 @@ impl Value {
 }
 
 /// Appends the fields of a document; each draws from a stream of its own, so that none shifts the others.
-pub(super) fn fields_of(fields: &[(String, Value)], place: Place<'_>, words: &mut Stream, out: &mut Vec<u8>) {
+pub(super) fn fields_of(
+    fields: &[(String, Value)],
+    place: ValueContext<'_>,
+    words: &mut Stream,
+    out: &mut Vec<u8>,
+) {
     for (number, (name, value)) in fields.iter().enumerate() {
         let mut own = Stream::from_bits(words.next_u64());
         let salt = rng::mix(place.salt.wrapping_add(number as u64 + 1));
-        value.render(name, Place { salt, ..place }, &mut own, out);
+        value.render(name, ValueContext { salt, ..place }, &mut own, out);
     }
 }
 

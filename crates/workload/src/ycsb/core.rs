@@ -310,10 +310,10 @@ impl Workload for CoreWorkload {
         }
     }
 
-    fn part(&self, number: u64, of: u64) -> Option<Arc<dyn Workload>> {
+    fn part(&self, index: u64, total: u64) -> Option<Arc<dyn Workload>> {
         let mut part = self.clone();
         let Phase::Run(run) = &mut part.phase else { return None };
-        run.worker = Worker { number, of };
+        run.worker = Worker { index, total };
         run.earlier = run.earlier.part(run.worker);
         Some(Arc::new(part))
     }

@@ -4,16 +4,16 @@
 //! not: it leaves gaps. The picture is a list of ranks: those that are there, then the gaps, then all that follow. New inserts
 //! take the list's ranks in order, so gaps are filled first, and every record below a place in the list exists.
 
-/// One of the worker processes that share the keys of a client: the n-th key of `of` in a row is its own.
+/// One of the worker processes that share the keys of a client: the key `index` of `total` in a row is its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Worker {
-    pub number: u64,
-    pub of: u64,
+    pub index: u64,
+    pub total: u64,
 }
 
 impl Default for Worker {
     fn default() -> Self {
-        Worker { number: 0, of: 1 }
+        Worker { index: 0, total: 1 }
     }
 }
 
@@ -21,13 +21,13 @@ impl Worker {
     /// The rank, among all keys of the client, of the worker's own key number `own`.
     #[inline]
     pub fn rank(self, own: u64) -> u64 {
-        own.wrapping_mul(self.of).wrapping_add(self.number)
+        own.wrapping_mul(self.total).wrapping_add(self.index)
     }
 
     /// Which of the worker's own keys a rank is.
     #[inline]
     pub fn own(self, rank: u64) -> u64 {
-        rank / self.of
+        rank / self.total
     }
 }
 
@@ -61,11 +61,11 @@ impl Earlier {
 
     /// What a worker's own keys are of these.
     pub(super) fn part(&self, worker: Worker) -> Self {
-        let own = |rank: &u64| (rank % worker.of == worker.number).then(|| worker.own(*rank));
+        let own = |rank: &u64| (rank % worker.total == worker.index).then(|| worker.own(*rank));
         let end = self.first + self.ranks.len() as u64;
         let gaps = &self.ranks[self.ranks.len() - self.gaps as usize..];
         Earlier::new(
-            end.saturating_sub(worker.number).div_ceil(worker.of),
+            end.saturating_sub(worker.index).div_ceil(worker.total),
             &gaps.iter().filter_map(own).collect::<Vec<_>>(),
         )
     }
@@ -109,7 +109,8 @@ mod tests {
     #[test]
     fn workers_have_the_same_keys_together() {
         let earlier = Earlier::new(9, &[3, 5]);
-        let parts = [0, 1].map(|number| (Worker { number, of: 2 }, earlier.part(Worker { number, of: 2 })));
+        let parts =
+            [0, 1].map(|index| (Worker { index, total: 2 }, earlier.part(Worker { index, total: 2 })));
         let there = |(worker, part): &(Worker, Earlier)| -> Vec<u64> {
             (0..part.count()).map(|place| worker.rank(part.rank(place))).collect()
         };

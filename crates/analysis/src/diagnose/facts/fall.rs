@@ -10,11 +10,11 @@ const GIB: f64 = 1_073_741_824.0;
 
 /// Figures of the fall, if there is one. `disk` is the busiest disk's name, `begin` when the phase began (Unix, milliseconds).
 pub(super) fn fall(facts: &mut Facts, run: &RunDir, watched: Option<(&Recording, &str, f64)>) -> Option<()> {
-    let course = run.course().ok()?;
-    let found = stability(&course.values)?;
+    let history = run.interval_history().ok()?;
+    let found = stability(&history.values)?;
     let at = found.segments.iter().position(|segment| segment.label == Label::Collapse)?;
     let (before, after) = (found.segments.get(at.checked_sub(1)?)?, &found.segments[at]);
-    let seconds = |interval: usize| course.from_s as f64 + interval as f64 * course.step_s as f64;
+    let seconds = |interval: usize| history.from_s as f64 + interval as f64 * history.step_s as f64;
     let rates = watched.and_then(|(recording, disk, begin)| {
         let of = |range: (usize, usize)| {
             let (from, to) = (begin + seconds(range.0) * 1e3, begin + seconds(range.1) * 1e3);

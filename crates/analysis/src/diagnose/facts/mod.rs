@@ -101,7 +101,7 @@ impl Facts {
         facts
     }
 
-    /// What was known is not.
+    /// Forgets facts.
     fn forget(&mut self, names: [&str; 2]) {
         self.0.retain(|name, _| !names.contains(name));
     }
@@ -122,14 +122,14 @@ pub fn facts(run: &RunDir, recording: Option<&Recording>) -> Facts {
     client(&mut facts, run, phase);
     summarised(&mut facts, run, phase);
     let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name);
-    let edges = recorded.and_then(|recorded| run.edges(recorded).ok().flatten());
-    if let (Some(recording), Some((from_ms, to_ms))) = (recording, edges) {
+    let boundaries = recorded.and_then(|recorded| run.phase_boundaries(recorded).ok().flatten());
+    if let (Some(recording), Some((from_ms, to_ms))) = (recording, boundaries) {
         watched(&mut facts, recording, phase, (from_ms, to_ms));
         database::database(&mut facts, recording, phase.throughput, (from_ms, to_ms));
     }
     let disk = phase.monitor.as_ref().and_then(|seen| seen.host.as_ref()?.disk.as_ref());
     let seen = recording
-        .zip(edges)
+        .zip(boundaries)
         .zip(disk)
         .map(|((recording, (from, _)), disk)| (recording, disk.name.as_str(), from));
     fall::fall(&mut facts, run, seen);

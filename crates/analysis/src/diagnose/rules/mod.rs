@@ -6,7 +6,7 @@ mod load;
 mod network;
 mod storage;
 
-/// How a figure is shown.
+/// Unit in which a figure is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A share: `12.3 %`.
@@ -52,13 +52,13 @@ impl Test {
     }
 }
 
-/// How the run is varied to settle a claim.
+/// Variation of the run that settles a claim.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
     /// The option that changes, and by which factor its value.
     pub option: &'static str,
     pub factor: f64,
-    /// What to look for.
+    /// Expected result.
     pub expect: &'static str,
 }
 
@@ -89,7 +89,7 @@ const FEWER: Experiment = Experiment {
     expect: "with half the users throughput stays and response time halves, if this is the limit",
 };
 
-/// What stands in for [`FEWER`] where there is one user.
+/// Experiment instead of [`FEWER`] where there is one user.
 pub(super) const SECOND: Experiment = Experiment {
     option: "--users",
     factor: 2.0,

@@ -128,8 +128,8 @@ impl Workload for TimeSeriesWorkload {
         request
     }
 
-    fn part(&self, number: u64, of: u64) -> Option<Arc<dyn Workload>> {
-        let run = Run { worker: Worker { number, of }, ..self.run.clone()? };
+    fn part(&self, index: u64, total: u64) -> Option<Arc<dyn Workload>> {
+        let run = Run { worker: Worker { index, total }, ..self.run.clone()? };
         Some(Arc::new(TimeSeriesWorkload {
             metrics: self.metrics.clone(),
             content: self.content.clone(),

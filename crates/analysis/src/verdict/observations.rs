@@ -1,0 +1,406 @@
+//! Checks of what is known beyond a run's counts: its level over time, its keys, the clock, the monitors, the environment.
+
+use crate::interval::median;
+use crate::series::trend::trend;
+use crate::series::{Label, Stability, Stall, mean, stability};
+use crate::verdict::{Checks, EVERY, Evidence, FIGURES, Found, LATENCIES, RATE_AND_TAIL, RESOURCES};
+use dyno_rundir::schema::{Phase, Trust};
+use dyno_types::Outcome;
+use dyno_types::units::{Bytes, Latency, Rate};
+use std::iter;
+
+/// A warm-up that changes the mean by so much is worth a word.
+const WARM_UP: f64 = 0.01;
+
+/// A drift over the run by so much is worth a word.
+const DRIFT: f64 = 0.10;
+
+/// Disagreement of the clocks, seconds: more than any slewing does in a run of minutes.
+const SKEW_S: f64 = 0.25;
+
+/// Makes every check.
+pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
+    if !e.observations.faults.is_empty() || !e.observations.not_carried_out.is_empty() {
+        // Levels and stalls of such a run are what was asked for.
+        checks.check("faults", EVERY, faults(e));
+        checks.check("faults_carried_out", EVERY, not_carried_out(e));
+    } else if !e.observations.varied {
+        let gone = gone(e);
+        let was_there = gone.is_none();
+        checks.check("gone", EVERY, gone);
+        if let Some(found) = stability(&e.observations.series) {
+            checks.check("warm_up", FIGURES, warm_up(&found));
+            checks.check("level", FIGURES, level(&found));
+            checks.check("drift", FIGURES, drift(&found));
+            // The same seconds have one name.
+            checks.check("stalls", RATE_AND_TAIL, stalls(&found).filter(|_| was_there));
+            checks.check("overload", LATENCIES, overload(e));
+        }
+    }
+    checks.check("load", EVERY, load(e));
+    checks.check("keys", EVERY, keys(e));
+    checks.check("mix", EVERY, mix(e));
+    checks.check("cache", EVERY, cache(e));
+    checks.check("clock_jump", RESOURCES, clock_jump(e));
+    checks.check("monitors", RESOURCES, monitors(e));
+    checks.check("environment", EVERY, environment(e));
+    checks.check("target", EVERY, target(e));
+    checks.check("shared_cores", FIGURES, shared_cores(e));
+}
+
+fn shared_cores(e: &Evidence<'_>) -> Found {
+    let cores: Vec<String> = e.observations.shared_cores.iter().map(ToString::to_string).collect();
+    let noun = if cores.len() == 1 { "core" } else { "cores" };
+    (!cores.is_empty()).then(|| {
+        let text = format!(
+            "servers and load share the {noun} {}, each slows the other: give the load cores or a host of its own",
+            cores.join(", ")
+        );
+        (Trust::Suspect, text)
+    })
+}
+
+fn faults(e: &Evidence<'_>) -> Found {
+    let all = &e.observations.faults;
+    let named: Vec<String> = all.iter().take(3).map(|one| format!("{} {}", one.fault, one.when())).collect();
+    let more = if all.len() > 3 { format!(" and {} more", all.len() - 3) } else { String::new() };
+    let failed = match e.observations.failed_in_faults {
+        0 => "no operation failed by them".to_owned(),
+        count => format!("{count} operations failed by them, which are told apart"),
+    };
+    (!all.is_empty()).then(|| {
+        let words = format!(
+            "the experiment asked for {}{more}: throughput and latencies of the whole phase have them in; {failed}",
+            named.join(", ")
+        );
+        (Trust::Valid, words)
+    })
+}
+
+fn not_carried_out(e: &Evidence<'_>) -> Found {
+    let first = e.observations.not_carried_out.first().filter(|_| !e.interrupted)?;
+    let more = e.observations.not_carried_out.len() - 1;
+    let others = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+    Some((Trust::Suspect, format!("a fault that was asked for did not come: {first}{others}")))
+}
+
+/// Operations of the load before the phase `measured` that failed, and all of them.
+pub fn load_failed(phases: &[Phase], measured: &Phase) -> Option<(u64, u64)> {
+    let load = phases.iter().find(|phase| phase.name == "load" && phase.name != measured.name)?;
+    let all: u64 = load.outcomes.values().sum();
+    Some((all - load.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0).min(all), all))
+}
+
+fn load(e: &Evidence<'_>) -> Found {
+    let (failed, all) = e.observations.load_failed.filter(|(failed, _)| *failed > 0)?;
+    let share = failed as f64 / all.max(1) as f64;
+    let text = format!(
+        "{failed} of {all} operations of the load ({:.3} %) failed: the data are not those that were asked for",
+        share * 100.0
+    );
+    Some((if share > 0.05 { Trust::Invalid } else { Trust::Suspect }, text))
+}
+
+/// Fewest whole seconds in a row without a success that make a server gone: connections were lost meanwhile.
+const GONE_S: f64 = 2.0;
+
+/// Operations that ended in a second before the server stopped within it: up to this share of the median is nothing.
+const NOTHING: f64 = 0.01;
+
+/// A server that was not there for a part of the run: the few operations that failed do not say for how long. An outage is an
+/// empty second, with as much of the seconds beside it as they lack of the run's level.
+fn gone(e: &Evidence<'_>) -> Found {
+    let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut];
+    let lost: u64 = lost.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
+    let served: Vec<f64> = e.observations.series.iter().copied().filter(|ok| *ok > 0.0).collect();
+    let level = median(&served).filter(|_| lost > 0)?;
+    let [before, behind] = e.observations.partial_seconds;
+    let whole = e.observations.series.iter().map(|ok| (*ok, 1.0));
+    let parts: Vec<(f64, f64)> =
+        iter::once(before).chain(whole).chain([behind]).filter(|(_, length_s)| *length_s > 0.0).collect();
+    let is_empty = |(ok, length_s): &(f64, f64)| *ok <= level * length_s * NOTHING;
+    let lacks_s =
+        |part: Option<&(f64, f64)>| part.map_or(0.0, |(ok, length_s)| (length_s - ok / level).max(0.0));
+    let (mut spans, mut at, mut at_s): (Vec<(f64, f64)>, usize, f64) = (Vec::new(), 0, 0.0);
+    for part in parts.chunk_by(|one, next| is_empty(one) == is_empty(next)) {
+        let (next, next_s) = (at + part.len(), at_s + part.iter().map(|(_, length_s)| length_s).sum::<f64>());
+        let span = (at_s - lacks_s(parts[..at].last()), next_s + lacks_s(parts.get(next)));
+        if is_empty(&part[0]) && span.1 - span.0 >= GONE_S {
+            spans.push(span);
+        }
+        (at, at_s) = (next, next_s);
+    }
+    let (from_s, to_s) = *spans.first()?;
+    let gone_s: f64 = spans.iter().map(|(from_s, to_s)| to_s - from_s).sum();
+    let tenths = |s: f64| (s * 10.0).round() / 10.0;
+    let more = if spans.len() > 1 { format!(" and {} more", spans.len() - 1) } else { String::new() };
+    Some((
+        if gone_s / at_s > 0.05 { Trust::Invalid } else { Trust::Suspect },
+        format!(
+            "the server did not serve for {} of {} s ({} to {} s{more}): nothing succeeded there, whatever the \
+             share of failed operations says: users wait instead of failing",
+            tenths(gone_s),
+            tenths(at_s),
+            tenths(from_s),
+            tenths(to_s),
+        ),
+    ))
+}
+
+fn warm_up(found: &Stability) -> Found {
+    let first =
+        found.segments.first().filter(|segment| segment.label == Label::WarmUp && found.stands_out)?;
+    let (sum, count) = found.segments.iter().fold((0.0, 0.0), |(sum, count), segment| {
+        let seconds = (segment.range.1 - segment.range.0) as f64;
+        (sum + segment.mean * seconds, count + seconds)
+    });
+    let warm = found.warm_up as f64;
+    let rest = (sum - first.mean * warm) / (count - warm);
+    (rest > (sum / count) * (1.0 + WARM_UP)).then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "the first {} s run at {}/s, the rest at {}/s, and every figure has both in: warm up for longer (--warmup)",
+                found.warm_up,
+                Rate(first.mean),
+                Rate(rest)
+            ),
+        )
+    })
+}
+
+/// Levels that are named.
+const NAMED: usize = 4;
+
+fn level(found: &Stability) -> Found {
+    let alarm = found.alarm?;
+    let last = found.segments.len() - 1;
+    let shown = (alarm - 1..=last).take(NAMED).map(|at| {
+        let segment = &found.segments[at];
+        let until = if at == last { "to the end".to_owned() } else { format!("until {} s", segment.range.1) };
+        format!("{}/s {until}", Rate(segment.median))
+    });
+    let shown: Vec<String> = shown.collect();
+    let more = if last + 1 > alarm - 1 + NAMED { ", and so on" } else { "" };
+    Some((
+        Trust::Suspect,
+        format!(
+            "the level of throughput changes: {}{more}: the mean of the run describes none of them",
+            shown.join(", ")
+        ),
+    ))
+}
+
+fn drift(found: &Stability) -> Found {
+    let share = found.drift.filter(|share| share.abs() > DRIFT)?;
+    Some((
+        Trust::Suspect,
+        format!("throughput drifts by {:+.0} % over the run: it has not settled; run longer", share * 100.0),
+    ))
+}
+
+fn stalls(found: &Stability) -> Found {
+    // A level that is that low has been named.
+    let levels = found.segments.iter().skip(1).zip(&found.segments);
+    let low = levels.filter(|(own, before)| own.median < before.median / 2.0).map(|(own, _)| own.range);
+    let low: Vec<(usize, usize)> = low.filter(|_| found.alarm.is_some()).collect();
+    let own = |stall: &&Stall| {
+        let warming = found.stands_out && stall.at + stall.intervals <= found.warm_up;
+        !warming && !low.iter().any(|(from, to)| stall.at + stall.intervals > *from && stall.at < *to)
+    };
+    let own: Vec<&Stall> = found.stalls.iter().filter(own).collect();
+    let longest = own.iter().max_by_key(|stall| (stall.intervals, std::cmp::Reverse(stall.at)))?;
+    let seconds: usize = own.iter().map(|stall| stall.intervals).sum();
+    let span =
+        format!("{} to {} s, down to {}/s", longest.at, longest.at + longest.intervals, Rate(longest.least));
+    let places = if own.len() > 1 { format!("{} times, the longest {span}", own.len()) } else { span };
+    Some((
+        Trust::Suspect,
+        format!(
+            "throughput falls below half of its median for {seconds} s ({places}): look for checkpoints, snapshots or \
+             neighbours there"
+        ),
+    ))
+}
+
+/// Least growth of a queue over the run, seconds of waiting, that is worth a word.
+const GROWTH_S: f64 = 0.001;
+
+/// An open loop whose queue grows from beginning to end: a little more is due than is done.
+fn overload(e: &Evidence<'_>) -> Found {
+    let offered = e.phase.offered.filter(|offered| *offered > 0.0)?;
+    let (backlog, response) = (&e.observations.backlog, &e.observations.response_s);
+    let quarter = backlog.len() / 4;
+    let parts = |all: &[f64]| -> Option<Vec<f64>> {
+        let quarters: Vec<f64> = all.chunks_exact(quarter).take(4).map(mean).collect();
+        let grows = quarters.windows(2).all(|pair| pair[1] > pair[0]) && quarters[3] > 2.0 * quarters[0];
+        grows.then_some(quarters)
+    };
+    let rises = |all: &[f64]| trend(all).is_some_and(|trend| trend.p < 0.01 && trend.slope > 0.0);
+    if backlog.len() != response.len() || !rises(backlog) || !rises(response) {
+        return None;
+    }
+    let (queued, waited) = (parts(backlog)?, parts(response)?);
+    // What is queued at the end must be worth a wait that is felt, beyond what chance queues at a rate that is kept.
+    let enough = waited[3] - waited[0] > GROWTH_S && queued[3] > e.phase.client.users as f64;
+    enough.then(|| {
+        let ns = |s: f64| Latency((s * 1e9) as u64);
+        let text = format!(
+            "the queue grows: of {}/s that are due {}/s are done; from the first quarter of the run to the last the mean \
+             response time rises from {} to {} and the backlog from {:.0} to {:.0}: response times say how long the run was; \
+             lower --rate",
+            Rate(offered),
+            Rate(e.phase.throughput),
+            ns(waited[0]),
+            ns(waited[3]),
+            queued[0],
+            queued[3]
+        );
+        (Trust::Suspect, text)
+    })
+}
+
+fn keys(e: &Evidence<'_>) -> Found {
+    let (distinct, records) = e.observations.keys?;
+    // A sample of 2,000 operations on a skewed choice still meets hundreds of keys.
+    (distinct * 20 < records.min(2_000)).then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "2,000 operations ask for only {distinct} of {records} records: check insertcount, recordcount and \
+                 requestdistribution; what is measured is a cache"
+            ),
+        )
+    })
+}
+
+/// A mix that is further off than this is another one.
+const MIX: f64 = 0.02;
+
+fn mix(e: &Evidence<'_>) -> Found {
+    let arrivals = e.totals.arrivals as f64;
+    if e.totals.arrivals < 1_000 || e.totals.failed() as f64 > arrivals * 0.01 || e.interrupted {
+        return None;
+    }
+    let done = |metric: usize| {
+        e.totals.outcomes.get(metric).map(|counts| counts.iter().sum::<u64>() as f64 / arrivals)
+    };
+    let (name, asked, done) = e.observations.mix.iter().enumerate().find_map(|(metric, (name, asked))| {
+        let done = done(metric)?;
+        // Shares that are drawn scatter.
+        let scatter = 5.0 * (asked * (1.0 - asked).max(0.0) / arrivals).sqrt();
+        ((done - asked).abs() > MIX.max(scatter)).then_some((name, asked, done))
+    })?;
+    Some((
+        Trust::Suspect,
+        format!(
+            "{:.1} % of the operations are {name}, where {:.1} % were asked for: check the proportions, which should add up to 1",
+            done * 100.0,
+            asked * 100.0
+        ),
+    ))
+}
+
+/// Operations that read no page of a disk by their nature.
+const BLIND: [&str; 5] = ["INSERT", "DELETE", "CLEANUP", "BULK", "TOPOLOGY"];
+
+/// Fewer disk reads than one for so many operations are none.
+const READS: f64 = 0.001;
+/// Bytes of a page: the least that is read.
+const PAGE: f64 = 4_096.0;
+
+fn cache(e: &Evidence<'_>) -> Found {
+    let seen = e.phase.monitor.as_ref()?;
+    let host = seen.host.as_ref()?;
+    // The disk that was watched is the server's only where both are on one host.
+    let local =
+        seen.server.as_ref().is_some_and(|server| !server.in_pods) || e.phase.client.busy_share.is_none();
+    let reads = e.phase.metrics.iter().any(|metric| !BLIND.contains(&metric.name.as_str()));
+    if !e.observations.on_disk || !local || !reads || e.totals.ok() < 1_000 {
+        return None;
+    }
+    // Others may read from the disk, too: what the store's own processes have fetched is no less than this many pages.
+    let own = seen.server.as_ref().or(seen.workers.as_ref()).and_then(|one| one.read_bytes_per_s);
+    let pages = own.map_or(f64::INFINITY, |bytes| bytes / PAGE);
+    let reads_per_s = host.disk.as_ref().map_or(0.0, |disk| disk.reads_per_s).min(pages);
+    if reads_per_s >= READS * e.phase.throughput {
+        return None;
+    }
+    let none = "hardly a read reached a disk";
+    Some(match e.observations.data {
+        Some((data, memory)) if data > memory => (
+            Trust::Suspect,
+            format!(
+                "{none}, although {} of data do not fit into {} of memory: the operations ask for a part that does; check \
+                 requestdistribution and insertcount, or load more records",
+                Bytes(data as f64),
+                Bytes(memory as f64)
+            ),
+        ),
+        Some((data, memory)) => (
+            Trust::Valid,
+            format!(
+                "{none}: all {} of data fit into {} of memory, so the cache was measured",
+                Bytes(data as f64),
+                Bytes(memory as f64)
+            ),
+        ),
+        None => {
+            (Trust::Valid, format!("{none}: what was asked for lies in memory, so the cache was measured"))
+        }
+    })
+}
+
+fn clock_jump(e: &Evidence<'_>) -> Found {
+    let skew = e.observations.clock_skew_s;
+    (skew.abs() > SKEW_S).then(|| {
+        (
+            Trust::Suspect,
+            format!("the wall clock was set by {skew:+.2} s during the run: monitors and other hosts are out of step"),
+        )
+    })
+}
+
+fn monitors(e: &Evidence<'_>) -> Found {
+    let host = e.phase.monitor.as_ref().and_then(|seen| seen.host.as_ref());
+    // Shorter than two samples there is nothing to see.
+    if e.observations.watched && host.is_none() && e.phase.seconds >= 3.0 {
+        return Some((
+            Trust::Suspect,
+            "monitors were lost during the run: resources are not known".to_owned(),
+        ));
+    }
+    let silent = &e.observations.silent;
+    (!silent.is_empty()).then(|| {
+        let words = format!(
+            "monitors fell silent during the run ({}): what they said is of a part of it; events.jsonl says why",
+            silent.join(", ")
+        );
+        // A server that was killed on purpose says nothing either.
+        let asked = e.observations.faults.iter().any(|one| one.fault.ends_with("server") || one.fault.contains("server "));
+        (if asked { Trust::Valid } else { Trust::Suspect }, words)
+    })
+}
+
+fn environment(e: &Evidence<'_>) -> Found {
+    let first = e.observations.changed.first()?;
+    let more = e.observations.changed.len() - 1;
+    let others = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+    Some((Trust::Suspect, format!("the environment changed during the run: {first}{others}")))
+}
+
+fn target(e: &Evidence<'_>) -> Found {
+    let missing = e.observations.missing.as_ref()?;
+    Some((
+        Trust::Suspect,
+        format!("routers did not answer before the run and were left out until they did: {missing}"),
+    ))
+}
+
+#[cfg(test)]
+#[path = "observations_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "rates_tests.rs"]
+mod rates;

@@ -1,0 +1,381 @@
+use super::*;
+use crate::series::Segment;
+use crate::series::synthetic::{noise, random};
+use crate::verdict::{RunObservations, verdict};
+use crate::{PhaseFacts, phase};
+use dyno_record::{Interval, Scale, Totals};
+use dyno_rundir::faults::FaultFigures;
+use dyno_rundir::schema::{Client, Phase, Reason};
+use dyno_types::Outcome;
+
+/// Names of the checks that speak against a run with this knowledge.
+pub(super) fn reasons(observations: RunObservations) -> Vec<String> {
+    judged(observations, 0).into_iter().map(|reason| reason.check).collect()
+}
+
+/// The same in full, of a run with so many failed operations.
+fn judged(observations: RunObservations, failed: u64) -> Vec<Reason> {
+    let mut interval = Interval::new(1, Scale::Ns64);
+    for _ in 0..20_000 {
+        interval.arrivals += 1;
+        interval.ended[Outcome::Ok as usize] += 1;
+        interval.record(0, Outcome::Ok, 100_000, 100_000);
+    }
+    for _ in 0..failed {
+        interval.arrivals += 1;
+        interval.ended[Outcome::TimedOut as usize] += 1;
+        interval.record(0, Outcome::TimedOut, 100_000, 100_000);
+    }
+    let mut totals = Totals::new(1, Scale::Ns64);
+    totals.add(&interval);
+    let facts = PhaseFacts {
+        name: "measure".into(),
+        seconds: 60.0,
+        client: Client { pinned: true, ..Client::default() },
+        ..PhaseFacts::default()
+    };
+    let phase = phase(facts, &["READ".to_owned()], &totals);
+    judgement(&phase, &totals, observations)
+}
+
+/// Returns whether an open loop at this rate is called overloaded.
+pub(super) fn overload_of(observations: RunObservations, rate: f64) -> bool {
+    let facts = PhaseFacts { offered: Some(rate), ..PhaseFacts::default() };
+    let totals = Totals::new(1, Scale::Ns64);
+    let phase = phase(facts, &["READ".to_owned()], &totals);
+    judgement(&phase, &totals, observations).iter().any(|reason| reason.check == "overload")
+}
+
+fn judgement(phase: &Phase, totals: &Totals, observations: RunObservations) -> Vec<Reason> {
+    let evidence = Evidence {
+        phase,
+        totals,
+        think_ns: None,
+        wire: false,
+        clock_ns: 20,
+        interrupted: false,
+        partial: false,
+        lost: Vec::new(),
+        asked: Vec::new(),
+        observations,
+    };
+    verdict(&evidence).reasons
+}
+
+fn steady(seconds: usize) -> Vec<f64> {
+    noise(&mut random(4), seconds, 0.0).iter().map(|one| 1_000.0 * (1.0 + 0.02 * one)).collect()
+}
+
+#[test]
+fn a_good_run_has_no_reason() {
+    let good =
+        RunObservations { series: steady(60), keys: Some((1_300, 100_000)), ..RunObservations::default() };
+    assert_eq!(reasons(good), Vec::<String>::new());
+}
+
+#[test]
+fn users_who_have_done_their_share_are_not_missed() {
+    // Ten thousand operations of 1 ms are ten seconds of one user.
+    let law_fails = |counted: bool, users: usize, seconds: f64| {
+        let mut interval = Interval::new(1, Scale::Ns64);
+        for _ in 0..10_000 {
+            interval.arrivals += 1;
+            interval.ended[Outcome::Ok as usize] += 1;
+            interval.record(0, Outcome::Ok, 1_000_000, 1_000_000);
+        }
+        let mut totals = Totals::new(1, Scale::Ns64);
+        totals.add(&interval);
+        let client = Client { users, pipeline: 1, batch: 1, pinned: true, ..Client::default() };
+        let facts = PhaseFacts { name: "measure".into(), seconds, client, ..PhaseFacts::default() };
+        let phase = phase(facts, &["READ".to_owned()], &totals);
+        let evidence = Evidence {
+            phase: &phase,
+            totals: &totals,
+            think_ns: Some(0),
+            wire: true,
+            clock_ns: 20,
+            interrupted: false,
+            partial: false,
+            lost: Vec::new(),
+            asked: Vec::new(),
+            observations: RunObservations { counted, ..RunObservations::default() },
+        };
+        verdict(&evidence).reasons.iter().any(|reason| reason.check == "littles_law")
+    };
+    // One of the two ended half a second before the other.
+    assert!(law_fails(false, 2, 5.25));
+    assert!(!law_fails(true, 2, 5.25));
+    // More than a second is missing; and there cannot be too much.
+    assert!(law_fails(true, 2, 7.0));
+    assert!(law_fails(true, 1, 6.0));
+}
+
+#[test]
+fn each_seeded_fault_has_its_own_reason() {
+    let mut fallen = steady(60);
+    fallen[30..].iter_mut().for_each(|one| *one *= 0.6);
+    let rising: Vec<f64> =
+        steady(60).iter().enumerate().map(|(at, one)| one * (1.0 + 0.003 * at as f64)).collect();
+    let mut stalled = steady(60);
+    (stalled[20], stalled[21]) = (10.0, 0.0);
+    let series = steady(60);
+    for (name, observations) in [
+        ("level", RunObservations { series: fallen, ..RunObservations::default() }),
+        ("drift", RunObservations { series: rising, ..RunObservations::default() }),
+        ("stalls", RunObservations { series: stalled, ..RunObservations::default() }),
+        ("keys", RunObservations { keys: Some((1, 100_000)), ..RunObservations::default() }),
+        ("mix", RunObservations { mix: vec![("READ".into(), 0.5)], ..RunObservations::default() }),
+        ("clock_jump", RunObservations { clock_skew_s: -3.0, ..RunObservations::default() }),
+        ("monitors", RunObservations { watched: true, series: series.clone(), ..RunObservations::default() }),
+        ("monitors", RunObservations { silent: vec!["database".into()], ..RunObservations::default() }),
+        (
+            "environment",
+            RunObservations { changed: vec!["cpu: governor".into()], ..RunObservations::default() },
+        ),
+        ("shared_cores", RunObservations { shared_cores: vec![0, 1], ..RunObservations::default() }),
+        (
+            "target",
+            RunObservations { missing: Some("b:1: connection refused".into()), ..RunObservations::default() },
+        ),
+    ] {
+        assert_eq!(reasons(observations), [name.to_owned()], "{name}");
+    }
+}
+
+#[test]
+fn what_fails_by_a_fault_that_was_asked_for_is_no_surprise() {
+    let fault = FaultFigures {
+        number: 1,
+        fault: "pause on server".into(),
+        end_s: Some(1.0),
+        ..FaultFigures::default()
+    };
+    let mut stalled = steady(60);
+    (stalled[20], stalled[21]) = (10.0, 0.0);
+    let asked = |failed_in_faults: u64| RunObservations {
+        series: stalled.clone(),
+        silent: vec!["database".into()],
+        faults: vec![fault.clone()],
+        failed_in_faults,
+        ..RunObservations::default()
+    };
+    let told = judged(asked(700), 700);
+    assert!(told.iter().all(|reason| reason.trust == Trust::Valid), "{told:?}");
+    let named = told.iter().find(|reason| reason.check == "faults").unwrap();
+    assert!(named.text.contains("pause on server at 0.00 s for 1.00 s"), "{named:?}");
+    assert!(named.text.contains("700 operations failed"), "{named:?}");
+    // Others are.
+    let told = judged(asked(700), 750);
+    let errors = told.iter().find(|reason| reason.check == "errors").unwrap();
+    assert!(errors.trust == Trust::Suspect && errors.text.starts_with("50 operations"), "{errors:?}");
+    assert!(errors.text.contains("apart from those of the faults"), "{errors:?}");
+    let missed = RunObservations {
+        not_carried_out: vec!["1 kill on server: too late".into()],
+        ..RunObservations::default()
+    };
+    let told = judged(missed, 0);
+    assert_eq!((told[0].check.as_str(), told[0].trust), ("faults_carried_out", Trust::Suspect));
+}
+
+#[test]
+fn late_arrivals_are_blamed_on_who_made_them_late() {
+    let advice = |busy: f64| {
+        let mut interval = Interval::new(1, Scale::Ns64);
+        for _ in 0..10_000 {
+            interval.arrivals += 1;
+            interval.ended[Outcome::Ok as usize] += 1;
+            interval.record(0, Outcome::Ok, 1_000_000, 1_000_000);
+            interval.lag.record(900_000);
+        }
+        let mut totals = Totals::new(1, Scale::Ns64);
+        totals.add(&interval);
+        let client = Client { pinned: true, busy_share: Some(busy), ..Client::default() };
+        let facts = PhaseFacts { name: "measure".into(), seconds: 60.0, client, ..PhaseFacts::default() };
+        let phase = phase(facts, &["READ".to_owned()], &totals);
+        let reasons = judgement(&phase, &totals, RunObservations::default());
+        reasons.into_iter().find(|reason| reason.check == "schedule_lag").expect("0.9 of 1 ms is late").text
+    };
+    assert!(advice(0.8).ends_with("use fewer operations per second or more load threads"), "{}", advice(0.8));
+    assert!(advice(0.05).contains("idle 95 % of the time, so it is the host"), "{}", advice(0.05));
+}
+
+/// Scans of 100 ms hide no lag from reads of 1 ms; a metric with few operations is not what a lag is held against.
+#[test]
+fn a_lag_is_judged_beside_the_operations_that_it_delays_most() {
+    let lag = |reads: u64, scans: u64| {
+        let mut interval = Interval::new(2, Scale::Ns64);
+        for (metric, count, ns) in [(0, reads, 1_000_000), (1, scans, 100_000_000)] {
+            for _ in 0..count {
+                interval.arrivals += 1;
+                interval.ended[Outcome::Ok as usize] += 1;
+                interval.record(metric, Outcome::Ok, ns, ns);
+                interval.lag.record(600_000);
+            }
+        }
+        let mut totals = Totals::new(2, Scale::Ns64);
+        totals.add(&interval);
+        let client = Client { pinned: true, busy_share: Some(0.1), ..Client::default() };
+        let facts = PhaseFacts { name: "measure".into(), seconds: 60.0, client, ..PhaseFacts::default() };
+        let phase = phase(facts, &["READ".to_owned(), "SCAN".to_owned()], &totals);
+        let reasons = judgement(&phase, &totals, RunObservations::default());
+        reasons.into_iter().find(|reason| reason.check == "schedule_lag").map(|reason| reason.trust)
+    };
+    assert_eq!(lag(9_500, 500), Some(Trust::Invalid));
+    assert_eq!(lag(100, 9_900), None);
+}
+
+/// Reasons with a phase that is changed before it is judged.
+fn with_phase(change: impl FnOnce(&mut Phase, &mut Totals), observations: RunObservations) -> Vec<String> {
+    let mut interval = Interval::new(1, Scale::Ns64);
+    for _ in 0..20_000 {
+        interval.arrivals += 1;
+        interval.ended[Outcome::Ok as usize] += 1;
+        interval.record(0, Outcome::Ok, 100_000, 100_000);
+    }
+    let mut totals = Totals::new(1, Scale::Ns64);
+    totals.add(&interval);
+    let client = Client { pinned: true, users: 4, pipeline: 1, batch: 1, ..Client::default() };
+    let facts = PhaseFacts { name: "measure".into(), seconds: 60.0, client, ..PhaseFacts::default() };
+    let mut phase = phase(facts, &["READ".to_owned()], &totals);
+    change(&mut phase, &mut totals);
+    judgement(&phase, &totals, observations).into_iter().map(|reason| reason.check).collect()
+}
+
+#[test]
+fn neighbours_and_the_hypervisor_have_one_limit() {
+    use dyno_rundir::schema::{HostUse, Monitored, OthersUse};
+    let others = |cpu_cores: f64| {
+        let set = |phase: &mut Phase, _: &mut Totals| {
+            let programs = [("stress".to_owned(), cpu_cores)].into();
+            phase.monitor = Some(Monitored {
+                host: Some(HostUse { cores: Some(4.0), ..HostUse::default() }),
+                others: Some(OthersUse { cpu_cores, programs }),
+                ..Monitored::default()
+            });
+        };
+        with_phase(set, RunObservations::default())
+    };
+    assert_eq!(others(0.079), Vec::<String>::new());
+    assert_eq!(others(0.081), ["neighbours"]);
+    let stolen =
+        |share: f64| with_phase(|phase, _| phase.client.steal_share = share, RunObservations::default());
+    assert_eq!(stolen(0.0199), Vec::<String>::new());
+    assert_eq!(stolen(0.0201), ["steal"]);
+}
+
+#[test]
+fn a_server_is_gone_from_two_seconds_on_and_where_connections_were_lost() {
+    let gone = |seconds: usize, lost: u64| {
+        let mut series = steady(60);
+        series[30..30 + seconds].fill(0.0);
+        let lose = |_: &mut Phase, totals: &mut Totals| {
+            totals.arrivals += lost;
+            totals.ended[Outcome::Disconnected as usize] += lost;
+        };
+        let all = with_phase(lose, RunObservations { series, ..RunObservations::default() });
+        all.contains(&"gone".to_owned())
+    };
+    assert!(!gone(1, 4) && gone(2, 4) && gone(30, 1) && !gone(2, 0));
+}
+
+#[test]
+fn a_warm_up_counts_from_a_hundredth_of_the_mean() {
+    let slow = |left: f64| {
+        let mut series = steady(300);
+        series[..15].iter_mut().for_each(|second| *second *= left);
+        reasons(RunObservations { series, ..RunObservations::default() })
+    };
+    assert_eq!(slow(0.5), ["warm_up"], "2.5 % of the mean");
+    assert_eq!(slow(0.87), Vec::<String>::new(), "0.7 % of it");
+}
+
+fn segment(from: usize, to: usize, rate: f64, label: Label) -> Segment {
+    Segment { range: (from, to), median: rate, mean: rate, label }
+}
+
+fn found(segments: Vec<Segment>) -> Stability {
+    Stability {
+        segments,
+        alarm: None,
+        stands_out: false,
+        headline: 0,
+        steady: None,
+        warm_up: 0,
+        period: None,
+        trend: None,
+        drift: None,
+        variation: (0.0, 0.0),
+        stalls: Vec::new(),
+    }
+}
+
+#[test]
+fn levels_are_named_up_to_four() {
+    let levels = |count: usize| {
+        let each =
+            (0..count).map(|at| segment(at * 10, at * 10 + 10, 1_000.0 - 100.0 * at as f64, Label::Level));
+        let found = Stability { alarm: Some(1), ..found(each.collect()) };
+        level(&found).unwrap().1
+    };
+    assert!(levels(2).contains("1,000/s until 10 s, 900/s to the end:"), "{}", levels(2));
+    assert!(levels(4).contains("800/s until 30 s, 700/s to the end:"), "{}", levels(4));
+    assert!(levels(5).contains("700/s until 40 s, and so on:"), "{}", levels(5));
+}
+
+#[test]
+fn a_warm_up_is_told_with_what_came_after_it() {
+    let parts = vec![segment(0, 10, 500.0, Label::WarmUp), segment(10, 60, 1_100.0, Label::Level)];
+    let warming = Stability { warm_up: 10, stands_out: true, ..found(parts) };
+    let text = warm_up(&warming).unwrap().1;
+    assert!(text.contains("the first 10 s run at 500/s, the rest at 1,100/s"), "{text}");
+    assert_eq!(warm_up(&Stability { stands_out: false, ..warming.clone() }), None);
+    let mut level = warming.clone();
+    level.segments[0].label = Label::Level;
+    assert_eq!(warm_up(&level), None);
+    // The rest is the mean over its seconds, not over its levels.
+    let mut two = warming;
+    two.segments[1].range.1 = 20;
+    two.segments.push(segment(20, 30, 2_000.0, Label::Level));
+    let text = warm_up(&two).unwrap().1;
+    assert!(text.contains("the rest at 1,550/s"), "{text}");
+}
+
+#[test]
+fn a_drift_of_just_its_limit_is_none() {
+    let of = |share: f64| drift(&Stability { drift: Some(share), ..found(Vec::new()) }).is_some();
+    assert_eq!([DRIFT, -DRIFT, 1.001 * DRIFT].map(of), [false, false, true]);
+}
+
+#[test]
+fn stalls_of_a_warm_up_or_of_a_level_that_is_named_are_not_told_again() {
+    let stall = |at: usize, intervals: usize, least: f64| Stall { at, intervals, least };
+    let told = |stalls: Vec<Stall>, change: fn(&mut Stability)| {
+        let parts = vec![segment(0, 30, 1_000.0, Label::Level), segment(30, 60, 499.0, Label::Collapse)];
+        let mut found = Stability { stalls, ..found(parts) };
+        change(&mut found);
+        super::stalls(&found).map(|(_, text)| text)
+    };
+    // The longest is shown, of equals the first; all are counted.
+    let three = told(vec![stall(3, 1, 9.0), stall(10, 2, 7.0), stall(20, 2, 5.0)], |_| ()).unwrap();
+    assert!(three.contains("for 5 s (3 times, the longest 10 to 12 s, down to 7/s)"), "{three}");
+    let one = told(vec![stall(29, 1, 9.0)], |_| ()).unwrap();
+    assert!(one.contains("for 1 s (29 to 30 s, down to 9/s)"), "{one}");
+    // A level below half of the one before it, where levels are told.
+    let alarmed = |found: &mut Stability| found.alarm = Some(1);
+    assert_eq!(told(vec![stall(30, 5, 0.0)], alarmed), None);
+    assert_eq!(told(vec![stall(25, 6, 0.0)], alarmed), None, "it reaches into the level");
+    assert!(told(vec![stall(25, 5, 0.0)], alarmed).is_some(), "it ends where the level begins");
+    let back = |found: &mut Stability| {
+        found.alarm = Some(1);
+        found.segments.push(segment(60, 90, 1_000.0, Label::Recovery));
+    };
+    assert_eq!(told(vec![stall(59, 5, 0.0)], back), None, "it begins in the level");
+    assert!(told(vec![stall(60, 5, 0.0)], back).is_some(), "it begins where the level ends");
+    assert!(told(vec![stall(30, 5, 0.0)], |_| ()).is_some(), "no level was told");
+    let half = |found: &mut Stability| (found.alarm, found.segments[1].median) = (Some(1), 500.0);
+    assert!(told(vec![stall(30, 5, 0.0)], half).is_some(), "half is not below half");
+    let warming = |found: &mut Stability| (found.stands_out, found.warm_up) = (true, 10);
+    assert_eq!(told(vec![stall(5, 5, 0.0)], warming), None);
+    assert!(told(vec![stall(5, 6, 0.0)], warming).is_some());
+    assert!(told(vec![stall(5, 5, 0.0)], |found| found.warm_up = 10).is_some());
+}

@@ -1,0 +1,79 @@
+//! What a port speaks, found out by asking in each protocol: a target whose URI names another one is told so at once.
+
+use dyno_types::driver::Endpoint;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// How long an answer is awaited.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// A database's protocol, as far as it is told from others.
+#[derive(Debug)]
+pub struct Protocol {
+    /// Whose it is, with an apostrophe.
+    pub name: &'static str,
+    /// The scheme of its URIs.
+    pub scheme: &'static str,
+    /// A question that every server answers, also before a login.
+    pub question: fn() -> Vec<u8>,
+    /// Whether the bytes are an answer to it.
+    pub is_answer: fn(&[u8]) -> bool,
+}
+
+impl PartialEq for Protocol {
+    fn eq(&self, other: &Self) -> bool {
+        self.scheme == other.scheme
+    }
+}
+
+/// What was found at an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum DetectedProtocol {
+    /// It answered in this protocol.
+    Known(&'static Protocol),
+    /// It answered nothing that is known.
+    Unknown,
+    /// Nothing listens there (any more).
+    Gone,
+}
+
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+fn connect(endpoint: &Endpoint) -> io::Result<Box<dyn Stream>> {
+    match endpoint {
+        Endpoint::Tcp { address, .. } => {
+            let stream = TcpStream::connect_timeout(address, PATIENCE)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            Ok(Box::new(stream))
+        }
+        Endpoint::Unix(path) => {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            Ok(Box::new(stream))
+        }
+    }
+}
+
+/// The protocol of an endpoint; asks without TLS, at most 0.3 s for each protocol that dyno knows.
+pub(crate) fn detect_protocol(endpoint: &Endpoint) -> DetectedProtocol {
+    for protocol in crate::registry::ALL.iter().filter_map(|database| database.protocol()) {
+        let Ok(mut stream) = connect(endpoint) else { return DetectedProtocol::Gone };
+        let mut answer = [0; 512];
+        let asked = stream.write_all(&(protocol.question)()).and_then(|()| stream.read(&mut answer));
+        if asked.is_ok_and(|n| (protocol.is_answer)(&answer[..n])) {
+            return DetectedProtocol::Known(protocol);
+        }
+    }
+    DetectedProtocol::Unknown
+}
+
+/// That somebody wrote a URI of one protocol for a server of another.
+pub(crate) fn wrong_protocol(asked: &Protocol, found: &Protocol, endpoint: &Endpoint) -> String {
+    format!(
+        "what answers there speaks {} protocol, not {}: write {}://{endpoint}",
+        found.name, asked.name, found.scheme
+    )
+}

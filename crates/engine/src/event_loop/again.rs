@@ -1,0 +1,65 @@
+//! Commands that are sent once more: the driver has said that they may be, and a node for them must be found first.
+
+use super::LoadThread;
+use super::connection::State;
+use crate::net::Net;
+use dyno_types::{Driver, Outcome};
+
+/// Pause between two looks for a node, nanoseconds.
+pub(super) const LOOK_NS: u64 = 1_000_000;
+
+/// A command that waits for a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parked {
+    op: u32,
+    generation: u32,
+    command: u32,
+    /// How its op ends if there is none.
+    outcome: Outcome,
+    until_ns: u64,
+}
+
+impl<D: Driver, N: Net> LoadThread<D, N> {
+    /// A command is to be sent once more; at once, if there is a node for it.
+    pub(super) fn send_again(&mut self, op: u32, command: u32, outcome: Outcome, now: u64) {
+        let generation = self.ops[op as usize].generation;
+        let until_ns = now.saturating_add(self.driver.patience_ns());
+        let parked = Parked { op, generation, command, outcome, until_ns };
+        if !self.try_parked(parked, now) {
+            self.parked.push(parked);
+        }
+    }
+
+    /// Looks for nodes for what waits.
+    pub(super) fn parked_pass(&mut self, now: u64) {
+        if self.parked.is_empty() {
+            return;
+        }
+        let mut waiting = std::mem::take(&mut self.parked);
+        waiting.retain(|parked| !self.try_parked(*parked, now));
+        // Sending may have failed at once and parked others.
+        waiting.append(&mut self.parked);
+        self.parked = waiting;
+    }
+
+    /// Sends a command if there is a node, or ends its op if its time is over; false if it goes on waiting.
+    fn try_parked(&mut self, parked: Parked, now: u64) -> bool {
+        let op = &mut self.ops[parked.op as usize];
+        if !op.active || op.generation != parked.generation {
+            return true;
+        }
+        let user = op.user;
+        if let Some(node) = self.driver.again(&mut op.exchange) {
+            let connection = self.connection_to(user, node);
+            if self.connections[connection as usize].state == State::Ready {
+                self.redirect(parked.op, parked.command, node, false, now);
+                return true;
+            }
+        }
+        if now < parked.until_ns {
+            return false;
+        }
+        self.finish(parked.op, parked.outcome, now);
+        true
+    }
+}

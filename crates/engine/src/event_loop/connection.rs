@@ -1,0 +1,400 @@
+//! Connections: opening, greeting, losing and flushing them.
+
+use super::{LoadThread, Op};
+use crate::files::OutOfFiles;
+use crate::job::Clock;
+use crate::net::{Net, Ready};
+use crate::run::RunError;
+use dyno_types::limits::BACKOFF_NS;
+use dyno_types::{Driver, Outcome, Refused};
+use std::collections::VecDeque;
+use std::io;
+
+/// Connections that may be opening at once: a server's accept queue holds 511 by default.
+const OPENING: usize = 128;
+/// One connection in this many is asked for the kernel's arrival times where these do not end service times.
+const STAMPED_EVERY: usize = 16;
+/// Longest time for one connection to be opened.
+const OPEN_NS: u64 = 5_000_000_000;
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Not open; another attempt is made at `retry_ns`.
+    Closed {
+        retry_ns: u64,
+    },
+    Opening {
+        since_ns: u64,
+    },
+    /// Awaiting this reply of the greeting.
+    Greeting {
+        reply: u16,
+        since_ns: u64,
+    },
+    Ready,
+}
+
+/// A reply that is awaited.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Awaited {
+    pub op: u32,
+    pub generation: u32,
+    pub command: u32,
+    /// The answer to what preceded a command, not to the command.
+    pub preamble: bool,
+}
+
+pub(super) struct Connection<S> {
+    pub socket: Option<S>,
+    pub state: State,
+    pub user: u32,
+    pub node: u16,
+    pub awaited: VecDeque<Awaited>,
+    /// How many of the last awaited replies belong to bytes not handed to the socket yet.
+    pub unsent: usize,
+    pub input: Vec<u8>,
+    pub output: Vec<u8>,
+    pub written: usize,
+    pub watching: bool,
+    pub dirty: bool,
+    pub timeouts: u8,
+    /// When the last bytes before those at hand arrived, by the kernel.
+    pub heard_ns: u64,
+    pub backoff_ns: u64,
+    pub ever_ready: bool,
+    /// How the last attempt to open it failed: until the next one, whatever needs it ends so.
+    pub refused: Option<Outcome>,
+}
+
+impl<D: Driver, N: Net> LoadThread<D, N> {
+    /// Opens every user's connection to every node that serves something. An error names the node and the reason.
+    pub fn connect_all(&mut self) -> Result<(), RunError> {
+        let failed = |outcome, words| Err(RunError::Unreachable { outcome, words });
+        let nodes = self.driver.wanted();
+        let mut wanted: VecDeque<(u32, u16)> = (0..self.users.len() as u32)
+            .flat_map(|user| nodes.iter().map(move |&node| (user, node)))
+            .collect();
+        let started = self.net.now();
+        let deadline = started + OPEN_NS + self.users.len() as u64 * 1_000_000;
+        while !wanted.is_empty() || self.unsettled > 0 {
+            while self.unsettled < OPENING {
+                let Some((user, node)) = wanted.pop_front() else { break };
+                self.connection_to(user, node);
+            }
+            let now = self.net.now();
+            self.net.wait(now, now + 10_000_000, &mut self.ready)?;
+            self.receive_pass()?;
+            match self.errors.pop() {
+                Some((Outcome::Aborted, text)) => return Err(Refused(text).into()),
+                Some((outcome, text)) => return failed(outcome, text),
+                None => {}
+            }
+            if self.shared.control.stopping() {
+                return failed(Outcome::Aborted, "interrupted while connecting".into());
+            }
+            if self.net.now() > deadline {
+                return failed(Outcome::Unreachable, "no answer to the connection attempt in time".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The user's connection to a node, opened if it does not exist yet.
+    pub(super) fn connection_to(&mut self, user: u32, node: u16) -> u32 {
+        let connections = &mut self.users[user as usize].connections;
+        if connections.len() <= node as usize {
+            connections.resize(node as usize + 1, None);
+        }
+        if let Some(id) = connections[node as usize] {
+            return id;
+        }
+        let id = self.connections.len() as u32;
+        connections[node as usize] = Some(id);
+        self.connections.push(Connection {
+            socket: None,
+            state: State::Closed { retry_ns: 0 },
+            user,
+            node,
+            awaited: VecDeque::new(),
+            unsent: 0,
+            input: Vec::new(),
+            output: Vec::new(),
+            written: 0,
+            watching: true,
+            dirty: false,
+            timeouts: 0,
+            heard_ns: 0,
+            backoff_ns: BACKOFF_NS.0,
+            ever_ready: false,
+            refused: None,
+        });
+        self.open(id);
+        id
+    }
+
+    /// Begins to open a closed connection.
+    pub(super) fn open(&mut self, id: u32) {
+        let now = self.net.now();
+        let c = &mut self.connections[id as usize];
+        let Some(endpoint) = self.driver.endpoints().get(c.node as usize) else { return };
+        let by_kernel = self.shared.job.stamps != Clock::Client;
+        let stamped = by_kernel || (id as usize).is_multiple_of(STAMPED_EVERY);
+        match self.net.connect(endpoint, id, stamped) {
+            Ok(socket) => {
+                c.socket = Some(socket);
+                c.state = State::Opening { since_ns: now };
+                c.watching = true;
+                self.unsettled += 1;
+            }
+            Err(error) => {
+                let text = format!("{endpoint}: {error}");
+                c.state = State::Opening { since_ns: now };
+                self.unsettled += 1;
+                // What this process may not open says nothing of the server.
+                let own = OutOfFiles::behind(&error).is_some();
+                self.lose(id, if own { Outcome::Aborted } else { Outcome::Unreachable }, &text);
+            }
+        }
+    }
+
+    /// Something happened to a connection that is being opened.
+    pub(super) fn opening(&mut self, id: u32, _event: Ready) {
+        let c = &mut self.connections[id as usize];
+        let Some(socket) = c.socket.as_mut() else { return };
+        match self.net.established(socket, id) {
+            Ok(false) => {}
+            Ok(true) => {
+                let _ = self.net.watch_write(socket, id, false);
+                c.watching = false;
+                let mut greeting = self.spare.pop().unwrap_or_default();
+                if self.driver.hello(c.node, id, &mut greeting) {
+                    let since_ns = self.net.now();
+                    let c = &mut self.connections[id as usize];
+                    c.state = State::Greeting { reply: 0, since_ns };
+                    let sent = c.socket.as_mut().map(|s| self.net.send(s, &greeting));
+                    match sent {
+                        Some(Ok(n)) if n == greeting.len() => {}
+                        // A greeting always fits an empty socket buffer.
+                        _ => self.lose(id, Outcome::Unreachable, "the greeting could not be sent"),
+                    }
+                } else {
+                    self.welcome(id);
+                }
+                greeting.clear();
+                self.spare.push(greeting);
+            }
+            Err(error) => {
+                let text = self.naming(id, &error.to_string());
+                self.lose(id, Outcome::Unreachable, &text);
+            }
+        }
+    }
+
+    /// The connection is ready for operations.
+    pub(super) fn welcome(&mut self, id: u32) {
+        let now = self.net.now();
+        let c = &mut self.connections[id as usize];
+        c.state = State::Ready;
+        // Nobody could have sent earlier what waits for this.
+        for reply in &c.awaited {
+            let op = &mut self.ops[reply.op as usize];
+            if op.active && op.generation == reply.generation && op.sent_ns == 0 {
+                op.ideal_ns = op.ideal_ns.max(now);
+            }
+        }
+        c.backoff_ns = BACKOFF_NS.0;
+        c.timeouts = 0;
+        c.refused = None;
+        self.unsettled -= 1;
+        if c.ever_ready {
+            self.recorder.now.reconnects += 1;
+        }
+        c.ever_ready = true;
+        if !c.output.is_empty() && !c.dirty {
+            c.dirty = true;
+            self.dirty.push(id);
+        }
+    }
+
+    /// `text` with the node's name before it.
+    pub(super) fn naming(&self, id: u32, text: &str) -> String {
+        let node = self.connections[id as usize].node as usize;
+        match self.driver.endpoints().get(node) {
+            Some(endpoint) => format!("{endpoint}: {text}"),
+            None => text.to_owned(),
+        }
+    }
+
+    /// Closes a connection, ends the operations under way on it, and plans the next attempt.
+    pub(super) fn lose(&mut self, id: u32, outcome: Outcome, text: &str) {
+        self.remember(outcome, text);
+        let now = self.net.now();
+        let c = &mut self.connections[id as usize];
+        if let Some(socket) = c.socket.take() {
+            self.net.close(socket);
+        }
+        let opening = matches!(c.state, State::Opening { .. } | State::Greeting { .. });
+        let own = outcome == Outcome::Aborted;
+        c.refused = opening.then_some(if own { Outcome::Aborted } else { Outcome::Unreachable });
+        if opening {
+            self.unsettled -= 1;
+        }
+        let retry_ns = now + c.backoff_ns;
+        c.backoff_ns = (c.backoff_ns * 2).min(BACKOFF_NS.1);
+        c.state = State::Closed { retry_ns };
+        (c.unsent, c.written, c.timeouts) = (0, 0, 0);
+        c.input = Vec::new();
+        c.output.clear();
+        let awaited = std::mem::take(&mut c.awaited);
+        let node = c.node;
+        if !self.retrying.contains(&id) {
+            self.retrying.push(id);
+        }
+        self.next_retry_ns = self.next_retry_ns.min(retry_ns);
+        self.driver.lost(node);
+        for reply in awaited {
+            if !self.is_current(reply) {
+                continue;
+            }
+            let exchange = &mut self.ops[reply.op as usize].exchange;
+            if outcome == Outcome::Disconnected && self.driver.lost_command(exchange, reply.command) {
+                self.send_again(reply.op, reply.command, outcome, now);
+            } else {
+                self.finish(reply.op, outcome, now);
+            }
+        }
+    }
+
+    /// Returns whether the op that a reply belongs to is still the one that asked.
+    pub(super) fn is_current(&self, reply: Awaited) -> bool {
+        let op = &self.ops[reply.op as usize];
+        op.active && op.generation == reply.generation
+    }
+
+    /// Hands every connection's output to its socket.
+    pub(super) fn flush_pass(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for id in dirty.drain(..) {
+            self.flush(id);
+        }
+        // Losing a connection while flushing may have made others dirty: they go out in the next turn.
+        if self.dirty.is_empty() {
+            self.dirty = dirty;
+        }
+    }
+
+    fn flush(&mut self, id: u32) {
+        self.connections[id as usize].dirty = false;
+        let c = &self.connections[id as usize];
+        // Watched: TLS may hold bytes of an output that is empty by now.
+        if c.state != State::Ready || (c.output.is_empty() && !c.watching) {
+            return;
+        }
+        let stamp = self.net.now();
+        self.stamp(id, stamp);
+        let c = &mut self.connections[id as usize];
+        let Some(socket) = c.socket.as_mut() else { return };
+        match self.net.send(socket, &c.output[c.written..]) {
+            Ok(n) => {
+                c.written += n;
+                let all_taken = c.written == c.output.len();
+                let blocked = !all_taken || self.net.has_unsent(socket);
+                if all_taken && n > 0 {
+                    let mut done = std::mem::take(&mut c.output);
+                    done.clear();
+                    c.written = 0;
+                    self.spare.push(done);
+                }
+                if blocked != c.watching {
+                    c.watching = blocked;
+                    // If watching fails, the connection is broken and receiving will say so.
+                    let _ = self.net.watch_write(socket, id, blocked);
+                }
+            }
+            Err(error) => {
+                // What was answered before the connection broke has been answered.
+                self.receive(id, true);
+                if self.connections[id as usize].state == State::Ready {
+                    let text = self.naming(id, &error.to_string());
+                    self.lose(id, Outcome::Disconnected, &text);
+                }
+            }
+        }
+    }
+
+    /// Notes the time of sending in every op whose bytes go out now for the first time.
+    fn stamp(&mut self, id: u32, stamp: u64) {
+        let c = &mut self.connections[id as usize];
+        let from = c.awaited.len() - c.unsent.min(c.awaited.len());
+        c.unsent = 0;
+        let open_loop = self.schedule.is_some();
+        for reply in c.awaited.range(from..) {
+            let op: &mut Op<_> = &mut self.ops[reply.op as usize];
+            if !op.active || op.generation != reply.generation || op.sent_ns != 0 {
+                continue;
+            }
+            // 0 is a moment of virtual time, and means "not sent" here.
+            op.sent_ns = stamp.max(1);
+            let first = op.first_sent_ns == 0;
+            if first {
+                op.first_sent_ns = stamp.max(1);
+            }
+            if op.internal || op.warm || !first {
+                continue;
+            }
+            let interval = &mut self.recorder.now;
+            let mut note = |intended_ns: u64, waited: bool| {
+                let lag_ns = stamp.saturating_sub(intended_ns);
+                if !open_loop {
+                    interval.turnaround.record(lag_ns);
+                } else if !waited {
+                    interval.lag.record(lag_ns);
+                }
+            };
+            note(op.intended_ns, op.waited);
+            let op = &self.ops[reply.op as usize];
+            for passenger in &op.passengers {
+                let op = &self.ops[*passenger as usize];
+                note(op.intended_ns, op.waited);
+            }
+        }
+    }
+
+    /// Closes everything; one CLEANUP sample per user where the workload has that metric.
+    pub(super) fn clean_up(&mut self) {
+        for user in 0..self.users.len() {
+            let begun = self.net.now();
+            for id in std::mem::take(&mut self.users[user].connections).into_iter().flatten() {
+                if let Some(socket) = self.connections[id as usize].socket.take() {
+                    self.net.close(socket);
+                }
+            }
+            if let Some(metric) = self.shared.own.cleanup {
+                let now = self.net.now();
+                let (took, done_ns) = (now - begun, now - self.epoch_ns);
+                let (outcome, service_ns, response_ns) = (Outcome::Ok, took, took);
+                let sample = dyno_record::Sample { metric, outcome, done_ns, service_ns, response_ns };
+                self.recorder.now.record_sample(sample, self.shared.job.raw_samples);
+            }
+        }
+    }
+
+    /// Attempts that have taken too long are given up.
+    pub(super) fn sweep_openings(&mut self, now: u64) -> io::Result<()> {
+        if self.unsettled == 0 {
+            return Ok(());
+        }
+        for id in 0..self.connections.len() as u32 {
+            let since = match self.connections[id as usize].state {
+                State::Opening { since_ns } | State::Greeting { since_ns, .. } => since_ns,
+                _ => continue,
+            };
+            if now > since + OPEN_NS {
+                let text = self.naming(id, "no answer to the connection attempt");
+                self.lose(id, Outcome::Unreachable, &text);
+            }
+        }
+        Ok(())
+    }
+}

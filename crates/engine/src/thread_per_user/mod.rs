@@ -1,0 +1,521 @@
+//! The lane of embedded stores: they block, so every user is an OS thread.
+//!
+//! Users of one core share one recorder behind a lock that is held for a few nanoseconds once an operation; a private
+//! recorder for each of 64 users would be 166 MiB. The open loop's schedule is shared by all users: whoever is free
+//! takes the next arrival and sleeps until it is due.
+
+mod batch;
+
+use crate::affinity;
+use crate::arrivals::Schedule;
+use crate::claim::Block;
+use crate::event_loop::Shared;
+use crate::job::{Clock, Job, Pacing};
+use crate::net::monotonic_ns;
+use crate::run::{Finished, Merger, RunError, Second, ThreadEvent, recorder};
+use dyno_record::{Interval, Recorder, Sample};
+use dyno_types::{Executed, Outcome, Request, Store, StoreSession, Verb, Verified};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
+use std::time::Duration;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Longest sleep, so that a request to stop is seen.
+const NAP_NS: u64 = 50_000_000;
+
+/// What all users of a run share beyond the engine's own.
+struct Users {
+    shared: Arc<Shared>,
+    epoch_ns: u64,
+    measure_ns: u64,
+    end_ns: u64,
+    /// The arrivals not taken yet, and how many users have found none free to take them.
+    schedule: Option<Mutex<Schedule>>,
+    index_end: u64,
+    recorders: Vec<Mutex<Option<Recorder>>>,
+    measuring: AtomicBool,
+    pinned: AtomicBool,
+    left: AtomicUsize,
+    /// The thread that swaps recorders; woken by the last user.
+    ticker: OnceLock<Thread>,
+}
+
+/// An operation a user is to execute.
+struct Task {
+    index: u64,
+    intended_ns: u64,
+    /// When a user who is never late would begin it.
+    ideal_ns: u64,
+    warm: bool,
+    /// Was due before the user was free.
+    waited: bool,
+    /// Is executed in a batch with another that stands for the time they take.
+    rides: bool,
+}
+
+/// A request of an operation: how it ended, its service time and its response time in nanoseconds.
+type Part = (Request, Executed, u64, u64);
+
+/// Runs a job on a store.
+pub(crate) fn run(
+    shared: Arc<Shared>,
+    store: &dyn Store,
+    on_second: &mut dyn FnMut(Second),
+) -> Result<Finished, RunError> {
+    let begun = monotonic_ns();
+    let count = shared.job.users;
+    // Opened before any thread is pinned: the store's own threads inherit neither core nor slack.
+    let sessions: Vec<_> =
+        (0..count).map(|_| store.session_of(shared.job.workload.content())).collect::<Result<_, _>>()?;
+    let cores = shared.job.cores.len();
+    let (full, filled) = sync_channel(cores * 2);
+    let (recorders, empties): (Vec<_>, Vec<_>) =
+        (0..cores).map(|core| recorder(&shared, core, &full)).unzip();
+    drop(full);
+    let (report, events) = channel();
+    let connected = monotonic_ns();
+    let proposed = connected + 1_000_000;
+    let start = shared.job.team.as_ref().map_or(proposed, |team| team.meet(proposed, &shared.control));
+    let wall = shared.control.begins(start);
+    let users = Users::new(shared.clone(), start, recorders);
+    std::thread::scope(|scope| {
+        for (user, session) in sessions.into_iter().enumerate() {
+            let (users, report) = (&users, report.clone());
+            scope.spawn(move || users.user(user, session, &report));
+        }
+        drop(report);
+        scope.spawn(|| users.tick());
+        let (errors, ended_ns) = Merger::new(&shared, empties).run(&filled, &events, count, on_second)?;
+        let elapsed_ns = ended_ns.saturating_sub(users.epoch_ns);
+        let pinned = users.pinned.load(Ordering::Relaxed);
+        Ok(Finished { errors, epoch: wall, elapsed_ns, connecting_ns: connected - begun, pinned })
+    })
+}
+
+/// What a user of the closed loop has done.
+#[derive(Default)]
+struct Turn {
+    block: Block,
+    /// Operations, where they belong to users, and those that are measured.
+    position: u64,
+    measured: u64,
+    /// Nothing has been done yet.
+    first: bool,
+    /// Not of the warm-up.
+    late: bool,
+}
+
+impl Turn {
+    /// The user's next index; `None` when its share is done. The warm-up uses up none.
+    fn own(&mut self, user: u64, job: &Job, warm: bool) -> Option<u64> {
+        let users = job.users as u64;
+        if !warm {
+            if user + self.measured * users >= job.end.operations.unwrap_or(u64::MAX) {
+                return None;
+            }
+            self.measured += 1;
+        }
+        self.position += 1;
+        Some(user + (self.position - 1) * users)
+    }
+}
+
+/// A user ends, by a panic of its store, too: the last one closes the recorders, or the run would wait for them for ever.
+struct Leaving<'a>(&'a Users);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        let users = self.0;
+        if users.left.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        for recorder in &users.recorders {
+            if let Some(recorder) = recorder.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                recorder.finish();
+            }
+        }
+        if let Some(ticker) = users.ticker.get() {
+            ticker.unpark();
+        }
+    }
+}
+
+impl Users {
+    fn new(shared: Arc<Shared>, epoch_ns: u64, recorders: Vec<Recorder>) -> Self {
+        let job = &shared.job;
+        let measure_ns = epoch_ns + job.warmup_ns;
+        let mut index_end = u64::MAX;
+        let schedule = match &job.pacing {
+            Pacing::Closed { .. } => None,
+            Pacing::Open { profile, process } => {
+                let (stripe, stripes) = job.stripe;
+                if let Some(operations) = job.end.operations {
+                    let mut whole = Schedule::new(profile.clone(), *process, job.seed, 0, 1);
+                    while whole.peek().1 < job.warmup_ns {
+                        whole.advance();
+                    }
+                    index_end = whole.peek().0 + operations;
+                }
+                Some(Mutex::new(Schedule::new(profile.clone(), *process, job.seed, stripe, stripes)))
+            }
+        };
+        let warmed = job.warmup_ns == 0;
+        let mut recorders = recorders;
+        for recorder in &mut recorders {
+            recorder.now.warmup = !warmed;
+        }
+        Users {
+            epoch_ns,
+            measure_ns,
+            end_ns: job.end.duration_ns.map_or(u64::MAX, |d| measure_ns + d),
+            schedule,
+            index_end,
+            recorders: recorders.into_iter().map(|r| Mutex::new(Some(r))).collect(),
+            measuring: AtomicBool::new(warmed),
+            pinned: AtomicBool::new(true),
+            left: AtomicUsize::new(job.users),
+            ticker: OnceLock::new(),
+            shared,
+        }
+    }
+
+    fn recorder(&self, user: usize) -> MutexGuard<'_, Option<Recorder>> {
+        self.recorders[user % self.recorders.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts something of the warm-up, or of the measured part.
+    fn count(&self, user: usize, warm: bool, note: impl FnOnce(&mut Interval)) {
+        if let Some(recorder) = self.recorder(user).as_mut() {
+            if !warm {
+                // The ticking thread may be late.
+                recorder.end_warmup(self.first_interval());
+            }
+            note(&mut recorder.now);
+        }
+    }
+
+    /// The interval in which the measured part begins.
+    fn first_interval(&self) -> u64 {
+        (self.measure_ns - self.epoch_ns) / self.shared.job.interval_ns
+    }
+
+    /// Swaps every recorder at the end of each interval and at the end of the warm-up, until all users have ended.
+    fn tick(&self) {
+        // Set once: only this thread does.
+        let _ = self.ticker.set(std::thread::current());
+        let interval_ns = self.shared.job.interval_ns;
+        let mut next = self.epoch_ns + interval_ns;
+        while self.left.load(Ordering::Acquire) > 0 {
+            let now = monotonic_ns();
+            let warming = !self.measuring.load(Ordering::Relaxed);
+            if warming && now >= self.measure_ns {
+                // Swapped first: whoever sees the measured part begun finds its interval.
+                self.each_recorder(|recorder| recorder.end_warmup(self.first_interval()));
+                self.measuring.store(true, Ordering::Release);
+            }
+            if now >= next {
+                let number = (now - self.epoch_ns) / interval_ns;
+                let warmup = !self.measuring.load(Ordering::Relaxed);
+                self.each_recorder(|recorder| recorder.swap(number, warmup));
+                next = self.epoch_ns + (number + 1) * interval_ns;
+            }
+            let until = if warming { next.min(self.measure_ns) } else { next };
+            let nap_ns = until.min(now + NAP_NS).saturating_sub(monotonic_ns());
+            std::thread::park_timeout(Duration::from_nanos(nap_ns));
+        }
+    }
+
+    fn each_recorder(&self, turn: impl Fn(&mut Recorder)) {
+        for user in 0..self.recorders.len() {
+            if let Some(recorder) = self.recorder(user).as_mut() {
+                turn(recorder);
+            }
+        }
+    }
+
+    fn user(&self, user: usize, mut session: Box<dyn StoreSession>, report: &Sender<ThreadEvent>) {
+        let _leaving = Leaving(self);
+        if !affinity::pin(self.shared.job.cores[user % self.recorders.len()]) {
+            self.pinned.store(false, Ordering::Relaxed);
+        }
+        sleep_until(self.epoch_ns);
+        self.shared.control.begun(monotonic_ns().saturating_sub(self.epoch_ns));
+        let mut errors: Vec<(Outcome, String)> = Vec::new();
+        let mut turn = Turn { first: true, ..Turn::default() };
+        let job = &self.shared.job;
+        let waits = matches!(job.pacing, Pacing::Closed { .. });
+        let paced_ns = self.epoch_ns.saturating_add(if waits { job.workload.begin_ns() } else { 0 });
+        turn.late = waits && job.warm_users.is_some_and(|warm| user >= warm);
+        let mut free_ns = if turn.late { paced_ns.max(self.measure_ns) } else { paced_ns };
+        let batch = if job.workload.only_inserts() { job.batch } else { 1 };
+        let (mut tasks, mut requests, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+        let mut ideal_free_ns = self.epoch_ns;
+        while let Some(mut task) = self.next_task(user, &mut turn, free_ns) {
+            task.ideal_ns = task.ideal_ns.max(ideal_free_ns);
+            free_ns = if batch > 1 {
+                tasks.clear();
+                tasks.push(task);
+                self.fill(user, &mut turn, free_ns, &mut tasks, batch);
+                ideal_free_ns =
+                    self.operate_batch(user, session.as_mut(), &mut tasks, &mut requests, &mut errors);
+                monotonic_ns()
+            } else {
+                let index = self.shared.job.own_index(task.index, 1);
+                let first = self.shared.job.workload.request(index, &self.shared.frontier);
+                ideal_free_ns = self.operate(user, session.as_mut(), &task, first, &mut errors, &mut parts);
+                job.workload.resume_ns(&first, monotonic_ns())
+            };
+        }
+        let begun = monotonic_ns();
+        drop(session);
+        if let Some(metric) = self.shared.own.cleanup {
+            let now = monotonic_ns();
+            let (service_ns, done_ns) = (now - begun, now - self.epoch_ns);
+            let sample =
+                Sample { metric, outcome: Outcome::Ok, done_ns, service_ns, response_ns: service_ns };
+            let warm = !self.measuring.load(Ordering::Acquire);
+            self.count(user, warm, |interval| interval.record_sample(sample, self.shared.job.raw_samples));
+        }
+        // Told before the recorders close, so that the merging finds it.
+        let _ = report.send(ThreadEvent::Ended(Ok((errors, begun))));
+    }
+
+    fn next_task(&self, user: usize, turn: &mut Turn, free_ns: u64) -> Option<Task> {
+        match &self.schedule {
+            None => self.next_closed(user, turn, free_ns),
+            Some(schedule) => self.next_arrival(user, schedule, free_ns),
+        }
+    }
+
+    fn next_closed(&self, user: usize, turn: &mut Turn, free_ns: u64) -> Option<Task> {
+        let job = &self.shared.job;
+        (free_ns < u64::MAX).then_some(())?; // Or the user does nothing any more.
+        let Pacing::Closed { think_ns } = job.pacing else { return None };
+        let first = std::mem::take(&mut turn.first);
+        let intended_ns = free_ns.saturating_add(if first { 0 } else { think_ns });
+        let intended_ns = intended_ns.min(self.end_ns);
+        if !self.sleep_to(intended_ns) || monotonic_ns() >= self.end_ns {
+            return None;
+        }
+        // Whoever begins with the measured part does not begin before it is counted.
+        while first && turn.late && !self.measuring.load(Ordering::Acquire) && !self.shared.control.stopping()
+        {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        let warm = !self.measuring.load(Ordering::Acquire);
+        let index = if job.workload.is_per_user() {
+            turn.own(user as u64, job, warm)?
+        } else if warm {
+            turn.block.warm(&self.shared.claims)
+        } else {
+            turn.block.measured(&self.shared.claims)?
+        };
+        Some(Task { index, intended_ns, ideal_ns: intended_ns, warm, waited: false, rides: false })
+    }
+
+    fn next_arrival(&self, user: usize, schedule: &Mutex<Schedule>, free_ns: u64) -> Option<Task> {
+        let queue = &self.shared.job.queue;
+        loop {
+            let (index, intended_ns) = {
+                let mut schedule = schedule.lock().unwrap_or_else(PoisonError::into_inner);
+                let (index, due) = schedule.peek();
+                let intended = self.epoch_ns + due;
+                let stopped = self.shared.control.stopping() && intended > monotonic_ns();
+                if index >= self.index_end || intended >= self.end_ns || stopped {
+                    return None;
+                }
+                schedule.advance();
+                (index, intended)
+            };
+            let warm = intended_ns < self.measure_ns;
+            let now = monotonic_ns();
+            let age_ns = now.saturating_sub(intended_ns);
+            let late = queue.age_ns.is_some_and(|age| age_ns > age) || self.too_many_waiting(age_ns);
+            let waited = intended_ns < free_ns;
+            let over = self.shared.control.stopping() || (now >= self.end_ns && !queue.outlasts_end);
+            let aborted = waited && over;
+            if aborted || late || now > self.end_ns.saturating_add(self.shared.job.drain_ns) {
+                let outcome = if aborted { Outcome::Aborted } else { Outcome::Dropped };
+                self.drop_arrival(user, index, intended_ns, warm, outcome);
+                continue;
+            }
+            if !self.sleep_to(intended_ns) {
+                self.drop_arrival(user, index, intended_ns, warm, Outcome::Aborted);
+                return None;
+            }
+            return Some(Task { index, intended_ns, ideal_ns: intended_ns, warm, waited, rides: false });
+        }
+    }
+
+    /// Returns whether the queue behind an arrival of this age is longer than its bound.
+    fn too_many_waiting(&self, age_ns: u64) -> bool {
+        let Pacing::Open { profile, .. } = &self.shared.job.pacing else { return false };
+        let now = monotonic_ns().saturating_sub(self.epoch_ns);
+        let waiting = age_ns as f64 / 1e9 * profile.rate_at(now) / self.shared.job.stripe.1 as f64;
+        waiting > self.shared.job.queue.length as f64
+    }
+
+    fn drop_arrival(&self, user: usize, index: u64, intended_ns: u64, warm: bool, outcome: Outcome) {
+        let kind = self.shared.job.workload.draw(index).kind as usize;
+        self.count(user, warm, |interval| {
+            if warm && !interval.warmup {
+                interval.carried += 1;
+                interval.carried_arrivals += 1;
+                return;
+            }
+            interval.outcomes[kind][outcome as usize] += 1;
+            if outcome == Outcome::Dropped {
+                interval.drop_at((intended_ns - self.epoch_ns) / SECOND_NS);
+            } else {
+                interval.arrivals += 1;
+                interval.ended[outcome as usize] += 1;
+            }
+        });
+    }
+
+    /// Executes one operation: its first request and all that its script adds. Returns when a user who is never late would have
+    /// ended it.
+    fn operate(
+        &self,
+        user: usize,
+        session: &mut dyn StoreSession,
+        task: &Task,
+        first: Request,
+        errors: &mut Vec<(Outcome, String)>,
+        parts: &mut Vec<Part>,
+    ) -> u64 {
+        let workload = &self.shared.job.workload;
+        let begun = monotonic_ns();
+        let (mut request, mut intended_ns, mut sent) = (first, task.intended_ns, begun);
+        parts.clear();
+        let (mut whole, mut attempts) = (Outcome::Ok, 0);
+        let done = loop {
+            let executed = session.execute(&request);
+            let done = monotonic_ns();
+            if self.waits_to_retry(&request, &executed, &mut attempts, done) {
+                let (service_ns, response_ns) = (done - sent, done.saturating_sub(intended_ns));
+                self.count(user, task.warm, |i| {
+                    i.record(request.metric, executed.outcome, service_ns, response_ns)
+                });
+                sent = monotonic_ns();
+                continue;
+            }
+            if !executed.outcome.is_ok() && errors.iter().all(|(o, _)| *o != executed.outcome) {
+                errors.push((executed.outcome, session.last_error().to_owned()));
+            }
+            if !executed.outcome.is_ok() && whole.is_ok() && workload.spoils(&request, executed.outcome) {
+                whole = executed.outcome;
+            }
+            let checked = executed.verified.filter(|_| self.shared.own.verify.is_some());
+            if let (Outcome::Ok, Some(Verified { outcome: Outcome::Mismatch, .. })) = (whole, checked) {
+                whole = Outcome::Mismatch;
+            }
+            parts.push((request, executed, done - sent, done.saturating_sub(intended_ns)));
+            workload.answered(&request, executed.outcome, executed.records);
+            workload.settled(&request, &self.shared.frontier);
+            match workload.next(&request, executed.outcome) {
+                Some(next) => (request, intended_ns, sent) = (next, done, done),
+                None => break done,
+            }
+        };
+        self.record(user, task, &first, whole, parts, (begun, done));
+        task.ideal_ns + (done - begun)
+    }
+
+    /// Returns whether a failed insert is to be tried again; the pause before it has gone by then.
+    fn waits_to_retry(&self, request: &Request, executed: &Executed, attempts: &mut u64, done: u64) -> bool {
+        let Some(retry) = self.shared.job.retry.filter(|r| *attempts < r.limit) else { return false };
+        if executed.outcome.is_ok() || request.verb != Verb::Insert {
+            return false;
+        }
+        *attempts += 1;
+        self.sleep_to(done + retry.pause_ns(request.seed, *attempts))
+    }
+
+    fn record(
+        &self,
+        user: usize,
+        task: &Task,
+        first: &Request,
+        whole: Outcome,
+        parts: &[Part],
+        (begun, done): (u64, u64),
+    ) {
+        let own = &self.shared.own;
+        let raw = self.shared.job.raw_samples;
+        let open_loop = self.schedule.is_some();
+        let done_ns = done - self.epoch_ns;
+        self.count(user, task.warm, |interval| {
+            if task.warm && !interval.warmup {
+                interval.carried += 1;
+                interval.carried_arrivals += 1;
+                return;
+            }
+            interval.arrivals += 1;
+            interval.ended[whole as usize] += 1;
+            interval.busy_ns += if task.rides { 0 } else { done - begun };
+            let lag_ns = begun.saturating_sub(task.intended_ns);
+            match (open_loop, task.waited) {
+                (false, _) => interval.turnaround.record(lag_ns),
+                (true, false) => interval.lag.record(lag_ns),
+                (true, true) => {}
+            }
+            if open_loop && whole.is_ok() {
+                interval.ideal.record(task.ideal_ns + (done - begun) - task.intended_ns);
+            }
+            let sample = |metric, outcome, service_ns, response_ns| Sample {
+                metric,
+                outcome,
+                done_ns,
+                service_ns,
+                response_ns,
+            };
+            for (request, executed, service_ns, response_ns) in parts {
+                let outcome = executed.outcome;
+                interval.record_sample(sample(request.metric, outcome, *service_ns, *response_ns), raw);
+                // No kernel sees a call into a library, nor what another driver has received.
+                interval.stamps.client += u64::from(self.shared.job.stamps != Clock::Client);
+                if let (Some(verify), Verb::Read) = (own.verify, request.verb) {
+                    // What was not read cannot be what it should be, and what nobody looked at is not verified.
+                    let unread = (!outcome.is_ok()).then_some((outcome, 0));
+                    if let Some((outcome, ns)) = executed.verified.map(|v| (v.outcome, v.took_ns)).or(unread)
+                    {
+                        interval.record_sample(sample(verify, outcome, ns, ns), raw);
+                    }
+                }
+                let records = u64::from(executed.records);
+                if let (Some(per), Verb::Scan, true) = (own.scan_per_record, request.verb, records > 0) {
+                    let (service_ns, response_ns) = (service_ns / records, response_ns / records);
+                    interval.record_sample(sample(per, outcome, service_ns, response_ns), raw);
+                }
+            }
+            if let Some(metric) = self.shared.job.workload.script(first) {
+                let (service_ns, response_ns) = (done - begun, done.saturating_sub(task.intended_ns));
+                interval.record_sample(sample(metric, whole, service_ns, response_ns), raw);
+            }
+        });
+    }
+
+    /// Sleeps until a time; false if the run is to stop.
+    fn sleep_to(&self, until_ns: u64) -> bool {
+        loop {
+            if self.shared.control.stopping() {
+                return false;
+            }
+            let now = monotonic_ns();
+            if now >= until_ns {
+                return true;
+            }
+            sleep_until(until_ns.min(now + NAP_NS));
+        }
+    }
+}
+
+fn sleep_until(until_ns: u64) {
+    let left = until_ns.saturating_sub(monotonic_ns());
+    if left > 0 {
+        std::thread::sleep(Duration::from_nanos(left));
+    }
+}

@@ -1,0 +1,229 @@
+//! What a plan asks for and this machine does not have: cores, memory, programs. Looks, touches nothing.
+
+use crate::check::placed;
+use dyno_config::experiment::{Cell, Experiment};
+use dyno_config::server::placement::{Placement, Policy};
+use dyno_config::tree::TreeError;
+use dyno_databases::spawn::{find_server, servers};
+use dyno_localhost::error::LocalError;
+use dyno_localhost::machine::Machine;
+use dyno_monitor::topology::{Topology, list};
+use dyno_servers::needs::{has_engine, program, router};
+use dyno_servers::placement;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Something that cells ask for and this machine does not have.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UnmetRequirement {
+    /// Where the file says it (`x.yaml:3:9`), or the option or variable.
+    pub place: String,
+    /// The key; empty where a variable stands for it.
+    pub key: String,
+    /// True if it cannot be carried out here; otherwise it can, and is worth a warning.
+    pub refused: bool,
+    /// Describes what is wrong, and what this machine has.
+    pub text: String,
+    /// Numbers of the cells.
+    pub cells: Vec<usize>,
+}
+
+impl UnmetRequirement {
+    fn of((refused, error): (bool, TreeError), cell: usize) -> Self {
+        let (place, key) = (error.place(), error.key().to_owned());
+        UnmetRequirement { place, key, refused, text: error.text, cells: vec![cell] }
+    }
+
+    /// In words, with the place first.
+    pub fn words(&self, cells: usize) -> String {
+        let of = match self.cells.len() {
+            n if n == cells => String::new(),
+            1 => format!(" (cell {})", self.cells[0]),
+            n => format!(" (cells {} and {} more)", self.cells[0], n - 1),
+        };
+        let error = TreeError { origin: None, path: self.key.clone(), text: format!("{}{of}", self.text) };
+        if self.place.is_empty() { error.to_string() } else { format!("{}: {error}", self.place) }
+    }
+}
+
+/// A program that cells need and that is not installed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MissingProgram {
+    /// Describes what is missing, and how to get it.
+    pub text: String,
+    /// Numbers of the cells.
+    pub cells: Vec<usize>,
+}
+
+/// Cores and memory that cells ask for beyond this machine. One that does not tell its topology is not argued with.
+pub fn unmet_requirements(cells: &[Cell], machine: &Machine) -> Vec<UnmetRequirement> {
+    let Ok(topology) = machine.topology() else { return Vec::new() };
+    let mut all: Vec<UnmetRequirement> = Vec::new();
+    let mut known: Vec<(&Experiment, Vec<(bool, TreeError)>)> = Vec::new();
+    for cell in cells {
+        // Cells often differ in nothing that matters here.
+        let same = |other: &&Experiment| {
+            (&other.server, &other.client, &other.target)
+                == (&cell.spec.server, &cell.spec.client, &cell.spec.target)
+        };
+        let before = known.iter().find(|(other, _)| same(other)).map(|(_, errors)| errors.clone());
+        let errors = before.unwrap_or_else(|| {
+            let errors = of_cell(cell, &topology);
+            known.push((&cell.spec, errors.clone()));
+            errors
+        });
+        for error in errors {
+            let found = UnmetRequirement::of(error, cell.number);
+            let alike = |one: &&mut UnmetRequirement| (&one.place, &one.text) == (&found.place, &found.text);
+            match all.iter_mut().find(alike) {
+                Some(one) => one.cells.push(cell.number),
+                None => all.push(found),
+            }
+        }
+    }
+    all
+}
+
+/// Returns each problem of a cell, and whether it refuses the cell.
+fn of_cell(cell: &Cell, topology: &Topology) -> Vec<(bool, TreeError)> {
+    let spec = &cell.spec;
+    let told = |path: &str, text: String| (true, placed(&cell.tree, path, text));
+    let mut errors = Vec::new();
+    let (mut of_server, mut of_client) = (None, None);
+    // What is on other hosts is compared with them when it is started.
+    let server = spec.server.as_ref().filter(|_| spec.ssh.servers.is_empty() && spec.kubernetes.is_none());
+    if let Some(server) = server {
+        let ports: Vec<u16> = (0..server.processes() as u16).map(|n| server.port.unwrap_or(0) + n).collect();
+        match placement::plan(&server.placement, topology, &ports) {
+            Ok(plans) => {
+                if let Some(beyond) = placement::beyond_memory(server, &plans, topology) {
+                    let (key, refused) =
+                        if beyond.limits { ("server.limits.memory", true) } else { ("server.cache", false) };
+                    errors.push((refused, placed(&cell.tree, key, beyond.text)));
+                }
+                of_server = listed(&server.placement, &plans);
+            }
+            Err(error) => errors.push(told(&key("server.placement", &server.placement), bare(&error))),
+        }
+    }
+    let pairs = spec.server.as_ref().map_or(1, |server| server.instances as usize);
+    let workers = vec![0; pairs * spec.client.workers as usize];
+    match placement::plan(&spec.client.placement, topology, &workers) {
+        Ok(plans) => of_client = listed(&spec.client.placement, &plans),
+        Err(error) => errors.push(told(&key("client.placement", &spec.client.placement), bare(&error))),
+    }
+    if let Some(cores) = &spec.client.cores {
+        match cores.0.iter().find(|core| !topology.cpus.contains_key(core)) {
+            Some(beyond) => {
+                let there: Vec<usize> = topology.cpus.keys().copied().collect();
+                let text = format!("core {beyond} is not there; this machine has {}", list(&there));
+                errors.push(told("client.cores", text));
+            }
+            None => of_client = of_client.or(Some(cores.0.clone())),
+        }
+    }
+    if let (Some(server), Some(client)) = (of_server, of_client) {
+        let parties = [("server".to_owned(), server), ("client".to_owned(), client)];
+        if let Err(error) = placement::check_apart(&parties) {
+            errors.push(told("client", bare(&error)));
+        }
+    }
+    errors.extend(of_store(spec).map(|text| told("client.limits.memory", text)));
+    errors
+}
+
+/// Cores that the file names or has dealt out; those of a whole node are nobody's own.
+fn listed(asked: &Placement, plans: &[placement::Plan]) -> Option<Vec<usize>> {
+    let own = asked.cores.is_some() || matches!(asked.policy, Policy::CoresEach | Policy::CoresEachSmt);
+    own.then(|| plans.iter().flat_map(|plan| plan.cpus.clone().unwrap_or_default()).collect())
+}
+
+/// The key that a complaint about a placement is about.
+fn key(path: &str, asked: &Placement) -> String {
+    let last = match () {
+        () if asked.numactl.is_some() => "numactl",
+        () if asked.cores_each.is_some() => "cores_each",
+        () if asked.cores.is_some() => "cores",
+        () if asked.node.is_some() => "node",
+        () => "policy",
+    };
+    format!("{path}.{last}")
+}
+
+fn bare(error: &LocalError) -> String {
+    let words = error.to_string();
+    let words = words.strip_prefix("placement: ").unwrap_or(&words);
+    words.strip_prefix("numactl: ").unwrap_or(words).to_owned()
+}
+
+/// An embedded store lives in its worker: a limit below its cache ends the worker.
+fn of_store(spec: &Experiment) -> Option<String> {
+    let limit = spec.client.limits.memory.as_ref()?;
+    let target = spec.target.as_ref()?;
+    let (_, options) = target.split_once('?')?;
+    let cache = options.split('&').find_map(|option| option.strip_prefix("cache="))?;
+    let cache = dyno_types::units::parse_bytes(cache).ok()?;
+    (limit.0 < cache)
+        .then(|| format!("{limit} is less than the cache of the store in the worker ({} MiB)", cache >> 20))
+}
+
+/// Programs that cells need and that are not there.
+pub fn missing_programs(cells: &[Cell], machine: &Machine) -> Vec<MissingProgram> {
+    each(cells, |spec| lacks(spec, machine))
+}
+
+/// Storage engines that cells need and that the mongod of this host does not have. Starts each of them for a moment.
+pub fn missing_engines(cells: &[Cell], machine: &Machine) -> Vec<MissingProgram> {
+    let mut known: BTreeMap<(PathBuf, String), bool> = BTreeMap::new();
+    each(cells, |spec| {
+        let here = spec.ssh.servers.is_empty() && spec.kubernetes.is_none();
+        let server = spec.server.as_ref().filter(|server| here && server.kind.rules().has_engines())?;
+        let (engine, program) = (server.engine.as_ref()?, program(server, machine).ok()?);
+        let has =
+            known.entry((program.clone(), engine.clone())).or_insert_with(|| has_engine(&program, engine));
+        (!*has).then(|| {
+            format!("{} has no storage engine {engine}: server.program names another", program.display())
+        })
+    })
+}
+
+fn each(cells: &[Cell], mut of: impl FnMut(&Experiment) -> Option<String>) -> Vec<MissingProgram> {
+    let mut all: Vec<MissingProgram> = Vec::new();
+    for cell in cells {
+        let Some(text) = of(&cell.spec) else { continue };
+        match all.iter_mut().find(|one| one.text == text) {
+            Some(one) => one.cells.push(cell.number),
+            None => all.push(MissingProgram { text, cells: vec![cell.number] }),
+        }
+    }
+    all
+}
+
+fn lacks(spec: &Experiment, machine: &Machine) -> Option<String> {
+    if spec.server.is_some() && (!spec.ssh.servers.is_empty() || spec.kubernetes.is_some()) {
+        return None;
+    }
+    if let Some(server) = &spec.server {
+        let missing = program(server, machine).and(router(server, machine)).err()?.to_string();
+        return Some(format!(
+            "{}: {}; --set server.program=PATH names a program, --set server.kind=KIND another server",
+            missing.trim_end_matches(" (program: names one)"),
+            server.kind.rules().remedy()
+        ));
+    }
+    let uri = spec.target.as_deref().unwrap_or("spawn:");
+    if let Some(kind) = uri.strip_prefix("spawn:") {
+        let wanted = Some(kind).filter(|kind| !kind.is_empty());
+        if find_server(wanted).is_some() {
+            return None;
+        }
+        let meant =
+            servers().filter(|server| wanted.map_or(server.stands_for_any, |kind| kind == server.kind));
+        let programs: Vec<&str> = meant.map(|server| server.program).collect();
+        let named = if programs.is_empty() { kind.to_owned() } else { programs.join(", ") };
+        return Some(format!("no server on PATH ({named}); --set target=URI names one that runs"));
+    }
+    let scheme = uri.split(':').next().unwrap_or_default();
+    dyno_stores::KINDS.iter().find(|kind| kind.scheme == scheme)?.missing()
+}

@@ -1,0 +1,76 @@
+//! Servers on hosts that are reached by ssh, with the data of a volume there where one is asked for.
+
+use crate::hosts::ReachedHost;
+use crate::one::Failed;
+use crate::provision::{OwnedResources, ProvisionedTarget, secured};
+use crate::volumes::Volume;
+use dyno_config::experiment::Experiment;
+use dyno_config::server::ServerSpec;
+use dyno_engine::Control;
+use dyno_remote::remote_agent::RemoteServer;
+use dyno_remote::ssh::RemoteError;
+use dyno_servers::server::faults::FaultPreparation;
+use std::path::Path;
+use std::sync::Arc;
+
+/// On each host what the file describes. `work_dir` is a folder of the run, `experiment_dir` the experiment's.
+pub(super) fn provision_remote(
+    spec: &Experiment,
+    server: &ServerSpec,
+    hosts: &[ReachedHost],
+    (work_dir, experiment_dir): (&Path, &Path),
+    control: &Arc<Control>,
+) -> Result<ProvisionedTarget, Failed> {
+    let preparation = FaultPreparation::of(&spec.faults, &[]);
+    let mut all: Vec<(RemoteServer, ServerSpec)> = Vec::new();
+    for host in hosts {
+        let address = server.address.map_or_else(|| host.address(), Ok)?;
+        let own = secured(&ServerSpec { address: Some(address), ..server.clone() })?;
+        all.push((RemoteServer::of(host.agent(work_dir)?), own));
+    }
+    let agents: Vec<_> = all.iter().map(|(one, _)| one.agent()).collect();
+    let mut volume = Volume::elsewhere(spec, server, &agents, experiment_dir)?;
+    let why = match start(&mut all, &preparation, volume.as_ref(), control) {
+        Ok(()) => counted(&all, volume.as_ref(), control)?,
+        Err(why) if control.stopping() || !volume.as_ref().is_some_and(Volume::is_full) => {
+            return Err(why.into());
+        }
+        Err(why) => Some(format!("no server starts with its data: {why}")),
+    };
+    if let (Some(why), Some(volume)) = (why, &mut volume) {
+        volume.refuse(why);
+        start(&mut all, &preparation, None, control)?;
+    }
+    let started: Vec<RemoteServer> = all.into_iter().map(|(one, _)| one).collect();
+    let uris = started.iter().flat_map(|one| one.uris.clone()).collect();
+    Ok(ProvisionedTarget {
+        volume,
+        ..ProvisionedTarget::new(uris, Vec::new(), false, OwnedResources::Remote(started))
+    })
+}
+
+fn start(
+    all: &mut [(RemoteServer, ServerSpec)],
+    preparation: &FaultPreparation,
+    volume: Option<&Volume>,
+    control: &Control,
+) -> Result<(), RemoteError> {
+    for (at, (one, own)) in all.iter_mut().enumerate() {
+        one.start((own, preparation), volume.and_then(|volume| volume.source_on(at)), control)?;
+    }
+    Ok(())
+}
+
+/// Returns what is wrong with the data that the servers have begun with, if something is.
+fn counted(
+    all: &[(RemoteServer, ServerSpec)],
+    volume: Option<&Volume>,
+    control: &Control,
+) -> Result<Option<String>, Failed> {
+    let Some(volume) = volume.filter(|volume| volume.is_full()) else { return Ok(None) };
+    let mut count = 0;
+    for (one, _) in all {
+        count += one.counted(control)?;
+    }
+    Ok(volume.miscounted(count))
+}

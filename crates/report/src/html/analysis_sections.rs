@@ -1,0 +1,223 @@
+//! What the figures mean: stability, operational laws, diagnosis.
+
+use crate::html::text::{esc, heads, percent, rate, table, us};
+use dyno_analysis::diagnose::Finding;
+use dyno_analysis::laws::{checks, observe};
+use dyno_analysis::series::{Label, Stability};
+use dyno_rundir::{IntervalHistory, RunDir};
+use dyno_types::shell::quoted;
+
+/// The measured phase over time, and what was found in it.
+pub struct OverTime {
+    /// The series, as `dyno explain` takes it.
+    pub history: IntervalHistory,
+    /// Levels, period, drift.
+    pub found: Stability,
+}
+
+impl OverTime {
+    /// Seconds after the warm-up at which an interval of the series begins.
+    pub fn second(&self, interval: usize) -> u64 {
+        self.history.from_s + interval as u64 * self.history.step_s
+    }
+}
+
+/// The section "stability".
+pub fn stability(over_time: Option<&OverTime>) -> String {
+    let Some(over_time) = over_time else {
+        return "<p>Whether the run was steady cannot be said: that takes at least 5 whole intervals of the measured phase.\
+            </p>\n"
+            .into();
+    };
+    let (found, step_s) = (&over_time.found, over_time.history.step_s);
+    let mut rows = Vec::new();
+    for segment in &found.segments {
+        let what = match segment.label {
+            Label::WarmUp => "warm-up",
+            Label::Level => "level",
+            Label::Collapse => "collapse",
+            Label::Recovery => "recovery",
+        };
+        rows.push(vec![
+            what.to_owned(),
+            format!("{} to {} s", over_time.second(segment.range.0), over_time.second(segment.range.1)),
+            rate(segment.median),
+            rate(segment.mean),
+        ]);
+    }
+    let mut out =
+        table("Levels of throughput", &heads(&["level", "seconds", "median, 1/s", "mean, 1/s"]), &rows, 2);
+    let mut lines = vec![match found.segments.len() {
+        1 => "No change of level of 5 % or more was found.".to_owned(),
+        n => format!("The level changed {} time(s).", n - 1),
+    }];
+    if let Some(alarm) = found.alarm {
+        let (before, after) = (&found.segments[alarm - 1], &found.segments[alarm]);
+        lines.push(format!(
+            "After {} s throughput went from {}/s to {}/s: one figure for the whole run would hide it.",
+            over_time.second(after.range.0),
+            rate(before.median),
+            rate(after.median)
+        ));
+    }
+    if found.warm_up > 0 {
+        lines.push(format!(
+            "Warm-up inside of the measured phase: {} s, which every figure has in.",
+            found.warm_up as u64 * step_s
+        ));
+    }
+    lines.push(match &found.steady {
+        Some(steady) if steady.interval.half_width > steady.interval.mean => {
+            "The run is too uneven for an interval of its mean.".into()
+        }
+        Some(steady) => format!(
+            "Mean of the run: {}/s +- {}/s (95 %; neighbouring intervals correlate by {:.2}, which is allowed for).",
+            rate(steady.interval.mean),
+            rate(steady.interval.half_width),
+            steady.correlation
+        ),
+        None if found.stands_out || found.drift.is_some() || !found.stalls.is_empty() => {
+            "A mean over what was not steady has no interval.".into()
+        }
+        None => "The run is too short for an interval of its mean: that takes ten intervals.".into(),
+    });
+    if let Some(share) = found.drift {
+        lines.push(format!("It changes by {} from beginning to end along a straight line.", percent(share)));
+    }
+    lines.push(match &found.period {
+        Some(period) => format!(
+            "It repeats itself every {} s (autocorrelation {:.2}): measure several periods.",
+            period.intervals as u64 * step_s,
+            period.strength
+        ),
+        None => "No period was found.".into(),
+    });
+    // Of one level its drift has been said.
+    if let Some(trend) = found.trend.as_ref().filter(|_| found.drift.is_none()) {
+        lines.push(match trend.p < 0.05 {
+            true => {
+                format!(
+                    "The last level drifts by {:+.3}/s in a second (p = {:.3}).",
+                    trend.slope / step_s as f64,
+                    trend.p
+                )
+            }
+            false => format!("No drift within the last level (p = {:.2}).", trend.p),
+        });
+    }
+    let (plain, robust) = found.variation;
+    lines.push(format!("Variation between intervals: {} (robust: {}).", percent(plain), percent(robust)));
+    lines.push(match found.stalls.first() {
+        None => "Throughput never fell below half of its median.".into(),
+        Some(first) => format!(
+            "Throughput fell below half of its median {} time(s), first from {} to {} s.",
+            found.stalls.len(),
+            over_time.second(first.at),
+            over_time.second(first.at + first.intervals)
+        ),
+    });
+    out.push_str("<ul class=\"reasons\">");
+    lines.iter().for_each(|line| out.push_str(&format!("<li>{}</li>", esc(line))));
+    out.push_str("</ul>\n");
+    out
+}
+
+/// The section "laws".
+pub fn laws(dir: &RunDir) -> String {
+    let Some(observed) = observe(dir) else {
+        let ok = dir.phases.iter().any(|phase| phase.totals.ok() > 0);
+        let why = if ok { "times of the operations are not known" } else { "no operation succeeded" };
+        return format!("<p>The laws cannot be checked: {why}.</p>\n");
+    };
+    let side = |value: f64, unit: &str| match unit {
+        "us" => us(value),
+        unit => format!("{} {unit}", rate(value)),
+    };
+    let rows: Vec<Vec<String>> = checks(&observed)
+        .iter()
+        .map(|law| {
+            let testable = law.holds != dyno_analysis::laws::Holds::NotTestable;
+            let cell = |text: String| if testable { text } else { "-".into() };
+            vec![
+                law.law.to_owned(),
+                law.formula.to_owned(),
+                law.holds.word().to_owned(),
+                law.cause.clone().unwrap_or_default(),
+                cell(side(law.measured, law.unit)),
+                cell(side(law.expected, law.unit)),
+                cell(format!("{:+.2} %", law.error * 100.0)),
+            ]
+        })
+        .collect();
+    let names = heads(&["law", "formula", "verdict", "cause", "measured", "by the law", "error"]);
+    let mut out = format!(
+        "<p>Identities that hold for every system; where one fails, the measurement is wrong.</p>\n<div \
+            class=\"long\">{}</div>\n",
+        table("Operational laws", &names, &rows, 4)
+    );
+    if !observed.uses.is_empty() {
+        let rows: Vec<Vec<String>> = observed
+            .uses
+            .iter()
+            .map(|used| {
+                vec![
+                    used.name.clone(),
+                    format!("{:.2}", used.busy),
+                    used.servers.map_or("unknown".into(), |n| format!("{n:.0}")),
+                    used.servers.filter(|n| *n > 0.0).map_or("-".into(), |n| percent(used.busy / n)),
+                    us(used.busy / observed.throughput * 1e6),
+                ]
+            })
+            .collect();
+        let names =
+            heads(&["resource", "busy on average", "it has", "utilisation", "demand of an operation"]);
+        out.push_str(&table("Utilisation and service demand (U = X D)", &names, &rows, 1));
+    }
+    out
+}
+
+/// Confidence as a word beside the number.
+fn sureness(confidence: f64) -> &'static str {
+    match confidence {
+        c if c >= 0.8 => "very likely",
+        c if c >= 0.5 => "likely",
+        _ => "possible",
+    }
+}
+
+/// The section "diagnosis": what limits the run.
+pub fn diagnosis(findings: &[Finding], watched: bool) -> String {
+    if findings.is_empty() {
+        let why = match watched {
+            true => "Nothing that was watched is near a limit: no finding.",
+            false => "Host, server and database were not watched: what limits the run cannot be said.",
+        };
+        return format!("<p>{why}</p>\n");
+    }
+    let mut out = String::new();
+    for (number, finding) in findings.iter().enumerate() {
+        out.push_str(&format!(
+            "<article class=\"finding\"><h3>{}. {} <small class=\"dim\">{}, confidence {:.0} %</small></h3>\n",
+            number + 1,
+            esc(&finding.claim),
+            sureness(finding.confidence),
+            finding.confidence * 100.0
+        ));
+        for (title, lines) in [("For it", &finding.evidence), ("Against it", &finding.against)] {
+            if !lines.is_empty() {
+                let items: String = lines.iter().map(|line| format!("<li>{}</li>", esc(line))).collect();
+                out.push_str(&format!("<p>{title}:</p><ul class=\"reasons\">{items}</ul>\n"));
+            }
+        }
+        out.push_str(&format!(
+            "<p>{}</p>\n<p>To settle it: {}</p>\n",
+            esc(finding.advice),
+            esc(&finding.experiment)
+        ));
+        if !finding.command.is_empty() {
+            out.push_str(&format!("<pre>{}</pre>\n", esc(&quoted(&finding.command))));
+        }
+        out.push_str("</article>\n");
+    }
+    out
+}

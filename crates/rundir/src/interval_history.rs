@@ -1,0 +1,123 @@
+//! Throughput over the measured phase as an equally spaced series.
+
+use std::collections::BTreeMap;
+
+/// A series without gaps, and what is missing beside it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IntervalHistory {
+    /// Seconds in a step: one, or of an imported result the length of most of its intervals, so that no value is there twice.
+    pub step_s: u64,
+    /// When the first step begins, seconds after the warm-up.
+    pub from_s: u64,
+    /// Operations a second, step by step: the longest part that has no gap.
+    pub values: Vec<f64>,
+    /// Seconds between the first and the last record that nothing was recorded of: from, to.
+    pub gaps: Vec<(u64, u64)>,
+}
+
+impl IntervalHistory {
+    /// From the operations of single seconds. The last step is left out where it may be a part of one.
+    pub(crate) fn of(seconds: &BTreeMap<u64, u64>, step_s: u64) -> Self {
+        let mut gaps = Vec::new();
+        for (at, next) in seconds.keys().zip(seconds.keys().skip(1)) {
+            if *next > at + 1 {
+                gaps.push((at + 1, *next));
+            }
+        }
+        let last = seconds.last_key_value().map_or(0, |(last, _)| *last);
+        // By the steps of which anything was recorded: a second that stands far beyond the others costs nothing.
+        let mut steps: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        for (at, operations) in seconds {
+            let (count, sum) = steps.entry(at / step_s).or_default();
+            (*count, *sum) = (*count + 1, sum.saturating_add(*operations));
+        }
+        let mut longest = IntervalHistory { step_s, gaps, ..IntervalHistory::default() };
+        let mut part: (u64, Vec<f64>) = (0, Vec::new());
+        // The last second may be a part of one. A whole step of several ends after the second of its own number.
+        for (at, (_, sum)) in steps.into_iter().filter(|(at, (count, _))| *at < last && *count == step_s) {
+            if part.0 + part.1.len() as u64 != at {
+                longest.lengthen(std::mem::replace(&mut part, (at, Vec::new())));
+            }
+            part.1.push(sum as f64 / step_s as f64);
+        }
+        longest.lengthen(part);
+        longest
+    }
+
+    /// Takes a part, given by its first step, if it is longer.
+    fn lengthen(&mut self, (first, values): (u64, Vec<f64>)) {
+        if values.len() > self.values.len() {
+            (self.from_s, self.values) = (first * self.step_s, values);
+        }
+    }
+
+    /// Describes what is missing.
+    pub fn missing(&self) -> Option<String> {
+        let (from, _) = self.gaps.first()?;
+        let seconds: u64 = self.gaps.iter().map(|(from, to)| to - from).sum();
+        let to = self.from_s + self.values.len() as u64 * self.step_s;
+        Some(format!(
+            "{seconds} seconds, the first at {from} s: levels, drift and period are those of {} to {to} s, the longest part \
+             without a gap",
+            self.from_s
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_is_cut_at_its_gaps() {
+        let whole: BTreeMap<u64, u64> = (0..10).map(|second| (second, 100 + second)).collect();
+        let found = IntervalHistory::of(&whole, 1);
+        assert_eq!(
+            (found.from_s, found.values.len(), found.missing()),
+            (0, 9, None),
+            "the last second is a part"
+        );
+        let mut torn = whole.clone();
+        torn.retain(|second, _| !(2..4).contains(second));
+        let found = IntervalHistory::of(&torn, 1);
+        assert_eq!((found.from_s, &found.values[..2], found.values.len()), (4, &[104.0, 105.0][..], 5));
+        assert_eq!(found.gaps, [(2, 4)]);
+        // A damaged line: as quick as any other.
+        torn.insert(1 << 60, 7);
+        assert_eq!(
+            (IntervalHistory::of(&torn, 1).from_s, IntervalHistory::of(&torn, 1).values.len()),
+            (4, 6)
+        );
+        let words = found.missing().unwrap();
+        assert!(words.starts_with("2 seconds, the first at 2 s: ") && words.contains("4 to 9 s"), "{words}");
+    }
+
+    #[test]
+    fn gaps_are_told_with_the_longest_part_the_first_of_equal_ones() {
+        let seconds = |there: &[std::ops::Range<u64>]| -> BTreeMap<u64, u64> {
+            there.iter().cloned().flatten().map(|second| (second, second)).collect()
+        };
+        let found = IntervalHistory::of(&seconds(&[0..3, 5..8, 12..13, 13..14]), 1);
+        assert_eq!((found.from_s, found.values.as_slice()), (0, &[0.0, 1.0, 2.0][..]));
+        let words = "6 seconds, the first at 3 s: levels, drift and period are those of 0 to 3 s, the longest part without a gap";
+        assert_eq!(found.missing().as_deref(), Some(words));
+        // Steps of ten seconds: of the first half is missing, the last is a part.
+        let found = IntervalHistory::of(&seconds(&[5..15, 20..40, 41..60, 60..65]), 10);
+        assert_eq!((found.from_s, found.values.as_slice()), (20, &[24.5, 34.5][..]));
+        let words = found.missing().unwrap();
+        assert!(
+            words.starts_with("6 seconds, the first at 15 s: ") && words.contains(" 20 to 40 s, "),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn steps_of_imported_results() {
+        let seconds: BTreeMap<u64, u64> = (0..30).map(|second| (second, second / 10)).collect();
+        assert_eq!(IntervalHistory::of(&seconds, 10).values, [0.0, 1.0, 2.0]);
+        let late: BTreeMap<u64, u64> = (10..30).map(|second| (second, 5)).collect();
+        let found = IntervalHistory::of(&late, 10);
+        assert_eq!((found.from_s, found.values), (10, vec![5.0, 5.0]));
+        assert_eq!(IntervalHistory::of(&BTreeMap::new(), 1).values, Vec::<f64>::new());
+    }
+}

@@ -1,0 +1,178 @@
+//! A phase interval by interval: gathered into seconds for viewers, and kept where faults are to be judged by it.
+
+use dyno_analysis::RunObservations;
+use dyno_analysis::faults::{Assessed, Happened, Interval, assess};
+use dyno_engine::{End, INTERVAL_NS, Job, Second};
+use dyno_record::Totals;
+use dyno_rundir::adds_up;
+use dyno_types::Outcome;
+use std::collections::BTreeMap;
+
+/// Counts of each interval of a phase, and the effect of faults on them.
+#[derive(Debug, Default)]
+pub(crate) struct IntervalHistory {
+    wanted: bool,
+    intervals: Vec<Interval>,
+    length_s: f64,
+    /// Effect of the faults.
+    pub assessed: Assessed,
+    /// Faults that did not come, in words.
+    pub missed: Vec<String>,
+}
+
+impl IntervalHistory {
+    /// One that is kept from now on.
+    pub fn recording() -> Self {
+        IntervalHistory { wanted: true, ..IntervalHistory::default() }
+    }
+
+    /// An interval has been counted.
+    pub fn take(&mut self, second: &Second, job: &Job) {
+        if !self.wanted || second.warmup {
+            return;
+        }
+        let totals = &second.totals;
+        let own = totals.ended[Outcome::Aborted as usize] + totals.ended[Outcome::Dropped as usize];
+        self.length_s = job.interval_ns as f64 / 1e9;
+        self.intervals.push(Interval {
+            start_s: (second.number * job.interval_ns) as f64 / 1e9 - job.warmup_ns as f64 / 1e9,
+            ok: totals.ok(),
+            failed: totals.failed() - own,
+            response_s: response_s(totals, job),
+        });
+    }
+
+    /// The phase is over, and this is what happened in it.
+    pub fn judge(&mut self, happened: &[Happened], missed: Vec<String>) {
+        self.missed = missed;
+        self.assessed =
+            assess(&self.intervals, if self.length_s > 0.0 { self.length_s } else { 1.0 }, happened);
+    }
+}
+
+/// Mean response time of operations that ended well, seconds; 0 of none.
+fn response_s(totals: &Totals, job: &Job) -> f64 {
+    responses_s(totals, job) / totals.ok().max(1) as f64
+}
+
+/// Sum of the response times of operations that ended well, seconds.
+fn responses_s(totals: &Totals, job: &Job) -> f64 {
+    let names = job.workload.metrics();
+    let own = names.iter().enumerate().filter(|(_, name)| adds_up(names, name));
+    let sum: f64 = own.filter_map(|(n, _)| totals.ok_slot(n)).map(|slot| slot.response.sum_ns() as f64).sum();
+    sum / 1e9
+}
+
+/// Figures of a second for the verdict: successful operations, the longest queue, the sum of response times in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    ok: u64,
+    backlog: u64,
+    responses_s: f64,
+}
+
+/// Figures for the verdict, by the second after the epoch.
+#[derive(Debug, Default)]
+pub(crate) struct PerSecond {
+    rows: BTreeMap<u64, Row>,
+}
+
+impl PerSecond {
+    /// An interval of the measured phase, within a second.
+    pub fn take(&mut self, second: u64, totals: &Totals, job: &Job) {
+        let row = self.rows.entry(second).or_default();
+        row.ok += totals.ok();
+        row.backlog = row.backlog.max(totals.backlog);
+        row.responses_s += responses_s(totals, job);
+    }
+
+    /// The whole seconds of a phase that was to end so and took so long, warm-up and all, with what is before and
+    /// behind them. One without a record is one in which nothing was done.
+    pub fn whole(self, end: &End, warmup_ns: u64, elapsed_ns: u64) -> RunObservations {
+        let planned = end.duration_ns.map(|ns| warmup_ns + ns);
+        // Last replies come a little before the planned end, or a drain after it.
+        let by_clock = planned.filter(|planned| elapsed_ns + INTERVAL_NS >= *planned);
+        // Users who have a number of operations end one after the other.
+        let ending = u64::from(by_clock.is_none() && end.operations.is_some());
+        let ended = by_clock.unwrap_or(elapsed_ns);
+        let until = (ended / INTERVAL_NS).saturating_sub(ending);
+        let from = warmup_ns.div_ceil(INTERVAL_NS);
+        let row = |second: u64| self.rows.get(&second).copied().unwrap_or_default();
+        let mut observations = RunObservations::default();
+        for row in (from..until).map(row) {
+            observations.series.push(row.ok as f64);
+            observations.backlog.push(row.backlog as f64);
+            observations.response_s.push(row.responses_s / row.ok.max(1) as f64);
+        }
+        let part = |second, ns: u64| match ns {
+            0 => (0.0, 0.0),
+            ns => (row(second).ok as f64, ns as f64 / 1e9),
+        };
+        observations.partial_seconds[0] = part(from.saturating_sub(1), from * INTERVAL_NS - warmup_ns);
+        let behind = if ending > 0 { 0 } else { ended.saturating_sub(until.max(from) * INTERVAL_NS) };
+        observations.partial_seconds[1] = part(until, behind);
+        observations
+    }
+}
+
+/// Intervals shorter than a second, gathered into whole ones for viewers.
+#[derive(Default)]
+pub(crate) struct Whole {
+    open: Option<Second>,
+}
+
+impl Whole {
+    /// Adds an interval; the whole second where it is the last of one. What is left at the end is not shown.
+    pub fn take(&mut self, interval: Second, interval_ns: u64) -> Option<Second> {
+        if interval_ns == INTERVAL_NS {
+            return Some(interval);
+        }
+        let last = (interval.number + 1).is_multiple_of(INTERVAL_NS / interval_ns);
+        let mut whole = match self.open.take() {
+            Some(open) if open.warmup == interval.warmup => open,
+            _ => Second { totals: interval.totals.emptied(), ..interval },
+        };
+        whole.totals.merge(&interval.totals);
+        whole.totals.samples.extend_from_slice(&interval.totals.samples);
+        if last {
+            return Some(whole);
+        }
+        self.open = Some(whole);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TENTH_NS: u64 = INTERVAL_NS / 10;
+
+    /// Six seconds behind a warm-up of 0.6 s: 100 operations a second, and as many of each part of a second.
+    fn seconds(end: &End, elapsed_ns: u64) -> RunObservations {
+        let row = |ok| Row { ok, backlog: ok / 10, responses_s: ok as f64 * 0.5 };
+        let rows = [(0, 40), (1, 100), (2, 100), (4, 100), (5, 100), (6, 60)];
+        let rows = rows.into_iter().map(|(second, ok)| (second, row(ok))).collect();
+        PerSecond { rows }.whole(end, 6 * TENTH_NS, elapsed_ns)
+    }
+
+    #[test]
+    fn seconds_are_whole_ones_and_the_parts_at_both_ends() {
+        let timed = End { duration_ns: Some(6 * INTERVAL_NS), ..End::default() };
+        // Last replies come before the end, and after it.
+        for elapsed_ns in [65 * TENTH_NS, 66 * TENTH_NS, 99 * TENTH_NS] {
+            let all = seconds(&timed, elapsed_ns);
+            assert_eq!(all.series, [100.0, 100.0, 0.0, 100.0, 100.0]);
+            assert_eq!(all.backlog, [10.0, 10.0, 0.0, 10.0, 10.0]);
+            assert_eq!(all.response_s, [0.5, 0.5, 0.0, 0.5, 0.5]);
+            assert_eq!(all.partial_seconds, [(40.0, 0.4), (60.0, 0.6)]);
+        }
+        // It was ended early, in its second 3.
+        let early = seconds(&timed, 33 * TENTH_NS);
+        assert_eq!((early.series.len(), early.partial_seconds[1]), (2, (0.0, 0.3)));
+        // Users who have a number of operations end one after the other.
+        let counted = End { operations: Some(500), ..End::default() };
+        let all = seconds(&counted, 66 * TENTH_NS);
+        assert_eq!((all.series.len(), all.partial_seconds), (4, [(40.0, 0.4), (0.0, 0.0)]));
+    }
+}

@@ -1,0 +1,117 @@
+//! The edges of phases, as exact as the clock: they are marked in what monitors record, and written to the events.
+
+use crate::watch::Watch;
+use dyno_engine::{Control, Finished};
+use dyno_rundir::Writer;
+use dyno_rundir::schema::Phase;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Who is told the epoch of a run and the length of its warm-up.
+pub(crate) type OnEpoch = Arc<dyn Fn(SystemTime, Duration) + Send + Sync>;
+
+fn unix_ns(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}
+
+/// One run of the engine: a phase, perhaps with a warm-up before it.
+pub(crate) struct PhaseBoundaries<'a> {
+    name: &'static str,
+    warmup: Duration,
+    watch: Option<&'a Watch>,
+    epoch: Arc<Mutex<Option<SystemTime>>>,
+    /// True if the warm-up is not over yet, as far as is known.
+    warming: bool,
+    /// Begun phases that have been written.
+    written: usize,
+}
+
+impl<'a> PhaseBoundaries<'a> {
+    /// Before the run.
+    pub fn expect(
+        name: &'static str,
+        warmup_ns: u64,
+        watch: Option<&'a Watch>,
+        others: Option<OnEpoch>,
+        control: &Control,
+    ) -> Self {
+        let warmup = Duration::from_nanos(warmup_ns);
+        let epoch = Arc::new(Mutex::new(None));
+        let marker = watch.map(|watch| {
+            watch.begin();
+            watch.markers()
+        });
+        let told = epoch.clone();
+        control.on_begin(move |at| {
+            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            // Several workers begin together; the first counts.
+            if told.is_none() {
+                *told = Some(at);
+                tracing::info!(phase = name, epoch_ns = unix_ns(at), warmup_ns, "a phase begins");
+                if let Some(others) = &others {
+                    others(at, warmup);
+                }
+                if let Some(marker) = &marker {
+                    marker.mark_at(at);
+                    marker.mark_at(at + warmup);
+                }
+            }
+        });
+        PhaseBoundaries { name, warmup, watch, epoch, warming: warmup_ns > 0, written: 0 }
+    }
+
+    /// A second of the warm-up or of the phase has been counted: what has begun is written, and what monitors say.
+    pub fn second(&mut self, warmup: bool, writer: Option<&mut Writer>) {
+        let epoch = *self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(epoch) = epoch.filter(|_| self.warming && !warmup) {
+            self.warming = false;
+            tracing::info!(phase = self.name, ended_ns = unix_ns(epoch + self.warmup), "the warm-up is over");
+        }
+        let Some(writer) = writer else { return };
+        if let Some(epoch) = epoch {
+            self.write(epoch, warmup, writer);
+        }
+        for (at, words) in self.watch.map(Watch::events).unwrap_or_default() {
+            tracing::warn!(event = words, "a monitor has something to say");
+            writer.event_at(at, "monitor", &words);
+        }
+    }
+
+    fn write(&mut self, epoch: SystemTime, warmup: bool, writer: &mut Writer) {
+        let begun = epoch + self.warmup;
+        if self.written == 0 && !self.warmup.is_zero() {
+            writer.event_at(epoch, "begin", "warmup");
+            self.written = 1;
+        }
+        if self.written < 2 && !warmup {
+            if !self.warmup.is_zero() {
+                writer.event_at(begun, "end", "warmup");
+            }
+            writer.event_at(begun, "begin", self.name);
+            self.written = 2;
+        }
+    }
+
+    /// The run has ended.
+    pub fn end(
+        &mut self,
+        finished: &Finished,
+        phase: &mut Phase,
+        warmup: Option<&mut Phase>,
+        writer: Option<&mut Writer>,
+    ) {
+        let begun = finished.epoch + self.warmup;
+        let ended = (finished.epoch + Duration::from_nanos(finished.elapsed_ns)).max(begun);
+        if let Some(watch) = self.watch {
+            watch.end();
+            phase.monitor = Some(watch.monitored(begun, ended));
+            if let Some(warmup) = warmup {
+                warmup.monitor = Some(watch.monitored(finished.epoch, begun));
+            }
+        }
+        if let Some(writer) = writer {
+            self.second(false, Some(writer));
+            writer.event_at(ended, "end", self.name);
+        }
+    }
+}
