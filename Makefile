@@ -20,6 +20,7 @@ check:
 
 test:
 	@scripts/need-nextest.sh
+	@scripts/need-deny.sh || true
 	@scripts/need-redis.sh || true
 	@scripts/need-mongo.sh || true
 	@scripts/need-mongod.sh || true
@@ -63,7 +64,7 @@ worker:
 reproducible:
 	scripts/reproducible.sh $(ARCH)
 
-# Known weaknesses of dependencies, where RustSec's database can be reached. Licences are a test of `make test`.
+# Known weaknesses of dependencies, where RustSec's database can be reached. `make test` checks their licences.
 audit:
 	scripts/advisories.sh
 

@@ -33,7 +33,7 @@ fn value(element: &Element<'_>) -> Value {
             json!({ "$binary": { "base64": text, "subType": "00" } })
         }
         kind::OBJECT_ID => {
-            let hex: String = element.value.iter().map(|byte| format!("{byte:02x}")).collect();
+            let hex = hex::encode(element.value);
             json!({ "$oid": hex })
         }
         kind::DOUBLE => element.as_f64().into(),

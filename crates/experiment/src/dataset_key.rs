@@ -28,7 +28,7 @@ pub(crate) enum Begin {
 /// A value as a key has it.
 fn short(text: String) -> String {
     match text.len() > LONG {
-        true => Sha256::digest(text.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect(),
+        true => hex::encode(&Sha256::digest(text.as_bytes())[..16]),
         false => text,
     }
 }

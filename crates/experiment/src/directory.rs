@@ -21,6 +21,7 @@ use dyno_rundir::files;
 use dyno_types::secret::{conceal, conceal_json, own_command_line};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -96,8 +97,7 @@ pub struct ExperimentRecord {
 
 /// SHA-256 in hexadecimal digits.
 fn hash(text: &str) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(text.as_bytes()))
 }
 
 /// An experiment's directory, held by this process.

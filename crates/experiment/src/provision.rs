@@ -155,7 +155,7 @@ pub(super) fn of_server(error: impl Into<Cause>) -> LocalError {
 pub(super) fn random(count: usize) -> Result<String, Failed> {
     let mut bytes = vec![0; count];
     getrandom::fill(&mut bytes).map_err(|e| LocalError::failed("no random numbers", e))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }
 
 /// With a password, where anybody who reaches the address could come in without one.

@@ -2,7 +2,7 @@
 
 use crate::dataset_key::{Begin, decide, key};
 use crate::one::Failed;
-use crate::provision::of_server;
+use crate::provision::{of_server, random};
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::server::ServerSpec;
@@ -68,10 +68,8 @@ pub(super) struct Volume {
 
 /// The record of what has been loaded.
 pub(super) fn record(key: Key, count: u64, run: &Path, seconds: f64) -> Result<Loaded, Failed> {
-    let mut id = [0; 8];
-    getrandom::fill(&mut id).map_err(|e| LocalError::failed("no random numbers", e))?;
     Ok(Loaded {
-        id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
+        id: random(8)?,
         key,
         count,
         loaded: jiff::Timestamp::now().to_string(),

@@ -3,6 +3,7 @@
 use crate::error::LocalError;
 use crate::machine::Machine;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -58,8 +59,8 @@ pub(crate) fn host(machine: &Machine) -> Option<String> {
     };
     let name = || text(&machine.proc.join("sys/kernel/hostname"));
     let host = text(Path::new("/etc/machine-id")).or_else(name)?;
-    let digest = ring::digest::digest(&ring::digest::SHA256, format!("dyno {host}").as_bytes());
-    Some(digest.as_ref()[..12].iter().map(|byte| format!("{byte:02x}")).collect())
+    let digest = Sha256::digest(format!("dyno {host}").as_bytes());
+    Some(hex::encode(&digest[..12]))
 }
 
 /// Returns the processes that a process has started and that have outlived it: members of its group, in its session,

@@ -198,7 +198,7 @@ impl Look {
     }
 
     pub fn end(mut self) -> Copy {
-        self.copy.digest = self.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        self.copy.digest = hex::encode(self.digest.finalize());
         self.copy
     }
 }

@@ -102,7 +102,11 @@ fn fitting(program: &Path, machine: &str) -> Result<PathBuf, NoProgram> {
     Err(NoProgram::OtherMachine { machine: machine.to_owned(), wanted: own })
 }
 
-fn digest(path: &Path) -> std::io::Result<String> {
+/// SHA-256 of a file, in hexadecimal digits.
+///
+/// # Errors
+/// It cannot be read.
+pub fn digest(path: &Path) -> std::io::Result<String> {
     let (mut file, mut digest) = (File::open(path)?, Sha256::new());
     let mut block = vec![0; 1 << 20];
     loop {
@@ -111,7 +115,7 @@ fn digest(path: &Path) -> std::io::Result<String> {
             n => digest.update(&block[..n]),
         }
     }
-    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(digest.finalize()))
 }
 
 #[cfg(test)]

@@ -37,9 +37,7 @@ impl System {
     pub fn new(facts: Facts, volatile: Facts) -> Self {
         // Maps are sorted, and texts have one form: what is written is canonical.
         let canonical = serde_json::to_string(&facts).unwrap_or_default();
-        let digest = Sha256::digest(canonical.as_bytes());
-        let hash = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        System { hash, facts, volatile }
+        System { hash: hex::encode(Sha256::digest(canonical.as_bytes())), facts, volatile }
     }
 
     /// Facts that are not the same; what changes by itself is not compared.

@@ -80,7 +80,7 @@ pub fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, 
     }
     let mut random = [0; 24];
     getrandom::fill(&mut random).map_err(|e| Failure::Internal(format!("no random numbers: {e}")))?;
-    let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = hex::encode(random);
     let port = dyno_localhost::port::free_port()?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;

@@ -148,9 +148,7 @@ impl<E: Serialize> Certificate<E> {
         ] {
             let path = folder.join(name);
             files::put(&path, text.as_bytes()).map_err(|e| trouble(&path, e))?;
-            let digest = Sha256::digest(text.as_bytes());
-            sums += &digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-            sums += &format!("  {name}\n");
+            sums += &format!("{}  {name}\n", hex::encode(Sha256::digest(text.as_bytes())));
         }
         let path = folder.join("SHA256SUMS");
         files::put(&path, sums.as_bytes()).map_err(|e| trouble(&path, e))?;
@@ -288,14 +286,5 @@ pub fn command() -> Vec<String> {
 
 /// The digest of this program, hexadecimal; none where it cannot be read.
 pub fn program() -> Option<String> {
-    use std::io::Read as _;
-    let mut file = std::fs::File::open(std::env::current_exe().ok()?).ok()?;
-    let (mut digest, mut block) = (Sha256::new(), vec![0; 1 << 20]);
-    loop {
-        match file.read(&mut block).ok()? {
-            0 => break,
-            n => digest.update(&block[..n]),
-        }
-    }
-    Some(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    dyno_remote::deploy::digest(&std::env::current_exe().ok()?).ok()
 }

@@ -62,8 +62,7 @@ impl Auth {
         let secrets = |token: &str| {
             let value = random()?;
             let (token, cookie): ([u8; 32], [u8; 32]) = (hash(token), hash(&value));
-            let name =
-                cookie.iter().take(4).fold("dyno-".to_owned(), |name, byte| format!("{name}{byte:02x}"));
+            let name = format!("dyno-{}", hex::encode(&cookie[..4]));
             io::Result::Ok(Secrets { token, cookie, value, name })
         };
         Ok(Auth {

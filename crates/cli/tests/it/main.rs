@@ -8,7 +8,6 @@ mod doctor;
 mod exchange;
 mod files_that_are_named;
 mod judgement;
-mod licences;
 mod log;
 mod mongodb_members;
 mod mongodb_routers;

@@ -77,8 +77,7 @@ impl Login {
     pub fn new(mechanism: Mechanism, user: &str, password: &str) -> Result<Login, Refused> {
         let prepared = match mechanism {
             Mechanism::Sha1 => {
-                let digest = md5::Md5::digest(format!("{user}:mongo:{password}").as_bytes());
-                digest.iter().map(|b| format!("{b:02x}")).collect::<String>()
+                hex::encode(md5::Md5::digest(format!("{user}:mongo:{password}").as_bytes()))
             }
             Mechanism::Sha256 => stringprep::saslprep(password)
                 .map_err(|_| Refused("the password has characters that SASLprep forbids".into()))?
