@@ -11,7 +11,7 @@ mod resolve;
 
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
-use crate::metrics::{Both, Metrics};
+use crate::metrics::{Metrics, ObserverPair};
 use crate::options::RunArgs;
 use crate::report::{exit_of, show};
 use crate::run_directory::{changes, now};
@@ -26,7 +26,7 @@ use dyno_rundir::schema::{Status, Summary};
 use dyno_session::dataset_check::present_as;
 use dyno_session::environment::environment;
 use dyno_session::presence::remove;
-use dyno_session::session::{Ended, PhasePlan, Session, SessionPlan};
+use dyno_session::session::{EndedPhase, PhasePlan, Session, SessionPlan};
 use resolve::Resolved;
 use std::sync::Arc;
 
@@ -213,9 +213,9 @@ fn phases(
     control: &Arc<Control>,
     session: &mut Session<'_>,
     metrics: Option<&mut Metrics>,
-) -> Result<Ended, Failure> {
+) -> Result<EndedPhase, Failure> {
     let mut live = Live::new(args.quiet || args.json && !terminal::live());
-    let mut live = Both(&mut live, metrics);
+    let mut live = ObserverPair(&mut live, metrics);
     let load = match (args.no_load || opened.is_virtual(), args.reload) {
         (true, _) => false,
         (false, true) => true,
@@ -270,7 +270,7 @@ fn conclude(
     args: &RunArgs,
     resolved: &Resolved,
     session: &mut Session<'_>,
-    ended: Result<Ended, Failure>,
+    ended: Result<EndedPhase, Failure>,
 ) -> Result<Exit, Failure> {
     let ended = match ended {
         Ok(ended) => ended,

@@ -19,7 +19,7 @@ use dyno_engine::{Control, Job};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Environment, Status, Summary};
 use dyno_session::environment::environment;
-use dyno_session::session::{Ended, Session, SessionPlan};
+use dyno_session::session::{EndedPhase, Session, SessionPlan};
 use dyno_stores::Sink;
 use dyno_types::Content;
 use dyno_workload::ycsb::Audit;
@@ -161,7 +161,7 @@ fn conclude(
     prepared: &Prepared,
     session: &mut Session<'_>,
     watch: &mut Watch,
-    ended: &Ended,
+    ended: &EndedPhase,
     (job, run_ms): (&Job, u64),
     audit: Option<&Audit>,
 ) -> Result<Exit, Trouble> {
