@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 use dyno_databases::target::Client;
+use dyno_databases::{registry, spawn};
 use std::path::PathBuf;
 
 /// What a schema describes.
@@ -155,14 +156,25 @@ pub struct SampleArgs {
     pub documents: u32,
 }
 
+/// What `dyno run` takes as a target, and what it ends with.
+fn targets() -> String {
+    let forms: Vec<String> = registry::schemes().map(|one| format!("  {}", one.form)).collect();
+    let (free, named): (Vec<_>, Vec<_>) = spawn::servers().partition(|server| server.stands_for_any);
+    let kinds: Vec<&str> = free.iter().chain(&named).map(|server| server.kind).collect();
+    let programs: Vec<&str> = free.iter().map(|server| server.program).collect();
+    format!(
+        "Targets:\n{}\n\nspawn: starts {}. Without a target a temporary server is started from PATH ({}), or SQLite is used \
+         where there is none.\n\nExit codes: 0 valid or suspect, 1 internal error, 2 usage, 3 target unreachable, 4 threshold \
+         missed, 5 run invalid, 130 interrupted.",
+        forms.join("\n"),
+        kinds.join(", "),
+        programs.join(", "),
+    )
+}
+
 /// `dyno run`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "\
-Targets: redis://[user:password@]host:port[/db] rediss://... unix:///path mongodb://... memcached://... sqlite:PATH\n\
-redb:PATH fjall:PATH null: sim:?service=100us spawn:redis spawn:memcached. Without a target a temporary server is\n\
-started from PATH (redis-server, valkey-server, dragonfly, keydb-server), or SQLite is used where there is none.\n\n\
-Exit codes: 0 valid or suspect, 1 internal error, 2 usage, 3 target unreachable, 4 threshold missed, 5 run invalid,\n\
-130 interrupted.")]
+#[command(after_help = targets())]
 pub struct RunArgs {
     /// URI of the target, an experiment (a .yaml file) or a preset; without it a temporary server is started
     #[arg(value_name = "TARGET|FILE|PRESET")]
@@ -323,8 +335,7 @@ pub struct RunArgs {
 /// `dyno top`.
 #[derive(Clone, Debug, Args)]
 pub struct TopArgs {
-    /// URI of the server: redis://..., mongodb://... or memcached://...
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", help = format!("URI of the server: {}", registry::servers_in_words()))]
     pub target: String,
     /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI
     #[arg(long, value_name = "FROM")]

@@ -2,6 +2,8 @@
 
 use crate::exit::Failure;
 use crate::signals;
+use dyno_databases::registry;
+use dyno_databases::target::Login;
 use dyno_types::secret::{mask_text, remember, remember_variable};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use std::fmt::{Display, Write as _};
@@ -31,9 +33,15 @@ pub struct NoSource;
 /// Why a target takes no password.
 #[derive(Debug, thiserror::Error)]
 enum NoRoom {
-    /// It has none, or it names no user where one is needed; the target without secrets.
-    #[error("expected a target such as redis://HOST or mongodb://USER@HOST, found {0:?}")]
-    Target(String),
+    /// It takes none.
+    #[error("expected a target that takes a login ({servers}), found {found:?}", servers = registry::servers_in_words())]
+    Target {
+        /// The target without secrets.
+        found: String,
+    },
+    /// It names no user where one is needed; its scheme.
+    #[error("expected a user in the URI: {0}://USER@HOST")]
+    User(String),
     /// It has one.
     #[error("the URI has a password already")]
     Taken,
@@ -129,21 +137,18 @@ pub fn without(target: &str) -> String {
 }
 
 fn with(target: &str, password: &str) -> Result<String, NoRoom> {
-    let expected = || NoRoom::Target(mask_text(target));
+    let expected = || NoRoom::Target { found: mask_text(target) };
     let (scheme, rest) = target.split_once("://").ok_or_else(expected)?;
-    let user_needed = match scheme {
-        "redis" | "rediss" | "unix" => false,
-        "mongodb" | "mongodb+srv" => true,
-        _ => return Err(expected()),
-    };
+    let known = registry::schemes().find(|known| known.name == scheme && known.login != Login::None);
+    let known = known.ok_or_else(expected)?;
     let end = rest.find('?').unwrap_or(rest.len());
     let (login, place) =
         rest[..end].rsplit_once('@').map_or(("", &rest[..end]), |(login, place)| (login, place));
     if login.contains(':') {
         return Err(NoRoom::Taken);
     }
-    if login.is_empty() && user_needed {
-        return Err(expected());
+    if login.is_empty() && known.login == Login::User {
+        return Err(NoRoom::User(scheme.to_owned()));
     }
     Ok(format!("{scheme}://{login}:{}@{place}{}", encoded(password), &rest[end..]))
 }
@@ -168,18 +173,22 @@ mod tests {
             ("redis://h:1/2?protocol=3", "redis://:a%40%2F%3A%C3%A9@h:1/2?protocol=3"),
             ("redis://me@h", "redis://me:a%40%2F%3A%C3%A9@h"),
             ("unix:///run/r.sock", "unix://:a%40%2F%3A%C3%A9@/run/r.sock"),
+            ("memcached://me@h:1,h:2", "memcached://me:a%40%2F%3A%C3%A9@h:1,h:2"),
             ("mongodb://me@a:1,b:2/d?x=y@z", "mongodb://me:a%40%2F%3A%C3%A9@a:1,b:2/d?x=y@z"),
         ] {
             assert_eq!(with(target, "a@/:é").unwrap(), filled);
-            if target.starts_with("redis") || target.starts_with("unix") {
+            if ["redis", "unix"].iter().any(|scheme| target.starts_with(scheme)) {
                 let options = dyno_wire::redis::RedisOptions::from_uri(filled).unwrap();
                 assert_eq!(options.password.as_deref(), Some("a@/:é"));
             }
         }
         for (target, why) in [
             ("redis://me:pw@h", "has a password already"),
-            ("mongodb://h", "mongodb://USER@HOST"),
-            ("sqlite:/x", "expected a target"),
+            ("mongodb://h", "a user in the URI: mongodb://USER@HOST"),
+            (
+                "sqlite:/x",
+                "expected a target that takes a login (redis://..., mongodb://... or memcached://...)",
+            ),
             ("e.yaml", "expected a target"),
         ] {
             assert!(with(target, "x").unwrap_err().to_string().contains(why), "{target}");

@@ -198,8 +198,9 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
     let target = registry::parse_for(&secret::uri(&args.target, args.password_from.as_ref())?, Client::Wire)?;
     if !target.is_watched() {
         return Err(Failure::Usage(format!(
-            "{}: only servers can be watched: redis://..., mongodb://... or memcached://...",
-            target.redacted()
+            "{}: only servers can be watched: {}",
+            target.redacted(),
+            registry::servers_in_words()
         )));
     }
     let mongo = target.has_collections();

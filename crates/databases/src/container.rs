@@ -1,8 +1,7 @@
 //! Servers that run where this process cannot see them, such as in pods: what they are told, and what is made of them.
 
-use crate::cluster;
-use crate::count;
-use crate::servers;
+use crate::cluster::Group;
+use crate::registry::server;
 use crate::servers::Node;
 use dyno_config::server::{Part, ServerSpec};
 use dyno_engine::Control;
@@ -55,7 +54,7 @@ pub fn container_config(
 ) -> Result<ContainerConfig, LocalError> {
     let all = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port);
     let node = node(spec, role, all, home);
-    let told = servers::tell(spec, &node, "unknown")?;
+    let told = server(spec.kind).launch_config(spec, &node, "unknown")?;
     let own = spec.program.clone().unwrap_or_else(|| spec.kind.program().into());
     let program = match spec.part(node.number as u32) {
         Part::Router => own.with_file_name("mongos"),
@@ -63,8 +62,8 @@ pub fn container_config(
     };
     let mut command = vec![program.display().to_string()];
     command.extend(told.arguments);
-    let secret =
-        servers::password(spec).is_some() || spec.options.keys().any(|key| is_secret(key) || is_user(key));
+    let secret = server(spec.kind).password(spec).is_some()
+        || spec.options.keys().any(|key| is_secret(key) || is_user(key));
     Ok(ContainerConfig { file: told.configuration, secret, command })
 }
 
@@ -76,12 +75,12 @@ fn nodes(spec: &ServerSpec, sockets: &[SocketAddr]) -> Vec<Node> {
 
 /// Keys or documents of servers elsewhere.
 pub fn count_elsewhere(spec: &ServerSpec, sockets: &[SocketAddr]) -> Result<u64, LocalError> {
-    count::count(spec, &nodes(spec, sockets).iter().collect::<Vec<_>>())
+    server(spec.kind).count(spec, &nodes(spec, sockets).iter().collect::<Vec<_>>())
 }
 
 /// Has servers elsewhere write their data to disk.
 pub fn save_elsewhere(spec: &ServerSpec, sockets: &[SocketAddr]) -> Result<(), LocalError> {
-    count::save(spec, &nodes(spec, sockets).iter().collect::<Vec<_>>())
+    server(spec.kind).save(spec, &nodes(spec, sockets).iter().collect::<Vec<_>>())
 }
 
 /// Waits until all answer, makes what the topology says of them, unless their data say that it has been `made`, and returns
@@ -97,13 +96,15 @@ pub fn form_elsewhere(
     await_all(spec, nodes.iter().filter(|node| !is_router(node)), control)?;
     let instances = nodes.chunks((spec.processes_each() as usize).max(1));
     let instances: Vec<Vec<&Node>> = instances.map(|instance| instance.iter().collect()).collect();
-    instances.iter().try_for_each(|nodes| cluster::form(spec, nodes, made, Some(control)))?;
+    let kind = server(spec.kind);
+    let groups = instances.iter().map(|nodes| Group { spec, nodes, made, control: Some(control) });
+    groups.clone().try_for_each(|group| group.take(|group| kind.form(group)))?;
     if nodes.iter().any(is_router) {
         // They listen once the config server is there.
         await_all(spec, nodes.iter().filter(|node| is_router(node)), control)?;
-        instances.iter().try_for_each(|nodes| cluster::join(spec, nodes, made, Some(control)))?;
+        groups.clone().try_for_each(|group| group.take(|group| kind.join(group)))?;
     }
-    Ok(instances.iter().map(|nodes| servers::uri(spec, nodes)).collect())
+    Ok(instances.iter().map(|nodes| kind.uri(spec, nodes)).collect())
 }
 
 /// Waits until each answers.
@@ -114,7 +115,7 @@ fn await_all<'a>(
 ) -> Result<(), LocalError> {
     let end = Instant::now() + Duration::from_nanos(spec.ready_within.0);
     for node in nodes {
-        while let Err(why) = servers::answers(spec, node) {
+        while let Err(why) = server(spec.kind).ready(spec, node, None) {
             if Instant::now() > end || control.stopping() {
                 return Err(LocalError::failed(&node.name, why));
             }

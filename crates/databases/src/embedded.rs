@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A kind of embedded store, by its scheme; `dyno_stores` knows the rest.
-pub(super) struct Embedded(pub &'static [Scheme]);
+pub(super) struct Embedded(pub [Scheme; 1]);
 
 impl Database for Embedded {
     fn name(&self) -> &'static str {
         self.0[0].name
     }
 
-    fn schemes(&self) -> &'static [Scheme] {
-        self.0
+    fn schemes(&self) -> &[Scheme] {
+        &self.0
     }
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {

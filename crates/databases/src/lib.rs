@@ -10,7 +10,6 @@ pub mod cluster;
 pub mod collections;
 pub mod container;
 pub mod copies;
-pub mod count;
 pub mod dragonfly;
 pub mod embedded;
 pub mod ferretdb;

@@ -15,8 +15,8 @@ impl Database for Null {
         "null"
     }
 
-    fn schemes(&self) -> &'static [Scheme] {
-        &[Scheme { name: "null", form: "null:" }]
+    fn schemes(&self) -> &[Scheme] {
+        const { &[Scheme::store("null", "null:")] }
     }
 
     fn parse(&self, _uri: &str) -> Result<Box<dyn Target>, Refused> {

@@ -240,34 +240,16 @@ impl Line {
         hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> ReadStatus,
     ) -> Result<(), Failure> {
         let tls = self.tls;
-        // A plain connection that is cut says nothing of the reason: the server may have died.
-        let absent = |e: std::io::Error| match e.kind() {
-            ConnectionReset | BrokenPipe | UnexpectedEof if !tls => Failure::Closed(e.to_string()),
-            _ => Failure::Absent(explain(&e, tls)),
-        };
         let deadline = monotonic_ns() + patience_ns;
         self.unsent = words;
         loop {
-            if self.established {
-                self.send().map_err(absent)?;
-            }
-            if !self.wait(deadline, stop).map_err(absent)? {
-                if stop() {
-                    return Err(Failure::Silent(STOPPED.into()));
-                }
-                let hint = if tls && !self.established { SPEAKS_TLS } else { "" };
-                let seconds = patience_ns as f64 / 1e9;
-                return Err(Failure::Silent(format!("no answer within {seconds} s{hint}")));
-            }
+            self.send()?;
+            self.advance(deadline, (patience_ns, stop))?;
             if !self.established {
-                self.established = self.socket.established().map_err(absent)?;
-                // What came with the end of the handshake is there already and wakes nobody.
-                if !self.established {
-                    continue;
-                }
-                self.send().map_err(absent)?;
+                continue;
             }
-            let closed = self.receive().map_err(absent)?;
+            // What came with the end of the handshake is there already and wakes nobody.
+            let closed = self.receive().map_err(|e| self.failed(&e))?;
             if self.received.len() > ANSWER_BYTES {
                 return Err(Failure::Final(format!("its answer is longer than {ANSWER_BYTES} bytes")));
             }
@@ -285,11 +267,50 @@ impl Line {
         }
     }
 
-    /// Sends what can be sent.
-    fn send(&mut self) -> std::io::Result<()> {
-        let taken = self.socket.send(&self.unsent)?;
-        self.unsent.drain(..taken);
+    /// Says `words` once connected, within so many nanoseconds and until somebody stops it. Nothing is awaited but the connection.
+    pub fn say(&mut self, words: Vec<u8>, (patience_ns, stop): (u64, Stop<'_>)) -> Result<(), Failure> {
+        let deadline = monotonic_ns() + patience_ns;
+        self.unsent = words;
+        loop {
+            self.send()?;
+            if self.established && self.unsent.is_empty() && !self.socket.wants_write() {
+                return Ok(());
+            }
+            self.advance(deadline, (patience_ns, stop))?;
+        }
+    }
+
+    /// Sends what can be sent, once connected.
+    fn send(&mut self) -> Result<(), Failure> {
+        if self.established {
+            let taken = self.socket.send(&self.unsent).map_err(|e| self.failed(&e))?;
+            self.unsent.drain(..taken);
+        }
         Ok(())
+    }
+
+    /// Waits until something can be done, and looks whether it is connected by then.
+    fn advance(&mut self, deadline: u64, (patience_ns, stop): (u64, Stop<'_>)) -> Result<(), Failure> {
+        if !self.wait(deadline, stop).map_err(|e| self.failed(&e))? {
+            if stop() {
+                return Err(Failure::Silent(STOPPED.into()));
+            }
+            let hint = if self.tls && !self.established { SPEAKS_TLS } else { "" };
+            let seconds = patience_ns as f64 / 1e9;
+            return Err(Failure::Silent(format!("no answer within {seconds} s{hint}")));
+        }
+        if !self.established {
+            self.established = self.socket.established().map_err(|e| self.failed(&e))?;
+        }
+        Ok(())
+    }
+
+    fn failed(&self, error: &std::io::Error) -> Failure {
+        match error.kind() {
+            // A plain connection that is cut says nothing of the reason: the server may have died.
+            ConnectionReset | BrokenPipe | UnexpectedEof if !self.tls => Failure::Closed(error.to_string()),
+            _ => Failure::Absent(explain(error, self.tls)),
+        }
     }
 
     /// Waits until something can be done; false if nothing can before the deadline, or somebody stops it.

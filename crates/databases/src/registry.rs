@@ -1,7 +1,9 @@
 //! The list of databases, and the reading of a target's URI by it.
 
-use crate::target::{Client, Database, Scheme, Target};
-use crate::{embedded, memcached, mongodb, null, redis, sim, spawned};
+use crate::servers::DatabaseServer;
+use crate::target::{Client, Database, Login, Scheme, Target};
+use crate::{dragonfly, embedded, ferretdb, memcached, mongodb, null, redis, sim, spawned};
+use dyno_config::server::ServerKind;
 use dyno_types::Refused;
 use dyno_types::secret::{mask_value, remember_value};
 
@@ -10,21 +12,40 @@ pub static ALL: [&dyn Database; 13] = [
     &redis::Redis,
     &mongodb::MongoDb,
     &memcached::Memcached,
-    &embedded::Embedded(&[Scheme { name: "sqlite", form: "sqlite:PATH?journal=wal&synchronous=full" }]),
-    &embedded::Embedded(&[Scheme { name: "redb", form: "redb:PATH" }]),
-    &embedded::Embedded(&[Scheme { name: "fjall", form: "fjall:PATH" }]),
-    &embedded::Embedded(&[Scheme { name: "lmdb", form: "lmdb:PATH" }]),
-    &embedded::Embedded(&[Scheme { name: "rocksdb", form: "rocksdb:PATH" }]),
-    &embedded::Embedded(&[Scheme { name: "wiredtiger", form: "wiredtiger:PATH" }]),
-    &embedded::Embedded(&[Scheme { name: "basic", form: "basic:" }]),
+    &embedded::Embedded([Scheme::store("sqlite", "sqlite:PATH?journal=wal&synchronous=full")]),
+    &embedded::Embedded([Scheme::store("redb", "redb:PATH")]),
+    &embedded::Embedded([Scheme::store("fjall", "fjall:PATH")]),
+    &embedded::Embedded([Scheme::store("lmdb", "lmdb:PATH")]),
+    &embedded::Embedded([Scheme::store("rocksdb", "rocksdb:PATH")]),
+    &embedded::Embedded([Scheme::store("wiredtiger", "wiredtiger:PATH")]),
+    &embedded::Embedded([Scheme::store("basic", "basic:")]),
     &null::Null,
     &sim::Sim,
     &spawned::Spawn,
 ];
 
+/// How servers of a kind are started and asked.
+pub fn server(kind: ServerKind) -> &'static dyn DatabaseServer {
+    match kind {
+        ServerKind::Redis | ServerKind::Valkey | ServerKind::KeyDb => &redis::server::RedisServer,
+        ServerKind::Dragonfly => &dragonfly::server::DragonflyServer,
+        ServerKind::Mongod => &mongodb::server::MongodServer,
+        ServerKind::FerretDb => &ferretdb::server::FerretDbServer,
+    }
+}
+
 /// All schemes.
 pub fn schemes() -> impl Iterator<Item = &'static Scheme> {
     ALL.iter().flat_map(|database| database.schemes())
+}
+
+/// Forms of the URIs of servers, `redis://..., mongodb://... or memcached://...`: one for each database.
+pub fn servers_in_words() -> String {
+    let servers =
+        ALL.iter().filter_map(|one| one.schemes().iter().find(|scheme| scheme.login != Login::None));
+    let mut forms: Vec<String> = servers.map(|one| format!("{}://...", one.name)).collect();
+    let last = forms.pop().unwrap_or_default();
+    format!("{} or {last}", forms.join(", "))
 }
 
 /// Reads the URI of a target.

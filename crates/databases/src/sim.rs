@@ -16,8 +16,8 @@ impl Database for Sim {
         "sim"
     }
 
-    fn schemes(&self) -> &'static [Scheme] {
-        &[Scheme { name: "sim", form: "sim:?service=100us&capacity=1" }]
+    fn schemes(&self) -> &[Scheme] {
+        const { &[Scheme::store("sim", "sim:?service=100us&capacity=1")] }
     }
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {

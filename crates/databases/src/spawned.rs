@@ -13,8 +13,8 @@ impl Database for Spawn {
         "spawn"
     }
 
-    fn schemes(&self) -> &'static [Scheme] {
-        &[Scheme { name: "spawn", form: "spawn:redis" }]
+    fn schemes(&self) -> &[Scheme] {
+        const { &[Scheme::store("spawn", "spawn:redis")] }
     }
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {

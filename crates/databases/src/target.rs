@@ -25,6 +25,26 @@ pub struct Scheme {
     pub name: &'static str,
     /// The form of a URI.
     pub form: &'static str,
+    /// Who a client says that it is.
+    pub login: Login,
+}
+
+impl Scheme {
+    /// A scheme whose URIs name no server.
+    pub const fn store(name: &'static str, form: &'static str) -> Self {
+        Scheme { name, form, login: Login::None }
+    }
+}
+
+/// What a URI can say of a login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// Nothing: it names no server.
+    None,
+    /// A password, with a user or without.
+    Password,
+    /// A user and a password.
+    User,
 }
 
 /// Who speaks to the database, where there is a choice.
@@ -53,7 +73,7 @@ pub trait Database: Sync {
     fn name(&self) -> &'static str;
 
     /// Schemes of its URIs.
-    fn schemes(&self) -> &'static [Scheme];
+    fn schemes(&self) -> &[Scheme];
 
     /// Reads a URI of one of its schemes.
     ///

@@ -37,8 +37,15 @@ fn of_cell(cell: &Cell, read_work: ReadWork<'_>) -> Result<(), TreeError> {
     let spec = &cell.spec;
     let wrong = |key: &str, words: String| named(&cell.tree, key, &words);
     if let Some(uri) = &spec.target {
-        registry::parse_for(&uri.replace("{dir}", "dir"), spec.client.driver.into())
+        let target = registry::parse_for(&uri.replace("{dir}", "dir"), spec.client.driver.into())
             .map_err(|e| wrong("target", e.0))?;
+        if !spec.ssh.watched.is_empty() && !target.is_watched() {
+            let servers = registry::servers_in_words();
+            return Err(wrong(
+                "ssh.watched",
+                format!("expected a target whose servers run there: {servers}"),
+            ));
+        }
     }
     for (name, url) in &spec.monitors.prometheus {
         Url::parse(url).map_err(|e| wrong(&format!("monitors.prometheus.{name}"), e.to_string()))?;

@@ -2,7 +2,6 @@
 
 use crate::check::placed;
 use dyno_config::experiment::{Cell, Experiment};
-use dyno_config::server::ServerKind;
 use dyno_config::server::placement::{Placement, Policy};
 use dyno_config::tree::TreeError;
 use dyno_databases::spawn::{find_server, servers};
@@ -179,7 +178,7 @@ pub fn missing_engines(cells: &[Cell], machine: &Machine) -> Vec<MissingProgram>
     let mut known: BTreeMap<(PathBuf, String), bool> = BTreeMap::new();
     each(cells, |spec| {
         let here = spec.ssh.servers.is_empty() && spec.kubernetes.is_none();
-        let server = spec.server.as_ref().filter(|server| here && server.kind == ServerKind::Mongod)?;
+        let server = spec.server.as_ref().filter(|server| here && server.kind.rules().has_engines())?;
         let (engine, program) = (server.engine.as_ref()?, program(server, machine).ok()?);
         let has =
             known.entry((program.clone(), engine.clone())).or_insert_with(|| has_engine(&program, engine));
@@ -210,7 +209,7 @@ fn lacks(spec: &Experiment, machine: &Machine) -> Option<String> {
         return Some(format!(
             "{}: {}; --set server.program=PATH names a program, --set server.kind=KIND another server",
             missing.trim_end_matches(" (program: names one)"),
-            server.kind.remedy()
+            server.kind.rules().remedy()
         ));
     }
     let uri = spec.target.as_deref().unwrap_or("spawn:");

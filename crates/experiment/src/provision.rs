@@ -161,8 +161,8 @@ pub(super) fn random(count: usize) -> Result<String, Failed> {
 /// With a password, where anybody who reaches the address could come in without one.
 pub(super) fn secured(server: &ServerSpec) -> Result<ServerSpec, Failed> {
     let mut own = server.clone();
-    if server.needs_password() {
-        own.options.insert("requirepass".into(), Setting::Text(random(16)?));
+    if let Some(option) = server.lacks_password() {
+        own.options.insert(option.into(), Setting::Text(random(16)?));
     }
     Ok(own)
 }

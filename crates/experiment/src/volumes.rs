@@ -292,8 +292,7 @@ impl Volume {
 
     /// The measured phase begins. Claims are what it works on: where a server writes there by itself, they say so.
     pub fn used(&mut self) -> Result<(), Failed> {
-        // Dragonfly writes everything at its end.
-        let writes = !is_still(&self.server) || !self.server.kind.is_redis_like();
+        let writes = !is_still(&self.server) || self.server.kind.rules().writes_at_end();
         let Where::Claims(kubectl, _) = &self.at else { return Ok(()) };
         let record = match (&mut self.loaded, &mut self.begin) {
             (Some(record), _) => record,

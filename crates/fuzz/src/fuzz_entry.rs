@@ -2,19 +2,12 @@
 
 use dyno_analysis::{Condition, promql};
 use dyno_databases::mongodb::dns;
-use dyno_databases::redis::resp;
 use dyno_databases::registry;
 use dyno_kubernetes::replace::{objects as objects_of_a_file, unknown as unknown_keys};
 use dyno_monitor::prometheus;
 use dyno_remote::relay;
 use dyno_rundir::monitor::{Kind, Recording};
 use dyno_types::secret::mask_text;
-
-/// Replies to the client that sets servers of Redis up.
-pub fn redis_replies(data: &[u8]) {
-    let mut bytes = data;
-    while resp::reply(&mut bytes).is_ok() && !bytes.is_empty() {}
-}
 
 /// Frames of the relay of pods.
 pub fn relay_frames(data: &[u8]) {

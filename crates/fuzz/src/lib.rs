@@ -11,11 +11,10 @@ pub use files::{
     cluster_config, experiment, hlog, import_csv, import_pocdriver, import_sysbench, import_ycsb, inventory,
     properties, sysbench_config, template,
 };
-pub use fuzz_entry::{
-    dns_answer, http_answer, manifests, promql, redis_replies, relay_frames, threshold, uri,
-};
+pub use fuzz_entry::{dns_answer, http_answer, manifests, promql, relay_frames, threshold, uri};
 pub use wire::{
-    bson, host_frame, memcached, mongodb, prometheus, redis_facts, resp, scram, totals, worker_frame,
+    bson, host_frame, memcached, mongodb, prometheus, redis_facts, redis_replies, resp, scram, totals,
+    worker_frame,
 };
 
 /// A target's name and function.

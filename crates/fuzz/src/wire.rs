@@ -15,6 +15,15 @@ use dyno_wire::mongodb::{Mechanism, describe, is_ok, take_document};
 use dyno_wire::redis::{Facts, RedisOptions, Topology, resp as redis};
 use serde::de::DeserializeOwned;
 
+/// Replies to the client that sets servers of Redis up: each is as long as it is to those that skip it.
+pub fn redis_replies(data: &[u8]) {
+    let mut rest = data;
+    while let Ok(Some((_, used))) = redis::reply(rest, 1 << 20) {
+        assert_eq!(redis::skip(rest, 0), Ok(Some(used)));
+        rest = &rest[used..];
+    }
+}
+
 /// A reply of Redis: what is whole stays so, whatever follows, and no part of it is whole.
 pub fn resp(data: &[u8]) {
     let Ok(Some(used)) = redis::skip(data, 0) else { return };

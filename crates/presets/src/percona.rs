@@ -1,7 +1,7 @@
 //! Percona's comparison of storage engines: 640 collections of a million documents, cache and memory of 8/16, 16/32 and
 //! 32/48 GiB, 64 writers; faithful or with everything divided by a scale.
 
-use dyno_config::server::MONGOD_OWN;
+use dyno_config::server::kind::mongod;
 use std::fmt::Write as _;
 
 /// Divisors; 512 is for trying it out.
@@ -109,7 +109,7 @@ fn own_mib(scale: u32, needed: u64) -> u64 {
 
 /// Engines of mongod. One that the binary does not have fails with its own words.
 pub(super) fn storage_engines(scale: u32) -> String {
-    let own_mib = own_mib(scale, MONGOD_OWN >> 20);
+    let own_mib = own_mib(scale, mongod::OWN >> 20);
     let rocksdb = match (8 * GIB / u64::from(scale)).is_multiple_of(GIB) {
         true => "    - {label: rocksdb, server.engine: rocksdb}",
         false => "    # rocksdb takes caches of whole GiB alone: --scale 1 and 8 have it",

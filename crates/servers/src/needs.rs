@@ -1,6 +1,7 @@
 //! What a server needs before anything is made: its program, its ports, its share of memory, its folders.
 
 use dyno_config::server::{Part, ServerKind, ServerSpec, Topology as Shape};
+use dyno_databases::registry::server;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::{Machine, is_program};
 use dyno_localhost::port::free_port;
@@ -178,14 +179,11 @@ pub(super) fn ports(spec: &ServerSpec) -> Result<Vec<u16>, LocalError> {
 /// Memory that each process is meant to take at most, as far as that is known.
 pub(crate) fn budgets(spec: &ServerSpec, topology: &Topology) -> Vec<u64> {
     let asked = spec.limits.memory.as_ref().or(spec.cache.as_ref()).map(|bytes| bytes.0);
-    let own = match (spec.kind, topology.memory()) {
-        // mongod takes half of all memory but one GiB, each for itself.
-        (ServerKind::Mongod, Some(total)) => (total.saturating_sub(1 << 30) / 2).max(256 << 20),
-        _ => 0,
-    };
+    let own = topology.memory().map_or(0, |total| spec.kind.rules().own_cache(total));
     let of = |number: u32| match spec.part(number % spec.processes_each()) {
-        Part::Config if spec.limits.memory.is_none() => dyno_databases::mongodb::server::CONFIG_CACHE,
-        Part::Router if spec.limits.memory.is_none() => 0,
+        part @ (Part::Config | Part::Router) if spec.limits.memory.is_none() => {
+            server(spec.kind).cache_beside(part)
+        }
         _ => asked.unwrap_or(own),
     };
     (0..spec.processes()).map(of).collect()

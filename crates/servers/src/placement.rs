@@ -2,8 +2,8 @@
 //! and against the kernel afterwards.
 
 use crate::needs::budgets;
+use dyno_config::server::ServerSpec;
 use dyno_config::server::placement::{Placement, Policy};
-use dyno_config::server::{ServerKind, ServerSpec};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_monitor::topology::{Topology, list, parse_list};
@@ -323,13 +323,14 @@ pub fn beyond_memory(spec: &ServerSpec, plans: &[Plan], topology: &Topology) -> 
     let (asked, there) = (Bytes(asked as f64), Bytes(there as f64));
     let holder = if nodes == everything { "this host".into() } else { format!("node {}", list(&nodes)) };
     let limits = spec.limits.memory.is_some();
-    let text = match (limits, spec.kind) {
-        (true, _) => format!("the limits of the servers add up to {asked}, {holder} has {there}"),
-        (false, ServerKind::Mongod) if spec.cache.is_none() => format!(
+    let text = match limits {
+        true => format!("the limits of the servers add up to {asked}, {holder} has {there}"),
+        false if spec.cache.is_none() && spec.kind.rules().own_cache(0) > 0 => format!(
             "the caches of the servers may grow to {asked} together, {holder} has {there}: unless a size is given, each \
-             mongod may take half of the memory"
+             {} may take half of the memory",
+            spec.kind
         ),
-        (false, _) => format!("the caches of the servers may grow to {asked} together, {holder} has {there}"),
+        false => format!("the caches of the servers may grow to {asked} together, {holder} has {there}"),
     };
     Some(BeyondMemory { limits, text })
 }

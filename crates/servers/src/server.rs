@@ -11,8 +11,8 @@ use crate::needs::{absolute, ports, program, router, version};
 use crate::placement;
 use crate::placement::Plan;
 use crate::server::faults::FaultPreparation;
-use dyno_config::server::{IfNotPermitted, Part, ServerKind, ServerSpec, always_journals};
-use dyno_databases::servers;
+use dyno_config::server::{IfNotPermitted, Part, ServerSpec};
+use dyno_databases::registry::server;
 use dyno_databases::servers::Node;
 use dyno_engine::Control;
 use dyno_localhost::cgroup::Group;
@@ -257,7 +257,7 @@ impl Server {
     pub fn uris(&self) -> Vec<String> {
         let each = self.spec.processes_each() as usize;
         let nodes: Vec<&Node> = self.members.iter().map(|member| &member.node).collect();
-        nodes.chunks(each).map(|nodes| servers::uri(&self.spec, nodes)).collect()
+        nodes.chunks(each).map(|nodes| server(self.spec.kind).uri(&self.spec, nodes)).collect()
     }
 
     /// Names and numbers of the processes that run.
@@ -309,9 +309,8 @@ impl Server {
         facts.insert("program".to_owned(), self.program.display().to_string());
         facts.insert("version".to_owned(), self.version.clone());
         facts.insert("data".to_owned(), self.filesystem.clone().unwrap_or_else(|| "a folder".into()));
-        if self.spec.kind == ServerKind::Mongod {
-            let off = self.spec.journal == Some(false) && !always_journals(&self.version);
-            facts.insert("journal".to_owned(), if off { "off" } else { "on" }.to_owned());
+        if let Some(on) = self.spec.kind.rules().journals(&self.spec, &self.version) {
+            facts.insert("journal".to_owned(), if on { "on" } else { "off" }.to_owned());
         }
         for (number, note) in self.notes.iter().enumerate() {
             facts.insert(format!("note.{}", number + 1), note.clone());
@@ -412,7 +411,7 @@ impl Server {
         // Replicas come last and go first: a primary waits for those that are connected.
         for member in self.members.iter().rev().filter(|member| meant(member)) {
             let Some(pid) = member.pid() else { continue };
-            if !(save && servers::save_and_end(&self.spec, &member.node)) {
+            if !(save && server(self.spec.kind).save_and_end(&self.spec, &member.node)) {
                 // A wrapper ends after its server.
                 process::signal(member.server().unwrap_or(pid), Signal::TERM);
             }

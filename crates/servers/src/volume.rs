@@ -38,8 +38,7 @@ pub struct Found {
 
 /// Returns whether a server writes to its disk only when it is told to, or at its end.
 pub fn is_still(server: &ServerSpec) -> bool {
-    let by_itself = ["appendonly", "save"].iter().any(|option| server.options.contains_key(*option));
-    server.kind.speaks_redis() && server.journal != Some(true) && !by_itself
+    !server.kind.rules().writes_while_serving(server)
 }
 
 /// A part of a volume: the data of one process.

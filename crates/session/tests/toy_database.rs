@@ -3,7 +3,7 @@
 
 use dyno_databases::probe::Stop;
 use dyno_databases::target::{Database, Scheme};
-use dyno_databases::target::{OpenTarget, Target, TargetError, TargetInfo};
+use dyno_databases::target::{Login, OpenTarget, Target, TargetError, TargetInfo};
 use dyno_engine::{Control, End, Finished, Job, RunError, Second, run_wire};
 use dyno_record::Totals;
 use dyno_session::oracle::job;
@@ -24,8 +24,8 @@ impl Database for Toy {
         "toy"
     }
 
-    fn schemes(&self) -> &'static [Scheme] {
-        &[Scheme { name: "toy", form: "toy://host:port" }]
+    fn schemes(&self) -> &[Scheme] {
+        &[Scheme { name: "toy", form: "toy://host:port", login: Login::None }]
     }
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {

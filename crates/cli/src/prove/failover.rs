@@ -6,7 +6,7 @@ use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
 use clap::{Args, ValueEnum};
-use dyno_config::server::ServerKind;
+use dyno_config::server::{Election, ServerKind};
 use dyno_databases::copies::database::Durability;
 use dyno_databases::copies::plan::IngestPlan;
 use dyno_engine::Control;
@@ -94,30 +94,30 @@ pub struct FailoverArgs {
 const MOST_REPLICAS: u32 = 100;
 
 impl FailoverArgs {
-    fn server(&self) -> Result<ServerKind, Failure> {
-        match self.kind.as_str() {
-            "redis" => Ok(ServerKind::Redis),
-            "valkey" => Ok(ServerKind::Valkey),
-            "mongod" => Ok(ServerKind::Mongod),
-            other => Err(Failure::Usage(format!("{other:?}: expected redis, valkey or mongod"))),
-        }
+    fn server(&self) -> Result<(ServerKind, Election), Failure> {
+        let tried = ServerKind::ALL.into_iter().filter_map(|kind| Some((kind, kind.rules().election()?)));
+        let mut asked = tried.filter(|(kind, _)| kind.to_string() == self.kind);
+        asked.next().ok_or_else(|| {
+            let known = ServerKind::those(|rules| rules.election().is_some());
+            Failure::Usage(format!("{:?}: expected one of {known}", self.kind))
+        })
     }
 
     /// Servers beside the primary; an error says what cannot be asked for.
-    fn replicas(&self, kind: ServerKind) -> Result<u32, Failure> {
-        let mongod = kind == ServerKind::Mongod;
-        let replicas = self.replicas.unwrap_or(if mongod { 2 } else { 1 });
+    fn replicas(&self, election: Election) -> Result<u32, Failure> {
+        let is_set = election == Election::Members;
+        let replicas = self.replicas.unwrap_or(if is_set { 2 } else { 1 });
         let refused = |words: String| Err(Failure::Usage(words));
         if replicas == 0 || replicas > MOST_REPLICAS {
             return refused(format!("--replicas: expected 1 to {MOST_REPLICAS}"));
         }
-        if mongod && !(replicas == 2 || replicas == 4 || replicas == 6) {
+        if is_set && !(replicas == 2 || replicas == 4 || replicas == 6) {
             return refused(
                 "--replicas: expected 2, 4 or 6: a set elects by the majority of at most 7".into(),
             );
         }
         // What a majority has is more only by chance.
-        let most = if mongod { replicas as usize / 2 + 1 } else { replicas as usize + 1 };
+        let most = if is_set { replicas as usize / 2 + 1 } else { replicas as usize + 1 };
         if self.copies == 0 || self.copies > most {
             return refused(format!(
                 "--copies {}: expected 1 to {most} with {replicas} replicas",
@@ -133,20 +133,20 @@ impl FailoverArgs {
                 .map(Duration::from_nanos)
                 .map_err(|e| Failure::Usage(format!("{option}: {e}")))
         };
-        let kind = self.server()?;
-        let replicas = self.replicas(kind)?;
+        let (kind, election) = self.server()?;
+        let replicas = self.replicas(election)?;
         let slow = self.rate.is_nan() || self.rate <= 0.0;
         if self.rounds == 0 || self.batch == 0 || self.threads == 0 || slow {
             return Err(Failure::Usage("--rounds, --batch, --threads, --rate: expected more than 0".into()));
         }
-        let down_after = match (&self.down_after, kind) {
+        let down_after = match (&self.down_after, election) {
             (Some(text), _) => span("--down-after", text)?,
-            (None, ServerKind::Mongod) => Duration::from_secs(2),
-            (None, _) => Duration::from_secs(1),
+            (None, Election::Members) => Duration::from_secs(2),
+            (None, Election::Sentinels) => Duration::from_secs(1),
         };
         let isolate = span("--isolate", &self.isolate)?;
-        if kind == ServerKind::Mongod && isolate >= down_after {
-            let words = "--isolate: expected less than --down-after: a mongod that hears nothing so long is no primary any more";
+        if election == Election::Members && isolate >= down_after {
+            let words = "--isolate: expected less than --down-after: a member that hears nothing so long is no primary any more";
             return Err(Failure::Usage(words.into()));
         }
         Ok(FailoverPlan {
@@ -176,6 +176,7 @@ impl FailoverArgs {
             down_after,
             between: span("--between", &self.between)?,
             kind,
+            election,
         })
     }
 }
@@ -261,9 +262,9 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
 }
 
 fn target(plan: &FailoverPlan) -> String {
-    match plan.kind {
-        ServerKind::Mongod => format!("a replica set of {} mongod", plan.replicas + 1),
-        kind => format!("{kind} with {} replicas and three sentinels", plan.replicas),
+    match plan.election {
+        Election::Members => format!("a replica set of {} {}", plan.replicas + 1, plan.kind),
+        Election::Sentinels => format!("{} with {} replicas and three sentinels", plan.kind, plan.replicas),
     }
 }
 
@@ -272,18 +273,18 @@ fn claim(plan: &FailoverPlan) -> Claim {
         failover::By::Kill => "killed",
         failover::By::Cut => "cut off from the other servers",
     };
-    let copies = match (plan.kind, plan.ingest.copies) {
-        (ServerKind::Mongod, 1) => "one member has (w:1)".to_owned(),
-        (ServerKind::Mongod, _) => "a majority has (w:majority)".to_owned(),
-        (_, copies) => format!("{copies} copies have"),
+    let copies = match (plan.election, plan.ingest.copies) {
+        (Election::Members, 1) => "one member has (w:1)".to_owned(),
+        (Election::Members, _) => "a majority has (w:majority)".to_owned(),
+        (Election::Sentinels, copies) => format!("{copies} copies have"),
     };
     let words = format!(
         "No record that {copies} acknowledged is lost when the primary is {done} {} times under load.",
         plan.rounds
     );
-    let durability = match plan.kind {
-        ServerKind::Mongod => "as the set's default says",
-        _ => "in memory",
+    let durability = match plan.election {
+        Election::Members => "as the set's default says",
+        Election::Sentinels => "in memory",
     };
     Claim { words, rate: None, copies: plan.ingest.copies, durability: durability.into() }
 }
@@ -297,13 +298,13 @@ fn limits(plan: &FailoverPlan) -> Vec<String> {
                 .to_owned()
         }
     }];
-    all.push(match plan.kind {
-        ServerKind::Mongod if plan.by == failover::By::Cut => {
+    all.push(match plan.election {
+        Election::Members if plan.by == failover::By::Cut => {
             "A primary that is cut off goes on for `--down-after` and then steps down by itself; what it has acknowledged \
              meanwhile with w:1 is undone when it comes back."
         }
-        ServerKind::Mongod => "Members ask for the oplog instead of having it streamed: what stands still has nothing more.",
-        _ => "Sentinels elect the replica that has the most; with several replicas, fewer copies than all may be lost.",
+        Election::Members => "Members ask for the oplog instead of having it streamed: what stands still has nothing more.",
+        Election::Sentinels => "Sentinels elect the replica that has the most; with several replicas, fewer copies than all may be lost.",
     }.to_owned());
     all
 }

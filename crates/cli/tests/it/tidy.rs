@@ -379,6 +379,67 @@ fn has_call(text: &str, name: &str) -> bool {
     has_word(text, name) && text.replace(' ', "").contains(&format!("{name}!("))
 }
 
+/// Where databases may be told apart by their names: their modules, codecs and stores, and what other tools call them.
+const NAMED: [&str; 10] = [
+    "crates/databases/src/",
+    "crates/config/src/server/kind/",
+    "crates/wire/",
+    "crates/stores/",
+    "crates/official/",
+    "crates/compat-",
+    "crates/bench/",
+    "crates/fuzz/",
+    "fuzz/",
+    "crates/cli/src/wsf/args.rs",
+];
+
+/// Whether a line decides by the name of a database: a pattern of `match`, a comparison, or the beginning of a URI.
+fn decides_by_name(line: &str, names: &BTreeSet<String>) -> bool {
+    let kind = "ServerKind::";
+    let (before, after) = line.split_once("=>").unwrap_or(("", line));
+    let compares =
+        [" == ", " != ", "| ", "matches!("].iter().any(|sign| line.contains(&format!("{sign}{kind}")));
+    let is_kind = before.contains(kind) || compares || after.contains("matches!(") && after.contains(kind);
+    let literal = names.iter().any(|name| {
+        ["", ":", "://"].iter().any(|end| {
+            let word = format!("\"{name}{end}\"");
+            let near = ["== ", "!= ", "starts_with(", "strip_prefix("];
+            before.contains(&word) || near.iter().any(|near| line.contains(&format!("{near}{word}")))
+        })
+    });
+    is_kind || literal
+}
+
+#[test]
+fn databases_are_told_apart_in_their_modules_alone() {
+    let known = dyno_databases::registry::ALL.iter();
+    let mut names: BTreeSet<String> = known.map(|database| database.name().to_owned()).collect();
+    names.extend(dyno_databases::registry::schemes().map(|scheme| scheme.name.to_owned()));
+    names.extend(dyno_config::server::ServerKind::ALL.iter().map(ToString::to_string));
+    // A value of JSON, and a target that is started.
+    names.retain(|name| !["null", "spawn"].contains(&name.as_str()));
+    let found = lines_with(&files(&["rs"]), |path, line| {
+        let may = NAMED.iter().any(|own| path.starts_with(own)) || is_of_tests(path);
+        (!may && decides_by_name(code(line), &names)).then(|| "decides by a database's name".to_owned())
+    });
+    none("what a database can do is asked of its module (docs/contributing/add-a-database.md)", &found);
+    for line in [
+        "    ServerKind::Redis => 1,",
+        "if kind == ServerKind::Mongod {",
+        "| ServerKind::KeyDb",
+        "    \"redis\" | \"unix\" => false,",
+        "uri.starts_with(\"mongodb://\")",
+        "matches!(kind, ServerKind::Redis)",
+    ] {
+        assert!(decides_by_name(line, &names), "{line}");
+    }
+    for line in
+        ["    Arg::Redis => ServerKind::Redis,", "let kind = \"redis\";", "ServerSpec::of(ServerKind::Redis)"]
+    {
+        assert!(!decides_by_name(line, &names), "{line}");
+    }
+}
+
 #[test]
 fn nothing_is_left_unfinished() {
     let words =

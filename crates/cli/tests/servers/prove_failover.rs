@@ -201,7 +201,7 @@ fn what_cannot_be_proven_is_refused() {
     refused(&["mongod", "--isolate", "2s"], "expected less than --down-after");
     refused(&["mongod", "--replicas", "3"], "expected 2, 4 or 6");
     refused(&["--copies", "3"], "expected 1 to 2 with 1 replicas");
-    refused(&["mysql"], "expected redis, valkey or mongod");
+    refused(&["mysql"], "expected one of redis, valkey and mongod");
     refused(&["--by", "magic"], "possible values: kill, cut");
 }
 

@@ -2,7 +2,7 @@
 
 use crate::experiment::fault::{Fault, FaultKind, LEAST_SHAPED_BYTES_PER_S, Moment, On};
 use crate::experiment::{Experiment, Lifetime};
-use crate::server::{ServerKind, Topology};
+use crate::server::Topology;
 use crate::tree::{Node, TreeError};
 use dyno_types::rng::{Stream, mix, unit};
 
@@ -225,10 +225,10 @@ impl Fault {
                            and dyno's own proxy is for topology: single on this host";
                 Err(("bytes_per_s", why.into()))
             }
-            FaultKind::ClockStep if server.kind == ServerKind::FerretDb => Err((
-                "kind",
-                "clock_step: ferretdb is a Go program, which asks the kernel for the time and not the C library".into(),
-            )),
+            FaultKind::ClockStep => match server.kind.rules().fixed_clock() {
+                Some(why) => Err(("kind", format!("clock_step: {why}"))),
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
     }

@@ -12,18 +12,15 @@ impl ServerSpec {
         self.placement.check().map_err(|wrong| wrong.below("placement"))?;
         self.limits.check().map_err(|wrong| wrong.below("limits"))?;
         self.data.check().map_err(|wrong| wrong.below("data"))?;
+        let needed = self.kind.rules().memory_needed(self);
         if let Some(limit) = &self.limits.memory
-            && limit.0 < self.memory_needed()
+            && limit.0 < needed
         {
             let cache =
                 self.cache.as_ref().map_or(String::new(), |cache| format!(" with a cache of {cache}"));
             return Err(InvalidSetting::new(
                 "limits.memory",
-                format!(
-                    "{limit} is less than {}{cache} needs, at least {}",
-                    self.kind,
-                    Bytes(self.memory_needed())
-                ),
+                format!("{limit} is less than {}{cache} needs, at least {}", self.kind, Bytes(needed)),
             ));
         }
         if self.ready_within.0 == 0 {
@@ -36,25 +33,12 @@ impl ServerSpec {
         if self.instances == 0 {
             return Err(InvalidSetting::new("instances", "expected a whole number from 1"));
         }
-        match (self.topology, self.kind) {
-            (Topology::ReplicaSet | Topology::Sharded, ServerKind::Mongod) => {}
-            (Topology::ReplicaSet, kind) => {
-                return Err(InvalidSetting::new(
-                    "topology",
-                    format!("replica_set is mongod's, not {kind}'s"),
-                ));
-            }
-            (Topology::Sharded, kind) => {
-                return Err(InvalidSetting::new("topology", format!("sharded is mongod's, not {kind}'s")));
-            }
-            (Topology::Cluster | Topology::Replication, kind) if !kind.speaks_redis() => {
-                let name = if self.topology == Topology::Cluster { "cluster" } else { "replication" };
-                return Err(InvalidSetting::new(
-                    "topology",
-                    format!("{name} is for redis, valkey, keydb and dragonfly, not {kind}"),
-                ));
-            }
-            _ => {}
+        if self.topology != Topology::Single && !self.kind.rules().topologies().contains(&self.topology) {
+            let can = ServerKind::those(|rules| rules.topologies().contains(&self.topology));
+            return Err(InvalidSetting::new(
+                "topology",
+                format!("{} is for {can}, not {}", self.topology, self.kind),
+            ));
         }
         match (self.topology, self.members) {
             (Topology::Single, Some(n)) if n != 1 => {
@@ -149,25 +133,26 @@ impl ServerSpec {
                 "there are no copies to be read from: expected primary",
             ));
         }
-        if self.topology == Topology::Cluster && self.kind == ServerKind::Dragonfly {
+        if self.topology == Topology::Cluster && !self.kind.rules().reads_replicas_of_clusters() {
             return Err(InvalidSetting::new(
                 "reads",
-                "clusters of Dragonfly are read from their primaries alone: expected primary",
+                format!("clusters of {} are read from their primaries alone: expected primary", self.kind),
             ));
         }
         Ok(())
     }
 
     fn check_engine(&self) -> Result<(), InvalidSetting> {
-        let mongod = self.kind == ServerKind::Mongod;
+        let rules = self.kind.rules();
         let own = [
             ("compressor", self.compressor.is_some()),
             ("journal_compressor", self.journal_compressor.is_some()),
             ("sync_delay", self.sync_delay.is_some()),
             ("engine", self.engine.is_some()),
         ];
-        if let Some((key, _)) = own.iter().find(|(_, set)| *set && !mongod) {
-            return Err(InvalidSetting::new(key, format!("is mongod's, not {}'s", self.kind)));
+        if let Some((key, _)) = own.iter().find(|(_, set)| *set && !rules.has_engines()) {
+            let can = ServerKind::those(|rules| rules.has_engines());
+            return Err(InvalidSetting::new(key, format!("is for {can}, not {}", self.kind)));
         }
         for (key, value) in
             [("compressor", &self.compressor), ("journal_compressor", &self.journal_compressor)]
@@ -189,29 +174,8 @@ impl ServerSpec {
                 format!("{delay}: expected whole seconds from 1s"),
             ));
         }
-        if self.kind == ServerKind::FerretDb && (self.cache.is_some() || self.journal.is_some()) {
-            return Err(InvalidSetting::new("cache, journal", "FerretDB has no such settings"));
-        }
-        if self.kind == ServerKind::Dragonfly && self.journal == Some(true) {
-            return Err(InvalidSetting::new("journal", "Dragonfly has no append-only file"));
-        }
+        rules.check(self)?;
         match &self.cache {
-            Some(_) if mongod && self.mongod_cache_key().is_none() => Err(InvalidSetting::new(
-                "cache",
-                format!("engine {} has no cache of its own", self.engine.as_deref().unwrap_or("")),
-            )),
-            Some(cache)
-                if mongod && self.engine.as_deref() == Some("rocksdb") && cache.0 % (1 << 30) != 0 =>
-            {
-                Err(InvalidSetting::new("cache", format!("{cache}: expected whole GiB for this engine")))
-            }
-            Some(cache) if mongod && cache.0 < self.least_mongod_cache() => {
-                let least = self.least_mongod_cache() >> 20;
-                Err(InvalidSetting::new(
-                    "cache",
-                    format!("{cache}: expected {least}MiB or more for this engine"),
-                ))
-            }
             Some(cache) if cache.0 == 0 => Err(InvalidSetting::new("cache", "expected a size above 0")),
             _ => Ok(()),
         }

@@ -6,6 +6,7 @@
 pub mod check;
 pub mod data;
 pub mod invalid;
+pub mod kind;
 pub mod placement;
 pub mod tuning;
 
@@ -13,6 +14,7 @@ pub mod tuning;
 mod tests;
 
 use crate::server::data::DataSpec;
+pub use crate::server::kind::{Election, ServerKind};
 use crate::server::placement::{Limits, Placement};
 use crate::values::{Bytes, Span};
 use schemars::JsonSchema;
@@ -22,93 +24,6 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::path::PathBuf;
-
-/// What kind of server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ServerKind {
-    /// redis-server.
-    Redis,
-    /// valkey-server.
-    Valkey,
-    /// keydb-server.
-    KeyDb,
-    /// Dragonfly.
-    Dragonfly,
-    /// mongod.
-    Mongod,
-    /// FerretDB 1.x with its SQLite backend.
-    FerretDb,
-}
-
-impl ServerKind {
-    /// The program's usual name.
-    pub fn program(self) -> &'static str {
-        match self {
-            ServerKind::Redis => "redis-server",
-            ServerKind::Valkey => "valkey-server",
-            ServerKind::KeyDb => "keydb-server",
-            ServerKind::Dragonfly => "dragonfly",
-            ServerKind::Mongod => "mongod",
-            ServerKind::FerretDb => "ferretdb",
-        }
-    }
-
-    /// Where its program comes from.
-    pub fn remedy(self) -> &'static str {
-        match self {
-            ServerKind::Redis => "Debian and Ubuntu have it in the package redis-server",
-            ServerKind::Valkey => "Debian and Ubuntu have it in the package valkey-server",
-            ServerKind::KeyDb => "see https://docs.keydb.dev/docs/download",
-            ServerKind::Dragonfly => "see https://www.dragonflydb.io/docs/getting-started/binary",
-            ServerKind::Mongod => "see https://www.mongodb.com/docs/manual/administration/install-on-linux",
-            ServerKind::FerretDb => "releases 1.x are at https://github.com/FerretDB/FerretDB/releases",
-        }
-    }
-
-    /// Whether it speaks Redis' protocol (the others speak MongoDB's).
-    pub fn speaks_redis(self) -> bool {
-        !matches!(self, ServerKind::Mongod | ServerKind::FerretDb)
-    }
-
-    /// Whether it is Redis or a fork that takes Redis' configuration file.
-    pub fn is_redis_like(self) -> bool {
-        matches!(self, ServerKind::Redis | ServerKind::Valkey | ServerKind::KeyDb)
-    }
-}
-
-/// Least cache that mongod's own settings take, bytes.
-const MONGOD_SMALL: u64 = 256 << 20;
-
-/// What mongod takes beside its cache, bytes: 75 MiB when it starts, and its threads and buffers.
-pub const MONGOD_OWN: u64 = 128 << 20;
-
-/// Whether a mongod of this version (`db version v7.0.5`, `7.0.5`) keeps its journal whatever it is told: 6.1 and later. One
-/// that is unknown is not.
-pub fn always_journals(version: &str) -> bool {
-    let number =
-        version.split(['v', ' ', ',', ':', '-']).find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-    let mut parts = number.unwrap_or_default().split('.').map(str::parse::<u32>);
-    match (parts.next(), parts.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (6, 1),
-        // A tag of an image may be that short.
-        (Some(Ok(major)), None) => major > 6,
-        _ => false,
-    }
-}
-
-impl fmt::Display for ServerKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            ServerKind::Redis => "redis",
-            ServerKind::Valkey => "valkey",
-            ServerKind::KeyDb => "keydb",
-            ServerKind::Dragonfly => "dragonfly",
-            ServerKind::Mongod => "mongod",
-            ServerKind::FerretDb => "ferretdb",
-        })
-    }
-}
 
 /// How the processes of one instance belong together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -126,6 +41,18 @@ pub enum Topology {
     /// A sharded cluster (mongod): `members` shards, each a replica set of one and `replicas` further members, behind
     /// `routers` (mongos), with a config server.
     Sharded,
+}
+
+impl fmt::Display for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Topology::Single => "single",
+            Topology::Replication => "replication",
+            Topology::ReplicaSet => "replica_set",
+            Topology::Cluster => "cluster",
+            Topology::Sharded => "sharded",
+        })
+    }
 }
 
 /// Where clients read.
@@ -299,10 +226,11 @@ impl ServerSpec {
         self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
     }
 
-    /// Whether anybody who reaches its address could come in: it listens beyond this host, could ask for a password, and has
-    /// none.
-    pub fn needs_password(&self) -> bool {
-        !self.listens().is_loopback() && self.kind.speaks_redis() && !self.options.contains_key("requirepass")
+    /// The option that should be set to a password: anybody who reaches its address could come in without one. It listens beyond
+    /// this host, could ask for a password, and has none.
+    pub fn lacks_password(&self) -> Option<&'static str> {
+        let option = self.kind.rules().password_option()?;
+        (!self.listens().is_loopback() && !self.options.contains_key(option)).then_some(option)
     }
 
     /// A single instance with nothing but defaults.
@@ -381,43 +309,5 @@ impl ServerSpec {
     /// Processes of all instances.
     pub fn processes(&self) -> u32 {
         self.processes_each().saturating_mul(self.instances)
-    }
-
-    /// Least memory that one process needs, bytes: below it the server does not start or is killed at once.
-    pub fn memory_needed(&self) -> u64 {
-        const MIB: u64 = 1 << 20;
-        let cache = self.cache.as_ref().map_or(0, |cache| cache.0);
-        match self.kind {
-            ServerKind::Redis | ServerKind::Valkey | ServerKind::KeyDb => cache + 8 * MIB,
-            ServerKind::Dragonfly => cache.max(256 * MIB) + 64 * MIB,
-            // Without a size WiredTiger takes 256 MiB or more; other engines leave it to the kernel.
-            ServerKind::Mongod if self.cache.is_none() && self.mongod_cache_key().is_some() => 384 * MIB,
-            ServerKind::Mongod => cache + MONGOD_OWN,
-            ServerKind::FerretDb => 48 * MIB,
-        }
-    }
-
-    /// Least cache of mongod's engine, bytes.
-    pub(crate) fn least_mongod_cache(&self) -> u64 {
-        match self.engine.as_deref() {
-            None | Some("wiredTiger") => 1 << 20,
-            _ => MONGOD_SMALL,
-        }
-    }
-
-    /// Whether the cache is smaller than mongod's own setting takes, so that WiredTiger must be told in its own words.
-    pub fn has_small_cache(&self) -> bool {
-        matches!(self.engine.as_deref(), None | Some("wiredTiger"))
-            && self.cache.as_ref().is_some_and(|cache| cache.0 < MONGOD_SMALL)
-    }
-
-    /// The setting of mongod's engine that is its cache in GiB; `None` for one that leaves it to the kernel.
-    pub fn mongod_cache_key(&self) -> Option<&'static str> {
-        match self.engine.as_deref() {
-            None | Some("wiredTiger") => Some("storage.wiredTiger.engineConfig.cacheSizeGB"),
-            Some("inMemory") => Some("storage.inMemory.engineConfig.inMemorySizeGB"),
-            Some("rocksdb") => Some("storage.rocksdb.cacheSizeGB"),
-            Some(_) => None,
-        }
     }
 }

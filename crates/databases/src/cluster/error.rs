@@ -1,23 +1,14 @@
 //! Why processes are not yet what they make together.
 
-use crate::mongodb::admin::CommandError;
-use crate::redis::resp::{Reply, RespError};
-use crate::target::TargetError;
-use dyno_types::Refused;
+use dyno_localhost::error::Cause;
 use std::time::Duration;
 
 /// Why processes are no cluster, no copies, no replica set or no shards: not yet, or not at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// Redis and its kin: there is no answer, or a refusal.
+    /// A process does not answer, or refuses; as its database's module says it.
     #[error(transparent)]
-    Redis(#[from] RespError),
-    /// MongoDB: the same.
-    #[error(transparent)]
-    MongoDb(#[from] CommandError),
-    /// A MongoDB server, or a replica set, cannot be spoken to.
-    #[error(transparent)]
-    Target(#[from] TargetError),
+    Database(#[from] Cause),
     /// A reply lacks a value.
     #[error("{command} has no {key}")]
     Lacking {
@@ -95,7 +86,7 @@ pub enum ClusterError {
     NothingWritten,
     /// The reply to WAIT is no number.
     #[error("WAIT: {0:?}")]
-    Wait(Reply),
+    Wait(String),
     /// Members of a replica set are not one primary and secondaries.
     #[error("{set}: the members' states are {states:?}")]
     States {
@@ -115,10 +106,4 @@ pub enum ClusterError {
         /// Why it was not ready by then.
         source: Box<ClusterError>,
     },
-}
-
-impl From<Refused> for ClusterError {
-    fn from(refused: Refused) -> Self {
-        TargetError::from(refused).into()
-    }
 }

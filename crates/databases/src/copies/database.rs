@@ -5,7 +5,7 @@ use crate::copies::plan::IngestPlan;
 use crate::copies::records::Records;
 use crate::copies::sent::Sent;
 use crate::mongodb::admin::CommandError;
-use crate::redis::resp::RespError;
+use crate::redis::client::RespError;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -2,14 +2,42 @@
 //! (`DFLYCLUSTER CONFIG`, on the port for administration), again after every start, because a node keeps neither that nor its
 //! name. Source: docs/cluster-mode.md of Dragonfly.
 
-use crate::cluster::{COMMAND, ClusterError, primary_of};
+use crate::cluster::{COMMAND, ClusterError, Group, primary_of};
+use crate::redis::client::Client;
 use crate::redis::cluster as redis;
-use crate::redis::resp::Client;
-use crate::servers::{Node, admin_port, password};
+use crate::redis::server::password;
+use crate::servers::Node;
 use dyno_config::server::ServerSpec;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
+
+/// Where a node takes commands for its administration.
+pub(super) fn admin_port(port: u16) -> u16 {
+    port + 10_000
+}
+
+/// Makes a cluster of nodes.
+///
+/// # Errors
+/// A node refuses, or they are not whole in time.
+pub fn form(group: &Group<'_>) -> Result<(), ClusterError> {
+    let (spec, nodes) = (group.spec, group.nodes);
+    redis::each_replica(spec, nodes, |primary, node| redis::follows(spec, primary, node))?;
+    assign(spec, nodes, false)?;
+    group.until(|| redis::whole(spec, nodes, false))
+}
+
+/// Has node number `i`, which was started again, copy its primary, and tells all nodes its new name.
+///
+/// # Errors
+/// It does not answer, or a node refuses.
+pub fn rejoin(spec: &ServerSpec, nodes: &[&Node], i: usize) -> Result<(), ClusterError> {
+    if let Some(primary) = primary_of(spec, i) {
+        redis::follows(spec, nodes[primary], nodes[i])?;
+    }
+    assign(spec, nodes, true)
+}
 
 /// The name that a node has since its start; versions before 1.14 tell it elsewhere.
 fn name(spec: &ServerSpec, node: &Node, patience: Duration) -> Result<String, ClusterError> {
@@ -43,7 +71,7 @@ fn shards(spec: &ServerSpec, nodes: &[&Node], names: &[String]) -> Value {
 }
 
 /// Tells every node. Where some may be `absent`, those that cannot be reached are told of all the same.
-pub fn assign(spec: &ServerSpec, nodes: &[&Node], absent: bool) -> Result<(), ClusterError> {
+fn assign(spec: &ServerSpec, nodes: &[&Node], absent: bool) -> Result<(), ClusterError> {
     // Who may be absent is not waited for long.
     let patience = if absent { Duration::from_secs(1) } else { COMMAND };
     let mut names = Vec::new();

@@ -2,3 +2,6 @@
 
 pub mod cluster;
 pub mod server;
+
+#[cfg(test)]
+mod tests;

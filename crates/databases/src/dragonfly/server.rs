@@ -1,8 +1,13 @@
 //! Dragonfly: a file of flags.
 
-use crate::servers::{Node, Told, admin_port, flags, password, reserved};
+use crate::cluster::{ClusterError, Group};
+use crate::dragonfly::cluster::{self, admin_port};
+use crate::redis::cluster as redis_cluster;
+use crate::redis::server::{self as redis, password};
+use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, flags, reserved};
 use dyno_config::server::{ServerSpec, Topology};
 use dyno_localhost::error::LocalError;
+use dyno_localhost::machine::Machine;
 
 const RESERVED: [(&str, &str); 7] = [
     ("port", "port"),
@@ -21,11 +26,7 @@ const OF_CLUSTERS: [(&str, &str); 2] =
 /// Memory that Dragonfly demands for each of its threads, bytes.
 const EACH_THREAD: u64 = 256 << 20;
 
-/// Writes the configuration and the command line of a process.
-///
-/// # Errors
-/// Refuses options that dyno sets itself.
-pub fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
+fn configure(spec: &ServerSpec, node: &Node) -> Result<LaunchConfig, LocalError> {
     reserved(spec, &RESERVED)?;
     let keeps = spec.data.snapshot || spec.data.volume.is_some();
     let mut own = vec![
@@ -70,5 +71,58 @@ pub fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
     let text = flags(&own, spec).join("\n") + "\n";
     let file = node.home.join("dragonfly.flags");
     let arguments = vec![format!("--flagfile={}", file.display())];
-    Ok(Told { configuration: Some(("dragonfly.flags", text)), arguments })
+    Ok(LaunchConfig { configuration: Some(("dragonfly.flags", text)), arguments })
+}
+
+/// Dragonfly. Clients speak with it as with Redis.
+pub struct DragonflyServer;
+
+impl DatabaseServer for DragonflyServer {
+    fn configure(&self, spec: &ServerSpec, node: &Node, _version: &str) -> Result<LaunchConfig, LocalError> {
+        configure(spec, node)
+    }
+
+    /// Who answers is not looked at: Dragonfly does not tell its process number.
+    fn ready(
+        &self,
+        spec: &ServerSpec,
+        node: &Node,
+        _started: Option<(&Machine, u32)>,
+    ) -> Result<Option<u32>, NotReady> {
+        redis::ready(spec, node, None)
+    }
+
+    fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {
+        redis::uri(spec, nodes)
+    }
+
+    fn password(&self, spec: &ServerSpec) -> Option<String> {
+        password(spec)
+    }
+
+    fn count(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
+        redis::count(spec, nodes)
+    }
+
+    fn save(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<(), LocalError> {
+        redis::save(spec, nodes)
+    }
+
+    fn save_and_end(&self, spec: &ServerSpec, node: &Node) -> bool {
+        redis::save_and_end(spec, node)
+    }
+
+    fn form(&self, group: &Group<'_>) -> Result<(), ClusterError> {
+        match group.spec.topology {
+            Topology::Cluster => cluster::form(group),
+            _ => redis_cluster::replicate(group),
+        }
+    }
+
+    fn rejoin(&self, spec: &ServerSpec, nodes: &[&Node], i: usize) -> Result<(), ClusterError> {
+        match spec.topology {
+            Topology::Cluster => cluster::rejoin(spec, nodes, i),
+            _ => redis_cluster::follow_again(spec, nodes, i),
+        }
+    }
 }

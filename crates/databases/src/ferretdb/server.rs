@@ -1,8 +1,10 @@
 //! FerretDB 1.x with SQLite: flags alone.
 
-use crate::servers::{Node, Told, flags, reserved};
+use crate::mongodb::server as mongod;
+use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, flags, reserved};
 use dyno_config::server::ServerSpec;
 use dyno_localhost::error::LocalError;
+use dyno_localhost::machine::Machine;
 
 const RESERVED: [(&str, &str); 4] = [
     ("listen-addr", "port"),
@@ -11,20 +13,38 @@ const RESERVED: [(&str, &str); 4] = [
     ("state-dir", "nothing"),
 ];
 
-/// Writes the configuration and the command line of a process.
-///
-/// # Errors
-/// Refuses options that dyno sets itself.
-pub fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
-    reserved(spec, &RESERVED)?;
-    let own = [
-        ("handler", "sqlite".to_owned()),
-        ("sqlite-url", format!("file:{}/", node.data.display())),
-        ("listen-addr", node.socket().to_string()),
-        ("debug-addr", "-".into()),
-        ("telemetry", "disable".into()),
-        ("state-dir", node.data.display().to_string()),
-        ("log-level", "WARN".into()),
-    ];
-    Ok(Told { configuration: None, arguments: flags(&own, spec) })
+/// FerretDB. Clients speak with it as with MongoDB.
+pub struct FerretDbServer;
+
+impl DatabaseServer for FerretDbServer {
+    fn configure(&self, spec: &ServerSpec, node: &Node, _version: &str) -> Result<LaunchConfig, LocalError> {
+        reserved(spec, &RESERVED)?;
+        let own = [
+            ("handler", "sqlite".to_owned()),
+            ("sqlite-url", format!("file:{}/", node.data.display())),
+            ("listen-addr", node.socket().to_string()),
+            ("debug-addr", "-".into()),
+            ("telemetry", "disable".into()),
+            ("state-dir", node.data.display().to_string()),
+            ("log-level", "WARN".into()),
+        ];
+        Ok(LaunchConfig { configuration: None, arguments: flags(&own, spec) })
+    }
+
+    fn ready(
+        &self,
+        _spec: &ServerSpec,
+        node: &Node,
+        _started: Option<(&Machine, u32)>,
+    ) -> Result<Option<u32>, NotReady> {
+        mongod::ready(node)
+    }
+
+    fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {
+        mongod::uri(spec, nodes)
+    }
+
+    fn count(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
+        mongod::count(spec, nodes)
+    }
 }

@@ -5,7 +5,7 @@ pub mod monitors;
 use crate::probe::{Failure, ReadStatus, STOPPED, Stop, converse, resolve};
 use crate::protocol_detection::Protocol;
 use crate::target::{
-    Database, OpenTarget, Scheme, Target, TargetError, TargetInfo, TempServer, WATCHED, tls_words,
+    Database, Login, OpenTarget, Scheme, Target, TargetError, TargetInfo, TempServer, WATCHED, tls_words,
 };
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
@@ -32,10 +32,14 @@ impl Database for Memcached {
         "memcached"
     }
 
-    fn schemes(&self) -> &'static [Scheme] {
+    fn schemes(&self) -> &[Scheme] {
         &[
-            Scheme { name: "memcached", form: "memcached://[user:password@]host:port[,host:port...]" },
-            Scheme { name: "memcacheds", form: "memcacheds://host:port?ca=FILE" },
+            Scheme {
+                name: "memcached",
+                form: "memcached://[user:password@]host:port[,host:port...]",
+                login: Login::Password,
+            },
+            Scheme { name: "memcacheds", form: "memcacheds://host:port?ca=FILE", login: Login::Password },
         ]
     }
 

@@ -1,14 +1,60 @@
 //! Replica sets of mongod, and the shards, the config server and the routers of a sharded cluster.
 
-use crate::cluster::ClusterError;
-use crate::mongodb as mongo;
-use crate::mongodb::admin::MongoAdmin;
+use crate::cluster::{ClusterError, Group};
+use crate::mongodb::admin::{CommandError, MongoAdmin};
+use crate::mongodb::probe::probe;
 use crate::probe::NEVER;
-use crate::servers::{Node, set_name};
-use dyno_config::server::{Part, ServerSpec};
+use crate::servers::Node;
+use crate::target::TargetError;
+use dyno_config::server::{Part, ServerSpec, Topology};
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::{Deployment, MongoOptions};
 use std::sync::Arc;
+
+impl From<CommandError> for ClusterError {
+    fn from(why: CommandError) -> Self {
+        ClusterError::Database(why.into())
+    }
+}
+
+impl From<TargetError> for ClusterError {
+    fn from(why: TargetError) -> Self {
+        ClusterError::Database(why.into())
+    }
+}
+
+/// Makes the replica sets of an instance, and waits until each has elected its primary.
+///
+/// # Errors
+/// A member refuses, or a set has no primary in time.
+pub(super) fn form(group: &Group<'_>) -> Result<(), ClusterError> {
+    let (spec, sets) = (group.spec, sets(group.spec, group.nodes));
+    if !group.made {
+        sets.iter().try_for_each(|set| group.until(|| initiate(spec, set)))?;
+    }
+    group.until(|| sets.iter().try_for_each(|set| elected(spec, set)))
+}
+
+/// Tells routers of the shards, unless that has been made, and waits until they know them all.
+///
+/// # Errors
+/// A router refuses, or does not know all in time.
+pub(super) fn join(group: &Group<'_>) -> Result<(), ClusterError> {
+    let (spec, nodes) = (group.spec, group.nodes);
+    if !group.made {
+        group.until(|| add_shards(spec, nodes))?;
+    }
+    group.until(|| know_shards(spec, nodes))
+}
+
+/// The name of the replica set that a process belongs to.
+pub(super) fn set_name(spec: &ServerSpec, node: &Node) -> String {
+    match spec.part(node.number as u32) {
+        Part::Config => format!("cfg{}", node.instance),
+        Part::Data { shard } if spec.topology == Topology::Sharded => format!("rs{}-{shard}", node.instance),
+        _ => format!("rs{}", node.instance),
+    }
+}
 
 fn host(node: &Node) -> String {
     node.socket().to_string()
@@ -17,8 +63,8 @@ fn host(node: &Node) -> String {
 /// A direct connection to one process.
 fn member(node: &Node) -> Result<MongoAdmin, ClusterError> {
     let uri = format!("mongodb://{}/?directConnection=true", host(node));
-    let options = Arc::new(MongoOptions::from_uri(&uri)?);
-    let (deployment, _): (Deployment, _) = mongo::probe(&options, None, NEVER)?;
+    let options = Arc::new(MongoOptions::from_uri(&uri).map_err(TargetError::from)?);
+    let (deployment, _): (Deployment, _) = probe(&options, None, NEVER)?;
     Ok(MongoAdmin::new(&options, None, &deployment))
 }
 
@@ -31,7 +77,7 @@ fn routers<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> Vec<&'a Node> {
 }
 
 /// The replica sets of an instance: its only one, or the config server's and each shard's.
-pub fn sets<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> Vec<Vec<&'a Node>> {
+fn sets<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> Vec<Vec<&'a Node>> {
     let mut sets: Vec<Vec<&Node>> = Vec::new();
     for node in nodes.iter().copied().filter(|node| part(spec, node) != Part::Router) {
         match sets.last_mut().filter(|set| part(spec, set[0]) == part(spec, node)) {
@@ -43,7 +89,7 @@ pub fn sets<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> Vec<Vec<&'a Node>> {
 }
 
 /// Makes a replica set of them; one that has been made stays as it is.
-pub fn initiate(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn initiate(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     let initiated = member(nodes[0])?.initialize(&|out| {
         bson::head(out, kind::DOCUMENT, "replSetInitiate");
         let config = bson::open(out);
@@ -67,7 +113,7 @@ pub fn initiate(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> 
 }
 
 /// One member is primary and all others are secondaries.
-pub fn elected(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn elected(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     let set = set_name(spec, nodes[0]);
     let status = member(nodes[0])?.run_on("admin", &|out| bson::int32(out, "replSetGetStatus", 1))?;
     let states: Vec<i64> = (0..nodes.len())
@@ -80,13 +126,13 @@ pub fn elected(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     }
     let hosts: Vec<String> = nodes.iter().map(|node| host(node)).collect();
     let uri = format!("mongodb://{}/?replicaSet={set}", hosts.join(","));
-    let options = MongoOptions::from_uri(&uri)?;
-    mongo::probe(&Arc::new(options), None, NEVER)?;
+    let options = MongoOptions::from_uri(&uri).map_err(TargetError::from)?;
+    probe(&Arc::new(options), None, NEVER)?;
     Ok(())
 }
 
 /// Tells a router of every shard; of one that it knows, too.
-pub fn add_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn add_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     let router = member(routers(spec, nodes).first().ok_or(ClusterError::NoRouter)?)?;
     for set in sets(spec, nodes).iter().filter(|set| part(spec, set[0]) != Part::Config) {
         let hosts: Vec<String> = set.iter().map(|node| host(node)).collect();
@@ -97,7 +143,7 @@ pub fn add_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError
 }
 
 /// Every router knows every shard.
-pub fn know_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn know_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     for node in routers(spec, nodes) {
         let listed = member(node)?.run_on("admin", &|out| bson::int32(out, "listShards", 1))?;
         let shards = bson::path(&listed, "shards").and_then(|e| e.as_document()).unwrap_or_default();

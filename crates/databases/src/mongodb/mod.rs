@@ -17,7 +17,9 @@ use crate::mongodb::official::{OfficialDeployment, OfficialTarget};
 use crate::mongodb::probe::{ROUTERS_DOWN, probe};
 use crate::probe::Stop;
 use crate::protocol_detection::Protocol;
-use crate::target::{Database, OpenTarget, Scheme, Target, TargetError, TargetInfo, WATCHED, tls_words};
+use crate::target::{
+    Database, Login, OpenTarget, Scheme, Target, TargetError, TargetInfo, WATCHED, tls_words,
+};
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
@@ -36,10 +38,18 @@ impl Database for MongoDb {
         "mongodb"
     }
 
-    fn schemes(&self) -> &'static [Scheme] {
+    fn schemes(&self) -> &[Scheme] {
         &[
-            Scheme { name: "mongodb", form: "mongodb://[user:password@]host:port/[database][?options]" },
-            Scheme { name: "mongodb+srv", form: "mongodb+srv://[user:password@]name/[database][?options]" },
+            Scheme {
+                name: "mongodb",
+                form: "mongodb://[user:password@]host:port/[database][?options]",
+                login: Login::User,
+            },
+            Scheme {
+                name: "mongodb+srv",
+                form: "mongodb+srv://[user:password@]name/[database][?options]",
+                login: Login::User,
+            },
         ]
     }
 

@@ -1,11 +1,17 @@
-//! mongod: mongod.conf, in YAML.
+//! Servers of MongoDB: mongod.conf, in YAML, and what they are asked.
 
-use crate::mongodb as mongo;
+use crate::cluster::{ClusterError, Group};
+use crate::mongodb::admin::{CommandError, MongoAdmin};
+use crate::mongodb::cluster::{self, set_name};
+use crate::mongodb::probe::probe;
 use crate::probe::NEVER;
-use crate::servers::{Node, Told, reserved, set_name};
+use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, hosts, query, reserved};
 use crate::target::TargetError;
-use dyno_config::server::{Part, ServerSpec, Setting, Topology, always_journals};
+use dyno_config::server::kind::mongod::{always_journals, cache_key, has_small_cache};
+use dyno_config::server::{Part, ServerSpec, Setting, Topology};
 use dyno_localhost::error::LocalError;
+use dyno_localhost::machine::Machine;
+use dyno_types::bson;
 use dyno_wire::mongodb::MongoOptions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,20 +37,20 @@ const RESERVED: [(&str, &str); 14] = [
 const CONFIG_STRING: &str = "storage.wiredTiger.engineConfig.configString";
 
 /// The text of `mongod.conf` or `mongos.conf`: dotted keys become mappings.
-pub fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told, LocalError> {
+fn configure(spec: &ServerSpec, node: &Node, version: &str) -> Result<LaunchConfig, LocalError> {
     reserved(spec, &RESERVED)?;
     if let part @ (Part::Config | Part::Router) = spec.part(node.number as u32) {
         return beside(spec, node, part);
     }
-    let mut keys = heard(node);
+    let mut keys = listening(node);
     let mut add = |key: &str, value: Setting| keys.insert(key.to_owned(), value);
     add("storage.dbPath", text(&node.data.display().to_string()));
     add("storage.directoryPerDB", Setting::Switch(false));
     if let Some(engine) = &spec.engine {
         add("storage.engine", text(engine));
     }
-    match (&spec.cache, spec.mongod_cache_key()) {
-        (Some(cache), _) if spec.has_small_cache() => {
+    match (&spec.cache, cache_key(spec)) {
+        (Some(cache), _) if has_small_cache(spec) => {
             if spec.options.contains_key(CONFIG_STRING) {
                 let words = "cache: sizes below 256MiB are set by it; say cache_size there, or leave it out";
                 return Err(LocalError::Refused(format!("options.{CONFIG_STRING}: {words}")));
@@ -87,15 +93,15 @@ pub fn tell(spec: &ServerSpec, node: &Node, version: &str) -> Result<Told, Local
         add("sharding.clusterRole", text("shardsvr"));
     }
     keys.extend(spec.options.iter().map(|(key, value)| (key.clone(), value.clone())));
-    told("mongod.conf", &keys, node)
+    in_file("mongod.conf", &keys, node)
 }
 
 /// Cache of a config server, bytes: the least that WiredTiger takes.
-pub const CONFIG_CACHE: u64 = 256 << 20;
+const CONFIG_CACHE: u64 = 256 << 20;
 
 /// A config server or a router: what is said of storage is meant for the shards.
-fn beside(spec: &ServerSpec, node: &Node, part: Part) -> Result<Told, LocalError> {
-    let mut keys = heard(node);
+fn beside(spec: &ServerSpec, node: &Node, part: Part) -> Result<LaunchConfig, LocalError> {
+    let mut keys = listening(node);
     let mut add = |key: &str, value: Setting| keys.insert(key.to_owned(), value);
     if part == Part::Config {
         add("storage.dbPath", text(&node.data.display().to_string()));
@@ -117,11 +123,11 @@ fn beside(spec: &ServerSpec, node: &Node, part: Part) -> Result<Told, LocalError
     };
     let own = spec.options.iter().filter(|(key, _)| meant(key));
     keys.extend(own.map(|(key, value)| (key.clone(), value.clone())));
-    told(if part == Part::Config { "mongod.conf" } else { "mongos.conf" }, &keys, node)
+    in_file(if part == Part::Config { "mongod.conf" } else { "mongos.conf" }, &keys, node)
 }
 
 /// Where it listens.
-fn heard(node: &Node) -> BTreeMap<String, Setting> {
+fn listening(node: &Node) -> BTreeMap<String, Setting> {
     BTreeMap::from([
         ("net.bindIp".to_owned(), text(&node.address.to_string())),
         ("net.port".to_owned(), Setting::Whole(node.port.into())),
@@ -133,9 +139,13 @@ fn text(text: &str) -> Setting {
     Setting::Text(text.to_owned())
 }
 
-fn told(name: &'static str, keys: &BTreeMap<String, Setting>, node: &Node) -> Result<Told, LocalError> {
+fn in_file(
+    name: &'static str,
+    keys: &BTreeMap<String, Setting>,
+    node: &Node,
+) -> Result<LaunchConfig, LocalError> {
     let arguments = vec!["--config".to_owned(), node.home.join(name).display().to_string()];
-    Ok(Told { configuration: Some((name, yaml(keys)?)), arguments })
+    Ok(LaunchConfig { configuration: Some((name, yaml(keys)?)), arguments })
 }
 
 enum Yaml {
@@ -182,9 +192,127 @@ fn write(map: &BTreeMap<String, Yaml>, depth: usize, out: &mut String) {
     }
 }
 
-/// Ready is who answers a client's greeting and questions.
-pub fn ready(node: &Node) -> Result<(), TargetError> {
+/// Asks whether a process answers a client's greeting and questions.
+///
+/// # Errors
+/// Says what it answers instead.
+pub(crate) fn ready(node: &Node) -> Result<Option<u32>, NotReady> {
     let uri = format!("mongodb://{}/?directConnection=true", node.socket());
-    let options = MongoOptions::from_uri(&uri)?;
-    mongo::probe(&Arc::new(options), None, NEVER).map(drop)
+    let options = MongoOptions::from_uri(&uri).map_err(TargetError::from)?;
+    probe(&Arc::new(options), None, NEVER)?;
+    Ok(None)
+}
+
+impl From<TargetError> for NotReady {
+    fn from(why: TargetError) -> Self {
+        NotReady::NoAnswer(why.into())
+    }
+}
+
+/// The target URI of an instance.
+pub(crate) fn uri(spec: &ServerSpec, nodes: &[&Node]) -> String {
+    let formed = spec.topology == Topology::ReplicaSet;
+    let formed = formed.then(|| format!("replicaSet={}", set_name(spec, nodes[0])));
+    let query = query(spec, formed, ("readPreference=secondary", "readPreference=nearest"));
+    format!("mongodb://{}/{query}", hosts(spec, nodes))
+}
+
+/// Databases of MongoDB's own.
+const OWN: [&str; 3] = ["admin", "local", "config"];
+
+/// Why a server cannot say how many documents it has.
+#[derive(Debug, thiserror::Error)]
+enum CountError {
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error("{database}.{collection}: the count is no number")]
+    Documents { database: String, collection: String },
+}
+
+/// Counts the documents of all instances.
+///
+/// # Errors
+/// An instance does not answer, or answers no number.
+pub(crate) fn count(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
+    let instances = nodes.chunks((spec.processes_each() as usize).max(1));
+    let each =
+        |nodes: &[&Node]| documents(spec, nodes).map_err(|why| LocalError::failed(&nodes[0].name, why));
+    instances.map(each).sum()
+}
+
+fn documents(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, CountError> {
+    let options = Arc::new(MongoOptions::from_uri(&uri(spec, nodes)).map_err(TargetError::from)?);
+    let (deployment, _) = probe(&options, None, NEVER)?;
+    let admin = MongoAdmin::new(&options, None, &deployment);
+    let names = |reply: &[u8], path: &str| -> Vec<String> {
+        let list = bson::path(reply, path).and_then(|e| e.as_document()).unwrap_or_default();
+        let documents = bson::elements(list).into_iter().flatten().flatten().filter_map(|e| e.as_document());
+        documents
+            .filter_map(|one| bson::find(one, "name").and_then(|e| e.as_str()))
+            .map(str::to_owned)
+            .collect()
+    };
+    let listed = admin.run_on("admin", &|out| {
+        bson::int32(out, "listDatabases", 1);
+        bson::boolean(out, "nameOnly", true);
+    })?;
+    let mut sum = 0;
+    for database in names(&listed, "databases").iter().filter(|name| !OWN.contains(&name.as_str())) {
+        let listed = admin.run_on(database, &|out| {
+            bson::int32(out, "listCollections", 1);
+            bson::boolean(out, "nameOnly", true);
+            // Whatever there is, in one answer.
+            bson::head(out, bson::kind::DOCUMENT, "cursor");
+            let cursor = bson::open(out);
+            bson::int32(out, "batchSize", i32::MAX);
+            bson::close(out, cursor);
+        })?;
+        for collection in names(&listed, "cursor.firstBatch") {
+            let reply = admin.run_on(database, &|out| bson::string(out, "count", &collection))?;
+            let n = bson::find(&reply, "n").and_then(|e| e.as_i64()).and_then(|n| u64::try_from(n).ok());
+            let database = database.clone();
+            sum += n.ok_or(CountError::Documents { database, collection })?;
+        }
+    }
+    Ok(sum)
+}
+
+/// mongod, and mongos beside it.
+pub struct MongodServer;
+
+impl DatabaseServer for MongodServer {
+    fn configure(&self, spec: &ServerSpec, node: &Node, version: &str) -> Result<LaunchConfig, LocalError> {
+        configure(spec, node, version)
+    }
+
+    fn ready(
+        &self,
+        _spec: &ServerSpec,
+        node: &Node,
+        _started: Option<(&Machine, u32)>,
+    ) -> Result<Option<u32>, NotReady> {
+        ready(node)
+    }
+
+    fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {
+        uri(spec, nodes)
+    }
+
+    fn count(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
+        count(spec, nodes)
+    }
+
+    fn form(&self, group: &Group<'_>) -> Result<(), ClusterError> {
+        cluster::form(group)
+    }
+
+    fn join(&self, group: &Group<'_>) -> Result<(), ClusterError> {
+        cluster::join(group)
+    }
+
+    fn cache_beside(&self, part: Part) -> u64 {
+        if part == Part::Config { CONFIG_CACHE } else { 0 }
+    }
 }

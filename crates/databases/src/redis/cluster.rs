@@ -1,15 +1,55 @@
 //! Redis, Valkey and KeyDB: clusters and copies of a primary. Dragonfly says the same of replication and of the whole.
 
-use crate::cluster::{COMMAND, ClusterError, primary_of};
-use crate::redis::resp::Client;
-use crate::redis::resp::RespError;
-use crate::servers::{Node, password};
-use dyno_config::server::{ServerKind, ServerSpec};
+use crate::cluster::{COMMAND, ClusterError, Group, primary_of};
+use crate::redis::client::{Client, RespError};
+use crate::redis::server::password;
+use crate::servers::Node;
+use dyno_config::server::{ServerSpec, Topology};
 
 /// Hash slots of a cluster.
 const SLOTS: u32 = 16_384;
 
-pub(super) fn client(spec: &ServerSpec, node: &Node) -> Result<Client, RespError> {
+impl From<RespError> for ClusterError {
+    fn from(why: RespError) -> Self {
+        ClusterError::Database(why.into())
+    }
+}
+
+/// Makes a cluster of nodes, or has nodes that are one by their data meet again.
+///
+/// # Errors
+/// A node refuses, or they are not whole in time.
+pub fn form(group: &Group<'_>) -> Result<(), ClusterError> {
+    let (spec, nodes) = (group.spec, group.nodes);
+    if group.made {
+        meet_again(spec, nodes)?;
+    } else {
+        slots_and_meeting(spec, nodes)?;
+        group.until(|| all_know_all(spec, nodes))?;
+        attach(spec, nodes)?;
+    }
+    group.until(|| whole(spec, nodes, true))
+}
+
+/// Has all nodes but the first copy the first, and waits until they do.
+///
+/// # Errors
+/// A node refuses, or they are not in step in time.
+pub fn replicate(group: &Group<'_>) -> Result<(), ClusterError> {
+    follow(group.spec, group.nodes)?;
+    group.until(|| followed(group.spec, group.nodes))
+}
+
+/// Has a copy that was started again, number `i`, copy its primary again.
+///
+/// # Errors
+/// It does not answer or refuses.
+pub fn follow_again(spec: &ServerSpec, nodes: &[&Node], i: usize) -> Result<(), ClusterError> {
+    let is_copy = spec.topology == Topology::Replication && i > 0;
+    if is_copy { follows(spec, nodes[0], nodes[i]) } else { Ok(()) }
+}
+
+fn client(spec: &ServerSpec, node: &Node) -> Result<Client, RespError> {
     Client::connect(node.socket(), password(spec).as_deref(), COMMAND)
 }
 
@@ -22,7 +62,7 @@ pub fn slots(i: u32, n: u32) -> (u32, u32) {
 ///
 /// # Errors
 /// A node does not answer or refuses.
-pub fn slots_and_meeting(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn slots_and_meeting(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     let primaries = spec.primaries();
     for (i, node) in nodes.iter().enumerate() {
         let mut client = client(spec, node)?;
@@ -45,7 +85,7 @@ pub fn slots_and_meeting(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), Clust
 }
 
 /// Nodes that know each other from their data are told where the others are now: ports and addresses may be new.
-pub fn meet_again(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn meet_again(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     for node in nodes {
         let mut client = client(spec, node)?;
         for other in nodes.iter().filter(|other| other.socket() != node.socket()) {
@@ -66,7 +106,7 @@ fn info(client: &mut Client, section: &[&str], key: &'static str) -> Result<Stri
 ///
 /// # Errors
 /// A node does not answer, or knows too few.
-pub fn all_know_all(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn all_know_all(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     for node in nodes {
         let mut client = client(spec, node)?;
         let known = info(&mut client, &["CLUSTER", "INFO"], "cluster_known_nodes")?;
@@ -82,21 +122,22 @@ pub fn all_know_all(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterErr
     Ok(())
 }
 
-/// Says to a replica whose it is: primary first.
-pub(super) type Say = dyn FnMut(&ServerSpec, &Node, &Node) -> Result<(), ClusterError>;
-
-/// Has every replica follow its primary; `say` gives the command.
+/// Takes a step with every replica of a cluster: primary first.
 ///
 /// # Errors
-/// A node does not answer or refuses.
-pub fn replicate(spec: &ServerSpec, nodes: &[&Node], say: &mut Say) -> Result<(), ClusterError> {
+/// As `step`.
+pub fn each_replica(
+    spec: &ServerSpec,
+    nodes: &[&Node],
+    mut step: impl FnMut(&Node, &Node) -> Result<(), ClusterError>,
+) -> Result<(), ClusterError> {
     let mut replicas = nodes.iter().enumerate().filter_map(|(i, node)| Some((primary_of(spec, i)?, node)));
-    replicas.try_for_each(|(primary, node)| say(spec, nodes[primary], node))
+    replicas.try_for_each(|(primary, node)| step(nodes[primary], node))
 }
 
 /// Has the replicas of a Redis cluster copy their primaries.
-pub fn attach(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
-    replicate(spec, nodes, &mut |spec, primary, node| {
+fn attach(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+    each_replica(spec, nodes, |primary, node| {
         let name = client(spec, primary)?.call(&["CLUSTER", "MYID"])?;
         client(spec, node)?.call(&["CLUSTER", "REPLICATE", name.text()])?;
         Ok(())
@@ -123,7 +164,7 @@ pub fn followed(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> 
             return Err(ClusterError::Link { node: node.name.clone(), status: link });
         }
     }
-    let (counted, all) = (in_step(&mut client(spec, nodes[0])?)?, nodes.len() - 1);
+    let (counted, all) = (copies_in_step(&mut client(spec, nodes[0])?)?, nodes.len() - 1);
     if counted == all {
         return Ok(());
     }
@@ -135,7 +176,7 @@ pub fn followed(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> 
 /// Redis calls a copy `online` when the copy has its first data, but may send it what follows up to a second later
 /// (`repl-diskless-sync`, the default since 7.0). So a key is written and removed, and acknowledgements of that are counted.
 /// Dragonfly knows neither and tells apart the two states itself.
-fn in_step(primary: &mut Client) -> Result<usize, ClusterError> {
+fn copies_in_step(primary: &mut Client) -> Result<usize, ClusterError> {
     let told = primary.call(&["INFO", "replication"])?;
     let copies = || told.text().lines().filter(|line| line.starts_with("slave"));
     let online = copies().filter(|copy| copy.contains("state=online")).count();
@@ -151,14 +192,18 @@ fn in_step(primary: &mut Client) -> Result<usize, ClusterError> {
         return Err(ClusterError::NothingWritten);
     }
     let acknowledged = primary.call(&["WAIT", &online.to_string(), "100"])?;
-    acknowledged.text().parse().map_err(|_| ClusterError::Wait(acknowledged))
+    acknowledged.text().parse().map_err(|_| ClusterError::Wait(acknowledged.text().to_owned()))
 }
 
 /// Keys that are tried: one of them is in the slots of a node that has a thousandth of all.
 const KEYS: u32 = 10_000;
 
-/// Every node says that the cluster is whole, and every replica has its primary's data.
-pub fn whole(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+/// Checks that every node says that the cluster is whole, that every replica has its primary's data, and, where primaries say
+/// whether replicas are `in_step`, that they are.
+///
+/// # Errors
+/// Says what is not yet so.
+pub fn whole(spec: &ServerSpec, nodes: &[&Node], in_step: bool) -> Result<(), ClusterError> {
     let (mut replicas, mut counted) = (0, 0);
     for node in nodes {
         let mut client = client(spec, node)?;
@@ -170,7 +215,7 @@ pub fn whole(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
         }
         // After a restart a replica may have become a primary and the other way round: their numbers count.
         if info(&mut client, &["INFO", "replication"], "role")? == "master" {
-            counted += in_step(&mut client)?;
+            counted += copies_in_step(&mut client)?;
         } else {
             replicas += 1;
             let link = info(&mut client, &["INFO", "replication"], "master_link_status")?;
@@ -183,7 +228,7 @@ pub fn whole(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
     if replicas != all {
         return Err(ClusterError::Replicas { found: replicas, all });
     }
-    if spec.kind != ServerKind::Dragonfly && counted != all as usize {
+    if in_step && counted != all as usize {
         return Err(ClusterError::ReplicasBehind { counted, all });
     }
     Ok(())

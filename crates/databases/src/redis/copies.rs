@@ -7,10 +7,10 @@ use crate::copies::ledger::Ledger;
 use crate::copies::plan::IngestPlan;
 use crate::copies::records::Records;
 use crate::copies::sent::Sent;
-use crate::redis::resp::RespError;
-use crate::redis::resp::{Client, Failed, Login, Reply};
+use crate::redis::client::{Client, Login, RespError};
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_types::Refused;
+use dyno_wire::redis::resp::{Reply, put_command};
 use dyno_wire::redis::{Address, RedisOptions};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -72,7 +72,7 @@ impl RedisSet {
         let login = Login {
             user: self.user.as_deref(),
             password: self.password.as_deref(),
-            tls: self.tls.as_deref().map(|tls| (tls, host.as_str())),
+            tls: self.tls.as_ref().map(|tls| (tls, host.as_str())),
         };
         Client::log_in(address, &login, COMMAND + patience)
     }
@@ -279,28 +279,29 @@ struct RedisTalk(Client, Sent);
 
 impl Talk for RedisTalk {
     fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome {
-        let words = commands(records, part, plan);
-        let sent = Instant::now();
-        match self.0.send_all(&words) {
-            Ok(bytes) => self.1.wire_bytes += bytes,
-            Err(lost) => return WriteOutcome::Indeterminate(lost.to_string()),
-        }
-        let values = words.iter().filter(|words| words[0] == "SET");
-        values.for_each(|words| self.1.record(words[2].len() as u64));
-        let (mut refused, mut read_only) = (None, 0);
-        let mut last = Reply::Null;
-        for _ in &words {
-            match self.0.next() {
-                Ok(reply) => last = reply,
-                Err(Failed::Said(reply)) => {
-                    read_only += usize::from(reply.code() == "READONLY");
-                    refused = refused.or(Some(reply));
-                }
-                Err(Failed::Lost(why)) => return WriteOutcome::Indeterminate(why.to_string()),
+        let all = commands(records, part, plan);
+        let mut bytes = Vec::new();
+        for words in &all {
+            put_command(&mut bytes, &words.iter().map(String::as_bytes).collect::<Vec<_>>());
+            if words[0] == "SET" {
+                self.1.record(words[2].len() as u64);
             }
         }
-        if let Some(why) = refused.map(|reply| reply.to_string()) {
+        self.1.wire_bytes += bytes.len() as u64;
+        let sent = Instant::now();
+        let replies = match self.0.pipeline(bytes, all.len()) {
+            Ok(replies) => replies,
+            Err(lost) => return WriteOutcome::Indeterminate(lost.to_string()),
+        };
+        let refusals = || {
+            replies.iter().filter_map(|reply| match reply {
+                Reply::Error(refused) => Some(refused),
+                _ => None,
+            })
+        };
+        if let Some(why) = refusals().next().map(ToString::to_string) {
             // One that was a replica all the while has done nothing; otherwise a part may have been done.
+            let read_only = refusals().filter(|refused| refused.code() == "READONLY").count();
             let writes = (part.to - part.from) as usize * (records.indexes + 1);
             return if read_only == writes {
                 WriteOutcome::Refused(why)
@@ -309,14 +310,14 @@ impl Talk for RedisTalk {
             };
         }
         let number = |reply: &Reply| reply.text().parse::<usize>().unwrap_or(0);
-        let there = match (plan.durability, &last) {
+        let there = match (plan.durability, replies.last()) {
             (Durability::Memory, _) if plan.copies <= 1 => true,
-            (Durability::Memory, reply) => number(reply) + 1 >= plan.copies,
-            (Durability::Disk, Reply::List(both)) => {
+            (Durability::Memory, Some(reply)) => number(reply) + 1 >= plan.copies,
+            (Durability::Disk, Some(Reply::List(both))) => {
                 both.first().is_some_and(|own| number(own) >= 1)
                     && both.get(1).is_some_and(|others| number(others) + 1 >= plan.copies)
             }
-            (Durability::Disk, _) => false,
+            _ => false,
         };
         match there {
             true => WriteOutcome::Acknowledged(sent),

@@ -1,15 +1,15 @@
 //! Redis and what speaks its protocol: Valkey, KeyDB, Dragonfly.
 
+pub mod client;
 pub mod cluster;
 pub mod copies;
 pub mod monitors;
-pub mod resp;
 pub mod server;
 
 use crate::probe::{ReadStatus, Stop, advise, converse, first_that_answers};
 use crate::protocol_detection::Protocol;
 use crate::target::{
-    Database, OpenTarget, Scheme, Target, TargetError, TargetInfo, TempServer, WATCHED, tls_words,
+    Database, Login, OpenTarget, Scheme, Target, TargetError, TargetInfo, TempServer, WATCHED, tls_words,
 };
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
@@ -36,11 +36,11 @@ impl Database for Redis {
         "redis"
     }
 
-    fn schemes(&self) -> &'static [Scheme] {
+    fn schemes(&self) -> &[Scheme] {
         &[
-            Scheme { name: "redis", form: "redis://[user:password@]host:port[/db]" },
-            Scheme { name: "rediss", form: "rediss://host:port?ca=FILE" },
-            Scheme { name: "unix", form: "unix:///run/redis.sock" },
+            Scheme { name: "redis", form: "redis://[user:password@]host:port[/db]", login: Login::Password },
+            Scheme { name: "rediss", form: "rediss://host:port?ca=FILE", login: Login::Password },
+            Scheme { name: "unix", form: "unix:///run/redis.sock", login: Login::Password },
         ]
     }
 

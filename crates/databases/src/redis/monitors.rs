@@ -9,7 +9,8 @@ use dyno_monitor::Source;
 use dyno_monitor::database::{Ask, RedisSource};
 use dyno_monitor::prometheus::{PrometheusSource, Url};
 use dyno_types::Endpoint;
-use dyno_wire::redis::resp::{self, Token};
+use dyno_types::limits::ANSWER_BYTES;
+use dyno_wire::redis::resp::{self, Reply};
 use dyno_wire::redis::{Facts, FactsStep, ReadFrom, RedisOptions, Topology};
 use std::sync::Arc;
 
@@ -58,15 +59,13 @@ fn info(options: &Arc<RedisOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &End
         let (mut words, mut text) = (Vec::new(), String::new());
         resp::put_command(&mut words, &[b"INFO", b"all"]);
         line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| {
-            let heard = match (resp::skip(received, 0), resp::token(received, 0)) {
-                (Ok(None), _) | (_, Ok(None)) => return ReadStatus::Need,
-                (Ok(Some(_)), Ok(Some((Token::Bulk(info), _)))) => {
-                    text = String::from_utf8_lossy(info).into_owned();
+            let heard = match resp::reply(received, ANSWER_BYTES) {
+                Ok(None) => return ReadStatus::Need,
+                Ok(Some((Reply::Text(info), _))) => {
+                    text = info;
                     ReadStatus::Done
                 }
-                (Ok(Some(_)), Ok(Some((Token::Error(words), _)))) => {
-                    ReadStatus::Refused(String::from_utf8_lossy(words).into_owned())
-                }
+                Ok(Some((Reply::Error(words), _))) => ReadStatus::Refused(words.to_string()),
                 _ => ReadStatus::Refused("the answer to INFO is no text".into()),
             };
             received.clear();

@@ -1,12 +1,22 @@
-//! Redis, Valkey and KeyDB: redis.conf.
+//! Servers of Redis, Valkey and KeyDB: redis.conf, and what they are asked.
 
-use crate::redis::resp::Client;
-use crate::servers::{Node, NotReady, Told, redis_word, reserved};
-use dyno_config::server::{ServerSpec, Topology};
+use crate::cluster::{ClusterError, Group};
+use crate::redis::client::{Client, RespError};
+use crate::redis::cluster;
+use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, hosts, query, reserved};
+use dyno_config::server::{ServerSpec, Setting, Topology};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
+use dyno_wire::redis::resp::Reply;
 use std::time::Duration;
+
+/// A server that serves answers at once.
+const ASKING: Duration = Duration::from_secs(2);
+/// A server that answers at all says at once how many keys it has.
+const COUNTING: Duration = Duration::from_secs(20);
+/// Writing all data to disk may take long.
+const SAVING: Duration = Duration::from_secs(600);
 
 const RESERVED: [(&str, &str); 14] = [
     ("port", "port"),
@@ -25,11 +35,7 @@ const RESERVED: [(&str, &str); 14] = [
     ("server-cpulist", "placement"),
 ];
 
-/// Writes the configuration and the command line of a process.
-///
-/// # Errors
-/// Refuses options that dyno sets itself.
-pub fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
+fn configure(spec: &ServerSpec, node: &Node) -> Result<LaunchConfig, LocalError> {
     reserved(spec, &RESERVED)?;
     let on = |on: bool| if on { "yes" } else { "no" }.to_owned();
     let mut lines = vec![
@@ -64,7 +70,7 @@ pub fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
             return Err(LocalError::Refused(format!("options.{key:?}: is no name of a setting")));
         }
         // As it would stand in redis.conf, where `60 1` is two arguments; a password is one, whatever is in it.
-        let word = redis_word(value);
+        let word = word_of(value);
         if word.contains(['\n', '\r']) {
             return Err(LocalError::Refused(format!("options.{key}: a value is one line")));
         }
@@ -72,7 +78,16 @@ pub fn tell(spec: &ServerSpec, node: &Node) -> Result<Told, LocalError> {
         text += &format!("{key} {}\n", if whole { quoted(&word) } else { word });
     }
     let file = node.home.join("redis.conf").display().to_string();
-    Ok(Told { configuration: Some(("redis.conf", text)), arguments: vec![file] })
+    Ok(LaunchConfig { configuration: Some(("redis.conf", text)), arguments: vec![file] })
+}
+
+/// `yes` and `no`, as Redis writes switches.
+fn word_of(setting: &Setting) -> String {
+    match setting {
+        Setting::Switch(true) => "yes".into(),
+        Setting::Switch(false) => "no".into(),
+        other => other.to_string(),
+    }
 }
 
 fn quoted(text: &str) -> String {
@@ -80,12 +95,12 @@ fn quoted(text: &str) -> String {
 }
 
 /// The password of `requirepass`.
-pub fn password(spec: &ServerSpec) -> Option<String> {
+pub(crate) fn password(spec: &ServerSpec) -> Option<String> {
     spec.options.get("requirepass").map(ToString::to_string).filter(|password| !password.is_empty())
 }
 
 /// `:password@` for a URI.
-pub fn login(spec: &ServerSpec) -> String {
+fn login(spec: &ServerSpec) -> String {
     let Some(password) = password(spec) else { return String::new() };
     let mut out = String::from(":");
     for byte in password.bytes() {
@@ -97,14 +112,16 @@ pub fn login(spec: &ServerSpec) -> String {
     out + "@"
 }
 
-/// Ready is who answers PING, has loaded its data, and is the process that was started, or one that it has started (a
-/// wrapper's); its number.
-pub fn ready(
+/// Asks whether a process answers PING, has loaded its data, and is the one that was started.
+///
+/// # Errors
+/// As [`DatabaseServer::ready`].
+pub(crate) fn ready(
     spec: &ServerSpec,
     node: &Node,
     started: Option<(&Machine, u32)>,
 ) -> Result<Option<u32>, NotReady> {
-    let mut client = Client::connect(node.socket(), password(spec).as_deref(), Duration::from_secs(2))?;
+    let mut client = Client::connect(node.socket(), password(spec).as_deref(), ASKING)?;
     let pong = client.call(&["PING"])?;
     if pong.text() != "PONG" {
         return Err(NotReady::NoPong(pong.text().to_owned()));
@@ -121,9 +138,114 @@ pub fn ready(
     }
 }
 
+impl From<RespError> for NotReady {
+    fn from(why: RespError) -> Self {
+        NotReady::NoAnswer(why.into())
+    }
+}
+
+/// The target URI of an instance.
+pub(crate) fn uri(spec: &ServerSpec, nodes: &[&Node]) -> String {
+    let formed = (spec.topology == Topology::Cluster).then(|| "cluster=true".to_owned());
+    let query = query(spec, formed, ("reads=replica", "reads=any"));
+    format!("redis://{}{}{query}", login(spec), hosts(spec, nodes))
+}
+
+/// Why a server cannot say how many keys it has.
+#[derive(Debug, thiserror::Error)]
+enum CountError {
+    #[error(transparent)]
+    Redis(#[from] RespError),
+    #[error("DBSIZE: {0:?} is no number")]
+    Keys(String),
+}
+
+fn keys(spec: &ServerSpec, node: &Node) -> Result<u64, CountError> {
+    let mut client = Client::connect(node.socket(), password(spec).as_deref(), COUNTING)?;
+    let role = client.call(&["ROLE"])?;
+    match &role {
+        Reply::List(words) if words.first().is_some_and(|word| word.text() == "master") => {
+            let size = client.call(&["DBSIZE"])?;
+            size.text().parse().map_err(|_| CountError::Keys(size.text().to_owned()))
+        }
+        _ => Ok(0),
+    }
+}
+
+/// Counts the keys of all primaries.
+///
+/// # Errors
+/// A process does not answer, or answers no number.
+pub(crate) fn count(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
+    let each = |node: &&Node| keys(spec, node).map_err(|why| LocalError::failed(&node.name, why));
+    nodes.iter().map(each).sum()
+}
+
+/// Has each process write its data to disk.
+///
+/// # Errors
+/// A process does not answer or refuses.
+pub(crate) fn save(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), LocalError> {
+    nodes.iter().try_for_each(|node| {
+        let client = Client::connect(node.socket(), password(spec).as_deref(), SAVING);
+        let saved = client.and_then(|mut client| client.call(&["SAVE"]));
+        saved.map(drop).map_err(|why| LocalError::failed(&node.name, why))
+    })
+}
+
 /// Asks a server to write its data to disk and end; says whether it took the command.
-pub fn save_and_end(spec: &ServerSpec, node: &Node) -> bool {
-    let client = Client::connect(node.socket(), password(spec).as_deref(), Duration::from_secs(2));
+pub(crate) fn save_and_end(spec: &ServerSpec, node: &Node) -> bool {
+    let client = Client::connect(node.socket(), password(spec).as_deref(), ASKING);
     // The server closes the connection instead of answering; how it ended shows in its exit.
     client.is_ok_and(|mut client| client.send(&["SHUTDOWN", "SAVE"]).is_ok())
+}
+
+/// redis-server, valkey-server and keydb-server.
+pub struct RedisServer;
+
+impl DatabaseServer for RedisServer {
+    fn configure(&self, spec: &ServerSpec, node: &Node, _version: &str) -> Result<LaunchConfig, LocalError> {
+        configure(spec, node)
+    }
+
+    fn ready(
+        &self,
+        spec: &ServerSpec,
+        node: &Node,
+        started: Option<(&Machine, u32)>,
+    ) -> Result<Option<u32>, NotReady> {
+        ready(spec, node, started)
+    }
+
+    fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {
+        uri(spec, nodes)
+    }
+
+    fn password(&self, spec: &ServerSpec) -> Option<String> {
+        password(spec)
+    }
+
+    fn count(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
+        count(spec, nodes)
+    }
+
+    fn save(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<(), LocalError> {
+        save(spec, nodes)
+    }
+
+    fn save_and_end(&self, spec: &ServerSpec, node: &Node) -> bool {
+        save_and_end(spec, node)
+    }
+
+    fn form(&self, group: &Group<'_>) -> Result<(), ClusterError> {
+        match group.spec.topology {
+            Topology::Cluster => cluster::form(group),
+            _ => cluster::replicate(group),
+        }
+    }
+
+    fn rejoin(&self, spec: &ServerSpec, nodes: &[&Node], i: usize) -> Result<(), ClusterError> {
+        // Nodes of a cluster keep in their data whom they copy.
+        cluster::follow_again(spec, nodes, i)
+    }
 }

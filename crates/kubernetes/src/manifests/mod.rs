@@ -62,8 +62,10 @@ pub fn everywhere(spec: &Experiment) -> Experiment {
 /// The objects that a run would make, to be shown: its name is [`RUN`](super::RUN), token and password are placeholders.
 pub fn shown(spec: &Experiment, asked: &Kubernetes) -> Result<Manifests, LocalError> {
     let mut own = everywhere(spec);
-    if let Some(server) = own.server.as_mut().filter(|server| server.needs_password()) {
-        server.options.insert("requirepass".into(), Setting::Text(NO_PASSWORD.into()));
+    if let Some(server) = own.server.as_mut()
+        && let Some(option) = server.lacks_password()
+    {
+        server.options.insert(option.into(), Setting::Text(NO_PASSWORD.into()));
     }
     manifests(&own, asked, crate::replace::RUN, NO_TOKEN)
 }
@@ -76,10 +78,8 @@ pub fn manifests(
     name: &str,
     token: &str,
 ) -> Result<Manifests, LocalError> {
-    let port = spec.server.as_ref().and_then(|server| server.port).unwrap_or(match &spec.server {
-        Some(server) if !server.kind.speaks_redis() => 27_017,
-        _ => 6_379,
-    });
+    let own = |server: &ServerSpec| server.port.unwrap_or(server.kind.rules().port());
+    let port = spec.server.as_ref().map_or(0, own);
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": format!("{name}-w"), "labels": labels(name, "worker", "dyno")},

@@ -3,7 +3,7 @@
 use crate::manifests::{HOME, labels, pod, pull, resources, restricted};
 use crate::volumes;
 use dyno_config::experiment::kubernetes::Kubernetes;
-use dyno_config::server::{Part, ServerKind, ServerSpec, Topology};
+use dyno_config::server::{Part, ServerSpec, Topology};
 use dyno_config::values::Bytes;
 use dyno_databases::container::{ContainerConfig, Role, container_config};
 use dyno_localhost::error::LocalError;
@@ -60,21 +60,9 @@ fn quantity(bytes: u64) -> String {
     whole.map_or(bytes.to_string(), |(unit, shift)| format!("{}{unit}", bytes >> shift))
 }
 
-/// The usual image of a kind.
-fn image(kind: ServerKind) -> &'static str {
-    match kind {
-        ServerKind::Redis => "redis:7",
-        ServerKind::Valkey => "valkey/valkey:8",
-        ServerKind::KeyDb => "eqalpha/keydb:latest",
-        ServerKind::Dragonfly => "docker.dragonflydb.io/dragonflydb/dragonfly:v1.37.0",
-        ServerKind::Mongod => "mongo:8",
-        ServerKind::FerretDb => "ghcr.io/ferretdb/ferretdb:1.24.2",
-    }
-}
-
 /// The image that a server's pods get.
 pub fn server_image(server: &ServerSpec, asked: &Kubernetes) -> String {
-    asked.server_image.clone().unwrap_or_else(|| image(server.kind).to_owned())
+    asked.server_image.clone().unwrap_or_else(|| server.kind.rules().image().to_owned())
 }
 
 impl Instance<'_> {
@@ -112,9 +100,9 @@ impl Instance<'_> {
 
     /// Sets, in the order of the processes.
     fn sets(&self) -> Result<Vec<Set>, LocalError> {
-        // Dragonfly's memory is what its pods may have.
+        // What a server takes is what its pods may have.
         let mut server = self.server.clone();
-        if server.kind == ServerKind::Dragonfly && server.limits.memory.is_none() {
+        if server.kind.rules().sizes_by_free_memory() && server.limits.memory.is_none() {
             let limit =
                 self.asked.servers.limits.get("memory").and_then(|limit| volumes::bytes(&limit.text()));
             server.limits.memory = limit.map(Bytes);

@@ -18,7 +18,7 @@ use crate::drive::{IngestResult, ingest};
 use crate::failover::curve::Curve;
 use crate::failover::partition::PartitionError;
 use crate::verify::{Copy, verify};
-use dyno_config::server::ServerKind;
+use dyno_config::server::{Election, ServerKind};
 use dyno_databases::copies::database::Database;
 use dyno_databases::copies::database::DatabaseError;
 use dyno_databases::copies::ledger::{Ledger, Status};
@@ -64,8 +64,10 @@ pub struct FailoverPlan {
     pub down_after: Duration,
     /// Between two rounds, at least; up to as long again at random.
     pub between: Duration,
-    /// Redis or Valkey with Sentinel, or mongod.
+    /// What kind of servers.
     pub kind: ServerKind,
+    /// Who elects a new primary of them.
+    pub election: Election,
 }
 
 /// A primary that was taken away.
@@ -308,9 +310,9 @@ pub fn failover(
     control: &Arc<Control>,
     on_round: &mut (dyn FnMut(&Round) + Send),
 ) -> Result<FailoverProof, FailoverError> {
-    let mut cluster: Box<dyn FailoverCluster> = match plan.kind {
-        ServerKind::Mongod => Box::new(replica_set::ReplicaSet::start(plan, home, control)?),
-        _ => Box::new(sentinel::SentinelCluster::start(plan, home, control)?),
+    let mut cluster: Box<dyn FailoverCluster> = match plan.election {
+        Election::Members => Box::new(replica_set::ReplicaSet::start(plan, home, control)?),
+        Election::Sentinels => Box::new(sentinel::SentinelCluster::start(plan, home, control)?),
     };
     prove(plan, cluster.as_mut(), control, on_round)
 }

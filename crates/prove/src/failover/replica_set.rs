@@ -10,7 +10,7 @@
 use crate::failover::FailoverError;
 use crate::failover::partition::Partition;
 use crate::failover::{By, ELECTION, FailoverCluster, FailoverPlan, await_some};
-use dyno_config::server::{ServerKind, ServerSpec, Setting, Topology};
+use dyno_config::server::{ServerSpec, Setting, Topology};
 use dyno_config::values::Bytes;
 use dyno_databases::copies::database::Database;
 use dyno_databases::copies::database::DatabaseError;
@@ -45,7 +45,7 @@ impl<'a> ReplicaSet<'a> {
     /// Starts the members, forms the set, and waits until one is primary and all others are secondaries.
     pub fn start(plan: &'a FailoverPlan, home: &Path, control: &Arc<Control>) -> Result<Self, FailoverError> {
         let machine = Machine::default();
-        let mut spec = ServerSpec::of(ServerKind::Mongod);
+        let mut spec = ServerSpec::of(plan.kind);
         (spec.topology, spec.members) = (Topology::ReplicaSet, Some(plan.replicas + 1));
         spec.cache = Some(Bytes(CACHE));
         let version = dyno_servers::needs::version_of(&spec, &machine)?;

@@ -159,6 +159,7 @@ fn plan(copies: usize) -> FailoverPlan {
         down_after: ms(100),
         between: ms(100),
         kind: ServerKind::Redis,
+        election: Election::Sentinels,
     }
 }
 

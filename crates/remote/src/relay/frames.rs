@@ -7,11 +7,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Version of what travels between controller, hub and pods.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Shortest token, bytes.
 pub(super) const TOKEN_BYTES: usize = 32;
-/// Longest payload of a frame or a record; longer ones are cut.
-pub(super) const PIECE: usize = 1 << 17;
+/// Longest message of the Noise Protocol, in which a record travels between pods.
+pub(super) const MESSAGE_BYTES: usize = 65_535;
+/// What shows that a message is whole and from the other end.
+pub(super) const TAG_BYTES: usize = 16;
+/// Longest payload of a frame or a record, beside its kind; longer ones are cut.
+pub(super) const PIECE: usize = MESSAGE_BYTES - TAG_BYTES - 1;
 /// Longest frame with its head.
 pub(super) const FRAME_BYTES: usize = PIECE + 64;
 /// Time that a hub, or a connection between pods, goes on without a word.

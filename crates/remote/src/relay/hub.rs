@@ -1,7 +1,7 @@
 //! The hub, in one pod of a run: opens connections to all pods, and carries what the controller and they say to each other.
 
 use crate::relay::frames::{ALIVE, Kind, Open, PIECE, Piece, SILENCE, greeted, hello, read, write};
-use crate::relay::seal::{Opener, Sealer, Side, meet};
+use crate::relay::seal::{Opener, SealError, Sealer, Side, meet};
 use dyno_engine::net::monotonic_ns;
 use dyno_protocol::service::Service;
 use std::collections::BTreeMap;
@@ -138,6 +138,8 @@ impl Hub {
         let carry = move || {
             let how = match own.connect(number, open.address, &open.service) {
                 Ok(opener) => own.receive(number, opener),
+                // A pod closes the connection of who does not hold its token.
+                Err(SealError::Closed) => format!("{}: it does not take the token", open.address),
                 Err(why) => format!("{}: {why}", open.address),
             };
             own.channels().remove(&number);
@@ -152,23 +154,18 @@ impl Hub {
         let _ = self.back.send(Piece { channel, kind, bytes });
     }
 
-    fn connect(&self, number: u32, address: SocketAddr, service: &Service) -> io::Result<Opener> {
+    fn connect(&self, number: u32, address: SocketAddr, service: &Service) -> Result<Opener, SealError> {
         let stream = connected(address)?;
         stream.set_read_timeout(Some(SILENCE))?;
         stream.set_write_timeout(Some(SEND))?;
         let (mut sealer, mut opener) = meet(&stream, &self.token, Side::Hub, None)?;
-        sealer.send(Kind::Open, &serde_json::to_vec(service)?)?;
-        // The first record that opens shows that the pod holds the token.
-        let first = opener.receive().map_err(|why| match why.kind() {
-            io::ErrorKind::UnexpectedEof => io::Error::other("it does not take the token"),
-            _ => why,
-        })?;
-        if first.0 == Kind::End {
-            return Err(io::Error::other(String::from_utf8_lossy(&first.1).into_owned()));
+        sealer.send(Kind::Open, &serde_json::to_vec(service).map_err(io::Error::from)?)?;
+        if let (Kind::End, words) = opener.receive()? {
+            return Err(io::Error::other(String::from_utf8_lossy(&words).into_owned()).into());
         }
         let mut channels = self.channels();
         let Some(channel) = channels.get_mut(&number) else {
-            return Err(io::Error::other("given up while it was being connected"));
+            return Err(io::Error::other("given up while it was being connected").into());
         };
         if let Pod::Waiting(waiting) = &mut channel.pod {
             std::mem::take(waiting).into_iter().try_for_each(|(kind, bytes)| sealer.send(kind, &bytes))?;
@@ -226,9 +223,11 @@ impl Hub {
 }
 
 /// In the controller's words for people.
-fn lost(why: &io::Error) -> String {
-    match why.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+fn lost(why: &SealError) -> String {
+    match why {
+        SealError::Io(error)
+            if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
+        {
             format!("its pod is silent for {} s", SILENCE.as_secs())
         }
         _ => format!("the connection to its pod is lost: {why}"),

@@ -1,7 +1,7 @@
 //! The pods' end: listens on the pod network and starts programs for whoever holds the token.
 
 use crate::relay::frames::{ALIVE, Kind, PIECE, SILENCE};
-use crate::relay::seal::{Opener, Sealer, Side, meet};
+use crate::relay::seal::{Opener, SealError, Sealer, Side, meet};
 use dyno_protocol::service::Service;
 use dyno_types::child;
 use std::collections::VecDeque;
@@ -145,7 +145,7 @@ fn accept(listener: &TcpListener, door: &Arc<ListenerState>) {
 type Back = Arc<Mutex<Sealer>>;
 
 /// One connection: one program.
-fn serve(stream: &TcpStream, door: &ListenerState, number: u64) -> io::Result<()> {
+fn serve(stream: &TcpStream, door: &ListenerState, number: u64) -> Result<(), SealError> {
     stream.set_write_timeout(Some(SILENCE))?;
     let until = Instant::now() + door.knock;
     let (mut sealer, mut opener) = meet(stream, &door.token, Side::Pod, Some(until))?;
@@ -153,9 +153,9 @@ fn serve(stream: &TcpStream, door: &ListenerState, number: u64) -> io::Result<()
     door.settled(number);
     opener.trust(SILENCE)?;
     if kind != Kind::Open {
-        return Err(io::Error::other("the first word must be what is wanted"));
+        return Err(io::Error::other("the first word must be what is wanted").into());
     }
-    let service: Service = serde_json::from_slice(&bytes)?;
+    let service: Service = serde_json::from_slice(&bytes).map_err(io::Error::from)?;
     // Shows that the token is here, too.
     sealer.send(Kind::Alive, &[])?;
     let Some(_one) = ConnectionCount::one(&door.programs) else {
@@ -169,7 +169,7 @@ fn serve(stream: &TcpStream, door: &ListenerState, number: u64) -> io::Result<()
     };
     let input = child.stdin.take();
     let (Some(output), Some(errors)) = (child.stdout.take(), child.stderr.take()) else {
-        return Err(io::Error::other("no pipe"));
+        return Err(io::Error::other("no pipe").into());
     };
     let back: Back = Arc::new(Mutex::new(sealer));
     let over = Arc::new(AtomicBool::new(false));

@@ -4,8 +4,8 @@ use crate::launch::{Launch, group_or_none};
 use crate::member::{LAST_LINES, Member};
 use crate::server::Server;
 use dyno_config::server::Part;
-use dyno_databases::cluster;
-use dyno_databases::servers;
+use dyno_databases::cluster::{ClusterError, Group, with_all};
+use dyno_databases::registry::server;
 use dyno_databases::servers::Node;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::process;
@@ -26,10 +26,11 @@ impl Server {
         let (routers, first): (Vec<usize>, Vec<usize>) =
             (0..self.members.len()).partition(|i| is_router(&self.members[*i]));
         self.launch_and_await(&first)?;
-        self.together(cluster::form)?;
+        let kind = server(self.spec.kind);
+        self.together(|group| kind.form(group))?;
         if !routers.is_empty() {
             self.launch_and_await(&routers)?;
-            self.together(cluster::join)?;
+            self.together(|group| kind.join(group))?;
         }
         self.formed = true;
         self.died().map_or(Ok(()), |why| Err(LocalError::Failed(why)))
@@ -48,12 +49,16 @@ impl Server {
     }
 
     /// Takes a step with the processes of each instance.
-    fn together(&self, step: cluster::Step) -> Result<(), LocalError> {
-        let each = self.spec.processes_each() as usize;
+    fn together(
+        &self,
+        step: impl Fn(&Group<'_>) -> Result<(), ClusterError> + Sync,
+    ) -> Result<(), LocalError> {
         let nodes = self.members.iter().map(|member| &member.node).collect::<Vec<_>>();
-        let instances: Vec<Vec<&Node>> = nodes.chunks(each).map(<[_]>::to_vec).collect();
+        let instances = nodes.chunks(self.spec.processes_each() as usize);
+        let (spec, made, control) = (&self.spec, self.formed, self.control.as_deref());
+        let groups: Vec<Group<'_>> = instances.map(|nodes| Group { spec, nodes, made, control }).collect();
         let end = || self.members.iter().filter_map(Member::pid).for_each(process::end_group);
-        cluster::with_all(step, &self.spec, &instances, self.formed, (self.control.as_deref(), &end))
+        with_all(&groups, step, control, &end)
     }
 
     /// Starts a process that was killed again on its data, and waits until it answers and knows its place.
@@ -63,7 +68,8 @@ impl Server {
         let own = &self.members[i].node;
         let all = self.members.iter().map(|member| &member.node);
         let nodes: Vec<&Node> = all.filter(|node| node.instance == own.instance).collect();
-        cluster::rejoin(&self.spec, &nodes, own.number)
+        let rejoined = server(self.spec.kind).rejoin(&self.spec, &nodes, own.number);
+        rejoined.map_err(|why| LocalError::failed(&nodes[own.number].name, why))
     }
 
     fn launch(&mut self, i: usize) -> Result<(), LocalError> {
@@ -73,7 +79,7 @@ impl Server {
         let data = member.node.data.clone();
         let (journal, notes) = (&mut self.journal, &mut self.notes);
         member.group = group_or_none(&self.machine, &name, &limits, &data, journal, go_on, notes)?;
-        let told = servers::tell(&self.spec, &member.node, &self.version)?;
+        let told = server(self.spec.kind).launch_config(&self.spec, &member.node, &self.version)?;
         if let Some((name, text)) = &told.configuration {
             let file = member.node.home.join(name);
             // It may hold a password.
@@ -131,7 +137,7 @@ impl Server {
     /// Masks passwords in the configuration of a process, which is written anew before it is started again.
     fn hide(&self, i: usize) -> Result<(), LocalError> {
         let member = &self.members[i];
-        let told = servers::tell(&self.spec, &member.node, &self.version)?;
+        let told = server(self.spec.kind).launch_config(&self.spec, &member.node, &self.version)?;
         let Some((name, text)) = told.configuration else { return Ok(()) };
         let (file, masked) = (member.node.home.join(name), mask_settings(&text));
         match masked == text || !file.exists() {
@@ -149,7 +155,7 @@ impl Server {
             }
             let member = &self.members[i];
             let pid = member.pid().unwrap_or(0);
-            match servers::ready(&self.spec, &member.node, &self.machine, pid) {
+            match server(self.spec.kind).ready(&self.spec, &member.node, Some((&self.machine, pid))) {
                 Ok(answering) => {
                     self.members[i].answering = answering;
                     break self.members[i].tell();

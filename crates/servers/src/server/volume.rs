@@ -8,7 +8,7 @@
 
 use crate::server::Server;
 use crate::volume::{Found, Loaded, is_still};
-use dyno_databases::count;
+use dyno_databases::registry::server;
 use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::storage;
@@ -63,7 +63,8 @@ fn data(volume: &Path, member: usize) -> PathBuf {
 impl Server {
     /// Keys or documents of all instances.
     pub fn counted(&self) -> Result<u64, LocalError> {
-        count::count(&self.spec, &self.members.iter().map(|member| &member.node).collect::<Vec<_>>())
+        server(self.spec.kind)
+            .count(&self.spec, &self.members.iter().map(|member| &member.node).collect::<Vec<_>>())
     }
 
     /// Before the first start: puts a volume's data into the empty folders, if they still are those of the record.
@@ -87,7 +88,8 @@ impl Server {
         let failed = |e: io::Error| LocalError::failed(volume.display(), e);
         let still = is_still(&self.spec);
         match still {
-            true => count::save(&self.spec, &self.members.iter().map(|m| &m.node).collect::<Vec<_>>())?,
+            true => server(self.spec.kind)
+                .save(&self.spec, &self.members.iter().map(|m| &m.node).collect::<Vec<_>>())?,
             false => self.end_all(true)?,
         }
         let new = volume.with_extension(format!("new-{}", std::process::id()));

@@ -2,8 +2,9 @@
 
 use dyno_types::limits::{REPLY_BYTES, REPLY_DEPTH};
 
-/// The bytes are not RESP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The bytes are not RESP, or more than is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("what came is no reply of Redis, or longer than any that is expected")]
 pub struct NotResp;
 
 /// One token: a scalar or the head of an aggregate.
@@ -167,6 +168,76 @@ fn skip_within(input: &[u8], at: usize, most: usize) -> Result<Option<usize>, No
     Ok(Some(at))
 }
 
+/// An error reply. Its first word is its code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ErrorReply(String);
+
+impl ErrorReply {
+    /// The code, such as `READONLY`.
+    pub fn code(&self) -> &str {
+        self.0.split(' ').next().unwrap_or_default()
+    }
+}
+
+/// A whole reply with what it holds, for those who need not be fast.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// A status, a text or a number.
+    Text(String),
+    /// Nothing.
+    Null,
+    /// Several, maps and attributes too.
+    List(Vec<Reply>),
+    /// The server refuses.
+    Error(ErrorReply),
+}
+
+impl Reply {
+    /// The text; empty for what is none.
+    pub fn text(&self) -> &str {
+        match self {
+            Reply::Text(text) => text,
+            _ => "",
+        }
+    }
+}
+
+/// The reply at the start of `input` and its length there; `None` if it is not complete.
+///
+/// # Errors
+/// The bytes are not RESP, nest deeper than [`REPLY_DEPTH`], or would take more than `most` bytes of memory.
+pub fn reply(input: &[u8], most: usize) -> Result<Option<(Reply, usize)>, NotResp> {
+    match skip_within(input, 0, most)? {
+        Some(_) => part(input, 0, REPLY_DEPTH, &mut { most }),
+        None => Ok(None),
+    }
+}
+
+/// The part of a reply at `at`, of at most `depth` lists in each other and `left` bytes.
+fn part(input: &[u8], at: usize, depth: usize, left: &mut usize) -> Result<Option<(Reply, usize)>, NotResp> {
+    let Some((found, mut next)) = token(input, at)? else { return Ok(None) };
+    *left = left.checked_sub(size_of::<Reply>() + next - at).ok_or(NotResp)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let count = match found {
+        Token::Simple(bytes) | Token::Bulk(bytes) => return Ok(Some((Reply::Text(text(bytes)), next))),
+        Token::Int(number) => return Ok(Some((Reply::Text(number.to_string()), next))),
+        Token::Error(bytes) => return Ok(Some((Reply::Error(ErrorReply(text(bytes))), next))),
+        Token::Null => return Ok(Some((Reply::Null, next))),
+        Token::Array(n) | Token::Push(n) => n,
+        Token::Map(n) => 2 * n,
+        Token::Attribute(n) => 2 * n + 1,
+    };
+    let depth = depth.checked_sub(1).ok_or(NotResp)?;
+    let mut parts = Vec::new();
+    for _ in 0..count {
+        let Some((reply, end)) = part(input, next, depth, left)? else { return Ok(None) };
+        parts.push(reply);
+        next = end;
+    }
+    Ok(Some((Reply::List(parts), next)))
+}
+
 /// Appends `n` in decimal.
 #[inline]
 pub fn put_number(out: &mut Vec<u8>, n: u64) {
@@ -261,6 +332,32 @@ mod tests {
         assert_eq!(skip_within(&endless, 0, 400), Err(NotResp));
         // One that is complete is read.
         assert_eq!(skip_within(b"*2\r\n:1\r\n:2\r\n", 0, 8), Ok(Some(12)));
+    }
+
+    #[test]
+    fn replies_are_read_with_what_they_hold() {
+        let text = |text: &str| Reply::Text(text.into());
+        let read = |bytes: &[u8]| reply(bytes, 1 << 20);
+        let list = Reply::List(vec![text("abc"), text("-7"), Reply::Null, Reply::List(vec![text("OK")])]);
+        let bytes = b"*4\r\n$3\r\nabc\r\n:-7\r\n$-1\r\n*1\r\n+OK\r\n";
+        assert_eq!(read(&[&bytes[..], b"+more"].concat()), Ok(Some((list, bytes.len()))));
+        (0..bytes.len()).for_each(|cut| assert_eq!(read(&bytes[..cut]), Ok(None), "cut at {cut}"));
+        let Ok(Some((Reply::Error(refused), 9))) = read(b"-ERR no\r\n") else { panic!("an error reply") };
+        assert_eq!((refused.code(), refused.to_string().as_str()), ("ERR", "ERR no"));
+    }
+
+    #[test]
+    fn a_reply_takes_no_more_memory_than_is_believed() {
+        let most = 10_000;
+        let nested = |depth: usize| [&b"*1\r\n".repeat(depth)[..], b":1\r\n"].concat();
+        assert!(reply(&nested(REPLY_DEPTH), most).is_ok_and(|read| read.is_some()));
+        assert_eq!(reply(&nested(REPLY_DEPTH + 1), most), Err(NotResp));
+        let long = |count: usize| [format!("*{count}\r\n").as_bytes(), &b"_\r\n".repeat(count)].concat();
+        let fits = most / (size_of::<Reply>() + 3) - 1;
+        assert!(reply(&long(fits), most).is_ok_and(|read| read.is_some()));
+        assert_eq!(reply(&long(fits + 1), most), Err(NotResp));
+        // What is not there is not believed.
+        assert_eq!(reply(b"$1000\r\nabc", most), Ok(None));
     }
 
     #[test]

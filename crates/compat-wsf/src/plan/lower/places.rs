@@ -3,7 +3,8 @@
 use crate::plan::Source;
 use crate::plan::cases::Reading;
 use crate::plan::lower::Draft;
-use dyno_config::server::{IfNotPermitted, ServerKind, always_journals};
+use dyno_config::server::kind::mongod::always_journals;
+use dyno_config::server::{IfNotPermitted, ServerKind};
 use dyno_types::Refused;
 use serde_json::{Value, json};
 

@@ -1,4 +1,9 @@
-use crate::servers::*;
+//! How each kind of server is configured.
+
+use dyno_config::server::{ServerSpec, Topology};
+use dyno_databases::registry::{self, server};
+use dyno_databases::servers::{LaunchConfig, Node};
+use dyno_localhost::error::LocalError;
 
 fn node(kind: &str) -> Node {
     Node {
@@ -14,17 +19,17 @@ fn node(kind: &str) -> Node {
     }
 }
 
-fn told(json: &str) -> Result<Told, LocalError> {
-    told_by(json, "")
+fn config_of(json: &str) -> Result<LaunchConfig, LocalError> {
+    config_by(json, "")
 }
 
-fn told_by(json: &str, version: &str) -> Result<Told, LocalError> {
+fn config_by(json: &str, version: &str) -> Result<LaunchConfig, LocalError> {
     let spec: ServerSpec = serde_json::from_str(json).unwrap();
     spec.check().unwrap();
-    tell(&spec, &node("x"), version)
+    server(spec.kind).launch_config(&spec, &node("x"), version)
 }
 
-fn text(told: &Told) -> Vec<&str> {
+fn text(told: &LaunchConfig) -> Vec<&str> {
     told.configuration.as_ref().unwrap().1.lines().collect()
 }
 
@@ -35,7 +40,7 @@ fn redis_and_its_kin_read_a_file() {
             r#"{{"kind": "{kind}", "cache": "64MiB", "journal": true, "arguments": ["--loglevel", "debug"],
             "options": {{"maxmemory-policy": "allkeys-lru", "activedefrag": true, "maxclients": 99, "save": "60 1"}}}}"#
         );
-        let told = told(&json).unwrap();
+        let told = config_of(&json).unwrap();
         assert_eq!(told.arguments, ["/run/h/redis.conf", "--loglevel", "debug"]);
         let lines = text(&told);
         for line in [
@@ -59,7 +64,7 @@ fn redis_and_its_kin_read_a_file() {
 #[test]
 fn a_cluster_node_keeps_its_cluster_in_its_data() {
     let told =
-        told(r#"{"kind": "redis", "topology": "cluster", "options": {"requirepass": "a\"b"}}"#).unwrap();
+        config_of(r#"{"kind": "redis", "topology": "cluster", "options": {"requirepass": "a\"b"}}"#).unwrap();
     let lines = text(&told);
     for line in [
         "cluster-enabled yes",
@@ -73,7 +78,8 @@ fn a_cluster_node_keeps_its_cluster_in_its_data() {
 
 #[test]
 fn dragonfly_reads_flags() {
-    let told = told(r#"{"kind": "dragonfly", "cache": "1GiB", "options": {"cache_mode": true}}"#).unwrap();
+    let told =
+        config_of(r#"{"kind": "dragonfly", "cache": "1GiB", "options": {"cache_mode": true}}"#).unwrap();
     assert_eq!(told.arguments, ["--flagfile=/run/h/dragonfly.flags"]);
     let lines = text(&told);
     for line in [
@@ -91,10 +97,9 @@ fn dragonfly_reads_flags() {
         // Not less than its threads demand.
         (r#"{"kind": "dragonfly", "limits": {"memory": "600MiB"}}"#, "--maxmemory=536870912"),
     ] {
-        assert!(text(&crate::servers::tests::told(json).unwrap()).contains(&most), "{json}");
+        assert!(text(&config_of(json).unwrap()).contains(&most), "{json}");
     }
-    let error =
-        crate::servers::tests::told(r#"{"kind": "dragonfly", "cache": "300MiB"}"#).unwrap_err().to_string();
+    let error = config_of(r#"{"kind": "dragonfly", "cache": "300MiB"}"#).unwrap_err().to_string();
     assert!(error.contains("256 MiB that Dragonfly wants for each of 2 threads"), "{error}");
 }
 
@@ -103,7 +108,7 @@ fn mongod_reads_yaml() {
     let json = r#"{"kind": "mongod", "cache": "1536MiB", "journal": true, "compressor": "zstd", "sync_delay": "900s",
         "engine": "wiredTiger", "journal_compressor": "none", "topology": "replica_set",
         "options": {"setParameter.ttlMonitorEnabled": false, "operationProfiling.mode": "off"}}"#;
-    let told = told_by(json, "db version v4.4.1").unwrap();
+    let told = config_by(json, "db version v4.4.1").unwrap();
     assert_eq!(told.arguments, ["--config", "/run/h/mongod.conf"]);
     let expected = r#"# Written by dyno for this run.
 net:
@@ -137,19 +142,19 @@ storage:
 #[test]
 fn the_journal_of_a_new_mongod_is_mandatory() {
     let json = |on: bool| format!(r#"{{"kind": "mongod", "journal": {on}}}"#);
-    let written = |told: &Told| text(told).contains(&"  journal:");
-    assert!(written(&told_by(&json(false), "db version v6.0.4").unwrap()));
-    assert!(!written(&told_by(&json(true), "db version v6.1.0").unwrap()));
-    assert!(!written(&told_by(&json(true), "db version v10.0").unwrap()));
-    let error = told_by(&json(false), "db version v7.0.14").unwrap_err().to_string();
+    let written = |told: &LaunchConfig| text(told).contains(&"  journal:");
+    assert!(written(&config_by(&json(false), "db version v6.0.4").unwrap()));
+    assert!(!written(&config_by(&json(true), "db version v6.1.0").unwrap()));
+    assert!(!written(&config_by(&json(true), "db version v10.0").unwrap()));
+    let error = config_by(&json(false), "db version v7.0.14").unwrap_err().to_string();
     assert!(error.contains("mandatory from mongod 6.1"), "{error}");
     // One that is unknown, as that of an image, is told what was asked for.
-    assert!(written(&told_by(&json(false), "unknown").unwrap()));
+    assert!(written(&config_by(&json(false), "unknown").unwrap()));
 }
 
 #[test]
 fn other_engines_have_other_caches() {
-    let memory = told(r#"{"kind": "mongod", "engine": "inMemory", "cache": "1GiB"}"#).unwrap();
+    let memory = config_of(r#"{"kind": "mongod", "engine": "inMemory", "cache": "1GiB"}"#).unwrap();
     assert!(text(&memory).contains(&"      inMemorySizeGB: 1"), "{memory:?}");
 }
 
@@ -164,11 +169,11 @@ fn processes_of_a_sharded_cluster_have_parts() {
     assert_eq!((spec.processes_each(), spec.processes()), (7, 7));
     let part = |number: usize| {
         let node = Node { number, port: 7000 + number as u16, ..node("x") };
-        let told = tell(&spec, &node, "db version v3.6.8").unwrap();
-        (set_name(&spec, &node), told.configuration.unwrap(), told.arguments)
+        let told = server(spec.kind).launch_config(&spec, &node, "db version v3.6.8").unwrap();
+        (told.configuration.unwrap(), told.arguments)
     };
     let has = |number: usize, words: &[&str]| {
-        let (_, (name, text), arguments) = part(number);
+        let ((name, text), arguments) = part(number);
         words.iter().for_each(|word| assert!(text.contains(word), "{number} {name}: {word}: {text}"));
         assert!(text.contains("maxIncomingConnections: 50"), "{text}");
         // Parameters of mongod and its arguments would end a router.
@@ -177,40 +182,37 @@ fn processes_of_a_sharded_cluster_have_parts() {
         name
     };
     has(0, &["configsvr", "replSetName: \"cfg1\"", "ttlMonitorEnabled: false"]);
-    assert!(!part(0).1.1.contains("mmapv1"), "{}", part(0).1.1);
+    assert!(!part(0).0.1.contains("mmapv1"), "{}", part(0).0.1);
     for (number, set) in [(1, "rs1-0"), (2, "rs1-0"), (3, "rs1-1"), (4, "rs1-1")] {
         has(
             number,
             &["shardsvr", "engine: \"mmapv1\"", "smallFiles: true", &format!("replSetName: \"{set}\"")],
         );
-        assert_eq!(part(number).0, set);
     }
     for number in [5, 6] {
         // The config server is the first of the instance's ports.
         let name = has(number, &["configDB: \"cfg1/127.0.0.1:7000\"", &format!("port: {}", 7000 + number)]);
         assert_eq!(name, "mongos.conf");
-        assert!(!part(number).1.1.contains("storage"), "{}", part(number).1.1);
+        assert!(!part(number).0.1.contains("storage"), "{}", part(number).0.1);
     }
 }
 
 #[test]
 fn nodes_of_dragonfly_have_a_port_for_administration() {
-    let told =
-        told(r#"{"kind": "dragonfly", "topology": "cluster", "options": {"requirepass": "pw"}}"#).unwrap();
+    let told = config_of(r#"{"kind": "dragonfly", "topology": "cluster", "options": {"requirepass": "pw"}}"#)
+        .unwrap();
     let lines = text(&told);
     for line in ["--cluster_mode=yes", "--admin_port=17000", "--admin_bind=127.0.0.1", "--masterauth=pw"] {
         assert!(lines.contains(&line), "{line}: {lines:?}");
     }
-    let refused = crate::servers::tests::told(
-        r#"{"kind": "dragonfly", "topology": "cluster", "options": {"admin_port": 1}}"#,
-    );
+    let refused = config_of(r#"{"kind": "dragonfly", "topology": "cluster", "options": {"admin_port": 1}}"#);
     assert!(refused.unwrap_err().to_string().contains("10,000 above port"));
 }
 
 #[test]
 fn ferretdb_has_flags_alone() {
-    let told =
-        told(r#"{"kind": "ferretdb", "options": {"log-level": "ERROR"}, "arguments": ["--x"]}"#).unwrap();
+    let told = config_of(r#"{"kind": "ferretdb", "options": {"log-level": "ERROR"}, "arguments": ["--x"]}"#)
+        .unwrap();
     assert_eq!(told.configuration, None);
     let flags = ["--sqlite-url=file:/data/d/", "--listen-addr=127.0.0.1:7000", "--log-level=ERROR", "--x"];
     assert!(flags.iter().all(|flag| told.arguments.iter().any(|a| a == flag)), "{told:?}");
@@ -228,7 +230,7 @@ fn what_dyno_sets_is_not_an_option() {
         (r#"{"kind": "redis", "options": {"a": "b\nport 1"}}"#, "a value is one line"),
         (r#"{"kind": "redis", "options": {"a\nport": 1}}"#, "is no name of a setting"),
     ] {
-        let error = told(json).unwrap_err().to_string();
+        let error = config_of(json).unwrap_err().to_string();
         assert!(error.contains(expected), "{json}: {error}");
     }
 }
@@ -240,8 +242,8 @@ fn uris_are_those_that_targets_are_read_from() {
         let (a, mut b) = (node("a"), node("b"));
         b.port = 7001;
         let nodes = if spec.topology == Topology::Single { vec![&a] } else { vec![&a, &b] };
-        let uri = crate::servers::uri(&spec, &nodes);
-        crate::registry::parse(&uri).unwrap();
+        let uri = server(spec.kind).uri(&spec, &nodes);
+        registry::parse(&uri).unwrap();
         uri
     };
     assert_eq!(uri(r#"{"kind": "redis"}"#), "redis://127.0.0.1:7000");

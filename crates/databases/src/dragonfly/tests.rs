@@ -1,7 +1,11 @@
-//! Clusters are tried on real servers in `tests/local`; here is what no server at hand speaks: Dragonfly, by scripted
+//! What no server at hand speaks, by scripted
 //! servers that answer as its documents say.
 
-use crate::cluster::*;
+use crate::cluster::{ClusterError, Group};
+use crate::dragonfly::server::DragonflyServer;
+use crate::redis::cluster as redis;
+use crate::servers::{DatabaseServer, Node};
+use dyno_config::server::ServerSpec;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
@@ -124,7 +128,7 @@ fn nodes_of_dragonfly_are_told_whose_which_slots_are() {
     spec.check().unwrap();
     let all: Vec<Dragonfly> = (0..6).map(|number| Dragonfly::start(&told, number)).collect();
     let nodes: Vec<&Node> = all.iter().map(|one| &one.node).collect();
-    form(&spec, &nodes, false, None).unwrap();
+    DragonflyServer.form(&Group { spec: &spec, nodes: &nodes, made: false, control: None }).unwrap();
     let told_before = told.lock().unwrap().clone();
     let ports: Vec<u16> = nodes.iter().map(|node| node.port).collect();
     let shard = |i: usize, start: u32, end: u32| {
@@ -146,7 +150,7 @@ fn nodes_of_dragonfly_are_told_whose_which_slots_are() {
     }
     // One that was started again knows nothing any more: all are told, and it copies whom it copied.
     told.lock().unwrap().remove(&ports[4]);
-    rejoin(&spec, &nodes, 4).unwrap();
+    DragonflyServer.rejoin(&spec, &nodes, 4).unwrap();
     let after = told.lock().unwrap().clone();
     assert_eq!(after[&ports[4]][0][..2], ["REPLICAOF".to_owned(), "127.0.0.1".to_owned()]);
     assert!(ports.iter().all(|port| after[port].len() > told_before[port].len() || *port == ports[4]));
