@@ -16,7 +16,7 @@ use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Environment, Setting, Status, Summary};
 use dyno_session::environment::environment;
 use dyno_session::load_generator::InProcess;
-use dyno_session::session::{Ended, Session, SessionPlan};
+use dyno_session::session::{EndedPhase, Session, SessionPlan};
 use dyno_session::watch::sources::{server_process, watch};
 use dyno_session::watch::{Watch, WatchPlan};
 use dyno_types::secret::mask_value;
@@ -176,7 +176,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// Judges the run by its last phase.
-    pub fn finish(&mut self, ended: &Ended, pacing: &Pacing) -> Summary {
+    pub fn finish(&mut self, ended: &EndedPhase, pacing: &Pacing) -> Summary {
         self.session.changed(changes(&self.environment));
         let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
         self.session.finish(ended, pacing, status)

@@ -11,7 +11,7 @@ mod resolve;
 use crate::conductor::{self, Conductor, RunPlan};
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
-use crate::metrics::{Both, Metrics};
+use crate::metrics::{Metrics, ObserverPair};
 use crate::options::RunArgs;
 use crate::report::{exit_of, show};
 use crate::run_directory::new_directory;
@@ -24,7 +24,7 @@ use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
 use dyno_record::Scale;
 use dyno_rundir::schema::Summary;
-use dyno_session::session::{Ended, PhasePlan, Session};
+use dyno_session::session::{EndedPhase, PhasePlan, Session};
 use dyno_session::watch::WatchPlan;
 use resolve::Resolved;
 use std::path::PathBuf;
@@ -214,9 +214,9 @@ fn phases(
     control: &Arc<Control>,
     session: &mut Session<'_>,
     metrics: Option<&mut Metrics>,
-) -> Result<Ended, Failure> {
+) -> Result<EndedPhase, Failure> {
     let mut live = Live::new(args.quiet || args.json && !terminal::live());
-    let mut live = Both(&mut live, metrics);
+    let mut live = ObserverPair(&mut live, metrics);
     resolved.prepare(opened, control)?;
     let load = resolved.load_job(opened)?;
     let records = resolved.work.load_operations();
@@ -255,7 +255,7 @@ fn conclude(
     args: &RunArgs,
     resolved: &Resolved,
     mut conductor: Conductor<'_>,
-    ended: Result<Ended, Failure>,
+    ended: Result<EndedPhase, Failure>,
 ) -> Result<Exit, Failure> {
     let ended = ended.map_err(|failure| conductor.failed(failure))?;
     let summary = conductor.finish(&ended, &resolved.measure_job()?.pacing);

@@ -27,7 +27,7 @@ use dyno_engine::{Control, End, Job, Team, every_nth};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
 use dyno_session::load_generator::InProcess;
-use dyno_session::session::{Ended, Session};
+use dyno_session::session::{EndedPhase, Session};
 use dyno_session::work::sysbench::same_collections;
 use dyno_types::secret::mask_value;
 use dyno_workload::Workload;
@@ -50,7 +50,7 @@ struct Bench<'a> {
 /// The command.
 pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let mut plan = parse(&args.words, &args.wishes(), now_s)?;
+    let mut plan = parse(&args.words, &args.overrides(), now_s)?;
     plan.config.first_writer = args.first_writer;
     plan.notes.iter().for_each(|note| terminal::warn(note));
     let uri = args.target.as_deref().unwrap_or(&plan.uri);
@@ -206,7 +206,7 @@ impl Bench<'_> {
         if self.args.json { terminal::note(text.trim_end()) } else { terminal::out(text) }
     }
 
-    fn load(&self, session: &mut Session<'_>) -> Result<Ended, Failure> {
+    fn load(&self, session: &mut Session<'_>) -> Result<EndedPhase, Failure> {
         let config = &self.plan.config;
         let workload = Arc::new(SysbenchLoad::new(config).map_err(refused)?);
         let mut log = self.log(Stage::Load, workload.as_ref(), Some(workload.clone()))?;
@@ -241,7 +241,7 @@ impl Bench<'_> {
     }
 
     /// Batches that failed, with the server's words.
-    fn complain(&self, ended: &Ended) {
+    fn complain(&self, ended: &EndedPhase) {
         let failed = ended.totals.failed();
         if failed > 0 {
             let words: Vec<&str> = ended.phase.errors.values().map(String::as_str).collect();
@@ -253,7 +253,7 @@ impl Bench<'_> {
         }
     }
 
-    fn execute(&self, job: &Job, session: &mut Session<'_>) -> Result<Ended, Failure> {
+    fn execute(&self, job: &Job, session: &mut Session<'_>) -> Result<EndedPhase, Failure> {
         let config = &self.plan.config;
         let mut log = self.log(Stage::Execute, job.workload.as_ref(), None)?;
         log.say(&self.execute_header());

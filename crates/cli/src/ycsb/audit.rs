@@ -7,7 +7,7 @@ use crate::signals;
 use dyno_compat_ycsb::report::render::{Line, Value};
 use dyno_databases::target::OpenTarget;
 use dyno_engine::{Control, End, Job};
-use dyno_session::session::Ended;
+use dyno_session::session::EndedPhase;
 use dyno_types::Outcome;
 use dyno_workload::ycsb::Audit;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) fn take(
     prepared: &Prepared,
     opened: &dyn OpenTarget,
     job: &Job,
-    ended: &Ended,
+    ended: &EndedPhase,
 ) -> Result<Option<Audit>, Failure> {
     let Some(economy) = prepared.economy.as_ref().filter(|_| !signals::interrupted()) else {
         return Ok(None);

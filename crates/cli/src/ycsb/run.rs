@@ -17,7 +17,7 @@ use dyno_databases::target::{OpenTarget, Target, TargetError};
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
 use dyno_session::load_generator::InProcess;
-use dyno_session::session::Ended;
+use dyno_session::session::EndedPhase;
 use dyno_stores::Sink;
 use dyno_types::Content;
 use dyno_workload::ycsb::Audit;
@@ -133,7 +133,7 @@ fn conclude(
     prepared: &Prepared,
     mut conductor: Conductor<'_>,
     watch: &mut Watch,
-    ended: &Ended,
+    ended: &EndedPhase,
     (job, run_ms): (&Job, u64),
     audit: Option<&Audit>,
 ) -> Result<Exit, Trouble> {

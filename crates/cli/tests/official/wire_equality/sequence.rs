@@ -1,8 +1,7 @@
 //! A fixed sequence of requests that uses every verb and every form of every shape.
 
 use dyno_databases::target::OpenTarget;
-use dyno_engine::{Control, End, Job, Pacing, Queue};
-use dyno_record::Scale;
+use dyno_engine::{Control, End, Job};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{
     Action, Change, Compare, Condition, Filter, Modify, Operand, Order, Projection, Shape, Stage, Test,
