@@ -76,9 +76,7 @@ impl Login {
     /// A login; refuses a password that SASLprep forbids.
     pub fn new(mechanism: Mechanism, user: &str, password: &str) -> Result<Login, Refused> {
         let prepared = match mechanism {
-            Mechanism::Sha1 => {
-                hex::encode(md5::Md5::digest(format!("{user}:mongo:{password}").as_bytes()))
-            }
+            Mechanism::Sha1 => hex::encode(md5::Md5::digest(format!("{user}:mongo:{password}").as_bytes())),
             Mechanism::Sha256 => stringprep::saslprep(password)
                 .map_err(|_| Refused("the password has characters that SASLprep forbids".into()))?
                 .into_owned(),
