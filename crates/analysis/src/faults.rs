@@ -24,7 +24,7 @@ pub struct Interval {
 
 /// A fault that was carried out.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Happened {
+pub struct InjectedFault {
     /// Which of the file's faults, from 1.
     pub number: usize,
     /// Kind of the fault, and its target.
@@ -39,7 +39,7 @@ pub struct Happened {
 
 /// Effects of all faults.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Assessed {
+pub struct FaultEffects {
     /// Of each fault, by its begin.
     pub figures: Vec<FaultFigures>,
     /// Failed operations that belong to a fault, each counted once.
@@ -152,13 +152,13 @@ fn filled(recorded: &[Interval], length_s: f64) -> Vec<Interval> {
 }
 
 /// Judges every fault. `intervals` are those of the measured phase in their order, each of `length_s`; the last may be a part.
-pub fn assess(intervals: &[Interval], length_s: f64, faults: &[Happened]) -> Assessed {
+pub fn assess(intervals: &[Interval], length_s: f64, faults: &[InjectedFault]) -> FaultEffects {
     let begun = intervals.iter().take_while(|one| one.start_s < -1e-6).count();
     let filled = filled(&intervals[begun..], length_s);
     let history = IntervalHistory::new(&filled, length_s);
     let mut faults = faults.to_vec();
     faults.sort_by(|a, b| a.begin_s.total_cmp(&b.begin_s));
-    let mut assessed = Assessed::default();
+    let mut assessed = FaultEffects::default();
     let mut theirs = vec![false; history.all.len()];
     // When what came before was over.
     let mut calm_s: f64 = 0.0;
@@ -184,7 +184,7 @@ pub fn assess(intervals: &[Interval], length_s: f64, faults: &[Happened]) -> Ass
 /// One fault, and the interval before which its failures end.
 fn one(
     history: &IntervalHistory<'_>,
-    fault: &Happened,
+    fault: &InjectedFault,
     begin: usize,
     next: Option<usize>,
     calm_s: f64,

@@ -10,8 +10,8 @@ fn quarters(count: usize, change: impl Fn(usize, &mut Interval)) -> Vec<Interval
     (0..count).map(of).collect()
 }
 
-fn fault(begin_s: f64, end_s: f64) -> Happened {
-    Happened { number: 1, begin_s, end_s: Some(end_s), ..Happened::default() }
+fn fault(begin_s: f64, end_s: f64) -> InjectedFault {
+    InjectedFault { number: 1, begin_s, end_s: Some(end_s), ..InjectedFault::default() }
 }
 
 /// What a fault from 10 s to 11 s does to these quarters.
@@ -51,7 +51,7 @@ fn calm_begins_again_when_the_fault_before_is_over() {
     assert_eq!(told, [(5.0, Some(1000.0), Some(4.0)), (12.0, Some(960.0), Some(1.0))]);
     // Without an effect it is over when it was undone, and never if it was not.
     let calm = |end_s: Option<f64>| {
-        let first = Happened { end_s, ..fault(5.0, 6.0) };
+        let first = InjectedFault { end_s, ..fault(5.0, 6.0) };
         assess(&quarters(61, |_, _| ()), 0.25, &[first, fault(9.0, 10.0)]).figures.remove(1).before_per_s
     };
     assert_eq!((calm(Some(7.5)), calm(Some(7.6)), calm(None)), (Some(40.0), None, None));
@@ -126,7 +126,8 @@ fn failures_at_an_edge_belong_to_the_first_fault_that_has_them() {
     let found = assess(&[vec![warm], all].concat(), 0.25, &[fault(10.01, 11.0)]);
     assert_eq!((found.figures[0].failed, found.failed), (8, 8));
     // What was done stands beside what it did.
-    let told = Happened { number: 3, fault: "pause".into(), means: "SIGSTOP".into(), ..fault(10.01, 11.0) };
+    let told =
+        InjectedFault { number: 3, fault: "pause".into(), means: "SIGSTOP".into(), ..fault(10.01, 11.0) };
     let one = &assess(&[], 0.25, &[told]).figures[0];
     let own = (one.number, one.fault.as_str(), one.means.as_str(), one.begin_s, one.end_s);
     assert_eq!(own, (3, "pause", "SIGSTOP", 10.01, Some(11.0)));

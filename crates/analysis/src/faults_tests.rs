@@ -9,8 +9,8 @@ fn course(ok: &[u64], failed: &[(usize, u64)]) -> Vec<Interval> {
         .collect()
 }
 
-fn fault(begin_s: f64, end_s: Option<f64>) -> Happened {
-    Happened { number: 1, fault: "pause on server".into(), begin_s, end_s, ..Happened::default() }
+fn fault(begin_s: f64, end_s: Option<f64>) -> InjectedFault {
+    InjectedFault { number: 1, fault: "pause on server".into(), begin_s, end_s, ..InjectedFault::default() }
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn scatter_is_no_effect_and_other_failures_stay_a_surprise() {
 #[test]
 fn the_next_fault_ends_the_time_of_the_one_before() {
     let ok = [1000, 1000, 1000, 1000, 0, 500, 0, 500, 1000, 1000, 1000, 1000, 1000];
-    let both = [fault(4.0, Some(4.5)), Happened { number: 2, ..fault(6.0, Some(6.5)) }];
+    let both = [fault(4.0, Some(4.5)), InjectedFault { number: 2, ..fault(6.0, Some(6.5)) }];
     let found = assess(&course(&ok, &[(4, 1), (6, 2)]), 1.0, &both);
     assert!(found.figures[0].note.as_ref().unwrap().contains("next fault"));
     assert_eq!((found.figures[0].lost, found.figures[0].failed), (Some(1500.0), 1));
@@ -244,7 +244,7 @@ fn a_delay_shows_in_response_times() {
     let intervals: Vec<Interval> = (0..120)
         .map(|at| Interval { start_s: f64::from(at) / 10.0, ok: 100, failed: 0, response_s: of(at) })
         .collect();
-    let delay = Happened { number: 1, begin_s: 6.0, end_s: Some(8.0), ..Happened::default() };
+    let delay = InjectedFault { number: 1, begin_s: 6.0, end_s: Some(8.0), ..InjectedFault::default() };
     let found = assess(&intervals, 0.1, &[delay]).figures.remove(0);
     assert!((found.before_us.unwrap() - 1_000.0).abs() < 1e-6, "{found:?}");
     assert!((found.worst_us.unwrap() - 20_000.0).abs() < 1e-6, "{found:?}");

@@ -3,6 +3,7 @@
 mod args;
 mod bexhoma;
 mod compare;
+mod conductor;
 mod doctor;
 mod exit;
 mod experiment;

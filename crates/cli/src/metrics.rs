@@ -269,9 +269,9 @@ impl Observer for Metrics {
 }
 
 /// Both are told.
-pub struct Both<'a>(pub &'a mut dyn Observer, pub Option<&'a mut Metrics>);
+pub struct ObserverPair<'a>(pub &'a mut dyn Observer, pub Option<&'a mut Metrics>);
 
-impl Observer for Both<'_> {
+impl Observer for ObserverPair<'_> {
     fn begin(&mut self, phase: &str, job: &Job) {
         self.0.begin(phase, job);
         if let Some(metrics) = &mut self.1 {

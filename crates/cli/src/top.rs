@@ -30,16 +30,16 @@ const OPERATIONS: [(&str, &str); 6] = [
 
 /// Everything all nodes say at one instant, added up.
 #[derive(Clone, Debug, Default)]
-struct Look {
+struct NodesSnapshot {
     at: Option<Instant>,
     counters: BTreeMap<String, f64>,
     gauges: BTreeMap<String, f64>,
 }
 
-impl Look {
+impl NodesSnapshot {
     /// Asks every node; one that fails makes the sums unknown.
     fn take(sources: &mut [Box<dyn Source>]) -> Result<Self, SampleError> {
-        let mut look = Look { at: Some(Instant::now()), ..Look::default() };
+        let mut look = NodesSnapshot { at: Some(Instant::now()), ..NodesSnapshot::default() };
         for source in sources {
             let mut sample = Sample::default();
             source.sample(&mut sample)?;
@@ -58,8 +58,8 @@ impl Look {
 
 /// What lies between two looks.
 struct Step<'a> {
-    now: &'a Look,
-    before: &'a Look,
+    now: &'a NodesSnapshot,
+    before: &'a NodesSnapshot,
     seconds: f64,
 }
 
@@ -207,18 +207,18 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
     let opened = target.look(&signals::interrupted)?;
     let mut sources = dyno_session::watch::sources::watch(opened.as_ref());
     sources.retain(|source| source.name().starts_with("database"));
-    let mut before = Look::take(&mut sources).map_err(|e| Failure::Unreachable(e.to_string()))?;
+    let mut before = NodesSnapshot::take(&mut sources).map_err(|e| Failure::Unreachable(e.to_string()))?;
     let (mut printed, mut due) = (0, Instant::now());
     while args.count.is_none_or(|n| printed < n) {
         due = (due + interval).max(Instant::now());
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        let now = match Look::take(&mut sources) {
+        let now = match NodesSnapshot::take(&mut sources) {
             Ok(now) => now,
             Err(error) => {
                 terminal::warn(&error.to_string());
                 printed += 1;
                 // What lies between is not known.
-                before = Look::default();
+                before = NodesSnapshot::default();
                 continue;
             }
         };
@@ -242,9 +242,9 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
 mod tests {
     use super::*;
 
-    fn look(counters: &[(&str, f64)], gauges: &[(&str, f64)]) -> Look {
+    fn look(counters: &[(&str, f64)], gauges: &[(&str, f64)]) -> NodesSnapshot {
         let map = |list: &[(&str, f64)]| list.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
-        Look { at: None, counters: map(counters), gauges: map(gauges) }
+        NodesSnapshot { at: None, counters: map(counters), gauges: map(gauges) }
     }
 
     #[test]

@@ -8,7 +8,7 @@
 pub mod ask;
 pub mod cluster;
 pub mod collections;
-pub mod contained;
+pub mod container;
 pub mod copies;
 pub mod dragonfly;
 pub mod embedded;

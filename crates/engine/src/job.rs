@@ -4,7 +4,7 @@ use crate::arrivals::{Process, Profile};
 use crate::net::monotonic_ns;
 use dyno_record::Scale;
 use dyno_types::Refused;
-use dyno_types::limits::{BACKLOG, BATCH, CONNECTIONS, PIPELINE, THREADS};
+use dyno_types::limits::{BACKLOG, BATCH, CONNECTIONS, DRAIN_NS, PIPELINE, THREADS};
 use dyno_types::rng::{Purpose, draw, unit};
 use dyno_workload::{Frontier, Workload};
 use std::fmt;
@@ -139,6 +139,34 @@ pub struct Job {
 }
 
 impl Job {
+    /// A job in a closed loop: one operation at a time for each user, without pauses, warm-up, time-outs or repeated inserts, on
+    /// one load thread that is not pinned; recorded each second, in nanoseconds, by the client's clock.
+    pub fn of(workload: Arc<dyn Workload>, users: usize, end: End) -> Self {
+        Job {
+            workload,
+            pacing: Pacing::Closed { think_ns: 0 },
+            end,
+            warmup_ns: 0,
+            users,
+            warm_users: None,
+            pipeline: 1,
+            batch: 1,
+            cores: vec![None],
+            timeout_ns: None,
+            queue: Queue::default(),
+            seed: 0,
+            stripe: (0, 1),
+            team: None,
+            scale: Scale::Ns64,
+            interval_ns: INTERVAL_NS,
+            raw_samples: false,
+            stamps: Clock::Client,
+            spin: false,
+            drain_ns: DRAIN_NS,
+            retry: None,
+        }
+    }
+
     /// Refuses what cannot be run.
     pub fn check(&self) -> Result<(), Refused> {
         let refuse = |text: String| Err(Refused(text));

@@ -65,7 +65,7 @@ pub struct Finished {
 }
 
 /// Message of the control thread to a load thread that has connected: the epoch on the monotonic clock, nanoseconds.
-type Go = Option<u64>;
+type StartSignal = Option<u64>;
 
 /// First error text of every class, and the clock's time at the end.
 pub(crate) type Ending = (Vec<(Outcome, String)>, u64);
@@ -213,7 +213,7 @@ fn load_thread<D: Driver, N: Net>(
     make: &(dyn Fn(usize) -> Result<(D, N), RunError> + Sync),
     recorder: Recorder,
     report: &Sender<ThreadEvent>,
-    wait: &Receiver<Go>,
+    wait: &Receiver<StartSignal>,
 ) {
     let pinned = affinity::pin(shared.job.cores[thread]);
     let connected = make(thread).and_then(|(driver, net)| {

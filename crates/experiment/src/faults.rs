@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::fault_targets::{FaultTargets, FaultTrace, FaultTraces, Injection};
 use crate::one::OneRun;
 use crate::proxy::{Proxy, Treatment};
-use dyno_analysis::faults::Happened;
+use dyno_analysis::faults::InjectedFault;
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::fault::{Fault, FaultKind, LEAST_SHAPED_BYTES_PER_S, On};
 use dyno_config::experiment::faults::{Planned as PlannedFault, schedule as schedule_faults};
@@ -127,14 +127,14 @@ pub enum FaultError {
 
 /// Outcome of all faults of a phase.
 #[derive(Default)]
-pub(super) struct Done {
+pub(super) struct FaultLog {
     events: Vec<(SystemTime, &'static str, String)>,
-    happened: Vec<Happened>,
+    happened: Vec<InjectedFault>,
     missed: Vec<String>,
     failure: Option<String>,
 }
 
-impl Done {
+impl FaultLog {
     /// Writes events, has the session judge; an error if one could not be done or undone.
     pub fn note(self, session: &mut Session<'_>) -> Result<(), FaultError> {
         if let Some(writer) = session.writer() {
@@ -161,12 +161,12 @@ pub(super) fn beside<T>(
     reach: FaultReach<'_>,
     clock: &Clock,
     phase: impl FnOnce() -> T,
-) -> Result<(T, Done), FaultError> {
+) -> Result<(T, FaultLog), FaultError> {
     if spec.faults.is_empty() {
-        return Ok((phase(), Done::default()));
+        return Ok((phase(), FaultLog::default()));
     }
     reach.check(&spec.faults)?;
-    let mut hand = Hand {
+    let mut hand = FaultInjector {
         faults: &spec.faults,
         planned: schedule_faults(spec, run.point.repetition),
         journal: undo::Journal::open(&reach.logs.join("faults"), run.machine)?,
@@ -174,7 +174,7 @@ pub(super) fn beside<T>(
         machine: run.machine,
         control: &run.control,
         active: Vec::new(),
-        done: Done::default(),
+        done: FaultLog::default(),
     };
     std::thread::scope(|scope| {
         let hand = scope.spawn(move || {
@@ -199,7 +199,7 @@ struct Active {
 }
 
 /// Injects the faults of a run, each at its time.
-struct Hand<'a> {
+struct FaultInjector<'a> {
     faults: &'a [Fault],
     planned: Vec<PlannedFault>,
     reach: FaultReach<'a>,
@@ -208,10 +208,10 @@ struct Hand<'a> {
     machine: &'a Machine,
     control: &'a Control,
     active: Vec<Active>,
-    done: Done,
+    done: FaultLog,
 }
 
-impl Hand<'_> {
+impl FaultInjector<'_> {
     fn follow(&mut self, clock: &Clock) {
         let planned = std::mem::take(&mut self.planned);
         let mut left = planned.into_iter().peekable();
@@ -287,7 +287,7 @@ impl Hand<'_> {
             None => {
                 let means = outcome.means;
                 self.done.events.push((at, "fault_begin", format!("{words}: {means}")));
-                self.done.happened.push(Happened {
+                self.done.happened.push(InjectedFault {
                     number: planned.fault + 1,
                     fault: fault.words(),
                     means,

@@ -277,14 +277,14 @@ pub fn pending(plan: &Plan, ended: &[RunRecord]) -> Vec<usize> {
 }
 
 /// Journals below an experiment's directory that say what there is to put back.
-struct Leavings {
+struct Leftovers {
     /// Of objects in clusters.
     pods: Vec<PathBuf>,
     /// Of everything on this host.
     journals: Vec<PathBuf>,
 }
 
-fn leavings(path: &Path) -> Leavings {
+fn leftovers(path: &Path) -> Leftovers {
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_of_pods =
         |path: &PathBuf| trusted::is_of_pods(&path.file_name().unwrap_or_default().to_string_lossy());
@@ -297,22 +297,22 @@ fn leavings(path: &Path) -> Leavings {
             folders.extend(entries(&folder).filter(|e| e.path().is_dir()).map(|e| (e.path(), depth + 1)));
         }
     }
-    Leavings { pods, journals }
+    Leftovers { pods, journals }
 }
 
 /// Counts the things that a killed dyno has left below an experiment's directory, and one that left servers on purpose:
 /// [`clean_up`] puts them back.
 pub fn left_behind(path: &Path) -> usize {
-    let found = leavings(path);
+    let found = leftovers(path);
     found.pods.len() + found.journals.iter().map(|journal| undo::pending(journal)).sum::<usize>()
 }
 
 /// Puts back what a dyno that was killed has left behind below an experiment's directory: processes, control groups,
 /// mounts, files, settings of the host; and servers that were left on purpose.
-pub fn clean_up(path: &Path) -> Cleaned {
+pub fn clean_up(path: &Path) -> CleanupReport {
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mut cleaned = Cleaned::default();
-    let found = leavings(path);
+    let mut cleaned = CleanupReport::default();
+    let found = leftovers(path);
     for journal in &found.pods {
         match clean_pods(path, journal) {
             Err(error @ (LocalError::Failed(_) | LocalError::Step { .. } | LocalError::Program(_))) => {
@@ -337,7 +337,7 @@ pub fn clean_up(path: &Path) -> Cleaned {
 
 /// Outcome of [`clean_up`], in words.
 #[derive(Debug, Default)]
-pub struct Cleaned {
+pub struct CleanupReport {
     /// Things put back.
     pub done: Vec<String>,
     /// Things not tried: a file that is not the caller's own, an entry that dyno does not write, a dyno that still runs.
@@ -348,7 +348,7 @@ pub struct Cleaned {
     pub failed: Vec<String>,
 }
 
-impl Cleaned {
+impl CleanupReport {
     /// Describes what is still there, and why.
     pub fn left(&self) -> String {
         [&self.refused[..], &self.unreachable, &self.failed].concat().join("\n")

@@ -17,7 +17,7 @@ use crate::{ExperimentContext, Watcher};
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_config::experiment::{Experiment, Plan};
 use dyno_config::server::ServerSpec;
-use dyno_databases::contained::count_elsewhere;
+use dyno_databases::container::count_elsewhere;
 use dyno_engine::Control;
 use dyno_kubernetes::manifests::server::server_image;
 use dyno_kubernetes::persistent_pods::PersistentPods;
@@ -246,7 +246,7 @@ fn other(a: &ServerSpec, b: &ServerSpec) -> Option<String> {
 
 /// Outcome of starting servers that outlive the command.
 #[derive(Debug)]
-pub struct Left {
+pub struct LeftServers {
     /// They stand, and this is what they are.
     pub persistent: Option<PersistentServers>,
     /// Record of the load, if there was one.
@@ -260,7 +260,7 @@ pub fn leave(
     context: &ExperimentContext<'_>,
     load: bool,
     watcher: &mut dyn Watcher,
-) -> Result<Left, DirectoryError> {
+) -> Result<LeftServers, DirectoryError> {
     let [cell] = plan.cells.as_slice() else {
         return Err(DirectoryError::Refused("servers of several cells cannot be left".into()));
     };
@@ -304,7 +304,7 @@ pub fn leave(
     let status = if failed { "interrupted" } else { "standing" };
     directory.note(Entry::End { status: status.into() })?;
     let persistent = PersistentServers::of(&experiment_dir)?;
-    Ok(Left { persistent, record: Some(record).filter(|_| failed || summary.is_some()) })
+    Ok(LeftServers { persistent, record: Some(record).filter(|_| failed || summary.is_some()) })
 }
 
 fn stand(

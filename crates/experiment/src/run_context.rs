@@ -24,7 +24,7 @@ use dyno_rundir::schema::{Status, Summary};
 use dyno_servers::launch::Confinement;
 use dyno_session::collection_stats::CollectionStats;
 use dyno_session::cores::left;
-use dyno_session::session::{Ended, Observer, Session, SessionPlan};
+use dyno_session::session::{EndedPhase, Observer, Session, SessionPlan};
 use dyno_session::work::{Prepared, Work};
 use dyno_types::child;
 use std::collections::{BTreeMap, BTreeSet};
@@ -293,7 +293,7 @@ impl<'a> RunContext<'a> {
         session: &mut Session<'_>,
         logs: &Path,
         observer: &mut dyn Observer,
-    ) -> Result<(Ended, Series), Failed> {
+    ) -> Result<(EndedPhase, Series), Failed> {
         let pairs = self.target.uris.len();
         match self.run.load(spec, work, pairs, session, logs, observer)? {
             Some(ended) if !self.run.control.stopping() => {

@@ -20,7 +20,7 @@ use dyno_rundir::monitor::ELSEWHERE;
 use dyno_rundir::schema::{Run, Setting, Status, VERSION};
 use dyno_session::load_generator::LoadGenerator;
 use dyno_session::parts;
-use dyno_session::session::{Ended, Observer, Session, SessionPlan};
+use dyno_session::session::{EndedPhase, Observer, Session, SessionPlan};
 use dyno_session::work::Work;
 use dyno_types::Refused;
 use dyno_types::secret::{mask_value, own_command_line};
@@ -103,7 +103,7 @@ impl OneRun<'_> {
         session: &mut Session<'_>,
         logs: &Path,
         observer: &mut dyn Observer,
-    ) -> Result<Option<Ended>, Failed> {
+    ) -> Result<Option<EndedPhase>, Failed> {
         let Some(job) = work.load()? else { return Ok(None) };
         let hooks = &spec.hooks;
         hooks::run(
@@ -153,7 +153,7 @@ impl OneRun<'_> {
         session: &mut Session<'_>,
         reach: FaultReach<'_>,
         observer: &mut dyn Observer,
-    ) -> Result<(Ended, Series), Failed> {
+    ) -> Result<(EndedPhase, Series), Failed> {
         let logs = &reach.logs.clone();
         if let Some(pause) = &spec.phases.pause {
             self.pause(Duration::from_nanos(pause.0));

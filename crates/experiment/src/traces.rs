@@ -52,13 +52,13 @@ enum TraceFailure {
 }
 
 /// An event of a trace.
-type Happened = (SystemTime, &'static str, String);
+type TraceEvent = (SystemTime, &'static str, String);
 
 /// Traces of one phase (a warm-up and the measurement after it are one run of the engine).
 #[derive(Debug, Default)]
 pub(super) struct Traces {
     clock: Arc<Clock>,
-    threads: Vec<JoinHandle<Vec<Happened>>>,
+    threads: Vec<JoinHandle<Vec<TraceEvent>>>,
 }
 
 /// One command and where it is kept.
@@ -114,7 +114,7 @@ impl Traces {
         }
     }
 
-    fn finish(&mut self) -> Vec<Happened> {
+    fn finish(&mut self) -> Vec<TraceEvent> {
         self.clock.end();
         self.threads.drain(..).flat_map(|thread| thread.join().unwrap_or_default()).collect()
     }
@@ -128,7 +128,7 @@ impl Drop for Traces {
 
 impl Window {
     /// Waits for the window, and has the command run in it.
-    fn follow(&self, clock: &Clock) -> Vec<Happened> {
+    fn follow(&self, clock: &Clock) -> Vec<TraceEvent> {
         let mut happened = Vec::new();
         let words = format!("{} {}", self.number, mask_arguments(&self.trace.command).join(" "));
         let Some((epoch, warmup)) = clock.epoch() else {

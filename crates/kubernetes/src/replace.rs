@@ -111,7 +111,7 @@ const POD: [&str; 38] = [
 
 /// Objects that were given, and what is odd about them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Given {
+pub struct UserObjects {
     objects: Vec<Value>,
     /// Keys that nobody knows, with their file.
     pub warnings: Vec<String>,
@@ -129,7 +129,7 @@ fn name(object: &Value) -> (&str, &str) {
 ///
 /// # Errors
 /// The folder or a file cannot be read, or holds what is no object that may be given.
-pub fn read(folder: &Path) -> Result<Given, Refused> {
+pub fn read(folder: &Path) -> Result<UserObjects, Refused> {
     let failed =
         |path: &Path, why: &dyn Display| Refused(format!("kubernetes.manifests: {}: {why}", path.display()));
     let entries = std::fs::read_dir(folder).map_err(|e| failed(folder, &e))?;
@@ -138,7 +138,7 @@ pub fn read(folder: &Path) -> Result<Given, Refused> {
     files.retain(|path| path.extension().and_then(|end| end.to_str()).is_some_and(known));
     files.retain(|path| path.file_name().is_some_and(|name| RIGHTS.iter().all(|rights| name != *rights)));
     files.sort();
-    let (mut given, mut names) = (Given::default(), BTreeSet::new());
+    let (mut given, mut names) = (UserObjects::default(), BTreeSet::new());
     for path in files {
         let content = std::fs::read_to_string(&path).map_err(|e| failed(&path, &e))?;
         for object in objects(&content).map_err(|refused| failed(&path, &refused))? {
@@ -255,7 +255,7 @@ fn add(object: &mut Value, path: &[&str], from: &Value) {
     }
 }
 
-impl Given {
+impl UserObjects {
     /// Puts what was given into the place of what dyno has made for `run`, and what has no place beside it.
     pub(super) fn take_place(&self, run: &str, job: &mut Value, others: &mut Vec<Value>) {
         let common = job["metadata"]["labels"].clone();
@@ -350,7 +350,7 @@ data: {a: b}
         }
     }
 
-    fn given(files: &[(&str, &str)]) -> Result<Given, Refused> {
+    fn given(files: &[(&str, &str)]) -> Result<UserObjects, Refused> {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
             std::fs::write(folder.path().join(name), text).unwrap();

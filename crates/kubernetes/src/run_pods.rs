@@ -73,7 +73,8 @@ impl RunPods {
             &kubectl,
             persistent.map_or(made.selector.as_str(), |persistent| &persistent.selector),
         );
-        let noted = Noted { selector: made.selector.clone(), secrets: secrets(&made), asked: asked.into() };
+        let noted =
+            JournalEntry { selector: made.selector.clone(), secrets: secrets(&made), asked: asked.into() };
         let failed = |source| PodsError::Journal { path: journal.to_owned(), source };
         let noted = serde_json::to_vec(&noted).map_err(|e| failed(e.into()))?;
         dyno_localhost::trusted::write(journal, &noted).map_err(failed)?;
@@ -325,7 +326,7 @@ fn remove(kubectl: &Kubectl, selector: &str, secrets: &[String]) -> Result<(), P
 
 /// Content of a journal.
 #[derive(Serialize, Deserialize)]
-struct Noted {
+struct JournalEntry {
     /// The label of the run.
     selector: String,
     /// Names of its secrets.
@@ -377,7 +378,7 @@ pub fn clean(journal: &Path, known: &[Kubernetes], cwd: &Path) -> Result<String,
     let Some(file) = dyno_localhost::trusted::open(journal, OpenOptions::new().read(true))? else {
         return Err(failed("is gone".into()));
     };
-    let noted: Noted = serde_json::from_reader(file).map_err(|e| untrusted(&e.to_string()))?;
+    let noted: JournalEntry = serde_json::from_reader(file).map_err(|e| untrusted(&e.to_string()))?;
     if !is_selector(&noted.selector) {
         return Err(untrusted("its selector is none that dyno writes"));
     }

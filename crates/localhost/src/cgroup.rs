@@ -32,16 +32,16 @@ const CONTROLLERS: [(&str, &str); 3] = [("memory", "memory"), ("cpu", "cpu"), ("
 
 /// Control groups that this machine offers: for each controller its version and the folder below which groups may be made.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Offer {
+pub(crate) struct AvailableControllers {
     controllers: BTreeMap<&'static str, (Version, PathBuf)>,
 }
 
-impl Offer {
+impl AvailableControllers {
     /// Finds the hierarchies in `mountinfo`, and where this process is in them.
     pub(crate) fn detect(machine: &Machine) -> Result<Self, LocalError> {
         let own = machine.proc.join("self/cgroup");
         let own = fs::read_to_string(&own).map_err(|e| LocalError::failed(own.display(), e))?;
-        let mut offer = Offer::default();
+        let mut offer = AvailableControllers::default();
         for mount in machine.mounts()? {
             match mount.kind.as_str() {
                 "cgroup2" => {
@@ -114,7 +114,7 @@ impl Group {
         devices: &[String],
         journal: &mut Journal,
     ) -> Result<Self, LocalError> {
-        let offer = Offer::detect(machine)?;
+        let offer = AvailableControllers::detect(machine)?;
         let mut group = Group { folders: Vec::new(), undo: Vec::new(), writes: false };
         group.writes = limits.write_bytes_per_s.is_some() || limits.write_iops.is_some();
         let wanted = wanted(limits, devices)?;
@@ -131,7 +131,7 @@ impl Group {
 
     fn add(
         &mut self,
-        offer: &Offer,
+        offer: &AvailableControllers,
         controller: &'static str,
         name: &str,
         journal: &mut Journal,

@@ -154,10 +154,10 @@ fn a_controller_of_version_2_goes_before_that_of_version_1() {
     let mounts = [("/", "memory", "cgroup", "rw,memory"), ("/", "unified", "cgroup2", "rw")];
     let machine = machine(folder.path(), &mounts, "4:memory:/\n0::/");
     put(&folder.path().join("unified/cgroup.controllers"), "").unwrap();
-    let offer = Offer::detect(&machine).unwrap();
+    let offer = AvailableControllers::detect(&machine).unwrap();
     assert_eq!(offer.controllers["memory"].0, Version::V1);
     put(&folder.path().join("unified/cgroup.controllers"), "memory").unwrap();
-    let offer = Offer::detect(&machine).unwrap();
+    let offer = AvailableControllers::detect(&machine).unwrap();
     assert_eq!(offer.controllers["memory"], (Version::V2, folder.path().join("unified")));
 }
 

@@ -2,14 +2,14 @@ use crate::confine::*;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-struct Place {
+struct Scene {
     _all: tempfile::TempDir,
     home: PathBuf,
     data: Vec<PathBuf>,
     machine: Machine,
 }
 
-fn place() -> Place {
+fn place() -> Scene {
     let all = tempfile::tempdir().unwrap();
     let root = all.path().canonicalize().unwrap();
     let (home, data) = (root.join("o"), root.join("disk"));
@@ -17,10 +17,10 @@ fn place() -> Place {
     fs::create_dir_all(data.join("redis-1.data")).unwrap();
     fs::create_dir_all(root.join("other/x")).unwrap();
     symlink(root.join("other"), home.join("link")).unwrap();
-    Place { _all: all, home, data: vec![data], machine: Machine::default() }
+    Scene { _all: all, home, data: vec![data], machine: Machine::default() }
 }
 
-impl Place {
+impl Scene {
     fn refuses(&self, undo: &Undo) -> bool {
         let within = Within { home: &self.home, data: &self.data, machine: &self.machine, known: true };
         within.refuses(undo).is_some()

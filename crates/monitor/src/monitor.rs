@@ -48,7 +48,7 @@ impl Cost {
 }
 
 /// What is asked of a thread.
-enum Word {
+enum MonitorCommand {
     /// A further sample at this Unix time; whoever waits for it.
     Mark(u64, Option<Sender<()>>),
     Stop,
@@ -56,21 +56,21 @@ enum Word {
 
 /// Sources that are being watched.
 pub struct Monitor {
-    workers: Vec<(Sender<Word>, JoinHandle<()>)>,
+    workers: Vec<(Sender<MonitorCommand>, JoinHandle<()>)>,
     clocks: Arc<Vec<AtomicU64>>,
     begun: Instant,
 }
 
 /// A handle that asks for samples at given times, from any thread.
 #[derive(Clone)]
-pub struct Marker(Vec<Sender<Word>>);
+pub struct Marker(Vec<Sender<MonitorCommand>>);
 
 impl Marker {
     /// Takes a further sample at `at`, or at once where that is past.
     pub fn mark_at(&self, at: SystemTime) {
         for words in &self.0 {
             // A thread that has ended has no more samples to take.
-            let _ = words.send(Word::Mark(unix_ns(at), None));
+            let _ = words.send(MonitorCommand::Mark(unix_ns(at), None));
         }
     }
 }
@@ -128,7 +128,10 @@ impl Monitor {
     pub fn mark(&self) {
         let now = unix_ns(SystemTime::now());
         let (done, answers) = channel();
-        let sent = self.workers.iter().filter(|(w, _)| w.send(Word::Mark(now, Some(done.clone()))).is_ok());
+        let sent = self
+            .workers
+            .iter()
+            .filter(|(w, _)| w.send(MonitorCommand::Mark(now, Some(done.clone()))).is_ok());
         let sent = sent.count();
         drop(done);
         let begun = Instant::now();
@@ -149,7 +152,7 @@ impl Monitor {
     pub fn stop(mut self) -> Cost {
         for (words, _) in &self.workers {
             // A thread that has ended needs not be told.
-            let _ = words.send(Word::Stop);
+            let _ = words.send(MonitorCommand::Stop);
         }
         for (_, thread) in self.workers.drain(..) {
             // What a thread that panicked would have said is missing, and that is what its samples are.
@@ -179,7 +182,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(mut self, words: &Receiver<Word>) {
+    fn run(mut self, words: &Receiver<MonitorCommand>) {
         let mut marks: Vec<(u64, Option<Sender<()>>)> = Vec::new();
         let mut tick = self.after(unix_ns(SystemTime::now()));
         loop {
@@ -187,8 +190,8 @@ impl Worker {
             let now = unix_ns(SystemTime::now());
             if now < due {
                 match words.recv_timeout(Duration::from_nanos(due - now)) {
-                    Ok(Word::Mark(at, done)) => marks.push((at, done)),
-                    Ok(Word::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                    Ok(MonitorCommand::Mark(at, done)) => marks.push((at, done)),
+                    Ok(MonitorCommand::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                     Err(RecvTimeoutError::Timeout) => {}
                 }
                 // A clock that was set back makes ticks of its own.
@@ -197,8 +200,8 @@ impl Worker {
             }
             while let Ok(word) = words.try_recv() {
                 match word {
-                    Word::Mark(at, done) => marks.push((at, done)),
-                    Word::Stop => return,
+                    MonitorCommand::Mark(at, done) => marks.push((at, done)),
+                    MonitorCommand::Stop => return,
                 }
             }
             self.take(now, tick);

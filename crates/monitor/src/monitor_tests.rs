@@ -3,12 +3,12 @@ use crate::sample::SampleError;
 use std::sync::atomic::AtomicBool;
 
 #[derive(Default)]
-struct Kept {
+struct RecordingSink {
     rows: Vec<(String, u64, Option<Sample>)>,
     events: Vec<(String, String)>,
 }
 
-impl Sink for Kept {
+impl Sink for RecordingSink {
     fn sample(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>) {
         self.rows.push((source.to_owned(), at_ns, sample.cloned()));
     }
@@ -50,13 +50,13 @@ fn fake(name: &'static str, pause_ms: u64, waits: bool) -> (Box<dyn Source>, Arc
     (Box::new(Fake { name, pause: Duration::from_millis(pause_ms), fails: fails.clone(), waits }), fails)
 }
 
-fn rows<'a>(kept: &'a Kept, source: &str) -> Vec<(u64, &'a Option<Sample>)> {
+fn rows<'a>(kept: &'a RecordingSink, source: &str) -> Vec<(u64, &'a Option<Sample>)> {
     kept.rows.iter().filter(|(name, ..)| name == source).map(|(_, at, sample)| (*at, sample)).collect()
 }
 
 #[test]
 fn a_slow_source_delays_no_other_and_its_ticks_are_missing() {
-    let sink = Arc::new(Mutex::new(Kept::default()));
+    let sink = Arc::new(Mutex::new(RecordingSink::default()));
     let (quick, _) = fake("quick", 0, false);
     let (slow, _) = fake("slow", 250, true);
     let interval = Duration::from_millis(50);
@@ -79,7 +79,7 @@ fn a_slow_source_delays_no_other_and_its_ticks_are_missing() {
 
 #[test]
 fn failures_are_missing_with_one_event_each_way() {
-    let sink = Arc::new(Mutex::new(Kept::default()));
+    let sink = Arc::new(Mutex::new(RecordingSink::default()));
     let (source, fails) = fake("f", 0, false);
     let monitor = Monitor::start(vec![source], Duration::from_secs(3_600), &[], sink.clone()).unwrap();
     for failing in [false, true, true, false, false] {
@@ -96,7 +96,7 @@ fn failures_are_missing_with_one_event_each_way() {
 
 #[test]
 fn marks_are_taken_at_their_time() {
-    let sink = Arc::new(Mutex::new(Kept::default()));
+    let sink = Arc::new(Mutex::new(RecordingSink::default()));
     let (source, _) = fake("m", 0, false);
     let monitor = Monitor::start(vec![source], Duration::from_secs(3_600), &[], sink.clone()).unwrap();
     let at = SystemTime::now() + Duration::from_millis(120);

@@ -64,7 +64,7 @@ impl BatchHistory {
 
 /// What writing has come to.
 #[derive(Clone, Debug, Default)]
-pub struct Written {
+pub struct IngestResult {
     /// What became of each record.
     pub ledger: Ledger,
     /// When.
@@ -81,8 +81,8 @@ pub fn ingest(
     plan: &IngestPlan,
     control: &Control,
     on_second: &mut (dyn FnMut(f64, u64) + Send),
-) -> Written {
-    let whole: Mutex<Written> = Mutex::default();
+) -> IngestResult {
+    let whole: Mutex<IngestResult> = Mutex::default();
     let begun = Instant::now();
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..plan.workers)
@@ -116,7 +116,7 @@ struct Worker<'a> {
     plan: &'a IngestPlan,
     database: &'a dyn Database,
     control: &'a Control,
-    whole: &'a Mutex<Written>,
+    whole: &'a Mutex<IngestResult>,
     begun: Instant,
     worker: u32,
 }

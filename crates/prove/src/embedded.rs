@@ -4,8 +4,8 @@
 //! The writer says `b WORKER FROM TO` before a batch and `a WORKER FROM TO` after it, a line each, so that whatever was on its
 //! way when it was killed is known to be so. What a kill of the process cannot show is what a loss of power does.
 
-use crate::drive::{BatchHistory, Written};
-use crate::verify::{Copy, Look};
+use crate::drive::{BatchHistory, IngestResult};
+use crate::verify::{Copy, CopyScan};
 use dyno_databases::copies::database::Part;
 use dyno_databases::copies::ledger::{Ledger, Status};
 use dyno_databases::copies::plan::IngestPlan;
@@ -97,7 +97,7 @@ pub struct Kill {
 #[derive(Clone, Debug)]
 pub struct EmbeddedProof {
     /// What was written.
-    pub written: Written,
+    pub written: IngestResult,
     /// The kills.
     pub kills: Vec<Kill>,
     /// Records on their way when writing ended for good.
@@ -421,7 +421,7 @@ pub fn embedded(
     let mut ledger = Ledger::default();
     run.heard.ledger.drain(..).for_each(|own| ledger.merge(own));
     let copy = look(uri, store.as_ref(), &layout, &ledger)?;
-    let written = Written { ledger, history: run.heard.history, ..Written::default() };
+    let written = IngestResult { ledger, history: run.heard.history, ..IngestResult::default() };
     Ok(EmbeddedProof {
         written,
         kills: run.kills,
@@ -541,7 +541,7 @@ fn look(uri: &str, store: &dyn Store, layout: &Layout, ledger: &Ledger) -> Resul
         }
     };
     let records = &layout.0;
-    let mut look = Look::new(uri);
+    let mut look = CopyScan::new(uri);
     look.copy.indexed = vec![0; records.indexes];
     for range in ledger.ranges() {
         for number in range.from..range.to {

@@ -99,7 +99,7 @@ pub fn verify(
     let members = std::iter::once((primary, true));
     let members = members.chain(replicas.iter().map(|replica| (replica.clone(), false)));
     let looked = members.map(|(member, primary)| {
-        let mut look = Look::new(&member);
+        let mut look = CopyScan::new(&member);
         look.copy.trouble = copy(set, &member, plan, ledger, &mut look).err().map(|error| error.to_string());
         (look.copy.primary, look.copy.caught_up_s) =
             (primary, if primary { Some(0.0) } else { when(&member) });
@@ -113,7 +113,7 @@ fn copy(
     member: &str,
     plan: &IngestPlan,
     ledger: &Ledger,
-    look: &mut Look,
+    look: &mut CopyScan,
 ) -> Result<(), DatabaseError> {
     let mut talk = set.connect(member, Duration::ZERO)?;
     let records = plan.contents();
@@ -143,12 +143,12 @@ fn copy(
 }
 
 /// What has been found so far.
-pub(super) struct Look {
+pub(super) struct CopyScan {
     pub copy: Copy,
     digest: Sha256,
 }
 
-impl Look {
+impl CopyScan {
     pub fn new(member: &str) -> Self {
         let copy = Copy {
             member: member.to_owned(),
@@ -166,7 +166,7 @@ impl Look {
             examples: Vec::new(),
             trouble: None,
         };
-        Look { copy, digest: Sha256::new() }
+        CopyScan { copy, digest: Sha256::new() }
     }
 
     /// A record that was looked up: whether it is right if it is there, and its value.

@@ -193,16 +193,16 @@ fn form(
     made: bool,
     control: &Control,
 ) -> Result<FromHost, AgentError> {
-    let uris = dyno_databases::contained::form_elsewhere(spec, nodes, made, control)?;
+    let uris = dyno_databases::container::form_elsewhere(spec, nodes, made, control)?;
     Ok(FromHost::Started { uris, processes: Vec::new() })
 }
 
 /// Counts keys or documents of servers that run elsewhere.
 fn count(spec: &ServerSpec, nodes: &[SocketAddr], save: bool) -> Result<FromHost, AgentError> {
     if save {
-        dyno_databases::contained::save_elsewhere(spec, nodes)?;
+        dyno_databases::container::save_elsewhere(spec, nodes)?;
     }
-    Ok(FromHost::Counted(dyno_databases::contained::count_elsewhere(spec, nodes)?))
+    Ok(FromHost::Counted(dyno_databases::container::count_elsewhere(spec, nodes)?))
 }
 
 /// The volume that servers of this description would begin with.

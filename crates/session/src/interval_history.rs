@@ -1,7 +1,7 @@
 //! A phase interval by interval: gathered into seconds for viewers, and kept where faults are to be judged by it.
 
 use dyno_analysis::RunObservations;
-use dyno_analysis::faults::{Assessed, Happened, Interval, assess};
+use dyno_analysis::faults::{FaultEffects, InjectedFault, Interval, assess};
 use dyno_engine::{End, INTERVAL_NS, Job, Second};
 use dyno_record::Totals;
 use dyno_rundir::adds_up;
@@ -15,7 +15,7 @@ pub(crate) struct IntervalHistory {
     intervals: Vec<Interval>,
     length_s: f64,
     /// Effect of the faults.
-    pub assessed: Assessed,
+    pub assessed: FaultEffects,
     /// Faults that did not come, in words.
     pub missed: Vec<String>,
 }
@@ -43,7 +43,7 @@ impl IntervalHistory {
     }
 
     /// The phase is over, and this is what happened in it.
-    pub fn judge(&mut self, happened: &[Happened], missed: Vec<String>) {
+    pub fn judge(&mut self, happened: &[InjectedFault], missed: Vec<String>) {
         self.missed = missed;
         self.assessed =
             assess(&self.intervals, if self.length_s > 0.0 { self.length_s } else { 1.0 }, happened);
@@ -117,11 +117,11 @@ impl PerSecond {
 
 /// Intervals shorter than a second, gathered into whole ones for viewers.
 #[derive(Default)]
-pub(crate) struct Whole {
+pub(crate) struct WholeSeconds {
     open: Option<Second>,
 }
 
-impl Whole {
+impl WholeSeconds {
     /// Adds an interval; the whole second where it is the last of one. What is left at the end is not shown.
     pub fn take(&mut self, interval: Second, interval_ns: u64) -> Option<Second> {
         if interval_ns == INTERVAL_NS {

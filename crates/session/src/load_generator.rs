@@ -66,9 +66,18 @@ pub trait LoadGenerator {
     }
 }
 
-impl LoadGenerator for Box<dyn OpenTarget> {
+/// Load threads of this process, on a target that is open.
+pub struct InProcess(pub Box<dyn OpenTarget>);
+
+impl AsRef<dyn OpenTarget> for InProcess {
+    fn as_ref(&self) -> &dyn OpenTarget {
+        self.0.as_ref()
+    }
+}
+
+impl LoadGenerator for InProcess {
     fn target(&self) -> TargetInfo {
-        self.info()
+        self.0.info()
     }
 
     fn run(
@@ -82,7 +91,7 @@ impl LoadGenerator for Box<dyn OpenTarget> {
     }
 
     fn collections(&self) -> CollectionFigures {
-        self.mongo_admin().map(|admin| admin.collections()).unwrap_or_default()
+        self.0.mongo_admin().map(|admin| admin.collections()).unwrap_or_default()
     }
 
     fn missing(&self) -> Option<String> {

@@ -4,8 +4,8 @@ use dyno_analysis::closed_form::{closed_throughput, md1_response, mm1_response, 
 use dyno_analysis::users_by_littles_law;
 use dyno_databases::target::TargetError;
 use dyno_engine::arrivals::{Process, Profile};
-use dyno_engine::{Clock, Control, End, Job, Pacing, Queue, run_virtual};
-use dyno_record::{Scale, Totals};
+use dyno_engine::{Clock, Control, End, Job, Pacing, run_virtual};
+use dyno_record::Totals;
 use dyno_types::{Content, Request};
 use dyno_wire::sim::{Service, SimOptions};
 use dyno_workload::{Draw, Frontier, Workload};
@@ -74,27 +74,11 @@ impl Workload for Pings {
 /// A job of pings for a simulation.
 pub fn job(pacing: Pacing, users: usize, threads: usize, end: End) -> Job {
     Job {
-        workload: Arc::new(Pings(vec!["PING".into()])),
         pacing,
-        end,
-        warmup_ns: 0,
-        users,
-        warm_users: None,
-        pipeline: 1,
         cores: vec![None; threads],
-        timeout_ns: None,
-        queue: Queue::default(),
         seed: 42,
-        stripe: (0, 1),
-        team: None,
-        scale: Scale::Ns64,
-        interval_ns: dyno_engine::INTERVAL_NS,
-        raw_samples: false,
-        stamps: Clock::Client,
-        spin: false,
         drain_ns: u64::MAX / 4,
-        batch: 1,
-        retry: None,
+        ..Job::of(Arc::new(Pings(vec!["PING".into()])), users, end)
     }
 }
 

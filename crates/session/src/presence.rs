@@ -1,8 +1,7 @@
 //! Which records are there: reads before the first phase.
 
 use dyno_databases::target::OpenTarget;
-use dyno_engine::{Control, End, INTERVAL_NS, Job, Pacing, Queue, RunError};
-use dyno_record::Scale;
+use dyno_engine::{Control, End, Job, RunError};
 use dyno_types::{Content, Outcome, Refused, Request, Verb};
 use dyno_workload::ycsb::CoreConfig;
 use dyno_workload::{Draw, Frontier, Workload};
@@ -116,27 +115,13 @@ fn job(
 ) -> Job {
     let metrics = vec![format!("{verb:?}").to_uppercase()];
     Job {
-        workload: Arc::new(Presence { verb, metrics, content: content.clone(), first, count, samples }),
-        pacing: Pacing::Closed { think_ns: 0 },
-        end: End { operations: Some(samples), duration_ns: None },
-        warmup_ns: 0,
-        users,
-        warm_users: None,
-        pipeline: 1,
-        cores: vec![None],
         timeout_ns: Some(TIMEOUT_NS),
-        queue: Queue::default(),
-        seed: 0,
-        stripe: (0, 1),
-        team: None,
-        scale: Scale::Ns64,
-        interval_ns: INTERVAL_NS,
-        raw_samples: false,
-        stamps: dyno_engine::Clock::Client,
-        spin: false,
         drain_ns: 5_000_000_000,
-        batch: 1,
-        retry: None,
+        ..Job::of(
+            Arc::new(Presence { verb, metrics, content: content.clone(), first, count, samples }),
+            users,
+            End { operations: Some(samples), duration_ns: None },
+        )
     }
 }
 

@@ -1,6 +1,6 @@
 //! A run of several phases on one open target, recorded as it goes.
 
-use crate::interval_history::{IntervalHistory, PerSecond, Whole};
+use crate::interval_history::{IntervalHistory, PerSecond, WholeSeconds};
 use crate::keyspace::distinct_keys;
 use crate::load_generator::{Applied, LoadGenerator};
 use crate::parts;
@@ -8,7 +8,7 @@ use crate::phase_boundaries::{OnEpoch, PhaseBoundaries};
 use crate::silence::Silence;
 use crate::watch::Watch;
 use crate::watch::seen::{ServerNow, SourceSnapshot};
-use dyno_analysis::faults::Happened;
+use dyno_analysis::faults::InjectedFault;
 use dyno_analysis::{Condition, Evidence, PhaseFacts, RunObservations, load_failed, phase, verdict};
 use dyno_databases::target::TargetInfo;
 use dyno_engine::arrivals::Profile;
@@ -70,7 +70,7 @@ pub trait Observer {
 
 /// A phase that has ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct EndedPhase {
     /// Summary.
     pub phase: Phase,
     /// Totals.
@@ -190,7 +190,7 @@ impl<'a> Session<'a> {
     }
 
     /// Says what happened in the phase, and which faults did not come, in words.
-    pub fn judge(&mut self, happened: &[Happened], missed: Vec<String>) {
+    pub fn judge(&mut self, happened: &[InjectedFault], missed: Vec<String>) {
         self.history.judge(happened, missed);
     }
 
@@ -220,7 +220,7 @@ impl<'a> Session<'a> {
     }
 
     /// Runs one phase.
-    pub fn run(&mut self, plan: &PhasePlan, observer: &mut dyn Observer) -> Result<Ended, RunError> {
+    pub fn run(&mut self, plan: &PhasePlan, observer: &mut dyn Observer) -> Result<EndedPhase, RunError> {
         self.run_workers(plan.name, std::slice::from_ref(&plan.job), observer)
     }
 
@@ -231,7 +231,7 @@ impl<'a> Session<'a> {
         name: &'static str,
         jobs: &[Job],
         observer: &mut dyn Observer,
-    ) -> Result<Ended, RunError> {
+    ) -> Result<EndedPhase, RunError> {
         let whole = parts::together(jobs).ok_or_else(|| Refused("a phase without workers".into()))?;
         let job = &whole;
         observer.begin(name, job);
@@ -261,7 +261,7 @@ impl<'a> Session<'a> {
         let control = silence.control.clone();
         let mut boundaries =
             PhaseBoundaries::expect(name, job.warmup_ns, watch, self.on_epoch.clone(), &control);
-        let mut whole = Whole::default();
+        let mut whole = WholeSeconds::default();
         let (mut seconds_of, clocks) = (PerSecond::default(), (SystemTime::now(), Instant::now()));
         let (mut steal, mut total_ticks, mut stolen_ticks) = (HostCpu::start(), 0, 0);
         let (writer, most, history) = (&mut self.writer, self.samples, &mut self.history);
@@ -379,7 +379,7 @@ impl<'a> Session<'a> {
             missing: self.generator.missing(),
             ..seconds_of.whole(&job.end, job.warmup_ns, finished.elapsed_ns)
         };
-        Ok(Ended { phase: phase_summary, totals, warmup, finished: applied.finished, observations })
+        Ok(EndedPhase { phase: phase_summary, totals, warmup, finished: applied.finished, observations })
     }
 
     /// Reads the collections' statistics after a phase, beside those before it; whoever interrupts a run waits for
@@ -417,7 +417,7 @@ impl<'a> Session<'a> {
     }
 
     /// The summary with verdict and thresholds on the phase `measured`; written to the run directory.
-    pub fn finish(&mut self, measured: &Ended, pacing: &Pacing, status: Status) -> Summary {
+    pub fn finish(&mut self, measured: &EndedPhase, pacing: &Pacing, status: Status) -> Summary {
         let think_ns = match pacing {
             Pacing::Closed { think_ns } => Some(*think_ns),
             Pacing::Open { .. } => None,

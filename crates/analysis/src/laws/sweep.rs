@@ -2,7 +2,7 @@
 //! what would happen with other resources.
 
 use super::observe::Observed;
-use super::uncertain::{Asymptotes, Means, intervals};
+use super::uncertain::{Asymptotes, LevelMeans, intervals};
 use super::what_if::{WhatIf, what_if};
 use crate::interval::mean_interval;
 use crate::scalability::fit::{Choice, Fitted, Point};
@@ -271,7 +271,7 @@ pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
         .collect();
     let choice = choose(&points, seed);
     let peak = choice.as_ref().and_then(|choice| choice.peak);
-    let means: Vec<Means> = levels.iter().map(|l| (l.users, l.throughput, l.response_s)).collect();
+    let means: Vec<LevelMeans> = levels.iter().map(|l| (l.users, l.throughput, l.response_s)).collect();
     let mut system = Asymptotes::of(&means, think_s + client_s, peak.is_some());
     let chosen = choice.as_ref().map(|choice| &choice.fitted[0]);
     let sure = intervals(&closed, &points, chosen, &system, peak.is_some(), seed);

@@ -12,7 +12,7 @@ use dyno_types::rng::{Purpose, Stream};
 const REPLICATES: usize = 1_000;
 
 /// Means of a level for the bounds: users, throughput, response time in seconds.
-pub(super) type Means = (f64, f64, f64);
+pub(super) type LevelMeans = (f64, f64, f64);
 
 /// Total demand, demand of the bottleneck, and the rest of a user's cycle.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Asymptotes {
 
 impl Asymptotes {
     /// By the levels' means. Where throughput `falls` beyond a peak, the peak is what the bottleneck can do.
-    pub fn of(levels: &[Means], think_s: f64, falls: bool) -> Self {
+    pub fn of(levels: &[LevelMeans], think_s: f64, falls: bool) -> Self {
         // One user meets no queue: its time is the total demand. Of more users, the least is an upper bound of it.
         let quickest = levels.iter().min_by(|a, b| a.2.total_cmp(&b.2));
         let (alone, total_s) = quickest.map_or((0.0, f64::INFINITY), |level| (level.0, level.2));

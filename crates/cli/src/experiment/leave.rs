@@ -9,7 +9,7 @@ use dyno_config::experiment::Plan;
 use dyno_engine::Control;
 use dyno_experiment::ExperimentContext;
 use dyno_experiment::directory::Directory;
-use dyno_experiment::persistent_servers::Left;
+use dyno_experiment::persistent_servers::LeftServers;
 use dyno_session::environment::environment;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub fn leave(
     directory: &mut Directory,
     control: Arc<Control>,
     (quiet, load): (bool, bool),
-) -> Result<Left, Failure> {
+) -> Result<LeftServers, Failure> {
     let environment = environment();
     let program = std::env::current_exe()?;
     let context = ExperimentContext {

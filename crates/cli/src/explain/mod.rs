@@ -85,7 +85,7 @@ pub struct OfRates {
 
 /// Runs beside a sweep that are no points of it.
 #[derive(Debug, Serialize)]
-pub struct Alone {
+pub struct OutsideSweep {
     /// What they are.
     pub what: String,
     /// How many there are.
@@ -106,7 +106,7 @@ pub struct Explained {
     /// Sweeps over rates.
     pub rates: Vec<OfRates>,
     /// What else an experiment with a sweep holds.
-    pub alone: Vec<Alone>,
+    pub alone: Vec<OutsideSweep>,
 }
 
 /// `dyno explain`.
@@ -176,9 +176,9 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
 }
 
 /// Runs that no sweep has in.
-fn alone(group: &gather::Group, runs: &[Observed]) -> Option<Alone> {
+fn alone(group: &gather::Group, runs: &[Observed]) -> Option<OutsideSweep> {
     let mean = |of: fn(&Observed) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
-    (!runs.is_empty()).then(|| Alone {
+    (!runs.is_empty()).then(|| OutsideSweep {
         what: group.key(),
         runs: runs.len(),
         throughput: mean(|run| run.throughput),

@@ -9,9 +9,9 @@
 mod sample;
 mod watch;
 
+use crate::conductor::{self, Conductor, RunPlan, choose_cores};
 use crate::exit::{Exit, Failure};
-use crate::run::{choose_cores, monitor};
-use crate::run_directory::{check_new, create, now};
+use crate::run_directory::check_new;
 use crate::work::CALLER;
 use crate::{signals, terminal};
 use dyno_compat_pocdriver::plan::args::PocArgs;
@@ -20,12 +20,10 @@ use dyno_compat_pocdriver::setup::{prepare, refused};
 use dyno_compat_pocdriver::work::{part_of_rate, rest};
 use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, Target};
-use dyno_engine::{Control, End, Job, Pacing, Queue, Team, every_nth};
+use dyno_engine::{Control, End, Job, Pacing, Team, every_nth};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Reason, Status, Summary, Trust};
-use dyno_session::environment::environment;
-use dyno_session::session::{Session, SessionPlan};
-use dyno_types::limits::DRAIN_NS;
+use dyno_session::load_generator::InProcess;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
 use dyno_workload::{Frontier, Workload};
 use std::sync::Arc;
@@ -62,27 +60,22 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
             first_ns as f64 / 1e9
         ));
     }
-    let environment = environment();
-    let plan = SessionPlan {
+    let plan = RunPlan {
         title: format!("pocdriver, {} workers", config.workers),
         target: target.redacted(),
-        started: now(),
         conditions: Vec::new(),
         // A proof of ingest is about a rate, not about tails.
-        asked: vec![Claim::Throughput],
-        clock_ns: environment.clock_ns,
+        claims: vec![Claim::Throughput],
+        out: args.out.clone(),
+        settings: effective(),
+        scale: Scale::Ns64,
+        watch: (args.out.is_some() && !args.no_monitor).then(conductor::every_second),
+        busy: conductor::busy(&jobs),
     };
-    let writer = match &args.out {
-        Some(path) => Some(create(path, effective(), &plan, opened.as_ref(), &environment, Scale::Ns64)?),
-        None => None,
-    };
-    let mut session = Session::new(plan, &opened, control.clone(), writer);
-    if !args.no_monitor {
-        monitor::beside(opened.as_ref(), &jobs, &mut session)?;
-    }
+    let mut conductor = Conductor::begin(plan, &opened, control.clone())?;
     let mut watch = Watch::new(args, workloads.clone(), ready.before, log);
-    let ended = session.run_workers("measure", &jobs, &mut watch);
-    let mut ended = ended.map_err(|error| monitor::failed(&mut session, error.into()))?;
+    let ended = conductor.session.run_workers("measure", &jobs, &mut watch);
+    let mut ended = ended.map_err(|error| conductor.failed(error.into()))?;
     let mut left = 0;
     for (workload, job) in workloads.iter().zip(&jobs) {
         left += send_the_rest(workload, opened.as_ref(), job, &control)?;
@@ -90,24 +83,19 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     let missed = workloads.iter().map(|workload| workload.missed(args.duration * SECOND_NS));
     let (missed, due) = missed.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     ended.observations.missed = (due > 0).then_some((missed, due));
-    let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
-    let summary = session.finish(&ended, &Pacing::Closed { think_ns: 0 }, status);
+    let summary = conductor.finish(&ended, &Pacing::Closed { think_ns: 0 });
     watch.finish();
     if left > 0 {
         terminal::warn(&format!("{left} bulks that were queued at the end could not be sent"));
     }
-    let exit = exit(args, &summary);
-    let whole = monitor::finish(&mut session);
-    Ok(if exit == Exit::Ok && !whole { Exit::Internal } else { exit })
+    Ok(conductor.close(exit(args, &summary)))
 }
 
-fn open(args: &PocArgs, config: &PocConfig) -> Result<(Box<dyn Target>, Box<dyn OpenTarget>), Failure> {
+fn open(args: &PocArgs, config: &PocConfig) -> Result<(Box<dyn Target>, InProcess), Failure> {
     let mut target = registry::parse_for(&args.host, args.client).map_err(Failure::from)?;
     target.set_database(args.names()?.0);
     let probe = PocWorkload::new(config, &[]).map_err(refused)?;
-    let opened = target.open(probe.content(), &signals::interrupted)?;
-    crate::run::say_missing(opened.as_ref());
-    opened.check(&probe.content(), &[])?;
+    let opened = conductor::open(target.as_ref(), &probe.content(), &[], 1)?;
     Ok((target, opened))
 }
 
@@ -168,27 +156,13 @@ fn jobs(
 
 fn job(args: &PocArgs, config: &PocConfig, workload: Arc<PocWorkload>) -> Job {
     Job {
-        workload,
-        pacing: Pacing::Closed { think_ns: 0 },
-        end: End { operations: None, duration_ns: Some(args.duration * SECOND_NS) },
-        warmup_ns: 0,
-        users: config.workers as usize,
-        warm_users: None,
-        pipeline: 1,
-        batch: 1,
         cores: Vec::new(),
-        timeout_ns: None,
-        queue: Queue::default(),
         seed: config.seed,
-        stripe: (0, 1),
-        team: None,
-        scale: Scale::Ns64,
-        interval_ns: dyno_engine::INTERVAL_NS,
-        raw_samples: false,
-        stamps: dyno_engine::Clock::Client,
-        spin: false,
-        drain_ns: DRAIN_NS,
-        retry: None,
+        ..Job::of(
+            workload,
+            config.workers as usize,
+            End { operations: None, duration_ns: Some(args.duration * SECOND_NS) },
+        )
     }
 }
 

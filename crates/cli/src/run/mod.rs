@@ -1,34 +1,34 @@
 //! `dyno run`: one target, measured.
 //!
-//! `resolve` turns options into settings, jobs and thresholds without touching anything; `record` prepares the run
-//! directory; here they are carried out in order: target, records, measurement, summary.
+//! `lower` turns options into an experiment, `resolve` reads its work and thresholds, without touching anything; here they are
+//! carried out in order: target, records, measurement, summary.
 
 mod applied;
 mod lower;
-pub mod monitor;
-mod record;
+mod monitor;
 mod resolve;
 
+use crate::conductor::{self, Conductor, RunPlan};
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
-use crate::metrics::{Both, Metrics};
+use crate::metrics::{Metrics, ObserverPair};
 use crate::options::RunArgs;
 use crate::report::{exit_of, show};
-use crate::run_directory::{changes, now};
+use crate::run_directory::new_directory;
 use crate::{experiment, secret, signals, terminal};
+use applied::settings_of;
 use dyno_databases::registry;
 use dyno_databases::spawn::{Spawned, find_server, spawn_under};
-use dyno_databases::target::{OpenTarget, Target, in_words};
+use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
-use dyno_rundir::Writer;
-use dyno_rundir::schema::{Status, Summary};
-use dyno_session::environment::environment;
-use dyno_session::session::{Ended, PhasePlan, Session, SessionPlan};
+use dyno_record::Scale;
+use dyno_rundir::schema::Summary;
+use dyno_session::session::{EndedPhase, PhasePlan, Session};
+use dyno_session::watch::WatchPlan;
 use resolve::Resolved;
+use std::path::PathBuf;
 use std::sync::Arc;
-
-pub use record::settings_list;
 
 /// What the run is to be applied to, and what must be removed afterwards.
 struct Place {
@@ -163,38 +163,47 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     signals::listen(&control)?;
     let place = prepare(wanted, &control)?;
     let content = resolved.work.content();
-    tracing::info!(uri = place.target.redacted(), "the target is opened");
-    let opened = place.target.open(content.clone(), &|| control.stopping())?;
-    tracing::info!(facts = in_words(&opened.facts()), "the target is open");
-    say_missing(opened.as_ref());
-    opened.check(&content, &resolved.work.verbs())?;
-    opened.check_pipeline(resolved.spec.phases.measure.pipeline)?;
+    let opened = conductor::open(
+        place.target.as_ref(),
+        &content,
+        &resolved.work.verbs(),
+        resolved.spec.phases.measure.pipeline,
+    )?;
     let local = place.target.is_local();
     resolved.place_threads(opened.as_ref(), local, place.server.as_ref().and_then(|s| s.core))?;
-    let environment = environment();
-    let plan = SessionPlan {
+    let server = place.server.as_ref().map(|server| ("server".to_owned(), server.pid().into()));
+    let plan = RunPlan {
         title: resolved.title()?,
         target: place.target.redacted(),
-        started: now(),
         conditions: resolved.conditions.clone(),
-        asked: Vec::new(),
-        clock_ns: environment.clock_ns,
+        claims: Vec::new(),
+        out: directory(args, &resolved),
+        settings: settings_of(args, &resolved)?,
+        scale: Scale::Ns64,
+        watch: watch.map(|plan| WatchPlan { processes: server.into_iter().collect(), ..plan }),
+        busy: resolved.busy_cores(),
     };
-    let writer = record::writer(args, &resolved, &plan, opened.as_ref(), &environment)?;
-    let mut metrics = metrics(args, &plan, writer.as_ref())?;
-    let mut session = Session::new(plan, &opened, control.clone(), writer);
-    monitor::start(watch, &place, opened.as_ref(), &resolved.busy_cores(), &mut session)?;
-    let ended = phases(args, &mut resolved, opened.as_ref(), &control, &mut session, metrics.as_mut());
-    session.changed(changes(&environment));
-    conclude(args, &resolved, &mut session, ended)
+    let target = plan.target.clone();
+    let mut conductor = Conductor::begin(plan, &opened, control.clone())?;
+    let mut metrics = metrics(args, &target, &mut conductor)?;
+    let ended =
+        phases(args, &mut resolved, opened.as_ref(), &control, &mut conductor.session, metrics.as_mut());
+    conclude(args, &resolved, conductor, ended)
+}
+
+/// The run directory, if one is wanted.
+fn directory(args: &RunArgs, resolved: &Resolved) -> Option<PathBuf> {
+    let new = || new_directory(&resolved.work.name());
+    (!args.no_out).then(|| args.out.clone().unwrap_or_else(new))
 }
 
 /// Live metrics, if they are wanted; the run is called as its directory is.
-fn metrics(args: &RunArgs, plan: &SessionPlan, writer: Option<&Writer>) -> Result<Option<Metrics>, Failure> {
+fn metrics(args: &RunArgs, target: &str, conductor: &mut Conductor<'_>) -> Result<Option<Metrics>, Failure> {
     let Some(place) = &args.metrics else { return Ok(None) };
+    let writer = conductor.session.writer();
     let name = writer.and_then(|w| w.path().file_name()).map(|name| name.to_string_lossy().into_owned());
-    let run = name.unwrap_or_else(|| plan.started.clone());
-    let listening = Metrics::listen(place, run, plan.target.clone());
+    let run = name.unwrap_or_else(|| conductor.started.clone());
+    let listening = Metrics::listen(place, run, target.to_owned());
     listening.map(Some).map_err(|e| Failure::Usage(format!("--metrics {place}: {e}")))
 }
 
@@ -205,9 +214,9 @@ fn phases(
     control: &Arc<Control>,
     session: &mut Session<'_>,
     metrics: Option<&mut Metrics>,
-) -> Result<Ended, Failure> {
+) -> Result<EndedPhase, Failure> {
     let mut live = Live::new(args.quiet || args.json && !terminal::live());
-    let mut live = Both(&mut live, metrics);
+    let mut live = ObserverPair(&mut live, metrics);
     resolved.prepare(opened, control)?;
     let load = resolved.load_job(opened)?;
     let records = resolved.work.load_operations();
@@ -245,29 +254,16 @@ fn phases(
 fn conclude(
     args: &RunArgs,
     resolved: &Resolved,
-    session: &mut Session<'_>,
-    ended: Result<Ended, Failure>,
+    mut conductor: Conductor<'_>,
+    ended: Result<EndedPhase, Failure>,
 ) -> Result<Exit, Failure> {
-    let ended = match ended {
-        Ok(ended) => ended,
-        Err(failure) => return Err(monitor::failed(session, failure)),
-    };
-    let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
-    let summary = session.finish(&ended, &resolved.measure_job()?.pacing, status);
+    let ended = ended.map_err(|failure| conductor.failed(failure))?;
+    let summary = conductor.finish(&ended, &resolved.measure_job()?.pacing);
     show(&summary, args.json)?;
-    let mut exit = exit_of(&summary);
-    if !monitor::finish(session) {
-        exit = if exit == Exit::Interrupted { exit } else { Exit::Internal };
+    if let Some(writer) = conductor.session.writer().filter(|_| !args.json) {
+        terminal::out(&format!("\nrun directory: {}\n", writer.path().display()));
     }
-    if let Some(writer) = session.writer() {
-        if !args.json {
-            terminal::out(&format!("\nrun directory: {}\n", writer.path().display()));
-        }
-        if let Some(failure) = writer.failure() {
-            terminal::error(&format!("the run directory is incomplete: {failure}"));
-            exit = if exit == Exit::Interrupted { exit } else { Exit::Internal };
-        }
-    }
+    let exit = conductor.close(exit_of(&summary));
     warn_if_suspect(&summary);
     Ok(exit)
 }
@@ -277,21 +273,4 @@ fn warn_if_suspect(summary: &Summary) {
     if let Some(reason) = summary.verdict.worst() {
         terminal::warn(&format!("the run is {}: {}", reason.trust.word(), reason.text));
     }
-}
-
-/// Says what of a target does not answer and is left out until it does.
-pub fn say_missing(opened: &dyn OpenTarget) {
-    if let Some(words) = opened.missing() {
-        terminal::warn(&format!("routers that do not answer are left out until they do: {words}"));
-    }
-}
-
-/// Cores for load threads: the last ones that are allowed, but not the server's.
-pub fn choose_cores(
-    wanted: Option<usize>,
-    users: usize,
-    local: bool,
-    taken: Option<usize>,
-) -> Result<Vec<usize>, Failure> {
-    Ok(dyno_session::cores::choose_cores(wanted, users, local, taken)?)
 }

@@ -1,8 +1,8 @@
 //! What `dyno run` asks for: an experiment, its work and its thresholds; the target is not touched before
 //! [`Resolved::prepare`].
 
-use super::choose_cores;
 use super::lower::{INSTEAD, Lowered, usage};
+use crate::conductor::choose_cores;
 use crate::exit::Failure;
 use crate::options::RunArgs;
 use crate::terminal;

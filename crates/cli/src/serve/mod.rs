@@ -4,7 +4,7 @@ mod auth;
 mod follow;
 mod http;
 mod listing;
-mod making;
+mod pending_pages;
 mod served_directory;
 
 use crate::exit::{Exit, Failure};
@@ -16,7 +16,7 @@ use dyno_report::html::served::{Kind, list_page, list_rows, live_page, message_p
 use dyno_rundir::ExperimentDir;
 use http::{Request, Response};
 pub use listing::run_listed;
-use making::{Making, NotMade};
+use pending_pages::{NotMade, PendingPages};
 use served_directory::{ServedDirectory, SurveyError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -62,7 +62,7 @@ struct Site {
     /// Reports by directory, with the state of its files when they were made; the last used one last.
     reports: Mutex<Vec<(PathBuf, u64, Arc<str>)>>,
     /// Pages under way: a few at once, so that memory is that of a few.
-    making: Arc<Making>,
+    pending_pages: Arc<PendingPages>,
 }
 
 fn token_of(path: &Path) -> Result<String, Failure> {
@@ -116,8 +116,8 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     // Signals are taken before anything is answered.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let auth = Auth::new(&names, token.as_deref())?;
-    let (shown, making) = (args.dir.display().to_string(), Making::new(DEADLINE));
-    let site = Arc::new(Site { directory, auth, shown, reports: Mutex::default(), making });
+    let (shown, pending_pages) = (args.dir.display().to_string(), PendingPages::new(DEADLINE));
+    let site = Arc::new(Site { directory, auth, shown, reports: Mutex::default(), pending_pages });
     let listening = http::listen(address, Arc::new(move |request: &Request| site.answer(request)))
         .map_err(|error| Failure::Usage(format!("--listen {}: {error}", args.listen)))?;
     let login = token.filter(|_| args.allow_write).map_or(String::new(), |token| format!("?token={token}"));
@@ -181,11 +181,11 @@ impl Site {
         make: impl FnOnce(&Site) -> Result<Arc<str>, PageError> + Send + 'static,
     ) -> Response {
         let site = self.clone();
-        match self.making.wait(name, move || make(&site)) {
+        match self.pending_pages.wait(name, move || make(&site)) {
             Ok(Ok(page)) => Response::html(200, page),
             Ok(Err(error)) => failed(422, &error.to_string()),
             Err(NotMade::Late) => {
-                let seconds = self.making.deadline().as_secs();
+                let seconds = self.pending_pages.deadline().as_secs();
                 failed(
                     503,
                     &format!("It takes longer than {seconds} s. It is still being made: ask again later."),

@@ -1,7 +1,7 @@
 //! What can be typed after `dyno sysbench-mongodb`.
 
 use clap::{Args, ValueEnum};
-use dyno_compat_sysbench_mongodb::plan::resolve::Wishes;
+use dyno_compat_sysbench_mongodb::plan::resolve::Overrides;
 use dyno_databases::target::Client;
 use dyno_workload::sysbench_mongodb::Dialect;
 use std::path::PathBuf;
@@ -65,8 +65,8 @@ pub struct SysbenchArgs {
 
 impl SysbenchArgs {
     /// For the plan.
-    pub fn wishes(&self) -> Wishes {
-        Wishes {
+    pub fn overrides(&self) -> Overrides {
+        Overrides {
             dialect: self.dialect.map(|version| match version {
                 Version::Y2015 => Dialect::Y2015,
                 Version::Head => Dialect::Head,

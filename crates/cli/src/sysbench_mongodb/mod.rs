@@ -11,24 +11,24 @@ mod log;
 
 pub use args::SysbenchArgs;
 
+use crate::conductor::{self, Conductor, RunPlan, choose_cores};
 use crate::exit::{Exit, Failure};
-use crate::run::{choose_cores, monitor};
-use crate::run_directory::{check_new, create, now};
+use crate::run_directory::check_new;
 use crate::{report, signals, terminal};
 use dyno_compat_sysbench_mongodb::plan::parse;
 use dyno_compat_sysbench_mongodb::plan::resolve::{Phase, SysbenchPlan};
 use dyno_compat_sysbench_mongodb::report::average::{Window, average};
 use dyno_compat_sysbench_mongodb::report::console::{Reporter, Stage, Wording, finish, thread_line};
 use dyno_compat_sysbench_mongodb::report::header::{ExecuteHeader, LoadHeader};
+use dyno_config::settings::Provenance;
 use dyno_databases::registry;
-use dyno_databases::target::{OpenTarget, Target};
-use dyno_engine::{Control, End, Job, Pacing, Queue, Team, every_nth};
+use dyno_databases::target::Target;
+use dyno_engine::{Control, End, Job, Team, every_nth};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
-use dyno_session::environment::environment;
-use dyno_session::session::{Ended, Session, SessionPlan};
+use dyno_session::load_generator::InProcess;
+use dyno_session::session::{EndedPhase, Session};
 use dyno_session::work::sysbench::same_collections;
-use dyno_types::limits::DRAIN_NS;
 use dyno_types::secret::mask_value;
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{Dialect, INDEX, SysbenchConfig, SysbenchLoad, SysbenchRun};
@@ -43,14 +43,14 @@ struct Bench<'a> {
     args: &'a SysbenchArgs,
     plan: SysbenchPlan,
     target: Box<dyn Target>,
-    opened: Box<dyn OpenTarget>,
+    opened: InProcess,
     control: Arc<Control>,
 }
 
 /// The command.
 pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let mut plan = parse(&args.words, &args.wishes(), now_s)?;
+    let mut plan = parse(&args.words, &args.overrides(), now_s)?;
     plan.config.first_writer = args.first_writer;
     plan.notes.iter().for_each(|note| terminal::warn(note));
     let uri = args.target.as_deref().unwrap_or(&plan.uri);
@@ -60,9 +60,7 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     check_new(args.out.as_ref())?;
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
-    let opened = target.open(run.content(), &|| control.stopping())?;
-    crate::run::say_missing(opened.as_ref());
-    opened.check(&run.content(), &[])?;
+    let opened = conductor::open(target.as_ref(), &run.content(), &[], 1)?;
     let bench = Bench { args, plan, target, opened, control };
     bench.phases(run)
 }
@@ -79,27 +77,9 @@ impl Bench<'_> {
     fn job(&self, workload: Arc<dyn Workload>, users: u32, end: End) -> Result<Job, Failure> {
         let cores = choose_cores(self.args.load_threads, users as usize, self.target.is_local(), None)?;
         let job = Job {
-            workload,
-            pacing: Pacing::Closed { think_ns: 0 },
-            end,
-            warmup_ns: 0,
-            users: users as usize,
-            warm_users: None,
-            pipeline: 1,
-            batch: 1,
             cores: cores.into_iter().map(Some).collect(),
-            timeout_ns: None,
-            queue: Queue::default(),
             seed: self.plan.config.seed as u64,
-            stripe: (0, 1),
-            team: None,
-            scale: Scale::Ns64,
-            interval_ns: dyno_engine::INTERVAL_NS,
-            raw_samples: false,
-            stamps: dyno_engine::Clock::Client,
-            spin: false,
-            drain_ns: DRAIN_NS,
-            retry: None,
+            ..Job::of(workload, users as usize, end)
         };
         job.check().map_err(Failure::from)?;
         Ok(job)
@@ -156,33 +136,25 @@ impl Bench<'_> {
         Log::new(layout, &log::metrics(workload), load)
     }
 
-    fn session_plan(&self, title: &str) -> SessionPlan {
-        SessionPlan {
-            title: title.to_owned(),
-            target: self.target.redacted(),
-            started: now(),
-            conditions: Vec::new(),
-            asked: Vec::new(),
-            clock_ns: environment().clock_ns,
-        }
-    }
-
-    /// A session whose run directory, if one is kept, has both phases.
-    fn session(&self) -> Result<Session<'_>, Failure> {
-        let plan = self.session_plan("sysbench-mongodb");
-        let writer = match &self.args.out {
-            Some(path) => {
-                let own = self.plan.provenance.iter().map(|one| Setting {
-                    key: one.key.clone(),
-                    value: mask_value(&one.key, &one.value),
-                    source: one.source.clone(),
-                });
-                let (own, environment) = (own.collect(), environment());
-                Some(create(path, own, &plan, self.opened.as_ref(), &environment, Scale::Ns64)?)
-            }
-            None => None,
+    /// A run whose directory, if one is kept, has both phases.
+    fn begin(&self, job: &Job) -> Result<Conductor<'_>, Failure> {
+        let setting = |one: &Provenance| Setting {
+            key: one.key.clone(),
+            value: mask_value(&one.key, &one.value),
+            source: one.source.clone(),
         };
-        Ok(Session::new(plan, &self.opened, self.control.clone(), writer))
+        let plan = RunPlan {
+            title: "sysbench-mongodb".to_owned(),
+            target: self.target.redacted(),
+            conditions: Vec::new(),
+            claims: Vec::new(),
+            out: self.args.out.clone(),
+            settings: self.plan.provenance.iter().map(setting).collect(),
+            scale: Scale::Ns64,
+            watch: (self.args.out.is_some() && !self.args.no_monitor).then(conductor::every_second),
+            busy: conductor::busy(std::slice::from_ref(job)),
+        };
+        Conductor::begin(plan, &self.opened, self.control.clone())
     }
 
     /// What is asked for of load and transactions.
@@ -196,22 +168,19 @@ impl Bench<'_> {
         same_collections(self.opened.as_ref(), &plan.config, ways)?;
         let end = End { operations: None, duration_ns: Some(plan.run_seconds * SECOND_NS) };
         let job = self.job(run, plan.config.writers, end)?;
-        let mut session = self.session()?;
-        if !self.args.no_monitor {
-            monitor::beside(self.opened.as_ref(), std::slice::from_ref(&job), &mut session)?;
-        }
+        let mut conductor = self.begin(&job)?;
+        let session = &mut conductor.session;
         let done = match (plan.load, plan.query) {
-            (true, false) => self.load(&mut session),
-            (true, true) => match self.load(&mut session) {
-                Ok(_) if !signals::interrupted() => self.execute(&job, &mut session),
+            (true, false) => self.load(session),
+            (true, true) => match self.load(session) {
+                Ok(_) if !signals::interrupted() => self.execute(&job, session),
                 ended => ended,
             },
-            (false, _) => self.execute(&job, &mut session),
+            (false, _) => self.execute(&job, session),
         };
-        let ended = done.map_err(|failure| monitor::failed(&mut session, failure))?;
+        let ended = done.map_err(|failure| conductor.failed(failure))?;
         let is_load = ended.phase.name == "load";
-        let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
-        let summary = session.finish(&ended, &job.pacing, status);
+        let summary = conductor.finish(&ended, &job.pacing);
         if self.args.json || !(plan.config.faithful || is_load) {
             report::show(&summary, self.args.json)?;
         } else {
@@ -223,14 +192,13 @@ impl Bench<'_> {
                 },
             );
         }
-        let exit = match status {
+        let exit = match summary.status {
             // A load has to bring the records in, however short it is.
             Status::Complete if is_load && ended.totals.failed() == 0 => Exit::Ok,
             Status::Complete if is_load => Exit::Invalid,
             _ => exit(&summary),
         };
-        let whole = monitor::finish(&mut session);
-        Ok(if exit == Exit::Ok && !whole { Exit::Internal } else { exit })
+        Ok(conductor.close(exit))
     }
 
     /// Prints what the original prints; beside a JSON document it goes to stderr.
@@ -238,12 +206,12 @@ impl Bench<'_> {
         if self.args.json { terminal::note(text.trim_end()) } else { terminal::out(text) }
     }
 
-    fn load(&self, session: &mut Session<'_>) -> Result<Ended, Failure> {
+    fn load(&self, session: &mut Session<'_>) -> Result<EndedPhase, Failure> {
         let config = &self.plan.config;
         let workload = Arc::new(SysbenchLoad::new(config).map_err(refused)?);
         let mut log = self.log(Stage::Load, workload.as_ref(), Some(workload.clone()))?;
         log.say(&self.load_header());
-        if let Some(admin) = self.opened.mongo_admin() {
+        if let Some(admin) = self.opened.as_ref().mongo_admin() {
             for number in 1..=config.collections {
                 let name = format!("sbtest{number}");
                 // The original starts a thread for each collection, as many at once as there are slots.
@@ -273,7 +241,7 @@ impl Bench<'_> {
     }
 
     /// Batches that failed, with the server's words.
-    fn complain(&self, ended: &Ended) {
+    fn complain(&self, ended: &EndedPhase) {
         let failed = ended.totals.failed();
         if failed > 0 {
             let words: Vec<&str> = ended.phase.errors.values().map(String::as_str).collect();
@@ -285,7 +253,7 @@ impl Bench<'_> {
         }
     }
 
-    fn execute(&self, job: &Job, session: &mut Session<'_>) -> Result<Ended, Failure> {
+    fn execute(&self, job: &Job, session: &mut Session<'_>) -> Result<EndedPhase, Failure> {
         let config = &self.plan.config;
         let mut log = self.log(Stage::Execute, job.workload.as_ref(), None)?;
         log.say(&self.execute_header());

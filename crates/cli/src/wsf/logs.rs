@@ -17,7 +17,7 @@ use crate::exit::Failure;
 use crate::terminal;
 use dyno_compat_wsf::folder::CONFIG;
 use dyno_compat_wsf::report::client::{ClientKpis, client_log, read_log};
-use dyno_compat_wsf::report::kpis::{Together, Windowed, kpi_text};
+use dyno_compat_wsf::report::kpis::{CombinedKpis, Windowed, kpi_text};
 use dyno_config::tree::Node;
 use dyno_experiment::directory::{CellRecord, read_record};
 use dyno_experiment::journal::{RunRecord, RunStatus};
@@ -81,7 +81,7 @@ fn run(folder: &Path, dir: &Path, record: &RunRecord, windows: &[(u64, u64)]) ->
         passed &= well;
         all.push(read_log(&log));
     }
-    let mut together = Together::of(summary, &run.succeeded()?);
+    let mut together = CombinedKpis::of(summary, &run.succeeded()?);
     for &asked in windows {
         together.windows.push(windowed(&run, asked)?);
     }

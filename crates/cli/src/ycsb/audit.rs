@@ -6,8 +6,8 @@ use crate::exit::Failure;
 use crate::signals;
 use dyno_compat_ycsb::report::render::{Line, Value};
 use dyno_databases::target::OpenTarget;
-use dyno_engine::{Control, End, Job, Pacing};
-use dyno_session::session::Ended;
+use dyno_engine::{Control, End, Job};
+use dyno_session::session::EndedPhase;
 use dyno_types::Outcome;
 use dyno_workload::ycsb::Audit;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) fn take(
     prepared: &Prepared,
     opened: &dyn OpenTarget,
     job: &Job,
-    ended: &Ended,
+    ended: &EndedPhase,
 ) -> Result<Option<Audit>, Failure> {
     let Some(economy) = prepared.economy.as_ref().filter(|_| !signals::interrupted()) else {
         return Ok(None);
@@ -25,15 +25,12 @@ pub(super) fn take(
     say(prepared, "Validating: reading every account...");
     let count = economy.count();
     let job = Job {
-        end: End { operations: Some(count.accounts()), duration_ns: None },
-        workload: count,
-        pacing: Pacing::Closed { think_ns: 0 },
-        warmup_ns: 0,
-        interval_ns: dyno_engine::INTERVAL_NS,
-        raw_samples: false,
-        retry: None,
-        batch: 1,
-        ..job.clone()
+        pipeline: job.pipeline,
+        cores: job.cores.clone(),
+        timeout_ns: job.timeout_ns,
+        seed: job.seed,
+        drain_ns: job.drain_ns,
+        ..Job::of(count.clone(), job.users, End { operations: Some(count.accounts()), duration_ns: None })
     };
     let mut failed = 0;
     let counting = opened.run(job, Arc::new(Control::default()), &mut |second| {

@@ -182,27 +182,25 @@ impl Prepared {
         let limit_ns = client.max_execution_s.map(|s| s * SECOND_NS - client.warmup_ns);
         let endless = client.operations.is_none().then_some(FOREVER_NS);
         Job {
-            workload: self.workload.clone(),
             pacing,
-            end: End { operations: client.operations, duration_ns: limit_ns.or(endless) },
             warmup_ns: client.warmup_ns,
-            users: client.threads as usize,
-            warm_users: None,
             pipeline: client.pipeline as usize,
             batch: client.batch as usize,
             cores,
             timeout_ns: self.timeout_ns,
             queue: Queue { outlasts_end: false, ..Queue::default() },
             seed: self.seed,
-            stripe: (0, 1),
-            team: None,
             scale: Scale::Micros,
             interval_ns: client.interval_ns,
             raw_samples: self.options.needs_samples(),
-            stamps: dyno_engine::Clock::Client,
             spin: client.spin_sleep,
             drain_ns: self.timeout_ns.map_or(DRAIN_NS, |ns| ns.max(DRAIN_NS)),
             retry: self.retry,
+            ..Job::of(
+                self.workload.clone(),
+                client.threads as usize,
+                End { operations: client.operations, duration_ns: limit_ns.or(endless) },
+            )
         }
     }
 }

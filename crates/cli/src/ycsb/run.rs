@@ -5,9 +5,8 @@ use super::audit;
 use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
 use super::prepare::Prepared;
 use super::watch::Watch;
+use crate::conductor::{self, Conductor, RunPlan, choose_cores, settings_list};
 use crate::exit::{Exit, Failure};
-use crate::run::{choose_cores, monitor, settings_list};
-use crate::run_directory::{create, now};
 use crate::{report, signals, terminal};
 use dyno_compat_ycsb::bindings::BindingTarget;
 use dyno_compat_ycsb::plan::{Mode, YcsbCommand};
@@ -17,9 +16,8 @@ use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, Target, TargetError};
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
-use dyno_rundir::schema::{Environment, Status, Summary};
-use dyno_session::environment::environment;
-use dyno_session::session::{Ended, Session, SessionPlan};
+use dyno_session::load_generator::InProcess;
+use dyno_session::session::EndedPhase;
 use dyno_stores::Sink;
 use dyno_types::Content;
 use dyno_workload::ycsb::Audit;
@@ -29,7 +27,7 @@ use std::time::Instant;
 
 /// A target that answers, and what belongs to it.
 struct Place {
-    opened: Box<dyn OpenTarget>,
+    opened: InProcess,
     /// Its URI without secrets.
     shown: String,
     /// Whether it runs on this host, so that a core is left to it.
@@ -60,12 +58,20 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     let job = prepared.job(cores.into_iter().map(Some).collect());
     job.check().map_err(Failure::from)?;
     let jobs = job.divide(prepared.client.workers as usize).map_err(Failure::from)?;
-    let environment = environment();
-    let mut session = begin(&prepared, &place, control, &environment)?;
-    if !prepared.extras.no_monitor {
-        monitor::beside(place.opened.as_ref(), &jobs, &mut session)?;
-    }
-    session.keep_samples(prepared.client.samples);
+    let (extras, title) = (&prepared.extras, prepared.title.clone());
+    let plan = RunPlan {
+        title,
+        target: place.shown.clone(),
+        conditions: Vec::new(),
+        claims: Vec::new(),
+        out: extras.out.clone(),
+        settings: settings_list(&prepared.settings),
+        scale: Scale::Micros,
+        watch: (extras.out.is_some() && !extras.no_monitor).then(conductor::every_second),
+        busy: conductor::busy(&jobs),
+    };
+    let mut conductor = Conductor::begin(plan, &place.opened, control)?;
+    conductor.session.keep_samples(prepared.client.samples);
     say(&prepared, "Starting test.");
     if let Some(limit_s) = prepared.client.max_execution_s {
         say(&prepared, &format!("Maximum execution time specified as: {limit_s} secs"));
@@ -74,15 +80,15 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     let mut watch = Watch::new(&prepared);
     let begun = Instant::now();
     let name = if prepared.mode == Mode::Load { "load" } else { "measure" };
-    let ended = session.run_workers(name, &jobs, &mut watch);
+    let ended = conductor.session.run_workers(name, &jobs, &mut watch);
     let run_ms = begun.elapsed().as_millis() as u64;
-    let ended = ended.map_err(|error| monitor::failed(&mut session, error.into()))?;
+    let ended = ended.map_err(|error| conductor.failed(error.into()))?;
     // Lines of the basic binding stand before the report. A closed pipe is no error; others show as failed
     // requests.
     let _ = place.lines.lock().unwrap_or_else(PoisonError::into_inner).flush();
     let audit = audit::take(&prepared, place.opened.as_ref(), &job, &ended)
-        .map_err(|error| monitor::failed(&mut session, error))?;
-    conclude(&prepared, &mut session, &mut watch, &ended, (&job, run_ms), audit.as_ref())
+        .map_err(|error| conductor.failed(error))?;
+    conclude(&prepared, conductor, &mut watch, &ended, (&job, run_ms), audit.as_ref())
 }
 
 /// Connects once, or opens the store.
@@ -90,8 +96,7 @@ fn open(prepared: &Prepared) -> Result<Place, Failure> {
     let content = prepared.workload.content();
     let lines = Arc::new(Mutex::new(terminal::Results::new()));
     let (target, opened) = open_target(&prepared.target, &content, &lines)?;
-    opened.check(&content, &prepared.verbs)?;
-    opened.check_pipeline(prepared.client.pipeline as usize)?;
+    let opened = conductor::accept(opened, &content, &prepared.verbs, prepared.client.pipeline as usize)?;
     Ok(Place { shown: target.redacted(), local: target.is_local(), opened, lines })
 }
 
@@ -120,55 +125,21 @@ pub(super) fn open_target(
         BindingTarget::Null => registry::parse("null:")?,
     };
     let opened = target.open(content.clone(), &signals::interrupted)?;
-    crate::run::say_missing(opened.as_ref());
     Ok((target, opened))
-}
-
-/// A session, with a run directory if one is asked for.
-fn begin<'a>(
-    prepared: &Prepared,
-    place: &'a Place,
-    control: Arc<Control>,
-    environment: &Environment,
-) -> Result<Session<'a>, Failure> {
-    let plan = SessionPlan {
-        title: prepared.title.clone(),
-        target: place.shown.clone(),
-        started: now(),
-        conditions: Vec::new(),
-        asked: Vec::new(),
-        clock_ns: environment.clock_ns,
-    };
-    let writer = match &prepared.extras.out {
-        Some(path) => {
-            let settings = &prepared.settings;
-            Some(create(
-                path,
-                settings_list(settings),
-                &plan,
-                place.opened.as_ref(),
-                environment,
-                Scale::Micros,
-            )?)
-        }
-        None => None,
-    };
-    Ok(Session::new(plan, &place.opened, control, writer))
 }
 
 /// Prints and writes what came out of it.
 fn conclude(
     prepared: &Prepared,
-    session: &mut Session<'_>,
+    mut conductor: Conductor<'_>,
     watch: &mut Watch,
-    ended: &Ended,
+    ended: &EndedPhase,
     (job, run_ms): (&Job, u64),
     audit: Option<&Audit>,
 ) -> Result<Exit, Trouble> {
     let interrupted = signals::interrupted();
     watch.finish(&ended.totals, interrupted);
-    let status = if interrupted { Status::Interrupted } else { Status::Complete };
-    let summary = session.finish(ended, &job.pacing, status);
+    let summary = conductor.finish(ended, &job.pacing);
     let interval = prepared.interval();
     let names = prepared.workload.metrics();
     let metrics = metrics(names, &ended.totals, ended.finished.epoch, &prepared.options, interval);
@@ -183,22 +154,12 @@ fn conclude(
     if let Some(text) = audit.and_then(audit::complaint) {
         warn(prepared, &text);
     }
-    Ok(exit(prepared, session, watch, &summary))
-}
-
-fn exit(prepared: &Prepared, session: &mut Session<'_>, watch: &Watch, summary: &Summary) -> Exit {
-    let mut exit = exit_of(prepared.mode, summary);
-    if !monitor::finish(session) {
-        exit = if exit == Exit::Ok { Exit::Internal } else { exit };
+    let exit = conductor.close(exit_of(prepared.mode, &summary));
+    match watch.failure() {
+        None => Ok(exit),
+        Some(text) => {
+            terminal::error(&text.to_string());
+            Ok(if exit == Exit::Interrupted { exit } else { Exit::Internal })
+        }
     }
-    let unwritten = session.writer().and_then(|writer| writer.failure().map(str::to_owned));
-    let lost = [
-        unwritten.map(|why| format!("the run directory is incomplete: {why}")),
-        watch.failure().map(ToString::to_string),
-    ];
-    for text in lost.into_iter().flatten() {
-        terminal::error(&text);
-        exit = if exit == Exit::Ok { Exit::Internal } else { exit };
-    }
-    exit
 }

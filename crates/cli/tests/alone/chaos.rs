@@ -36,74 +36,79 @@ enum Must {
     Vanish,
 }
 
-struct Bench {
+struct Fixture {
     dyno: Dyno,
     server: Server,
     exporter: Arc<AtomicU8>,
     child: Child,
 }
 
-type Act = fn(&mut Bench);
+type Act = fn(&mut Fixture);
 
 /// Component, fault, what is done, and what dyno must make of it.
 const MATRIX: [(&str, &str, Act, Must); 17] = [
-    ("controller", "SIGINT", |bench| signal(bench.child.id(), "INT"), Must::Stop),
-    ("controller", "SIGTERM", |bench| signal(bench.child.id(), "TERM"), Must::Stop),
-    ("controller", "SIGKILL", |bench| signal(bench.child.id(), "KILL"), Must::Vanish),
-    ("controller", "stands still for 3 s", |bench| still(bench.child.id(), 3_000), Must::Doubt),
-    ("controller", "no more descriptors", |bench| limited(bench.child.id(), "--nofile=3:3"), Must::Hold),
-    ("controller", "no more processes", |bench| limited(bench.child.id(), "--nproc=1:1"), Must::Hold),
+    ("controller", "SIGINT", |fixture| signal(fixture.child.id(), "INT"), Must::Stop),
+    ("controller", "SIGTERM", |fixture| signal(fixture.child.id(), "TERM"), Must::Stop),
+    ("controller", "SIGKILL", |fixture| signal(fixture.child.id(), "KILL"), Must::Vanish),
+    ("controller", "stands still for 3 s", |fixture| still(fixture.child.id(), 3_000), Must::Doubt),
+    ("controller", "no more descriptors", |fixture| limited(fixture.child.id(), "--nofile=3:3"), Must::Hold),
+    ("controller", "no more processes", |fixture| limited(fixture.child.id(), "--nproc=1:1"), Must::Hold),
     (
         "worker",
         "SIGKILL",
-        |bench| bench.workers().first().into_iter().for_each(|pid| signal(*pid, "KILL")),
+        |fixture| fixture.workers().first().into_iter().for_each(|pid| signal(*pid, "KILL")),
         Must::Doubt,
     ),
     (
         "worker",
         "SIGTERM",
-        |bench| bench.workers().first().into_iter().for_each(|pid| signal(*pid, "TERM")),
+        |fixture| fixture.workers().first().into_iter().for_each(|pid| signal(*pid, "TERM")),
         Must::Doubt,
     ),
     (
         "worker",
         "stands still for 3 s",
-        |bench| bench.workers().first().into_iter().for_each(|pid| still(*pid, 3_000)),
+        |fixture| fixture.workers().first().into_iter().for_each(|pid| still(*pid, 3_000)),
         Must::Doubt,
     ),
     (
         "worker",
         "no more descriptors",
-        |bench| bench.workers().iter().for_each(|pid| limited(*pid, "--nofile=3:3")),
+        |fixture| fixture.workers().iter().for_each(|pid| limited(*pid, "--nofile=3:3")),
         Must::Hold,
     ),
-    ("server", "SIGKILL", |bench| bench.server.kill(), Must::Doubt),
-    ("server", "stands still for 2 s", |bench| still(bench.server.pid(), 2_000), Must::Doubt),
+    ("server", "SIGKILL", |fixture| fixture.server.kill(), Must::Doubt),
+    ("server", "stands still for 2 s", |fixture| still(fixture.server.pid(), 2_000), Must::Doubt),
     (
         "server",
         "closes all connections",
-        |bench| drop(bench.server.cli(&["CLIENT", "KILL", "TYPE", "normal"])),
+        |fixture| drop(fixture.server.cli(&["CLIENT", "KILL", "TYPE", "normal"])),
         Must::Hold,
     ),
     (
         "server",
         "refuses writes",
-        |bench| drop(bench.server.cli(&["CONFIG", "SET", "maxmemory", "1"])),
+        |fixture| drop(fixture.server.cli(&["CONFIG", "SET", "maxmemory", "1"])),
         Must::Doubt,
     ),
     (
         "monitor",
         "the exporter answers no more",
-        |bench| bench.exporter.store(1, Ordering::Relaxed),
+        |fixture| fixture.exporter.store(1, Ordering::Relaxed),
         Must::Hold,
     ),
     (
         "monitor",
         "the exporter answers nonsense",
-        |bench| bench.exporter.store(2, Ordering::Relaxed),
+        |fixture| fixture.exporter.store(2, Ordering::Relaxed),
         Must::Hold,
     ),
-    ("run directory", "is removed", |bench| drop(std::fs::remove_dir_all(bench.dyno.path(RUN))), Must::Hold),
+    (
+        "run directory",
+        "is removed",
+        |fixture| drop(std::fs::remove_dir_all(fixture.dyno.path(RUN))),
+        Must::Hold,
+    ),
 ];
 
 fn still(pid: u32, ms: u64) {
@@ -143,8 +148,8 @@ fn exporter() -> (u16, Arc<AtomicU8>) {
     (port, mood)
 }
 
-impl Bench {
-    fn start() -> Option<Bench> {
+impl Fixture {
+    fn start() -> Option<Fixture> {
         let server = Server::start(&[])?;
         let dyno = Dyno::new();
         let (port, exporter) = exporter();
@@ -157,7 +162,7 @@ impl Bench {
         );
         std::fs::write(dyno.path("x.yaml"), text).unwrap();
         let child = dyno.start(&["run", "x.yaml", "--out", "o", "--quiet"]);
-        Some(Bench { dyno, server, exporter, child })
+        Some(Fixture { dyno, server, exporter, child })
     }
 
     fn begun(&self) -> bool {
@@ -196,21 +201,21 @@ fn round(case: &(&str, &str, Act, Must), share: f64) -> Option<u64> {
 fn disturbed(case: &(&str, &str, Act, Must), share: f64) -> Result<Option<u64>, NoServer> {
     let (component, fault, act, must) = case;
     let name = format!("{component}: {fault}, after {share:.2} of the phase");
-    let mut bench = Bench::start().ok_or(NoServer)?;
+    let mut fixture = Fixture::start().ok_or(NoServer)?;
     let end = Instant::now() + PATIENCE;
-    while !bench.begun() {
-        let early = bench.child.try_wait().unwrap();
+    while !fixture.begun() {
+        let early = fixture.child.try_wait().unwrap();
         assert!(early.is_none() && Instant::now() < end, "{name}: the load does not begin: {early:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
     std::thread::sleep(Duration::from_secs_f64(0.2 + 2.0 * share));
-    let workers = bench.workers();
+    let workers = fixture.workers();
     if workers.len() != 2 {
-        bench.ended();
+        fixture.ended();
         return Ok(None);
     }
-    act(&mut bench);
-    let code = bench.ended();
+    act(&mut fixture);
+    let code = fixture.ended();
     match must {
         Must::Stop => assert_eq!(code, Some(130), "{name}"),
         Must::Vanish => assert_eq!(code, None, "{name}"),
@@ -227,8 +232,8 @@ fn disturbed(case: &(&str, &str, Act, Must), share: f64) -> Result<Option<u64>, 
         assert!(Instant::now() < end + PATIENCE, "{name}: a worker is left");
         std::thread::sleep(Duration::from_millis(20));
     }
-    if bench.dyno.path(RUN).join("run.json").is_file() {
-        Ok(Some(counted(&mut bench, &name, *must)))
+    if fixture.dyno.path(RUN).join("run.json").is_file() {
+        Ok(Some(counted(&mut fixture, &name, *must)))
     } else {
         assert!(*component == "run directory", "{name}: there is no record");
         Ok(Some(0))
@@ -236,8 +241,8 @@ fn disturbed(case: &(&str, &str, Act, Must), share: f64) -> Result<Option<u64>, 
 }
 
 /// Whether the record can be read, and its counts are those of the server.
-fn counted(bench: &mut Bench, name: &str, must: Must) -> u64 {
-    let report = bench.dyno.run(&["report", RUN, "--format", "json"]);
+fn counted(fixture: &mut Fixture, name: &str, must: Must) -> u64 {
+    let report = fixture.dyno.run(&["report", RUN, "--format", "json"]);
     // Whatever was killed decides; the counts are compared below in any case.
     assert!(matches!(report.status.code(), Some(0 | 5 | 130)), "{name}: {report:?}");
     let found: Value = serde_json::from_slice(&report.stdout).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -249,8 +254,8 @@ fn counted(bench: &mut Bench, name: &str, must: Must) -> u64 {
     let ok = dyno_testkit::outcome(measured, "ok");
     assert!(ok <= dyno_testkit::arrivals(measured), "{name}: {measured}");
     // A server that was killed has forgotten everything: this one keeps nothing on disk.
-    if bench.server.cli(&["PING"]).trim() == "PONG" {
-        let there: u64 = bench.server.cli(&["ZCARD", "_indices"]).trim().parse().unwrap();
+    if fixture.server.cli(&["PING"]).trim() == "PONG" {
+        let there: u64 = fixture.server.cli(&["ZCARD", "_indices"]).trim().parse().unwrap();
         let done = there - LOADED;
         assert!(ok <= done, "{name}: {ok} are called done, {done} are there");
         // What a killed worker or controller had sent in its last second is known to nobody.

@@ -21,7 +21,7 @@ mod reports;
 mod searches;
 mod serve;
 mod server_that_only_greets;
-mod strangers_directory;
 mod tidy;
 mod traces;
+mod untrusted_directory;
 mod ycsb;

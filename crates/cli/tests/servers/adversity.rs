@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 /// A folder with an experiment file.
-struct Bench(tempfile::TempDir);
+struct Fixture(tempfile::TempDir);
 
-impl Bench {
+impl Fixture {
     fn of(text: &str) -> Self {
-        let bench = Bench(tempfile::tempdir().unwrap());
-        std::fs::write(bench.path("x.yaml"), text).unwrap();
-        bench
+        let fixture = Fixture(tempfile::tempdir().unwrap());
+        std::fs::write(fixture.path("x.yaml"), text).unwrap();
+        fixture
     }
 
     fn path(&self, below: &str) -> PathBuf {
@@ -95,17 +95,17 @@ fn mistakes_in_a_uri_are_found_by_the_plan_where_they_were_written() {
             "x.yaml:2:29: workload.ycsb.workload: \"q\" is no file",
         ),
     ] {
-        let bench = Bench::of(text);
+        let fixture = Fixture::of(text);
         for command in ["plan", "run"] {
-            let output = bench.dyno(&[command, "x.yaml"]);
+            let output = fixture.dyno(&[command, "x.yaml"]);
             assert_eq!(output.status.code(), Some(2), "{text}: {}", err(&output));
             assert!(err(&output).contains(words), "{words:?} is not in {}", err(&output));
             assert!(!err(&output).contains("pl4nted"));
         }
     }
     // Options that are right pass, wherever the folder is.
-    let bench = Bench::of("target: 'sqlite:/no/such/folder/x?journal=delete'\n");
-    let plan = bench.dyno(&["plan", "x.yaml"]);
+    let fixture = Fixture::of("target: 'sqlite:/no/such/folder/x?journal=delete'\n");
+    let plan = fixture.dyno(&["plan", "x.yaml"]);
     assert_eq!(plan.status.code(), Some(0), "{}", err(&plan));
 }
 
@@ -116,14 +116,14 @@ fn a_port_in_use_is_said_and_nothing_is_started() {
     }
     let port = dyno_testkit::free_port();
     let taken = TcpListener::bind(("127.0.0.1", port)).unwrap();
-    let bench = Bench::of(&format!("server: {{kind: redis, port: {port}}}\n{SHORT}"));
-    let run = bench.dyno(&["run", "x.yaml", "--out", "o"]);
+    let fixture = Fixture::of(&format!("server: {{kind: redis, port: {port}}}\n{SHORT}"));
+    let run = fixture.dyno(&["run", "x.yaml", "--out", "o"]);
     assert_eq!(run.status.code(), Some(2), "{}", err(&run));
     assert!(err(&run).contains(&format!("server.port: {port} is in use")), "{}", err(&run));
-    bench.assert_clear();
+    fixture.assert_clear();
     drop(taken);
-    let again = bench.dyno(&["run", "x.yaml", "--out", "p"]);
-    dyno_testkit::assert_ran_in(bench.0.path(), &again, &[]);
+    let again = fixture.dyno(&["run", "x.yaml", "--out", "p"]);
+    dyno_testkit::assert_ran_in(fixture.0.path(), &again, &[]);
 }
 
 #[test]
@@ -131,18 +131,18 @@ fn a_server_that_dies_in_cell_7_of_20_costs_that_cell() {
     if !has_redis("a server that dies in cell 7 of 20") {
         return;
     }
-    let bench = Bench::of(&format!(
+    let fixture = Fixture::of(&format!(
         "server: {{kind: redis}}\n{SHORT}factors: {{seed: {{from: 1, to: 20, step: 1}}}}\norder: file\noverrides:\n  \
          - {{when: {{seed: 7}}, set: {{hooks.after_load: [[/bin/sh, kill.sh]]}}}}\n"
     ));
     let script = "for cwd in /proc/[0-9]*/cwd; do\n\
         case \"$(readlink \"$cwd\")\" in HOME/*) kill -9 \"$(basename \"$(dirname \"$cwd\")\")\";; esac\ndone\nexit 0\n";
     // Commands are run in the folder that dyno was started in; what works below the experiment's is a server.
-    let home = bench.path("o").display().to_string();
-    std::fs::write(bench.path("kill.sh"), script.replace("HOME", &home)).unwrap();
-    let run = bench.dyno(&["run", "x.yaml", "--out", "o", "--quiet"]);
+    let home = fixture.path("o").display().to_string();
+    std::fs::write(fixture.path("kill.sh"), script.replace("HOME", &home)).unwrap();
+    let run = fixture.dyno(&["run", "x.yaml", "--out", "o", "--quiet"]);
     assert_eq!(run.status.code(), Some(5), "{}", err(&run));
-    let ended = bench.ended("o");
+    let ended = fixture.ended("o");
     assert_eq!(ended.len(), 20);
     for run in &ended {
         let status = if run["cell"] == 7 { "failed" } else { "complete" };
@@ -150,10 +150,10 @@ fn a_server_that_dies_in_cell_7_of_20_costs_that_cell() {
     }
     assert!(ended[6]["words"].as_str().unwrap().contains("has ended (signal: 9"), "{}", ended[6]);
     assert!(err(&run).contains("1 of 20 runs failed"), "{}", err(&run));
-    bench.assert_clear();
+    fixture.assert_clear();
     // It is known, and not made again.
-    let resumed = bench.dyno(&["resume", "o", "--quiet"]);
-    assert_eq!((resumed.status.code(), bench.ended("o").len()), (Some(5), 20), "{}", err(&resumed));
+    let resumed = fixture.dyno(&["resume", "o", "--quiet"]);
+    assert_eq!((resumed.status.code(), fixture.ended("o").len()), (Some(5), 20), "{}", err(&resumed));
 }
 
 #[test]
@@ -162,25 +162,25 @@ fn a_full_disk_ends_an_experiment_and_leaves_no_server() {
         return;
     }
     for kib in ["16k", "64k", "160k"] {
-        let bench = Bench::of(&format!("server: {{kind: redis}}\n{SHORT}repetitions: 20\n"));
-        std::fs::create_dir(bench.path("disk")).unwrap();
+        let fixture = Fixture::of(&format!("server: {{kind: redis}}\n{SHORT}repetitions: 20\n"));
+        std::fs::create_dir(fixture.path("disk")).unwrap();
         let mount = ["-t", "tmpfs", "-o", &format!("size={kib}"), "tmpfs", "disk"];
-        if !bench.command("mount", &mount).status.success() {
+        if !fixture.command("mount", &mount).status.success() {
             return dyno_testkit::skip_because(
                 "an experiment on a full disk",
                 "a tmpfs cannot be mounted here",
             );
         }
-        let run = bench.dyno(&["run", "x.yaml", "--out", "disk/o", "--quiet"]);
+        let run = fixture.dyno(&["run", "x.yaml", "--out", "disk/o", "--quiet"]);
         let left: Vec<_> = std::fs::read_dir("/proc")
             .unwrap()
             .flatten()
             .filter(|entry| {
                 let cwd = std::fs::read_link(entry.path().join("cwd")).unwrap_or_default();
-                cwd.starts_with(bench.path("disk"))
+                cwd.starts_with(fixture.path("disk"))
             })
             .collect();
-        let unmounted = bench.command("umount", &["disk"]);
+        let unmounted = fixture.command("umount", &["disk"]);
         assert!(unmounted.status.success(), "{}", err(&unmounted));
         assert!(left.is_empty(), "{kib}: {left:?}");
         assert!(matches!(run.status.code(), Some(1 | 3 | 5)), "{kib}: {:?} {}", run.status, err(&run));
@@ -198,12 +198,12 @@ fn without_control_groups_the_file_decides() {
     };
     // A host whose control groups are out of sight.
     let hidden = "mount -t tmpfs none /sys/fs/cgroup && exec \"$0\" run x.yaml --out o --quiet";
-    let run = |bench: &Bench| {
-        bench.command("unshare", &["--mount", "/bin/sh", "-c", hidden, env!("CARGO_BIN_EXE_dyno")])
+    let run = |fixture: &Fixture| {
+        fixture.command("unshare", &["--mount", "/bin/sh", "-c", hidden, env!("CARGO_BIN_EXE_dyno")])
     };
-    let bench = Bench::of(&text("fail"));
-    let refused = run(&bench);
-    if !bench.path("o").exists() {
+    let fixture = Fixture::of(&text("fail"));
+    let refused = run(&fixture);
+    if !fixture.path("o").exists() {
         return dyno_testkit::skip_because(
             "no control groups",
             &format!("unshare or mount: {}", err(&refused)),
@@ -211,36 +211,36 @@ fn without_control_groups_the_file_decides() {
     }
     assert_eq!(refused.status.code(), Some(2), "{}", err(&refused));
     assert!(err(&refused).contains("limits.memory") || err(&refused).contains("cgroup"), "{}", err(&refused));
-    bench.assert_clear();
-    let bench = Bench::of(&text("continue"));
-    let done = run(&bench);
-    dyno_testkit::assert_ran_in(bench.0.path(), &done, &[]);
-    let dir = bench.ended("o")[0]["dir"].as_str().unwrap().to_owned();
-    let facts = std::fs::read_to_string(bench.path("o").join(dir).join("run.json")).unwrap();
+    fixture.assert_clear();
+    let fixture = Fixture::of(&text("continue"));
+    let done = run(&fixture);
+    dyno_testkit::assert_ran_in(fixture.0.path(), &done, &[]);
+    let dir = fixture.ended("o")[0]["dir"].as_str().unwrap().to_owned();
+    let facts = std::fs::read_to_string(fixture.path("o").join(dir).join("run.json")).unwrap();
     let facts: Value = serde_json::from_str(&facts).unwrap();
     let lost = facts["facts"]["server.note.1"].as_str().unwrap_or_default();
     assert!(lost.contains("memory"), "{}", facts["facts"]);
-    bench.assert_clear();
+    fixture.assert_clear();
 }
 
 #[test]
 fn a_directory_that_is_there_is_left_as_it_is() {
-    let bench = Bench::of(&format!("target: 'null:'\n{SHORT}"));
-    std::fs::create_dir(bench.path("o")).unwrap();
-    std::fs::write(bench.path("o/mine"), "mine").unwrap();
-    let run = bench.dyno(&["run", "x.yaml", "--out", "o"]);
+    let fixture = Fixture::of(&format!("target: 'null:'\n{SHORT}"));
+    std::fs::create_dir(fixture.path("o")).unwrap();
+    std::fs::write(fixture.path("o/mine"), "mine").unwrap();
+    let run = fixture.dyno(&["run", "x.yaml", "--out", "o"]);
     assert_eq!(run.status.code(), Some(2), "{}", err(&run));
     assert!(err(&run).contains("o: not empty"), "{}", err(&run));
-    assert_eq!(std::fs::read_dir(bench.path("o")).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(fixture.path("o")).unwrap().count(), 1);
     // A place where nothing can be written.
-    let run = bench.dyno(&["run", "x.yaml", "--out", "/proc/dyno"]);
+    let run = fixture.dyno(&["run", "x.yaml", "--out", "/proc/dyno"]);
     assert!(matches!(run.status.code(), Some(1 | 2)) && err(&run).contains("/proc/dyno"), "{}", err(&run));
 }
 
 /// Runs dyno under a limit of its shell.
-fn limited(bench: &Bench, limit: &str, words: &str) -> (i32, String) {
+fn limited(fixture: &Fixture, limit: &str, words: &str) -> (i32, String) {
     let line = format!("{limit} && exec {} {words}", env!("CARGO_BIN_EXE_dyno"));
-    let output = bench.command("/bin/sh", &["-c", &line]);
+    let output = fixture.command("/bin/sh", &["-c", &line]);
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), err(&output));
     (output.status.code().unwrap_or(-1), said)
 }
@@ -250,7 +250,7 @@ fn a_limit_of_open_files_is_the_clients() {
     let Some(server) = dyno_testkit::Server::start(&[]) else {
         return dyno_testkit::skip("a limit of open files");
     };
-    let bench = Bench::of("");
+    let fixture = Fixture::of("");
     let words = |users: u32, out: &str| {
         format!(
             "run {} --connections {users} --records 100 --rate 500 --duration 1s --warmup 0s --quiet --out {out}",
@@ -258,17 +258,17 @@ fn a_limit_of_open_files_is_the_clients() {
         )
     };
     // The soft limit is dyno's to raise.
-    let (code, said) = limited(&bench, "ulimit -Sn 40", &words(100, "soft"));
+    let (code, said) = limited(&fixture, "ulimit -Sn 40", &words(100, "soft"));
     assert_eq!(code, 0, "{said}");
     // A privileged user may have more than the hard limit: then there is nothing to refuse.
-    let privileged = bench.command("/bin/sh", &["-c", "ulimit -n 40 && ulimit -n 200"]).status.success();
-    let (code, said) = limited(&bench, "ulimit -n 40", &words(100, "hard"));
+    let privileged = fixture.command("/bin/sh", &["-c", "ulimit -n 40 && ulimit -n 200"]).status.success();
+    let (code, said) = limited(&fixture, "ulimit -n 40", &words(100, "hard"));
     if !privileged {
         assert_eq!(code, 2, "{said}");
         let told = "100 connections: this process may open 40 files (`ulimit -Hn`)";
         assert!(said.contains(told) && said.contains("`ulimit -n 164`"), "{said}");
         for (files, out) in [(6, "six"), (8, "eight"), (10, "ten"), (12, "twelve")] {
-            let (code, said) = limited(&bench, &format!("ulimit -n {files}"), &words(4, out));
+            let (code, said) = limited(&fixture, &format!("ulimit -n {files}"), &words(4, out));
             assert!(code != 3 && !said.contains("unreachable"), "{files}: {code}: {said}");
         }
     }
@@ -276,11 +276,11 @@ fn a_limit_of_open_files_is_the_clients() {
 
 #[test]
 fn a_limit_of_file_sizes_is_the_clients() {
-    let bench = Bench::of("");
+    let fixture = Fixture::of("");
     // Blocks of 512 bytes or of 1,024, as the shell has it.
     for (blocks, codes) in [(1, &[2][..]), (12, &[0, 1, 2])] {
         let words = format!("run null: --rate 5000 --duration 2s --warmup 0s --quiet --out at-{blocks}");
-        let (code, said) = limited(&bench, &format!("ulimit -f {blocks}"), &words);
+        let (code, said) = limited(&fixture, &format!("ulimit -f {blocks}"), &words);
         assert!(codes.contains(&code), "{blocks}: {code}: {said}");
         assert!(said.contains("dyno itself may write no file longer than"), "{blocks}: {code}: {said}");
         assert!(said.contains("(`ulimit -f`)"), "{said}");

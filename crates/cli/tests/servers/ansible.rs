@@ -29,14 +29,14 @@ impl Drop for Loop {
     }
 }
 
-struct Bench {
+struct Fixture {
     lab: Lab,
     /// Whether root becomes root by sudo, too, as others do.
     by_sudo: bool,
 }
 
-impl Bench {
-    fn new() -> Option<Bench> {
+impl Fixture {
+    fn new() -> Option<Fixture> {
         let lab = Lab::new(&["db", "load", "watch"])?;
         let host = |name: &str| {
             let arguments = format!("-F {}", lab.path("ssh_config").display());
@@ -62,7 +62,7 @@ impl Bench {
             );
             std::fs::write(lab.path(name), inventory).unwrap();
         }
-        Some(Bench { lab, by_sudo: false })
+        Some(Fixture { lab, by_sudo: false })
     }
 
     fn play(&self, playbook: &Path, more: &[&str]) -> Output {
@@ -93,17 +93,17 @@ fn text(output: &Output) -> String {
 #[test]
 #[ignore = "needs ansible-core"]
 fn hosts_are_deployed_and_the_lab_s_tests_run() {
-    let Some(bench) = Bench::new() else {
+    let Some(fixture) = Fixture::new() else {
         return skip_because("Ansible", "no network namespaces, or no sshd");
     };
     let processes =
         "redis_manage_service=false node_exporter_manage_service=false prometheus_manage_service=false";
     let deploy = collection().join("playbooks/deploy.yml");
     let variables = ["-e", "dyno_password=hush-for-tests", "-e", processes, "--limit", "mongodb:ycsb"];
-    let first = bench.play(&deploy, &variables);
+    let first = fixture.play(&deploy, &variables);
     assert!(first.status.success(), "{}", text(&first));
     assert!(!text(&first).contains("hush-for-tests"), "the password is nobody's affair");
-    let address = bench.lab.address("db");
+    let address = fixture.lab.address("db");
     let ping = |password: &str| {
         let words = ["-h", &address, "-a", password, "--no-auth-warning", "ping"];
         String::from_utf8_lossy(&Command::new("redis-cli").args(words).output().unwrap().stdout)
@@ -112,7 +112,7 @@ fn hosts_are_deployed_and_the_lab_s_tests_run() {
     };
     assert_eq!(ping("hush-for-tests"), "PONG");
     assert_ne!(ping("wrong"), "PONG");
-    assert!(bench.on_db(&["cat", "/etc/security/limits.d/90-dyno.conf"]).contains("nofile 64000"));
+    assert!(fixture.on_db(&["cat", "/etc/security/limits.d/90-dyno.conf"]).contains("nofile 64000"));
     assert!(
         !Path::new("/etc/security/limits.d/90-dyno.conf").exists(),
         "the lab's hosts have an /etc of their own"
@@ -122,23 +122,23 @@ fn hosts_are_deployed_and_the_lab_s_tests_run() {
         std::thread::sleep(std::time::Duration::from_millis(200));
         got(&url).contains("node_cpu_seconds_total")
     };
-    let exporters = bench.lab.processes("db", "node-exporter");
+    let exporters = fixture.lab.processes("db", "node-exporter");
     assert!((0..50u32).any(|n| metrics(&n)), "{url} says nothing; processes {exporters:?}: {}", text(&first));
-    let again = bench.play(&deploy, &variables);
+    let again = fixture.play(&deploy, &variables);
     assert!(text(&again).contains("changed=0"), "a second time changes nothing: {}", text(&again));
     // The lab's tests, shortened, from the client host.
     let dyno = format!("dyno_program={}", env!("CARGO_BIN_EXE_dyno"));
-    let config = format!("dyno_ssh_config={}", bench.lab.path("ssh_config").display());
-    let results = format!("dyno_results={}", bench.lab.path("").display());
-    let directory = format!("ssh.directory={}", bench.lab.path("far").display());
+    let config = format!("dyno_ssh_config={}", fixture.lab.path("ssh_config").display());
+    let results = format!("dyno_results={}", fixture.lab.path("").display());
+    let directory = format!("ssh.directory={}", fixture.lab.path("far").display());
     let sets = format!("{{\"dyno_sets\": [\"duration=1s\", \"records=1000\", \"{directory}\"]}}");
     let tests =
         ["-e", "dyno_password=hush-for-tests", "-e", &dyno, "-e", &config, "-e", &results, "-e", &sets];
-    let run = bench.play(&collection().join("playbooks/run_tests.yml"), &tests);
+    let run = fixture.play(&collection().join("playbooks/run_tests.yml"), &tests);
     assert!(run.status.success(), "{}", text(&run));
-    let log = std::fs::read_to_string(bench.lab.path("test_log.txt")).unwrap();
+    let log = std::fs::read_to_string(fixture.lab.path("test_log.txt")).unwrap();
     assert!(log.contains("x-max") && log.contains("users-100"), "{log}");
-    let runs: Vec<PathBuf> = std::fs::read_dir(bench.lab.path("test_log/runs"))
+    let runs: Vec<PathBuf> = std::fs::read_dir(fixture.lab.path("test_log/runs"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
@@ -157,44 +157,44 @@ fn hosts_are_deployed_and_the_lab_s_tests_run() {
 #[test]
 #[ignore = "needs ansible-core"]
 fn the_lab_s_tests_run_on_xfs_and_on_ext4() {
-    let Some(bench) = Bench::new() else {
+    let Some(fixture) = Fixture::new() else {
         return skip_because("Ansible", "no network namespaces, or no sshd");
     };
-    let Some(device) = Loop::new(&bench.lab.path("disk")) else {
+    let Some(device) = Loop::new(&fixture.lab.path("disk")) else {
         return skip_because("Ansible", "loop devices are not permitted");
     };
-    let mount = bench.lab.path("mounted").display().to_string();
+    let mount = fixture.lab.path("mounted").display().to_string();
     let vars = serde_json::json!({
         "storage_devices": [device.0], "storage_mount": mount, "storage_manage_service": false,
         "redis_manage_service": false, "node_exporter_manage_service": false, "prometheus_manage_service": false,
         "dyno_password": "hush-for-tests", "dyno_program": env!("CARGO_BIN_EXE_dyno"),
-        "dyno_ssh_config": bench.lab.path("ssh_config"), "dyno_results": bench.lab.path(""),
+        "dyno_ssh_config": fixture.lab.path("ssh_config"), "dyno_results": fixture.lab.path(""),
         "dyno_sets": [
             "duration=1s", "records=1000",
-            format!("ssh.directory={}", bench.lab.path("far").display()),
+            format!("ssh.directory={}", fixture.lab.path("far").display()),
         ],
     });
     let vars = vars.to_string();
     let deployed =
-        bench.play(&collection().join("playbooks/deploy.yml"), &["-e", &vars, "--limit", "mongodb:ycsb"]);
+        fixture.play(&collection().join("playbooks/deploy.yml"), &["-e", &vars, "--limit", "mongodb:ycsb"]);
     assert!(deployed.status.success(), "{}", text(&deployed));
     for (playbook, log, filesystem) in
         [("run_tests_noraid.yml", "test_noraid_log", "xfs"), ("run_tests_ext4.yml", "test_ext4_log", "ext4")]
     {
         let playbook = collection().join("playbooks").join(playbook);
-        let refused = bench.play(&playbook, &["-e", &vars]);
+        let refused = fixture.play(&playbook, &["-e", &vars]);
         assert!(
             !refused.status.success() && text(&refused).contains("Nothing was done"),
             "{}",
             text(&refused)
         );
-        let run = bench.play(&playbook, &["-e", &vars, "-e", "storage_confirm=erase"]);
+        let run = fixture.play(&playbook, &["-e", &vars, "-e", "storage_confirm=erase"]);
         assert!(run.status.success(), "{}", text(&run));
-        let found = bench.on_db(&["findmnt", "-n", "-o", "FSTYPE,SOURCE", &mount]);
+        let found = fixture.on_db(&["findmnt", "-n", "-o", "FSTYPE,SOURCE", &mount]);
         assert!(found.contains(filesystem) && found.contains(&device.0), "{found}");
-        let told = std::fs::read_to_string(bench.lab.path(&format!("{log}.txt"))).unwrap();
+        let told = std::fs::read_to_string(fixture.lab.path(&format!("{log}.txt"))).unwrap();
         assert!(told.contains("x-max") && told.contains("users-100"), "{told}");
-        let runs = std::fs::read_dir(bench.lab.path(&format!("{log}/runs"))).unwrap().count();
+        let runs = std::fs::read_dir(fixture.lab.path(&format!("{log}/runs"))).unwrap().count();
         assert_eq!(runs, 20, "{log}");
     }
 }
@@ -203,17 +203,17 @@ fn the_lab_s_tests_run_on_xfs_and_on_ext4() {
 #[test]
 #[ignore = "needs ansible-core"]
 fn a_host_without_sudo_says_so() {
-    let Some(bench) = Bench::new() else {
+    let Some(fixture) = Fixture::new() else {
         return skip_because("Ansible", "no network namespaces, or no sshd");
     };
-    let bench = Bench { by_sudo: true, ..bench };
-    bench.lab.program("sudo", "echo 'sudo: a password is required' >&2\nexit 1");
+    let fixture = Fixture { by_sudo: true, ..fixture };
+    fixture.lab.program("sudo", "echo 'sudo: a password is required' >&2\nexit 1");
     let words = ["-e", "redis_manage_service=false", "--limit", "mongodb"];
-    let told = bench.play(&collection().join("playbooks/deploy.yml"), &words);
+    let told = fixture.play(&collection().join("playbooks/deploy.yml"), &words);
     assert!(!told.status.success(), "{}", text(&told));
     assert!(text(&told).contains("Missing sudo password"), "{}", text(&told));
-    assert!(bench.on_db(&["cat", "/etc/security/limits.d/90-dyno.conf"]).contains("No such file"));
-    assert_eq!(bench.lab.processes("db", "redis-server"), Vec::<u32>::new());
+    assert!(fixture.on_db(&["cat", "/etc/security/limits.d/90-dyno.conf"]).contains("No such file"));
+    assert_eq!(fixture.lab.processes("db", "redis-server"), Vec::<u32>::new());
 }
 
 /// What a page of the lab says.
@@ -225,17 +225,17 @@ fn got(url: &str) -> String {
 #[test]
 #[ignore = "needs ansible-core"]
 fn prometheus_watches_the_hosts() {
-    let Some(bench) = Bench::new() else {
+    let Some(fixture) = Fixture::new() else {
         return skip_because("Ansible", "no network namespaces, or no sshd");
     };
     let deploy = collection().join("playbooks/deploy.yml");
-    let listen = format!("{}:9090", bench.lab.address("watch"));
+    let listen = format!("{}:9090", fixture.lab.address("watch"));
     let words = format!(
         "redis_manage_service=false node_exporter_manage_service=false prometheus_manage_service=false \
          prometheus_listen={listen}"
     );
     let variables = ["-e", "dyno_password=hush-for-tests", "-e", &words];
-    let first = bench.play_on("watched.ini", &deploy, &variables);
+    let first = fixture.play_on("watched.ini", &deploy, &variables);
     assert!(first.status.success(), "{}", text(&first));
     // Every host is asked, and answers, under its own name.
     let url = format!("http://{listen}/api/v1/query?query=up%7Bjob%3D%22node%22%7D");
@@ -247,9 +247,9 @@ fn prometheus_watches_the_hosts() {
             |name: &str| all.iter().any(|one| one["metric"]["instance"] == name && one["value"][1] == "1");
         all.len() == 2 && up("db") && up("load")
     };
-    let begun = bench.lab.processes("watch", "prometheus");
+    let begun = fixture.lab.processes("watch", "prometheus");
     assert!((0..60u32).any(|n| answers(&n)), "{}; processes {begun:?}: {}", got(&url), text(&first));
-    let again = bench.play_on("watched.ini", &deploy, &variables);
+    let again = fixture.play_on("watched.ini", &deploy, &variables);
     assert!(text(&again).contains("changed=0"), "a second time changes nothing: {}", text(&again));
     assert!(!text(&again).contains("changed=1"), "{}", text(&again));
 }
@@ -257,19 +257,19 @@ fn prometheus_watches_the_hosts() {
 #[test]
 #[ignore = "needs ansible-core"]
 fn storage_is_made_anew_only_on_what_is_listed() {
-    let Some(bench) = Bench::new() else {
+    let Some(fixture) = Fixture::new() else {
         return skip_because("Ansible", "no network namespaces, or no sshd");
     };
-    let Some(device) = Loop::new(&bench.lab.path("disk")) else {
+    let Some(device) = Loop::new(&fixture.lab.path("disk")) else {
         return skip_because("Ansible", "loop devices are not permitted");
     };
-    let playbook = bench.lab.path("storage.yml");
+    let playbook = fixture.lab.path("storage.yml");
     std::fs::write(&playbook, "- hosts: mongodb\n  roles: [storage]\n").unwrap();
-    let mount = bench.lab.path("mounted").display().to_string();
+    let mount = fixture.lab.path("mounted").display().to_string();
     let listed = format!("{{\"storage_devices\": [\"{}\"], \"storage_mount\": \"{mount}\"}}", device.0);
     let own = ["-e", "storage_manage_service=false", "-e", &listed];
     for missing in [&own[..2], &own[..]] {
-        let refused = bench.play(&playbook, missing);
+        let refused = fixture.play(&playbook, missing);
         assert!(
             !refused.status.success() && text(&refused).contains("Nothing was done"),
             "{}",
@@ -278,9 +278,10 @@ fn storage_is_made_anew_only_on_what_is_listed() {
     }
     for filesystem in ["xfs", "ext4"] {
         let kind = format!("storage_filesystem={filesystem}");
-        let made = bench.play(&playbook, &[&own[..], &["-e", "storage_confirm=erase", "-e", &kind]].concat());
+        let made =
+            fixture.play(&playbook, &[&own[..], &["-e", "storage_confirm=erase", "-e", &kind]].concat());
         assert!(made.status.success(), "{}", text(&made));
-        let found = bench.on_db(&["findmnt", "-n", "-o", "FSTYPE,SOURCE,OPTIONS", &mount]);
+        let found = fixture.on_db(&["findmnt", "-n", "-o", "FSTYPE,SOURCE,OPTIONS", &mount]);
         assert!(
             found.contains(filesystem) && found.contains(&device.0) && found.contains("noatime"),
             "{found}"

@@ -3,7 +3,7 @@
 
 #[path = "docs/commands.rs"]
 mod commands_of;
-use commands_of::{Row, Typed, Way, documents};
+use commands_of::{Row, Trial, Typed, documents};
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, Server};
 use std::path::Path;
@@ -115,7 +115,7 @@ fn type_all(document: &str, rows: &[Row], servers: &Servers) {
     let mut beside = Vec::new();
     for row in rows {
         match &row.way {
-            Way::There(file, function) => {
+            Trial::There(file, function) => {
                 let folders = ["it", "servers", "alone", "official", "."]
                     .map(|one| root().join("crates/cli/tests").join(one));
                 let text = folders.iter().find_map(|folder| std::fs::read_to_string(folder.join(file)).ok());
@@ -127,11 +127,11 @@ fn type_all(document: &str, rows: &[Row], servers: &Servers) {
                 );
                 assert_flags(row.command);
             }
-            Way::NotHere(why) => {
+            Trial::NotHere(why) => {
                 assert!(!why.is_empty());
                 assert_flags(row.command);
             }
-            Way::Here(typed) => {
+            Trial::Here(typed) => {
                 let Some(words) = servers.typed(typed, row.command) else {
                     dyno_testkit::skip_because(
                         &format!("dyno {} ({document})", row.command),

@@ -10,15 +10,15 @@ use tempfile::TempDir;
 const DYNO: &str = env!("CARGO_BIN_EXE_dyno");
 
 /// A folder with an experiment file.
-struct Bench {
+struct Fixture {
     folder: TempDir,
 }
 
-impl Bench {
+impl Fixture {
     fn of(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("x.yaml"), text).unwrap();
-        Bench { folder }
+        Fixture { folder }
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -99,8 +99,8 @@ phases: {measure: {operations: 20000}}
 
 #[test]
 fn a_matrix_runs_every_cell_in_every_repetition() {
-    let bench = Bench::of(&format!("{SIM}factors: {{users: [1, 4], ycsb: [a, c]}}\nrepetitions: 2\n"));
-    let done = bench.run(&["--json"]);
+    let fixture = Fixture::of(&format!("{SIM}factors: {{users: [1, 4], ycsb: [a, c]}}\nrepetitions: 2\n"));
+    let done = fixture.run(&["--json"]);
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
     let rows: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(rows.as_array().unwrap().len(), 4);
@@ -108,50 +108,50 @@ fn a_matrix_runs_every_cell_in_every_repetition() {
         assert_eq!(row["runs"], 2, "{row}");
         assert_eq!(row["throughputs"].as_array().unwrap().len(), 2);
     }
-    let ended = bench.ended();
+    let ended = fixture.ended();
     assert_eq!(ended.len(), 8);
     for run in &ended {
-        let summary = json(&bench.path("o").join(run["dir"].as_str().unwrap()).join("summary.json"));
+        let summary = json(&fixture.path("o").join(run["dir"].as_str().unwrap()).join("summary.json"));
         let measured = &summary["phases"][0];
         assert_eq!(measured["name"], "measure");
         assert_eq!(measured["outcomes"]["ok"], 20_000, "{measured}");
     }
-    let csv = std::fs::read_to_string(bench.path("o/results.csv")).unwrap();
+    let csv = std::fs::read_to_string(fixture.path("o/results.csv")).unwrap();
     assert_eq!(csv.lines().count(), 9);
-    let listed = bench.dyno(&["list", "."]);
+    let listed = fixture.dyno(&["list", "."]);
     assert!(out(&listed).contains("complete, 8 of 8 runs ended"), "{}", out(&listed));
-    let again = bench.run(&[]);
+    let again = fixture.run(&[]);
     assert_eq!(again.status.code(), Some(2));
     assert!(err(&again).contains("dyno resume"), "{}", err(&again));
 }
 
 #[test]
 fn workers_together_do_exactly_what_is_asked() {
-    let bench = Bench::of(
+    let fixture = Fixture::of(
         &format!("{SIM}client: {{workers: 3, pin: false}}\nphases: {{measure: {{operations: 30001}}}}\n")
             .replacen("phases: {measure: {operations: 20000}}\n", "", 1),
     );
-    let done = bench.run(&[]);
+    let done = fixture.run(&[]);
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
-    let run = &bench.ended()[0];
-    let summary = json(&bench.path("o").join(run["dir"].as_str().unwrap()).join("summary.json"));
+    let run = &fixture.ended()[0];
+    let summary = json(&fixture.path("o").join(run["dir"].as_str().unwrap()).join("summary.json"));
     assert_eq!(summary["phases"][0]["arrivals"], 30_001);
     assert_eq!(summary["phases"][0]["outcomes"]["ok"], 30_001);
 }
 
 #[test]
 fn a_plan_touches_nothing() {
-    let bench = Bench::of(
+    let fixture = Fixture::of(
         "target: redis://127.0.0.1:1\nfactors: {users: {from: 1, to: 64, times: 2}}\nrepetitions: 3\n",
     );
-    let plan = bench.dyno(&["plan", "x.yaml"]);
+    let plan = fixture.dyno(&["plan", "x.yaml"]);
     assert_eq!(plan.status.code(), Some(0), "{}", err(&plan));
     let text = out(&plan);
     assert!(text.contains("7 cells, 3 repetitions, 21 runs"), "{text}");
     assert!(text.contains("users=64") && text.contains("duration: about"), "{text}");
-    let json: Value = serde_json::from_slice(&bench.dyno(&["plan", "x.yaml", "--json"]).stdout).unwrap();
+    let json: Value = serde_json::from_slice(&fixture.dyno(&["plan", "x.yaml", "--json"]).stdout).unwrap();
     assert_eq!(json["runs"].as_array().unwrap().len(), 21);
-    let entries = std::fs::read_dir(bench.folder.path()).unwrap().count();
+    let entries = std::fs::read_dir(fixture.folder.path()).unwrap().count();
     assert_eq!(entries, 1, "only the file is there");
 }
 
@@ -174,17 +174,17 @@ fn mistakes_are_told_before_anything_is_started() {
         ("phases: {measure: {rate: fast}}\n", "phases.measure.rate"),
     ];
     for (text, expected) in cases {
-        let bench = Bench::of(text);
-        let done = bench.run(&[]);
+        let fixture = Fixture::of(text);
+        let done = fixture.run(&[]);
         assert_eq!(done.status.code(), Some(2), "{text}: {}", err(&done));
         assert!(err(&done).contains(expected), "{text}: {}", err(&done));
-        assert!(!bench.path("o").exists(), "{text}");
+        assert!(!fixture.path("o").exists(), "{text}");
     }
-    let bench = Bench::of(SIM);
-    let done = bench.run(&["--users", "3"]);
+    let fixture = Fixture::of(SIM);
+    let done = fixture.run(&["--users", "3"]);
     assert_eq!(done.status.code(), Some(2));
     assert!(err(&done).contains("--set users=..."), "{}", err(&done));
-    let done = bench.dyno(&["run", "lab/operational-law"]);
+    let done = fixture.dyno(&["run", "lab/operational-law"]);
     assert!(err(&done).contains("lab/operational-laws"), "{}", err(&done));
 }
 
@@ -195,26 +195,26 @@ fn ctrl_c_keeps_what_was_measured_and_resume_makes_the_rest() {
     };
     let text =
         "workload: {ycsb: {records: 1000}}\nphases: {measure: {duration: 1s, warmup: 0s}}\nrepetitions: 4\n";
-    let bench = Bench::of(text);
+    let fixture = Fixture::of(text);
     let child =
-        bench.command(&["run", "x.yaml", "--out", "o", "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
-    let journal = bench.path("o/journal.jsonl");
+        fixture.command(&["run", "x.yaml", "--out", "o", "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
+    let journal = fixture.path("o/journal.jsonl");
     let count = |what: &str| std::fs::read_to_string(&journal).unwrap_or_default().matches(what).count();
     wait_until("the second run", || count("\"event\":\"run\"") >= 2);
     signal(&child, "INT");
     let done = dyno_testkit::finish(child);
     assert_eq!(done.status.code(), Some(130));
-    let before = bench.journal();
+    let before = fixture.journal();
     let complete = |journal: &[Value]| {
         journal.iter().filter(|l| l["status"] == "complete" && l["event"] == "ended").count()
     };
     let made = complete(&before);
     assert!((1..4).contains(&made), "{before:?}");
-    let status = bench.dyno(&["status", "o"]);
+    let status = fixture.dyno(&["status", "o"]);
     assert!(out(&status).contains(&format!("interrupted, {made} of 4 runs ended")), "{}", out(&status));
-    let resumed = bench.dyno(&["resume", "o"]);
+    let resumed = fixture.dyno(&["resume", "o"]);
     assert!([Some(0), Some(5)].contains(&resumed.status.code()), "{}", err(&resumed));
-    let after = bench.journal();
+    let after = fixture.journal();
     assert_eq!(complete(&after), 4, "{after:?}");
     // None was made twice.
     let mut repetitions: Vec<u64> = after
@@ -237,39 +237,39 @@ workload: {ycsb: {records: 1000}}
 phases: {measure: {duration: 2s, warmup: 0s}}
 repetitions: 2
 ";
-    let bench = Bench::of(text);
+    let fixture = Fixture::of(text);
     let mut child =
-        bench.command(&["run", "x.yaml", "--out", "o", "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
+        fixture.command(&["run", "x.yaml", "--out", "o", "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
     // Its configuration is named on its command line.
-    let home = bench.path("o").display().to_string();
+    let home = fixture.path("o").display().to_string();
     wait_until("the server", || !processes(&home).is_empty());
     wait_until("the load", || {
-        std::fs::read_dir(bench.path("o/runs"))
+        std::fs::read_dir(fixture.path("o/runs"))
             .is_ok_and(|all| all.flatten().any(|entry| entry.path().join("run.json").is_file()))
     });
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until("the end of server and worker", || processes(&home).is_empty());
-    let stopped = bench.dyno(&["stop", "o"]);
+    let stopped = fixture.dyno(&["stop", "o"]);
     assert_eq!(stopped.status.code(), Some(0), "{}", err(&stopped));
-    let status = bench.dyno(&["status", "o"]);
+    let status = fixture.dyno(&["status", "o"]);
     assert!(out(&status).contains("cut off, 0 of 2 runs ended"), "{}", out(&status));
-    let resumed = bench.dyno(&["resume", "o", "--quiet"]);
+    let resumed = fixture.dyno(&["resume", "o", "--quiet"]);
     assert!([Some(0), Some(5)].contains(&resumed.status.code()), "{}", err(&resumed));
-    assert_eq!(bench.ended().len(), 2);
+    assert_eq!(fixture.ended().len(), 2);
     assert!(processes(&home).is_empty());
 }
 
 #[test]
 fn two_dynos_do_not_work_on_one_directory() {
-    let bench = Bench::of(&SIM.replace("operations: 20000", "duration: 20s"));
+    let fixture = Fixture::of(&SIM.replace("operations: 20000", "duration: 20s"));
     let mut child =
-        bench.command(&["run", "x.yaml", "--out", "o", "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
-    wait_until("the journal", || bench.path("o/journal.jsonl").is_file());
-    let other = bench.dyno(&["resume", "o"]);
+        fixture.command(&["run", "x.yaml", "--out", "o", "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the journal", || fixture.path("o/journal.jsonl").is_file());
+    let other = fixture.dyno(&["resume", "o"]);
     assert_eq!(other.status.code(), Some(2));
     assert!(err(&other).contains(&format!("process {} is at work on it", child.id())), "{}", err(&other));
-    let stopped = bench.dyno(&["stop", "o"]);
+    let stopped = fixture.dyno(&["stop", "o"]);
     assert_eq!(stopped.status.code(), Some(0), "{}", err(&stopped));
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
@@ -287,14 +287,14 @@ phases: {measure: {duration: 1s, warmup: 0s, timeout: 200ms, drain: 200ms}}
 factors: {test: [{hooks.before_measure: [[/bin/sh, kill.sh]], label: killed}, {hooks.before_measure: [], label: left}]}
 order: file
 ";
-    let bench = Bench::of(text);
+    let fixture = Fixture::of(text);
     let script = "for cwd in /proc/[0-9]*/cwd; do\n\
         case \"$(readlink \"$cwd\")\" in HOME/*) kill -9 \"$(basename \"$(dirname \"$cwd\")\")\";; esac\ndone\nexit 0\n";
-    let home = bench.path("o").display().to_string();
-    std::fs::write(bench.path("kill.sh"), script.replace("HOME", &home)).unwrap();
-    let done = bench.run(&[]);
+    let home = fixture.path("o").display().to_string();
+    std::fs::write(fixture.path("kill.sh"), script.replace("HOME", &home)).unwrap();
+    let done = fixture.run(&[]);
     assert_eq!(done.status.code(), Some(5), "{}", err(&done));
-    let ended = bench.ended();
+    let ended = fixture.ended();
     assert_eq!(
         (&ended[0]["status"], &ended[1]["status"]),
         (&"failed".into(), &"complete".into()),
@@ -306,16 +306,16 @@ order: file
 
 #[test]
 fn a_worker_that_is_lost_makes_the_run_invalid_and_keeps_what_arrived() {
-    let bench =
-        Bench::of(&SIM.replace("operations: 20000", "duration: 4s, warmup: 0s, rate: 2000").replacen(
+    let fixture =
+        Fixture::of(&SIM.replace("operations: 20000", "duration: 4s, warmup: 0s, rate: 2000").replacen(
             "phases",
             "client: {workers: 2, pin: false}\nphases",
             1,
         ));
     let child =
-        bench.command(&["run", "x.yaml", "--out", "o", "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
+        fixture.command(&["run", "x.yaml", "--out", "o", "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
     let series = || {
-        let runs = std::fs::read_dir(bench.path("o/runs")).ok()?;
+        let runs = std::fs::read_dir(fixture.path("o/runs")).ok()?;
         let dir = runs.flatten().map(|entry| entry.path()).find(|path| path.join("series.csv").is_file())?;
         std::fs::read_to_string(dir.join("series.csv")).ok()
     };
@@ -332,10 +332,10 @@ fn a_worker_that_is_lost_makes_the_run_invalid_and_keeps_what_arrived() {
     );
     let done = dyno_testkit::finish(child);
     assert_eq!(done.status.code(), Some(5));
-    let run = &bench.ended()[0];
+    let run = &fixture.ended()[0];
     assert_eq!((&run["status"], &run["trust"]), (&"complete".into(), &"invalid".into()), "{run}");
     assert!(run["words"].as_str().unwrap().contains("was lost"), "{run}");
-    let summary = json(&bench.path("o").join(run["dir"].as_str().unwrap()).join("summary.json"));
+    let summary = json(&fixture.path("o").join(run["dir"].as_str().unwrap()).join("summary.json"));
     assert!(summary["phases"][0]["arrivals"].as_u64().unwrap() > 1_000, "{summary}");
 }
 
@@ -348,10 +348,10 @@ workload: {ycsb: {workload: c, records: 1000}}
 phases: {load: {when: never}, measure: {duration: 20s, warmup: 2s, rate: 100}}
 strategy: {highest_rate: {objectives: [\"p99(read) < 20ms\"], from: 100, to: 5000, precision: 0.1}}
 ";
-    let bench = Bench::of(text);
-    let done = bench.run(&[]);
+    let fixture = Fixture::of(text);
+    let done = fixture.run(&[]);
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
-    let runs = bench.ended();
+    let runs = fixture.ended();
     let kept: Vec<f64> = runs
         .iter()
         .filter(|run| {
@@ -370,44 +370,44 @@ workload: {ycsb: {workload: c, records: 1000}}
 phases: {load: {when: never}, measure: {duration: 5s, warmup: 0s}}
 strategy: {ladder: {to: 64}}
 ";
-    let bench = Bench::of(ladder);
-    let done = bench.run(&[]);
+    let fixture = Fixture::of(ladder);
+    let done = fixture.run(&[]);
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
-    let users: Vec<u64> = bench.ended().iter().map(|run| run["value"].as_f64().unwrap() as u64).collect();
+    let users: Vec<u64> = fixture.ended().iter().map(|run| run["value"].as_f64().unwrap() as u64).collect();
     assert_eq!(users, [1, 2, 4, 8, 16], "throughput ends to grow at four users");
 }
 
 #[test]
 fn a_threshold_that_is_missed_is_exit_code_4() {
-    let bench = Bench::of(&format!("{SIM}require: ['throughput > 1000000000']\n"));
-    let done = bench.run(&[]);
+    let fixture = Fixture::of(&format!("{SIM}require: ['throughput > 1000000000']\n"));
+    let done = fixture.run(&[]);
     assert_eq!(done.status.code(), Some(4), "{}", err(&done));
     assert!(out(&done).contains("1 missed a threshold"), "{}", out(&done));
 }
 
 #[test]
 fn presets_can_be_listed_printed_planned_and_run() {
-    let bench = Bench::of("");
-    let list = out(&bench.dyno(&["presets"]));
+    let fixture = Fixture::of("");
+    let list = out(&fixture.dyno(&["presets"]));
     for name in ["lab/operational-laws", "percona/engines-embedded", "bexhoma/dragonfly-1", "ingest/small"] {
         assert!(list.contains(name), "{list}");
     }
-    let printed = bench.dyno(&["presets", "percona/engines-embedded", "--scale", "512"]);
+    let printed = fixture.dyno(&["presets", "percona/engines-embedded", "--scale", "512"]);
     assert!(out(&printed).contains("{cache}") && out(&printed).contains("label: 8/16"), "{}", out(&printed));
-    std::fs::write(bench.path("mine.yaml"), &printed.stdout).unwrap();
-    let planned = bench.dyno(&["plan", "mine.yaml"]);
+    std::fs::write(fixture.path("mine.yaml"), &printed.stdout).unwrap();
+    let planned = fixture.dyno(&["plan", "mine.yaml"]);
     assert!(out(&planned).contains("engine=redb memory=8/16"), "{}", out(&planned));
-    assert!(err(&bench.dyno(&["presets", "lab"])).contains("presets: "));
+    assert!(err(&fixture.dyno(&["presets", "lab"])).contains("presets: "));
     // The ingest proof with a claim that nothing keeps: complete data, and exit code 4.
     let claim =
         ["--set", "target=null:", "--set", "duration=1s", "--set", "require=[throughput > 1000000000]"];
-    let done = bench.dyno(&[&["run", "ingest/small", "--out", "p"][..], &claim].concat());
+    let done = fixture.dyno(&[&["run", "ingest/small", "--out", "p"][..], &claim].concat());
     assert_eq!(done.status.code(), Some(4), "{}", err(&done));
 }
 
 #[test]
 fn perconas_matrix_runs_on_embedded_engines_from_one_load() {
-    let bench = Bench::of("");
+    let fixture = Fixture::of("");
     let small = [
         "workload.sysbench.NUM_COLLECTIONS=1",
         "workload.sysbench.NUM_DOCUMENTS_PER_COLLECTION=2000",
@@ -419,15 +419,15 @@ fn perconas_matrix_runs_on_embedded_engines_from_one_load() {
     ];
     let mut arguments = vec!["run", "percona/engines-embedded", "--scale", "512", "--out", "o"];
     small.iter().for_each(|set| arguments.extend(["--set", set]));
-    let done = bench.dyno(&arguments);
+    let done = fixture.dyno(&arguments);
     assert!([Some(0), Some(5)].contains(&done.status.code()), "{}", err(&done));
-    let ended = bench.ended();
+    let ended = fixture.ended();
     assert_eq!(ended.len(), 3, "{ended:?}");
     assert!(ended.iter().all(|run| run["status"] == "complete"), "{ended:?}");
     assert_eq!(err(&done).matches("load: ").count(), 2, "loaded once, from a copy then: {}", err(&done));
     // The limit is the kernel's, where control groups are to be had.
     let facts =
-        json(&bench.path("o").join(ended[0]["dir"].as_str().unwrap()).join("run.json"))["facts"].clone();
+        json(&fixture.path("o").join(ended[0]["dir"].as_str().unwrap()).join("run.json"))["facts"].clone();
     let limit = facts.get("worker-0.memory.limit_in_bytes").or(facts.get("worker-0.memory.max"));
     match limit {
         Some(limit) => {
@@ -438,7 +438,7 @@ fn perconas_matrix_runs_on_embedded_engines_from_one_load() {
             dyno_testkit::skip_because("memory limits of workers", "control groups are not permitted here")
         }
     }
-    assert!(!bench.path("o/data-001").exists(), "copies go at the end");
+    assert!(!fixture.path("o/data-001").exists(), "copies go at the end");
 }
 
 /// Files below a folder that hold `words`.
@@ -462,23 +462,25 @@ fn secrets_are_not_kept_and_resume_asks_for_them() {
     };
     let target = format!("target=redis://:pl4nted@127.0.0.1:{}", server.port);
     let text = "workload: {ycsb: {records: 100}}\nphases: {measure: {operations: 1000, warmup: 0s}}\n";
-    let bench =
-        Bench::of(&format!("{text}factors: {{{}}}\n", target.replacen("target=", "target: [\"", 1) + "\"]"));
-    let done = bench.run(&[]);
+    let fixture = Fixture::of(&format!(
+        "{text}factors: {{{}}}\n",
+        target.replacen("target=", "target: [\"", 1) + "\"]"
+    ));
+    let done = fixture.run(&[]);
     assert!([Some(0), Some(5)].contains(&done.status.code()), "{}", err(&done));
-    assert_eq!(holding(&bench.path("o"), "pl4nted"), Vec::<PathBuf>::new());
+    assert_eq!(holding(&fixture.path("o"), "pl4nted"), Vec::<PathBuf>::new());
     assert!(!err(&done).contains("pl4nted") && !out(&done).contains("pl4nted"), "{}", err(&done));
     // The file that was given is there still.
-    assert!([Some(0), Some(5)].contains(&bench.dyno(&["resume", "o"]).status.code()));
+    assert!([Some(0), Some(5)].contains(&fixture.dyno(&["resume", "o"]).status.code()));
 
-    let bench = Bench::of(text);
-    let done = bench.run(&["--set", &target]);
+    let fixture = Fixture::of(text);
+    let done = fixture.run(&["--set", &target]);
     assert!([Some(0), Some(5)].contains(&done.status.code()), "{}", err(&done));
-    assert_eq!(holding(&bench.path("o"), "pl4nted"), Vec::<PathBuf>::new());
-    let asked = bench.dyno(&["resume", "o"]);
+    assert_eq!(holding(&fixture.path("o"), "pl4nted"), Vec::<PathBuf>::new());
+    let asked = fixture.dyno(&["resume", "o"]);
     assert_eq!(asked.status.code(), Some(2));
     assert!(err(&asked).contains("give it again"), "{}", err(&asked));
-    let again = bench.dyno(&["resume", "o", "--set", &target]);
+    let again = fixture.dyno(&["resume", "o", "--set", &target]);
     assert!([Some(0), Some(5)].contains(&again.status.code()), "{}", err(&again));
 }
 
@@ -486,8 +488,8 @@ fn secrets_are_not_kept_and_resume_asks_for_them() {
 fn no_target_is_exit_code_3_in_searches_too() {
     let text = "target: redis://127.0.0.1:1\nworkload: {ycsb: {records: 100}}\n";
     for strategy in ["", "strategy: {ladder: {to: 4}}\n"] {
-        let bench = Bench::of(&format!("{text}{strategy}"));
-        let done = bench.run(&[]);
+        let fixture = Fixture::of(&format!("{text}{strategy}"));
+        let done = fixture.run(&[]);
         assert_eq!(done.status.code(), Some(3), "{strategy}: {}", err(&done));
         assert!(err(&done).contains("connection refused"), "{}", err(&done));
     }

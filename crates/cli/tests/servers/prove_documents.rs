@@ -61,14 +61,14 @@ fn one_copy_on_mongo_java_server() {
 }
 
 /// Documents by their `_id`, of each member.
-type Held = Arc<Mutex<[BTreeMap<String, Vec<u8>>; 2]>>;
+type HeldRecords = Arc<Mutex<[BTreeMap<String, Vec<u8>>; 2]>>;
 
 fn text(document: &[u8], name: &str) -> Option<String> {
     bson::find(document, name)?.as_str().map(str::to_owned)
 }
 
 /// Keeps what is inserted: the primary all of it, the other all but each `loses`th.
-fn insert(held: &Held, command: &Command, loses: Option<usize>, out: &mut Vec<u8>) {
+fn insert(held: &HeldRecords, command: &Command, loses: Option<usize>, out: &mut Vec<u8>) {
     let concern = bson::path(&command.document, "writeConcern.w").and_then(|w| w.as_str().map(str::to_owned));
     assert_eq!(concern.as_deref(), Some("majority"), "copies are acknowledged by a majority");
     assert!(bson::path(&command.document, "writeConcern.wtimeout").is_some());
@@ -148,8 +148,8 @@ fn config(names: &[String], out: &mut Vec<u8>) {
 }
 
 /// Two members; the second loses each `loses`th document.
-fn replica_set(loses: Option<usize>) -> (String, Held) {
-    let held: Held = Arc::default();
+fn replica_set(loses: Option<usize>) -> (String, HeldRecords) {
+    let held: HeldRecords = Arc::default();
     let names: Arc<OnceLock<Vec<String>>> = Arc::default();
     let made: Vec<String> = (0..2)
         .map(|number| {

@@ -13,7 +13,7 @@ pub mod resolve;
 pub mod shell;
 pub mod variables;
 
-use crate::plan::resolve::{SysbenchPlan, Wishes};
+use crate::plan::resolve::{Overrides, SysbenchPlan};
 use crate::plan::shell::{Assignment, LineError, Shell};
 use dyno_config::settings::{BadSetting, Setting, Settings, Source};
 use dyno_types::suggest;
@@ -95,16 +95,25 @@ impl Layers {
 
 /// Reads the words after `dyno sysbench-mongodb`: files and `NAME=VALUE` pairs. `now_s` is the time in seconds since
 /// 1970, from which the seed is taken where none is set.
-pub fn parse(words: &[String], wishes: &Wishes, now_s: u64) -> Result<SysbenchPlan, SysbenchError> {
-    read(words, wishes, now_s, true)
+pub fn parse(words: &[String], overrides: &Overrides, now_s: u64) -> Result<SysbenchPlan, SysbenchError> {
+    read(words, overrides, now_s, true)
 }
 
 /// The same, but a `config.bash` that is not named is not read.
-pub fn parse_named(words: &[String], wishes: &Wishes, now_s: u64) -> Result<SysbenchPlan, SysbenchError> {
-    read(words, wishes, now_s, false)
+pub fn parse_named(
+    words: &[String],
+    overrides: &Overrides,
+    now_s: u64,
+) -> Result<SysbenchPlan, SysbenchError> {
+    read(words, overrides, now_s, false)
 }
 
-fn read(words: &[String], wishes: &Wishes, now_s: u64, unnamed: bool) -> Result<SysbenchPlan, SysbenchError> {
+fn read(
+    words: &[String],
+    overrides: &Overrides,
+    now_s: u64,
+    unnamed: bool,
+) -> Result<SysbenchPlan, SysbenchError> {
     let (pairs, files): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| is_pair(word));
     if let Some(third) = files.get(2) {
         return Err(SysbenchError::TooManyFiles { given: (*third).clone() });
@@ -127,7 +136,7 @@ fn read(words: &[String], wishes: &Wishes, now_s: u64, unnamed: bool) -> Result<
         }
         layers.set(name, value, place);
     }
-    Ok(resolve::resolve(layers, wishes, now_s)?)
+    Ok(resolve::resolve(layers, overrides, now_s)?)
 }
 
 /// Whether a word is `NAME=VALUE`, not a path.

@@ -14,7 +14,7 @@ const INSERT: usize = 100_000;
 
 /// What is asked for by options of our own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wishes {
+pub struct Overrides {
     /// The dialect, where it is not to be found out.
     pub dialect: Option<Dialect>,
     /// Reproduce the original's defects.
@@ -80,11 +80,11 @@ impl SysbenchPlan {
 }
 
 /// Draws the conclusions.
-pub(super) fn resolve(layers: Layers, wishes: &Wishes, now_s: u64) -> Result<SysbenchPlan, BadSetting> {
-    let mut reader = Reader { dialect: dialect(&layers, wishes)?, layers, now: now_s.to_string() };
-    let config = reader.config(wishes)?;
+pub(super) fn resolve(layers: Layers, overrides: &Overrides, now_s: u64) -> Result<SysbenchPlan, BadSetting> {
+    let mut reader = Reader { dialect: dialect(&layers, overrides)?, layers, now: now_s.to_string() };
+    let config = reader.config(overrides)?;
     let run_seconds = reader.run_seconds()?;
-    let uri = reader.uri(wishes)?;
+    let uri = reader.uri(overrides)?;
     let feedback = |reader: &Reader, key| match reader.whole(key, -1, i64::from(i32::MAX))? {
         n @ 1.. => Ok::<_, BadSetting>(Some(n as u64)),
         _ => Ok(None),
@@ -116,7 +116,7 @@ pub(super) fn resolve(layers: Layers, wishes: &Wishes, now_s: u64) -> Result<Sys
 }
 
 /// Which version a configuration is of: by the variables that only one of them has.
-fn dialect(layers: &Layers, wishes: &Wishes) -> Result<Dialect, BadSetting> {
+fn dialect(layers: &Layers, overrides: &Overrides) -> Result<Dialect, BadSetting> {
     let file = |name: &str| {
         layers.get(name).filter(|setting| matches!(setting.source, Source::File { .. })).is_some()
     };
@@ -127,7 +127,7 @@ fn dialect(layers: &Layers, wishes: &Wishes) -> Result<Dialect, BadSetting> {
     }
     let old = |v: &&crate::plan::variables::Variable| v.known == Known::Old && layers.get(v.name).is_some();
     let guessed = if !uri && VARIABLES.iter().any(|v| old(&v)) { Dialect::Y2015 } else { Dialect::Head };
-    Ok(wishes.dialect.unwrap_or(guessed))
+    Ok(overrides.dialect.unwrap_or(guessed))
 }
 
 struct Reader {
@@ -171,7 +171,7 @@ impl Reader {
         }
     }
 
-    fn config(&self, wishes: &Wishes) -> Result<SysbenchConfig, BadSetting> {
+    fn config(&self, overrides: &Overrides) -> Result<SysbenchConfig, BadSetting> {
         let per_transaction = |key| self.count(key, 0, usize::MAX / 2);
         let positive = |key| self.count(key, 1, usize::MAX / 2);
         let mut counts = Counts {
@@ -208,8 +208,8 @@ impl Reader {
             counts,
             seed: self.whole(SEED, i64::MIN, i64::MAX)?,
             max_tps: positive("MAX_TPS")?,
-            streams: if wishes.independent { Streams::Transactions } else { Streams::Threads },
-            faithful: wishes.faithful,
+            streams: if overrides.independent { Streams::Transactions } else { Streams::Threads },
+            faithful: overrides.faithful,
         };
         config.check().map_err(|bad| self.layers.settings.blame(bad))?;
         Ok(config)
@@ -245,7 +245,7 @@ impl Reader {
         self.whole("RUN_TIME_SECONDS", 1, most).map(|n| n as u64)
     }
 
-    fn uri(&self, wishes: &Wishes) -> Result<String, BadSetting> {
+    fn uri(&self, overrides: &Overrides) -> Result<String, BadSetting> {
         if self.dialect == Dialect::Head || self.layers.get("URI").is_some() {
             let uri = match self.text("URI") {
                 // Asked for the old dialect by an option.
@@ -273,7 +273,7 @@ impl Reader {
             options.push(format!("authSource={}", escaped(&self.text("DB_NAME"))));
             format!("{}:{}@", escaped(&user), escaped(&self.text("PASSWORD")))
         };
-        options.extend(self.write_concern(wishes)?.into_iter().map(str::to_owned));
+        options.extend(self.write_concern(overrides)?.into_iter().map(str::to_owned));
         let preference = self.text("MONGO_READ_PREFERENCE");
         if !preference.is_empty() {
             options.push(format!("readPreference={}", escaped(&preference)));
@@ -287,9 +287,9 @@ impl Reader {
     }
 
     /// The options that a write concern of the old driver stands for. The original reads the variable and forgets it.
-    fn write_concern(&self, wishes: &Wishes) -> Result<Vec<&'static str>, BadSetting> {
+    fn write_concern(&self, overrides: &Overrides) -> Result<Vec<&'static str>, BadSetting> {
         Ok(match self.text("WRITE_CONCERN").to_ascii_uppercase().as_str() {
-            _ if wishes.faithful => vec!["w=1"],
+            _ if overrides.faithful => vec!["w=1"],
             "SAFE" | "ACKNOWLEDGED" | "W1" | "" => vec!["w=1"],
             "FSYNC_SAFE" | "FSYNCED" | "JOURNAL_SAFE" | "JOURNALED" => vec!["w=1", "journal=true"],
             "NONE" | "NORMAL" | "UNACKNOWLEDGED" => vec!["w=0"],

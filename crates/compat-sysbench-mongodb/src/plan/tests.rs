@@ -68,20 +68,20 @@ fn file(folder: &Path, name: &str, text: &str) -> String {
 }
 
 /// The plan of a file and further words.
-fn plan(text: &str, words: &[&str], wishes: Wishes) -> Result<SysbenchPlan, SysbenchError> {
+fn plan(text: &str, words: &[&str], overrides: Overrides) -> Result<SysbenchPlan, SysbenchError> {
     let folder = tempfile::tempdir().unwrap();
     let mut all = vec![file(folder.path(), "config.bash", text)];
     all.extend(words.iter().map(|word| (*word).to_owned()));
-    parse(&all, &wishes, NOW)
+    parse(&all, &overrides, NOW)
 }
 
 fn refusal(text: &str, words: &[&str]) -> String {
-    plan(text, words, Wishes::default()).unwrap_err().to_string()
+    plan(text, words, Overrides::default()).unwrap_err().to_string()
 }
 
 #[test]
 fn the_configuration_of_2015() {
-    let plan = plan(OLD, &[], Wishes::default()).unwrap();
+    let plan = plan(OLD, &[], Overrides::default()).unwrap();
     let config = &plan.config;
     assert_eq!(config.dialect, Dialect::Y2015);
     assert_eq!((config.collections, config.documents, config.batch), (640, 1_000_000, 1_000));
@@ -104,13 +104,13 @@ fn the_configuration_of_2015() {
 
 #[test]
 fn the_configuration_of_the_last_version() {
-    let plan = plan(HEAD, &[], Wishes::default()).unwrap();
+    let plan = plan(HEAD, &[], Overrides::default()).unwrap();
     assert_eq!((plan.config.dialect, plan.config.seed), (Dialect::Head, NOW as i64));
     assert_eq!(plan.uri, "mongodb://bob:secret@h1,h2/?replicaSet=rs&w=majority");
     assert!(!plan.load && plan.query);
     assert!(plan.notes.iter().any(|note| note.contains("tlsCAFile")));
     assert!(!format!("{:?}", plan.provenance).contains("secret"));
-    let faithful = self::plan(HEAD, &[], Wishes { faithful: true, ..Wishes::default() }).unwrap();
+    let faithful = self::plan(HEAD, &[], Overrides { faithful: true, ..Overrides::default() }).unwrap();
     assert_eq!(faithful.log_name(Phase::Execute), "mongoSysbenchExecute--10-1000000-32.txt");
 }
 
@@ -123,30 +123,31 @@ fn overrides_win_in_their_order() {
         "SEED=7".to_owned(),
         "NUM_COLLECTIONS=16".to_owned(),
     ];
-    let plan = parse(&words, &Wishes::default(), NOW).unwrap();
+    let plan = parse(&words, &Overrides::default(), NOW).unwrap();
     assert_eq!((plan.config.writers, plan.config.seed, plan.config.collections), (48, 7, 16));
     assert_eq!(plan.run_seconds, 120);
     assert!(plan.notes.iter().any(|note| note.contains("replaces RUN_TIME_SECONDS")));
     let third = [&words[..2], &[words[0].clone()]].concat();
-    assert!(parse(&third, &Wishes::default(), NOW).unwrap_err().to_string().contains("two files at most"));
-    let with = |words: &[&str]| self::plan(OLD, words, Wishes::default()).unwrap();
+    assert!(parse(&third, &Overrides::default(), NOW).unwrap_err().to_string().contains("two files at most"));
+    let with = |words: &[&str]| self::plan(OLD, words, Overrides::default()).unwrap();
     assert_eq!(with(&["RUN_TIME_SECONDS=60"]).run_seconds, 60);
     assert_eq!(with(&["URI=mongodb://other"]).uri, "mongodb://other");
     assert_eq!(with(&["URI=mongodb://other"]).config.dialect, Dialect::Y2015);
 }
 
 #[test]
-fn wishes() {
-    let wishes = Wishes { dialect: Some(Dialect::Y2015), faithful: true, independent: true };
-    let plan = plan(HEAD, &[], wishes).unwrap();
+fn overrides() {
+    let overrides = Overrides { dialect: Some(Dialect::Y2015), faithful: true, independent: true };
+    let plan = plan(HEAD, &[], overrides).unwrap();
     assert_eq!((plan.config.dialect, plan.config.faithful), (Dialect::Y2015, true));
     assert_eq!(plan.config.streams, Streams::Transactions);
 }
 
 #[test]
 fn logins_and_write_concerns() {
-    let uri =
-        |words: &[&str], faithful| plan(OLD, words, Wishes { faithful, ..Wishes::default() }).unwrap().uri;
+    let uri = |words: &[&str], faithful| {
+        plan(OLD, words, Overrides { faithful, ..Overrides::default() }).unwrap().uri
+    };
     assert_eq!(
         uri(&["USERNAME=bob", "PASSWORD=p@ss/w", "WRITE_CONCERN=FSYNC_SAFE"], false),
         "mongodb://bob:p%40ss%2Fw@db.example:27018/?authSource=sbtest&w=1&journal=true"
@@ -179,14 +180,14 @@ fn refusals_name_file_line_and_what_is_accepted() {
         let text = refusal(&format!("# first\n{line}\n"), words);
         assert!(text.contains(part), "{line}: {text}");
     }
-    let missing = parse(&["no/such/file".to_owned()], &Wishes::default(), NOW).unwrap_err().to_string();
+    let missing = parse(&["no/such/file".to_owned()], &Overrides::default(), NOW).unwrap_err().to_string();
     assert!(missing.starts_with("no/such/file: "), "{missing}");
 }
 
 #[test]
 fn helpers_and_strangers() {
     let text = "BASE=4\nNUM_COLLECTIONS=$((BASE*4))\nJAVA_OPTS=x\n";
-    let plan = plan(text, &[], Wishes::default()).unwrap();
+    let plan = plan(text, &[], Overrides::default()).unwrap();
     assert_eq!(plan.config.collections, 16);
     assert_eq!(plan.notes.len(), 1, "{:?}", plan.notes);
     assert!(plan.notes[0].contains(":3: unknown variable JAVA_OPTS"));
@@ -205,7 +206,7 @@ fn every_variable_is_listed_once() {
 #[test]
 fn sharded_collections_are_a_product() {
     let words = ["SHARDED=yes", "MAX_SHARD_KEY=40", "DOCS_PER_SHARD=250", "NUM_DOCUMENTS_PER_INSERT=7"];
-    let plan = plan(HEAD, &words, Wishes::default()).unwrap();
+    let plan = plan(HEAD, &words, Overrides::default()).unwrap();
     let sharding = plan.config.sharding.unwrap();
     assert_eq!(
         (sharding.keys, sharding.each, plan.config.documents, plan.config.batch),

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// What holds for all clients together, which their own figures do not tell.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Together {
+pub struct CombinedKpis {
     /// Successful operations per second while all clients were at work.
     pub throughput: Option<f64>,
     /// Length of that time, seconds.
@@ -38,18 +38,18 @@ pub struct Windowed {
     pub p99: Vec<(String, f64)>,
 }
 
-impl Together {
+impl CombinedKpis {
     /// From a summary and the successful operations of each second of the run phase (from the end of the warm-up).
-    pub fn of(summary: &Summary, seconds: &BTreeMap<u64, u64>) -> Together {
+    pub fn of(summary: &Summary, seconds: &BTreeMap<u64, u64>) -> CombinedKpis {
         let Some(phase) = summary.phases.iter().find(|phase| phase.name == "measure") else {
-            return Together::default();
+            return CombinedKpis::default();
         };
         let p99 = |metric: &Metric, latency: &Option<Latency>| {
             Some((metric.name.clone(), (*latency.as_ref()?.percentiles_us.get("p99")?)?))
         };
         let due = |metric: &&Metric| phase.offered.is_some() && metric.response.is_some();
         let failed = phase.outcomes.iter().filter(|(name, n)| *name != "ok" && **n > 0);
-        let mut all = Together {
+        let mut all = CombinedKpis {
             throughput: Some(phase.throughput),
             window_s: phase.seconds,
             whole: true,
@@ -78,7 +78,7 @@ impl Together {
 
 /// The KPI text: each client's figures, then all clients'. Figures that are known for all clients together stand under the
 /// names that comparisons look at; the original's sum and means stand beside them where there are several clients.
-pub fn kpi_text(clients: &[ClientKpis], together: Option<&Together>) -> String {
+pub fn kpi_text(clients: &[ClientKpis], together: Option<&CombinedKpis>) -> String {
     let mut out = String::new();
     for (number, client) in clients.iter().enumerate() {
         if let Some(load) = &client.load {
@@ -150,7 +150,7 @@ fn half(half: &Half, run: bool, out: &mut String) {
     }
 }
 
-fn percentiles(name: &str, word: &str, runs: &[&Half], together: Option<&Together>, out: &mut String) {
+fn percentiles(name: &str, word: &str, runs: &[&Half], together: Option<&CombinedKpis>, out: &mut String) {
     let there = runs.iter().filter_map(|run| run.operation(name)).count();
     let own: Vec<f64> = runs.iter().filter_map(|run| run.operation(name)?.p99).collect();
     let line = format!("Mean of [RUN PHASE] P99 {word} latency(us)");
@@ -192,7 +192,7 @@ fn percentiles(name: &str, word: &str, runs: &[&Half], together: Option<&Togethe
     }
 }
 
-fn throughputs(runs: &[&Half], together: Option<&Together>, out: &mut String) {
+fn throughputs(runs: &[&Half], together: Option<&CombinedKpis>, out: &mut String) {
     let own: Vec<f64> = runs.iter().filter_map(|run| run.throughput).collect();
     let sum: f64 = own.iter().sum();
     let aligned = together.and_then(|together| Some((together.throughput?, together)));

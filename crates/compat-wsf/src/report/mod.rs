@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Summary's pairs --client_log()--> output.logs --read_log()--> ClientKpis
-//! ClientKpis of all clients + Together --kpi_text()--> kpi.txt --read_kpis()--> [Kpi] --statistics()--> list, CSV
+//! ClientKpis of all clients + CombinedKpis --kpi_text()--> kpi.txt --read_kpis()--> [Kpi] --statistics()--> list, CSV
 //! ```
 //!
 //! Logs of the framework itself are read by the same functions.

@@ -4,7 +4,7 @@ use crate::report::client::read_log;
 use crate::report::grammar::Kpi;
 use crate::report::grammar::Kpis;
 use crate::report::grammar::read_kpis;
-use crate::report::kpis::Together;
+use crate::report::kpis::CombinedKpis;
 use crate::report::kpis::kpi_text;
 use crate::report::list::Axes;
 use crate::report::list::Iteration;
@@ -117,7 +117,7 @@ fn sums_are_over_the_common_window_and_percentiles_are_merged() {
     let whole = phase("measure", "READ", 4.0, 2000, 290.0);
     let summary = summary(vec![whole], pairs);
     let seconds = BTreeMap::from([(0, 900), (1, 500), (2, 300), (3, 298)]);
-    let together = Together::of(&summary, &seconds);
+    let together = CombinedKpis::of(&summary, &seconds);
     assert_eq!((together.throughput, together.window_s, together.whole), (Some(700.0), 2.0, false));
     let clients: Vec<ClientKpis> =
         summary.pairs.iter().map(|pair| read_log(&client_log(&pair.phases))).collect();

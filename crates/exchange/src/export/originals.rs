@@ -4,7 +4,7 @@ use crate::export::ExportError;
 use dyno_compat_pocdriver::report as pocdriver;
 use dyno_compat_sysbench_mongodb::report::console::{Reporter, Stage, Tick as SysbenchTick, Wording};
 use dyno_compat_wsf::report::client::{client_log, lines, read_log};
-use dyno_compat_wsf::report::kpis::{Together, kpi_text};
+use dyno_compat_wsf::report::kpis::{CombinedKpis, kpi_text};
 use dyno_compat_ycsb::report::exporter::Exporter;
 use dyno_compat_ycsb::report::metrics::metrics;
 use dyno_compat_ycsb::report::options::MeasurementOptions;
@@ -220,7 +220,7 @@ pub fn wsf(run: &RunDir) -> Result<String, ExportError> {
         pairs => pairs.iter().map(|pair| pair.phases.as_slice()).collect(),
     };
     let all: Vec<_> = clients.iter().map(|phases| read_log(&client_log(phases))).collect();
-    Ok(kpi_text(&all, Some(&Together::of(summary, &run.succeeded()?))))
+    Ok(kpi_text(&all, Some(&CombinedKpis::of(summary, &run.succeeded()?))))
 }
 
 /// The log of a bexhoma benchmarker: its header, which its evaluator asks for, and YCSB's report.

@@ -5,7 +5,7 @@ use crate::volumes;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_config::server::{Part, ServerSpec, Topology};
 use dyno_config::values::Bytes;
-use dyno_databases::contained::{Contained, Role, contained};
+use dyno_databases::container::{ContainerConfig, Role, container_config};
 use dyno_localhost::error::LocalError;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(super) struct Instance<'a> {
 }
 
 /// Objects of an instance.
-pub(super) struct Made {
+pub(super) struct InstanceManifests {
     pub objects: Vec<Value>,
     /// Names of its StatefulSets, in the order of the processes.
     pub sets: Vec<String>,
@@ -41,7 +41,7 @@ struct Set {
     part: Option<String>,
     /// True if clients speak to it.
     asked: bool,
-    told: Contained,
+    told: ContainerConfig,
     replicas: u32,
 }
 
@@ -67,7 +67,7 @@ pub fn server_image(server: &ServerSpec, asked: &Kubernetes) -> String {
 
 impl Instance<'_> {
     /// Objects.
-    pub fn made(&self) -> Result<Made, LocalError> {
+    pub fn made(&self) -> Result<InstanceManifests, LocalError> {
         let sets = self.sets()?;
         let (mut objects, name) = (Vec::new(), &self.name);
         for set in &sets {
@@ -95,7 +95,7 @@ impl Instance<'_> {
             }));
         }
         objects.extend(sets.iter().map(|set| self.stateful_set(set)));
-        Ok(Made { objects, sets: sets.into_iter().map(|set| set.name).collect() })
+        Ok(InstanceManifests { objects, sets: sets.into_iter().map(|set| set.name).collect() })
     }
 
     /// Sets, in the order of the processes.
@@ -123,7 +123,7 @@ impl Instance<'_> {
                 name: called.as_ref().map_or_else(|| own.clone(), |called| format!("{own}-{called}")),
                 part: called,
                 asked: !is_sharded || part == Part::Router,
-                told: contained(server, role, self.port, Path::new(HOME))?,
+                told: container_config(server, role, self.port, Path::new(HOME))?,
                 replicas: numbers.end - numbers.start,
             });
         }

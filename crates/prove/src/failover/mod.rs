@@ -14,7 +14,7 @@ pub mod sentinel;
 #[cfg(test)]
 mod tests;
 
-use crate::drive::{Written, ingest};
+use crate::drive::{IngestResult, ingest};
 use crate::failover::curve::Curve;
 use crate::failover::partition::PartitionError;
 use crate::verify::{Copy, verify};
@@ -99,7 +99,7 @@ pub struct Round {
 #[derive(Clone, Debug)]
 pub struct FailoverProof {
     /// What was written.
-    pub written: Written,
+    pub written: IngestResult,
     /// What was done.
     pub rounds: Vec<Round>,
     /// What the last primary and its replicas hold.

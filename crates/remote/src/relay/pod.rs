@@ -57,7 +57,7 @@ pub(super) fn listen_for(
         .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))?;
     let address = listener.local_addr()?;
     let programs = Arc::new(AtomicUsize::new(0));
-    let door = Door {
+    let door = ListenerState {
         token,
         program: program.to_owned(),
         knock,
@@ -70,7 +70,7 @@ pub(super) fn listen_for(
 }
 
 /// State that all connections of a pod share.
-struct Door {
+struct ListenerState {
     token: Vec<u8>,
     program: PathBuf,
     /// Time that somebody may take to show that they hold the token.
@@ -81,7 +81,7 @@ struct Door {
     programs: Arc<AtomicUsize>,
 }
 
-impl Door {
+impl ListenerState {
     /// Somebody has knocked; where there are too many the oldest is sent away.
     fn knocks(&self, number: u64, stream: TcpStream) {
         let mut knocking = held(&self.knocking);
@@ -101,23 +101,23 @@ impl Door {
 }
 
 /// Counts as long as it lives.
-struct Counted(Arc<AtomicUsize>);
+struct ConnectionCount(Arc<AtomicUsize>);
 
-impl Counted {
+impl ConnectionCount {
     /// One more, unless there are too many.
-    fn one(of: &Arc<AtomicUsize>) -> Option<Counted> {
-        let one = Counted(of.clone());
+    fn one(of: &Arc<AtomicUsize>) -> Option<ConnectionCount> {
+        let one = ConnectionCount(of.clone());
         (of.fetch_add(1, Ordering::Relaxed) < PROGRAMS).then_some(one)
     }
 }
 
-impl Drop for Counted {
+impl Drop for ConnectionCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn accept(listener: &TcpListener, door: &Arc<Door>) {
+fn accept(listener: &TcpListener, door: &Arc<ListenerState>) {
     for (number, stream) in (0..).zip(listener.incoming()) {
         let Ok((stream, own)) = stream.and_then(|stream| Ok((stream.try_clone()?, stream))) else {
             // Out of descriptors, perhaps: others may close theirs.
@@ -142,7 +142,7 @@ fn accept(listener: &TcpListener, door: &Arc<Door>) {
 type Back = Arc<Mutex<Sealer>>;
 
 /// One connection: one program.
-fn serve(stream: &TcpStream, door: &Door, number: u64) -> Result<(), SealError> {
+fn serve(stream: &TcpStream, door: &ListenerState, number: u64) -> Result<(), SealError> {
     stream.set_write_timeout(Some(SILENCE))?;
     let until = Instant::now() + door.knock;
     let (mut sealer, mut opener) = meet(stream, &door.token, Side::Pod, Some(until))?;
@@ -155,7 +155,7 @@ fn serve(stream: &TcpStream, door: &Door, number: u64) -> Result<(), SealError> 
     let service: Service = serde_json::from_slice(&bytes).map_err(io::Error::from)?;
     // Shows that the token is here, too.
     sealer.send(Kind::Alive, &[])?;
-    let Some(_one) = Counted::one(&door.programs) else {
+    let Some(_one) = ConnectionCount::one(&door.programs) else {
         return sealer.send(Kind::End, format!("{PROGRAMS} programs run in its pod already").as_bytes());
     };
     let mut command = child::command(&door.program);

@@ -12,7 +12,6 @@ use dyno_protocol::frame::{Frame, FrameError, read_frame, write_frame};
 use dyno_protocol::worker::{Assignment, Done, FromWorker, PROTOCOL, Stage, ToWorker};
 use dyno_rundir::log::{self, Filter};
 use dyno_session::cores::choose_cores;
-use dyno_session::load_generator::LoadGenerator;
 use dyno_session::load_generator::run_jobs;
 use dyno_session::work::{Prepared, Work};
 use dyno_types::Refused;
@@ -26,26 +25,26 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub type ReadWork<'a> = &'a dyn Fn(&Experiment) -> Result<Box<dyn Work>, Refused>;
 
 /// Why a worker could not go on: told to the controller.
-struct Trouble {
+struct WorkerFailure {
     unreachable: bool,
     words: String,
 }
 
-impl From<Refused> for Trouble {
+impl From<Refused> for WorkerFailure {
     fn from(refused: Refused) -> Self {
-        Trouble { unreachable: false, words: refused.0 }
+        WorkerFailure { unreachable: false, words: refused.0 }
     }
 }
 
-impl From<TargetError> for Trouble {
+impl From<TargetError> for WorkerFailure {
     fn from(error: TargetError) -> Self {
-        Trouble { unreachable: matches!(error, TargetError::Unreachable(_)), words: error.to_string() }
+        WorkerFailure { unreachable: matches!(error, TargetError::Unreachable(_)), words: error.to_string() }
     }
 }
 
-impl From<RunError> for Trouble {
+impl From<RunError> for WorkerFailure {
     fn from(error: RunError) -> Self {
-        Trouble { unreachable: matches!(error, RunError::Unreachable { .. }), words: error.to_string() }
+        WorkerFailure { unreachable: matches!(error, RunError::Unreachable { .. }), words: error.to_string() }
     }
 }
 
@@ -289,7 +288,7 @@ impl<W: Write + Send> Worker<'_, W> {
         }
     }
 
-    fn assign(&self, assignment: Assignment) -> Result<(FromWorker, AssignedTarget), Trouble> {
+    fn assign(&self, assignment: Assignment) -> Result<(FromWorker, AssignedTarget), WorkerFailure> {
         self.shared.lease_ns.store(assignment.lease_ms * 1_000_000, Ordering::Relaxed);
         let spec = &assignment.spec;
         let work = (self.read_work)(spec)?;
@@ -316,7 +315,7 @@ impl<W: Write + Send> Worker<'_, W> {
         };
         tracing::info!(uri, facts = in_words(&opened.facts()), ?cores, "its target is open");
         let ready = FromWorker::Ready {
-            target_info: opened.target(),
+            target_info: opened.info(),
             facts: opened.facts(),
             shown: uri,
             cores: cores.clone(),
@@ -329,7 +328,7 @@ impl<W: Write + Send> Worker<'_, W> {
         assigned: &mut AssignedTarget,
         stage: Stage,
         prepared: &Prepared,
-    ) -> Result<Done, Trouble> {
+    ) -> Result<Done, WorkerFailure> {
         assigned.work.adopt(prepared)?;
         let whole = match stage {
             Stage::Load => assigned.work.load()?.ok_or_else(|| Refused("there is nothing to load".into()))?,
@@ -369,7 +368,10 @@ impl<W: Write + Send> Worker<'_, W> {
             applied.map(|applied| (applied, stopped))
         });
         self.shared.leave();
-        pipe.map_err(|error| Trouble { unreachable: false, words: format!("the pipe failed: {error}") })?;
+        pipe.map_err(|error| WorkerFailure {
+            unreachable: false,
+            words: format!("the pipe failed: {error}"),
+        })?;
         let (applied, stopped) = applied?;
         let finished = applied.finished;
         for (outcome, words) in &finished.errors {
@@ -406,7 +408,7 @@ impl<W: Write + Send> Worker<'_, W> {
     }
 
     /// Sends what was still queued at the end, unless the load was told to stop; how many were sent and were not.
-    fn send_rest(&self, assigned: &AssignedTarget, stopped: bool) -> Result<(u64, u64), Trouble> {
+    fn send_rest(&self, assigned: &AssignedTarget, stopped: bool) -> Result<(u64, u64), WorkerFailure> {
         let Some(job) = assigned.work.rest() else { return Ok((0, 0)) };
         let all = job.end.operations.unwrap_or(0);
         if stopped || all == 0 {
@@ -443,12 +445,12 @@ fn say<W: Write>(output: &Mutex<&mut W>, message: &FromWorker) -> io::Result<()>
     write_frame(*output, &Frame::Message(message))
 }
 
-fn early() -> Trouble {
-    Trouble { unreachable: false, words: "a word that comes before the assignment".into() }
+fn early() -> WorkerFailure {
+    WorkerFailure { unreachable: false, words: "a word that comes before the assignment".into() }
 }
 
 /// A controller that does not want it any more ends this process.
-fn prepare(assigned: &mut AssignedTarget) -> Result<Prepared, Trouble> {
+fn prepare(assigned: &mut AssignedTarget) -> Result<Prepared, WorkerFailure> {
     Ok(assigned.work.prepare(assigned.opened.as_ref(), &Arc::new(Control::default()))?)
 }
 

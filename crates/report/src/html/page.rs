@@ -3,7 +3,7 @@
 use crate::html::analysis_sections::OverTime;
 use crate::html::charts::{Chart, Data, distributions, of_load};
 use crate::html::sections;
-use crate::html::sections::Made;
+use crate::html::sections::PageParts;
 use crate::html::text::{esc, json, rate};
 use crate::html::timeline::{Mark, Timeline};
 use crate::html::watched::watched;
@@ -147,7 +147,7 @@ pub fn run_page(report: &Report<'_>) -> String {
     data.marks = inside.take(MARKS).map(|mark| (mark.at, mark.text.clone())).collect();
     data.charts = load.into_iter().chain(seen.into_iter().flat_map(|seen| seen.charts)).collect();
     data.distributions = measured.map_or(Vec::new(), |phase| distributions(report.dir, &phase.name, open));
-    let made = Made { data: &data, load: first, marks: &axis.marks, constant: &constant, notes: &notes };
+    let made = PageParts { data: &data, load: first, marks: &axis.marks, constant: &constant, notes: &notes };
     let body = sections::body(report, &made, steady.as_ref());
     document(&format!("{}: {}", report.summary.title, report.summary.database), &body, &data)
 }

@@ -14,7 +14,7 @@ use dyno_types::units::counted;
 use std::fmt::Write as _;
 
 /// Parts of a page, with notes from making them.
-pub struct Made<'a> {
+pub struct PageParts<'a> {
     /// For the script.
     pub data: &'a Data,
     /// Number of charts of the load; the others are of monitors.
@@ -44,7 +44,7 @@ const SECTIONS: [(&str, &str); 9] = [
 const LISTED: usize = 200;
 
 /// Everything between `<body>` and the data.
-pub fn body(report: &Report<'_>, made: &Made<'_>, steady: Option<&OverTime>) -> String {
+pub fn body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>) -> String {
     let mut out = format!("<header>\n{}", headline(report, made, steady));
     out.push_str("<nav aria-label=\"Sections\"><ul>");
     for (id, title) in SECTIONS {
@@ -106,7 +106,7 @@ fn tile(out: &mut String, name: &str, value: &str, more: &str) {
 }
 
 /// Verdict and the figures that stand for the run.
-fn headline(report: &Report<'_>, made: &Made<'_>, steady: Option<&OverTime>) -> String {
+fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>) -> String {
     let summary = report.summary;
     let under_way = crate::rebuilt::is_under_way(summary);
     let (class, word) = match summary.verdict.trust {
@@ -226,7 +226,7 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Op
     }
 }
 
-fn over_time(made: &Made<'_>) -> String {
+fn over_time(made: &PageParts<'_>) -> String {
     let mut out = String::from(TOOLS);
     if made.load == 0 {
         out.push_str("<p>No interval was recorded: there is nothing to draw.</p>\n");
@@ -258,7 +258,7 @@ fn over_time(made: &Made<'_>) -> String {
     out
 }
 
-fn by_percentile(made: &Made<'_>) -> String {
+fn by_percentile(made: &PageParts<'_>) -> String {
     if made.data.distributions.is_empty() {
         return "<p>No successful operation was measured: there is no latency to show.</p>\n".into();
     }
@@ -357,7 +357,7 @@ fn operations(summary: &Summary) -> String {
     out
 }
 
-fn resources(report: &Report<'_>, made: &Made<'_>) -> String {
+fn resources(report: &Report<'_>, made: &PageParts<'_>) -> String {
     let charts = &made.data.charts[made.load..];
     if charts.is_empty() {
         return "<p>Host, server and database were not watched, or nothing of it can be put on the run's axis of time: \

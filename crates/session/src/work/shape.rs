@@ -3,7 +3,6 @@
 use dyno_config::experiment::{Arrivals, Experiment, Stamps};
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{Clock, End, Job, Pacing, Queue};
-use dyno_record::Scale;
 use dyno_types::Refused;
 use dyno_workload::Workload;
 use std::sync::Arc;
@@ -32,14 +31,10 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
         return Err(Refused(format!("phases.measure.interval: {words}")));
     }
     let job = Job {
-        workload,
         pacing: pacing(spec)?,
-        end: End { operations, duration_ns },
         warmup_ns,
-        users,
         warm_users: warmup.and_then(|own| own.users).map(|warm| warm.min(users)),
         pipeline: measure.pipeline,
-        batch: 1,
         cores: cores(spec),
         timeout_ns: Some(measure.timeout.0).filter(|ns| *ns > 0),
         queue: Queue {
@@ -48,19 +43,14 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
             ..Queue::default()
         },
         seed: spec.run_seed(),
-        stripe: (0, 1),
-        team: None,
-        scale: Scale::Ns64,
         interval_ns,
-        raw_samples: false,
         stamps: match spec.client.stamps {
             Stamps::Kernel => Clock::Kernel,
             Stamps::Hardware => Clock::Hardware,
             Stamps::Client => Clock::Client,
         },
-        spin: false,
         drain_ns: measure.drain.0,
-        retry: None,
+        ..Job::of(workload, users, End { operations, duration_ns })
     };
     job.check()?;
     Ok(job)

@@ -4,7 +4,7 @@ use crate::dataset_check::{DOCUMENTS, same_documents};
 use crate::work::users::part_of_users;
 use crate::work::{Prepared, Work, shape};
 use dyno_compat_sysbench_mongodb::plan::parse_named;
-use dyno_compat_sysbench_mongodb::plan::resolve::{SysbenchPlan, Wishes};
+use dyno_compat_sysbench_mongodb::plan::resolve::{Overrides, SysbenchPlan};
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::settings::Source;
 use dyno_config::values::Span;
@@ -40,9 +40,9 @@ impl Sysbench {
         if !variables.contains_key("SEED") {
             words.push(format!("SEED={}", spec.run_seed()));
         }
-        let wishes = Wishes { dialect: None, faithful: false, independent: false };
+        let overrides = Overrides { dialect: None, faithful: false, independent: false };
         let mut plan =
-            parse_named(&words, &wishes, 0).map_err(|e| Refused(format!("workload.sysbench: {e}")))?;
+            parse_named(&words, &overrides, 0).map_err(|e| Refused(format!("workload.sysbench: {e}")))?;
         let mut spec = spec.clone();
         let measure = &mut spec.phases.measure;
         match measure.users {

@@ -10,6 +10,7 @@ mod content;
 
 use super::Trouble;
 use super::run::open_target;
+use crate::conductor::warn_of_missing;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use content::{Once, ShellContent, Typed};
@@ -20,9 +21,9 @@ use dyno_compat_ycsb::report::metrics::ReturnCode;
 use dyno_config::settings::BadSetting;
 use dyno_config::settings::Settings;
 use dyno_databases::target::OpenTarget;
-use dyno_engine::{Control, End, Job, Pacing, Queue, RunError};
+use dyno_engine::{Control, End, Job, RunError};
 use dyno_record::Scale;
-use dyno_types::limits::{DRAIN_NS, SCAN_RECORDS};
+use dyno_types::limits::SCAN_RECORDS;
 use dyno_types::{Content, Outcome, Verb};
 use dyno_workload::ycsb::properties::Reader;
 use std::io::{BufRead, Write, stdin};
@@ -125,7 +126,9 @@ impl Shell {
         let content = Arc::new(ShellContent::new(table, &layout));
         let lines = Arc::new(Mutex::new(terminal::Results::new()));
         let shared: Arc<dyn Content> = content.clone();
-        let opened = Some(open_target(&target, &shared, &lines)?.1);
+        let opened = open_target(&target, &shared, &lines)?.1;
+        warn_of_missing(opened.as_ref());
+        let opened = Some(opened);
         Ok(Shell { target, layout, content, opened, lines, timeout_ns })
     }
 
@@ -254,27 +257,9 @@ impl Shell {
 
     fn job(&self, once: Once) -> Job {
         Job {
-            workload: Arc::new(once),
-            pacing: Pacing::Closed { think_ns: 0 },
-            end: End { operations: Some(1), duration_ns: None },
-            warmup_ns: 0,
-            users: 1,
-            warm_users: None,
-            pipeline: 1,
-            cores: vec![None],
             timeout_ns: self.timeout_ns,
-            queue: Queue::default(),
-            seed: 0,
-            stripe: (0, 1),
-            team: None,
             scale: Scale::Micros,
-            interval_ns: dyno_engine::INTERVAL_NS,
-            raw_samples: false,
-            stamps: dyno_engine::Clock::Client,
-            spin: false,
-            drain_ns: DRAIN_NS,
-            batch: 1,
-            retry: None,
+            ..Job::of(Arc::new(once), 1, End { operations: Some(1), duration_ns: None })
         }
     }
 }

@@ -1,8 +1,7 @@
 //! A fixed sequence of requests that uses every verb and every form of every shape.
 
 use dyno_databases::target::OpenTarget;
-use dyno_engine::{Control, End, Job, Pacing, Queue};
-use dyno_record::Scale;
+use dyno_engine::{Control, End, Job};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{
     Action, Change, Compare, Condition, Filter, Modify, Operand, Order, Projection, Shape, Stage, Test,
@@ -283,27 +282,13 @@ pub fn content() -> Arc<dyn Content> {
 pub fn run(opened: &dyn OpenTarget) -> Vec<Ended> {
     let sequence = Arc::new(Sequence::new());
     let job = Job {
-        end: End { operations: Some(sequence.requests.len() as u64), duration_ns: None },
-        workload: sequence.clone(),
-        pacing: Pacing::Closed { think_ns: 0 },
-        warmup_ns: 0,
-        users: 1,
-        warm_users: None,
-        pipeline: 1,
-        batch: 1,
-        cores: vec![None],
         timeout_ns: Some(20_000_000_000),
-        queue: Queue::default(),
-        seed: 0,
-        stripe: (0, 1),
-        team: None,
-        scale: Scale::Ns64,
-        interval_ns: dyno_engine::INTERVAL_NS,
-        raw_samples: false,
-        stamps: dyno_engine::Clock::Client,
-        spin: false,
         drain_ns: 20_000_000_000,
-        retry: None,
+        ..Job::of(
+            sequence.clone(),
+            1,
+            End { operations: Some(sequence.requests.len() as u64), duration_ns: None },
+        )
     };
     opened.run(job, Arc::new(Control::default()), &mut |_| {}).unwrap();
     std::mem::take(&mut sequence.ended.lock().unwrap())

@@ -2,7 +2,7 @@
 //! its like, or why none can.
 
 /// How a command is tried.
-pub enum Way {
+pub enum Trial {
     /// It is typed here, in a folder of its document's own.
     Here(Typed),
     /// A test types it, or its like at small scale, on servers that this test does not have: its file below `tests`, and its
@@ -28,7 +28,7 @@ pub struct Typed {
 /// A command of a document, or one that stands in none and prepares those that follow.
 pub struct Row {
     pub command: &'static str,
-    pub way: Way,
+    pub way: Trial,
     /// Whether the document has it.
     pub shown: bool,
 }
@@ -36,7 +36,7 @@ pub struct Row {
 impl Row {
     fn typed(&mut self) -> &mut Typed {
         match &mut self.way {
-            Way::Here(typed) => typed,
+            Trial::Here(typed) => typed,
             _ => unreachable!("{}: not typed here", self.command),
         }
     }
@@ -69,15 +69,15 @@ impl Row {
 }
 
 fn here(command: &'static str) -> Row {
-    Row { command, way: Way::Here(Typed::default()), shown: true }
+    Row { command, way: Trial::Here(Typed::default()), shown: true }
 }
 
 fn there(command: &'static str, file: &'static str, function: &'static str) -> Row {
-    Row { command, way: Way::There(file, function), shown: true }
+    Row { command, way: Trial::There(file, function), shown: true }
 }
 
 fn not_here(command: &'static str, why: &'static str) -> Row {
-    Row { command, way: Way::NotHere(why), shown: true }
+    Row { command, way: Trial::NotHere(why), shown: true }
 }
 
 /// A load of a second on two thousand records.

@@ -61,14 +61,14 @@ pub fn listen(port: u16, node: u16, identity: Arc<rustls::ServerConfig>, ledger:
                 // A full copy of the data goes to a replica at once.
                 tls.set_buffer_limit(None);
                 // Errors are those of a peer that went away.
-                let _ = Link::new(client, server, tls, ledger).run();
+                let _ = Connection::new(client, server, tls, ledger).run();
             });
         }
     });
 }
 
 /// One connection through the proxy.
-struct Link {
+struct Connection {
     client: TcpStream,
     server: TcpStream,
     tls: ServerConnection,
@@ -76,14 +76,14 @@ struct Link {
     book: Book,
 }
 
-impl Link {
+impl Connection {
     fn new(client: TcpStream, server: TcpStream, tls: ServerConnection, ledger: Arc<Ledger>) -> Self {
         for stream in [&client, &server] {
             stream.set_nodelay(true).unwrap();
             stream.set_nonblocking(true).unwrap();
         }
         let book = Book { ledger, ..Book::default() };
-        Link { client, server, tls, to_server: Vec::new(), book }
+        Connection { client, server, tls, to_server: Vec::new(), book }
     }
 
     fn run(mut self) -> io::Result<()> {
@@ -179,7 +179,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for Connection {
     fn drop(&mut self) {
         for command in self.book.waiting.drain(..) {
             self.book.ledger.count(command, "cut".into());

@@ -8,13 +8,13 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A folder with an experiment file.
-struct Bench(tempfile::TempDir);
+struct Fixture(tempfile::TempDir);
 
-impl Bench {
+impl Fixture {
     fn of(text: &str) -> Self {
-        let bench = Bench(tempfile::tempdir().unwrap());
-        std::fs::write(bench.path("x.yaml"), text).unwrap();
-        bench
+        let fixture = Fixture(tempfile::tempdir().unwrap());
+        std::fs::write(fixture.path("x.yaml"), text).unwrap();
+        fixture
     }
 
     fn path(&self, below: &str) -> PathBuf {
@@ -104,26 +104,26 @@ fn a_cluster_that_is_being_formed_ends_at_once() {
         return;
     }
     // Nodes look for each other where nobody is: it is never whole.
-    let bench = Bench::of(&format!(
+    let fixture = Fixture::of(&format!(
         "server: {{kind: redis, topology: cluster, replicas: 1, ready_within: 60s, options: {{cluster-announce-ip: \
          192.0.2.1}}}}\n{RUN}"
     ));
-    let mut child = bench.start();
+    let mut child = fixture.start();
     // Slots are dealt out, and the nodes are made to meet each other.
     let dealt = |data: PathBuf| {
         std::fs::read_to_string(data.join("nodes.conf")).is_ok_and(|text| text.contains(" 0-5460"))
     };
-    wait_until("the slots", || files(&bench.path("o"), ".data").into_iter().any(dealt));
-    assert_eq!(bench.servers().len(), 6);
+    wait_until("the slots", || files(&fixture.path("o"), ".data").into_iter().any(dealt));
+    assert_eq!(fixture.servers().len(), 6);
     let begun = Instant::now();
     signal(child.id(), "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
-    bench.assert_clear();
+    fixture.assert_clear();
     assert!(
-        bench.journal().ends_with("\"event\":\"end\",\"status\":\"interrupted\"}\n"),
+        fixture.journal().ends_with("\"event\":\"end\",\"status\":\"interrupted\"}\n"),
         "{}",
-        bench.journal()
+        fixture.journal()
     );
 }
 
@@ -136,39 +136,40 @@ fn the_server_of_a_wrapper_ends_with_stop_and_with_resume() {
         return;
     }
     for command in ["stop", "resume"] {
-        let bench = Bench::of(&format!("server: {{kind: redis, program: ./wrapper}}\n{RUN}"));
-        bench.program("wrapper", WRAPPER);
-        let mut child = bench.start();
-        wait_until("the load", || files(&bench.path("o"), "series.csv").len() == 1);
-        assert_eq!(bench.servers().len(), 2, "a shell and its server");
+        let fixture = Fixture::of(&format!("server: {{kind: redis, program: ./wrapper}}\n{RUN}"));
+        fixture.program("wrapper", WRAPPER);
+        let mut child = fixture.start();
+        wait_until("the load", || files(&fixture.path("o"), "series.csv").len() == 1);
+        assert_eq!(fixture.servers().len(), 2, "a shell and its server");
         child.kill().unwrap();
         child.wait().unwrap();
         // The kernel ends what dyno has started, not what that has started.
-        wait_until("the wrapper's end", || bench.servers().len() == 1);
-        let done = bench.dyno(&[command, "o", "--quiet"][..if command == "stop" { 2 } else { 3 }]);
-        bench.assert_ran(&done);
-        bench.assert_clear();
-        assert_eq!(bench.journal().contains("\"complete\""), command == "resume", "{}", bench.journal());
+        wait_until("the wrapper's end", || fixture.servers().len() == 1);
+        let done = fixture.dyno(&[command, "o", "--quiet"][..if command == "stop" { 2 } else { 3 }]);
+        fixture.assert_ran(&done);
+        fixture.assert_clear();
+        assert_eq!(fixture.journal().contains("\"complete\""), command == "resume", "{}", fixture.journal());
     }
 }
 
 #[test]
 fn a_hook_of_a_killed_dyno_is_ended() {
-    let bench = Bench::of(&format!("target: 'null:'\nhooks: {{before_run: [[sleep, '4716.25']]}}\n{RUN}"));
+    let fixture =
+        Fixture::of(&format!("target: 'null:'\nhooks: {{before_run: [[sleep, '4716.25']]}}\n{RUN}"));
     let runs = || {
         let all = std::fs::read_dir("/proc").unwrap().flatten();
         let mut lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
         lines.any(|line| line == b"sleep\x004716.25\0")
     };
-    let mut child = bench.start();
-    wait_until("the hook", || runs() && files(&bench.path("o"), "undo.jsonl").len() == 1);
+    let mut child = fixture.start();
+    wait_until("the hook", || runs() && files(&fixture.path("o"), "undo.jsonl").len() == 1);
     wait_until("its note", || {
-        std::fs::read_to_string(&files(&bench.path("o"), "undo.jsonl")[0]).unwrap().contains("\"process\"")
+        std::fs::read_to_string(&files(&fixture.path("o"), "undo.jsonl")[0]).unwrap().contains("\"process\"")
     });
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(runs());
-    let stopped = bench.dyno(&["stop", "o"]);
+    let stopped = fixture.dyno(&["stop", "o"]);
     assert_eq!(stopped.status.code(), Some(0), "{}", err(&stopped));
     assert!(!runs() && err(&stopped).contains("1 things put back"), "{}", err(&stopped));
 }
@@ -187,16 +188,16 @@ hooks: {before_run: [[sleep, '0.1']], after_run: [[sleep, '0.05']]}
 repetitions: 3
 ";
     for point in 0..9u64 {
-        let bench = Bench::of(text);
-        let mut child = bench.start();
+        let fixture = Fixture::of(text);
+        let mut child = fixture.start();
         std::thread::sleep(Duration::from_millis(20 + point * 260));
         let begun = Instant::now();
         signal(child.id(), "INT");
         let status = child.wait().unwrap();
         let took = begun.elapsed();
         assert!(took < Duration::from_secs(30), "at point {point}: {took:?}");
-        bench.assert_clear();
-        let before = bench.journal();
+        fixture.assert_clear();
+        let before = fixture.journal();
         if before.is_empty() {
             // It came before the first signal was listened for, or before anything was made.
             assert!(status.code().is_none_or(|code| code == 130), "{status:?}");
@@ -204,13 +205,13 @@ repetitions: 3
         }
         // The run may have ended before the signal came.
         if status.code() != Some(130) {
-            bench.assert_ran(&Output { status, stdout: Vec::new(), stderr: Vec::new() });
+            fixture.assert_ran(&Output { status, stdout: Vec::new(), stderr: Vec::new() });
         }
-        let resumed = bench.dyno(&["resume", "o", "--quiet"]);
-        bench.assert_ran(&resumed);
-        bench.assert_clear();
+        let resumed = fixture.dyno(&["resume", "o", "--quiet"]);
+        fixture.assert_ran(&resumed);
+        fixture.assert_clear();
         // What had ended was not made again.
-        let journal = bench.journal();
+        let journal = fixture.journal();
         let lines = journal.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
         let ended: Vec<_> = lines.filter(|line| line["event"] == "ended").collect();
         let whole: Vec<u64> = ended
@@ -230,26 +231,26 @@ fn what_is_resumed_must_still_be_there() {
     if !has_redis("a program that has gone") {
         return;
     }
-    let bench = Bench::of(&format!("server: {{kind: redis, program: ./server}}\n{RUN}repetitions: 2\n"));
+    let fixture = Fixture::of(&format!("server: {{kind: redis, program: ./server}}\n{RUN}repetitions: 2\n"));
     let wrapper = "#!/bin/sh\nexec redis-server \"$@\"\n";
-    bench.program("server", wrapper);
-    let mut child = bench.start();
-    wait_until("the load", || files(&bench.path("o"), "series.csv").len() == 1);
+    fixture.program("server", wrapper);
+    let mut child = fixture.start();
+    wait_until("the load", || files(&fixture.path("o"), "series.csv").len() == 1);
     signal(child.id(), "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    std::fs::remove_file(bench.path("server")).unwrap();
-    let resumed = bench.dyno(&["resume", "o"]);
+    std::fs::remove_file(fixture.path("server")).unwrap();
+    let resumed = fixture.dyno(&["resume", "o"]);
     assert_eq!(resumed.status.code(), Some(2), "{}", err(&resumed));
     assert!(err(&resumed).contains("./server is no program"), "{}", err(&resumed));
-    let status = bench.dyno(&["status", "o"]);
+    let status = fixture.dyno(&["status", "o"]);
     let told = String::from_utf8_lossy(&status.stdout).into_owned();
     assert!(told.contains("interrupted, 0 of 2 runs ended"), "{told}");
-    bench.program("server", wrapper);
-    bench.assert_ran(&bench.dyno(&["resume", "o", "--quiet"]));
+    fixture.program("server", wrapper);
+    fixture.assert_ran(&fixture.dyno(&["resume", "o", "--quiet"]));
     // Nothing is to be made any more, and nothing asked for.
-    std::fs::remove_file(bench.path("server")).unwrap();
-    bench.assert_ran(&bench.dyno(&["resume", "o", "--quiet"]));
-    bench.assert_clear();
+    std::fs::remove_file(fixture.path("server")).unwrap();
+    fixture.assert_ran(&fixture.dyno(&["resume", "o", "--quiet"]));
+    fixture.assert_clear();
 }
 
 /// Whether a process runs; one that has ended and that nobody has asked for has no words.
@@ -258,11 +259,11 @@ fn is_running(pid: u32) -> bool {
 }
 
 /// Kills a `dyno run spawn:redis` whose server the kernel does not end with it; its folder, and the server's process.
-fn killed_with_a_server(bench: &Bench, command: &dyn Fn(&[&str]) -> Command) -> (PathBuf, u32) {
+fn killed_with_a_server(fixture: &Fixture, command: &dyn Fn(&[&str]) -> Command) -> (PathBuf, u32) {
     let mut child = command(&["run", "spawn:redis", "--no-out", "--records", "10", "--duration", "60s"]);
     let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let found = || {
-        let folder = std::fs::read_dir(bench.path("tmp")).ok()?.flatten().next()?.path();
+        let folder = std::fs::read_dir(fixture.path("tmp")).ok()?.flatten().next()?.path();
         let journal = std::fs::read_to_string(folder.join("undo.jsonl")).ok()?;
         let lines = journal.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         let pid = lines.filter_map(|line| line["pid"].as_u64()).next()?;
@@ -281,25 +282,25 @@ fn a_temporary_server_of_a_killed_dyno_goes_with_the_next_run_and_with_stop() {
     let Some((_, program)) = dyno_databases::spawn::find_server(Some("redis")) else {
         return dyno_testkit::skip("temporary servers of killed dynos");
     };
-    let bench = Bench::of("");
-    std::fs::create_dir(bench.path("tmp")).unwrap();
+    let fixture = Fixture::of("");
+    std::fs::create_dir(fixture.path("tmp")).unwrap();
     // Nothing but the server is on PATH: what has the kernel end it is not.
-    std::fs::create_dir(bench.path("bin")).unwrap();
-    std::os::unix::fs::symlink(program, bench.path("bin/redis-server")).unwrap();
+    std::fs::create_dir(fixture.path("bin")).unwrap();
+    std::os::unix::fs::symlink(program, fixture.path("bin/redis-server")).unwrap();
     let command = |words: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
-        command.args(words).current_dir(bench.0.path()).stdin(Stdio::null());
-        command.env("TMPDIR", bench.path("tmp")).env("PATH", bench.path("bin"));
+        command.args(words).current_dir(fixture.0.path()).stdin(Stdio::null());
+        command.env("TMPDIR", fixture.path("tmp")).env("PATH", fixture.path("bin"));
         command
     };
     let next = ["run", "spawn:redis", "--no-out", "--records", "10", "--ops", "10", "--warmup", "0s"];
     // Ten operations are too few to be late.
     for (words, code) in [(&next[..], 0), (&["stop", "nothing-here"], 2)] {
-        let (folder, pid) = killed_with_a_server(&bench, &command);
+        let (folder, pid) = killed_with_a_server(&fixture, &command);
         let output = command(words).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{}", err(&output));
         assert!(err(&output).contains(&format!("{}: removed", folder.display())), "{}", err(&output));
         assert!(!is_running(pid), "the server runs on");
-        assert_eq!(std::fs::read_dir(bench.path("tmp")).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(fixture.path("tmp")).unwrap().count(), 0);
     }
 }

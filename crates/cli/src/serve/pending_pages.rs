@@ -23,7 +23,7 @@ pub enum NotMade {
 }
 
 /// The pages under way.
-pub struct Making {
+pub struct PendingPages {
     deadline: Duration,
     names: Mutex<Vec<String>>,
     ended: Condvar,
@@ -31,21 +31,21 @@ pub struct Making {
 
 /// A page under way.
 struct Page {
-    making: Arc<Making>,
+    pending_pages: Arc<PendingPages>,
     name: String,
 }
 
 impl Drop for Page {
     fn drop(&mut self) {
-        self.making.names().retain(|name| *name != self.name);
-        self.making.ended.notify_all();
+        self.pending_pages.names().retain(|name| *name != self.name);
+        self.pending_pages.ended.notify_all();
     }
 }
 
-impl Making {
+impl PendingPages {
     /// Pages that are waited for as long as `deadline`.
     pub fn new(deadline: Duration) -> Arc<Self> {
-        Arc::new(Making { deadline, names: Mutex::default(), ended: Condvar::new() })
+        Arc::new(PendingPages { deadline, names: Mutex::default(), ended: Condvar::new() })
     }
 
     /// How long a page is waited for.
@@ -74,7 +74,7 @@ impl Making {
         }
         names.push(name.to_owned());
         drop(names);
-        let (page, (tell, told)) = (Page { making: self.clone(), name: name.to_owned() }, channel());
+        let (page, (tell, told)) = (Page { pending_pages: self.clone(), name: name.to_owned() }, channel());
         let thread = std::thread::Builder::new().name("dyno-page".into()).spawn(move || {
             let _page = page;
             // Whoever asked may have gone.
@@ -94,28 +94,28 @@ mod tests {
 
     #[test]
     fn a_page_that_takes_too_long_stops_no_other() {
-        let making = Making::new(Duration::from_millis(200));
+        let pending_pages = PendingPages::new(Duration::from_millis(200));
         let (end, ends) = channel::<()>();
         let slow = move || ends.recv().map_or(0, |()| 0);
-        assert!(matches!(making.wait("slow", slow), Err(NotMade::Late)));
-        assert_eq!(making.wait("quick", || 1).unwrap(), 1);
+        assert!(matches!(pending_pages.wait("slow", slow), Err(NotMade::Late)));
+        assert_eq!(pending_pages.wait("quick", || 1).unwrap(), 1);
         // It is not begun a second time.
-        assert!(matches!(making.wait("slow", || 2), Err(NotMade::Late)));
+        assert!(matches!(pending_pages.wait("slow", || 2), Err(NotMade::Late)));
         end.send(()).unwrap();
         let begun = Instant::now();
-        while !matches!(making.wait("slow", || 3), Ok(3)) {
+        while !matches!(pending_pages.wait("slow", || 3), Ok(3)) {
             assert!(begun.elapsed() < Duration::from_secs(60), "it is under way for ever");
         }
         // A backtrace takes its time.
-        let making = Making::new(Duration::from_secs(60));
+        let pending_pages = PendingPages::new(Duration::from_secs(60));
         let panics = || -> () { panic!("as it was asked") };
-        assert!(matches!(making.wait("panics", panics), Err(NotMade::Panicked)));
-        assert_eq!(making.wait("panics", || 4).unwrap(), 4);
+        assert!(matches!(pending_pages.wait("panics", panics), Err(NotMade::Panicked)));
+        assert_eq!(pending_pages.wait("panics", || 4).unwrap(), 4);
     }
 
     #[test]
     fn whose_turn_does_not_come_is_told_so() {
-        let making = Making::new(Duration::from_millis(100));
+        let pending_pages = PendingPages::new(Duration::from_millis(100));
         let (end, ends) = channel::<()>();
         let ends = Arc::new(Mutex::new(ends));
         for at in 0..AT_ONCE {
@@ -123,12 +123,12 @@ mod tests {
             let slow = move || {
                 let _ = ends.lock().map(|ends| ends.recv());
             };
-            assert!(matches!(making.wait(&format!("slow {at}"), slow), Err(NotMade::Late)));
+            assert!(matches!(pending_pages.wait(&format!("slow {at}"), slow), Err(NotMade::Late)));
         }
-        assert!(matches!(making.wait("quick", || 1), Err(NotMade::Late)));
+        assert!(matches!(pending_pages.wait("quick", || 1), Err(NotMade::Late)));
         drop(end);
         let begun = Instant::now();
-        while !matches!(making.wait("quick", || 1), Ok(1)) {
+        while !matches!(pending_pages.wait("quick", || 1), Ok(1)) {
             assert!(begun.elapsed() < Duration::from_secs(60), "there is no turn");
         }
     }

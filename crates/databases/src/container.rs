@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The configuration of a server in a container: its file's name and text, and the command line.
-pub struct Contained {
+pub struct ContainerConfig {
     /// Name and text, if it has a file.
     pub file: Option<(&'static str, String)>,
     /// Whether a password or its like is in it.
@@ -46,7 +46,12 @@ fn node(spec: &ServerSpec, role: Role, socket: SocketAddr, home: &Path) -> Node 
 }
 
 /// What a server is told that listens on all addresses of its container, with its file in `home` and its data in `/data`.
-pub fn contained(spec: &ServerSpec, role: Role, port: u16, home: &Path) -> Result<Contained, LocalError> {
+pub fn container_config(
+    spec: &ServerSpec,
+    role: Role,
+    port: u16,
+    home: &Path,
+) -> Result<ContainerConfig, LocalError> {
     let all = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port);
     let node = node(spec, role, all, home);
     let told = server(spec.kind).launch_config(spec, &node, "unknown")?;
@@ -59,7 +64,7 @@ pub fn contained(spec: &ServerSpec, role: Role, port: u16, home: &Path) -> Resul
     command.extend(told.arguments);
     let secret = server(spec.kind).password(spec).is_some()
         || spec.options.keys().any(|key| is_secret(key) || is_user(key));
-    Ok(Contained { file: told.configuration, secret, command })
+    Ok(ContainerConfig { file: told.configuration, secret, command })
 }
 
 fn nodes(spec: &ServerSpec, sockets: &[SocketAddr]) -> Vec<Node> {

@@ -12,17 +12,17 @@ const YAML: &str =
     "target: 'null:'\nworkload: {ycsb: {records: 10}}\nphases: {measure: {duration: 100ms, warmup: 0s}}\n";
 
 /// An experiment that is over, in `o`; beside it a folder that is none of its affairs.
-struct Bench(tempfile::TempDir);
+struct Fixture(tempfile::TempDir);
 
-impl Bench {
+impl Fixture {
     fn new() -> Self {
-        let bench = Bench(tempfile::tempdir().unwrap());
-        fs::write(bench.path("x.yaml"), YAML).unwrap();
-        let made = bench.dyno(&["run", "x.yaml", "--out", "o", "--quiet"]);
-        assert!(bench.path("o/experiment.json").is_file(), "{}", err(&made));
-        fs::create_dir(bench.path("other")).unwrap();
-        fs::write(bench.path("other/kept"), "kept").unwrap();
-        bench
+        let fixture = Fixture(tempfile::tempdir().unwrap());
+        fs::write(fixture.path("x.yaml"), YAML).unwrap();
+        let made = fixture.dyno(&["run", "x.yaml", "--out", "o", "--quiet"]);
+        assert!(fixture.path("o/experiment.json").is_file(), "{}", err(&made));
+        fs::create_dir(fixture.path("other")).unwrap();
+        fs::write(fixture.path("other/kept"), "kept").unwrap();
+        fixture
     }
 
     fn path(&self, below: &str) -> PathBuf {
@@ -122,118 +122,119 @@ fn a_journal_of_somebody_elses_is_not_followed() {
     if !is_root() {
         return;
     }
-    let bench = Bench::new();
-    let journal = bench.journal("o/runs/s/undo.jsonl", &[bench.folder("o/runs/s/a.data")]);
-    fs::create_dir(bench.path("o/runs/s/a.data")).unwrap();
+    let fixture = Fixture::new();
+    let journal = fixture.journal("o/runs/s/undo.jsonl", &[fixture.folder("o/runs/s/a.data")]);
+    fs::create_dir(fixture.path("o/runs/s/a.data")).unwrap();
     chown(&journal, Some(NOBODY), None).unwrap();
-    bench.refuses("o", &["undo.jsonl: belongs to user 65534, not to you"]);
-    assert!(bench.path("o/runs/s/a.data").is_dir());
+    fixture.refuses("o", &["undo.jsonl: belongs to user 65534, not to you"]);
+    assert!(fixture.path("o/runs/s/a.data").is_dir());
     chown(&journal, Some(0), None).unwrap();
-    chown(bench.path("o/runs/s"), Some(NOBODY), None).unwrap();
-    bench.refuses("o", &["runs/s: belongs to user 65534"]);
-    chown(bench.path("o/runs/s"), Some(0), None).unwrap();
-    chown(bench.path("o"), Some(NOBODY), None).unwrap();
-    bench.refuses("o", &["belongs to user 65534", "only where they are your own"]);
-    chown(bench.path("o"), Some(0), None).unwrap();
+    chown(fixture.path("o/runs/s"), Some(NOBODY), None).unwrap();
+    fixture.refuses("o", &["runs/s: belongs to user 65534"]);
+    chown(fixture.path("o/runs/s"), Some(0), None).unwrap();
+    chown(fixture.path("o"), Some(NOBODY), None).unwrap();
+    fixture.refuses("o", &["belongs to user 65534", "only where they are your own"]);
+    chown(fixture.path("o"), Some(0), None).unwrap();
     for name in ["experiment.json", "experiment.yaml", "journal.jsonl", "lock"] {
-        chown(bench.path("o").join(name), Some(NOBODY), None).unwrap();
-        bench.refuses("o", &[&format!("{name}: belongs to user 65534")]);
-        chown(bench.path("o").join(name), Some(0), None).unwrap();
+        chown(fixture.path("o").join(name), Some(NOBODY), None).unwrap();
+        fixture.refuses("o", &[&format!("{name}: belongs to user 65534")]);
+        chown(fixture.path("o").join(name), Some(0), None).unwrap();
     }
-    bench.does("o");
-    assert!(!bench.path("o/runs/s/a.data").exists());
+    fixture.does("o");
+    assert!(!fixture.path("o/runs/s/a.data").exists());
     // Nothing is begun where `dyno stop` would be refused.
-    fs::create_dir(bench.path("theirs")).unwrap();
-    chown(bench.path("theirs"), Some(NOBODY), None).unwrap();
-    let told = bench.dyno(&["run", "x.yaml", "--out", "theirs", "--quiet"]);
+    fs::create_dir(fixture.path("theirs")).unwrap();
+    chown(fixture.path("theirs"), Some(NOBODY), None).unwrap();
+    let told = fixture.dyno(&["run", "x.yaml", "--out", "theirs", "--quiet"]);
     assert_eq!(told.status.code(), Some(2), "{}", err(&told));
     assert!(err(&told).contains("choose a new folder"), "{}", err(&told));
-    assert_eq!(fs::read_dir(bench.path("theirs")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(fixture.path("theirs")).unwrap().count(), 0);
 }
 
 #[test]
 fn what_others_may_write_or_read_is_not_followed() {
-    let bench = Bench::new();
-    let journal = bench.journal("o/runs/s/undo.jsonl", &[bench.folder("o/runs/s/a.data")]);
-    fs::create_dir(bench.path("o/runs/s/a.data")).unwrap();
+    let fixture = Fixture::new();
+    let journal = fixture.journal("o/runs/s/undo.jsonl", &[fixture.folder("o/runs/s/a.data")]);
+    fs::create_dir(fixture.path("o/runs/s/a.data")).unwrap();
     let set = |path: &Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     set(&journal, 0o644);
-    bench.refuses("o", &["undo.jsonl: has mode 0644", "chmod 600"]);
+    fixture.refuses("o", &["undo.jsonl: has mode 0644", "chmod 600"]);
     set(&journal, 0o600);
     for folder in ["o", "o/runs/s"] {
-        set(&bench.path(folder), 0o777);
-        bench.refuses("o", &["others may write into it", "chmod go-w"]);
-        set(&bench.path(folder), 0o700);
+        set(&fixture.path(folder), 0o777);
+        fixture.refuses("o", &["others may write into it", "chmod go-w"]);
+        set(&fixture.path(folder), 0o700);
     }
     for name in ["experiment.json", "experiment.yaml", "journal.jsonl", "lock"] {
-        set(&bench.path("o").join(name), 0o644);
-        bench.refuses("o", &[&format!("{name}: has mode 0644")]);
-        set(&bench.path("o").join(name), 0o600);
+        set(&fixture.path("o").join(name), 0o644);
+        fixture.refuses("o", &[&format!("{name}: has mode 0644")]);
+        set(&fixture.path("o").join(name), 0o600);
     }
-    assert!(bench.path("o/runs/s/a.data").is_dir());
-    assert!(bench.does("o").contains("1 things put back"));
-    assert!(!bench.path("o/runs/s/a.data").exists());
+    assert!(fixture.path("o/runs/s/a.data").is_dir());
+    assert!(fixture.does("o").contains("1 things put back"));
+    assert!(!fixture.path("o/runs/s/a.data").exists());
 }
 
 #[test]
 fn what_is_reached_through_links_is_not_followed() {
-    let bench = Bench::new();
-    let elsewhere = bench.journal("there/undo.jsonl", &[bench.folder("there/a.data")]);
-    fs::create_dir(bench.path("there/a.data")).unwrap();
-    fs::create_dir(bench.path("o/runs/s")).unwrap();
-    symlink(&elsewhere, bench.path("o/runs/s/undo.jsonl")).unwrap();
-    bench.refuses("o", &["undo.jsonl: is a link"]);
-    fs::remove_dir_all(bench.path("o/runs/s")).unwrap();
-    symlink(bench.path("there"), bench.path("o/runs/s")).unwrap();
-    bench.refuses("o", &["runs/s: is a link"]);
-    fs::remove_file(bench.path("o/runs/s")).unwrap();
-    let json = bench.path("o/experiment.json");
-    fs::rename(&json, bench.path("there/experiment.json")).unwrap();
-    symlink(bench.path("there/experiment.json"), &json).unwrap();
-    bench.refuses("o", &["experiment.json: is a link"]);
-    fs::rename(bench.path("there/experiment.json"), &json).unwrap();
-    assert!(bench.path("there/a.data").is_dir());
+    let fixture = Fixture::new();
+    let elsewhere = fixture.journal("there/undo.jsonl", &[fixture.folder("there/a.data")]);
+    fs::create_dir(fixture.path("there/a.data")).unwrap();
+    fs::create_dir(fixture.path("o/runs/s")).unwrap();
+    symlink(&elsewhere, fixture.path("o/runs/s/undo.jsonl")).unwrap();
+    fixture.refuses("o", &["undo.jsonl: is a link"]);
+    fs::remove_dir_all(fixture.path("o/runs/s")).unwrap();
+    symlink(fixture.path("there"), fixture.path("o/runs/s")).unwrap();
+    fixture.refuses("o", &["runs/s: is a link"]);
+    fs::remove_file(fixture.path("o/runs/s")).unwrap();
+    let json = fixture.path("o/experiment.json");
+    fs::rename(&json, fixture.path("there/experiment.json")).unwrap();
+    symlink(fixture.path("there/experiment.json"), &json).unwrap();
+    fixture.refuses("o", &["experiment.json: is a link"]);
+    fs::rename(fixture.path("there/experiment.json"), &json).unwrap();
+    assert!(fixture.path("there/a.data").is_dir());
     // The directory itself may be named by a link.
-    bench.journal("o/undo.jsonl", &[bench.folder("o/a.data")]);
-    fs::create_dir(bench.path("o/a.data")).unwrap();
-    symlink(bench.path("o"), bench.path("link")).unwrap();
-    bench.does("link");
-    assert!(!bench.path("o/a.data").exists());
+    fixture.journal("o/undo.jsonl", &[fixture.folder("o/a.data")]);
+    fs::create_dir(fixture.path("o/a.data")).unwrap();
+    symlink(fixture.path("o"), fixture.path("link")).unwrap();
+    fixture.does("link");
+    assert!(!fixture.path("o/a.data").exists());
 }
 
 #[test]
 fn a_journal_of_another_host_is_not_followed() {
-    let bench = Bench::new();
-    let journal = bench.journal("o/undo.jsonl", &[bench.folder("o/a.data")]);
-    fs::create_dir(bench.path("o/a.data")).unwrap();
+    let fixture = Fixture::new();
+    let journal = fixture.journal("o/undo.jsonl", &[fixture.folder("o/a.data")]);
+    fs::create_dir(fixture.path("o/a.data")).unwrap();
     let text = fs::read_to_string(&journal).unwrap();
     fs::write(&journal, text.replacen("\"boot\":\"", "\"host\":\"0123456789abcdef\",\"boot\":\"other-", 1))
         .unwrap();
-    bench.refuses("o", &["was made on another host"]);
-    assert!(bench.path("o/a.data").is_dir());
+    fixture.refuses("o", &["was made on another host"]);
+    assert!(fixture.path("o/a.data").is_dir());
     fs::write(&journal, text).unwrap();
-    bench.does("o");
-    assert!(!bench.path("o/a.data").exists());
+    fixture.does("o");
+    assert!(!fixture.path("o/a.data").exists());
 }
 
 #[test]
 fn nothing_outside_the_folders_of_an_experiment_is_touched() {
-    let bench = Bench::new();
-    fs::create_dir(bench.path("o/a.data")).unwrap();
-    symlink(bench.path("other"), bench.path("o/link")).unwrap();
-    let file = serde_json::json!({"undo": "file", "path": bench.path("other/kept")});
-    let through = serde_json::json!({"undo": "file", "path": bench.path("o/link/kept")});
-    let up = serde_json::json!({"undo": "folder", "path": bench.path("o/../other")});
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.path("o/a.data")).unwrap();
+    symlink(fixture.path("other"), fixture.path("o/link")).unwrap();
+    let file = serde_json::json!({"undo": "file", "path": fixture.path("other/kept")});
+    let through = serde_json::json!({"undo": "file", "path": fixture.path("o/link/kept")});
+    let up = serde_json::json!({"undo": "folder", "path": fixture.path("o/../other")});
     let root = serde_json::json!({"undo": "folder", "path": "/"});
     let entries =
-        [bench.folder("other"), file, through, up, root, bench.folder("o/a.data"), bench.folder("")];
-    let journal = bench.journal("o/undo.jsonl", &entries);
-    let told = bench.dyno(&["stop", "o"]);
+        [fixture.folder("other"), file, through, up, root, fixture.folder("o/a.data"), fixture.folder("")];
+    let journal = fixture.journal("o/undo.jsonl", &entries);
+    let told = fixture.dyno(&["stop", "o"]);
     let each = err(&told).matches("is outside the folders that dyno made").count();
     assert_eq!(each, 6, "every one of them: {}", err(&told));
-    bench.refuses("o", &["outside the folders that dyno made", "left as it is: look at it, undo it by hand"]);
-    assert!(!bench.path("o/a.data").exists(), "the others are done");
-    assert!(bench.path("o/experiment.json").is_file());
+    fixture
+        .refuses("o", &["outside the folders that dyno made", "left as it is: look at it, undo it by hand"]);
+    assert!(!fixture.path("o/a.data").exists(), "the others are done");
+    assert!(fixture.path("o/experiment.json").is_file());
     // What was refused is still to be done.
     let undone = fs::read_to_string(journal).unwrap().matches("undone").count();
     assert_eq!(undone, 1);
@@ -241,44 +242,44 @@ fn nothing_outside_the_folders_of_an_experiment_is_touched() {
 
 #[test]
 fn nothing_but_settings_that_dyno_changes_is_written() {
-    let bench = Bench::new();
-    let kept = bench.path("other/kept");
+    let fixture = Fixture::new();
+    let kept = fixture.path("other/kept");
     let value = |path: &Path, old: &str| serde_json::json!({"undo": "value", "path": path, "old": old});
     let lines = value(Path::new("/proc/sys/vm/swappiness"), "60\n1");
-    bench.journal("o/undo.jsonl", &[value(&kept, "overwritten"), lines]);
-    bench.refuses("o", &["kept is no setting that dyno changes", "swappiness is no setting"]);
+    fixture.journal("o/undo.jsonl", &[value(&kept, "overwritten"), lines]);
+    fixture.refuses("o", &["kept is no setting that dyno changes", "swappiness is no setting"]);
     assert_eq!(fs::read_to_string(kept).unwrap(), "kept");
 }
 
 #[test]
 fn processes_of_nobody_knows_which_host_are_left_alone() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mut other = Sleeper::new();
     let entry = serde_json::json!({"undo": "process", "pid": other.0.id(), "started": other.started()});
-    let journal = bench.journal("o/undo.jsonl", std::slice::from_ref(&entry));
+    let journal = fixture.journal("o/undo.jsonl", std::slice::from_ref(&entry));
     let text = fs::read_to_string(&journal).unwrap();
     let (_, rest) = text.split_once('\n').unwrap();
     fs::write(&journal, format!("{{\"owner\":4194303,\"started\":1}}\n{rest}")).unwrap();
-    bench.refuses("o", &["is not known to be one that dyno has started"]);
+    fixture.refuses("o", &["is not known to be one that dyno has started"]);
     assert!(other.runs());
     fs::write(&journal, text).unwrap();
-    bench.does("o");
+    fixture.does("o");
     assert!(!other.runs());
 }
 
 #[test]
 fn no_program_and_no_credentials_come_from_a_journal() {
-    let bench = Bench::new();
-    let program = bench.path("kubectl.sh");
-    let ran = bench.path("ran");
+    let fixture = Fixture::new();
+    let program = fixture.path("kubectl.sh");
+    let ran = fixture.path("ran");
     fs::write(&program, format!("#!/bin/sh\necho \"$@\" >> {}\n", ran.display())).unwrap();
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     for asked in
-        [serde_json::json!({"kubectl": program}), serde_json::json!({"kubeconfig": bench.path("config")})]
+        [serde_json::json!({"kubectl": program}), serde_json::json!({"kubeconfig": fixture.path("config")})]
     {
         let text = serde_json::json!({"asked": asked, "selector": "dyno.run=dyno-12"}).to_string();
-        bench.private("o/kubernetes-dyno-12.json", &text);
-        bench.refuses(
+        fixture.private("o/kubernetes-dyno-12.json", &text);
+        fixture.refuses(
             "o",
             &["kubernetes-dyno-12.json: names a program, a kubeconfig, a context or a namespace"],
         );
@@ -286,34 +287,34 @@ fn no_program_and_no_credentials_come_from_a_journal() {
     for text in
         [serde_json::json!({"selector": "dyno.run=a,b!=c"}), serde_json::json!({"selector": "app=other"})]
     {
-        bench.private("o/kubernetes-dyno-12.json", &text.to_string());
-        bench.refuses("o", &["none that dyno writes"]);
+        fixture.private("o/kubernetes-dyno-12.json", &text.to_string());
+        fixture.refuses("o", &["none that dyno writes"]);
     }
     assert!(!ran.exists());
     // The experiment's own text names the program.
-    let yaml = bench.path("o/experiment.yaml");
+    let yaml = fixture.path("o/experiment.yaml");
     // Relative paths are meant where the experiment was begun.
     let own = "kubectl: ./kubectl.sh, context: me@there, namespace: bench";
     let with = format!("{}# requirepass: ***\nkubernetes: {{{own}}}\n", fs::read_to_string(&yaml).unwrap());
     fs::write(&yaml, with).unwrap();
     let asked =
         serde_json::json!({"kubectl": "./kubectl.sh", "context": "me@there", "namespace": "elsewhere"});
-    bench.private(
+    fixture.private(
         "o/kubernetes-dyno-12.json",
         &serde_json::json!({"asked": asked, "selector": "dyno.run=dyno-12"}).to_string(),
     );
-    let told = bench.dyno(&["stop", "o"]);
+    let told = fixture.dyno(&["stop", "o"]);
     assert_eq!(told.status.code(), Some(2), "{}", err(&told));
     let asked = serde_json::json!({"kubectl": "./kubectl.sh", "context": "me@there", "namespace": "bench"});
     let text = serde_json::json!({"asked": asked, "selector": "dyno.run=dyno-12"});
-    bench.private("o/kubernetes-dyno-12.json", &text.to_string());
+    fixture.private("o/kubernetes-dyno-12.json", &text.to_string());
     // A cluster that does not answer has still what it had.
     let answers = fs::read_to_string(&program).unwrap();
     fs::write(&program, "#!/bin/sh\nexit 1\n").unwrap();
-    assert_eq!(bench.dyno(&["stop", "o"]).status.code(), Some(3));
+    assert_eq!(fixture.dyno(&["stop", "o"]).status.code(), Some(3));
     fs::write(&program, answers).unwrap();
     let elsewhere = Command::new(env!("CARGO_BIN_EXE_dyno"))
-        .args(["stop".as_ref(), bench.path("o").as_os_str()])
+        .args(["stop".as_ref(), fixture.path("o").as_os_str()])
         .current_dir("/")
         .output()
         .unwrap();
@@ -326,54 +327,54 @@ fn no_program_and_no_credentials_come_from_a_journal() {
 #[test]
 fn a_lock_names_a_process_by_its_start() {
     use rustix::fs::{FlockOperation, flock};
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let mut other = Sleeper::new();
-    let lock = bench.private("o/lock", &format!("{} {}\n", other.0.id(), other.started() - 1));
+    let lock = fixture.private("o/lock", &format!("{} {}\n", other.0.id(), other.started() - 1));
     let held = fs::File::open(&lock).unwrap();
     flock(&held, FlockOperation::LockExclusive).unwrap();
-    let entry = bench.folder("o/a.data");
-    bench.journal("o/undo.jsonl", &[entry]);
-    fs::create_dir(bench.path("o/a.data")).unwrap();
-    let told = bench.dyno(&["stop", "o"]);
+    let entry = fixture.folder("o/a.data");
+    fixture.journal("o/undo.jsonl", &[entry]);
+    fs::create_dir(fixture.path("o/a.data")).unwrap();
+    let told = fixture.dyno(&["stop", "o"]);
     assert_eq!(told.status.code(), Some(2), "{}", err(&told));
     assert!(err(&told).contains("held by a process other than the one it names"), "{}", err(&told));
-    assert!(other.runs() && bench.path("o/a.data").is_dir(), "nobody is signalled, nothing is put back");
+    assert!(other.runs() && fixture.path("o/a.data").is_dir(), "nobody is signalled, nothing is put back");
     drop(held);
-    bench.does("o");
-    assert!(other.runs() && !bench.path("o/a.data").exists());
+    fixture.does("o");
+    assert!(other.runs() && !fixture.path("o/a.data").exists());
     // A lock of an older dyno has the number alone, and is read as before.
-    let held = fs::File::open(bench.private("o/lock", &format!("{}\n", other.0.id()))).unwrap();
+    let held = fs::File::open(fixture.private("o/lock", &format!("{}\n", other.0.id()))).unwrap();
     flock(&held, FlockOperation::LockExclusive).unwrap();
-    let told = bench.dyno(&["status", "o"]);
+    let told = fixture.dyno(&["status", "o"]);
     assert!(String::from_utf8_lossy(&told.stdout).contains(&format!("process {}", other.0.id())), "{told:?}");
 }
 
 #[test]
 fn what_dyno_writes_itself_is_private() {
-    let bench = Bench(tempfile::tempdir().unwrap());
-    fs::write(bench.path("x.yaml"), format!("{YAML}hooks: {{before_experiment: [['true']]}}\n")).unwrap();
-    fs::create_dir(bench.path("o")).unwrap();
-    fs::set_permissions(bench.path("o"), Permissions::from_mode(0o777)).unwrap();
+    let fixture = Fixture(tempfile::tempdir().unwrap());
+    fs::write(fixture.path("x.yaml"), format!("{YAML}hooks: {{before_experiment: [['true']]}}\n")).unwrap();
+    fs::create_dir(fixture.path("o")).unwrap();
+    fs::set_permissions(fixture.path("o"), Permissions::from_mode(0o777)).unwrap();
     let script = format!("umask 0; exec {} run x.yaml --out o --quiet", env!("CARGO_BIN_EXE_dyno"));
-    let made = Command::new("sh").args(["-c", &script]).current_dir(bench.0.path()).output().unwrap();
-    dyno_testkit::assert_ran_in(bench.0.path(), &made, &[]);
-    let mode = |below: &str| fs::metadata(bench.path(below)).unwrap().permissions().mode() & 0o777;
+    let made = Command::new("sh").args(["-c", &script]).current_dir(fixture.0.path()).output().unwrap();
+    dyno_testkit::assert_ran_in(fixture.0.path(), &made, &[]);
+    let mode = |below: &str| fs::metadata(fixture.path(below)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("o/hooks/undo.jsonl"), 0o600, "{}", err(&made));
     assert_eq!((mode("o") & 0o022, mode("o/hooks") & 0o022), (0, 0));
     for name in ["experiment.json", "experiment.yaml", "journal.jsonl", "lock"] {
         assert_eq!(mode(&format!("o/{name}")), 0o600, "{name}");
     }
-    let lock = fs::read_to_string(bench.path("o/lock")).unwrap();
+    let lock = fs::read_to_string(fixture.path("o/lock")).unwrap();
     assert_eq!(lock.split_whitespace().count(), 2, "{lock}");
-    bench.does("o");
+    fixture.does("o");
 }
 
 #[test]
 fn pipes_and_links_in_a_directory_are_refused_and_not_waited_for() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let make = |folder: &str, file: &str| {
-        fs::create_dir(bench.path(folder)).unwrap();
-        let pipe = bench.path(folder).join(file);
+        fs::create_dir(fixture.path(folder)).unwrap();
+        let pipe = fixture.path(folder).join(file);
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
             .unwrap();
     };
@@ -382,16 +383,16 @@ fn pipes_and_links_in_a_directory_are_refused_and_not_waited_for() {
     for words in [["report", "run"], ["status", "experiment"], ["stop", "experiment"]] {
         // Whoever waits for the pipe's other end is ended, with another code.
         let mut limited = Command::new("timeout");
-        limited.arg("20").arg(env!("CARGO_BIN_EXE_dyno")).args(words).current_dir(bench.0.path());
+        limited.arg("20").arg(env!("CARGO_BIN_EXE_dyno")).args(words).current_dir(fixture.0.path());
         let told = limited.output().unwrap();
         assert_eq!(told.status.code(), Some(2), "{words:?}: {}", err(&told));
         assert!(err(&told).contains("is no regular file"), "{words:?}: {}", err(&told));
     }
     // A link in the place of a file may lead to what is nobody else's business.
-    let run = bench.path("o/runs/cell0001-rep01/run.json");
-    fs::rename(&run, bench.path("elsewhere")).unwrap();
-    symlink(bench.path("elsewhere"), &run).unwrap();
-    let told = bench.dyno(&["report", "o/runs/cell0001-rep01"]);
+    let run = fixture.path("o/runs/cell0001-rep01/run.json");
+    fs::rename(&run, fixture.path("elsewhere")).unwrap();
+    symlink(fixture.path("elsewhere"), &run).unwrap();
+    let told = fixture.dyno(&["report", "o/runs/cell0001-rep01"]);
     assert_eq!(told.status.code(), Some(2), "{}", err(&told));
     assert!(err(&told).contains("is a link, which is not followed here"), "{}", err(&told));
 }
