@@ -17,11 +17,11 @@ install -Dm644 LICENSE "$root/usr/share/doc/dyno/copyright"
 install -Dm644 README.md "$root/usr/share/doc/dyno/README.md"
 mkdir -p "$root/usr/share/man/man1" "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/vendor-completions" \
   "$root/usr/share/fish/vendor_completions.d" "$root/DEBIAN"
-"$dyno" manual --out "$root/usr/share/man/man1"
+${CARGO:-cargo} run --quiet --release --locked -p dyno-xtask -- manual "$root/usr/share/man/man1"
 gzip -9n "$root"/usr/share/man/man1/*.1
-"$dyno" manual --completions bash >"$root/usr/share/bash-completion/completions/dyno"
-"$dyno" manual --completions zsh >"$root/usr/share/zsh/vendor-completions/_dyno"
-"$dyno" manual --completions fish >"$root/usr/share/fish/vendor_completions.d/dyno.fish"
+"$dyno" completions bash >"$root/usr/share/bash-completion/completions/dyno"
+"$dyno" completions zsh >"$root/usr/share/zsh/vendor-completions/_dyno"
+"$dyno" completions fish >"$root/usr/share/fish/vendor_completions.d/dyno.fish"
 needs=$(mkdir -p "$work/debian" && touch "$work/debian/control" && cd "$work" &&
   dpkg-shlibdeps -O "$root/usr/bin/dyno" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
 cat >"$root/DEBIAN/control" <<C

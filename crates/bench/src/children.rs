@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub struct Bench {
     /// The server: pinned to the first core.
     pub server: Arc<Spawned>,
-    /// Its core.
+    /// Core.
     pub server_core: usize,
     /// The client's core.
     pub client_core: usize,
@@ -23,7 +23,7 @@ pub struct Bench {
     pub dyno: PathBuf,
     /// This binary.
     me: PathBuf,
-    /// Whether strace counts the system calls of clients.
+    /// True if strace counts the system calls of clients.
     trace: bool,
     /// What values consist of: `zero` (constant, as redis-benchmark's are), `pool` (cut from random bytes) or `random` (YCSB's).
     pub value: &'static str,
@@ -122,7 +122,7 @@ impl Bench {
         Ok((text, Cpu { user_s: after.user_s - before.user_s, system_s: after.system_s - before.system_s }))
     }
 
-    /// Whether strace is installed.
+    /// Returns whether strace is installed.
     pub fn can_trace(&self) -> bool {
         Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
     }
@@ -179,7 +179,7 @@ impl Bench {
         Ok(self.timed(&self.me.display().to_string(), &arguments)?.1)
     }
 
-    /// Whether memtier is installed.
+    /// Returns whether memtier is installed.
     pub fn has_memtier(&self) -> bool {
         let mut version = Command::new("memtier_benchmark");
         version

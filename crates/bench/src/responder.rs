@@ -19,7 +19,7 @@ struct Client {
 /// A server of this crate on a core of its own; killed when dropped.
 pub struct Responder {
     _child: Group,
-    /// Its loopback port.
+    /// Loopback port.
     pub port: u16,
 }
 

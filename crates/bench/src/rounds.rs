@@ -36,7 +36,7 @@ impl std::fmt::Display for Spread {
 struct Contender {
     name: &'static str,
     run: fn(&Bench, u64, usize) -> Result<Cpu>,
-    /// Whether the host has it.
+    /// True if the host has it.
     there: fn(&Bench) -> bool,
 }
 

@@ -1,7 +1,7 @@
 //! What can be typed. Every option names its unit and its default.
 
 use crate::options::{
-    ListArgs, ManualArgs, MergeArgs, PlanArgs, PresetsArgs, ResumeArgs, RunArgs, SampleArgs, SchemaArgs,
+    CompletionsArgs, ListArgs, MergeArgs, PlanArgs, PresetsArgs, ResumeArgs, RunArgs, SampleArgs, SchemaArgs,
     SelftestArgs, StatusArgs, StopArgs, TopArgs, YcsbArgs,
 };
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -101,6 +101,6 @@ pub enum Command {
     Relay(RelayArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
-    /// Print a shell's completions, or write the manual pages
-    Manual(ManualArgs),
+    /// Print the completions of a shell
+    Completions(CompletionsArgs),
 }

@@ -374,20 +374,12 @@ pub struct YcsbArgs {
     pub arguments: Vec<String>,
 }
 
-/// `dyno manual`.
+/// `dyno completions`.
 #[derive(Clone, Debug, Args)]
-#[group(required = true, multiple = false)]
-#[command(after_help = "\
-Completions: dyno manual --completions bash > ~/.local/share/bash-completion/completions/dyno. Pages: dyno manual --out DIR, \
-then man -l DIR/dyno.1.")]
-pub struct ManualArgs {
-    /// Print the completions of this shell
-    #[arg(long, value_name = "SHELL")]
-    pub completions: Option<Shell>,
-    /// Write a manual page for each command into this folder
-    #[arg(short, long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Write the reference into this folder, in Markdown: commands, keys of experiments, keys of summaries
-    #[arg(long, value_name = "DIR")]
-    pub reference: Option<PathBuf>,
+#[command(
+    after_help = "For example: dyno completions bash > ~/.local/share/bash-completion/completions/dyno"
+)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
 }

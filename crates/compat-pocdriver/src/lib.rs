@@ -11,6 +11,6 @@ pub mod work;
 pub struct Caller {
     /// Says something to the person who started it.
     pub warn: fn(&str),
-    /// Whether a signal has asked for the end.
+    /// True if a signal has asked for the end.
     pub interrupted: fn() -> bool,
 }

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 pub struct Known {
     /// What reads it: `client`, `core`, `dyno`, `occupancy`, `timeseries`, `closedeconomy`, or the name of a binding.
     pub group: &'static str,
-    /// Its name, case-sensitive.
+    /// Name, case-sensitive.
     pub name: Cow<'static, str>,
-    /// Its default as text; empty if there is none.
+    /// Default as text; empty if there is none.
     pub default: &'static str,
     /// What it means and accepts, one line.
     pub doc: Cow<'static, str>,

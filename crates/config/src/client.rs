@@ -76,7 +76,7 @@ pub struct ClientConfig {
     pub insert_start: u64,
     /// `insertcount`, or what follows from `recordcount` and `insertstart`.
     pub insert_count: u64,
-    /// Whether status lines are wanted.
+    /// True if status lines are wanted.
     pub status: bool,
     /// Seconds between status lines.
     pub status_interval_s: u64,
@@ -84,7 +84,7 @@ pub struct ClientConfig {
     pub label: String,
     /// True in the run phase, false in the load.
     pub do_transactions: bool,
-    /// Whether users spin instead of sleeping.
+    /// True if users spin instead of sleeping.
     pub spin_sleep: bool,
     /// Operations in flight per connection.
     pub pipeline: u32,

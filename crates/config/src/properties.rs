@@ -20,9 +20,9 @@ pub const FILE_BYTES: u64 = 16 << 20;
 /// One property of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its key, case-sensitive.
+    /// Key, case-sensitive.
     pub key: String,
-    /// Its value; white space at the end is kept.
+    /// Value; white space at the end is kept.
     pub value: String,
     /// The line it starts on, from 1.
     pub line: u32,

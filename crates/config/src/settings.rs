@@ -17,21 +17,21 @@ pub enum Source {
     Default,
     /// A property file.
     File {
-        /// Its path as typed.
+        /// Path as typed.
         path: String,
         /// The line, from 1.
         line: u32,
     },
     /// A workload that is built in.
     BuiltIn {
-        /// Its name as typed, such as `workloads/workloada`.
+        /// Name as typed, such as `workloads/workloada`.
         name: String,
         /// The line, from 1.
         line: u32,
     },
     /// An environment variable.
     Environment {
-        /// Its name.
+        /// Name.
         variable: String,
     },
     /// An option of the command line other than `-p`.
@@ -82,7 +82,7 @@ pub struct Setting {
 pub struct Provenance {
     /// The property.
     pub key: String,
-    /// Its value, as the caller's mask left it.
+    /// Value, as the caller's mask left it.
     pub value: String,
     /// Where it comes from, as [`Source`] displays it.
     pub source: String,
@@ -176,7 +176,7 @@ impl Settings {
 pub struct BadSetting {
     /// The property.
     pub key: String,
-    /// Its value; `None` if it is not set and has no default.
+    /// Value; `None` if it is not set and has no default.
     pub value: Option<String>,
     /// Who set it.
     pub source: Source,

@@ -28,17 +28,17 @@ impl Node {
         &self.0.value
     }
 
-    /// Its line, from 1.
+    /// Line, from 1.
     pub fn line(&self) -> u64 {
         self.0.referenced.line()
     }
 
-    /// Its column, from 1.
+    /// Column, from 1.
     pub fn column(&self) -> u64 {
         self.0.referenced.column()
     }
 
-    /// Its bytes in the text: where it is used, and where an anchor names it.
+    /// Bytes in the text: where it is used, and where an anchor names it.
     pub fn bytes(&self) -> [Range<usize>; 2] {
         [self.0.referenced, self.0.defined].map(|at| {
             let span = at.span();

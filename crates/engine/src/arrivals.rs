@@ -54,12 +54,12 @@ pub enum Profile {
 pub struct BadProfile {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// Error.
     #[source]
     pub why: ProfileProblem,
 }
 
-/// What is wrong with a rate over time.
+/// Error in a rate over time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileProblem {
     /// A ramp without its length.
@@ -146,7 +146,7 @@ impl Profile {
         }
     }
 
-    /// How many arrivals are expected up to a time in nanoseconds: the integrated rate.
+    /// Computes how many arrivals are expected up to a time in nanoseconds: the integrated rate.
     pub fn count_at(&self, ns: u64) -> f64 {
         let seconds = ns as f64 / NS;
         match self {
@@ -194,7 +194,7 @@ impl Profile {
     }
 }
 
-/// How arrivals stand within the profile.
+/// Arrival process within the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
     /// Evenly.

@@ -45,12 +45,12 @@ pub struct End {
     pub duration_ns: Option<u64>,
 }
 
-/// What happens to arrivals that find no free connection (open loop).
+/// Queue of arrivals that find no free connection (open loop).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// How many may wait before the oldest is dropped.
+    /// Arrivals that may wait before the oldest is dropped.
     pub length: u64,
-    /// How long one may wait before it is dropped, nanoseconds; `None` for ever.
+    /// Time that one may wait before it is dropped, nanoseconds; `None` for ever.
     pub age_ns: Option<u64>,
     /// True if those that still wait when the time is over are sent after it. YCSB sends nothing more: they end as aborted.
     pub outlasts_end: bool,
@@ -120,7 +120,7 @@ pub struct Job {
     /// This worker's share of the operations: (index, total). Open loop: every n-th arrival. Closed loop: every
     /// n-th block of 16 indexes.
     pub stripe: (u64, u64),
-    /// What the workers of one process share.
+    /// State that the workers of one process share.
     pub team: Option<Arc<Team>>,
     /// Unit of the histograms.
     pub scale: Scale,
@@ -132,9 +132,9 @@ pub struct Job {
     pub stamps: Clock,
     /// Spin instead of sleeping.
     pub spin: bool,
-    /// How long replies are awaited after the last arrival, nanoseconds.
+    /// Time that replies are awaited after the last arrival, nanoseconds.
     pub drain_ns: u64,
-    /// What happens to failed inserts.
+    /// Retries of failed inserts.
     pub retry: Option<Retry>,
 }
 
@@ -250,7 +250,7 @@ impl Job {
         quota(self.users, thread, self.cores.len())
     }
 
-    /// Those of them that are there from the beginning, the first ones: all without a warm-up of its own.
+    /// Number of them that are there from the beginning, the first ones: all without a warm-up of its own.
     pub fn warm_users_of(&self, thread: usize) -> usize {
         quota(self.warm_users.unwrap_or(self.users), thread, self.cores.len())
     }
@@ -270,12 +270,12 @@ pub fn every_nth<T: Clone>(all: &[T], index: usize, total: usize) -> Vec<T> {
     }
 }
 
-/// What several workers of one process share: they begin together, and the inserts of each are known to all.
+/// State that several workers of one process share: they begin together, and the inserts of each are known to all.
 #[derive(Debug)]
 pub struct Team {
     pub(crate) frontier: Arc<Frontier>,
     workers: usize,
-    /// Those that have connected, and the latest of the beginnings they propose.
+    /// Number of workers that have connected, and the latest of the beginnings they propose.
     met: Mutex<(usize, u64)>,
     all_met: Condvar,
     gate: Option<Arc<Gate>>,
@@ -381,7 +381,7 @@ impl Control {
         self.late_ns.fetch_max(late_ns, Ordering::Relaxed);
     }
 
-    /// How long after the epoch the last load thread of what this controls began, nanoseconds.
+    /// Returns how long after the epoch the last load thread of what this controls began, nanoseconds.
     pub fn begun_late_ns(&self) -> u64 {
         self.late_ns.load(Ordering::Relaxed)
     }

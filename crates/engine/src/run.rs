@@ -19,7 +19,7 @@ use std::time::SystemTime;
 /// Why a run did not begin or could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// What was asked for cannot be done.
+    /// The job cannot be done.
     #[error(transparent)]
     Refused(#[from] Refused),
     /// The target did not answer, or not as it should.
@@ -27,7 +27,7 @@ pub enum RunError {
     Unreachable {
         /// Class of the failure.
         outcome: Outcome,
-        /// What happened, with the node's name.
+        /// Error, with the node's name.
         words: String,
     },
     /// The operating system refused something.
@@ -45,7 +45,7 @@ pub struct Second {
     pub number: u64,
     /// True if it belongs to the warm-up.
     pub warmup: bool,
-    /// What happened.
+    /// Counts of the interval.
     pub totals: Totals,
 }
 

@@ -33,7 +33,7 @@ pub const VERSION: u32 = 1;
 /// Why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// It cannot be meant.
+    /// Invalid configuration.
     #[error("{0}")]
     Refused(String),
     /// A command around the experiment failed.

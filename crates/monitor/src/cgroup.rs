@@ -57,7 +57,7 @@ impl Cgroup {
         any.then_some(Cgroup::V1 { cpu, cpuacct, memory, blkio })
     }
 
-    /// Its folder where memory is counted.
+    /// Folder where memory is counted.
     fn folder(&self) -> Option<&Path> {
         match self {
             Cgroup::V2(folder) => Some(folder),

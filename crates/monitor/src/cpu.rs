@@ -38,7 +38,7 @@ impl ProcessCpu {
         Some((user + system) / TICKS)
     }
 
-    /// What was used since `earlier`.
+    /// Returns the use since `earlier`.
     pub fn since(&self, earlier: &ProcessCpu) -> ProcessCpu {
         ProcessCpu {
             user_s: (self.user_s - earlier.user_s).max(0.0),
@@ -82,7 +82,7 @@ impl HostCpu {
         HostCpu { last: read().unwrap_or_default() }
     }
 
-    /// What went by since the last call; `None` where /proc/stat cannot be read.
+    /// Returns the CPU times since the last call; `None` where /proc/stat cannot be read.
     pub fn lap(&mut self) -> Option<CpuTimes> {
         let now = read()?;
         let lap = CpuTimes {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long [`Monitor::mark`] waits for sources that are under way.
+/// Time that [`Monitor::mark`] waits for sources that are under way.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Rows that say "missing" after one answer that took many ticks.
@@ -31,12 +31,12 @@ pub trait Sink: Send {
     fn event(&mut self, source: &str, words: &str);
 }
 
-/// What watching has cost.
+/// Cost of watching.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// CPU time of all monitor threads, seconds.
     pub cpu_s: f64,
-    /// How long they ran, seconds.
+    /// Time that they ran, seconds.
     pub wall_s: f64,
 }
 
@@ -47,7 +47,7 @@ impl Cost {
     }
 }
 
-/// What is asked of a thread.
+/// Command to a thread.
 enum MonitorCommand {
     /// A further sample at this Unix time; whoever waits for it.
     Mark(u64, Option<Sender<()>>),
@@ -142,7 +142,7 @@ impl Monitor {
         }
     }
 
-    /// What it has cost so far.
+    /// Returns the cost so far.
     pub fn cost(&self) -> Cost {
         let ns: u64 = self.clocks.iter().map(|c| c.load(Ordering::Relaxed)).sum();
         Cost { cpu_s: ns as f64 / 1e9, wall_s: self.begun.elapsed().as_secs_f64() }

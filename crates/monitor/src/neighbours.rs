@@ -19,7 +19,7 @@ struct Process {
     started: u64,
 }
 
-/// What every process of the host had used at a time.
+/// CPU time that every process of the host had used at a time.
 #[derive(Debug)]
 pub struct Neighbours {
     roots: Roots,

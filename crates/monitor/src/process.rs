@@ -55,7 +55,7 @@ pub struct ProcessSource {
     pid: u32,
     started: Option<u64>,
     cgroup: Option<Cgroup>,
-    /// What tells it from others.
+    /// Identity, which tells it from others.
     group: Option<f64>,
     /// Of each of the process' own counters: what earlier processes had when they were last seen, and what this one has.
     counted: BTreeMap<&'static str, (f64, f64)>,

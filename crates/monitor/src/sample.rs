@@ -4,7 +4,7 @@ use crate::database::AskError;
 use crate::prometheus::ScrapeError;
 use std::path::PathBuf;
 
-/// Whether a series only grows.
+/// True if a series only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Cumulative; rates are computed by whoever reads it.
@@ -14,7 +14,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in files.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
@@ -34,7 +34,7 @@ pub struct Reading {
     pub value: f64,
 }
 
-/// What a source says at one instant.
+/// Readings of a source at one instant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
     readings: Vec<Reading>,
@@ -68,7 +68,7 @@ impl Sample {
         self.readings.iter().find(|r| r.name == name).map(|r| r.value)
     }
 
-    /// Whether it says nothing.
+    /// Returns whether it says nothing.
     pub fn is_empty(&self) -> bool {
         self.readings.is_empty()
     }
@@ -109,13 +109,13 @@ pub enum SampleError {
 
 /// Something that can be asked again and again.
 pub trait Source: Send {
-    /// Its name: that of its file in the run directory.
+    /// Name: that of its file in the run directory.
     fn name(&self) -> &str;
 
     /// Adds what it says now; after an error the sample is missing.
     fn sample(&mut self, into: &mut Sample) -> Result<(), SampleError>;
 
-    /// Whether it waits for somebody else (a server, a network). Such a source gets a thread of its own, so that it
+    /// Returns whether it waits for somebody else (a server, a network). Such a source gets a thread of its own, so that it
     /// delays no other.
     fn waits(&self) -> bool {
         false

@@ -103,7 +103,7 @@ impl OfficialOptions {
         format!("{}/{}", self.place, self.database)
     }
 
-    /// Whether all hosts are this one.
+    /// Returns whether all hosts are this one.
     pub fn is_local(&self) -> bool {
         self.local
     }

@@ -115,7 +115,7 @@ const fn example(name: &'static str, about: &'static str, make: fn(u32) -> Strin
     Preset { name, about, scales: &[], make }
 }
 
-/// Its text; the presets' test reads all of them.
+/// Text; the presets' test reads all of them.
 fn best_known(name: &str) -> String {
     match known::best_known(name).map(BestKnown::experiment) {
         Some(Ok(text)) => text,
@@ -151,7 +151,7 @@ pub enum ScaleError {
 }
 
 impl Preset {
-    /// Its text at a scale; `None` is its default.
+    /// Text at a scale; `None` is its default.
     pub fn text(&self, scale: Option<u32>) -> Result<String, ScaleError> {
         match (self.scales.first(), scale) {
             (Some(first), None) => Ok((self.make)(*first)),

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a worker looks for a primary.
+/// Time that a worker looks for a primary.
 const GIVE_UP: Duration = Duration::from_secs(90);
 
-/// What was acknowledged, when.
+/// Acknowledged batches, each with its time.
 #[derive(Clone, Debug, Default)]
 pub struct BatchHistory {
     /// Of each acknowledged batch: nanoseconds since the first sending, records, nanoseconds that it took.
@@ -62,14 +62,14 @@ impl BatchHistory {
     }
 }
 
-/// What writing has come to.
+/// Result of writing.
 #[derive(Clone, Debug, Default)]
 pub struct IngestResult {
-    /// What became of each record.
+    /// Outcome of each record.
     pub ledger: Ledger,
     /// When.
     pub history: BatchHistory,
-    /// What has gone out.
+    /// Records that have been sent.
     pub sent: Sent,
     /// Words of what went wrong, and how often.
     pub troubles: BTreeMap<String, u64>,

@@ -23,7 +23,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a writer may say nothing beyond the gaps that its rate makes: it opens a store that was left by a kill.
+/// Time that a writer may say nothing beyond the gaps that its rate makes: it opens a store that was left by a kill.
 const OPENING: Duration = Duration::from_secs(120);
 
 /// Why a proof of an embedded store, or its writer, does not come to its end.
@@ -35,7 +35,7 @@ pub enum EmbeddedError {
     /// An operation of the store failed.
     #[error("{}: {words}", outcome.name())]
     Operation {
-        /// How it ended.
+        /// Outcome.
         outcome: Outcome,
         /// The store's words.
         words: String,
@@ -48,7 +48,7 @@ pub enum EmbeddedError {
     Program {
         /// The program.
         program: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// The two cannot speak to each other, or the writer cannot be waited for.
@@ -68,7 +68,7 @@ pub enum EmbeddedError {
     Panicked,
 }
 
-/// What a writer is told.
+/// Job of a writer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WriterJob {
     uri: String,
@@ -78,7 +78,7 @@ pub struct WriterJob {
     rate: Option<f64>,
     /// Of each worker: the first record, and the one after the last.
     workers: Vec<(u64, u64)>,
-    /// Whether it waits at its end to be killed.
+    /// True if it waits at its end to be killed.
     waits: bool,
 }
 
@@ -93,16 +93,16 @@ pub struct Kill {
     pub back_s: Option<f64>,
 }
 
-/// How it went.
+/// Result of a proof.
 #[derive(Clone, Debug)]
 pub struct EmbeddedProof {
-    /// What was written.
+    /// Result of writing.
     pub written: IngestResult,
     /// The kills.
     pub kills: Vec<Kill>,
     /// Records on their way when writing ended for good.
     pub at_end: u64,
-    /// What the store holds.
+    /// Content of the store.
     pub copy: Copy,
     /// Name and version of the engine, and its durability.
     pub engine: String,
@@ -305,7 +305,7 @@ impl Drop for Writer {
     }
 }
 
-/// What the lines of writers have said so far.
+/// Progress of writers, by their lines so far.
 struct WriterProgress {
     begun: Option<Instant>,
     /// Of each worker: the next record, and the batch under way since when.
@@ -313,7 +313,7 @@ struct WriterProgress {
     under_way: Vec<Option<(Part, Instant)>>,
     ledger: Vec<Ledger>,
     history: BatchHistory,
-    /// Whether the writer has nothing left to write.
+    /// True if the writer has nothing left to write.
     waits: bool,
 }
 

@@ -4,14 +4,14 @@ use dyno_databases::copies::database::{Database, PreCheck};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How far copies were behind the primary.
+/// Lag of copies behind the primary.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Lag {
-    /// What it is counted in.
+    /// Unit.
     pub unit: String,
     /// Of each member: seconds since the first sending, and how far it was behind.
     pub members: BTreeMap<String, Vec<(f64, f64)>>,
-    /// How often nobody said so.
+    /// Number of questions without an answer.
     pub unanswered: u64,
 }
 

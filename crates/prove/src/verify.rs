@@ -13,12 +13,12 @@ const BATCH: u64 = 500;
 /// Most bytes that are asked for at once: replies of MongoDB end at 16 MiB.
 const BYTES: u64 = 8 << 20;
 
-/// What a copy holds.
+/// Content of a copy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Copy {
     /// Where it is.
     pub member: String,
-    /// Whether it is the primary.
+    /// True if it is the primary.
     pub primary: bool,
     /// Acknowledged records that are there as they were sent.
     pub found: u64,
@@ -38,7 +38,7 @@ pub struct Copy {
     pub indexed: Vec<u64>,
     /// SHA-256 over names and contents of all records that are there, in the order of the ledger.
     pub digest: String,
-    /// How long after the last acknowledgement it had everything, seconds; `None` if it did not within the patience.
+    /// Time after the last acknowledgement at which it had everything, seconds; `None` if it did not within the patience.
     pub caught_up_s: Option<f64>,
     /// The first names that are missing or wrong.
     pub examples: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// Whether it holds all that was acknowledged, and its indexes all that it holds.
+    /// Returns whether it holds all that was acknowledged, and its indexes all that it holds.
     pub fn is_whole(&self) -> bool {
         let records = self.found + self.indeterminate_found + self.failed_found;
         self.trouble.is_none()
@@ -142,7 +142,7 @@ fn copy(
     Ok(())
 }
 
-/// What has been found so far.
+/// Findings of a scan so far.
 pub(super) struct CopyScan {
     pub copy: Copy,
     digest: Sha256,

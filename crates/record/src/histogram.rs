@@ -104,7 +104,7 @@ impl Histogram {
         if self.is_empty() { 0..0 } else { self.bucket(self.min_ns)..self.bucket(self.max_ns) + 1 }
     }
 
-    /// Whether nothing was counted.
+    /// Returns whether nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.min_ns > self.max_ns
     }
@@ -309,7 +309,7 @@ pub fn percentiles_of(
     out
 }
 
-/// How many samples lie up to a percentile, by HdrHistogram 2.1.12's rule.
+/// Returns how many samples lie up to a percentile, by HdrHistogram 2.1.12's rule.
 fn wanted(percentile: f64, count: u64) -> u64 {
     let wanted = percentile.clamp(0.0, 100.0).next_down().max(0.0) * count as f64 / 100.0;
     (wanted.ceil() as u64).clamp(1, count.max(1))

@@ -19,7 +19,7 @@ pub struct Slot {
 pub struct Sample {
     /// Metric number.
     pub metric: u16,
-    /// How it ended.
+    /// Outcome.
     pub outcome: Outcome,
     /// Completion, nanoseconds after the run's epoch.
     pub done_ns: u64,
@@ -36,7 +36,7 @@ pub struct Interval {
     pub thread: usize,
     /// Number of the interval, counted from the epoch in steps of the job's interval.
     pub number: u64,
-    /// Whether it belongs to the warm-up.
+    /// True if it belongs to the warm-up.
     pub warmup: bool,
     /// Slots by `metric * 2 + failed`, allocated at first use.
     pub slots: Vec<Option<Box<Slot>>>,
@@ -170,7 +170,7 @@ fn fresh(slot: &mut Option<Box<Slot>>, scale: Scale) -> &mut Slot {
     slot.insert(Box::new(Slot { service: Histogram::new(scale), response: Histogram::new(scale) }))
 }
 
-/// How long virtual time waits for the other side of the recording.
+/// Time that virtual time waits for the other side of the recording.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// A load thread's end of the recording: counts into the current interval, hands it over at a swap.

@@ -5,12 +5,12 @@
 pub struct Stamps {
     /// Replies that arrived when the kernel says, or the network card.
     pub kernel: u64,
-    /// Those of `kernel` that arrived when the network card says.
+    /// Number of `kernel` that the network card stamped.
     pub card: u64,
     /// Replies that arrived when the client handled them: the connection has no such stamps, the kernel did not say it, its
     /// clock had just been set, or what it says is no moment between sending and handling.
     pub client: u64,
-    /// Those of `kernel` that came in one piece with later bytes, whose time they have.
+    /// Number of `kernel` that came in one piece with later bytes, whose time they have.
     pub shared: u64,
     /// By how much the arrival of one of these may be overstated at most, nanoseconds.
     pub shared_most_ns: u64,
@@ -20,7 +20,7 @@ pub struct Stamps {
 const KERNELS: u64 = 1_000;
 
 impl Stamps {
-    /// Whether the kernel's clock ends all but a few of the times.
+    /// Returns whether the kernel's clock ends all but a few of the times.
     pub fn by_kernel(&self) -> bool {
         self.client * KERNELS < self.kernel
     }

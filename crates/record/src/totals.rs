@@ -87,7 +87,7 @@ impl Totals {
         self.scale
     }
 
-    /// What is recorded of all operations together, by the names in the run directory.
+    /// Returns the histograms of all operations together, by the names in the run directory.
     pub fn of_all(&self) -> [(&'static str, &Buckets); 4] {
         [
             ("lag.schedule", &self.lag),

@@ -61,7 +61,7 @@ const WORKERS: &str = "workers";
 
 /// State of an agent: servers, monitors and journals that it has for its controller.
 struct Host {
-    home: PathBuf,
+    work_dir: PathBuf,
     output: Output,
     control: Arc<Control>,
     server: Option<Server>,
@@ -108,8 +108,9 @@ pub fn agent(
     };
     std::thread::Builder::new().name("pipe".into()).spawn(listen)?;
     clean(directory);
-    let home = directory.join(format!("{}{}", own_folders(), std::process::id()));
-    let mut host = Host { home, output, control, server: None, keeps: false, monitor: None, workers: None };
+    let work_dir = directory.join(format!("{}{}", own_folders(), std::process::id()));
+    let mut host =
+        Host { work_dir, output, control, server: None, keeps: false, monitor: None, workers: None };
     host.serve(&told, &heard, &closed);
     host.end();
     Ok(())
@@ -292,12 +293,12 @@ impl Host {
     ) -> Result<FromHost, AgentError> {
         self.stop()?;
         self.keeps = spec.data.snapshot;
-        std::fs::create_dir_all(&self.home).map_err(|source| file(&self.home, source))?;
+        std::fs::create_dir_all(&self.work_dir).map_err(|source| file(&self.work_dir, source))?;
         let machine = Machine::default();
         let volume = volume.map(|(folder, record)| (folder.as_path(), record.as_str()));
         let begin =
             Beginning { preparation: preparation.clone(), volume, lasting: false, loads: false, ways: &[] };
-        let started = Server::start_with(spec, &begin, &self.home, &machine, Some(self.control.clone()));
+        let started = Server::start_with(spec, &begin, &self.work_dir, &machine, Some(self.control.clone()));
         let server = self.server.insert(started?);
         Ok(FromHost::Started { uris: server.uris(), processes: server.processes() })
     }
@@ -347,7 +348,7 @@ impl Host {
         }
         let journal = match &mut self.workers {
             Some(journal) => journal,
-            none => none.insert(undo::Journal::open(&self.home.join(WORKERS), &machine)?),
+            none => none.insert(undo::Journal::open(&self.work_dir.join(WORKERS), &machine)?),
         };
         let noted = dyno_servers::server::faults::inject_into_worker(&machine, journal, pid, fault)?;
         let noted = noted.into_iter().collect();
@@ -425,7 +426,7 @@ impl Host {
         self.workers = None;
         if let Some(server) = self.server.take() {
             server.stop()?;
-            std::fs::remove_dir_all(&self.home).map_err(|source| file(&self.home, source))?;
+            std::fs::remove_dir_all(&self.work_dir).map_err(|source| file(&self.work_dir, source))?;
         }
         Ok(FromHost::Done)
     }
@@ -437,6 +438,6 @@ impl Host {
             return;
         }
         // Nothing is there if no server was started.
-        let _ = std::fs::remove_dir_all(&self.home);
+        let _ = std::fs::remove_dir_all(&self.work_dir);
     }
 }

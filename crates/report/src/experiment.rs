@@ -15,7 +15,7 @@ pub struct CellRow {
     pub levels: Vec<(String, String)>,
     /// Values that a strategy has set, such as `users=8`.
     pub point: String,
-    /// Runs that gave a figure.
+    /// Completed runs.
     pub runs: usize,
     /// Runs that failed.
     pub failed: usize,

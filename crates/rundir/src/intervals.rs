@@ -119,7 +119,7 @@ fn by_number(counts: &BTreeMap<String, u64>) -> [u64; Outcome::COUNT] {
     out
 }
 
-/// An interval that nobody can have recorded.
+/// An implausible interval: counts or times that no run can have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImplausibleInterval {
     /// Milliseconds that make a second or more.

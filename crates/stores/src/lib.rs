@@ -46,7 +46,7 @@ pub struct StoreKind {
     pub about: &'static str,
     /// The options its URI accepts.
     pub options: &'static [OptionSpec],
-    /// Whether this build has it: some need a library and a feature of cargo.
+    /// True if this build has it: some need a library and a feature of cargo.
     pub built: bool,
 }
 

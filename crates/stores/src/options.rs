@@ -9,11 +9,11 @@ use std::fmt::Write;
 /// One option of a store's URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionSpec {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
     /// The values it accepts: alternatives separated by `|`, or a word in capitals with an example.
     pub values: &'static str,
-    /// Its value where it is not given.
+    /// Value where it is not given.
     pub default: &'static str,
     /// What it does, in one sentence.
     pub about: &'static str,
@@ -89,7 +89,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// Whether an insert of an existing key replaces the record ([`INSERT`]).
+    /// Returns whether an insert of an existing key replaces the record ([`INSERT`]).
     pub(crate) fn replaces(&self) -> Result<bool, Refused> {
         self.choice(INSERT.name, &[("replace", true), ("fail", false)])
     }

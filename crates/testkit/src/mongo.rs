@@ -11,7 +11,7 @@ fn cache() -> PathBuf {
     base.unwrap_or_else(home).join("dyno-mongo")
 }
 
-/// Whether a process has a listening socket on a port.
+/// Returns whether a process has a listening socket on a port.
 fn listens(pid: u32, port: u16) -> bool {
     let mut sockets = Vec::new();
     for table in ["tcp", "tcp6"] {

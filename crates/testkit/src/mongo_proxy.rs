@@ -132,12 +132,12 @@ pub type Element = (u8, String, Vec<u8>);
 pub struct Command {
     /// The elements of its document, in order.
     pub body: Vec<Element>,
-    /// Its sections of kind 1: name and documents.
+    /// Sections of kind 1: name and documents.
     pub sequences: Vec<(String, Vec<Vec<u8>>)>,
 }
 
 impl Command {
-    /// Its name.
+    /// Name.
     pub fn name(&self) -> &str {
         &self.body[0].1
     }

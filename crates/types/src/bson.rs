@@ -197,7 +197,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// Whether the value means yes: true, or a number other than 0.
+    /// Returns whether the value means yes: true, or a number other than 0.
     pub fn is_true(&self) -> bool {
         self.as_f64().is_some_and(|n| n != 0.0)
     }
@@ -284,7 +284,7 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// How many bytes of `rest` the value of this type takes.
+/// Returns how many bytes of `rest` the value of this type takes.
 fn value_bytes(kind: u8, rest: &[u8]) -> Result<usize, NotBson> {
     let counted = |least: i32, extra: usize| {
         let bytes = rest.first_chunk::<4>().map(|b| i32::from_le_bytes(*b)).ok_or(NotBson)?;
@@ -318,7 +318,7 @@ fn value_bytes(kind: u8, rest: &[u8]) -> Result<usize, NotBson> {
     })
 }
 
-/// Whether `input` is one well-formed document, inner ones included, not nested deeper than [`DEPTH`].
+/// Returns whether `input` is one well-formed document, inner ones included, not nested deeper than [`DEPTH`].
 pub fn check(input: &[u8]) -> Result<(), NotBson> {
     fn walk(input: &[u8], depth: usize) -> Result<(), NotBson> {
         if depth > DEPTH {

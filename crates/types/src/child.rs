@@ -16,7 +16,7 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Whether a variable names a database, with its login.
+/// Returns whether a variable names a database, with its login.
 fn is_address(name: &str) -> bool {
     name.ends_with("_URI") || name.ends_with("_URL")
 }

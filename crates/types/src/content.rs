@@ -14,7 +14,7 @@ pub trait Content: Send + Sync {
     /// The key of the record that `request` addresses (for a scan: the first key).
     fn key(&self, request: &Request, out: &mut Vec<u8>);
 
-    /// How many fields the request names or writes. 0 means "all fields" of a read or a scan.
+    /// Returns how many fields the request names or writes. 0 means "all fields" of a read or a scan.
     fn fields(&self, request: &Request) -> usize;
 
     /// The name of field number `field` of the request, `0..fields(request)`.
@@ -31,7 +31,7 @@ pub trait Content: Send + Sync {
         &[]
     }
 
-    /// Whether a shape occurs: what does not need not be possible.
+    /// Returns whether an operation uses a shape. Shapes that no operation uses are not validated.
     fn uses(&self, _shape: u16) -> bool {
         true
     }
@@ -46,7 +46,7 @@ pub trait Content: Send + Sync {
             .collect()
     }
 
-    /// Whether a request changes data: what does goes to a primary.
+    /// Returns whether a request changes data: what does goes to a primary.
     fn writes(&self, request: &Request) -> bool {
         match request.verb {
             crate::Verb::Document => self.shapes()[usize::from(request.shape)].action.writes(),
@@ -64,12 +64,12 @@ pub trait Content: Send + Sync {
         out.extend_from_slice(self.table().as_bytes());
     }
 
-    /// How many documents (insert) or statements (update, delete) a document request carries, at least 1.
+    /// Returns how many documents (insert) or statements (update, delete) a document request carries, at least 1.
     fn documents(&self, _request: &Request) -> u32 {
         1
     }
 
-    /// Whether the request belongs to a transaction: the requests of its operation's script, of which the one at step 0
+    /// Returns whether the request belongs to a transaction: the requests of its operation's script, of which the one at step 0
     /// begins it and one with [`crate::document::Action::Commit`] or `Abort` ends it.
     fn in_transaction(&self, _request: &Request) -> bool {
         false
@@ -85,12 +85,12 @@ pub trait Content: Send + Sync {
         unreachable!("this content has no operands");
     }
 
-    /// Whether values read back can be checked, that is, whether [`Content::verify`] means anything.
+    /// Returns whether values read back can be checked, that is, whether [`Content::verify`] means anything.
     fn verifies(&self) -> bool {
         false
     }
 
-    /// Whether the records that scans find are shown to [`Content::scanned`]. Benchmarks have no use for it.
+    /// Returns whether the records that scans find are shown to [`Content::scanned`]. Benchmarks have no use for it.
     fn watches_scans(&self) -> bool {
         false
     }
@@ -98,7 +98,7 @@ pub trait Content: Send + Sync {
     /// A field of record number `record`, from 0, that a scan has found.
     fn scanned(&self, _record: u32, _field: &[u8], _value: &[u8]) {}
 
-    /// Whether `value` is what `field` of the record of `request` must hold.
+    /// Returns whether `value` is what `field` of the record of `request` must hold.
     fn verify(&self, _request: &Request, _field: &[u8], _value: &[u8]) -> bool {
         true
     }

@@ -8,21 +8,21 @@
 /// One named operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
-    /// What the operation is called in messages.
+    /// Name of the operation in messages.
     pub name: String,
-    /// What it does.
+    /// Action.
     pub action: Action,
 }
 
 /// The number by which [`crate::Content::operand`] is asked for a value.
 pub type Operand = u16;
 
-/// What is done. `documents(request)` of the content says how many documents or statements a request carries.
+/// Action of an operation. `documents(request)` of the content says how many documents or statements a request carries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Inserts `documents(request)` documents by one command.
     Insert {
-        /// Whether the first failure ends the batch.
+        /// True if the first failure ends the batch.
         ordered: bool,
     },
     /// Reads documents.
@@ -69,7 +69,7 @@ pub enum Action {
         many: bool,
         /// Insert it if none matches.
         upsert: bool,
-        /// Whether the first failure ends the batch.
+        /// True if the first failure ends the batch.
         ordered: bool,
     },
     /// Removes documents, `documents(request)` statements in one command.
@@ -78,7 +78,7 @@ pub enum Action {
         filter: Filter,
         /// All that match, not only the first.
         many: bool,
-        /// Whether the first failure ends the batch.
+        /// True if the first failure ends the batch.
         ordered: bool,
     },
     /// Changes one document and returns it.
@@ -104,7 +104,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether it changes data.
+    /// Returns whether it changes data.
     pub fn writes(&self) -> bool {
         match self {
             Action::Find { .. } | Action::Sum { .. } | Action::Distinct { .. } | Action::Aggregate { .. } => {
@@ -119,14 +119,14 @@ impl Action {
         }
     }
 
-    /// Whether it ends a transaction.
+    /// Returns whether it ends a transaction.
     pub fn ends_transaction(&self) -> bool {
         matches!(self, Action::Commit | Action::Abort)
     }
 }
 
 impl Action {
-    /// Whether one document is meant, so that finding none is worth telling: a search of many may well find nothing.
+    /// Returns whether one document is meant, so that finding none is worth telling: a search of many may well find nothing.
     pub fn means_one(&self) -> bool {
         match self {
             Action::Find { limit, .. } => *limit == Some(1),
@@ -141,7 +141,7 @@ impl Action {
         }
     }
 
-    /// Whether documents are rendered for it: to be inserted, or as a change.
+    /// Returns whether documents are rendered for it: to be inserted, or as a change.
     pub fn renders_documents(&self) -> bool {
         match self {
             Action::Insert { .. } => true,
@@ -211,11 +211,11 @@ impl Filter {
 pub struct Condition {
     /// Dotted name of the field.
     pub field: String,
-    /// What must hold.
+    /// Test.
     pub test: Test,
 }
 
-/// What must hold of a field.
+/// Test of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
     /// It equals the operand.
@@ -264,7 +264,7 @@ pub enum Order {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Projection(pub Vec<(String, bool)>);
 
-/// How a document is changed.
+/// Change of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// By operators, in this order on the wire.
@@ -275,7 +275,7 @@ pub enum Change {
     Replace,
 }
 
-/// How one field is changed.
+/// Change of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modify {
     /// Takes the operand's value.

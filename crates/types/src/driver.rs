@@ -46,7 +46,7 @@ impl fmt::Display for Endpoint {
 /// No node: what is routed there ends as unreachable.
 pub const NOWHERE: u16 = u16::MAX;
 
-/// What follows a reply.
+/// Next step after a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Then {
     /// Other commands of the exchange are still under way.
@@ -55,7 +55,7 @@ pub enum Then {
     Send {
         /// Number of the first command.
         first: u32,
-        /// How many.
+        /// Number.
         count: u32,
     },
     /// The exchange has ended.
@@ -64,7 +64,7 @@ pub enum Then {
     Redirect {
         /// Number of the node, an index into [`Driver::endpoints`].
         node: u16,
-        /// Whether [`Driver::asking`] must go before it.
+        /// True if [`Driver::asking`] must go before it.
         ask: bool,
     },
     /// Send the same command once more, as soon as [`Driver::again`] names a node; the exchange ends so where it names none.
@@ -85,7 +85,7 @@ pub enum Decoded {
     Reply {
         /// Bytes to discard.
         used: usize,
-        /// What follows.
+        /// Next step.
         then: Then,
     },
     /// The bytes are not of the protocol: the connection must be closed.
@@ -101,7 +101,7 @@ pub enum Hello {
     Reply {
         /// Bytes to discard.
         used: usize,
-        /// Whether the greeting has further replies to come.
+        /// True if the greeting has further replies to come.
         more: bool,
     },
     /// The server refused the connection, with its words.
@@ -131,7 +131,7 @@ pub trait Driver: Send {
     /// Starts an exchange; returns how many commands (0 .. n) are to be sent at once, at least 1.
     fn begin(&mut self, exchange: &mut Self::Exchange, request: &Request) -> u32;
 
-    /// Whether [`Driver::begin_batch`] is offered.
+    /// Returns whether [`Driver::begin_batch`] is offered.
     fn batches(&self) -> bool {
         false
     }
@@ -186,22 +186,22 @@ pub trait Driver: Send {
         None
     }
 
-    /// How long such a node is waited for, nanoseconds.
+    /// Returns how long such a node is waited for, nanoseconds.
     fn patience_ns(&self) -> u64 {
         0
     }
 
-    /// Whether the driver wants a [`crate::Verb::Topology`] exchange; asked often, must be cheap.
+    /// Returns whether the driver wants a [`crate::Verb::Topology`] exchange; asked often, must be cheap.
     fn wants_topology(&self) -> bool {
         false
     }
 
-    /// Whether `node` is one to ask then.
+    /// Returns whether `node` is one to ask then.
     fn may_tell(&self, _node: u16) -> bool {
         true
     }
 
-    /// How often every node is to be asked by such an exchange, nanoseconds.
+    /// Returns how often every node is to be asked by such an exchange, nanoseconds.
     fn heartbeat_ns(&self) -> Option<u64> {
         None
     }
@@ -217,10 +217,10 @@ pub trait Driver: Send {
     }
 }
 
-/// What a blocking request did.
+/// Result of a blocking request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Executed {
-    /// How it ended.
+    /// Outcome.
     pub outcome: Outcome,
     /// Records read or found.
     pub records: u32,
@@ -233,7 +233,7 @@ pub struct Executed {
 pub struct Verified {
     /// [`Outcome::Ok`] or [`Outcome::Mismatch`].
     pub outcome: Outcome,
-    /// How long decoding and checking took, nanoseconds.
+    /// Time that decoding and checking took, nanoseconds.
     pub took_ns: u64,
 }
 
@@ -261,7 +261,7 @@ pub trait Store: Send + Sync {
     /// The durability of a write as set, in words, for the report.
     fn durability(&self) -> String;
 
-    /// What the engine tells of itself now, settings and statistics, by name.
+    /// Returns settings and statistics of the store's engine, by name.
     fn facts(&self) -> Vec<(String, String)> {
         Vec::new()
     }
@@ -281,7 +281,7 @@ pub trait Store: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// How many documents a collection holds; it may be walked over to count them.
+    /// Counts the documents of a collection; it may be walked over to count them.
     fn documents(&self, _collection: &str) -> Result<u64, Refused> {
         Ok(0)
     }

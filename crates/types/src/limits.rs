@@ -76,5 +76,5 @@ pub const LOG_WAITING: usize = 4_096;
 /// Distinct error texts kept per run; further ones are only counted.
 pub const ERROR_TEXTS: usize = 32;
 
-/// How long replies are awaited after the last arrival, nanoseconds, where no time-out is set.
+/// Time that replies are awaited after the last arrival, nanoseconds, where no time-out is set.
 pub const DRAIN_NS: u64 = 10_000_000_000;

@@ -75,15 +75,15 @@ impl Outcome {
         Outcome::Aborted,
     ];
 
-    /// How many outcomes there are.
+    /// Number of outcomes.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// Whether the operation succeeded.
+    /// Returns whether the operation succeeded.
     pub fn is_ok(self) -> bool {
         self == Outcome::Ok
     }
 
-    /// Whether the database's own words belong to it: an error reply, not the absence of one or of a record.
+    /// Returns whether the database's own words belong to it: an error reply, not the absence of one or of a record.
     pub fn is_error_reply(self) -> bool {
         use Outcome::*;
         matches!(

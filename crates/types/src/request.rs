@@ -1,6 +1,6 @@
 //! One request to a database, bound and ready to be encoded.
 
-/// What a request does to a record.
+/// Operation of a request on a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Verb {
     /// Read one record.
@@ -21,7 +21,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Whether the request changes data. Of a document operation its shape says so: [`crate::Content::writes`].
+    /// Returns whether the request changes data. Of a document operation its shape says so: [`crate::Content::writes`].
     pub fn writes(self) -> bool {
         matches!(self, Verb::Insert | Verb::Update | Verb::Delete)
     }
@@ -42,7 +42,7 @@ pub enum Fields {
 /// A request: small, copied freely, and enough to render the same bytes again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// What to do.
+    /// Operation.
     pub verb: Verb,
     /// Which fields are read or written.
     pub fields: Fields,

@@ -5,7 +5,7 @@
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// What a draw is for. Streams of one index are independent of each other.
+/// Purpose of a draw. Streams of one index are independent of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {

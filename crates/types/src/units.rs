@@ -6,9 +6,9 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not {what}: expected {expected}")]
 pub struct BadUnit {
-    /// What was typed.
+    /// Text as it was typed.
     pub text: String,
-    /// What it should have been.
+    /// Expected form.
     pub what: &'static str,
     /// Accepted forms.
     pub expected: &'static str,
@@ -191,7 +191,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// How many of what, in words: `1 user`, `8 users`.
+/// Counts in words: `1 user`, `8 users`.
 pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

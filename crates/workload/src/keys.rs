@@ -89,7 +89,7 @@ pub struct KeyNames {
     pub prefix: String,
     /// Least number of digits; shorter numbers get leading zeros. Hashed numbers have up to 19 digits.
     pub zero_padding: usize,
-    /// Whether the number is hashed first, so that neighbours in time are no neighbours in the database.
+    /// True if the number is hashed first, so that neighbours in time are no neighbours in the database.
     pub hashed: bool,
 }
 

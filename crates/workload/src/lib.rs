@@ -81,8 +81,8 @@ pub trait Workload: Send + Sync {
         None
     }
 
-    /// Whether what a request has come to is what its whole operation has come to. In a script, a step that finds nothing need
-    /// not be a failure.
+    /// Returns whether what a request has come to is what its whole operation has come to. In a script, a step that
+    /// finds nothing need not be a failure.
     fn spoils(&self, _request: &Request, outcome: Outcome) -> bool {
         !outcome.is_ok()
     }
@@ -98,12 +98,12 @@ pub trait Workload: Send + Sync {
     /// A request has been answered (or given up) with `outcome`; `records` documents were found or written.
     fn answered(&self, _request: &Request, _outcome: Outcome, _records: u32) {}
 
-    /// Whether index i belongs to user i modulo the number of users (streams that are defined per thread).
+    /// Returns whether index i belongs to user i modulo the number of users (streams that are defined per thread).
     fn is_per_user(&self) -> bool {
         false
     }
 
-    /// Whether every operation is one insert: only these may go out in batches.
+    /// Returns whether every operation is one insert: only these may go out in batches.
     fn only_inserts(&self) -> bool {
         false
     }
@@ -125,7 +125,7 @@ pub trait Workload: Send + Sync {
         None
     }
 
-    /// Whether every request is a function of its index alone.
+    /// Returns whether every request is a function of its index alone.
     fn is_pure(&self) -> bool;
 
     /// Documents that all operations of a load write together, where one operation writes several.

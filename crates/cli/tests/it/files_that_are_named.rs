@@ -4,7 +4,7 @@ use dyno_testkit::{Dyno, stderr};
 use std::os::unix::fs::symlink;
 
 /// Commands that write `OUT`, and the file that they write in it where it is a folder.
-const COMMANDS: [(&str, &str); 12] = [
+const COMMANDS: [(&str, &str); 10] = [
     ("report run --format html --out OUT", ""),
     ("report run --format md --out OUT", ""),
     ("report run --format csv --out OUT", ""),
@@ -15,8 +15,6 @@ const COMMANDS: [(&str, &str); 12] = [
     ("export run --format ycsb --out OUT", ""),
     ("compare run run --html OUT", ""),
     ("grafana --out OUT", "dyno-run.json"),
-    ("manual --out OUT", "dyno.1"),
-    ("manual --reference OUT", "commands.md"),
 ];
 
 #[test]

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// A context of the kubeconfig.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// Its namespace.
+    /// Namespace.
     pub namespace: Option<String>,
     /// What people call the cluster.
     pub cluster: Option<String>,
@@ -30,19 +30,19 @@ pub struct Docker {
     pub price: f64,
     /// Metrics of each component (`sut`, `worker`), by key.
     pub metrics: BTreeMap<String, Vec<Metric>>,
-    /// Whether pods are to be discovered by a Prometheus.
+    /// True if pods are to be discovered by a Prometheus.
     pub discovery: bool,
     /// Keys that nobody knows, and what is left out.
     pub warnings: Vec<String>,
 }
 
-/// Whether a metric only grows.
+/// True if a metric only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricKind {
-    /// Its figure is the increase over a phase.
+    /// The figure is the increase over a phase.
     Counter,
-    /// Its figure is the greatest value in a phase.
+    /// The figure is the greatest value in a phase.
     Gauge,
     /// A share or a mean: its figure is the mean over a phase.
     Ratio,
@@ -51,9 +51,9 @@ pub enum MetricKind {
 /// A metric of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {
-    /// Its key.
+    /// Key.
     pub name: String,
-    /// Its column.
+    /// Column.
     pub title: String,
     /// PromQL.
     pub query: String,

@@ -18,7 +18,7 @@ pub struct Configuration {
 /// A round of benchmarking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// Its number, from 1; loading is 0.
+    /// Number, from 1; loading is 0.
     pub client: u32,
     /// What its pods do.
     pub job: Job,
@@ -40,13 +40,13 @@ pub struct Job {
 /// What one pod does of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pod {
-    /// Its number, from 1.
+    /// Number, from 1.
     pub child: u64,
-    /// Its threads.
+    /// Threads.
     pub threads: u64,
-    /// Its operations per second; 0: as fast as it goes.
+    /// Operations per second; 0: as fast as it goes.
     pub target: f64,
-    /// Its rows or operations.
+    /// Rows or operations.
     pub operations: u64,
 }
 

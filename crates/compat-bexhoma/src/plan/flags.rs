@@ -245,12 +245,12 @@ pub struct Typed {
 }
 
 impl Typed {
-    /// Whether a flag was typed.
+    /// Returns whether a flag was typed.
     pub fn given(&self, long: &str) -> bool {
         self.values.contains_key(long)
     }
 
-    /// Whether nothing was typed but some of these.
+    /// Returns whether nothing was typed but some of these.
     pub fn only(&self, known: &[&str]) -> bool {
         self.values.keys().all(|typed| known.contains(typed))
     }

@@ -11,9 +11,9 @@ const DEPTH: usize = 64;
 pub struct Literal {
     /// What it is.
     pub value: Value,
-    /// Its line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// Its column, from 1.
+    /// Column, from 1.
     pub column: usize,
 }
 
@@ -85,7 +85,7 @@ impl Literal {
         }
     }
 
-    /// Whether it is a dictionary.
+    /// Returns whether it is a dictionary.
     pub fn is_dictionary(&self) -> bool {
         matches!(self.value, Value::Dictionary(_))
     }

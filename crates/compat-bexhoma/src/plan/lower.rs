@@ -94,7 +94,7 @@ impl Draft<'_> {
         self.put("description", json!(about), "");
     }
 
-    /// Whether -nwr makes one primary of it with copies, instead of a cluster.
+    /// Returns whether -nwr makes one primary of it with copies, instead of a cluster.
     fn is_one_with_copies(&self, dbms: Dbms) -> bool {
         dbms.kind() == ServerKind::Dragonfly && self.options.workers > 1 && self.options.replicas > 0
     }
@@ -119,7 +119,7 @@ impl Draft<'_> {
         shape
     }
 
-    /// Whether all servers have the same shape.
+    /// Returns whether all servers have the same shape.
     fn alike(&self) -> bool {
         self.options.dbms.windows(2).all(|pair| self.shape(pair[0]) == self.shape(pair[1]))
     }

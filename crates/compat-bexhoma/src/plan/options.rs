@@ -106,9 +106,9 @@ pub struct Options {
     pub longest_s: u64,
     /// -xio.
     pub order: String,
-    /// Whether servers run on this host.
+    /// True if servers run on this host.
     pub local: bool,
-    /// Whether anything is watched.
+    /// True if anything is watched.
     pub watched: bool,
     /// The flags themselves.
     pub typed: Typed,

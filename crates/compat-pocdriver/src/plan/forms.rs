@@ -46,7 +46,7 @@ struct Flag {
     /// The name that the parser knows, and others for it.
     names: Vec<String>,
     has_value: bool,
-    /// Whether the original has it under its first name.
+    /// True if the original has it under its first name.
     original: bool,
 }
 
@@ -138,7 +138,7 @@ fn together<'a>(text: &str, letter: &dyn Fn(char) -> Option<&'a Flag>) -> Option
     Some(Argument::Flags(found, None))
 }
 
-/// Whether an argument may be the value of the flag before it: no flag, or a negative number.
+/// Returns whether an argument may be the value of the flag before it: no flag, or a negative number.
 fn is_value(flags: &[Flag], argument: &str) -> bool {
     argument.parse::<f64>().is_ok()
         || !argument.starts_with('-')

@@ -34,7 +34,7 @@ pub enum ArithmeticError {
     ValueNotANumber {
         /// The variable.
         name: String,
-        /// Its value.
+        /// Value.
         value: String,
     },
     /// A variable that has no value.

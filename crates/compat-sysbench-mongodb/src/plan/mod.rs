@@ -32,7 +32,7 @@ pub enum SysbenchError {
     /// A file that cannot be read.
     #[error("{path}: {source}")]
     Unreadable {
-        /// Its path as typed.
+        /// Path as typed.
         path: String,
         /// Why.
         source: io::Error,
@@ -53,7 +53,7 @@ pub enum SysbenchError {
     Unknown {
         /// Where it stands.
         place: Source,
-        /// Its name.
+        /// Name.
         name: String,
         /// The nearest name that is known.
         hint: String,
@@ -139,7 +139,7 @@ fn read(
     Ok(resolve::resolve(layers, overrides, now_s)?)
 }
 
-/// Whether a word is `NAME=VALUE`, not a path.
+/// Returns whether a word is `NAME=VALUE`, not a path.
 fn is_pair(word: &str) -> bool {
     let name = word.split_once('=').map_or("", |(name, _)| name);
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

@@ -41,9 +41,9 @@ pub struct SysbenchPlan {
     pub uri: String,
     /// Database.
     pub database: String,
-    /// Whether to load.
+    /// True if to load.
     pub load: bool,
-    /// Whether to run transactions.
+    /// True if to run transactions.
     pub query: bool,
     /// Length of the run phase, seconds.
     pub run_seconds: u64,

@@ -16,7 +16,7 @@ const META: [char; 4] = ['|', '&', '(', ')'];
 pub struct Assignment {
     /// Variable.
     pub name: String,
-    /// Its value.
+    /// Value.
     pub value: String,
     /// Line, from 1.
     pub line: u32,
@@ -266,7 +266,7 @@ impl Shell {
     }
 }
 
-/// Whether a command is the one that asks for the seconds since 1970.
+/// Returns whether a command is the one that asks for the seconds since 1970.
 fn is_date(command: Option<&str>) -> bool {
     let words: Vec<&str> = command.unwrap_or_default().split_whitespace().collect();
     matches!(words[..], ["date", "+%s" | "'+%s'" | "\"+%s\""])

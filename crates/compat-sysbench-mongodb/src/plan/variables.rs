@@ -14,7 +14,7 @@ pub enum Known {
 /// A variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
     /// Who knows it.
     pub known: Known,

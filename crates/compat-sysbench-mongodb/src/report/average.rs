@@ -63,7 +63,7 @@ pub enum BadTable {
     Value {
         /// Line, from 1.
         line: usize,
-        /// Its column.
+        /// Column.
         column: &'static str,
         /// What stands there.
         value: String,

@@ -47,7 +47,7 @@ pub struct Case {
     overwrites: [Option<Overwrites>; 2],
     /// The same where the original's departures from its own description are kept.
     faithful: [Option<Overwrites>; 2],
-    /// Whether it is registered as a test, and so found by `-R`.
+    /// True if it is registered as a test, and so found by `-R`.
     pub registered: bool,
 }
 

@@ -7,7 +7,7 @@ use dyno_config::tree::{Node, TreeError, Value};
 pub struct Config {
     /// What messages call it.
     pub path: String,
-    /// Whether it comes along, as the best known configurations do.
+    /// True if it comes along, as the best known configurations do.
     pub shipped: bool,
     sections: Vec<(String, Vec<(String, String)>)>,
 }
@@ -49,7 +49,7 @@ impl Config {
     }
 }
 
-/// Whether a name matches a glob of `*` and `?`.
+/// Returns whether a name matches a glob of `*` and `?`.
 pub fn matches(glob: &str, name: &str) -> bool {
     let (glob, name): (Vec<char>, Vec<char>) = (glob.chars().collect(), name.chars().collect());
     // Where the last star stood, and how much of the name it has taken.

@@ -12,11 +12,11 @@ use dyno_config::tree::TreeError;
 /// A best known configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct BestKnown {
-    /// Its name behind `bkm-`.
+    /// Name behind `bkm-`.
     pub name: &'static str,
     /// For which machine.
     pub machine: &'static str,
-    /// Its parameters.
+    /// Parameters.
     pub parameters: &'static [(&'static str, &'static str)],
 }
 
@@ -35,13 +35,13 @@ macro_rules! parameters {
 /// A best known configuration that is no experiment.
 #[derive(Debug, thiserror::Error)]
 pub enum BestKnownError {
-    /// Its case is not there.
+    /// The case is not there.
     #[error(transparent)]
     Case(#[from] CaseError),
-    /// Its parameters are no configuration.
+    /// The parameters are no configuration.
     #[error(transparent)]
     Config(#[from] TreeError),
-    /// Its variables have no values.
+    /// The variables have no values.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
     /// It cannot be carried out.

@@ -26,7 +26,7 @@ pub struct LowerOptions {
     pub name: Option<String>,
     /// What is started.
     pub server: ServerKind,
-    /// Its program; default: the kind's usual name.
+    /// Program; default: the kind's usual name.
     pub program: Option<PathBuf>,
     /// What it says of its version, where that is known beforehand.
     pub version: Option<String>,
@@ -36,7 +36,7 @@ pub struct LowerOptions {
     pub port: Option<u16>,
     /// How often the case is run (`--run`).
     pub runs: u32,
-    /// Whether settings of the host are changed for the run.
+    /// True if settings of the host are changed for the run.
     pub tune_host: bool,
     /// Unmeasured time at the beginning of the run phase, seconds.
     pub warmup_s: u64,
@@ -101,7 +101,7 @@ pub enum LowerError {
     /// The file of properties cannot be read.
     #[error("WORKLOAD_FILE: {name}: {source}")]
     WorkloadFile {
-        /// Its name as given.
+        /// Name as given.
         name: String,
         /// Why.
         source: ReadError,
@@ -143,7 +143,7 @@ pub fn lower_sweep(iterations: &[Resolved], means: &LowerOptions) -> Result<Lowe
     Ok(Lowered { text, notes, windows, pairs: first.number("CLIENT_SERVER_PAIR").unwrap_or(1) })
 }
 
-/// Whether iterations are points of one latency curve: they differ in TARGET alone, and all limit the rate.
+/// Returns whether iterations are points of one latency curve: they differ in TARGET alone, and all limit the rate.
 pub fn is_sweep(iterations: &[Resolved]) -> bool {
     let Some(first) = iterations.first() else { return false };
     let targets: BTreeSet<u64> = iterations.iter().filter_map(|one| one.number("TARGET")).collect();

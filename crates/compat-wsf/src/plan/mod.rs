@@ -42,7 +42,7 @@ pub enum Source {
     Config {
         /// File and section.
         at: String,
-        /// Whether it is a best known configuration.
+        /// True if it is a best known configuration.
         shipped: bool,
     },
     /// `--set`.
@@ -66,7 +66,7 @@ impl fmt::Display for Source {
 pub struct Given {
     /// The variable.
     pub name: &'static str,
-    /// Its value; blank means that it is not passed on.
+    /// Value; blank means that it is not passed on.
     pub value: String,
     /// Where it comes from.
     pub source: Source,
@@ -114,7 +114,7 @@ impl Resolved {
         self.values.iter().find(|given| given.name == name)
     }
 
-    /// Whether a switch is on.
+    /// Returns whether a switch is on.
     pub fn on(&self, name: &str) -> bool {
         switch(self.value(name)).unwrap_or(false)
     }

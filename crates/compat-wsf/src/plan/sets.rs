@@ -40,7 +40,7 @@ pub enum SetProblem {
     #[error("expected VAR=VALUES, such as THREADS=8 16 32")]
     NoAssignment,
     /// The same variable in two parts.
-    #[error("{0} stands here twice")]
+    #[error("{0} is listed twice")]
     Twice(String),
     /// The values of a variable.
     #[error("{name}: {source}")]

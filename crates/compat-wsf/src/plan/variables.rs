@@ -77,7 +77,7 @@ pub fn switch(value: &str) -> Option<bool> {
 /// A variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
     /// What it takes.
     pub kind: Kind,
@@ -88,7 +88,7 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// Its default in a reading; `None` where it does not exist.
+    /// Default in a reading; `None` where it does not exist.
     pub fn default(&self, reading: Reading) -> Option<&'static str> {
         self.defaults[reading as usize]
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// One operation of one phase, microseconds. What the log does not say is absent, never zero.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Operation {
-    /// Its name, such as `READ`.
+    /// Name, such as `READ`.
     pub name: String,
     /// Mean.
     pub average: Option<f64>,
@@ -29,7 +29,7 @@ pub struct Operation {
 pub struct Half {
     /// Operations per second over its own time.
     pub throughput: Option<f64>,
-    /// Its operations in the log's order.
+    /// Operations in the log's order.
     pub operations: Vec<Operation>,
 }
 

@@ -10,11 +10,11 @@
 /// A KPI.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kpi {
-    /// Its name with its unit, without the star.
+    /// Name with its unit, without the star.
     pub name: String,
-    /// Its value.
+    /// Value.
     pub value: f64,
-    /// Whether it is starred.
+    /// True if it is starred.
     pub primary: bool,
 }
 

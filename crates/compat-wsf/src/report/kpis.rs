@@ -13,7 +13,7 @@ pub struct CombinedKpis {
     pub throughput: Option<f64>,
     /// Length of that time, seconds.
     pub window_s: f64,
-    /// Whether that time is the same as each client's own.
+    /// True if that time is the same as each client's own.
     pub whole: bool,
     /// 99th percentiles of all clients' operations, from merged histograms, microseconds.
     pub p99: Vec<(String, f64)>,

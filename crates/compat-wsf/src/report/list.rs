@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 /// One iteration's KPIs.
 #[derive(Clone, Debug, Default)]
 pub struct Iteration {
-    /// Its folder's name, such as `itr-1`.
+    /// Folder's name, such as `itr-1`.
     pub name: String,
     /// What it said.
     pub kpis: Kpis,
-    /// Whether every client's status was 0.
+    /// True if every client's status was 0.
     pub passed: bool,
 }
 
@@ -19,11 +19,11 @@ pub struct Iteration {
 pub struct Listing {
     /// The folder.
     pub name: String,
-    /// Its parameters.
+    /// Parameters.
     pub parameters: Vec<(String, String)>,
     /// Facts about the host, if they are wanted.
     pub host: Vec<(String, String)>,
-    /// Its iterations in order.
+    /// Iterations in order.
     pub iterations: Vec<Iteration>,
 }
 
@@ -223,7 +223,7 @@ pub struct Axes<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: expected {}", known.join(", "))]
 pub struct NoParameter {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// The parameters that tests have.
     pub known: Vec<String>,

@@ -82,7 +82,7 @@ impl Binding {
         BINDINGS.iter().map(|&(binding, ..)| binding)
     }
 
-    /// Its name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         self.row().1
     }

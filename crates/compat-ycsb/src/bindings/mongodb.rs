@@ -57,7 +57,7 @@ pub(super) fn properties() -> impl Iterator<Item = Known> {
     })
 }
 
-/// Whether the official driver is asked for.
+/// Returns whether the official driver is asked for.
 pub(super) fn wants_official(settings: &Settings) -> Result<bool, BadSetting> {
     match settings.text("dyno.client").map_or("wire", str::trim) {
         "wire" => Ok(false),

@@ -75,7 +75,7 @@ pub(super) fn file_uri(scheme: &str, settings: &Settings) -> Result<String, BadS
     Ok(uri)
 }
 
-/// Whether the table of options allows `value`. Sizes are only looked at: their units are the stores' affair.
+/// Returns whether the table of options allows `value`. Sizes are only looked at: their units are the stores' affair.
 fn plausible(spec: &OptionSpec, value: &str) -> bool {
     if spec.values.starts_with("SIZE") {
         return value.starts_with(|c: char| c.is_ascii_digit());

@@ -10,11 +10,11 @@ use dyno_workload::ycsb::workload_class;
 
 /// A flag of the command line.
 pub(super) struct Flag {
-    /// Its name with its dashes.
+    /// Name with its dashes.
     pub(super) name: &'static str,
     /// What its value is; empty if it takes none.
     pub(super) value: &'static str,
-    /// Whether load and run take it, and whether the shell does.
+    /// True if load and run take it, and whether the shell does.
     modes: (bool, bool),
 }
 

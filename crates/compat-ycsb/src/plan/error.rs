@@ -91,7 +91,7 @@ pub enum YcsbError {
     /// A property file that cannot be read.
     #[error("-P {path}: {reason}")]
     Unreadable {
-        /// Its path as typed.
+        /// Path as typed.
         path: String,
         /// The reason, and the nearest built-in workload.
         reason: String,
@@ -99,7 +99,7 @@ pub enum YcsbError {
     /// A property file with a line that breaks the grammar.
     #[error("{path}:{line}: {problem}")]
     BadLine {
-        /// Its path as typed.
+        /// Path as typed.
         path: String,
         /// The line, from 1.
         line: u32,
@@ -136,7 +136,7 @@ pub struct Original {
     /// What it prints on standard output after its usage text; `None` where it only prints a stack trace, or the
     /// wrapper's usage.
     pub message: Option<String>,
-    /// Its exit code.
+    /// Exit code.
     pub exit: u8,
 }
 

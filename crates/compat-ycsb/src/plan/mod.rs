@@ -38,7 +38,7 @@ impl Mode {
     /// All modes.
     pub const ALL: [Mode; 3] = [Mode::Load, Mode::Run, Mode::Shell];
 
-    /// Its name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Load => "load",
@@ -98,7 +98,7 @@ pub fn parse(arguments: &[String]) -> Result<Invocation, YcsbError> {
     Ok(Invocation::Command(Box::new(command)))
 }
 
-/// Whether `--compat-exit` stands among `arguments`; for when they cannot be understood.
+/// Returns whether `--compat-exit` stands among `arguments`; for when they cannot be understood.
 pub fn wants_compat_exit(arguments: &[String]) -> bool {
     arguments.iter().any(|argument| argument == "--compat-exit")
 }

@@ -72,7 +72,7 @@ impl ReturnCode {
         }
     }
 
-    /// Its name in reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             ReturnCode::Ok => "OK",
@@ -99,7 +99,7 @@ pub struct Point {
 /// A metric of the report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name, without the prefix of a form.
+    /// Name, without the prefix of a form.
     pub name: String,
     /// Latencies in microseconds.
     pub buckets: Buckets,
@@ -128,7 +128,7 @@ pub struct Metrics {
     pub list: Vec<Metric>,
     /// Lines for standard error.
     pub warnings: Vec<String>,
-    /// Whether every latency is there as a single sample.
+    /// True if every latency is there as a single sample.
     pub samples: bool,
 }
 
@@ -233,7 +233,7 @@ fn in_order<'a>(series: Vec<&Series<'a>>, metric: impl Fn(&Series<'a>) -> Metric
 }
 
 impl Series<'_> {
-    /// Whether a latency was recorded, not only a return code.
+    /// Returns whether a latency was recorded, not only a return code.
     fn is_recorded(&self, totals: &Totals) -> bool {
         self.outcomes.iter().any(|&o| totals.outcomes[self.metric][o as usize] > 0)
     }

@@ -129,7 +129,7 @@ impl MeasurementOptions {
         self.interval_set.unwrap_or(default)
     }
 
-    /// Whether the report needs every single sample (`Totals::samples`): all forms but HdrHistogram do, and so do
+    /// Returns whether the report needs every single sample (`Totals::samples`): all forms but HdrHistogram do, and so do
     /// metrics per return code where an operation fails in several ways.
     pub fn needs_samples(&self) -> bool {
         self.forms.iter().any(|(_, form)| *form != Form::Hdr) || self.splits_errors()
@@ -140,12 +140,12 @@ impl MeasurementOptions {
         MeasurementOptions { forms: &[("", Form::Hdr)], ..self.clone() }
     }
 
-    /// Whether failures may go to metrics per return code.
+    /// Returns whether failures may go to metrics per return code.
     pub fn splits_errors(&self) -> bool {
         self.each_error || !self.tracked_errors.is_empty()
     }
 
-    /// Whether status lines go to standard output as well as to standard error.
+    /// Returns whether status lines go to standard output as well as to standard error.
     pub fn status_on_stdout(&self) -> bool {
         self.forms.iter().any(|(_, form)| *form == Form::TimeSeries)
     }

@@ -11,9 +11,9 @@ const OVERHEAD_S: f64 = 2.0;
 pub struct Estimate {
     /// Seconds that are known.
     pub seconds: f64,
-    /// Whether loads add to it: how long they take depends on the target.
+    /// True if loads add to it: how long they take depends on the target.
     pub loads: bool,
-    /// Whether runs end by a number of operations, or a search decides how many there are.
+    /// True if runs end by a number of operations, or a search decides how many there are.
     pub open_ended: bool,
 }
 

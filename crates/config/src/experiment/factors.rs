@@ -53,9 +53,9 @@ impl Level {
 /// What is varied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factor {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its values.
+    /// Values.
     pub levels: Vec<Level>,
     /// Labels of levels that `--set` has taken away: `exclude` and `overrides` may name them still.
     pub gone: Vec<String>,
@@ -213,7 +213,7 @@ fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, Tre
             }
         };
         if levels.iter().any(|known| known.label == level.label) {
-            return Err(value.error(&path, format!("{} stands here twice", level.label)));
+            return Err(value.error(&path, format!("{} is listed twice", level.label)));
         }
         levels.push(level);
     }
@@ -342,7 +342,7 @@ pub(super) fn fill_in(tree: &mut Node) -> Result<(), TreeError> {
     Ok(())
 }
 
-/// Whether a text has `{NAME}` in it.
+/// Returns whether a text has `{NAME}` in it.
 pub(super) fn is_used(tree: &Node, name: &str) -> bool {
     let (mut whole, wanted, mut found) = (tree.clone(), format!("{{{name}}}"), false);
     whole.each_text(&mut |text| found |= text.contains(&wanted));

@@ -58,12 +58,12 @@ impl FaultKind {
         }
     }
 
-    /// Whether it is of the way between workers and server.
+    /// Returns whether it is of the way between workers and server.
     pub fn is_of_link(self) -> bool {
         matches!(self, FaultKind::Delay | FaultKind::Bandwidth | FaultKind::Partition | FaultKind::Loss)
     }
 
-    /// Whether packets have to wait for it.
+    /// Returns whether packets have to wait for it.
     pub fn shapes(self) -> bool {
         matches!(self, FaultKind::Delay | FaultKind::Bandwidth)
     }
@@ -82,7 +82,7 @@ pub enum On {
 }
 
 impl On {
-    /// Whether two of them have a process in common.
+    /// Returns whether two of them have a process in common.
     pub fn meets(self, other: On) -> bool {
         match (self, other) {
             (On::Worker(a), On::Worker(b)) | (On::One(a), On::One(b)) => a == b,
@@ -221,7 +221,7 @@ pub struct Fault {
     /// Of `random`: end of that window, by which the fault is over. Default: the end of the phase. Unit: duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Span>,
-    /// Its length. Needed by all but `kill`; of `restart` the time until the start. Default: of `restart` 0s. Unit: duration.
+    /// Length. Needed by all but `kill`; of `restart` the time until the start. Default: of `restart` 0s. Unit: duration.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
     pub length: Option<Span>,
     /// How often it comes. Default: 1.

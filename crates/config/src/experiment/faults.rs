@@ -29,7 +29,7 @@ pub struct Planned {
 type Wrong = (&'static str, String);
 
 impl Fault {
-    /// Its length, if it has one.
+    /// Length, if it has one.
     fn length_ns(&self) -> u64 {
         self.length.as_ref().map_or(0, |length| length.0)
     }
@@ -78,7 +78,7 @@ impl Fault {
         }
     }
 
-    /// What cannot be meant by it alone.
+    /// Finds what is invalid in it alone.
     fn check(&self) -> Result<(), Wrong> {
         let (kind, name) = (self.kind, self.kind.name());
         let own = [
@@ -170,7 +170,7 @@ impl Fault {
         Ok(())
     }
 
-    /// What cannot be meant in this experiment.
+    /// Finds what is invalid in this experiment.
     fn check_in(&self, spec: &Experiment) -> Result<(), Wrong> {
         let name = self.kind.name();
         let in_pods = spec.kubernetes.is_some();
@@ -265,7 +265,7 @@ pub fn schedule(spec: &Experiment, repetition: u32) -> Vec<Planned> {
     all
 }
 
-/// Says what cannot be meant, with the place where it is written.
+/// Refuses an invalid configuration, with the place where it is written.
 pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     let refuse = |at: usize, (key, why): Wrong| {
         let item = tree.get("faults").and_then(Node::items).and_then(|all| all.get(at));

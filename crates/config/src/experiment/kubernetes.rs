@@ -108,7 +108,7 @@ pub struct Pods {
     /// its pods. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<serde_json::Value>,
-    /// Whether no node gets two of these pods. Default: false; they are spread as far as nodes go.
+    /// True if no node gets two of these pods. Default: false; they are spread as far as nodes go.
     pub one_per_node: bool,
     /// At most so many more of these pods on one node than on another. Default: none; they are spread as far as that goes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,7 +150,7 @@ pub struct Storage {
     pub class: Option<String>,
     /// Size of each volume.
     pub size: Bytes,
-    /// Whether the volumes stay after the run. Default: false.
+    /// True if the volumes stay after the run. Default: false.
     #[serde(default)]
     pub keep: bool,
 }

@@ -67,12 +67,12 @@ impl Cell {
         Ok((spec, shown))
     }
 
-    /// Its tree with secrets masked, those that `{NAME}`s put anywhere included.
+    /// Tree with secrets masked, those that `{NAME}`s put anywhere included.
     pub fn shown(&self) -> Result<Node, TreeError> {
         shown(&self.unfilled)
     }
 
-    /// Its levels in words: `users=4 workload=a`; `all` where nothing is varied.
+    /// Levels in words: `users=4 workload=a`; `all` where nothing is varied.
     pub fn label(&self) -> String {
         let words: Vec<String> = self.levels.iter().map(|(name, label)| format!("{name}={label}")).collect();
         if words.is_empty() { "all".into() } else { words.join(" ") }
@@ -88,7 +88,7 @@ fn shown(unfilled: &Node) -> Result<Node, TreeError> {
 /// One run to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedRun {
-    /// Its place in the order, from 1.
+    /// Place in the order, from 1.
     pub number: usize,
     /// Index of its cell.
     pub cell: usize,

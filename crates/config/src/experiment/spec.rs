@@ -18,7 +18,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Experiment {
-    /// Its name: part of the experiment directory's name. Default: the file's name.
+    /// Name: part of the experiment directory's name. Default: the file's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What it is about, for people.
@@ -171,7 +171,7 @@ pub struct Client {
     /// Cores of the load threads, such as `2-5`. Default: the last ones that may be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<Cores>,
-    /// Whether load threads are pinned to their cores. Default: true.
+    /// True if load threads are pinned to their cores. Default: true.
     pub pin: bool,
     /// How load threads wait for replies. Default: auto.
     #[serde(skip_serializing_if = "Wait::is_auto")]
@@ -333,7 +333,7 @@ pub struct Phases {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Warmup {
-    /// Its length. Unit: duration.
+    /// Length. Unit: duration.
     pub duration: Span,
     /// Closed loop: at most so many of the measured users; the others begin when it ends. Default: all. Unit: users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -360,7 +360,7 @@ pub enum When {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Load {
-    /// Whether records are loaded. Default: missing.
+    /// True if records are loaded. Default: missing.
     pub when: When,
     /// Users. Default: 16. Unit: users.
     pub users: usize,
@@ -522,7 +522,7 @@ pub struct Hooks {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Monitors {
-    /// Whether host, processes and database are watched. Default: true.
+    /// True if host, processes and database are watched. Default: true.
     pub enabled: bool,
     /// Time between samples. Default: 1s. Unit: duration.
     pub interval: Span,
@@ -557,10 +557,10 @@ pub enum Estimator {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Window {
-    /// Its begin, from the end of the warm-up. Default: 0s. Unit: duration.
+    /// Begin, from the end of the warm-up. Default: 0s. Unit: duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Span>,
-    /// Its end. Default: the end of the phase. Unit: duration.
+    /// End. Default: the end of the phase. Unit: duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Span>,
     /// Length of an interval. Default: 1s. Unit: duration.

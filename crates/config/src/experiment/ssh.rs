@@ -28,7 +28,7 @@ pub struct Ssh {
 }
 
 impl Ssh {
-    /// Whether nothing is elsewhere.
+    /// Returns whether nothing is elsewhere.
     pub fn is_nothing(&self) -> bool {
         self.clients.is_empty() && self.servers.is_empty() && self.watched.is_empty()
     }

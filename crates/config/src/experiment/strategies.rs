@@ -123,7 +123,7 @@ pub enum LevelsError {
 }
 
 impl Levels {
-    /// The values in words; an error if the series cannot be meant.
+    /// The values in words; an error if the series is invalid.
     pub fn values(&self) -> Result<Vec<String>, LevelsError> {
         match self {
             Levels::List(all) if all.is_empty() => Err(LevelsError::Empty),
@@ -158,7 +158,7 @@ pub struct Tune {
     /// What is looked at: `throughput`, or a figure of a threshold such as `p99(read)`. Default: throughput.
     #[serde(default = "throughput")]
     pub objective: String,
-    /// Whether more or less of it is better. Default: maximise.
+    /// True if more or less of it is better. Default: maximise.
     #[serde(default)]
     pub goal: Goal,
     /// What must hold, as in `require`. Default: nothing.

@@ -151,7 +151,7 @@ fn refusals_name_the_place() {
     assert!(
         error("factors: {users: [1], phases.measure.users: [2]}\n").contains("is varied by users already")
     );
-    assert!(error("factors: {users: [1, 1]}\n").contains("stands here twice"));
+    assert!(error("factors: {users: [1, 1]}\n").contains("is listed twice"));
     assert!(error("repetitions: 4000000000\n").contains("4000000000 runs: expected at most 50000"));
     assert!(error("repetitions: 0\n").contains("expected 1 or more"));
     assert!(error("workload: {ycsb: {}, documents: x.yaml}\n").contains("expected one of ycsb"));

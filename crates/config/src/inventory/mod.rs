@@ -16,7 +16,7 @@ pub type Variables = BTreeMap<String, String>;
 /// A host and what holds for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
-    /// Its name in the inventory.
+    /// Name in the inventory.
     pub name: String,
     /// Variables of its groups and its own, which win.
     pub variables: Variables,
@@ -91,7 +91,7 @@ pub enum InventoryError {
         path: String,
         /// The group.
         group: String,
-        /// Its child.
+        /// Child.
         child: String,
     },
 }
@@ -134,7 +134,7 @@ pub enum LineError {
     NoMapping {
         /// The group.
         group: String,
-        /// Its key, if it is not the group itself.
+        /// Key, if it is not the group itself.
         key: Option<String>,
     },
     /// A key that groups do not have.

@@ -1,11 +1,11 @@
-//! What cannot be meant of a server, without looking at any machine.
+//! Checks of a server's configuration that look at no machine.
 
 use crate::server::invalid::InvalidSetting;
 use crate::server::{MAX_PROCESSES, Reads, ServerKind, ServerSpec, Topology};
 use crate::values::Bytes;
 
 impl ServerSpec {
-    /// Says what cannot be meant, without looking at the machine; by its key.
+    /// Refuses an invalid configuration by its key, without looking at the machine.
     pub fn check(&self) -> Result<(), InvalidSetting> {
         self.check_shape()?;
         self.check_engine()?;

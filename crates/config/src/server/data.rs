@@ -108,7 +108,7 @@ pub enum Reuse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeSpec {
-    /// Its name, by which runs find it: 1 to 40 small letters, digits and dashes. On this host it is a folder below
+    /// Name, by which runs find it: 1 to 40 small letters, digits and dashes. On this host it is a folder below
     /// `server.data.path`, in Kubernetes the claims of `kubernetes.storage`.
     pub name: String,
     /// Which loaded data are used: `matching`, `own` or `never`. Others are removed and loaded anew, and the run says why.
@@ -144,7 +144,7 @@ pub struct DataSpec {
     /// A filesystem in a file, mounted for the run (needs root). Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageSpec>,
-    /// Whether a copy of the loaded data is kept and put back before every cell. Default: false.
+    /// True if a copy of the loaded data is kept and put back before every cell. Default: false.
     #[serde(default)]
     pub snapshot: bool,
     /// Loaded data that outlive their run, for later runs that would load the same, see docs/local-rig.md. Default: none.
@@ -153,7 +153,7 @@ pub struct DataSpec {
 }
 
 impl DataSpec {
-    /// Says what cannot be meant, by its key.
+    /// Refuses an invalid configuration, by its key.
     pub fn check(&self) -> Result<(), InvalidSetting> {
         if let Some(paths) = &self.path {
             if paths.all().is_empty() {

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {problem}")]
 pub struct InvalidSetting {
-    /// Its key, relative to what was checked, such as `limits.memory`; two are separated by a comma.
+    /// Key, relative to what was checked, such as `limits.memory`; two are separated by a comma.
     pub key: String,
     /// What is wrong with it, and what is accepted.
     pub problem: String,

@@ -172,7 +172,7 @@ pub struct ServerSpec {
     /// of the memory, for every instance anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Bytes>,
-    /// Whether writes are journaled: Redis' append-only file, mongod's journal (mandatory from 6.1). Default: not for
+    /// True if writes are journaled: Redis' append-only file, mongod's journal (mandatory from 6.1). Default: not for
     /// Redis and its kin, the server's own for mongod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<bool>,
@@ -191,7 +191,7 @@ pub struct ServerSpec {
     /// Where data lie. Default: in the run directory; removed at the end, unless they are a volume's.
     #[serde(default)]
     pub data: DataSpec,
-    /// Whether the kernel's page cache is dropped before each start (needs root). Default: false.
+    /// True if the kernel's page cache is dropped before each start (needs root). Default: false.
     #[serde(default)]
     pub drop_caches: bool,
     /// What to do without leave for something asked for here. Default: fail.

@@ -40,7 +40,7 @@ const EXPECTED: &str =
     "interleave (0), bind_by_port (1), node (2), cores_each (3), cores_each_smt (4) or none (5)";
 
 impl Policy {
-    /// Its name.
+    /// Name.
     pub fn name(self) -> &'static str {
         POLICIES.iter().find(|(_, policy)| *policy == self).map_or("none", |(name, _)| name)
     }
@@ -130,12 +130,12 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Whether nothing is asked for.
+    /// Returns whether nothing is asked for.
     pub fn is_nothing(&self) -> bool {
         self.policy == Policy::None && self.cores.is_none() && self.numactl.is_none()
     }
 
-    /// Says what cannot be meant, by its key.
+    /// Refuses an invalid configuration, by its key.
     pub fn check(&self) -> Result<(), InvalidSetting> {
         let each = matches!(self.policy, Policy::CoresEach | Policy::CoresEachSmt);
         match (each, self.cores_each) {
@@ -214,12 +214,12 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether there is no limit at all.
+    /// Returns whether there is no limit at all.
     pub fn is_nothing(&self) -> bool {
         *self == Limits::default()
     }
 
-    /// Whether input or output is limited.
+    /// Returns whether input or output is limited.
     pub fn has_io(&self) -> bool {
         self.read_bytes_per_s.is_some()
             || self.write_bytes_per_s.is_some()
@@ -227,7 +227,7 @@ impl Limits {
             || self.write_iops.is_some()
     }
 
-    /// Says what cannot be meant, by its key.
+    /// Refuses an invalid configuration, by its key.
     pub fn check(&self) -> Result<(), InvalidSetting> {
         if self.swap.is_some() && self.memory.is_none() {
             return Err(InvalidSetting::new("swap", "only beside memory"));

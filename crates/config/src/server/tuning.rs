@@ -58,12 +58,12 @@ pub struct HostTuning {
 }
 
 impl HostTuning {
-    /// Whether everything is left alone.
+    /// Returns whether everything is left alone.
     pub fn is_nothing(&self) -> bool {
         *self == HostTuning::default()
     }
 
-    /// Says what cannot be meant, by its key.
+    /// Refuses an invalid configuration, by its key.
     pub fn check(&self) -> Result<(), InvalidSetting> {
         let words: [(&str, &Option<String>, &[&str]); 2] = [
             ("transparent_huge_pages", &self.transparent_huge_pages, &["always", "madvise", "never"]),

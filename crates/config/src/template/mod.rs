@@ -22,7 +22,7 @@ use std::fmt;
 pub struct TemplateError {
     /// The file.
     pub path: String,
-    /// Its line, from 1; 0 if it belongs to none.
+    /// Line, from 1; 0 if it belongs to none.
     pub line: u64,
     /// What was found and what is accepted.
     pub text: String,

@@ -30,13 +30,13 @@ const COMMENT: &str = "  # ";
 pub enum Origin {
     /// In a file.
     File {
-        /// Its path as typed, or a preset's name.
+        /// Path as typed, or a preset's name.
         path: Arc<str>,
         /// From 1.
         line: u64,
         /// From 1.
         column: u64,
-        /// Its bytes in the file: where it is used, and where an anchor names it.
+        /// Bytes in the file: where it is used, and where an anchor names it.
         bytes: [Range<usize>; 2],
     },
     /// By an option, such as `--set`.
@@ -101,7 +101,7 @@ pub struct Node {
 pub struct TreeError {
     /// Where the value was written.
     pub origin: Option<Origin>,
-    /// Its keys from the root, such as `phases.measure.users`; empty for the root.
+    /// Keys from the root, such as `phases.measure.users`; empty for the root.
     pub path: String,
     /// What was found and what is accepted.
     pub text: String,
@@ -177,7 +177,7 @@ impl Node {
                 for (key, value) in all {
                     let node = Node::of(value, path)?;
                     if map.iter().any(|(known, _)| known == key) {
-                        let text = "stands here twice".to_owned();
+                        let text = "is listed twice".to_owned();
                         return Err(TreeError { origin: Some(node.origin), path: key.clone(), text });
                     }
                     map.push((key.clone(), node));

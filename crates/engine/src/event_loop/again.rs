@@ -14,7 +14,7 @@ pub(super) struct Parked {
     op: u32,
     generation: u32,
     command: u32,
-    /// How its op ends if there is none.
+    /// Outcome of its op if there is none.
     outcome: Outcome,
     until_ns: u64,
 }

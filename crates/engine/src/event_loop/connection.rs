@@ -17,7 +17,7 @@ const STAMPED_EVERY: usize = 16;
 /// Longest time for one connection to be opened.
 const OPEN_NS: u64 = 5_000_000_000;
 
-/// How far a connection is.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Not open; another attempt is made at `retry_ns`.
@@ -51,7 +51,7 @@ pub(super) struct Connection<S> {
     pub user: u32,
     pub node: u16,
     pub awaited: VecDeque<Awaited>,
-    /// How many of the last awaited replies belong to bytes not handed to the socket yet.
+    /// Number of the last awaited replies belong to bytes not handed to the socket yet.
     pub unsent: usize,
     pub input: Vec<u8>,
     pub output: Vec<u8>,
@@ -63,7 +63,7 @@ pub(super) struct Connection<S> {
     pub heard_ns: u64,
     pub backoff_ns: u64,
     pub ever_ready: bool,
-    /// How the last attempt to open it failed: until the next one, whatever needs it ends so.
+    /// Outcome of the last failed attempt to open it: until the next one, whatever needs it ends so.
     pub refused: Option<Outcome>,
 }
 

@@ -4,7 +4,7 @@ use super::LoadThread;
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
 
-/// How long a reply is awaited where a load ends by its count and its operations have no time-out, nanoseconds. It begins
+/// Time that a reply is awaited where a load ends by its count and its operations have no time-out, nanoseconds. It begins
 /// anew as long as operations go on ending.
 const UNANSWERED_NS: u64 = 120_000_000_000;
 
@@ -43,7 +43,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.drain = Drain { until_ns: until_ns.min(self.latest_ns()), counted: true, left: self.in_flight };
     }
 
-    /// How long a request of a load that ends by its count may stay unanswered: until its own time-out has ended it.
+    /// Returns the time that a request of a load that ends by its count may stay unanswered: until its own time-out has ended it.
     fn patience_ns(&self) -> u64 {
         let job = &self.shared.job;
         job.timeout_ns.map_or(UNANSWERED_NS, |timeout| timeout.saturating_add(GRAIN_NS)).max(job.drain_ns)
@@ -89,7 +89,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.abandon(now);
     }
 
-    /// What is still under way or waiting ends as aborted.
+    /// Ends as aborted what is still under way or waiting.
     fn abandon(&mut self, now: u64) {
         for id in 0..self.ops.len() as u32 {
             if self.ops[id as usize].active && !self.ops[id as usize].internal {

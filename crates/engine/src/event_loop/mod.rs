@@ -35,7 +35,7 @@ const RECEIVE_BYTES: usize = 256 << 10;
 const NAP_NS: u64 = 50_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What all load threads of a run share.
+/// State that all load threads of a run share.
 pub struct Shared {
     /// The run.
     pub job: Job,
@@ -116,7 +116,7 @@ struct Op<X> {
     passengers: Vec<u32>,
     /// Attempts of an insert that have failed.
     attempts: u64,
-    /// How long the last reply took to decode, nanoseconds, where values are verified meanwhile.
+    /// Time that the last reply took to decode, nanoseconds, where values are verified meanwhile.
     verify_ns: u64,
     exchange: X,
     /// The first request of a script, where the workload has scripts or wants to see it again.

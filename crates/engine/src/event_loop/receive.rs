@@ -7,7 +7,7 @@ use crate::net::{Net, Ready, Received, Stamp, monotonic_ns};
 use dyno_types::{Decoded, Driver, Hello, Outcome, Then};
 use std::io;
 
-/// How long one connection may be read in a pass, nanoseconds.
+/// Time that one connection may be read in a pass, nanoseconds.
 const PASS_NS: u64 = 100_000_000;
 
 /// When bytes came.
@@ -17,11 +17,11 @@ struct Moment {
     now: u64,
     /// They arrived then.
     stamp: Stamp,
-    /// What came before them on the same connection had arrived by then.
+    /// Time by which what came before them on the same connection had arrived by then.
     heard_ns: u64,
 }
 
-/// What became of a connection's bytes.
+/// Result of parsing a connection's bytes.
 enum Parsed {
     /// Everything up to here was used.
     Upto(usize),

@@ -14,9 +14,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// What is always watched. Edges, not levels: with levels the kernel asks every socket once more, in the next wait, whether
-/// what was received was all. A receive that does not fill the buffer was all, as epoll(7) says, unless the other side
-/// has closed.
+/// Events that are always watched. Edges, not levels: with levels the kernel asks every socket once more, in the next
+/// wait, whether what was received was all. A receive that does not fill the buffer was all, as epoll(7) says, unless
+/// the other side has closed.
 const WATCHED: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
 /// CLOCK_MONOTONIC in nanoseconds.

@@ -30,7 +30,7 @@ pub struct Ready {
     pub last: bool,
 }
 
-/// What receiving gave.
+/// Result of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// Nothing more for now.
@@ -39,7 +39,7 @@ pub enum Received {
     Closed,
     /// Bytes were put at the start of the buffer.
     Bytes {
-        /// How many.
+        /// Number of bytes.
         n: usize,
         /// True if there may be more at once.
         more: bool,

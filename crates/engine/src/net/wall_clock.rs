@@ -58,7 +58,7 @@ impl Reading {
     }
 }
 
-/// What is known of the wall clock, or of a card's.
+/// Offset of the wall clock, or of a card's.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WallClock {
     /// Wall less monotonic at the last reading, and when that was.
@@ -136,7 +136,7 @@ mod tests {
         Clocks { now_ns: 5_000_000_000, difference: EPOCH, width_ns: 50 }
     }
 
-    /// What is made of a stamp of so long ago, as that time ago again.
+    /// Maps a stamp of so long ago, as that time ago again.
     fn ago(wall: &mut WallClock, clocks: &mut Clocks, ns: u64) -> Option<u64> {
         let stamp_ns = (clocks.now_ns as i64 + clocks.difference) as u64 - ns;
         let now_ns = clocks.now_ns;

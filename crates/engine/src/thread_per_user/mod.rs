@@ -25,7 +25,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Longest sleep, so that a request to stop is seen.
 const NAP_NS: u64 = 50_000_000;
 
-/// What all users of a run share beyond the engine's own.
+/// State that all users of a run share beyond the engine's own.
 struct Users {
     shared: Arc<Shared>,
     epoch_ns: u64,
@@ -94,7 +94,7 @@ pub(crate) fn run(
     })
 }
 
-/// What a user of the closed loop has done.
+/// Progress of a user of the closed loop.
 #[derive(Default)]
 struct Turn {
     block: Block,

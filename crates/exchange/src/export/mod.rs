@@ -34,7 +34,7 @@ pub enum ExportError {
     Format {
         /// Which.
         format: &'static str,
-        /// Its error.
+        /// Error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

@@ -34,7 +34,7 @@ impl Measure {
         }
     }
 
-    /// Its value in a run, if the run has it.
+    /// Value in a run, if the run has it.
     pub fn of(&self, run: &SourceRun) -> Option<f64> {
         let phase = run.measured()?;
         match self {

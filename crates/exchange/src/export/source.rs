@@ -9,33 +9,33 @@ use std::path::Path;
 /// A run with its place in an experiment.
 #[derive(Debug)]
 pub struct SourceRun {
-    /// Its directory's name, below the experiment's.
+    /// Directory's name, below the experiment's.
     pub name: String,
     /// The level of each factor, and what a strategy has set.
     pub levels: Vec<(String, String)>,
-    /// What the journal says, of an experiment's run.
+    /// Entry of the journal, of an experiment's run.
     pub ended: Option<EndedRun>,
-    /// Its directory; `None` for one that failed before it had one.
+    /// Directory; `None` for one that failed before it had one.
     pub dir: Option<RunDir>,
 }
 
 impl SourceRun {
-    /// Its summary.
+    /// Summary.
     pub fn summary(&self) -> Option<&Summary> {
         self.dir.as_ref()?.summary.as_ref()
     }
 
-    /// Its measured phase.
+    /// Measured phase.
     pub fn measured(&self) -> Option<&Phase> {
         self.summary()?.measured()
     }
 
-    /// Its level of a factor.
+    /// Level of a factor.
     pub fn level(&self, factor: &str) -> Option<&str> {
         self.levels.iter().find(|(name, _)| name == factor).map(|(_, level)| level.as_str())
     }
 
-    /// Whether its figures may be used: it has come to its end, and none of them is invalid.
+    /// Returns whether its figures may be used: it has come to its end, and none of them is invalid.
     pub fn is_usable(&self) -> bool {
         self.summary()
             .is_some_and(|summary| summary.verdict.of_figures() != dyno_rundir::schema::Trust::Invalid)
@@ -45,13 +45,13 @@ impl SourceRun {
 /// Everything to be exported.
 #[derive(Debug)]
 pub struct Source {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Factors in the order of the experiment, then those that a strategy has set.
     pub factors: Vec<String>,
     /// Runs, in the order in which they ended.
     pub runs: Vec<SourceRun>,
-    /// What could not be read, and what was computed instead.
+    /// Notes on what could not be read, and what was computed instead.
     pub notes: Vec<String>,
 }
 

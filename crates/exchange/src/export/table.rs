@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// What a column holds.
+/// Kind of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Words.

@@ -34,7 +34,7 @@ pub(super) struct Log {
     pub(super) whole: Buckets,
 }
 
-/// Whether a text is such a file.
+/// Returns whether a text is such a file.
 pub(super) fn is_one(text: &str) -> bool {
     text.lines().take(3).any(|line| line.starts_with("#[Histogram log format"))
 }

@@ -29,9 +29,9 @@ pub struct BadFile {
     pub path: PathBuf,
     /// Line, from 1.
     pub line: usize,
-    /// What should stand there.
+    /// Expected text.
     pub expected: String,
-    /// What stands there.
+    /// Text that is there.
     pub found: String,
 }
 
@@ -50,11 +50,11 @@ impl BadFile {
 pub struct Input {
     /// Where it is.
     pub path: PathBuf,
-    /// Its content.
+    /// Content.
     pub text: String,
 }
 
-/// What the user says about results whose files do not.
+/// Details that the user gives about results whose files do not have them.
 #[derive(Clone, Debug, Default)]
 pub struct ImportDetails {
     /// Users (threads).
@@ -63,7 +63,7 @@ pub struct ImportDetails {
     pub closed_loop: bool,
     /// Product and version.
     pub database: Option<String>,
-    /// What was done.
+    /// Title of the run.
     pub title: Option<String>,
     /// Begin, RFC 3339.
     pub started: Option<String>,
@@ -73,7 +73,7 @@ pub struct ImportDetails {
     pub dyno: String,
 }
 
-/// What the files say.
+/// Results of the files.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// The program.
@@ -102,7 +102,7 @@ pub struct Found {
     pub settings: Vec<Setting>,
     /// Facts.
     pub facts: BTreeMap<String, String>,
-    /// What is not known, in words.
+    /// Notes on what is not known.
     pub unknown: Vec<String>,
 }
 

@@ -93,7 +93,7 @@ pub fn read(inputs: &[Input], said: &ImportDetails) -> Result<Found, BadFile> {
     Ok(found)
 }
 
-/// What the command line says.
+/// Reads the command line of the run.
 fn arguments(found: &mut Found, words: &str, source: &str) {
     let mut put = |key: &str, value: &str| {
         found.settings.push(Setting { key: key.into(), value: value.into(), source: source.into() });

@@ -7,7 +7,7 @@ use dyno_rundir::schema::Latency;
 /// One status line.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// Its clock: milliseconds since the epoch, its time zone taken for UTC; `None` where none can be read.
+    /// Clock: milliseconds since the epoch, its time zone taken for UTC; `None` where none can be read.
     clock_ms: Option<i64>,
     /// Seconds since the start, as it says.
     seconds: u64,

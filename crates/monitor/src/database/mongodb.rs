@@ -64,7 +64,7 @@ const CACHE: [(&str, &str, Kind); 12] = [
 /// Operations of clients; commands include the run's own greeting and this monitor's questions.
 const OPERATIONS: [&str; 6] = ["insert", "query", "update", "delete", "getmore", "command"];
 
-/// How deep documents below a path are taken.
+/// Depth of documents below a path that are taken.
 const DEPTH: usize = 4;
 
 /// Adds what the document says; what it lacks is absent.

@@ -82,8 +82,8 @@ pub fn info(text: &str, into: &mut Sample) {
     lag(text, into);
 }
 
-/// How far the replica that is furthest behind is. One that tells its offset (Redis, Valkey) is behind by bytes; its `lag` are
-/// seconds since it was heard. Of one without (Dragonfly) `lag` are records.
+/// Reads how far the replica that is furthest behind is. One that tells its offset (Redis, Valkey) is behind by
+/// bytes; its `lag` are seconds since it was heard. Of one without (Dragonfly) `lag` are records.
 fn lag(text: &str, into: &mut Sample) {
     let is_replica = |line: &&str| {
         line.strip_prefix("slave")

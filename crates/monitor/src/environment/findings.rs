@@ -2,7 +2,7 @@
 
 use super::EnvironmentFacts;
 
-/// How much it matters.
+/// Severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Results can be wrong or cannot be repeated.
@@ -27,17 +27,17 @@ impl Severity {
 /// One thing that speaks against the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How much it matters.
+    /// Severity.
     pub severity: Severity,
     /// Stable name of the check.
     pub check: &'static str,
-    /// What was found.
+    /// Finding.
     pub found: String,
     /// Why that matters.
     pub reason: &'static str,
     /// Who says so.
     pub source: &'static str,
-    /// What would change it; empty where no command does.
+    /// Command that would change it; empty where no command does.
     pub command: String,
 }
 

@@ -29,12 +29,12 @@ use std::path::{Path, PathBuf};
 /// Facts: group, name, value.
 pub type Facts = BTreeMap<String, BTreeMap<String, String>>;
 
-/// What was read.
+/// Facts about a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentFacts {
-    /// What stays as it is unless somebody changes it.
+    /// Facts that stay as they are unless somebody changes them.
     pub facts: Facts,
-    /// What changes by itself: free memory, load, clock rates, neighbours.
+    /// Facts that change by themselves: free memory, load, clock rates, neighbours.
     pub volatile: Facts,
 }
 
@@ -105,7 +105,7 @@ fn put(facts: &mut Facts, group: &str, name: &str, value: Option<String>) {
     }
 }
 
-/// What a small file holds, on one line.
+/// Reads a small file, as one line.
 fn text(path: impl AsRef<Path>) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty())

@@ -5,14 +5,14 @@ use super::EnvironmentFacts;
 /// A recipe's list.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// What it is, in words.
+    /// Description.
     pub words: &'static str,
     items: &'static [&'static [Item]],
 }
 
-/// How an item of the list compares.
+/// Comparison of an item of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
     /// As the list says.
@@ -30,11 +30,11 @@ pub struct Checked {
     pub part: &'static str,
     /// The item, as the recipe calls it.
     pub item: &'static str,
-    /// What the recipe says.
+    /// Value of the recipe.
     pub wanted: &'static str,
-    /// What was found; absent if it cannot be read.
+    /// Value that was found; absent if it cannot be read.
     pub found: Option<String>,
-    /// How they compare.
+    /// Result of the comparison.
     pub result: Match,
 }
 
@@ -183,7 +183,7 @@ impl Profile {
 }
 
 impl Item {
-    /// What was found and whether it is what is wanted; none if it cannot be read.
+    /// Returns what was found, and whether it is as wanted; none if it cannot be read.
     fn found(&self, all: &EnvironmentFacts) -> Option<(String, bool)> {
         // A guest sees what its hypervisor makes up, not the firmware of the machine.
         if self.part == "BIOS" && all.get("virtualisation", "hypervisor") == Some("yes") {

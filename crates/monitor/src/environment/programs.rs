@@ -47,7 +47,7 @@ pub(super) fn read(places: &Places, all: &mut EnvironmentFacts) {
     }
 }
 
-/// What a program prints, if it is there and ends well.
+/// Returns the output of a program, if it is there and ends well.
 fn answer(places: &Places, program: &str, arguments: &[&str]) -> Option<String> {
     let more = ["/usr/sbin", "/sbin"].map(Into::into);
     let folders = std::env::split_paths(places.path.as_ref()?).chain(more);

@@ -6,7 +6,7 @@ use std::fs;
 /// Facts about the host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Host {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Operating system, kernel and architecture.
     pub kernel: String,

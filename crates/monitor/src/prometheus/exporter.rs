@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a client may take to ask and to take the answer.
+/// Time that a client may take to ask and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Longest request, bytes.
@@ -46,7 +46,7 @@ impl Exporter {
         self.address
     }
 
-    /// What clients get from now on.
+    /// Replaces the text that clients get from now on.
     pub fn publish(&self, text: String) {
         *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }

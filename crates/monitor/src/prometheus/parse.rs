@@ -14,7 +14,7 @@ pub enum TextError {
     Line {
         /// The line, from 1.
         line: usize,
-        /// Its beginning.
+        /// Beginning.
         shown: String,
     },
     /// More than [`SERIES`].

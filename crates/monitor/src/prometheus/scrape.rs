@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-/// How long one scrape may take, connecting included.
+/// Time that one scrape may take, connecting included.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Longest answer, bytes.
@@ -29,12 +29,12 @@ pub struct Url {
 pub struct UrlError {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// Error.
     #[source]
     pub problem: UrlProblem,
 }
 
-/// What is wrong with a URL.
+/// Error in a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlProblem {
     /// The scheme is `https`.
@@ -167,11 +167,11 @@ fn left(deadline: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(late()) } else { Ok(left) }
 }
 
-/// How much of an answer is there.
+/// Progress of an answer.
 enum Progress {
     /// Everything.
     Whole(Vec<u8>),
-    /// What there is so far of an answer that ends with the connection.
+    /// Received part of an answer that ends with the connection.
     UntilClosed(Vec<u8>),
     /// Not yet.
     More,

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// One logical processor (hardware thread).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// Its number.
+    /// Number.
     pub number: usize,
     /// Socket.
     pub package: usize,
@@ -33,11 +33,11 @@ pub struct Cpu {
 /// One memory node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its number.
+    /// Number.
     pub number: usize,
-    /// Its logical processors, ascending; none for a node of nothing but memory.
+    /// Logical processors, ascending; none for a node of nothing but memory.
     pub cpus: Vec<usize>,
-    /// Its memory, bytes; absent where the system does not tell.
+    /// Memory, bytes; absent where the system does not tell.
     pub memory_bytes: Option<u64>,
     /// Distances to the nodes in their order; 10 is to itself.
     pub distances: Vec<u32>,
@@ -48,7 +48,7 @@ pub struct Node {
 pub struct Cache {
     /// Level, such as 3.
     pub level: u32,
-    /// Its size, bytes; absent where the system does not tell.
+    /// Size, bytes; absent where the system does not tell.
     pub size_bytes: Option<u64>,
     /// Who shares it, ascending.
     pub cpus: Vec<usize>,
@@ -74,7 +74,7 @@ pub struct Topology {
 pub struct TopologyError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Error.
     pub why: String,
 }
 
@@ -150,7 +150,7 @@ impl Topology {
     }
 }
 
-/// What ends the name of a node's memory among the facts: the one of them that a running host may gain or lose.
+/// Suffix of a node's memory among the facts: the one of them that a running host may gain or lose.
 pub const MEMORY: &str = "_memory";
 
 /// Numbers as the kernel writes them, `0-3,8`; they must ascend.

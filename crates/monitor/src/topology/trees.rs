@@ -18,7 +18,7 @@ pub struct Machine {
     pub threads: usize,
     /// Physical cores that share a last-level cache.
     pub cores_per_cache: usize,
-    /// Whether the kernel numbers the threads of a core one after the other (`0-1`), not all first threads first.
+    /// True if the kernel numbers the threads of a core one after the other (`0-1`), not all first threads first.
     pub adjacent: bool,
     /// Memory of each node, KiB.
     pub node_kib: u64,

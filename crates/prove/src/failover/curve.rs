@@ -5,7 +5,7 @@ use dyno_types::stats::median;
 use serde::Serialize;
 use std::time::Duration;
 
-/// How long a window of a curve is, seconds.
+/// Time that a window of a curve is, seconds.
 const WINDOW_S: f64 = 0.5;
 /// Windows before the fault.
 const BEFORE: usize = 4;

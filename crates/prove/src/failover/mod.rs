@@ -32,7 +32,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long an election may take, and an old primary until it follows.
+/// Time that an election may take, and an old primary until it follows.
 const ELECTION: Duration = Duration::from_secs(60);
 
 /// What is done to a primary.
@@ -56,9 +56,9 @@ pub struct FailoverPlan {
     pub rounds: u32,
     /// Servers beside the primary.
     pub replicas: u32,
-    /// How long the others stand still before a kill.
+    /// Time that the others stand still before a kill.
     pub isolate: Duration,
-    /// How long a cut lasts after the election, at least; up to as long again at random.
+    /// Time that a cut lasts after the election, at least; up to as long again at random.
     pub heal_after: Duration,
     /// After how long without a sign a server counts as down.
     pub down_after: Duration,
@@ -83,7 +83,7 @@ pub struct Round {
     pub promoted: String,
     /// Until another was primary and said so, seconds.
     pub elected_s: f64,
-    /// How long it was cut off, seconds.
+    /// Time that it was cut off, seconds.
     pub cut_s: Option<f64>,
     /// From the healing or the restart until the old primary followed the new one, seconds.
     pub back_s: f64,
@@ -95,10 +95,10 @@ pub struct Round {
     pub curve: Option<Curve>,
 }
 
-/// How it went.
+/// Result of a proof.
 #[derive(Clone, Debug)]
 pub struct FailoverProof {
-    /// What was written.
+    /// Result of writing.
     pub written: IngestResult,
     /// What was done.
     pub rounds: Vec<Round>,
@@ -162,7 +162,7 @@ pub enum FailoverError {
     Late {
         /// What is not so.
         what: String,
-        /// How long it was waited for.
+        /// Time that it was waited for.
         patience: Duration,
     },
     /// The proof was stopped before something had come about.
@@ -195,7 +195,7 @@ trait FailoverCluster {
     /// Undoes what was done, so that the old primary can follow the new one; when it was undone.
     fn heal(&mut self, old: &str, new: &str) -> Result<Instant, FailoverError>;
 
-    /// Whether the old primary follows the new one.
+    /// Returns whether the old primary follows the new one.
     fn is_replica(&self, old: &str, new: &str) -> bool;
 
     /// Waits until the old primary follows the new one.
@@ -300,19 +300,19 @@ impl FaultRounds<'_> {
     }
 }
 
-/// Carries out a proof; `home` is an empty folder for the servers' files.
+/// Carries out a proof; `work_dir` is an empty folder for the servers' files.
 ///
 /// # Errors
 /// The servers do not come up, do not elect or do not answer, or `control` stops while they are waited for.
 pub fn failover(
     plan: &FailoverPlan,
-    home: &Path,
+    work_dir: &Path,
     control: &Arc<Control>,
     on_round: &mut (dyn FnMut(&Round) + Send),
 ) -> Result<FailoverProof, FailoverError> {
     let mut cluster: Box<dyn FailoverCluster> = match plan.election {
-        Election::Members => Box::new(replica_set::ReplicaSet::start(plan, home, control)?),
-        Election::Sentinels => Box::new(sentinel::SentinelCluster::start(plan, home, control)?),
+        Election::Members => Box::new(replica_set::ReplicaSet::start(plan, work_dir, control)?),
+        Election::Sentinels => Box::new(sentinel::SentinelCluster::start(plan, work_dir, control)?),
     };
     prove(plan, cluster.as_mut(), control, on_round)
 }

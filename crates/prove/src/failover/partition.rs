@@ -47,7 +47,7 @@ pub enum PartitionError {
         program: String,
         /// The first line that it complained with.
         words: String,
-        /// How it ended.
+        /// Outcome.
         status: ExitStatus,
     },
     /// A file cannot be read or written, or a program not started.
@@ -55,7 +55,7 @@ pub enum PartitionError {
     Io {
         /// The file, or the program.
         name: String,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
 }
@@ -74,13 +74,13 @@ fn here() -> Result<String, PartitionError> {
     Ok(target.display().to_string())
 }
 
-/// Whether a mark says that the process of a number has come from another namespace than `here`. A mark of another process
-/// says nothing.
+/// Returns whether a mark says that the process of a number has come from another namespace than `here`. A mark of
+/// another process says nothing.
 fn says_inside(mark: &str, pid: u32, here: &str) -> bool {
     mark.split_once(' ').is_some_and(|(of, outside)| of == pid.to_string() && outside != here)
 }
 
-/// Whether this process has been put into a namespace of its own by [`entrance`].
+/// Returns whether this process has been put into a namespace of its own by [`entrance`].
 ///
 /// # Errors
 /// The system does not say which namespace this process is in.

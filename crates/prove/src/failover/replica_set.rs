@@ -161,8 +161,8 @@ impl FailoverCluster for ReplicaSet<'_> {
     }
 }
 
-/// Whether members of this version stream the oplog unless told otherwise: 4.4 and later; an unknown one is taken for a new
-/// one.
+/// Returns whether members of this version stream the oplog unless told otherwise: 4.4 and later; an unknown one is
+/// taken for a new one.
 fn streams(version: &str) -> bool {
     let number = version.split(['v', ' ', ',']).find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
     let mut parts = number.unwrap_or_default().split('.').map(str::parse::<u32>);

@@ -150,7 +150,7 @@ impl<'a> SentinelCluster<'a> {
         self.sentinels.iter().map(|(one, _)| *one).collect()
     }
 
-    /// Whether a sentinel knows of the other sentinels and all replicas, and sees the primary well.
+    /// Returns whether a sentinel knows of the other sentinels and all replicas, and sees the primary well.
     fn knows_all(&self, sentinel: SocketAddr) -> Option<bool> {
         let mut client = Client::connect(sentinel, None, COMMAND).ok()?;
         let Reply::List(fields) = client.call(&["SENTINEL", "MASTER", NAME]).ok()? else { return None };

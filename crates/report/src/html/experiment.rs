@@ -69,7 +69,7 @@ fn headline(out: &mut String, all: &Gathered<'_>) {
     out.push_str("<dl class=\"figures\">");
     out.push_str(&tile("Cells", whole(all.dir.cells.len() as f64)));
     out.push_str(&tile(
-        "Runs that gave a figure",
+        "Completed runs",
         match all.dir.searches {
             true => count(&|r| r.figures.runs).to_string(),
             false => format!("{} of {}", count(&|r| r.figures.runs), all.dir.planned),
@@ -209,7 +209,7 @@ fn multiples(all: &Gathered<'_>) -> String {
         .filter_map(|row| Some(row.figures.throughput? * (1.0 + row.figures.half_width.unwrap_or(0.0))))
         .fold(0.0, f64::max);
     if top <= 0.0 {
-        return "<p>No run gave a figure: there is nothing to draw.</p>\n".into();
+        return "<p>No run has completed: there is nothing to draw.</p>\n".into();
     }
     let across = (0..all.factors().len()).max_by_key(|at| (all.levels(*at).len(), std::cmp::Reverse(*at)));
     let mut out = String::from("<div class=\"grid2\">\n");

@@ -75,11 +75,11 @@ pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
 /// How the mock behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether a line is written for each request.
+    /// True if a line is written for each request.
     pub verbose: bool,
     /// The longest simulated delay, in milliseconds; 0 for none.
     pub delay_ms: u32,
-    /// Whether the delay is drawn from `0 .. delay_ms`, in whole milliseconds.
+    /// True if the delay is drawn from `0 .. delay_ms`, in whole milliseconds.
     pub randomised: bool,
 }
 

@@ -112,7 +112,7 @@ struct Shared {
     keyspace: Keyspace,
     content: Arc<dyn Content>,
     mode: PersistMode,
-    /// Whether an insert replaces an existing record.
+    /// True if an insert replaces an existing record.
     replaces: bool,
     /// Fields of a whole record.
     whole: usize,

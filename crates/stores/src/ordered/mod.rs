@@ -72,7 +72,7 @@ impl Failure {
         }
     }
 
-    /// Whether the transaction can go on and be committed.
+    /// Returns whether the transaction can go on and be committed.
     fn is_one_statements(&self) -> bool {
         matches!(self, Failure::Duplicate | Failure::Request(_))
     }

@@ -40,7 +40,7 @@ pub(super) struct Plan {
     pub(super) access: AccessPath,
     /// In which direction.
     pub(super) order: Order,
-    /// Whether they are reached in the order asked for.
+    /// True if they are reached in the order asked for.
     pub(super) sorted: bool,
     /// The condition that needs no test.
     met: Option<usize>,
@@ -95,7 +95,7 @@ impl<'s> Query<'s> {
         Ok(Query(conditions))
     }
 
-    /// Whether `document` meets the conditions that `plan` has not met. `value` is a buffer.
+    /// Returns whether `document` meets the conditions that `plan` has not met. `value` is a buffer.
     pub(super) fn meets(
         &self,
         document: &[u8],
@@ -105,7 +105,7 @@ impl<'s> Query<'s> {
         self.rest(document, plan.met, value)
     }
 
-    /// Whether `document` meets all conditions. `value` is a buffer.
+    /// Returns whether `document` meets all conditions. `value` is a buffer.
     pub(super) fn meets_all(&self, document: &[u8], value: &mut Vec<u8>) -> Result<bool, RequestError> {
         self.rest(document, None, value)
     }

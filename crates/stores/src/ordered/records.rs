@@ -37,7 +37,7 @@ struct RecordStore<E: Engine> {
 /// What all sessions share.
 struct Common {
     content: Arc<dyn Content>,
-    /// Whether an insert replaces an existing record.
+    /// True if an insert replaces an existing record.
     replaces: bool,
     /// Fields of a whole record.
     whole: usize,

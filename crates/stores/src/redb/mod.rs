@@ -95,7 +95,7 @@ struct Shared {
     database: Database,
     content: Arc<dyn Content>,
     durability: Durability,
-    /// Whether an insert replaces an existing record.
+    /// True if an insert replaces an existing record.
     replaces: bool,
     /// Fields of a whole record.
     whole: usize,

@@ -209,7 +209,7 @@ impl Failure {
     }
 }
 
-/// Whether SQLite cannot make sense of a statement: a syntax error, or names that are not there.
+/// Returns whether SQLite cannot make sense of a statement: a syntax error, or names that are not there.
 fn is_of_statement(error: &Error) -> bool {
     matches!(error, Error::SqlInputError { .. }) || error.sqlite_error_code() == Some(ErrorCode::Unknown)
 }

@@ -50,7 +50,7 @@ pub(super) enum SchemaError {
     MissingColumns {
         /// The table's name.
         table: String,
-        /// Its columns.
+        /// Columns.
         has: Vec<String>,
         /// The columns it lacks.
         missing: Vec<String>,
@@ -63,7 +63,7 @@ pub(super) enum SchemaError {
     OtherColumns {
         /// The table's name.
         table: String,
-        /// Its columns.
+        /// Columns.
         has: Vec<String>,
         /// The columns of the workload.
         needed: Vec<String>,

@@ -14,7 +14,8 @@ static VARIABLES: RwLock<Vec<String>> = RwLock::new(Vec::new());
 /// Fewest characters of a secret that is hidden by its value.
 const LEAST: usize = 6;
 
-/// Whether a value can be told from ordinary words and figures: six characters of two kinds, or twelve that are not all digits.
+/// Returns whether a value can be told from ordinary words and figures: six characters of two kinds, or twelve that
+/// are not all digits.
 fn is_distinctive(value: &str) -> bool {
     let kinds: [fn(char) -> bool; 4] = [
         |c| c.is_lowercase(),
@@ -28,7 +29,7 @@ fn is_distinctive(value: &str) -> bool {
     !figure && !value.contains(MASK) && (count >= LEAST && kinds >= 2 || count >= 2 * LEAST)
 }
 
-/// How a secret may stand in a text: as it is, and as URIs, JSON and YAML write it.
+/// Returns the forms of a secret in a text: as it is, and as URIs, JSON and YAML write it.
 fn forms(secret: &str) -> Vec<String> {
     let encoded = percent::encode(secret, percent::RESERVED);
     let escaped = secret.replace('\\', "\\\\").replace('"', "\\\"");

@@ -14,10 +14,10 @@ mod text;
 pub use known::{conceal, conceal_json, conceal_these, forget, remember, remember_variable, variables};
 pub use text::{mask_arguments, mask_settings, mask_text};
 
-/// What stands for a secret.
+/// Replacement of a secret.
 pub const MASK: &str = "***";
 
-/// What the names of secret settings, properties, options and variables contain.
+/// Parts of the names of secret settings, properties, options and variables.
 const SECRET: [&str; 10] = [
     "password",
     "passwd",
@@ -32,7 +32,7 @@ const SECRET: [&str; 10] = [
     "mechanismproperties",
 ];
 
-/// Whether a value under this name is a secret.
+/// Returns whether a value under this name is a secret.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     // `--password-from` says where it is.
@@ -40,7 +40,7 @@ pub fn is_secret(name: &str) -> bool {
     !name.ends_with("-from") && (named || name.ends_with("-pass") || name.ends_with("_pass"))
 }
 
-/// Whether a value under this name is the address of a database, which may hold a login.
+/// Returns whether a value under this name is the address of a database, which may hold a login.
 fn is_address(name: &str) -> bool {
     let last = name.rsplit(['.', '_', '-']).next().unwrap_or(name).to_ascii_lowercase();
     ["target", "targets", "uri", "url"].contains(&last.as_str())
@@ -104,7 +104,7 @@ pub fn mask_user(rule: &str) -> String {
     }
 }
 
-/// Whether a setting of this name (`server.options.user`) is such a rule.
+/// Returns whether a setting of this name (`server.options.user`) is such a rule.
 pub fn is_user(key: &str) -> bool {
     key.rsplit('.').next().is_some_and(|last| last.eq_ignore_ascii_case("user"))
 }

@@ -19,7 +19,7 @@ pub fn mask_settings(text: &str) -> String {
     conceal(&text.split('\n').map(masked).collect::<Vec<_>>().join("\n")).into_owned()
 }
 
-/// Whether a text is hosts with ports, with or without a path: what stands before the query of a URI without a login.
+/// Returns whether a text is hosts with ports, with or without a path: what stands before the query of a URI without a login.
 fn is_place(text: &str) -> bool {
     let port = |host: &str| match host.rsplit_once(':') {
         Some((_, port)) => host.starts_with('[') || port.bytes().all(|byte| byte.is_ascii_digit()),

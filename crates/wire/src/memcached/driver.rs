@@ -23,7 +23,7 @@ const TRIES: u32 = 8;
 #[derive(Clone, Copy)]
 pub(super) struct Key<'a> {
     pub bytes: &'a [u8],
-    /// Whether it travels in base64 (meta protocol).
+    /// True if it travels in base64 (meta protocol).
     pub encoded: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct Exchange {
     verified: Option<Outcome>,
     records: u32,
     batched: bool,
-    /// Whether an update reads the record first.
+    /// True if an update reads the record first.
     merges: bool,
     /// The version of the value that an update has read.
     version: u64,

@@ -21,8 +21,8 @@ pub fn classify(text: &[u8]) -> Outcome {
     }
 }
 
-/// Whether what follows an error reply to a command that carried a value can be anything. The server may have read the value's
-/// bytes as a command, and may answer that as well. It discards them where it says `SERVER_ERROR`.
+/// Returns whether what follows an error reply to a command that carried a value can be anything. The server may have
+/// read the value's bytes as a command, and may answer that as well. It discards them where it says `SERVER_ERROR`.
 pub(super) fn loses_step(text: &[u8]) -> bool {
     !text.starts_with(b"SERVER_ERROR")
 }

@@ -7,7 +7,7 @@ use super::{meta, text};
 use crate::redis::FactsStep;
 use dyno_types::{Hello, Outcome, Refused};
 
-/// Whether the greeting begins with a login.
+/// Returns whether the greeting begins with a login.
 fn logs_in(options: &MemcachedOptions) -> bool {
     options.password.is_some()
 }

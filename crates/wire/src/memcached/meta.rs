@@ -11,7 +11,7 @@ pub(super) const KEY_BYTES: usize = 250;
 /// The question whether the server speaks the protocol: `MN` if it does, `ERROR` if it does not.
 pub(super) const ASK: &[u8] = b"mn\r\n";
 
-/// Whether a key of so many bytes can be sent in base64.
+/// Returns whether a key of so many bytes can be sent in base64.
 pub(super) fn fits_base64(bytes: usize) -> bool {
     bytes.div_ceil(3) * 4 <= KEY_BYTES
 }

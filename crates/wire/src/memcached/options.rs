@@ -51,7 +51,7 @@ pub struct MemcachedOptions {
     pub addresses: Vec<Address>,
     /// User name of the login by text (`memcached -Y`).
     pub user: Option<String>,
-    /// Its password.
+    /// Password.
     pub password: Option<String>,
     /// TLS, if wanted.
     pub tls: Option<Tls>,
@@ -107,7 +107,7 @@ fn one_of<T: Copy>(word: &str, known: &[(&str, T)]) -> Option<T> {
     known.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
 }
 
-/// Whether a text has characters that end a word or a line of the protocol.
+/// Returns whether a text has characters that end a word or a line of the protocol.
 fn has_breaks(text: &str) -> bool {
     text.bytes().any(|byte| byte <= b' ' || byte == 0x7f)
 }

@@ -56,7 +56,7 @@ fn first(text: &[u8], special: impl Fn(u8) -> bool) -> Option<usize> {
     text[at..].iter().position(|&b| special(b)).map(|next| at + next)
 }
 
-/// Whether a byte cannot stand in a text as it is.
+/// Returns whether a byte cannot stand in a text as it is.
 #[inline]
 fn needs_escape(byte: u8) -> bool {
     (byte < b' ') | (byte == b'"') | (byte == b'\\')
@@ -201,7 +201,7 @@ fn unicode(text: &[u8]) -> Result<(char, usize), NotRecord> {
     char::from_u32(whole).map(|character| (character, 12)).ok_or(NotRecord)
 }
 
-/// Whether a record that was read holds what its fields must hold. Of a read that names fields these must be there.
+/// Returns whether a record that was read holds what its fields must hold. Of a read that names fields these must be there.
 pub(super) fn holds(
     content: &dyn Content,
     request: &Request,
@@ -226,7 +226,7 @@ pub(super) fn holds(
     check().unwrap_or(false)
 }
 
-/// Whether a request names a field. `room` is for rendering names.
+/// Returns whether a request names a field. `room` is for rendering names.
 fn names(content: &dyn Content, request: &Request, name: &[u8], room: &mut Vec<u8>) -> bool {
     (0..content.fields(request)).any(|field| {
         room.clear();
@@ -235,7 +235,7 @@ fn names(content: &dyn Content, request: &Request, name: &[u8], room: &mut Vec<u
     })
 }
 
-/// Whether a string holds the values of all fields of a record, end to end.
+/// Returns whether a string holds the values of all fields of a record, end to end.
 pub(super) fn holds_string(
     content: &dyn Content,
     request: &Request,

@@ -21,9 +21,9 @@ pub enum Reply<'a> {
     Fence,
     /// A value: `VA` with its bytes; `VALUE` with its bytes, then `END`.
     Value {
-        /// Its bytes.
+        /// Bytes.
         data: &'a [u8],
-        /// Its version, if it was asked for.
+        /// Version, if it was asked for.
         cas: Option<u64>,
     },
     /// Nothing was found by a read: `EN`, `END`.

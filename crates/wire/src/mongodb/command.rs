@@ -21,9 +21,9 @@ pub(super) struct Writer<'a> {
     pub name: &'a mut Vec<u8>,
     /// The session, where the server expects one.
     pub session: Option<&'a Session>,
-    /// Whether the command is a retryable write, whose number is told.
+    /// True if the command is a retryable write, whose number is told.
     pub numbered: bool,
-    /// Whether the command belongs to a transaction, and whether it begins it.
+    /// True if the command belongs to a transaction, and whether it begins it.
     pub transaction: Option<bool>,
 }
 

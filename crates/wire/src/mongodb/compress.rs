@@ -20,7 +20,7 @@ impl Compressor {
     /// All of them.
     pub const ALL: [Compressor; 3] = [Compressor::Snappy, Compressor::Zlib, Compressor::Zstd];
 
-    /// Its name in URIs and greetings.
+    /// Name in URIs and greetings.
     pub fn name(self) -> &'static str {
         match self {
             Compressor::Snappy => "snappy",

@@ -21,7 +21,7 @@ pub struct Deployment {
     set: String,
     /// Members that may be read from.
     readable: Vec<u16>,
-    /// Whether each router is left out until it answers; empty for a replica set.
+    /// True if each router is left out until it answers; empty for a replica set.
     silent: Vec<bool>,
 }
 
@@ -52,12 +52,12 @@ impl Deployment {
         Deployment { primary: Some(primary), members, set, silent: Vec::new(), ..Self::routers(endpoints) }
     }
 
-    /// Whether it is a replica set, whose members change their parts.
+    /// Returns whether it is a replica set, whose members change their parts.
     pub(super) fn is_set(&self) -> bool {
         !self.members.is_empty()
     }
 
-    /// Whether it is several routers, one of which may be left out.
+    /// Returns whether it is several routers, one of which may be left out.
     pub(super) fn is_routers(&self) -> bool {
         self.primary.is_none() && self.endpoints.len() > 1
     }
@@ -94,17 +94,17 @@ impl Deployment {
         all.filter(|node| !unknown(*node) && !self.is_silent(*node)).collect()
     }
 
-    /// Whether the node that takes writes is not known.
+    /// Returns whether the node that takes writes is not known.
     pub fn lacks_primary(&self) -> bool {
         self.is_set() && !self.members.iter().any(|member| member.role == Role::Primary)
     }
 
-    /// Whether it is not known of some node what it is.
+    /// Returns whether it is not known of some node what it is.
     pub(super) fn is_unclear(&self) -> bool {
         self.members.iter().any(|member| member.role == Role::Unknown) || self.silent.contains(&true)
     }
 
-    /// Whether what a node is must be asked.
+    /// Returns whether what a node is must be asked.
     pub(super) fn is_unsure(&self, node: u16) -> bool {
         self.is_silent(node)
             || self.members.get(usize::from(node)).is_some_and(|member| member.role == Role::Unknown)

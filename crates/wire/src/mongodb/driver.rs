@@ -37,7 +37,7 @@ pub struct Exchange {
     session: Option<Session>,
     /// A retryable write.
     numbered: bool,
-    /// Whether it may be sent once more, has been, and whether the first try was lost without an answer.
+    /// True if it may be sent once more, has been, and whether the first try was lost without an answer.
     retryable: bool,
     retried: bool,
     lost: bool,

@@ -27,7 +27,7 @@ pub fn classify(code: i64) -> Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{words}")]
 pub struct ServerError {
-    /// Its code; 0 where it gives none.
+    /// Code; 0 where it gives none.
     pub code: i64,
     /// The code's name, where the server gives one.
     pub code_name: Option<String>,
@@ -47,7 +47,7 @@ pub fn describe(document: &[u8]) -> ServerError {
     ServerError { code, code_name: name.map(str::to_owned), words }
 }
 
-/// Whether a reply says that its command was done.
+/// Returns whether a reply says that its command was done.
 pub fn is_ok(ok: Option<Element<'_>>) -> bool {
     ok.is_some_and(|e| e.is_true())
 }

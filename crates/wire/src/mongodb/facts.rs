@@ -114,7 +114,7 @@ impl Facts {
         told.or((!self.is_router()).then_some("1"))
     }
 
-    /// Whether what answered is a router of a sharded cluster.
+    /// Returns whether what answered is a router of a sharded cluster.
     pub fn is_router(&self) -> bool {
         self.get("msg") == Some("isdbgrid")
     }

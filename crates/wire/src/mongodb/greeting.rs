@@ -40,7 +40,7 @@ impl Credentials {
 pub(super) struct Agreed {
     /// How commands are packed.
     pub compressor: Option<Compressor>,
-    /// Whether commands carry a session.
+    /// True if commands carry a session.
     pub sessions: bool,
 }
 

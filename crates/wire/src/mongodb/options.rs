@@ -21,7 +21,7 @@ pub struct WriteConcern {
 }
 
 impl WriteConcern {
-    /// Whether the server's default is left alone.
+    /// Returns whether the server's default is left alone.
     pub fn is_default(&self) -> bool {
         *self == WriteConcern::default()
     }

@@ -25,7 +25,7 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// Its name on the wire.
+    /// Name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::Sha1 => "SCRAM-SHA-1",
@@ -200,7 +200,7 @@ impl Conversation {
         Ok(format!("{without_proof},p={}", BASE64.encode(proof)))
     }
 
-    /// Whether the server knows the password too.
+    /// Returns whether the server knows the password too.
     pub fn check(&self, server_final: &str) -> Result<(), ScramError> {
         let found = server_final.strip_prefix("v=").and_then(|v| BASE64.decode(v).ok());
         match found {

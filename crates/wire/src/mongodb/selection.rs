@@ -28,7 +28,7 @@ impl ReadPreference {
         ("nearest", ReadPreference::Nearest),
     ];
 
-    /// Its name on the wire.
+    /// Name on the wire.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("primary", |(name, _)| name)
     }
@@ -172,7 +172,7 @@ pub enum Role {
 pub struct Member {
     /// What it is.
     pub role: Role,
-    /// Its tags.
+    /// Tags.
     pub tags: Tags,
     /// Time of its last write, by the servers' clock, milliseconds.
     pub wrote_ms: i64,

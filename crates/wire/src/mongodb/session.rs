@@ -76,7 +76,7 @@ pub(super) fn put_end(action: &Action, session: Option<&Session>, concern: &Writ
     bson::close(out, body);
 }
 
-/// Whether a request is a write of single documents, which servers do at most once however often it is sent.
+/// Returns whether a request is a write of single documents, which servers do at most once however often it is sent.
 pub(super) fn is_retryable(content: &dyn Content, request: &Request) -> bool {
     match request.verb {
         Verb::Insert | Verb::Update | Verb::Delete => true,
@@ -89,7 +89,7 @@ pub(super) fn is_retryable(content: &dyn Content, request: &Request) -> bool {
     }
 }
 
-/// Whether a request is a read that can be done twice.
+/// Returns whether a request is a read that can be done twice.
 pub(super) fn is_retryable_read(content: &dyn Content, request: &Request) -> bool {
     match request.verb {
         Verb::Read | Verb::Scan => true,
@@ -101,7 +101,7 @@ pub(super) fn is_retryable_read(content: &dyn Content, request: &Request) -> boo
     }
 }
 
-/// Whether a server that says what its sessions are expects them: members of replica sets and routers do.
+/// Returns whether a server that says what its sessions are expects them: members of replica sets and routers do.
 pub(super) fn expected(hello: &[u8]) -> bool {
     let has = |name: &str| bson::find(hello, name);
     let routes = has("msg").and_then(|e| e.as_str()) == Some("isdbgrid");
@@ -109,7 +109,7 @@ pub(super) fn expected(hello: &[u8]) -> bool {
         && (routes || has("setName").is_some())
 }
 
-/// Whether a failed reply says that the write may be sent again.
+/// Returns whether a failed reply says that the write may be sent again.
 pub(super) fn may_retry(reply: &[u8]) -> bool {
     let of = |document: &[u8]| {
         let labels = bson::find(document, "errorLabels").and_then(|e| e.as_document());

@@ -54,7 +54,7 @@ impl Srv {
         }
     }
 
-    /// Whether the URI sets one of these options itself.
+    /// Returns whether the URI sets one of these options itself.
     pub(super) fn sets(&self, names: &[&str]) -> bool {
         self.given.iter().any(|given| names.contains(&given.as_str()))
     }

@@ -57,7 +57,7 @@ impl Topology {
         &self.endpoints
     }
 
-    /// Whether slots are mapped at all.
+    /// Returns whether slots are mapped at all.
     pub fn is_cluster(&self) -> bool {
         !self.primary.is_empty()
     }

@@ -30,7 +30,7 @@ pub struct Exchange {
     verified: Option<Outcome>,
     records: u32,
     removed: bool,
-    /// Whether it is a batch of inserts.
+    /// True if it is a batch of inserts.
     pub(super) batched: bool,
     /// Apart, so that what all operations touch fills few cache lines.
     pub(super) more: Box<More>,
@@ -148,12 +148,12 @@ impl RedisDriver {
         }
     }
 
-    /// Whether a request of this kind has a command about the index of keys: number 1.
+    /// Returns whether a request of this kind has a command about the index of keys: number 1.
     fn indexes(&self, verb: Verb) -> bool {
         self.options.index == Index::Zset && matches!(verb, Verb::Insert | Verb::Delete)
     }
 
-    /// Whether a request of this kind ends with a command about the record's time to live. A string's is in its `SET`.
+    /// Returns whether a request of this kind ends with a command about the record's time to live. A string's is in its `SET`.
     fn expires(&self, verb: Verb) -> bool {
         self.options.ttl_ms.is_some()
             && self.options.layout == Layout::Hash
@@ -242,7 +242,7 @@ impl RedisDriver {
         Ok(Some((if found { Outcome::Ok } else { Outcome::NotFound }, end)))
     }
 
-    /// Whether a string holds the values of all fields of a record, end to end.
+    /// Returns whether a string holds the values of all fields of a record, end to end.
     fn holds_all(&mut self, request: &Request, mut value: &[u8]) -> bool {
         let whole = Request { verb: Verb::Insert, ..*request };
         let mut good = true;

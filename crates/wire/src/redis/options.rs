@@ -49,7 +49,7 @@ pub struct RedisOptions {
     pub protocol: u8,
     /// TLS, if wanted.
     pub tls: Option<Tls>,
-    /// Whether the target is a cluster.
+    /// True if the target is a cluster.
     pub cluster: bool,
     /// Where reads go.
     pub reads: ReadFrom,
@@ -227,7 +227,7 @@ impl RedisOptions {
         self.tls.get_or_insert_default()
     }
 
-    /// Refuses what cannot be meant.
+    /// Refuses an invalid configuration.
     pub fn check(&self) -> Result<(), Refused> {
         if self.cluster && self.database != 0 {
             return Err(Refused(format!("a Redis cluster has only database 0, not {}", self.database)));

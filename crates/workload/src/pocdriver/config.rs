@@ -77,7 +77,7 @@ pub struct PocConfig {
     pub first_worker: u32,
     /// Iterations between two bulks.
     pub bulk: u32,
-    /// Whether a bulk ends at its first failure.
+    /// True if a bulk ends at its first failure.
     pub ordered: bool,
     /// Kinds of iterations.
     pub weights: Weights,
@@ -159,7 +159,7 @@ impl Default for PocConfig {
 pub const LEAST_TEXT: u32 = 11;
 
 impl PocConfig {
-    /// Whether a run that inserts documents of its own also reads or changes others: those that were there before it.
+    /// Returns whether a run that inserts documents of its own also reads or changes others: those that were there before it.
     pub fn mixes_with_others(&self) -> bool {
         if self.workflow.is_empty() {
             let [inserts, others @ ..] = self.weights.all();
@@ -169,7 +169,7 @@ impl PocConfig {
         self.workflow.contains(&Step::Insert) && self.workflow.iter().any(looks_back)
     }
 
-    /// Whether a run changes anything.
+    /// Returns whether a run changes anything.
     pub fn writes(&self) -> bool {
         if self.workflow.is_empty() {
             let weights = &self.weights;

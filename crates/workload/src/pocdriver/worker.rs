@@ -149,7 +149,7 @@ impl PocWorkload {
         &self.content
     }
 
-    /// Whether nothing is sent but bulks.
+    /// Returns whether nothing is sent but bulks.
     fn only_bulks(&self) -> bool {
         let weights = &self.config.weights;
         let updates = weights.updates > 0 || weights.array_updates > 0;
@@ -403,7 +403,7 @@ impl PocWorkload {
 }
 
 impl PocWorkload {
-    /// Whether a bulk has commands left to send after `done`.
+    /// Returns whether a bulk has commands left to send after `done`.
     fn goes_on(&self, worker: &Worker, done: &Request, outcome: Outcome) -> bool {
         let failed = !matches!(outcome, Outcome::Ok | Outcome::NotFound);
         usize::from(done.step) + 1 < worker.runs.len() && !(failed && self.config.ordered)

@@ -43,7 +43,7 @@ pub struct SysbenchRun {
     seed: u64,
     streams: Streams,
     pace: Pace,
-    /// Whether a failed transaction is its user's last.
+    /// True if a failed transaction is its user's last.
     dies: bool,
     users: Vec<User>,
 }

@@ -60,7 +60,7 @@ impl Command {
         Self::ALL.get(usize::from(shape)).copied().unwrap_or(Command::Load)
     }
 
-    /// Its metric.
+    /// Metric.
     pub fn metric(self) -> &'static str {
         match self {
             Command::PointSelect => "POINT-SELECT",

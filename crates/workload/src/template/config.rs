@@ -11,7 +11,7 @@ pub type Index = (String, Vec<(String, i32)>);
 /// A collection and its documents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collection {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Documents that are loaded: numbers 0 to `count` - 1.
     pub count: u64,
@@ -37,24 +37,24 @@ pub enum Kind {
 pub struct Operation {
     /// The name under which it is measured.
     pub name: String,
-    /// Its weight among all.
+    /// Weight among all.
     pub weight: f64,
     /// What it does: one request, or those of a transaction.
     pub steps: Vec<Step>,
-    /// Whether the steps are one transaction.
+    /// True if the steps are one transaction.
     pub transaction: bool,
 }
 
 /// One request of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Its name within a transaction.
+    /// Name within a transaction.
     pub name: String,
     /// Number of the collection it works on.
     pub collection: usize,
     /// What it does.
     pub kind: Kind,
-    /// Its operands.
+    /// Operands.
     pub values: Vec<Value>,
 }
 

@@ -68,7 +68,7 @@ pub enum Value {
         max: i64,
         /// How it is drawn.
         spread: Spread,
-        /// Whether it takes 64 bits.
+        /// True if it takes 64 bits.
         wide: bool,
     },
     /// A number from `min` up to `max`, with `decimals` places if given.
@@ -237,7 +237,7 @@ impl Value {
         bson::close(out, at);
     }
 
-    /// Whether it depends on documents, its own included: these may not be what a document is found by.
+    /// Returns whether it depends on documents, its own included: these may not be what a document is found by.
     pub fn refers(&self) -> bool {
         match self {
             Value::Key(_) | Value::Of(..) => true,

@@ -49,7 +49,7 @@ pub enum FieldLengths {
     Histogram {
         /// Path of the file as set by `fieldlengthhistogram`.
         file: String,
-        /// Its content, once [`CoreConfig::set_histogram`] has been called.
+        /// Content, once [`CoreConfig::set_histogram`] has been called.
         histogram: Option<Histogram>,
     },
 }
@@ -70,7 +70,7 @@ pub struct InsertRetries {
     pub limit: u64,
     /// Mean pause between two attempts, seconds; the pause itself is uniform from 0.8 to 1.2 of it.
     pub interval_s: u64,
-    /// Whether the load goes on after an insert has failed for good.
+    /// True if the load goes on after an insert has failed for good.
     pub keep_going: bool,
 }
 
@@ -132,7 +132,7 @@ pub struct CoreConfig {
     pub client_id: u64,
     /// Number of clients that run at the same time.
     pub client_count: u64,
-    /// Whether run-phase inserts go on where earlier runs of this client have ended.
+    /// True if run-phase inserts go on where earlier runs of this client have ended.
     pub resume: bool,
     /// Run-phase inserts of earlier runs of this client that are there.
     pub earlier: Earlier,

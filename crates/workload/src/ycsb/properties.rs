@@ -12,7 +12,7 @@ use dyno_types::units::parse_count;
 pub struct BadProperty {
     /// The property.
     pub key: String,
-    /// Its value (its default, if it was not set).
+    /// Value (its default, if it was not set).
     pub value: String,
     /// What is accepted.
     pub expected: String,

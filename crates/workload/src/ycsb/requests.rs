@@ -57,7 +57,7 @@ pub enum RequestDistribution {
 }
 
 impl RequestDistribution {
-    /// Whether the distribution can work with `keys` keys.
+    /// Returns whether the distribution can work with `keys` keys.
     pub fn check(&self, keys: u64) -> Result<(), BadProperty> {
         if let RequestDistribution::Hotspot { data, operations } = *self
             && keys > 0

@@ -23,9 +23,9 @@ pub enum Scope {
 /// One property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Property {
-    /// Its name, case-sensitive.
+    /// Name, case-sensitive.
     pub name: &'static str,
-    /// Its default as text; empty if there is none.
+    /// Default as text; empty if there is none.
     pub default: &'static str,
     /// What it means, one line.
     pub doc: &'static str,

@@ -9,10 +9,10 @@ use std::path::Path;
 /// The mix that comes along.
 const BUILT_IN: &str = "90Read10Update";
 
-/// Its operationcount.
+/// Operationcount.
 pub(super) const FILE_OPERATIONS: u64 = 10_000_000;
 
-/// Its properties.
+/// Properties.
 const FILE: [(&str, &str); 8] = [
     ("recordcount", "1000"),
     ("readallfields", "true"),
@@ -219,7 +219,7 @@ fn value<'a>(all: &'a [Property], key: &str) -> Option<&'a str> {
     all.iter().find(|one| one.key == key).map(|one| one.value.trim())
 }
 
-/// Whether keys are chosen by YCSB's own zipfian, whose range has its last key in it. What is not said is workload a's.
+/// Returns whether keys are chosen by YCSB's own zipfian, whose range has its last key in it. What is not said is workload a's.
 fn has_last_key(all: &[Property]) -> bool {
     value(all, "requestdistribution").is_none_or(|name| name == "zipfian")
         && value(all, "dyno.zipfian").is_none_or(|flavour| flavour == "ycsb")

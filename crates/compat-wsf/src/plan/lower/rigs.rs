@@ -38,7 +38,7 @@ impl Draft<'_> {
         matches!(self.means.rig, Rig::Kubernetes(_))
     }
 
-    /// Whether clients are beside the servers, and all rules of placement gone.
+    /// Returns whether clients are beside the servers, and all rules of placement gone.
     pub(super) fn single_node(&self) -> bool {
         self.from.on("RUN_SINGLE_NODE") || self.from.number("CLIENT_COUNT") == Some(0)
     }

@@ -87,7 +87,7 @@ pub enum Election {
 
 /// What can be said of a kind of server without looking at a machine.
 pub trait ServerRules: Sync {
-    /// Its name in an experiment file.
+    /// Name in an experiment file.
     fn name(&self) -> &'static str;
 
     /// The program's usual name.
@@ -126,30 +126,31 @@ pub trait ServerRules: Sync {
     /// Names the key.
     fn check(&self, spec: &ServerSpec) -> Result<(), InvalidSetting>;
 
-    /// Whether compressors, the interval of its checkpoints and a storage engine can be chosen.
+    /// Returns whether compressors, the interval of its checkpoints and a storage engine can be chosen.
     fn has_engines(&self) -> bool {
         false
     }
 
-    /// Whether replicas of a cluster can be read from.
+    /// Returns whether replicas of a cluster can be read from.
     fn reads_replicas_of_clusters(&self) -> bool {
         true
     }
 
-    /// Whether its journal is on, for servers that have one unless told otherwise. `version` is as the program tells it.
+    /// Returns whether its journal is on, for servers that have one unless told otherwise. `version` is as the program tells it.
     fn journals(&self, _spec: &ServerSpec, _version: &str) -> Option<bool> {
         None
     }
 
-    /// Whether it writes to its disk while it serves, with these settings. Otherwise it writes when told to, or at its end.
+    /// Returns whether it writes to its disk while it serves, with these settings. Otherwise it writes when told to,
+    /// or at its end.
     fn writes_while_serving(&self, spec: &ServerSpec) -> bool;
 
-    /// Whether it writes all data to its disk at its end, told or not.
+    /// Returns whether it writes all data to its disk at its end, told or not.
     fn writes_at_end(&self) -> bool {
         false
     }
 
-    /// Whether it sizes itself by the host's free memory, so that a limit must be known when it is configured.
+    /// Returns whether it sizes itself by the host's free memory, so that a limit must be known when it is configured.
     fn sizes_by_free_memory(&self) -> bool {
         false
     }

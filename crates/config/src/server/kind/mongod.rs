@@ -16,8 +16,8 @@ pub const OWN: u64 = 128 << 20;
 /// What a mongod whose engine has a cache needs where no size is given, bytes: WiredTiger takes 256 MiB or more.
 const UNSIZED: u64 = 384 << 20;
 
-/// Whether a mongod of this version (`db version v7.0.5`, `7.0.5`) keeps its journal whatever it is told: 6.1 and later. One
-/// that is unknown is not.
+/// Returns whether a mongod of this version (`db version v7.0.5`, `7.0.5`) keeps its journal whatever it is told: 6.1
+/// and later. One that is unknown is not.
 pub fn always_journals(version: &str) -> bool {
     let number =
         version.split(['v', ' ', ',', ':', '-']).find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
@@ -40,7 +40,7 @@ pub fn cache_key(spec: &ServerSpec) -> Option<&'static str> {
     }
 }
 
-/// Whether the cache is smaller than mongod's own setting takes, so that WiredTiger must be told in its own words.
+/// Returns whether the cache is smaller than mongod's own setting takes, so that WiredTiger must be told in its own words.
 pub fn has_small_cache(spec: &ServerSpec) -> bool {
     is_wired_tiger(spec) && spec.cache.as_ref().is_some_and(|cache| cache.0 < SMALL)
 }

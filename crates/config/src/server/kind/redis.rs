@@ -44,7 +44,7 @@ pub(super) const PORT: u16 = 6_379;
 pub(super) const PASSWORD: &str = "requirepass";
 pub(super) const TOPOLOGIES: [Topology; 2] = [Topology::Replication, Topology::Cluster];
 
-/// Whether a server of this protocol writes while it serves: its log of commands is on, or snapshots are asked for.
+/// Returns whether a server of this protocol writes while it serves: its log of commands is on, or snapshots are asked for.
 pub(super) fn writes_while_serving(spec: &ServerSpec) -> bool {
     let asked = ["appendonly", "save"].iter().any(|option| spec.options.contains_key(*option));
     spec.journal == Some(true) || asked

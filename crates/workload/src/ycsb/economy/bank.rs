@@ -63,7 +63,7 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Whether the money is what it must be.
+    /// Returns whether the money is what it must be.
     pub fn passed(&self) -> bool {
         self.counted == self.total as i64 && self.unreadable == 0
     }

@@ -1,7 +1,6 @@
 //! The reference in Markdown: commands of the command line's description, keys of the JSON Schemas. Nothing in it is written
 //! by hand.
 
-use crate::args::command;
 use clap_markdown::{MarkdownOptions, help_markdown_command_custom};
 use serde_json::Value;
 
@@ -16,7 +15,7 @@ pub fn pages() -> [(&'static str, String); 3] {
 
 fn commands() -> String {
     let options = MarkdownOptions::new().title("Commands and options".into()).show_footer(false);
-    let text = help_markdown_command_custom(&command(), &options);
+    let text = help_markdown_command_custom(&dyno_cli::command(), &options);
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let mut page = String::new();
     for (at, line) in lines.iter().enumerate() {

@@ -1,0 +1,128 @@
+//! The dyno command: parses, runs, prints, and exits with a code that says how it went.
+
+mod args;
+mod bexhoma;
+mod compare;
+mod completions;
+mod conductor;
+mod doctor;
+mod exit;
+mod experiment;
+mod explain;
+mod export;
+mod grafana;
+mod import;
+mod json;
+mod list;
+mod live;
+mod log;
+mod merge;
+mod metrics;
+mod options;
+mod pages;
+mod pocdriver;
+mod price;
+mod prove;
+mod report;
+mod run;
+mod run_directory;
+mod sample;
+mod secret;
+mod selftest;
+mod serve;
+mod signals;
+mod sysbench_mongodb;
+mod terminal;
+mod top;
+mod work;
+mod worker;
+mod wsf;
+mod ycsb;
+
+use dyno_compat_pocdriver::plan::forms::normal;
+use exit::Exit;
+use std::process::ExitCode;
+
+/// The command line of `dyno`, as it is described: what manual pages and the reference are made of.
+pub fn command() -> clap::Command {
+    args::command()
+}
+
+/// The program.
+pub fn main() -> ExitCode {
+    dyno_worker::outlive_long_files();
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    dyno_types::secret::remember_arguments(&words);
+    let (cli, matches) = match args::parse(normal(std::env::args_os().collect(), terminal::warn)) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            // Help and version are answers, not errors; whoever closed the pipe has seen enough.
+            let lost =
+                terminal::answer(&error).is_err_and(|why| why.kind() != std::io::ErrorKind::BrokenPipe);
+            return match (error.use_stderr(), lost) {
+                (true, _) => Exit::Usage.into(),
+                (false, true) => Exit::Internal.into(),
+                (false, false) => Exit::Ok.into(),
+            };
+        }
+    };
+    if let Err(wrong) = log::begin(&matches) {
+        terminal::error(&wrong.to_string());
+        return wrong.exit().into();
+    }
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        command = dyno_types::shell::quoted(&dyno_types::secret::own_command_line()),
+        "dyno begins"
+    );
+    let ended = match cli.command {
+        args::Command::Run(options) => run::run(&options),
+        args::Command::Report(options) => report::report(&options),
+        args::Command::Compare(options) => compare::compare(&options),
+        args::Command::Explain(options) => explain::explain(&options),
+        args::Command::History(options) => compare::history(&options),
+        args::Command::Export(options) => export::export(&options),
+        args::Command::Import(options) => import::import(&options),
+        args::Command::Serve(options) => serve::serve(&options),
+        args::Command::Merge(options) => merge::merge(&options),
+        args::Command::Top(options) => top::top(&options),
+        args::Command::Sample(options) => sample::sample(&options),
+        args::Command::Selftest(options) => selftest::selftest(&options),
+        args::Command::Pocdriver(options) => pocdriver::pocdriver(&options),
+        args::Command::SysbenchMongodb(options) => sysbench_mongodb::sysbench_mongodb(&options),
+        args::Command::Wsf(options) => wsf::wsf(&options),
+        args::Command::Ycsb(options) => {
+            let code = ycsb::ycsb(&options.arguments);
+            tracing::info!("dyno ends");
+            return code;
+        }
+        args::Command::Bexhoma(options) => bexhoma::bexhoma(&options),
+        args::Command::Plan(options) => experiment::plan(&options),
+        args::Command::Presets(options) => experiment::list_presets(&options),
+        args::Command::Resume(options) => experiment::resume(&options),
+        args::Command::List(options) => list::list(&options),
+        args::Command::Status(options) => experiment::status(&options),
+        args::Command::Stop(options) => list::stop(&options),
+        args::Command::Doctor(options) => doctor::doctor(&options),
+        args::Command::Grafana(options) => grafana::grafana(&options),
+        args::Command::Worker(_) => worker::worker(),
+        args::Command::Completions(args) => completions::completions(&args),
+        args::Command::Prove(args) => prove::prove(&args),
+        args::Command::Host(args) => worker::host(&args),
+        args::Command::Pod(args) => worker::pod(&args),
+        args::Command::Relay(args) => worker::relay(&args),
+        args::Command::Schema(options) => report::schema(&options),
+    };
+    match ended {
+        Ok(exit) => {
+            let exit = exit.unless_output_lost();
+            tracing::info!(exit = exit as u8, "dyno ends");
+            exit.into()
+        }
+        Err(error) => {
+            tracing::error!(exit = error.exit() as u8, %error, "dyno ends with an error");
+            terminal::error(&error.to_string());
+            error.exit().into()
+        }
+    }
+}
