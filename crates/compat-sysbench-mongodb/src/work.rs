@@ -45,8 +45,16 @@ impl SysbenchWork {
             words.push(format!("SEED={}", spec.run_seed()));
         }
         let overrides = Overrides { dialect: None, faithful: false, independent: false };
-        let mut plan =
+        let plan =
             parse_named(&words, &overrides, 0).map_err(|e| Refused(format!("workload.sysbench: {e}")))?;
+        Self::of(spec, plan)
+    }
+
+    /// The work of a configuration that has been read; users and length of an experiment have the last word.
+    ///
+    /// # Errors
+    /// Names the variable whose value cannot be used.
+    pub fn of(spec: &Experiment, mut plan: SysbenchPlan) -> Result<Self, Refused> {
         let mut spec = spec.clone();
         let measure = &mut spec.phases.measure;
         match measure.users {

@@ -20,28 +20,30 @@ use dyno_compat_sysbench_mongodb::plan::resolve::{Phase, SysbenchPlan};
 use dyno_compat_sysbench_mongodb::report::average::{Window, average};
 use dyno_compat_sysbench_mongodb::report::console::{Reporter, Stage, Wording, finish, thread_line};
 use dyno_compat_sysbench_mongodb::report::header::{ExecuteHeader, LoadHeader};
-use dyno_compat_sysbench_mongodb::work::same_collections;
+use dyno_compat_sysbench_mongodb::work::{SysbenchWork, same_collections};
+use dyno_config::experiment::{Experiment, Stamps, When};
 use dyno_config::settings::Provenance;
+use dyno_config::values::Span;
 use dyno_databases::registry;
 use dyno_databases::target::Target;
-use dyno_engine::{Control, End, Job, Team, every_nth};
+use dyno_engine::{Control, Job};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
 use dyno_session::load_generator::InProcess;
 use dyno_session::session::{EndedPhase, Session};
+use dyno_session::work::{Work, jobs_of_workers};
 use dyno_types::secret::mask_value;
 use dyno_workload::Workload;
-use dyno_workload::sysbench_mongodb::{Dialect, INDEX, SysbenchConfig, SysbenchLoad, SysbenchRun};
+use dyno_workload::sysbench_mongodb::{Dialect, INDEX, SysbenchLoad};
 use log::{Layout, Log};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// What all phases need.
 struct Bench<'a> {
     args: &'a SysbenchArgs,
     plan: SysbenchPlan,
+    work: SysbenchWork,
     target: Box<dyn Target>,
     opened: InProcess,
     control: Arc<Control>,
@@ -56,13 +58,26 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     let uri = args.target.as_deref().unwrap_or(&plan.uri);
     let mut target = registry::parse_for(uri, args.client).map_err(Failure::from)?;
     target.set_database(&plan.database);
-    let run = Arc::new(SysbenchRun::new(&plan.config).map_err(refused)?);
+    let work = SysbenchWork::of(&experiment(&plan), plan.clone())?;
+    let (workers, users) = (args.workers as usize, work.measure()?.users);
+    if workers == 0 || workers > users {
+        let expected = format!("expected 1 to {users}, the number of users");
+        return Err(Failure::Usage(format!("--workers {workers}: {expected}")));
+    }
     check_new(args.out.as_ref())?;
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
-    let opened = conductor::open(target.as_ref(), &run.content(), &[], 1)?;
-    let bench = Bench { args, plan, target, opened, control };
-    bench.phases(run)
+    let opened = conductor::open(target.as_ref(), &work.content(), &[], 1)?;
+    Bench { args, plan, work, target, opened, control }.phases()
+}
+
+/// What an experiment says of it: no time-outs, and times by the client's clock, as the original takes them.
+fn experiment(plan: &SysbenchPlan) -> Experiment {
+    let mut spec = Experiment { seed: plan.config.seed as u64, ..Experiment::default() };
+    spec.client.stamps = Stamps::Client;
+    spec.phases.measure.timeout = Span(0);
+    spec.phases.load.when = When::Always;
+    spec
 }
 
 fn refused(bad: dyno_workload::ycsb::BadProperty) -> Failure {
@@ -74,44 +89,12 @@ impl Bench<'_> {
         if self.plan.config.dialect == Dialect::Y2015 { Wording::Y2015 } else { Wording::Head }
     }
 
-    fn job(&self, workload: Arc<dyn Workload>, users: u32, end: End) -> Result<Job, Failure> {
-        let cores = choose_cores(self.args.load_threads, users as usize, self.target.is_local(), None)?;
-        let job = Job {
-            cores: cores.into_iter().map(Some).collect(),
-            seed: self.plan.config.seed as u64,
-            ..Job::of(workload, users as usize, end)
-        };
+    /// A job on this host's cores.
+    fn on_cores(&self, job: Job) -> Result<Job, Failure> {
+        let cores = choose_cores(self.args.load_threads, job.users, self.target.is_local(), None)?;
+        let job = Job { cores: cores.into_iter().map(Some).collect(), ..job };
         job.check().map_err(Failure::from)?;
         Ok(job)
-    }
-
-    /// The jobs of all workers: each has its share of the users, numbered on from the worker before.
-    fn workers(&self, job: &Job) -> Result<Vec<Job>, Failure> {
-        let (workers, users) = (self.args.workers, job.users as u32);
-        if workers == 0 || workers > users {
-            let expected = format!("expected 1 to {users}, the number of users");
-            return Err(Failure::Usage(format!("--workers {workers}: {expected}")));
-        }
-        if workers == 1 {
-            return Ok(vec![job.clone()]);
-        }
-        let team = Team::new(workers as usize, job.workload.frontier());
-        let mut first = self.plan.config.first_writer;
-        let part = |number: u32| {
-            let own = users / workers + u32::from(number < users % workers);
-            let all_writers = self.plan.config.writers;
-            let config =
-                SysbenchConfig { writers: own, first_writer: first, all_writers, ..self.plan.config.clone() };
-            first += own;
-            Ok(Job {
-                workload: Arc::new(SysbenchRun::new(&config).map_err(refused)?),
-                users: own as usize,
-                cores: every_nth(&job.cores, number as usize, workers as usize),
-                team: Some(team.clone()),
-                ..job.clone()
-            })
-        };
-        (0..workers).map(part).collect()
     }
 
     fn log(
@@ -158,7 +141,7 @@ impl Bench<'_> {
     }
 
     /// What is asked for of load and transactions.
-    fn phases(&self, run: Arc<SysbenchRun>) -> Result<Exit, Failure> {
+    fn phases(&self) -> Result<Exit, Failure> {
         let plan = &self.plan;
         if !plan.load && !plan.query {
             return Ok(Exit::Ok);
@@ -166,8 +149,7 @@ impl Bench<'_> {
         // What is there is used, as by the original, if it looks like what these settings load.
         let ways = "drop them to have them loaded again, or name another DB_NAME";
         same_collections(self.opened.as_ref(), &plan.config, ways)?;
-        let end = End { operations: None, duration_ns: Some(plan.run_seconds * SECOND_NS) };
-        let job = self.job(run, plan.config.writers, end)?;
+        let job = self.on_cores(self.work.measure()?)?;
         let mut conductor = self.begin(&job)?;
         let session = &mut conductor.session;
         let done = match (plan.load, plan.query) {
@@ -226,12 +208,13 @@ impl Bench<'_> {
                 say(&format!("started to load collection {name}"));
             }
         }
-        let end = End { operations: Some(workload.operations()), duration_ns: None };
-        let job = self.job(workload, config.loaders, end)?;
+        let Some(job) = self.work.load()? else {
+            return Err(Failure::Internal("there is nothing to load".into()));
+        };
+        let job = self.on_cores(Job { workload, ..job })?;
         let begun = Instant::now();
         // Workers share the collections' batches: any of them may load the next one.
-        let workers = (self.args.workers as usize).min(job.users);
-        let jobs = job.divide(workers).map_err(Failure::from)?;
+        let jobs = jobs_of_workers(&self.work, &job, (self.args.workers as usize).min(job.users))?;
         let ended = session.run_workers("load", &jobs, &mut log).map_err(Failure::from)?;
         log.finish(&ended.totals);
         log.say(&thread_line("main", "Done!"));
@@ -261,7 +244,11 @@ impl Bench<'_> {
             log.say(&thread_line(&format!("Thread-{writer}"), &format!("Writer thread {writer} : started")));
         }
         let begun = Instant::now();
-        let ended = session.run_workers("measure", &self.workers(job)?, &mut log)?;
+        let ended = session.run_workers(
+            "measure",
+            &jobs_of_workers(&self.work, job, self.args.workers as usize)?,
+            &mut log,
+        )?;
         log.say(&thread_line("main", "Done!"));
         self.print(&finish(Stage::Execute, &date(), begun.elapsed().as_secs()));
         self.average();

@@ -15,7 +15,7 @@ pub mod ycsb;
 use dyno_config::experiment::Experiment;
 use dyno_config::settings::Source;
 use dyno_databases::target::OpenTarget;
-use dyno_engine::{Control, Job, RunError};
+use dyno_engine::{Control, Job, RunError, Team};
 use dyno_types::{Content, Refused, Verb};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -106,6 +106,22 @@ pub fn load_job(
     operations: u64,
 ) -> Result<Job, Refused> {
     shape::load(spec, workload, operations)
+}
+
+/// The jobs of `total` workers of this process: each has its part of the users, and of the load threads.
+///
+/// # Errors
+/// As [`Work::part`].
+pub fn jobs_of_workers(work: &dyn Work, job: &Job, total: usize) -> Result<Vec<Job>, Refused> {
+    if total == 1 {
+        return Ok(vec![job.clone()]);
+    }
+    let team = Team::new(total, job.workload.frontier());
+    let part = |index: usize| {
+        let part = work.part(job, index, total)?;
+        Ok(Job { team: Some(team.clone()), ..part })
+    };
+    (0..total).map(part).collect()
 }
 
 /// How somebody says what is wanted: by keys of a file, or by options of a command. Messages and the list of settings use
