@@ -16,7 +16,7 @@ use dyno_types::{Content, Outcome, Refused};
 use dyno_workload::Workload;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// "Now" of the date fields, milliseconds since 1970: the same for all workers and repetitions.
 const NOW_MS: i64 = 1_700_000_000_000;
@@ -29,8 +29,15 @@ pub struct PocWork {
     config: PocConfig,
     next: Vec<u64>,
     content: Arc<dyn Content>,
-    /// The part of the measured phase that was made last, which knows what is still queued.
-    part: Mutex<Option<(Arc<PocWorkload>, Job)>>,
+    /// What is made of the measured phase, which knows what is still queued.
+    made: Mutex<Made>,
+}
+
+/// The measured phase: whole, or the parts of it that workers of this process have.
+#[derive(Default)]
+struct Made {
+    parts: Vec<(Arc<PocWorkload>, Job)>,
+    whole: bool,
 }
 
 fn refused(failure: &dyn Display) -> Refused {
@@ -102,12 +109,30 @@ impl PocWork {
         args.seed = spec.run_seed();
         args.empty |= spec.phases.load.when == When::Always;
         let config = args.config(NOW_MS).map_err(|e| refused(&e))?;
-        let content = PocWorkload::new(&config, &[]).map_err(bad)?.content();
-        Ok(PocWork { caller, spec, args, config, next: Vec::new(), content, part: Mutex::default() })
+        Self::of(spec, args, config, caller)
     }
 
-    fn keep(&self, workload: Arc<PocWorkload>, job: &Job) {
-        *self.part.lock().unwrap_or_else(PoisonError::into_inner) = Some((workload, job.clone()));
+    /// The work of flags that have been read; `phases.measure` says how many users, and how long.
+    ///
+    /// # Errors
+    /// Names the flag whose value cannot be used.
+    pub fn of(spec: Experiment, args: PocArgs, config: PocConfig, caller: Caller) -> Result<Self, Refused> {
+        let content = PocWorkload::new(&config, &[]).map_err(bad)?.content();
+        Ok(PocWork { caller, spec, args, config, next: Vec::new(), content, made: Mutex::default() })
+    }
+
+    /// The workloads of the measured phase: one, or one for each part that was asked for since.
+    pub fn workloads(&self) -> Vec<Arc<PocWorkload>> {
+        self.made().parts.iter().map(|(workload, _)| workload.clone()).collect()
+    }
+
+    /// Jobs of what is still queued, one for each part: not measured.
+    pub fn rests(&self) -> Vec<Job> {
+        self.made().parts.iter().filter_map(|(workload, job)| rest(workload, job)).collect()
+    }
+
+    fn made(&self) -> MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn workload(&self, config: &PocConfig, next: &[u64]) -> Result<Arc<PocWorkload>, Refused> {
@@ -146,7 +171,7 @@ impl Work for PocWork {
     fn measure(&self) -> Result<Job, Refused> {
         let workload = self.workload(&self.config, &self.next)?;
         let job = Job { timeout_ns: None, ..measured_job(&self.spec, workload.clone())? };
-        self.keep(workload, &job);
+        *self.made() = Made { parts: vec![(workload, job.clone())], whole: true };
         Ok(job)
     }
 
@@ -173,25 +198,27 @@ impl Work for PocWork {
         let next = self.next.get(first as usize..(first + mine) as usize).unwrap_or_default();
         let workload = self.workload(&config, next)?;
         let part = part_of_users(job, workload.clone(), index as usize, total as usize);
-        self.keep(workload, &part);
+        let mut made = self.made();
+        if std::mem::take(&mut made.whole) {
+            made.parts.clear();
+        }
+        made.parts.push((workload, part.clone()));
         Ok(part)
     }
 
     fn rest(&self) -> Option<Job> {
-        let part = self.part.lock().unwrap_or_else(PoisonError::into_inner);
-        let (workload, job) = part.as_ref()?;
-        rest(workload, job)
+        self.rests().pop()
     }
 }
 
 /// The share of a cap of `own` threads from number `first` on: the shares of all add up to the cap; 0 is no cap.
-pub fn part_of_rate(cap: u64, first: u64, own: u64, threads: u64) -> u64 {
+fn part_of_rate(cap: u64, first: u64, own: u64, threads: u64) -> u64 {
     let upto = |thread: u64| (u128::from(cap) * u128::from(thread) / u128::from(threads.max(1))) as u64;
     if cap == 0 { 0 } else { (upto(first + own) - upto(first)).max(1) }
 }
 
 /// A job of the bulks that a workload still has in its queues, if there are any.
-pub fn rest(workload: &PocWorkload, job: &Job) -> Option<Job> {
+fn rest(workload: &PocWorkload, job: &Job) -> Option<Job> {
     let (rest, bulks) = workload.rest(job.end.duration_ns.unwrap_or(0));
     (bulks > 0).then(|| Job {
         workload: Arc::new(rest),

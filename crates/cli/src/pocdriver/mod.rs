@@ -16,16 +16,19 @@ use crate::work::CALLER;
 use crate::{signals, terminal};
 use dyno_compat_pocdriver::plan::args::PocArgs;
 use dyno_compat_pocdriver::plan::forms::effective;
-use dyno_compat_pocdriver::setup::{prepare, refused};
-use dyno_compat_pocdriver::work::{part_of_rate, rest};
+use dyno_compat_pocdriver::setup::prepare;
+use dyno_compat_pocdriver::work::PocWork;
+use dyno_config::experiment::{Experiment, Stamps};
+use dyno_config::values::Span;
 use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, Target};
-use dyno_engine::{Control, End, Job, Pacing, Team, every_nth};
+use dyno_engine::{Control, Job, Pacing};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Reason, Status, Summary, Trust};
 use dyno_session::load_generator::InProcess;
-use dyno_workload::pocdriver::{PocConfig, PocWorkload};
-use dyno_workload::{Frontier, Workload};
+use dyno_session::work::{Prepared, Work, jobs_of_workers};
+use dyno_workload::Workload;
+use dyno_workload::pocdriver::PocConfig;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use watch::Watch;
@@ -41,16 +44,21 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     // Whatever is wrong is said before -e empties anything.
+    if args.workers == 0 || args.workers > config.workers {
+        let expected = format!("expected 1 to {}, the number of --threads", config.workers);
+        return Err(Failure::Usage(format!("--workers {}: {expected}", args.workers)));
+    }
     check_new(args.out.as_ref())?;
     let log = Watch::log(args)?;
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
-    let (target, opened) = open(args, &config)?;
+    let mut work = PocWork::of(experiment(args, &config), args.clone(), config.clone(), CALLER)?;
+    let (target, opened) = open(args, &work)?;
     let ready = prepare(args, &config, opened.as_ref(), CALLER)?;
     say_write_concern(&config, opened.as_ref());
-    let jobs = jobs(args, &config, &ready.next, target.as_ref())?;
-    let workloads: Vec<Arc<PocWorkload>> = jobs.iter().map(|(workload, _)| workload.clone()).collect();
-    let jobs: Vec<Job> = jobs.into_iter().map(|(_, job)| job).collect();
+    work.adopt(&Prepared { fresh: ready.next.clone(), ..Prepared::default() })?;
+    let jobs = jobs(args, &work, target.as_ref())?;
+    let workloads = work.workloads();
     let first_ns = workloads.first().map_or(0, |workload| workload.begin_ns());
     if first_ns >= args.duration.saturating_mul(SECOND_NS) {
         terminal::warn(&format!(
@@ -77,8 +85,8 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     let ended = conductor.session.run_workers("measure", &jobs, &mut watch);
     let mut ended = ended.map_err(|error| conductor.failed(error.into()))?;
     let mut left = 0;
-    for (workload, job) in workloads.iter().zip(&jobs) {
-        left += send_the_rest(workload, opened.as_ref(), job, &control)?;
+    for job in work.rests() {
+        left += send_the_rest(job, opened.as_ref(), &control)?;
     }
     let missed = workloads.iter().map(|workload| workload.missed(args.duration * SECOND_NS));
     let (missed, due) = missed.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
@@ -91,11 +99,21 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     Ok(conductor.close(exit(args, &summary)))
 }
 
-fn open(args: &PocArgs, config: &PocConfig) -> Result<(Box<dyn Target>, InProcess), Failure> {
+/// What an experiment says of it: no time-outs and no warm-up, and times by the client's clock, as the original takes them.
+fn experiment(args: &PocArgs, config: &PocConfig) -> Experiment {
+    let mut spec = Experiment { seed: config.seed, ..Experiment::default() };
+    spec.client.stamps = Stamps::Client;
+    let measure = &mut spec.phases.measure;
+    measure.users = Some(config.workers as usize);
+    measure.duration = Some(Span(args.duration.saturating_mul(SECOND_NS)));
+    measure.warmup = Some(Span(0));
+    spec
+}
+
+fn open(args: &PocArgs, work: &PocWork) -> Result<(Box<dyn Target>, InProcess), Failure> {
     let mut target = registry::parse_for(&args.host, args.client).map_err(Failure::from)?;
     target.set_database(args.names()?.0);
-    let probe = PocWorkload::new(config, &[]).map_err(refused)?;
-    let opened = conductor::open(target.as_ref(), &probe.content(), &[], 1)?;
+    let opened = conductor::open(target.as_ref(), &work.content(), &[], 1)?;
     Ok((target, opened))
 }
 
@@ -117,63 +135,17 @@ fn say_write_concern(config: &PocConfig, opened: &dyn OpenTarget) {
 }
 
 /// A job for each worker, with its share of the threads, which are numbered on from the worker before.
-fn jobs(
-    args: &PocArgs,
-    config: &PocConfig,
-    next: &[u64],
-    target: &dyn Target,
-) -> Result<Vec<(Arc<PocWorkload>, Job)>, Failure> {
-    let (workers, threads) = (args.workers, config.workers);
-    if workers == 0 || workers > threads {
-        let expected = format!("expected 1 to {threads}, the number of --threads");
-        return Err(Failure::Usage(format!("--workers {workers}: {expected}")));
-    }
-    let cores = choose_cores(args.load_threads, threads as usize, target.is_local(), None)?;
-    let cores: Vec<Option<usize>> = cores.into_iter().map(Some).collect();
-    let team = (workers > 1).then(|| Team::new(workers as usize, Frontier::new(0)));
-    let mut first = 0;
-    let part = |number: u32| {
-        let own = threads / workers + u32::from(number < threads % workers);
-        let mine = PocConfig {
-            workers: own,
-            first_worker: config.first_worker + first,
-            per_second: part_of_rate(config.per_second, u64::from(first), u64::from(own), u64::from(threads)),
-            ..config.clone()
-        };
-        let next = next.get(first as usize..(first + own) as usize).unwrap_or_default();
-        let workload = Arc::new(PocWorkload::new(&mine, next).map_err(refused)?);
-        first += own;
-        let job = Job {
-            cores: every_nth(&cores, number as usize, workers as usize),
-            team: team.clone(),
-            ..job(args, &mine, workload.clone())
-        };
-        job.check().map_err(Failure::from)?;
-        Ok((workload, job))
-    };
-    (0..workers).map(part).collect()
+fn jobs(args: &PocArgs, work: &PocWork, target: &dyn Target) -> Result<Vec<Job>, Failure> {
+    let job = work.measure()?;
+    let cores = choose_cores(args.load_threads, job.users, target.is_local(), None)?;
+    let job = Job { cores: cores.into_iter().map(Some).collect(), ..job };
+    let jobs = jobs_of_workers(work, &job, args.workers as usize)?;
+    jobs.iter().try_for_each(Job::check)?;
+    Ok(jobs)
 }
 
-fn job(args: &PocArgs, config: &PocConfig, workload: Arc<PocWorkload>) -> Job {
-    Job {
-        cores: Vec::new(),
-        seed: config.seed,
-        ..Job::of(
-            workload,
-            config.workers as usize,
-            End { operations: None, duration_ns: Some(args.duration * SECOND_NS) },
-        )
-    }
-}
-
-/// Sends what the workers had queued when the time was over; returns the number of bulks that failed.
-fn send_the_rest(
-    workload: &PocWorkload,
-    opened: &dyn OpenTarget,
-    job: &Job,
-    control: &Arc<Control>,
-) -> Result<u64, Failure> {
-    let Some(job) = rest(workload, job) else { return Ok(0) };
+/// Sends what a worker had queued when the time was over; returns the number of bulks that failed.
+fn send_the_rest(job: Job, opened: &dyn OpenTarget, control: &Arc<Control>) -> Result<u64, Failure> {
     let bulks = job.end.operations.unwrap_or(0);
     if signals::interrupted() {
         return Ok(bulks);
