@@ -3,8 +3,8 @@
 //! Throughput is judged second by second; where intervals are shorter, by every second that begins with one of them. The depth
 //! of a fault that was shorter than a second is judged by parts as long as itself: in a second it is hidden by what is caught up.
 
-use crate::interval::median;
 use dyno_rundir::faults::FaultFigures;
+use dyno_types::stats::median;
 use dyno_types::units::Latency;
 use statrs::distribution::{Binomial, DiscreteCDF};
 use std::ops::Range;

@@ -51,17 +51,6 @@ pub fn difference(one: &[f64], other: &[f64]) -> Option<MeanInterval> {
     Some(MeanInterval { count, mean, deviation, half_width: student.inverse_cdf(0.975) * deviation })
 }
 
-/// The median; `None` of nothing. Of an even number the mean of the two in the middle.
-pub fn median(samples: &[f64]) -> Option<f64> {
-    let (mut all, half) = (samples.to_vec(), samples.len() / 2);
-    if all.is_empty() {
-        return None;
-    }
-    let (below, middle, _) = all.select_nth_unstable_by(half, f64::total_cmp);
-    let before = below.iter().copied().max_by(f64::total_cmp).filter(|_| samples.len().is_multiple_of(2));
-    Some(before.map_or(*middle, |before| before.midpoint(*middle)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,13 +75,6 @@ mod tests {
         assert!((d.deviation - 0.953_939).abs() < 1e-5, "{d:?}");
         assert!((d.half_width - 2.201_9).abs() < 2e-3, "{d:?}");
         assert!(difference(&one, &[1.0]).is_none());
-    }
-
-    #[test]
-    fn medians() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
     }
 
     #[test]

@@ -4,9 +4,10 @@ use crate::exit::Failure;
 use crate::signals;
 use dyno_databases::registry;
 use dyno_databases::target::Login;
+use dyno_types::percent;
 use dyno_types::secret::{mask_text, remember, remember_variable};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -150,17 +151,7 @@ fn with(target: &str, password: &str) -> Result<String, NoRoom> {
     if login.is_empty() && known.login == Login::User {
         return Err(NoRoom::User(scheme.to_owned()));
     }
-    Ok(format!("{scheme}://{login}:{}@{place}{}", encoded(password), &rest[end..]))
-}
-
-fn encoded(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut out, byte| {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            _ => drop(write!(out, "%{byte:02X}")),
-        }
-        out
-    })
+    Ok(format!("{scheme}://{login}:{}@{place}{}", percent::encode(password, percent::RESERVED), &rest[end..]))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The work of an experiment, of every kind.
 
 use crate::{signals, terminal};
-use dyno_compat_pocdriver::{Caller, work};
+use dyno_compat_pocdriver::Caller;
 use dyno_config::experiment::Experiment;
 use dyno_session::work::Work;
 use dyno_types::Refused;
@@ -11,5 +11,5 @@ pub const CALLER: Caller = Caller { warn: terminal::warn, interrupted: signals::
 
 /// Reads the work of an experiment, of every kind.
 pub fn read_work(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
-    work::read(spec, CALLER)
+    dyno_worker::read_work(spec, CALLER)
 }

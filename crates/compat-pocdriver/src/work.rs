@@ -184,17 +184,6 @@ impl Work for PocWork {
     }
 }
 
-/// Reads the work of an experiment, of every kind.
-///
-/// # Errors
-/// The key that cannot be.
-pub fn read(spec: &Experiment, caller: Caller) -> Result<Box<dyn Work>, Refused> {
-    match &spec.workload.pocdriver {
-        Some(flags) => Ok(Box::new(PocWork::read(spec, flags, caller)?)),
-        None => dyno_session::work::read(spec),
-    }
-}
-
 /// The share of a cap of `own` threads from number `first` on: the shares of all add up to the cap; 0 is no cap.
 pub fn part_of_rate(cap: u64, first: u64, own: u64, threads: u64) -> u64 {
     let upto = |thread: u64| (u128::from(cap) * u128::from(thread) / u128::from(threads.max(1))) as u64;

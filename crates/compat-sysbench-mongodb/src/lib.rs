@@ -1,4 +1,5 @@
-//! sysbench-mongodb: its configurations, and what it prints.
+//! sysbench-mongodb: its configurations, its load, and what it prints.
 
 pub mod plan;
 pub mod report;
+pub mod work;

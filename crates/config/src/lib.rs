@@ -10,7 +10,6 @@ pub mod inventory;
 pub mod properties;
 pub mod server;
 pub mod settings;
-pub mod suggest;
 pub mod template;
 pub mod tree;
 pub mod values;

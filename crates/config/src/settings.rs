@@ -4,8 +4,8 @@
 //! the later wins; between layers the order of setting does not matter, so that `-p x=1 -P file` and `-P file -p x=1`
 //! mean the same, as in YCSB. Every refusal of a value ([`BadSetting`]) says where the value came from.
 
-use crate::suggest;
 use dyno_types::secret::{mask_value, remember_value};
+use dyno_types::suggest;
 use dyno_workload::ycsb::BadProperty;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -267,8 +267,8 @@ impl Line {
         }
     }
 
-    /// Says `words` once connected, within so many nanoseconds and until somebody stops it. Nothing is awaited but
-    /// the connection.
+    /// Says `words` once connected, within so many nanoseconds and until somebody stops it. Nothing is awaited but the
+    /// connection.
     pub fn say(&mut self, words: Vec<u8>, (patience_ns, stop): (u64, Stop<'_>)) -> Result<(), Failure> {
         let deadline = monotonic_ns() + patience_ns;
         self.unsent = words;

@@ -5,7 +5,8 @@ use crate::probe::Stop;
 use crate::protocol_detection::Protocol;
 use dyno_engine::{Clock, Control, Finished, Job, RunError, Second};
 use dyno_monitor::Source;
-use dyno_types::{Content, Endpoint, Outcome, Refused, Request, Verb};
+use dyno_types::content::Nothing;
+use dyno_types::{Content, Endpoint, Outcome, Refused, Verb};
 use dyno_wire::address::{Address, Tls};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -223,29 +224,6 @@ impl dyn Target {
         };
         !self.addresses().is_empty() && self.addresses().iter().all(elsewhere)
     }
-}
-
-/// A content of nothing: the questions need none.
-pub(crate) struct Nothing;
-
-impl Content for Nothing {
-    fn table(&self) -> &str {
-        ""
-    }
-
-    fn key(&self, _request: &Request, _out: &mut Vec<u8>) {}
-
-    fn fields(&self, _request: &Request) -> usize {
-        0
-    }
-
-    fn name(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
-
-    fn value_len(&self, _request: &Request, _field: usize) -> usize {
-        0
-    }
-
-    fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
 }
 
 /// What a session must know of a target and of the way to it.

@@ -1,11 +1,12 @@
 //! Throughput second by second of the measured phase, and the one figure a table shows.
 
 use crate::journal::WindowEstimate;
-use dyno_analysis::interval::{mean_interval, median};
+use dyno_analysis::interval::mean_interval;
 use dyno_config::experiment::{Estimator, Window};
 use dyno_engine::Job;
 use dyno_rundir::schema::Phase;
 use dyno_session::session::{Observer, Progress};
+use dyno_types::stats::{mean, median};
 
 /// Successful operations of each measured second.
 #[derive(Clone, Debug, Default)]
@@ -45,14 +46,14 @@ impl Series {
             rates.push(inside.map(|(_, count)| *count as f64).sum::<f64>() / length);
             begin += length;
         }
-        let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+        let mean = mean(&rates)?;
         let figure = match window.estimator {
             Estimator::Mean => mean,
             Estimator::TruncatedMean => mean.trunc(),
             Estimator::Median => median(&rates)?,
         };
         let half_width = mean_interval(&rates).map(|interval| interval.half_width);
-        (!rates.is_empty()).then_some(WindowEstimate { figure, intervals: rates.len(), mean, half_width })
+        Some(WindowEstimate { figure, intervals: rates.len(), mean, half_width })
     }
 }
 

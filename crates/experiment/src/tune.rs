@@ -12,6 +12,7 @@ use dyno_analysis::interval::{difference, mean_interval};
 use dyno_config::experiment::{Cell, Goal, Plan, Strategy, Tune};
 use dyno_rundir::tuning::{Effect, Tuned, TunedCell};
 use dyno_types::rng::Stream;
+use dyno_types::stats::mean;
 
 /// A configuration: parameters and values; empty for the defaults.
 type Configuration = Vec<(String, String)>;
@@ -67,8 +68,7 @@ impl ConfigurationRuns<'_> {
             return None;
         }
         let all: Option<Vec<f64>> = self.runs.iter().map(|run| run.objective).collect();
-        let all = all?;
-        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        let mean = mean(all?)?;
         Some(if goal == Goal::Maximise { mean } else { -mean })
     }
 }
@@ -156,8 +156,7 @@ fn report(tune: &Tune, seed: u64, history: &[&RunRecord]) -> Option<Tuned> {
         Some(tuned) => {
             let found = difference(&tuned, &base)?;
             let sign = if tune.goal == Goal::Maximise { 1.0 } else { -1.0 };
-            let mean = tuned.iter().sum::<f64>() / tuned.len() as f64;
-            (sign * found.mean / own.mean, found.half_width / own.mean, mean)
+            (sign * found.mean / own.mean, found.half_width / own.mean, mean(&tuned)?)
         }
         None => (0.0, 0.0, own.mean),
     };
@@ -183,17 +182,14 @@ fn effects(tune: &Tune, field: &[Configuration], all: &[ConfigurationRuns<'_>]) 
         for level in levels.values().unwrap_or_default() {
             let with =
                 |s: &&ConfigurationRuns<'_>| field[s.number].iter().any(|(k, v)| k == key && *v == level);
-            let found: Vec<f64> = all.iter().filter(with).filter_map(first).collect();
-            if !found.is_empty() {
-                means.push((level, found.iter().sum::<f64>() / found.len() as f64));
-            }
+            means.extend(mean(all.iter().filter(with).filter_map(first)).map(|mean| (level, mean)));
         }
         let better =
             |a: f64, b: f64| if tune.goal == Goal::Maximise { a.total_cmp(&b) } else { b.total_cmp(&a) };
         let best = means.iter().max_by(|a, b| better(a.1, b.1));
         let worst = means.iter().min_by(|a, b| better(a.1, b.1));
-        let (Some(best), Some(worst)) = (best, worst) else { continue };
-        let mean = means.iter().map(|(_, value)| value).sum::<f64>() / means.len() as f64;
+        let mean = mean(means.iter().map(|(_, value)| value));
+        let (Some(best), Some(worst), Some(mean)) = (best, worst, mean) else { continue };
         let spread = if mean == 0.0 { 0.0 } else { (best.1 - worst.1).abs() / mean.abs() };
         effects.push(Effect { parameter: key.clone(), spread, best: best.0.clone(), levels: means });
     }

@@ -19,20 +19,17 @@ use dyno_servers::server::faults::{FaultOutcome, FaultPreparation, ServerFault, 
 use dyno_servers::server::{Beginning, Server, volume};
 use dyno_servers::volume::Loaded;
 use dyno_session::watch::sources::{DeclaredProcess, watch_all};
+use dyno_types::sync::held;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 type Output = Arc<Mutex<dyn Write + Send>>;
-
-fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Says a word, after what the log holds by now.
 fn say(output: &Output, word: &FromHost) -> io::Result<()> {

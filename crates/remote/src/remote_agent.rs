@@ -18,13 +18,14 @@ use dyno_servers::server::faults::{FaultOutcome, FaultPreparation, ServerFault, 
 use dyno_servers::volume::{Found, Loaded};
 use dyno_session::watch::RemoteMarker;
 use dyno_session::watch::sources::DeclaredProcess;
+use dyno_types::sync::held;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Starting a cluster or a filesystem takes long.
@@ -34,10 +35,6 @@ const VERY_LONG: Duration = Duration::from_secs(7_200);
 const SHORT: Duration = Duration::from_secs(30);
 
 type Sinks = Arc<Mutex<Option<Arc<Mutex<dyn Sink>>>>>;
-
-fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Asks the monitors of another host for further samples, from any thread.
 #[derive(Clone)]

@@ -4,6 +4,7 @@ use crate::worth;
 use crate::worth::Worth;
 use dyno_analysis::ArrivalLatency;
 use dyno_analysis::interval::mean_interval;
+use dyno_types::stats::mean;
 use dyno_types::units::{Latency, Rate};
 use serde::Serialize;
 
@@ -57,8 +58,7 @@ impl CellRow {
 
     /// Takes over throughputs and merged response times.
     pub fn fill(&mut self, throughputs: Vec<f64>, response: &ArrivalLatency) {
-        self.throughput =
-            (!throughputs.is_empty()).then(|| throughputs.iter().sum::<f64>() / throughputs.len() as f64);
+        self.throughput = mean(&throughputs);
         self.half_width = mean_interval(&throughputs).filter(|i| i.mean > 0.0).map(|i| i.half_width / i.mean);
         self.throughputs = throughputs;
         let at = |p: f64| response.percentile_ns(p) / 1e3;

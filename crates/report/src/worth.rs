@@ -5,6 +5,7 @@ use dyno_analysis::interval::{MeanInterval, mean_interval};
 use dyno_analysis::series::stability;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::Phase;
+use dyno_types::stats::mean;
 use serde::Serialize;
 
 /// A figure with half of its 95 % interval, where it has one.
@@ -31,9 +32,8 @@ pub fn per_price(throughput: f64, price: f64) -> f64 {
 impl Worth {
     /// Of a figure of several runs; of one run without an interval.
     pub fn of_runs(all: &[f64]) -> Option<Worth> {
-        let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
         let half_width = mean_interval(all).map(|found| found.half_width);
-        (!all.is_empty()).then_some(Worth { value: mean, half_width })
+        Some(Worth { value: mean(all)?, half_width })
     }
 
     /// Of one run: as wide, for its size, as the interval of the run's throughput.

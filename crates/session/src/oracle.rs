@@ -6,6 +6,7 @@ use dyno_databases::target::TargetError;
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{Clock, Control, End, Job, Pacing, run_virtual};
 use dyno_record::Totals;
+use dyno_types::content::Nothing;
 use dyno_types::{Content, Request};
 use dyno_wire::sim::{Service, SimOptions};
 use dyno_workload::{Draw, Frontier, Workload};
@@ -35,23 +36,6 @@ impl Case {
 
 /// A workload of one kind of request without content.
 struct Pings(Vec<String>);
-
-struct Nothing;
-
-impl Content for Nothing {
-    fn table(&self) -> &str {
-        ""
-    }
-    fn key(&self, _request: &Request, _out: &mut Vec<u8>) {}
-    fn fields(&self, _request: &Request) -> usize {
-        0
-    }
-    fn name(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
-    fn value_len(&self, _request: &Request, _field: usize) -> usize {
-        0
-    }
-    fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
-}
 
 impl Workload for Pings {
     fn metrics(&self) -> &[String] {

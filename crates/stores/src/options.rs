@@ -2,8 +2,8 @@
 //! in its own folder; every refusal names the option, the accepted ones with their values, and the nearest name.
 
 use crate::uri::StoreUri;
-use dyno_types::Refused;
 use dyno_types::units::parse_duration_ns;
+use dyno_types::{Refused, suggest};
 use std::fmt::Write;
 
 /// One option of a store's URI.
@@ -151,12 +151,7 @@ fn accepted(specs: &[OptionSpec]) -> String {
 
 /// `; did you mean "x"?` for the name nearest to `word`, or nothing if none is near.
 pub(crate) fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> String {
-    let word = word.to_ascii_lowercase();
-    let best = names
-        .map(|name| (strsim::jaro_winkler(&word, name), name))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    best.map_or(String::new(), |(_, name)| format!(" (did you mean {name:?}?)"))
+    suggest::nearest(word, names).map_or(String::new(), |name| format!(" (did you mean {name:?}?)"))
 }
 
 #[cfg(test)]

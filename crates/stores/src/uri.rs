@@ -1,7 +1,7 @@
 //! The URI of a store, taken apart: scheme, path, options. What the options mean is `options`' and the stores'
 //! affair; nothing here touches the file system except `StoreUri::create_file`, which the stores call.
 
-use dyno_types::Refused;
+use dyno_types::{Refused, percent};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::os::unix::ffi::OsStringExt;
@@ -95,24 +95,7 @@ struct NotEncoded(String);
 
 /// Decodes `%XX`; everything else stands for itself.
 fn decode(text: &str) -> Result<Vec<u8>, NotEncoded> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        if byte != b'%' {
-            bytes.push(byte);
-            rest = after;
-            continue;
-        }
-        let digits = after.get(..2).and_then(|two| Some((hex(two[0])?, hex(two[1])?)));
-        let (high, low) = digits.ok_or_else(|| NotEncoded(text.to_owned()))?;
-        bytes.push(high << 4 | low);
-        rest = &after[2..];
-    }
-    Ok(bytes)
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|value| value as u8)
+    percent::decode(text).ok_or_else(|| NotEncoded(text.to_owned()))
 }
 
 #[cfg(test)]

@@ -103,3 +103,27 @@ pub trait Content: Send + Sync {
         true
     }
 }
+
+/// A content of nothing, for those who send no records.
+#[derive(Clone, Copy, Debug)]
+pub struct Nothing;
+
+impl Content for Nothing {
+    fn table(&self) -> &str {
+        ""
+    }
+
+    fn key(&self, _request: &Request, _out: &mut Vec<u8>) {}
+
+    fn fields(&self, _request: &Request) -> usize {
+        0
+    }
+
+    fn name(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+
+    fn value_len(&self, _request: &Request, _field: usize) -> usize {
+        0
+    }
+
+    fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+}

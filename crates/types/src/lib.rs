@@ -11,10 +11,14 @@ pub mod document;
 pub mod driver;
 pub mod limits;
 pub mod outcome;
+pub mod percent;
 pub mod request;
 pub mod rng;
 pub mod secret;
 pub mod shell;
+pub mod stats;
+pub mod suggest;
+pub mod sync;
 pub mod units;
 
 pub use content::Content;

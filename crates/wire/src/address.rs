@@ -1,6 +1,6 @@
 //! Where a server listens and how the way to it is secured, as a user writes it down.
 
-use dyno_types::Refused;
+use dyno_types::{Refused, percent};
 use std::path::PathBuf;
 
 /// TLS settings; files are PEM.
@@ -31,21 +31,7 @@ pub enum Address {
 
 /// Undoes percent-encoding.
 pub(crate) fn percent_decode(text: &str) -> Result<String, Refused> {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        if bytes[at] == b'%' {
-            let hex = text.get(at + 1..at + 3).filter(|h| h.bytes().all(|b| b.is_ascii_hexdigit()));
-            let hex = hex.and_then(|h| u8::from_str_radix(h, 16).ok());
-            out.push(hex.ok_or_else(|| {
-                Refused(format!("{text:?} has a % that is not followed by two hex digits"))
-            })?);
-            at += 3;
-        } else {
-            out.push(bytes[at]);
-            at += 1;
-        }
-    }
-    String::from_utf8(out).map_err(|_| Refused(format!("{text:?} is not UTF-8 after decoding")))
+    let decoded = percent::decode(text)
+        .ok_or_else(|| Refused(format!("{text:?} has a % that is not followed by two hex digits")))?;
+    String::from_utf8(decoded).map_err(|_| Refused(format!("{text:?} is not UTF-8 after decoding")))
 }

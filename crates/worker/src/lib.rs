@@ -5,7 +5,10 @@
 pub mod args;
 
 use crate::args::{HostArgs, PodArgs, RelayArgs};
-use dyno_compat_pocdriver::{Caller, work};
+use dyno_compat_pocdriver::Caller;
+use dyno_compat_pocdriver::work::PocWork;
+use dyno_compat_sysbench_mongodb::work::SysbenchWork;
+use dyno_config::experiment::Experiment;
 use dyno_engine::files::OutOfFiles;
 use dyno_kubernetes::run_pods::wait_for_words;
 use dyno_protocol::frame::FrameError;
@@ -13,6 +16,7 @@ use dyno_remote::agent::agent;
 use dyno_remote::relay;
 use dyno_remote::worker::serve::serve;
 use dyno_session::environment::environment;
+use dyno_session::work::Work;
 use dyno_types::Refused;
 use dyno_types::units::parse_duration_ns;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -42,13 +46,26 @@ impl From<io::Error> for WorkerError {
     }
 }
 
+/// Reads the work of an experiment, of every kind.
+///
+/// # Errors
+/// Names the key whose value cannot be used.
+pub fn read_work(spec: &Experiment, caller: Caller) -> Result<Box<dyn Work>, Refused> {
+    let workload = &spec.workload;
+    Ok(match (&workload.sysbench, &workload.pocdriver) {
+        (Some(variables), _) => Box::new(SysbenchWork::read(spec, variables)?),
+        (_, Some(flags)) => Box::new(PocWork::read(spec, flags, caller)?),
+        _ => dyno_session::work::read(spec)?,
+    })
+}
+
 /// Applies load as a controller says (`dyno worker --stdio`).
 ///
 /// # Errors
 /// Standard input is a terminal, or the controller is not understood.
 pub fn worker(caller: Caller) -> Result<(), WorkerError> {
     no_terminal("a worker")?;
-    ended(serve(stdin(), stdout(), &|spec| work::read(spec, caller)))
+    ended(serve(stdin(), stdout(), &|spec| read_work(spec, caller)))
 }
 
 /// Does on this host what a controller elsewhere asks for (`dyno host --stdio`).

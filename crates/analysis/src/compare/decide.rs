@@ -3,6 +3,7 @@
 use super::bootstrap::Estimate;
 use super::rank::{cliffs_delta, hodges_lehmann, mann_whitney};
 use crate::interval::{difference, mean_interval};
+use crate::series::mean;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
@@ -61,10 +62,6 @@ pub struct Comparison {
     pub delta: f64,
     /// Conclusion of a comparison.
     pub conclusion: Conclusion,
-}
-
-fn mean(all: &[f64]) -> f64 {
-    all.iter().sum::<f64>() / all.len() as f64
 }
 
 /// The ratio of two means, `other` by `one`, with its 95 % interval: Welch's on the logarithm, by the delta method, so that it

@@ -5,9 +5,10 @@
 //! MongoDB's and Apache Otava's detectors (Daly and others, 2020; Fleming and others, 2023) with a permutation test as in
 //! E-divisive (Matteson and James, 2014): runs are few, and their noise is nobody's textbook.
 
-use crate::interval::{median, moments};
+use crate::interval::moments;
 use crate::series::mean;
 use dyno_types::rng::{Purpose, Stream};
+use dyno_types::stats::median;
 
 /// Fewest runs on either side of a change.
 pub const FEWEST: usize = 4;

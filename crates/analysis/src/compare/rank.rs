@@ -83,7 +83,7 @@ fn exact(n: usize, m: usize, u: f64) -> f64 {
 /// Hodges and Lehmann's estimate of a shift: the median of all differences, second less first.
 pub fn hodges_lehmann(one: &[f64], other: &[f64]) -> f64 {
     let differences: Vec<f64> = one.iter().flat_map(|a| other.iter().map(move |b| b - a)).collect();
-    crate::interval::median(&differences).unwrap_or(0.0)
+    dyno_types::stats::median(&differences).unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use super::observe::Observed;
 use crate::compare::bootstrap::Small;
 use crate::interval::mean_interval;
 use crate::queueing::open::Open;
+use crate::series::mean;
 use dyno_types::rng::{Purpose, Stream};
+use dyno_types::stats;
 use dyno_types::units::Rate;
 use serde::Serialize;
 
@@ -138,10 +140,6 @@ const GOOD: f64 = 0.15;
 /// Utilisation up to which response times say nothing about the capacity.
 const IDLE: f64 = 0.5;
 
-fn mean(all: &[f64]) -> f64 {
-    all.iter().sum::<f64>() / all.len() as f64
-}
-
 /// Analyses open-loop runs that differ in the rate; `None` with fewer than two rates.
 pub fn rates(runs: &[Observed]) -> Option<Rates> {
     let open: Vec<(f64, &Observed)> = runs.iter().filter_map(|run| Some((run.rate?, run))).collect();
@@ -160,7 +158,7 @@ pub fn rates(runs: &[Observed]) -> Option<Rates> {
             half_width: mean_interval(&done).map(|found| found.half_width),
             ratio: mean(&done) / mean(&due),
             grows: 2 * same.iter().filter(|run| run.grows).count() > same.len(),
-            response_s: (!times.is_empty()).then(|| mean(&times)),
+            response_s: stats::mean(&times),
             model_s: None,
         })
     };

@@ -7,6 +7,7 @@ use super::what_if::{WhatIf, what_if};
 use crate::interval::mean_interval;
 use crate::scalability::fit::{Choice, Fitted, Point};
 use crate::scalability::{Model, choose, knee};
+use crate::series::mean;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -140,14 +141,9 @@ pub struct Sweep {
     pub what_if: Vec<WhatIf>,
 }
 
-fn mean(all: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = all.fold((0.0, 0usize), |(sum, count), one| (sum + one, count + 1));
-    if count == 0 { 0.0 } else { sum / count as f64 }
-}
-
 /// Standard deviation by mean.
 fn variation(all: &[f64]) -> f64 {
-    let middle = mean(all.iter().copied());
+    let middle = mean(all);
     if all.len() < 2 || middle == 0.0 {
         return 0.0;
     }
@@ -184,7 +180,7 @@ fn levels(runs: &[&Observed]) -> Vec<Level> {
                 runs: same.len(),
                 throughput: mean(same.iter().map(|run| run.throughput)),
                 response_s: mean(same.iter().map(|run| run.response_s)),
-                little: (!implied.is_empty()).then(|| mean(implied.into_iter()) / users - 1.0),
+                little: (!implied.is_empty()).then(|| mean(implied) / users - 1.0),
                 half_width: mean_interval(&all).map(|found| found.half_width),
                 bound: 0.0,
                 balanced: (0.0, 0.0),
@@ -431,7 +427,7 @@ fn visits(runs: &[&Observed]) -> Vec<Visits> {
                     Some(rate / run.throughput)
                 })
                 .collect();
-            Visits { name: name.to_owned(), visits: mean(each.iter().copied()), variation: variation(&each) }
+            Visits { name: name.to_owned(), visits: mean(&each), variation: variation(&each) }
         })
         .collect()
 }

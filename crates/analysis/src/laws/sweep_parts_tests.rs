@@ -100,7 +100,7 @@ fn a_line_has_no_intercept_and_no_slope_below_nothing() {
     }
     near(variation(&[9.0, 11.0]), 0.02f64.sqrt());
     near(variation(&[-9.0, -11.0]), 0.02f64.sqrt());
-    assert_eq!((variation(&[9.0]), variation(&[-1.0, 1.0]), mean(std::iter::empty())), (0.0, 0.0, 0.0));
+    assert_eq!((variation(&[9.0]), variation(&[-1.0, 1.0]), mean([0.0; 0])), (0.0, 0.0, 0.0));
 }
 
 #[test]

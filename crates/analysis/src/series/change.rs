@@ -7,7 +7,7 @@
 
 use super::period::period;
 use super::{autocorrelation, less_running_median, robust_deviation};
-use crate::interval::median;
+use dyno_types::stats::median;
 
 /// The share of the reference level that matters within a run.
 pub const MATERIAL: f64 = 0.05;

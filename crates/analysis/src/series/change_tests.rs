@@ -28,7 +28,7 @@ fn the_labs_series_alone_have_the_sheets_changes() {
     }
     // A robust scale of the noise by first differences, and a penalty of 3 ln n.
     let steps: Vec<f64> = array.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let middle = |all: &[f64]| crate::interval::median(all).unwrap();
+    let middle = |all: &[f64]| dyno_types::stats::median(all).unwrap();
     let apart: Vec<f64> = steps.iter().map(|step| (step - middle(&steps)).abs()).collect();
     let sigma = 1.4826 * middle(&apart) / 2f64.sqrt();
     let weights = vec![1.0 / (sigma * sigma); array.len()];

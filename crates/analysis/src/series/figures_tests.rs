@@ -18,7 +18,7 @@ fn begins_at(limit: f64, found: impl Fn(f64) -> bool) -> bool {
 
 #[test]
 fn means_deviations_and_correlations() {
-    assert_eq!((mean(&[]), mean(&[1.0, 2.0, 6.0])), (0.0, 3.0));
+    assert_eq!((mean([0.0; 0]), mean([1.0, 2.0, 6.0])), (0.0, 3.0));
     assert_eq!((robust_deviation(&[]), robust_deviation(&[1.0, 3.0])), (0.0, 1.4826));
     // About a mean of 2: -1, 0 and 1.
     let three = [1.0, 2.0, 3.0];

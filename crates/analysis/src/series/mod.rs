@@ -16,14 +16,15 @@ pub mod trend;
 pub use change::{Change, changes};
 pub use stability::{Label, Segment, Stability, Stall, stability};
 
-use crate::interval::median;
+use dyno_types::stats::{self, median};
+use std::borrow::Borrow;
 
 /// Factor from a median absolute deviation to a standard deviation of normal noise.
 const MAD_TO_DEVIATION: f64 = 1.4826;
 
 /// Arithmetic mean; 0 of nothing.
-pub fn mean(all: &[f64]) -> f64 {
-    if all.is_empty() { 0.0 } else { all.iter().sum::<f64>() / all.len() as f64 }
+pub fn mean(all: impl IntoIterator<Item = impl Borrow<f64>>) -> f64 {
+    stats::mean(all).unwrap_or(0.0)
 }
 
 /// Standard deviation that few outliers do not change: 1.4826 times the median distance from the median.

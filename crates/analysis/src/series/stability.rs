@@ -6,7 +6,7 @@ use super::spell::spell;
 use super::steady::{SteadyMean, steady_mean};
 use super::trend::{Trend, along_a_line, trend};
 use super::{mean, robust_deviation};
-use crate::interval::median;
+use dyno_types::stats::median;
 
 /// Label of a segment of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

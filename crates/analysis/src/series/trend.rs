@@ -2,7 +2,7 @@
 //! autocorrelation with Theil and Sen's slope.
 
 use super::{autocorrelation, batches, mean, plain_limit};
-use crate::interval::median;
+use dyno_types::stats::median;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// A drift.

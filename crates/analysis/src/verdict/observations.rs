@@ -1,11 +1,11 @@
 //! Checks of what is known beyond a run's counts: its level over time, its keys, the clock, the monitors, the environment.
 
-use crate::interval::median;
 use crate::series::trend::trend;
 use crate::series::{Label, Stability, Stall, mean, stability};
 use crate::verdict::{Checks, EVERY, Evidence, FIGURES, Found, LATENCIES, RATE_AND_TAIL, RESOURCES};
 use dyno_rundir::schema::{Phase, Trust};
 use dyno_types::Outcome;
+use dyno_types::stats::median;
 use dyno_types::units::{Bytes, Latency, Rate};
 use std::iter;
 

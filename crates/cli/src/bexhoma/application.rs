@@ -9,6 +9,7 @@ use dyno_compat_bexhoma::plan::config::{Metric, MetricKind};
 use dyno_monitor::prometheus::{Url, UrlError};
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::{ExperimentDir, RunDir};
+use dyno_types::percent;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -165,13 +166,7 @@ fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Re
         true => (&*over(query, (to - from) / 1e3), to),
         false => (query, from),
     };
-    let escaped: String = query
-        .bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => (byte as char).to_string(),
-            _ => format!("%{byte:02X}"),
-        })
-        .collect();
+    let escaped = percent::encode(query, percent::RESERVED);
     let step = ((to - from) / 1e3 / 10_000.0).ceil().max(1.0);
     let url = format!(
         "{}/query_range?query={escaped}&start={:.3}&end={:.3}&step={step}",

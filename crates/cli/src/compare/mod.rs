@@ -262,7 +262,7 @@ fn by_factor<'a>(factor: &str, sides: &'a [Side]) -> Result<Vec<(String, &'a Gro
     };
     let factors = || side.groups.iter().flat_map(|group| group.levels.iter().map(|(name, _)| name.as_str()));
     if !factors().any(|name| name == factor) {
-        let hint = dyno_config::suggest::hint(factor, factors());
+        let hint = dyno_types::suggest::hint(factor, factors());
         let mut known: Vec<&str> = factors().collect();
         known.sort_unstable();
         known.dedup();

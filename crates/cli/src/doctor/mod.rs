@@ -67,7 +67,7 @@ fn print_json(value: &serde_json::Value) {
 
 fn against(name: &str, read: &EnvironmentFacts, json: bool) -> Result<Exit, Failure> {
     let Some(profile) = profile(name) else {
-        let hint = dyno_config::suggest::hint(name, PROFILES.iter().map(|profile| profile.name));
+        let hint = dyno_types::suggest::hint(name, PROFILES.iter().map(|profile| profile.name));
         let known: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
         return Err(Failure::Usage(format!("--profile {name}: known are {}{hint}", known.join(", "))));
     };

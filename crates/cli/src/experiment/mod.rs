@@ -63,7 +63,7 @@ fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
         return Err(Failure::Usage(format!("--scale {scale}: goes with a preset that has scales")));
     }
     std::fs::read_to_string(name).map_err(|e| {
-        let hint = dyno_config::suggest::hint(name, presets::PRESETS.iter().map(|preset| preset.name));
+        let hint = dyno_types::suggest::hint(name, presets::PRESETS.iter().map(|preset| preset.name));
         Failure::Usage(format!("{name}: {e}{hint}"))
     })
 }

@@ -117,7 +117,7 @@ pub fn presets(args: &PresetsArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     };
     let Some(preset) = dyno_presets::find(name) else {
-        let hint = dyno_config::suggest::hint(name, all.iter().map(|preset| preset.name));
+        let hint = dyno_types::suggest::hint(name, all.iter().map(|preset| preset.name));
         let known: Vec<&str> = all.iter().map(|preset| preset.name).collect();
         return Err(Failure::Usage(format!("{name:?} is no preset{hint}; presets: {}", known.join(", "))));
     };

@@ -10,6 +10,7 @@ use dyno_report::experiment::{CellRow, table};
 use dyno_report::worth;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::Phase;
+use dyno_types::stats::mean;
 use std::path::Path;
 
 /// One row for each cell, and for each point of a search.
@@ -64,7 +65,6 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord], price: Opt
         row.window =
             found.half_width.filter(|_| one.status == RunStatus::Complete).map(|half| (found.mean, half));
     }
-    let mean = |all: &[f64]| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
     (row.read_kib, row.written_kib) = (mean(&read), mean(&written));
     row
 }

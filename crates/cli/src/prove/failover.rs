@@ -306,7 +306,7 @@ fn limits(plan: &FailoverPlan) -> Vec<String> {
         Election::Members => "Members ask for the oplog instead of having it streamed: what stands still has nothing more.",
         Election::Sentinels => {
             "Sentinels elect the replica that has the most; with several replicas, fewer copies than all may be lost."
-        }
+        },
     }.to_owned());
     all
 }

@@ -78,7 +78,7 @@ fn place(args: &RunArgs) -> Result<Wanted, Failure> {
         return Ok(kind.map_or(Wanted::Target(target), Wanted::Spawn));
     }
     let presets = dyno_presets::PRESETS.iter().map(|preset| preset.name);
-    if let Some(near) = dyno_config::suggest::nearest(text, presets.clone()) {
+    if let Some(near) = dyno_types::suggest::nearest(text, presets.clone()) {
         let words = "is no target URI, no experiment and no preset";
         return Err(Failure::Usage(format!(
             "{text:?} {words}; did you mean {near}? `dyno presets` lists them"
@@ -89,7 +89,7 @@ fn place(args: &RunArgs) -> Result<Wanted, Failure> {
     if group.is_some() && presets.clone().any(|preset| preset.split('/').next() == group) {
         return Err(Failure::Usage(format!("{text:?} is no preset; `dyno presets` lists them")));
     }
-    let near = dyno_config::suggest::nearest(text, registry::schemes().map(|one| one.name));
+    let near = dyno_types::suggest::nearest(text, registry::schemes().map(|one| one.name));
     let hint = near.map_or(String::new(), |n| format!("; did you mean {n}: ?"));
     let forms: Vec<&str> = registry::schemes().map(|one| one.form).collect();
     Err(Failure::Usage(format!("{text:?} is no target URI{hint} Targets: {}", forms.join("  "))))

@@ -1,6 +1,7 @@
 //! A small HTTP/1.1 server: one request for a connection, few threads, and a deadline for everything a client may be slow at.
 //! Heads are parsed by `httparse`.
 
+use dyno_types::percent;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -345,18 +346,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
 
 /// `%41` becomes `A`; `None` where that gives no text, or a control character.
 pub fn decoded(text: &str) -> Option<String> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-        let (high, low) = (digit(bytes.next())?, digit(bytes.next())?);
-        out.push((high * 16 + low) as u8);
-    }
-    String::from_utf8(out).ok().filter(|text| !text.chars().any(char::is_control))
+    String::from_utf8(percent::decode(text)?).ok().filter(|text| !text.chars().any(char::is_control))
 }
 
 #[cfg(test)]

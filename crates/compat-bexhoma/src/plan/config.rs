@@ -2,7 +2,7 @@
 //! are named; those that are known and do nothing say why.
 
 use crate::plan::literal::{Literal, LiteralError, Value, read};
-use dyno_config::suggest;
+use dyno_types::suggest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

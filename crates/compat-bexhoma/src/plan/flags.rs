@@ -2,7 +2,7 @@
 
 use Support::{Applies, Idle, Refused};
 use Takes::{Nothing, One, Several};
-use dyno_config::suggest;
+use dyno_types::suggest;
 use std::collections::BTreeMap;
 
 /// What follows a flag.

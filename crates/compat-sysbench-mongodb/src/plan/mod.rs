@@ -16,7 +16,7 @@ pub mod variables;
 use crate::plan::resolve::{Overrides, SysbenchPlan};
 use crate::plan::shell::{Assignment, LineError, Shell};
 use dyno_config::settings::{BadSetting, Setting, Settings, Source};
-use dyno_config::suggest;
+use dyno_types::suggest;
 use std::fs;
 use std::io::{self, ErrorKind};
 

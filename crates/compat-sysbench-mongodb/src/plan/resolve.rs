@@ -4,6 +4,7 @@ use crate::plan::Layers;
 use crate::plan::variables::{Known, SEED, VARIABLES, names, variable};
 use dyno_config::settings::{BadSetting, Provenance, Source};
 use dyno_types::limits::CONNECTIONS;
+use dyno_types::percent;
 use dyno_types::secret::mask_value;
 use dyno_workload::sysbench_mongodb::{Counts, Dialect, Sharding, Streams, SysbenchConfig};
 use dyno_workload::ycsb::BadProperty;
@@ -342,12 +343,5 @@ impl Reader {
 
 /// A text as a part of a URI.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            other => out.push_str(&format!("%{other:02X}")),
-        }
-    }
-    out
+    percent::encode(text, percent::RESERVED)
 }

@@ -5,7 +5,7 @@
 
 use crate::plan::arithmetic;
 use crate::plan::arithmetic::ArithmeticError;
-use dyno_config::suggest;
+use dyno_types::suggest;
 use std::collections::BTreeSet;
 
 /// Characters that a shell gives a meaning of their own when they are not quoted.

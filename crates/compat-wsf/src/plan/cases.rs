@@ -1,6 +1,6 @@
 //! The cases: named, immutable records of what they overwrite, in both readings, and the names they go by.
 
-use dyno_config::suggest;
+use dyno_types::suggest;
 use std::fmt;
 
 /// Which version of the framework is meant: "write" means inserts in 23.3 and updates in 25, and defaults differ.

@@ -26,7 +26,7 @@ use crate::plan::config::Config;
 use crate::plan::sets::SetOption;
 use crate::plan::variables::{BadValue, Kind, VARIABLES, find, switch};
 use crate::plan::window::{Window, WindowError};
-use dyno_config::suggest;
+use dyno_types::suggest;
 use std::fmt;
 
 /// Where a value comes from.

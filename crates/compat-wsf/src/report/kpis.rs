@@ -2,6 +2,7 @@
 
 use crate::report::client::{ClientKpis, Half};
 use dyno_rundir::schema::{Latency, Metric, Summary};
+use dyno_types::stats::mean;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -149,10 +150,6 @@ fn half(half: &Half, run: bool, out: &mut String) {
     }
 }
 
-fn mean(all: &[f64]) -> f64 {
-    all.iter().sum::<f64>() / all.len() as f64
-}
-
 fn percentiles(name: &str, word: &str, runs: &[&Half], together: Option<&CombinedKpis>, out: &mut String) {
     let there = runs.iter().filter_map(|run| run.operation(name)).count();
     let own: Vec<f64> = runs.iter().filter_map(|run| run.operation(name)?.p99).collect();
@@ -160,22 +157,22 @@ fn percentiles(name: &str, word: &str, runs: &[&Half], together: Option<&Combine
     let response =
         together.and_then(|together| together.response_p99.iter().find(|(known, _)| known == name));
     // A mix without an operation has no latency of it, not one of 0.
-    match (own.is_empty(), there) {
-        (true, 0) if word == "scan" => return,
-        (true, 0) => {
+    match (mean(&own), there) {
+        (None, 0) if word == "scan" => return,
+        (None, 0) => {
             let _ = writeln!(out, "# {line}: no {word} in the mix");
             return;
         }
-        (true, _) => {
+        (None, _) => {
             let _ = writeln!(out, "# {line}: too few operations for a 99th percentile");
         }
-        (false, _) => {
+        (Some(mean), _) => {
             let few = (own.len() < there).then_some("not of all clients: some have too few operations");
             let remarks: Vec<&str> =
                 response.map(|_| "service time: from sending to the reply").into_iter().chain(few).collect();
             let remark =
                 if remarks.is_empty() { String::new() } else { format!(" # {}", remarks.join("; ")) };
-            let _ = writeln!(out, "*{line}: {}{remark}", mean(&own));
+            let _ = writeln!(out, "*{line}: {mean}{remark}");
         }
     }
     if let Some((_, value)) = response {
@@ -215,8 +212,11 @@ fn throughputs(runs: &[&Half], together: Option<&CombinedKpis>, out: &mut String
     let _ = writeln!(out, "Mean of [run phase] Throughput(ops/sec): {}", total / count);
     let _ = writeln!(out, "*Sum of [run phase] Throughput(ops/sec): {total}{why}");
     if aligned.is_some() && own.len() > 1 {
-        let _ =
-            writeln!(out, "Mean of [run phase] Throughput, clients by themselves(ops/sec): {}", mean(&own));
+        let _ = writeln!(
+            out,
+            "Mean of [run phase] Throughput, clients by themselves(ops/sec): {}",
+            sum / own.len() as f64
+        );
         let _ = writeln!(
             out,
             "Sum of [run phase] Throughput, clients by themselves(ops/sec): {sum} # as the original adds it up"

@@ -11,7 +11,7 @@ pub mod stores;
 
 use crate::property::Known;
 use dyno_config::settings::{BadSetting, Settings, Source};
-use dyno_config::suggest;
+use dyno_types::suggest;
 use dyno_wire::memcached::MemcachedOptions;
 use dyno_wire::mongodb::MongoOptions;
 use dyno_wire::redis::RedisOptions;

@@ -8,6 +8,7 @@ use crate::property::Known;
 use dyno_config::settings::{BadSetting, Settings};
 use dyno_stores::options::OptionSpec;
 use dyno_stores::{KINDS, StoreKind};
+use dyno_types::percent::{self, AsciiSet, RESERVED};
 use dyno_types::units::parse_duration_ns;
 use dyno_workload::ycsb::properties::Reader;
 use std::fmt::Write;
@@ -130,15 +131,8 @@ fn encode_path(path: &str) -> String {
 
 /// Percent-encodes everything but letters, digits and what has no meaning in a store's URI.
 fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/:@+,".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+    const SET: &AsciiSet = &RESERVED.remove(b'/').remove(b':').remove(b'@').remove(b'+').remove(b',');
+    percent::encode(text, SET)
 }
 
 #[cfg(test)]

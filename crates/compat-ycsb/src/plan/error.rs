@@ -4,7 +4,7 @@ use crate::bindings::NoBinding;
 use crate::plan::Mode;
 use crate::plan::arguments::{FLAGS, accepted};
 use dyno_config::settings::{BadSetting, Source};
-use dyno_config::suggest;
+use dyno_types::suggest;
 
 /// A command line that cannot be understood.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@ use crate::plan::error::YcsbError;
 use dyno_config::properties;
 use dyno_config::properties::{Entry, ReadError};
 use dyno_config::settings::{Settings, Source};
-use dyno_config::suggest;
+use dyno_types::suggest;
 use dyno_workload::ycsb::stock::{stock, stock_names};
 use std::io::ErrorKind;
 use std::path::Path;

@@ -8,19 +8,8 @@ use crate::report::exporter::Exporter;
 use crate::report::java;
 use crate::report::metrics::ReturnCode;
 use dyno_types::units::parse_count;
+use dyno_workload::ycsb::BadProperty;
 use std::ops::RangeInclusive;
-
-/// A property with a value that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key}={value}: expected {expected}")]
-pub struct BadProperty {
-    /// The property.
-    pub key: String,
-    /// Value.
-    pub value: String,
-    /// What is accepted.
-    pub expected: String,
-}
 
 /// One way of reporting the latencies of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

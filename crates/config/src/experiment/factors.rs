@@ -180,7 +180,7 @@ fn known(path: &str, key: &str, at: &Node) -> Result<(), TreeError> {
         return Ok(());
     }
     let short = ALIASES.iter().map(|(short, _)| *short);
-    let hint = crate::suggest::hint(first, short.clone());
+    let hint = dyno_types::suggest::hint(first, short.clone());
     let names = short.collect::<Vec<_>>().join(", ");
     let text = format!(
         "{first:?} is no key of an experiment{hint}; expected a key such as phases.measure.users, or {names}"
@@ -369,7 +369,7 @@ impl Filter {
         for (name, value) in all {
             let Some(factor) = factors.iter().find(|factor| factor.name == *name) else {
                 let names: Vec<&str> = factors.iter().map(|f| f.name.as_str()).collect();
-                let hint = crate::suggest::hint(name, names.iter().copied());
+                let hint = dyno_types::suggest::hint(name, names.iter().copied());
                 let text = format!("{name:?} is no factor{hint}; factors: {}", names.join(", "));
                 return Err(value.error(path, text));
             };

@@ -1,7 +1,7 @@
 //! Mappings taken apart, key by key.
 
-use crate::suggest::hint;
 use crate::yaml::{Node, Yaml};
+use dyno_types::suggest::hint;
 use dyno_types::units::parse_count;
 
 /// Line and words.

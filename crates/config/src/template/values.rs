@@ -1,9 +1,9 @@
 //! How values are drawn: a mapping whose only key begins with `$`; anything else is meant as it stands.
 
-use crate::suggest::hint;
 use crate::template::fields::{Bad, Fields, bad, count, number, range, text, whole};
 use crate::yaml::{Node, Yaml};
 use dyno_types::bson::{self, kind};
+use dyno_types::suggest::hint;
 use dyno_workload::template::{Keys, Spread, Value};
 
 /// Names of the collections.

@@ -1,7 +1,7 @@
 //! A tree as a source of serde's data: errors gain the path and the origin of the value they are about.
 
-use crate::suggest;
 use crate::tree::{Node, TreeError, Value};
+use dyno_types::suggest;
 use serde::de::value::StrDeserializer;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer, MapAccess, SeqAccess, Unexpected,

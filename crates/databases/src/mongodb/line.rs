@@ -2,8 +2,8 @@
 
 use crate::mongodb::admin::CommandError;
 use crate::probe::{Line, NEVER, ReadStatus};
-use crate::target::Nothing;
 use dyno_engine::net::TlsConfig;
+use dyno_types::content::Nothing;
 use dyno_types::{Driver, Endpoint, Hello, bson};
 use dyno_wire::mongodb::{
     Deployment, MongoDriver, MongoOptions, describe, is_ok, put_command, take_document,

@@ -4,10 +4,11 @@ use crate::ask::{PATIENCE_NS, ask};
 use crate::mongodb::OpenMongo;
 use crate::mongodb::admin::MongoAdmin;
 use crate::probe::{Failure, Line, NEVER, ReadStatus};
-use crate::target::{Nothing, OpenTarget};
+use crate::target::OpenTarget;
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::Source;
 use dyno_monitor::database::{Ask, MongoSource};
+use dyno_types::content::Nothing;
 use dyno_types::{Driver, Endpoint, Hello, bson};
 use dyno_wire::mongodb::{
     Deployment, MongoDriver, MongoOptions, describe, is_ok, put_command, take_document,

@@ -2,8 +2,9 @@
 
 use crate::probe::{Failure, ReadStatus, Stop, converse, first_that_answers, resolve};
 use crate::protocol_detection::Protocol;
-use crate::target::{Nothing, TargetError};
+use crate::target::TargetError;
 use dyno_engine::net::{TlsConfig, monotonic_ns};
+use dyno_types::content::Nothing;
 use dyno_types::{Driver, Endpoint, Hello, bson};
 use dyno_wire::address::Address;
 use dyno_wire::mongodb::{Deployment, Facts, MongoDriver, MongoOptions, QUESTIONS};

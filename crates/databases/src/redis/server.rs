@@ -8,6 +8,7 @@ use dyno_config::server::{ServerSpec, Setting, Topology};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
+use dyno_types::percent;
 use dyno_wire::redis::resp::Reply;
 use std::time::Duration;
 
@@ -101,15 +102,8 @@ pub(crate) fn password(spec: &ServerSpec) -> Option<String> {
 
 /// `:password@` for a URI.
 fn login(spec: &ServerSpec) -> String {
-    let Some(password) = password(spec) else { return String::new() };
-    let mut out = String::from(":");
-    for byte in password.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(byte as char),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out + "@"
+    password(spec)
+        .map_or(String::new(), |password| format!(":{}@", percent::encode(&password, percent::RESERVED)))
 }
 
 /// Asks whether a process answers PING, has loaded its data, and is the one that was started.

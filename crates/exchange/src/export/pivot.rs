@@ -3,6 +3,7 @@
 use crate::export::ExportError;
 use crate::export::source::{Source, SourceRun};
 use dyno_analysis::Condition;
+use dyno_types::stats::mean;
 
 /// A figure of a run.
 #[derive(Clone, Debug)]
@@ -91,7 +92,7 @@ pub fn pivot(source: &Source, rows: &str, columns: &str, measure: &Measure) -> R
         let same = |run: &&SourceRun| run.level(rows) == Some(row) && run.level(columns) == Some(column);
         let usable = source.runs.iter().filter(|run| run.is_usable()).filter(same);
         let values: Vec<f64> = usable.filter_map(|run| measure.of(run)).collect();
-        (!values.is_empty()).then(|| (values.iter().sum::<f64>() / values.len() as f64, values.len()))
+        mean(&values).map(|mean| (mean, values.len()))
     };
     let cells =
         row_levels.iter().map(|row| column_levels.iter().map(|column| cell(row, column)).collect()).collect();

@@ -2,6 +2,7 @@
 
 use crate::roots::{Roots, number, pairs};
 use crate::sample::Sample;
+use dyno_types::stats::mean;
 use std::path::PathBuf;
 
 /// Cores that are asked: a file each costs microseconds, and hosts have hundreds of cores.
@@ -49,8 +50,8 @@ impl Clock {
 
     pub fn sample(&self, into: &mut Sample) {
         let all = |paths: &[PathBuf]| paths.iter().map(|path| number(path)).collect::<Option<Vec<f64>>>();
-        if let Some(khz) = all(&self.frequencies).filter(|all| !all.is_empty()) {
-            into.gauge("cpu.frequency_hz", khz.iter().sum::<f64>() / khz.len() as f64 * 1e3);
+        if let Some(khz) = all(&self.frequencies).and_then(mean) {
+            into.gauge("cpu.frequency_hz", khz * 1e3);
             if let Some(nominal) = self.nominal_hz {
                 into.gauge("cpu.nominal_hz", nominal);
             }

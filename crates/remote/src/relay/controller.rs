@@ -7,6 +7,7 @@ use dyno_kubernetes::kubectl::Kubectl;
 use dyno_protocol::frame::{FRAME_BYTES, Frame, write_frame};
 use dyno_protocol::service::Service;
 use dyno_protocol::worker::ToWorker;
+use dyno_types::sync::held;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Time that the hub may take to say hello.
@@ -26,10 +27,6 @@ const ALIVE: Duration = Duration::from_millis(500);
 const END: Duration = Duration::from_secs(5);
 /// Limit of bytes that wait to be read on a channel: whoever reads, reads all the time.
 const WAITING: usize = 4 * FRAME_BYTES;
-
-fn held<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A channel as the thread that reads kubectl's output knows it.
 struct Known {

@@ -4,6 +4,7 @@ use crate::relay::frames::{ALIVE, Kind, PIECE, SILENCE};
 use crate::relay::seal::{Opener, SealError, Sealer, Side, meet};
 use dyno_protocol::service::Service;
 use dyno_types::child;
+use dyno_types::sync::held;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Programs at a time: workers and agents of one pod.
@@ -23,10 +24,6 @@ const KNOCKING: usize = 128;
 const KNOCK: Duration = Duration::from_secs(5);
 /// Time that a program may take to end by itself once its input has closed.
 const END: Duration = Duration::from_secs(5);
-
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A pod that listens.
 #[derive(Debug)]

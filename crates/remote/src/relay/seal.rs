@@ -1,8 +1,8 @@
 //! Sealed connections between pods: the Noise Protocol's handshake `NNpsk0`, keyed by the run's token, by the crate `snow`.
 //!
-//! Both ends show that they hold the token, and agree on keys that follow from key pairs made for this connection
-//! alone. Who learns the token later cannot open what was recorded (forward secrecy). A record that was made by
-//! somebody else, changed, left out, repeated or sent back does not open, and ends the connection.
+//! Both ends show that they hold the token, and agree on keys that follow from key pairs made for this connection alone. Who
+//! learns the token later cannot open what was recorded (forward secrecy). A record that was made by somebody else, changed,
+//! left out, repeated or sent back does not open, and ends the connection.
 //!
 //! Each message has its length before it: two bytes, the higher first.
 
@@ -166,9 +166,8 @@ fn body(from: &mut impl Read, length: usize) -> Result<Vec<u8>, SealError> {
     if message.len() == length { Ok(message) } else { Err(SealError::Truncated) }
 }
 
-/// Greets the other end, which shows that it holds the token. A pod believes it with the first record that opens: the
-/// hub's greeting may be one that was recorded. Until an instant, if one is given, that record must have come:
-/// [`Opener::trust`].
+/// Greets the other end, which shows that it holds the token. A pod believes it with the first record that opens: the hub's
+/// greeting may be one that was recorded. Until an instant, if one is given, that record must have come: [`Opener::trust`].
 ///
 /// # Errors
 /// The other end is no dyno, another version, or has another token; or the connection ends.

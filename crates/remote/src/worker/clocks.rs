@@ -1,10 +1,11 @@
 //! Workers on other hosts: their numbers there, and their clocks beside ours.
 
-use crate::worker::pool::{READY, WorkerPool, held};
+use crate::worker::pool::{READY, WorkerPool};
 use crate::worker::pool_error::WorkerPoolError;
 use dyno_engine::Control;
 use dyno_protocol::offset::{Offset, offset};
 use dyno_protocol::worker::{FromWorker, ToWorker};
+use dyno_types::sync::held;
 use std::sync::atomic::Ordering;
 
 impl WorkerPool {

@@ -1,6 +1,6 @@
 //! A phase that is ended for a reason outside of its workers.
 
-use crate::worker::pool::held;
+use dyno_types::sync::held;
 use std::sync::{Arc, Mutex};
 
 /// Ends the phase under way, from any thread: what has arrived is kept, and the run is not valid.

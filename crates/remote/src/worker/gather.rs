@@ -1,12 +1,13 @@
 //! Seconds of all workers, gathered as they come.
 
-use crate::worker::pool::{WorkerEvent, WorkerPool, held};
+use crate::worker::pool::{WorkerEvent, WorkerPool};
 use crate::worker::pool_error::WorkerPoolError;
 use dyno_engine::{Control, Job, Second};
 use dyno_protocol::worker::{Done, FromWorker, ToWorker};
 use dyno_record::Totals;
 use dyno_session::collection_stats::Part;
 use dyno_session::parts::Seconds;
+use dyno_types::sync::held;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};

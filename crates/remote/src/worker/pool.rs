@@ -18,12 +18,13 @@ use dyno_session::collection_stats::{CollectionStats, Part};
 use dyno_session::load_generator::{Applied, LoadGenerator};
 use dyno_session::work::Prepared;
 use dyno_types::Outcome;
+use dyno_types::sync::held;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// Time that a worker may take to open its target.
@@ -75,10 +76,6 @@ pub struct WorkerPool {
     pub collection_stats: CollectionStats,
     /// Numbers of the workers of each target that take part in loading and in measuring.
     pub taking_part: [Range<usize>; 2],
-}
-
-pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl WorkerPool {

@@ -8,6 +8,7 @@ use crate::html::plot::{Across, Plot, points};
 use crate::html::text::{esc, heads, percent, table, table_of_markup, us};
 use dyno_analysis::compare::{Conclusion, rank};
 use dyno_analysis::interval::mean_interval;
+use dyno_types::stats::mean;
 use std::fmt::Write as _;
 
 /// The class of a conclusion, and its sign for those who see no colours.
@@ -159,13 +160,10 @@ fn figures(one: &Pairing, of: &str) -> String {
 /// The value of every run, with means and intervals.
 fn runs(one: &Pairing, figure: &Figure) -> String {
     let sides = [&figure.each.0, &figure.each.1];
-    if sides.iter().any(|side| side.is_empty()) {
-        return String::new();
-    }
     let mut dots = Vec::new();
     let mut faint = Vec::new();
     for (at, side) in sides.into_iter().enumerate() {
-        let mean = side.iter().sum::<f64>() / side.len() as f64;
+        let Some(mean) = mean(side) else { return String::new() };
         dots.push((at as f64, mean, mean_interval(side).map(|found| found.half_width)));
         faint.extend(side.iter().map(|value| (at as f64 + 0.12, *value)));
     }

@@ -13,6 +13,7 @@ use crate::tuning;
 use crate::worth::Worth;
 use dyno_analysis::series;
 use dyno_rundir::{ExperimentDir, RunDir};
+use dyno_types::percent::{self, AsciiSet, RESERVED};
 use dyno_types::shell::{own_name, quoted};
 use std::fmt::Write as _;
 
@@ -137,18 +138,8 @@ fn remarks(row: &Row) -> String {
 
 /// The address of a run's page: a path below this one, whatever the journal says.
 fn address(dir: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~/=,+".contains(&byte);
-    let mut out = String::from("./");
-    for byte in dir.bytes() {
-        match plain(byte) {
-            true => out.push(char::from(byte)),
-            false => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out.push_str("/report.html");
-    out
+    const SET: &AsciiSet = &RESERVED.remove(b'/').remove(b'=').remove(b',').remove(b'+');
+    format!("./{}/report.html", percent::encode(dir, SET))
 }
 
 fn link(all: &Gathered<'_>, run: &OneRun, words: &str) -> String {

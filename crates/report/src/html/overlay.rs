@@ -7,6 +7,7 @@ use crate::html::page::{TOOLS, figure};
 use crate::html::points::{MOST, Point, packed};
 use crate::html::text::{esc, heads, rate, table};
 use dyno_analysis::interval::mean_interval;
+use dyno_types::stats::mean;
 use std::fmt::Write as _;
 
 /// Names of factors that are laid over each other, where there is a choice.
@@ -26,8 +27,7 @@ fn tens(rows: &[&Row]) -> Vec<Point> {
                     run.seconds.range(ten * 10..ten * 10 + 10).map(|(_, n)| *n as f64).sum::<f64>() / 10.0
                 })
                 .collect();
-            let mean = (!whole.is_empty()).then(|| whole.iter().sum::<f64>() / whole.len() as f64);
-            ((ten * 10 + 5) as f64, mean)
+            ((ten * 10 + 5) as f64, mean(&whole))
         })
         .collect()
 }

@@ -3,6 +3,7 @@
 use crate::html::charts::{Chart, Choice, Data};
 use crate::html::page::{PageAssets, SCRIPT, TOOLS, figure, page};
 use crate::html::text::{esc, rate};
+use dyno_types::percent::{self, AsciiSet, RESERVED};
 use std::fmt::Write as _;
 
 const LIST: &str = include_str!("list.js");
@@ -45,16 +46,8 @@ pub struct Listed {
 
 /// A path as part of an address of this server.
 fn address(kind: &str, name: &str) -> String {
-    let mut out = format!("/{kind}/");
-    for byte in name.bytes() {
-        match byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte) {
-            true => out.push(char::from(byte)),
-            false => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out
+    const SET: &AsciiSet = &RESERVED.remove(b'/');
+    format!("/{kind}/{}", percent::encode(name, SET))
 }
 
 /// A time to the second; anything else as it is.

@@ -3,6 +3,7 @@
 use crate::markdown::entry::{Component, Entry, PhaseFigures};
 use crate::markdown::esc;
 use dyno_rundir::schema::{Latency, Phase};
+use dyno_types::stats;
 use std::fmt::Write as _;
 
 /// Operations in bexhoma's order; others follow by name.
@@ -153,7 +154,7 @@ pub(super) fn line(
     Some(Line {
         of,
         users,
-        target: (!offered.is_empty()).then(|| offered.iter().sum::<f64>() / offered.len() as f64),
+        target: stats::mean(&offered),
         pods: parts.len().max(1),
         exceptions: found.iter().map(|one| exceptions(&one.phase)).sum(),
         throughput: mean(&|one| one.phase.written_per_s()),

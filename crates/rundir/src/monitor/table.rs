@@ -1,6 +1,7 @@
 //! Recorded series in memory, and what can be computed from them.
 
 use super::Kind;
+use dyno_types::stats::mean;
 use std::collections::BTreeMap;
 
 /// Rows that have the same series.
@@ -217,8 +218,7 @@ impl Series {
         if length > 0.0 {
             return Some(sum / length);
         }
-        let inside: Vec<f64> = self.within(from_ms, to_ms).collect();
-        (!inside.is_empty()).then(|| inside.iter().sum::<f64>() / inside.len() as f64)
+        mean(self.within(from_ms, to_ms))
     }
 
     /// Greatest value between two times.

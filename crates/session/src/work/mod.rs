@@ -9,7 +9,6 @@
 
 pub mod documents;
 pub mod shape;
-pub mod sysbench;
 pub mod users;
 pub mod ycsb;
 
@@ -97,6 +96,18 @@ pub fn measured_job(spec: &Experiment, workload: Arc<dyn dyno_workload::Workload
     shape::measure(spec, workload)
 }
 
+/// The load job of a workload; for workloads that are read elsewhere.
+///
+/// # Errors
+/// Names the key of `phases` whose value cannot be used.
+pub fn load_job(
+    spec: &Experiment,
+    workload: Arc<dyn dyno_workload::Workload>,
+    operations: u64,
+) -> Result<Job, Refused> {
+    shape::load(spec, workload, operations)
+}
+
 /// How somebody says what is wanted: by keys of a file, or by options of a command. Messages and the list of settings use
 /// these words.
 pub struct Wording<'a> {
@@ -122,7 +133,7 @@ impl Wording<'static> {
     };
 }
 
-/// Reads the work of an experiment file; POCDriver's flags are read where its command line is.
+/// Reads the work of an experiment file. What `workload.sysbench` and `workload.pocdriver` say is read by their drop-ins.
 ///
 /// # Errors
 /// Names the key whose value cannot be used.
@@ -139,11 +150,9 @@ pub fn read_as(spec: &Experiment, wording: &Wording<'_>) -> Result<Box<dyn Work>
     if let Some(path) = &workload.documents {
         return Ok(Box::new(documents::Documents::read(spec, path, wording)?));
     }
-    if let Some(variables) = &workload.sysbench {
-        return Ok(Box::new(sysbench::Sysbench::read(spec, variables)?));
-    }
-    if workload.pocdriver.is_some() {
-        return Err(Refused("workload.pocdriver: its flags are read by the command line's room".into()));
+    let elsewhere = [("sysbench", workload.sysbench.is_some()), ("pocdriver", workload.pocdriver.is_some())];
+    if let Some((key, _)) = elsewhere.iter().find(|(_, asked)| *asked) {
+        return Err(Refused(format!("workload.{key}: this program is built without it")));
     }
     Ok(Box::new(ycsb::Records::read(spec, wording)?))
 }

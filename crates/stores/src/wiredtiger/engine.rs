@@ -6,6 +6,7 @@ use crate::options::Given;
 use crate::ordered::{self, Engine, Failure, Handle, Patience, Reader, RequestError, Visit, Writer};
 use crate::uri::StoreUri;
 use dyno_types::document::Order;
+use dyno_types::percent::{self, AsciiSet, RESERVED};
 use dyno_types::{Content, Refused, Store};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt::Write as _;
@@ -260,16 +261,8 @@ impl Engine for WiredTiger {
 
 /// A name that a table's file can have.
 fn table_uri(name: &str) -> String {
-    let mut uri = "table:".to_owned();
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => uri.push(char::from(byte)),
-            _ => {
-                let _ = write!(uri, "%{byte:02X}");
-            }
-        }
-    }
-    uri
+    const SET: &AsciiSet = &RESERVED.add(b'~');
+    format!("table:{}", percent::encode(name, SET))
 }
 
 impl Handle for User {

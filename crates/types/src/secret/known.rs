@@ -1,6 +1,7 @@
 //! Secret values of this process, and hiding them by value.
 
 use super::MASK;
+use crate::percent;
 use std::borrow::Cow;
 use std::sync::RwLock;
 
@@ -30,19 +31,9 @@ fn is_distinctive(value: &str) -> bool {
 
 /// Returns the forms of a secret in a text: as it is, and as URIs, JSON and YAML write it.
 fn forms(secret: &str) -> Vec<String> {
-    let encoded = |keep: &dyn Fn(u8) -> bool| {
-        let bytes = secret.bytes();
-        bytes.fold(String::new(), |mut out, byte| {
-            match keep(byte) {
-                true => out.push(char::from(byte)),
-                false => out.push_str(&format!("%{byte:02X}")),
-            }
-            out
-        })
-    };
-    let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let encoded = percent::encode(secret, percent::RESERVED);
     let escaped = secret.replace('\\', "\\\\").replace('"', "\\\"");
-    let mut forms = vec![secret.to_owned(), encoded(&unreserved), escaped, secret.replace('\'', "''")];
+    let mut forms = vec![secret.to_owned(), encoded, escaped, secret.replace('\'', "''")];
     forms.extend(decoded(secret));
     forms.sort();
     forms.dedup();
@@ -52,22 +43,9 @@ fn forms(secret: &str) -> Vec<String> {
 
 /// The text without percent-encoding; none where it has none, or is no text.
 fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let two = |tail: &[u8]| u8::from_str_radix(std::str::from_utf8(tail.get(..2)?).ok()?, 16).ok();
-        match (*first == b'%').then(|| two(tail)).flatten() {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok().filter(|whole| whole != text)
+    // One that has a % of its own may stand decoded all the same.
+    let decoded = percent_encoding::percent_decode_str(text).decode_utf8().ok()?;
+    Some(decoded.into_owned()).filter(|whole| whole != text)
 }
 
 /// Hides a value from now on, in every form in which it may stand. What is short or a common word is not hidden by its value.

@@ -1,8 +1,8 @@
 //! Everything a user can set about a Redis target, and its URI.
 
 use crate::address::{Address, Tls, percent_decode as decode};
-use dyno_types::Refused;
 use dyno_types::units::parse_duration_ns;
+use dyno_types::{Refused, suggest};
 use std::path::PathBuf;
 
 /// How a record is stored.
@@ -290,9 +290,7 @@ fn host_and_port(text: &str) -> Result<Address, Refused> {
 
 fn unknown(key: &str) -> Refused {
     let names: Vec<&str> = KEYS.iter().map(|(k, _)| *k).collect();
-    let near = names.iter().max_by(|a, b| strsim::jaro(a, key).total_cmp(&strsim::jaro(b, key)));
-    let near = near.filter(|n| strsim::jaro(n, key) > 0.7);
-    let hint = near.map_or(String::new(), |n| format!("; did you mean {n}?"));
+    let hint = suggest::hint(key, names.iter().copied());
     Refused(format!("unknown option {key:?} of the Redis target{hint} Accepted: {}", names.join(", ")))
 }
 

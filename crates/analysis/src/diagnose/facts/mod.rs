@@ -3,12 +3,12 @@
 mod database;
 mod fall;
 
-use crate::interval::median;
 use crate::series::mean;
 use dyno_record::Stamps;
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::Phase;
+use dyno_types::stats::median;
 use std::collections::BTreeMap;
 
 /// All names that rules may use.

@@ -1,8 +1,9 @@
 //! What was typed, as the content of one request, and what the database answered.
 
+use dyno_types::sync::held;
 use dyno_types::{Content, Fields, Outcome, Request, Verb};
 use dyno_workload::{Draw, Frontier, Workload};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Seed of requests that were typed. Others ask for the layout of a record, as stores do when they are
 /// opened.
@@ -30,10 +31,6 @@ pub(super) struct ShellContent {
     seen: Mutex<Vec<Seen>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl ShellContent {
     /// Of a table whose records have the fields of `layout`.
     pub fn new(table: &str, layout: &[Vec<u8>]) -> Self {
@@ -47,17 +44,17 @@ impl ShellContent {
 
     /// Takes over what was typed and forgets what was seen.
     pub fn type_in(&self, typed: Typed) {
-        *lock(&self.typed) = typed;
-        lock(&self.seen).clear();
+        *held(&self.typed) = typed;
+        held(&self.seen).clear();
     }
 
     /// What the last request has read.
     pub fn seen(&self) -> Vec<Seen> {
-        std::mem::take(&mut lock(&self.seen))
+        std::mem::take(&mut held(&self.seen))
     }
 
     fn see(&self, record: u32, field: &[u8], value: &[u8]) {
-        lock(&self.seen).push((record, field.to_vec(), value.to_vec()));
+        held(&self.seen).push((record, field.to_vec(), value.to_vec()));
     }
 }
 
@@ -67,28 +64,28 @@ impl Content for ShellContent {
     }
 
     fn key(&self, _request: &Request, out: &mut Vec<u8>) {
-        out.extend_from_slice(&lock(&self.typed).key);
+        out.extend_from_slice(&held(&self.typed).key);
     }
 
     fn fields(&self, request: &Request) -> usize {
-        if request.seed == TYPED { lock(&self.typed).fields.len() } else { self.layout.len() }
+        if request.seed == TYPED { held(&self.typed).fields.len() } else { self.layout.len() }
     }
 
     fn name(&self, request: &Request, field: usize, out: &mut Vec<u8>) {
         if request.seed == TYPED {
-            out.extend_from_slice(&lock(&self.typed).fields[field].0);
+            out.extend_from_slice(&held(&self.typed).fields[field].0);
         } else {
             out.extend_from_slice(&self.layout[field]);
         }
     }
 
     fn value_len(&self, request: &Request, field: usize) -> usize {
-        if request.seed == TYPED { lock(&self.typed).fields[field].1.len() } else { 0 }
+        if request.seed == TYPED { held(&self.typed).fields[field].1.len() } else { 0 }
     }
 
     fn value(&self, request: &Request, field: usize, out: &mut Vec<u8>) {
         if request.seed == TYPED {
-            out.extend_from_slice(&lock(&self.typed).fields[field].1);
+            out.extend_from_slice(&held(&self.typed).fields[field].1);
         }
     }
 
@@ -108,7 +105,7 @@ impl Content for ShellContent {
 
     fn scanned(&self, record: u32, field: &[u8], value: &[u8]) {
         let named = {
-            let typed = lock(&self.typed);
+            let typed = held(&self.typed);
             // Some stores read whole records even if fields are named.
             typed.fields.is_empty() || typed.fields.iter().any(|(name, _)| name == field)
         };
@@ -128,7 +125,7 @@ pub(super) struct Once {
 impl Once {
     /// The request that `verb` and what was typed make; a scan finds up to `limit` records.
     pub fn new(content: Arc<ShellContent>, verb: Verb, limit: u32) -> Self {
-        let some = !lock(&content.typed).fields.is_empty();
+        let some = !held(&content.typed).fields.is_empty();
         let fields = if some { Fields::Named } else { Fields::All };
         let request = Request { verb, fields, limit, seed: TYPED, ..Request::default() };
         Once { metrics: ["REQUEST".to_owned()], content, request }

@@ -1,15 +1,15 @@
-//! sysbench-mongodb's load and transactions as work.
+//! sysbench-mongodb's load and transactions as the work of an experiment.
 
-use crate::dataset_check::{DOCUMENTS, same_documents};
-use crate::work::users::part_of_users;
-use crate::work::{Prepared, Work, shape};
-use dyno_compat_sysbench_mongodb::plan::parse_named;
-use dyno_compat_sysbench_mongodb::plan::resolve::{Overrides, SysbenchPlan};
+use crate::plan::parse_named;
+use crate::plan::resolve::{Overrides, SysbenchPlan};
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::settings::Source;
 use dyno_config::values::Span;
 use dyno_databases::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError, quota};
+use dyno_session::dataset_check::{DOCUMENTS, same_documents};
+use dyno_session::work::users::part_of_users;
+use dyno_session::work::{Prepared, Work, load_job, measured_job};
 use dyno_types::{Content, Refused};
 use dyno_workload::sysbench_mongodb::{INDEX, SysbenchConfig, SysbenchLoad, SysbenchRun};
 use dyno_workload::{Frontier, Workload};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 const CONFIG: &str = "CONFIG";
 
 /// Collections `sbtest1` to `sbtestN` and their transaction.
-pub(super) struct Sysbench {
+pub struct SysbenchWork {
     spec: Experiment,
     plan: SysbenchPlan,
     content: Arc<dyn Content>,
@@ -31,8 +31,12 @@ fn bad(bad: dyno_workload::ycsb::BadProperty) -> Refused {
     Refused(format!("workload.sysbench: {} {}: expected {}", bad.key, bad.value, bad.expected))
 }
 
-impl Sysbench {
-    pub(super) fn read(spec: &Experiment, variables: &BTreeMap<String, String>) -> Result<Self, Refused> {
+impl SysbenchWork {
+    /// Reads `workload.sysbench` of an experiment.
+    ///
+    /// # Errors
+    /// Names the variable that is unknown, or whose value cannot be used.
+    pub fn read(spec: &Experiment, variables: &BTreeMap<String, String>) -> Result<Self, Refused> {
         let mut words: Vec<String> = variables.get(CONFIG).into_iter().cloned().collect();
         let pairs = variables.iter().filter(|(name, _)| *name != CONFIG);
         words.extend(pairs.map(|(name, value)| format!("{name}={value}")));
@@ -57,7 +61,7 @@ impl Sysbench {
         spec.phases.load.users = plan.config.loaders as usize;
         let must_load = spec.phases.load.when == When::Always;
         let content = SysbenchRun::new(&plan.config).map_err(bad)?.content();
-        Ok(Sysbench { spec, plan, content, must_load })
+        Ok(SysbenchWork { spec, plan, content, must_load })
     }
 }
 
@@ -85,7 +89,7 @@ fn collection(number: u32) -> String {
     format!("sbtest{number}")
 }
 
-impl Work for Sysbench {
+impl Work for SysbenchWork {
     fn name(&self) -> String {
         "sysbench-mongodb".into()
     }
@@ -141,14 +145,14 @@ impl Work for Sysbench {
         }
         let load = Arc::new(SysbenchLoad::new(&self.plan.config).map_err(bad)?);
         let operations = load.operations();
-        let job = shape::load(&self.spec, load, operations)?;
+        let job = load_job(&self.spec, load, operations)?;
         // A batch is one operation here already, and may take as long as the server likes.
         Ok(Some(Job { batch: 1, timeout_ns: None, ..job }))
     }
 
     fn measure(&self) -> Result<Job, Refused> {
         let run = Arc::new(SysbenchRun::new(&self.plan.config).map_err(bad)?);
-        shape::measure(&self.spec, run)
+        measured_job(&self.spec, run)
     }
 
     fn part(&self, job: &Job, index: usize, total: usize) -> Result<Job, Refused> {
