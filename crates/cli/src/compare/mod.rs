@@ -1,8 +1,8 @@
 //! `dyno compare` and `dyno history`: runs of the same thing are repetitions, and the unit of every statistic.
 
-mod figures;
 pub mod gather;
 mod history;
+mod metrics;
 mod noise;
 mod settings;
 
@@ -189,7 +189,7 @@ fn pairings(
     floors: &noise::Floors,
 ) -> Vec<Pairing> {
     let one = |(cell, first, second): &(String, &Group, &Group)| {
-        let (figures, responses, beyond) = figures::compare(args, price, first, second, &floors.of(first));
+        let (figures, responses, beyond) = metrics::compare(args, price, first, second, &floors.of(first));
         Pairing {
             cell: cell.clone(),
             first: first.name.clone(),

@@ -40,7 +40,7 @@ pub struct PocArgs {
     /// Iterations between two bulks
     #[arg(short, long, value_name = "N", default_value_t = 512)]
     pub bulksize: u32,
-    /// True if a bulk ends at its first failure
+    /// Whether a bulk ends at its first failure
     #[arg(long, value_name = "true|false", default_value_t = true, action = clap::ArgAction::Set)]
     pub ordered: bool,
     /// Weight of inserts

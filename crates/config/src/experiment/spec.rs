@@ -18,7 +18,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Experiment {
-    /// Name: part of the experiment directory's name. Default: the file's name.
+    /// Part of the experiment directory's name. Default: the file's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What it is about, for people.
@@ -360,7 +360,7 @@ pub enum When {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Load {
-    /// True if records are loaded. Default: missing.
+    /// When records are loaded. Default: missing.
     pub when: When,
     /// Users. Default: 16. Unit: users.
     pub users: usize,

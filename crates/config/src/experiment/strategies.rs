@@ -158,7 +158,7 @@ pub struct Tune {
     /// What is looked at: `throughput`, or a figure of a threshold such as `p99(read)`. Default: throughput.
     #[serde(default = "throughput")]
     pub objective: String,
-    /// True if more or less of it is better. Default: maximise.
+    /// Direction of the goal: more or less. Default: maximise.
     #[serde(default)]
     pub goal: Goal,
     /// What must hold, as in `require`. Default: nothing.
