@@ -71,7 +71,7 @@ fn users_of_a_closed_loop_come_back_too() {
         "--out",
         "d",
     ]);
-    pause(1_200);
+    dyno.await_phase("d", "measure");
     server.kill();
     pause(500);
     server.restart();
@@ -261,7 +261,7 @@ fn a_second_interrupt_does_not_wait_for_replies() {
         "--out",
         "d",
     ]);
-    pause(1_200);
+    dyno.await_phase("d", "measure");
     signal(server.pid(), "STOP");
     pause(300);
     signal(run.id(), "INT");

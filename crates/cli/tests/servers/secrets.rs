@@ -351,7 +351,7 @@ fn a_password_comes_from_environment_file_or_prompt() {
     for (words, why) in [
         (&["run", &uri, "--password-from", "env:DYNO_NOT_THERE"][..], "no such variable"),
         (&["run", &uri, "--password-from", "hunter2"], "expected env:NAME, file:PATH or prompt"),
-        (&["run", "sqlite:x.db", "--password-from", env], "expected a target such as"),
+        (&["run", "sqlite:x.db", "--password-from", env], "expected a target that takes a login"),
         (&["run", "--password-from", env], "expected a target"),
         (&["run", "lab/operational-laws", "--password-from", env], "has its own"),
         (&["run", "mongodb://127.0.0.1:1/db", "--password-from", env], "mongodb://USER@HOST"),
