@@ -15,6 +15,7 @@ pub mod embedded;
 pub mod ferretdb;
 pub mod memcached;
 pub mod mongodb;
+pub mod node;
 pub mod null;
 pub mod probe;
 pub mod protocol_detection;

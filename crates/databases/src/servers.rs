@@ -1,47 +1,13 @@
 //! Kinds of servers that dyno starts: how one is configured, asked whether it is ready, made a cluster of, and ended. Each
 //! kind is in its database's folder; the registry finds it.
 
+pub use crate::node::Node;
+
 use crate::cluster::{ClusterError, Group};
 use dyno_config::server::{Part, Reads, ServerSpec, Topology};
 use dyno_localhost::error::{Cause, LocalError};
 use dyno_localhost::machine::Machine;
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
-
-/// One process to be started.
-#[derive(Clone, Debug)]
-pub struct Node {
-    /// `redis-17001`.
-    pub name: String,
-    /// Where it listens.
-    pub address: IpAddr,
-    /// Its port.
-    pub port: u16,
-    /// Its configuration and log.
-    pub home: PathBuf,
-    /// Its data.
-    pub data: PathBuf,
-    /// The instance it belongs to.
-    pub instance: usize,
-    /// Which of the instance's processes it is, from 0.
-    pub number: usize,
-    /// Cores it has, where they are limited.
-    pub cores: Option<usize>,
-    /// Name and port of the config server, where a router does not find it by its number.
-    pub config: Option<String>,
-}
-
-impl Node {
-    /// Where it is reached.
-    pub fn socket(&self) -> SocketAddr {
-        SocketAddr::new(self.address, self.port)
-    }
-
-    /// Where it says what happens.
-    pub fn log(&self) -> PathBuf {
-        self.home.join("log")
-    }
-}
+use std::net::SocketAddr;
 
 /// How a process is started: its configuration file and its command line.
 #[derive(Clone, Debug, PartialEq, Eq)]

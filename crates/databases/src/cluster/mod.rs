@@ -5,7 +5,7 @@ mod error;
 
 pub use error::ClusterError;
 
-use crate::servers::Node;
+use crate::node::Node;
 use dyno_config::server::{ServerSpec, Topology};
 use dyno_engine::Control;
 use dyno_localhost::error::LocalError;

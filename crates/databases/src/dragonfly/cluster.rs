@@ -5,7 +5,7 @@
 use crate::cluster::{COMMAND, ClusterError, Group, primary_of};
 use crate::redis::client::Client;
 use crate::redis::cluster as redis;
-use crate::redis::server::password;
+use crate::redis::cluster::password;
 use crate::servers::Node;
 use dyno_config::server::ServerSpec;
 use serde_json::{Value, json};

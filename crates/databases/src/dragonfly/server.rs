@@ -3,7 +3,8 @@
 use crate::cluster::{ClusterError, Group};
 use crate::dragonfly::cluster::{self, admin_port};
 use crate::redis::cluster as redis_cluster;
-use crate::redis::server::{self as redis, password};
+use crate::redis::cluster::password;
+use crate::redis::server as redis;
 use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, flags, reserved};
 use dyno_config::server::{ServerSpec, Topology};
 use dyno_localhost::error::LocalError;

@@ -2,7 +2,6 @@
 
 use crate::cluster::{COMMAND, ClusterError, Group, primary_of};
 use crate::redis::client::{Client, RespError};
-use crate::redis::server::password;
 use crate::servers::Node;
 use dyno_config::server::{ServerSpec, Topology};
 
@@ -47,6 +46,11 @@ pub fn replicate(group: &Group<'_>) -> Result<(), ClusterError> {
 pub fn follow_again(spec: &ServerSpec, nodes: &[&Node], i: usize) -> Result<(), ClusterError> {
     let is_copy = spec.topology == Topology::Replication && i > 0;
     if is_copy { follows(spec, nodes[0], nodes[i]) } else { Ok(()) }
+}
+
+/// The password of `requirepass`.
+pub(crate) fn password(spec: &ServerSpec) -> Option<String> {
+    spec.options.get("requirepass").map(ToString::to_string).filter(|password| !password.is_empty())
 }
 
 fn client(spec: &ServerSpec, node: &Node) -> Result<Client, RespError> {

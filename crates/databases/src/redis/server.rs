@@ -2,7 +2,7 @@
 
 use crate::cluster::{ClusterError, Group};
 use crate::redis::client::{Client, RespError};
-use crate::redis::cluster;
+use crate::redis::cluster::{self, password};
 use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, hosts, query, reserved};
 use dyno_config::server::{ServerSpec, Setting, Topology};
 use dyno_localhost::error::LocalError;
@@ -93,11 +93,6 @@ fn word_of(setting: &Setting) -> String {
 
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
-/// The password of `requirepass`.
-pub(crate) fn password(spec: &ServerSpec) -> Option<String> {
-    spec.options.get("requirepass").map(ToString::to_string).filter(|password| !password.is_empty())
 }
 
 /// `:password@` for a URI.

@@ -1,6 +1,7 @@
 //! Dragonfly.
 
-use super::{ServerRules, redis};
+use super::redis;
+use super::rules::ServerRules;
 use crate::server::invalid::InvalidSetting;
 use crate::server::{ServerSpec, Topology};
 

@@ -1,6 +1,7 @@
 //! FerretDB 1.x with its SQLite backend.
 
-use super::{ServerRules, mongod};
+use super::mongod;
+use super::rules::ServerRules;
 use crate::server::ServerSpec;
 use crate::server::invalid::InvalidSetting;
 

@@ -1,6 +1,6 @@
 //! mongod.
 
-use super::{Election, ServerRules};
+use super::rules::{Election, ServerRules};
 use crate::server::invalid::InvalidSetting;
 use crate::server::{ServerSpec, Topology};
 

@@ -1,6 +1,6 @@
 //! Redis and its forks that read redis.conf.
 
-use super::{Election, ServerRules};
+use super::rules::{Election, ServerRules};
 use crate::server::invalid::InvalidSetting;
 use crate::server::{ServerSpec, Topology};
 
