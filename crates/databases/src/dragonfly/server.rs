@@ -2,9 +2,8 @@
 
 use crate::cluster::{ClusterError, Group};
 use crate::dragonfly::cluster::{self, admin_port};
-use crate::redis::cluster as redis_cluster;
 use crate::redis::cluster::password;
-use crate::redis::server as redis;
+use crate::redis::server::RedisServer;
 use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, flags, reserved};
 use dyno_config::server::{ServerSpec, Topology};
 use dyno_localhost::error::LocalError;
@@ -90,11 +89,11 @@ impl DatabaseServer for DragonflyServer {
         node: &Node,
         _started: Option<(&Machine, u32)>,
     ) -> Result<Option<u32>, NotReady> {
-        redis::ready(spec, node, None)
+        RedisServer.ready(spec, node, None)
     }
 
     fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {
-        redis::uri(spec, nodes)
+        RedisServer.uri(spec, nodes)
     }
 
     fn password(&self, spec: &ServerSpec) -> Option<String> {
@@ -102,28 +101,28 @@ impl DatabaseServer for DragonflyServer {
     }
 
     fn count(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
-        redis::count(spec, nodes)
+        RedisServer.count(spec, nodes)
     }
 
     fn save(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<(), LocalError> {
-        redis::save(spec, nodes)
+        RedisServer.save(spec, nodes)
     }
 
     fn save_and_end(&self, spec: &ServerSpec, node: &Node) -> bool {
-        redis::save_and_end(spec, node)
+        RedisServer.save_and_end(spec, node)
     }
 
     fn form(&self, group: &Group<'_>) -> Result<(), ClusterError> {
         match group.spec.topology {
             Topology::Cluster => cluster::form(group),
-            _ => redis_cluster::replicate(group),
+            _ => RedisServer.form(group),
         }
     }
 
     fn rejoin(&self, spec: &ServerSpec, nodes: &[&Node], i: usize) -> Result<(), ClusterError> {
         match spec.topology {
             Topology::Cluster => cluster::rejoin(spec, nodes, i),
-            _ => redis_cluster::follow_again(spec, nodes, i),
+            _ => RedisServer.rejoin(spec, nodes, i),
         }
     }
 }

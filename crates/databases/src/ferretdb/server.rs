@@ -1,6 +1,6 @@
 //! FerretDB 1.x with SQLite: flags alone.
 
-use crate::mongodb::server as mongod;
+use crate::mongodb::server::MongodServer;
 use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, flags, reserved};
 use dyno_config::server::ServerSpec;
 use dyno_localhost::error::LocalError;
@@ -33,18 +33,18 @@ impl DatabaseServer for FerretDbServer {
 
     fn ready(
         &self,
-        _spec: &ServerSpec,
+        spec: &ServerSpec,
         node: &Node,
-        _started: Option<(&Machine, u32)>,
+        started: Option<(&Machine, u32)>,
     ) -> Result<Option<u32>, NotReady> {
-        mongod::ready(node)
+        MongodServer.ready(spec, node, started)
     }
 
     fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {
-        mongod::uri(spec, nodes)
+        MongodServer.uri(spec, nodes)
     }
 
     fn count(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
-        mongod::count(spec, nodes)
+        MongodServer.count(spec, nodes)
     }
 }

@@ -192,17 +192,6 @@ fn write(map: &BTreeMap<String, Yaml>, depth: usize, out: &mut String) {
     }
 }
 
-/// Asks whether a process answers a client's greeting and questions.
-///
-/// # Errors
-/// Says what it answers instead.
-pub(crate) fn ready(node: &Node) -> Result<Option<u32>, NotReady> {
-    let uri = format!("mongodb://{}/?directConnection=true", node.socket());
-    let options = MongoOptions::from_uri(&uri).map_err(TargetError::from)?;
-    probe(&Arc::new(options), None, NEVER)?;
-    Ok(None)
-}
-
 impl From<TargetError> for NotReady {
     fn from(why: TargetError) -> Self {
         NotReady::NoAnswer(why.into())
@@ -210,7 +199,7 @@ impl From<TargetError> for NotReady {
 }
 
 /// The target URI of an instance.
-pub(crate) fn uri(spec: &ServerSpec, nodes: &[&Node]) -> String {
+fn uri(spec: &ServerSpec, nodes: &[&Node]) -> String {
     let formed = spec.topology == Topology::ReplicaSet;
     let formed = formed.then(|| format!("replicaSet={}", set_name(spec, nodes[0])));
     let query = query(spec, formed, ("readPreference=secondary", "readPreference=nearest"));
@@ -229,17 +218,6 @@ enum CountError {
     Target(#[from] TargetError),
     #[error("{database}.{collection}: the count is no number")]
     Documents { database: String, collection: String },
-}
-
-/// Counts the documents of all instances.
-///
-/// # Errors
-/// An instance does not answer, or answers no number.
-pub(crate) fn count(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
-    let instances = nodes.chunks((spec.processes_each() as usize).max(1));
-    let each =
-        |nodes: &[&Node]| documents(spec, nodes).map_err(|why| LocalError::failed(&nodes[0].name, why));
-    instances.map(each).sum()
 }
 
 fn documents(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, CountError> {
@@ -293,7 +271,10 @@ impl DatabaseServer for MongodServer {
         node: &Node,
         _started: Option<(&Machine, u32)>,
     ) -> Result<Option<u32>, NotReady> {
-        ready(node)
+        let uri = format!("mongodb://{}/?directConnection=true", node.socket());
+        let options = MongoOptions::from_uri(&uri).map_err(TargetError::from)?;
+        probe(&Arc::new(options), None, NEVER)?;
+        Ok(None)
     }
 
     fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {
@@ -301,7 +282,10 @@ impl DatabaseServer for MongodServer {
     }
 
     fn count(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
-        count(spec, nodes)
+        let instances = nodes.chunks((spec.processes_each() as usize).max(1));
+        let each =
+            |nodes: &[&Node]| documents(spec, nodes).map_err(|why| LocalError::failed(&nodes[0].name, why));
+        instances.map(each).sum()
     }
 
     fn form(&self, group: &Group<'_>) -> Result<(), ClusterError> {

@@ -101,43 +101,10 @@ fn login(spec: &ServerSpec) -> String {
         .map_or(String::new(), |password| format!(":{}@", percent::encode(&password, percent::RESERVED)))
 }
 
-/// Asks whether a process answers PING, has loaded its data, and is the one that was started.
-///
-/// # Errors
-/// As [`DatabaseServer::ready`].
-pub(crate) fn ready(
-    spec: &ServerSpec,
-    node: &Node,
-    started: Option<(&Machine, u32)>,
-) -> Result<Option<u32>, NotReady> {
-    let mut client = Client::connect(node.socket(), password(spec).as_deref(), ASKING)?;
-    let pong = client.call(&["PING"])?;
-    if pong.text() != "PONG" {
-        return Err(NotReady::NoPong(pong.text().to_owned()));
-    }
-    let Some((machine, pid)) = started else { return Ok(None) };
-    let info = client.call(&["INFO", "server"])?;
-    let own =
-        info.text().lines().find_map(|line| line.strip_prefix("process_id:")?.trim().parse::<u32>().ok());
-    match own {
-        Some(other) if other != pid && process::group(machine, other) != Some(pid) => {
-            Err(NotReady::AnotherProcess { other, socket: node.socket(), pid })
-        }
-        own => Ok(own),
-    }
-}
-
 impl From<RespError> for NotReady {
     fn from(why: RespError) -> Self {
         NotReady::NoAnswer(why.into())
     }
-}
-
-/// The target URI of an instance.
-pub(crate) fn uri(spec: &ServerSpec, nodes: &[&Node]) -> String {
-    let formed = (spec.topology == Topology::Cluster).then(|| "cluster=true".to_owned());
-    let query = query(spec, formed, ("reads=replica", "reads=any"));
-    format!("redis://{}{}{query}", login(spec), hosts(spec, nodes))
 }
 
 /// Why a server cannot say how many keys it has.
@@ -161,34 +128,6 @@ fn keys(spec: &ServerSpec, node: &Node) -> Result<u64, CountError> {
     }
 }
 
-/// Counts the keys of all primaries.
-///
-/// # Errors
-/// A process does not answer, or answers no number.
-pub(crate) fn count(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
-    let each = |node: &&Node| keys(spec, node).map_err(|why| LocalError::failed(&node.name, why));
-    nodes.iter().map(each).sum()
-}
-
-/// Has each process write its data to disk.
-///
-/// # Errors
-/// A process does not answer or refuses.
-pub(crate) fn save(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), LocalError> {
-    nodes.iter().try_for_each(|node| {
-        let client = Client::connect(node.socket(), password(spec).as_deref(), SAVING);
-        let saved = client.and_then(|mut client| client.call(&["SAVE"]));
-        saved.map(drop).map_err(|why| LocalError::failed(&node.name, why))
-    })
-}
-
-/// Asks a server to write its data to disk and end; says whether it took the command.
-pub(crate) fn save_and_end(spec: &ServerSpec, node: &Node) -> bool {
-    let client = Client::connect(node.socket(), password(spec).as_deref(), ASKING);
-    // The server closes the connection instead of answering; how it ended shows in its exit.
-    client.is_ok_and(|mut client| client.send(&["SHUTDOWN", "SAVE"]).is_ok())
-}
-
 /// redis-server, valkey-server and keydb-server.
 pub struct RedisServer;
 
@@ -203,11 +142,27 @@ impl DatabaseServer for RedisServer {
         node: &Node,
         started: Option<(&Machine, u32)>,
     ) -> Result<Option<u32>, NotReady> {
-        ready(spec, node, started)
+        let mut client = Client::connect(node.socket(), password(spec).as_deref(), ASKING)?;
+        let pong = client.call(&["PING"])?;
+        if pong.text() != "PONG" {
+            return Err(NotReady::NoPong(pong.text().to_owned()));
+        }
+        let Some((machine, pid)) = started else { return Ok(None) };
+        let info = client.call(&["INFO", "server"])?;
+        let own =
+            info.text().lines().find_map(|line| line.strip_prefix("process_id:")?.trim().parse::<u32>().ok());
+        match own {
+            Some(other) if other != pid && process::group(machine, other) != Some(pid) => {
+                Err(NotReady::AnotherProcess { other, socket: node.socket(), pid })
+            }
+            own => Ok(own),
+        }
     }
 
     fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {
-        uri(spec, nodes)
+        let formed = (spec.topology == Topology::Cluster).then(|| "cluster=true".to_owned());
+        let query = query(spec, formed, ("reads=replica", "reads=any"));
+        format!("redis://{}{}{query}", login(spec), hosts(spec, nodes))
     }
 
     fn password(&self, spec: &ServerSpec) -> Option<String> {
@@ -215,15 +170,22 @@ impl DatabaseServer for RedisServer {
     }
 
     fn count(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
-        count(spec, nodes)
+        let each = |node: &&Node| keys(spec, node).map_err(|why| LocalError::failed(&node.name, why));
+        nodes.iter().map(each).sum()
     }
 
     fn save(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<(), LocalError> {
-        save(spec, nodes)
+        nodes.iter().try_for_each(|node| {
+            let client = Client::connect(node.socket(), password(spec).as_deref(), SAVING);
+            let saved = client.and_then(|mut client| client.call(&["SAVE"]));
+            saved.map(drop).map_err(|why| LocalError::failed(&node.name, why))
+        })
     }
 
     fn save_and_end(&self, spec: &ServerSpec, node: &Node) -> bool {
-        save_and_end(spec, node)
+        let client = Client::connect(node.socket(), password(spec).as_deref(), ASKING);
+        // The server closes the connection instead of answering; how it ended shows in its exit.
+        client.is_ok_and(|mut client| client.send(&["SHUTDOWN", "SAVE"]).is_ok())
     }
 
     fn form(&self, group: &Group<'_>) -> Result<(), ClusterError> {
