@@ -285,8 +285,8 @@ fn drops(e: &Evidence<'_>) -> Found {
         (
             if share > 0.01 { Trust::Invalid } else { Trust::Suspect },
             format!(
-                "{dropped} arrivals ({:.3} %) were dropped because the queue was full; percentiles count them as \
-                 infinite: lower --rate, or raise --connections or --queue",
+                "{dropped} arrivals ({:.3} %) were dropped from a queue that was full, or after the time that they \
+                 may wait there; percentiles count them as infinite: lower --rate, or raise --connections or --queue",
                 share * 100.0
             ),
         )

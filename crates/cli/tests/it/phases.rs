@@ -1,6 +1,6 @@
 //! Phases of an experiment: a warm-up with a load of its own.
 
-use dyno_testkit::{Dyno, phase};
+use dyno_testkit::{Dyno, assert_exit, phase};
 use serde_json::Value;
 
 fn summary(dyno: &Dyno) -> Value {
@@ -47,4 +47,34 @@ fn threads_of_embedded_stores_wait_for_the_warm_up_to_end() {
     let summary = run(text);
     let (warm, measured) = (counted(phase(&summary, "warmup")), counted(phase(&summary, "measure")));
     assert!((1..120).contains(&warm) && measured > 0, "{warm}, {measured}");
+}
+
+/// What `dyno run` says with options and an experiment with keys is one load: in virtual time every figure is the same.
+#[test]
+fn options_of_dyno_run_are_keys_of_an_experiment() {
+    let dyno = Dyno::new();
+    let target = "sim:?service=1ms&capacity=1";
+    let options =
+        ["run", target, "-n", "1000", "-r", "2000", "--connections", "4", "-d", "2s", "--warmup", "0s"];
+    let age = ["--queue-age", "50ms", "--wait", "sleep", "--quiet", "--out", "own"];
+    // Twice what the server can do is no valid run.
+    assert_exit(&dyno.run(&[&options[..], &age].concat()), &[5]);
+    let text = format!(
+        "target: '{target}'\nworkload: {{ycsb: {{records: 1000}}}}\nclient: {{wait: sleep}}\n\
+         phases: {{measure: {{rate: '2000', users: 4, duration: 2s, warmup: 0s, queue_age: 50ms}}}}\n"
+    );
+    std::fs::write(dyno.path("x.yaml"), text).unwrap();
+    assert_exit(&dyno.run(&["run", "x.yaml", "--out", "o", "--quiet"]), &[5]);
+    let (own, experiments) = (dyno.summary("own"), summary(&dyno));
+    let (own, experiments) = (phase(&own, "measure"), phase(&experiments, "measure"));
+    for key in ["arrivals", "outcomes", "offered", "throughput", "metrics"] {
+        assert_eq!(own[key], experiments[key], "{key}");
+    }
+    // An arrival that has waited 50 ms is dropped; one that has not is served after it, within 4 ms.
+    assert!(own["outcomes"]["dropped"].as_u64().unwrap() > 1_900, "{own}");
+    let operations = own["metrics"].as_array().unwrap().iter().filter(|metric| metric["name"] != "CLEANUP");
+    for metric in operations {
+        let longest = metric["response"]["max_us"].as_f64().unwrap();
+        assert!((50_000.0..55_000.0).contains(&longest), "{metric}");
+    }
 }
