@@ -37,16 +37,23 @@ pub(crate) fn mounts_below(machine: &Machine, path: &Path) -> Result<Vec<PathBuf
     Ok(mounts.filter(|point| point.starts_with(&path)).collect())
 }
 
-/// Detaches every loop device of a file.
+/// Detaches every loop device of a file, and waits a moment until the kernel has done it.
 pub(crate) fn detach(machine: &Machine, file: &Path) -> Result<(), LocalError> {
-    let found = run(
-        machine,
-        "losetup",
-        &["--noheadings", "--output", "NAME", "--associated", &file.display().to_string()],
-    );
+    let file = file.display().to_string();
     // Without losetup nothing can have been attached.
-    for device in found.unwrap_or_default().lines().map(str::trim).filter(|line| !line.is_empty()) {
+    let attached = || {
+        let words = ["--noheadings", "--output", "NAME", "--associated", &file];
+        run(machine, "losetup", &words).unwrap_or_default()
+    };
+    for device in attached().lines().map(str::trim).filter(|line| !line.is_empty()) {
         run(machine, "losetup", &["--detach", device])?;
+    }
+    // A device that another program has open, such as one that scans for filesystems, stays until that closes it.
+    for _ in 0..100 {
+        if attached().is_empty() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
     }
     Ok(())
 }
