@@ -4,7 +4,7 @@ use super::output::say;
 use super::prepare::Prepared;
 use crate::exit::Failure;
 use crate::signals;
-use dyno_compat_ycsb::report::render::{Line, Value};
+use dyno_compat_ycsb::report::line::{Line, Value};
 use dyno_databases::target::OpenTarget;
 use dyno_engine::{Control, End, Job};
 use dyno_session::session::EndedPhase;
