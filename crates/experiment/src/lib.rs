@@ -77,8 +77,6 @@ pub struct ExperimentContext<'a> {
     pub control: Arc<Control>,
     /// This host.
     pub environment: &'a Environment,
-    /// Describes what has changed on the host since then.
-    pub changes: &'a dyn Fn(&Environment) -> Vec<String>,
     /// Reads works.
     pub read_work: ReadWork<'a>,
     /// This program, to be started as worker.
@@ -228,7 +226,6 @@ fn run(
         point,
         dir,
         environment: context.environment,
-        changes: context.changes,
         control: context.control.clone(),
         read_work: context.read_work,
         program: context.program,

@@ -31,8 +31,6 @@ pub(super) struct OneRun<'a> {
     pub point: &'a Point,
     pub dir: PathBuf,
     pub environment: &'a Environment,
-    /// Describes what has changed since the experiment began or was resumed.
-    pub changes: &'a dyn Fn(&Environment) -> Vec<String>,
     pub control: Arc<Control>,
     pub read_work: ReadWork<'a>,
     /// This program, to be started as worker.

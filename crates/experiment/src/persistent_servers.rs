@@ -281,7 +281,6 @@ pub fn leave(
         point: &point,
         dir,
         environment: context.environment,
-        changes: context.changes,
         control: context.control.clone(),
         read_work: context.read_work,
         program: context.program,

@@ -3,7 +3,6 @@
 use super::watch::Watch;
 use crate::exit::Failure;
 use crate::pages;
-use crate::run_directory::changes;
 use crate::work::read_work;
 use dyno_config::experiment::Plan;
 use dyno_engine::Control;
@@ -25,7 +24,6 @@ pub fn leave(
     let context = ExperimentContext {
         control,
         environment: &environment,
-        changes: &changes,
         read_work: &read_work,
         program: &program,
         persistent: None,

@@ -16,7 +16,7 @@ pub use preview::{plan, presets as list_presets};
 use crate::exit::{Exit, Failure};
 use crate::metrics::Metrics;
 use crate::options::{ResumeArgs, RunArgs};
-use crate::run_directory::{changes, new_directory};
+use crate::run_directory::new_directory;
 use crate::work::read_work;
 use crate::{pages, signals, terminal};
 use dyno_compat_wsf::folder::continues;
@@ -227,7 +227,6 @@ pub fn carry_out_on(
     let context = ExperimentContext {
         control,
         environment: &environment,
-        changes: &changes,
         read_work: &read_work,
         program: &program,
         persistent,

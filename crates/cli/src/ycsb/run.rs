@@ -5,7 +5,7 @@ use super::audit;
 use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
 use super::prepare::Prepared;
 use super::watch::Watch;
-use crate::conductor::{self, Conductor, RunPlan, choose_cores, settings_list};
+use crate::conductor::{self, RunPlan, choose_cores, settings_list};
 use crate::exit::{Exit, Failure};
 use crate::{report, signals, terminal};
 use dyno_compat_ycsb::bindings::BindingTarget;
@@ -16,6 +16,7 @@ use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, Target, TargetError};
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
+use dyno_session::conductor::Conductor;
 use dyno_session::load_generator::InProcess;
 use dyno_session::session::EndedPhase;
 use dyno_stores::Sink;
@@ -70,7 +71,7 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
         watch: (extras.out.is_some() && !extras.no_monitor).then(conductor::every_second),
         busy: conductor::busy(&jobs),
     };
-    let mut conductor = Conductor::begin(plan, &place.opened, control)?;
+    let mut conductor = conductor::begin(plan, &place.opened, control)?;
     conductor.session.keep_samples(prepared.client.samples);
     say(&prepared, "Starting test.");
     if let Some(limit_s) = prepared.client.max_execution_s {
@@ -82,12 +83,12 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     let name = if prepared.mode == Mode::Load { "load" } else { "measure" };
     let ended = conductor.session.run_workers(name, &jobs, &mut watch);
     let run_ms = begun.elapsed().as_millis() as u64;
-    let ended = ended.map_err(|error| conductor.failed(error.into()))?;
+    let ended = ended.map_err(|error| conductor::failed(&mut conductor, error.into()))?;
     // Lines of the basic binding stand before the report. A closed pipe is no error; others show as failed
     // requests.
     let _ = place.lines.lock().unwrap_or_else(PoisonError::into_inner).flush();
     let audit = audit::take(&prepared, place.opened.as_ref(), &job, &ended)
-        .map_err(|error| conductor.failed(error))?;
+        .map_err(|error| conductor::failed(&mut conductor, error))?;
     conclude(&prepared, conductor, &mut watch, &ended, (&job, run_ms), audit.as_ref())
 }
 
@@ -154,7 +155,7 @@ fn conclude(
     if let Some(text) = audit.and_then(audit::complaint) {
         warn(prepared, &text);
     }
-    let exit = conductor.close(exit_of(prepared.mode, &summary));
+    let exit = conductor::close(conductor, exit_of(prepared.mode, &summary));
     match watch.failure() {
         None => Ok(exit),
         Some(text) => {
