@@ -2,7 +2,7 @@
 //! scripts and parsers made for it go on working.
 //!
 //! ```text
-//! arguments --dyno_compat_ycsb::plan--> command --prepare--> job, measurement options --run--> session
+//! arguments --dyno_compat_ycsb::plan--> command --dyno_compat_ycsb::work--> job, measurement options --run--> session
 //!                                                        watch: status lines, .hdr files, as it goes
 //!                                                        output: the report, at the end
 //! ```
@@ -12,7 +12,6 @@
 mod audit;
 mod help;
 mod output;
-mod prepare;
 mod run;
 mod shell;
 mod watch;
