@@ -19,7 +19,8 @@ impl BindingTarget {
         !matches!(self, BindingTarget::Official { .. } | BindingTarget::Store { .. })
     }
 
-    /// Returns how long a reply is awaited, nanoseconds; `None` for ever. A binding without a time-out of its own takes `dyno.timeout`.
+    /// Returns how long a reply is awaited, nanoseconds; `None` for ever. A binding without a time-out of its own takes
+    /// `dyno.timeout`.
     pub fn timeout_ns(&self, dyno_timeout: Option<u64>) -> Option<u64> {
         match self {
             BindingTarget::Redis { timeout_ns, .. }
