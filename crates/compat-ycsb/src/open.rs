@@ -1,8 +1,8 @@
 //! The databases' side of a binding: what it can do, and the target it opens.
 
 use crate::bindings::BindingTarget;
-use dyno_databases::target::{OpenTarget, Target, TargetError};
 use dyno_databases::probe::Stop;
+use dyno_databases::target::{OpenTarget, Target, TargetError};
 use dyno_databases::{embedded, memcached, mongodb, redis, registry};
 use dyno_stores::Sink;
 use dyno_types::Content;

@@ -1,11 +1,12 @@
 //! A run's target and workers, from their start to their end, and the order of its steps.
 
 use crate::dataset_cache;
+use crate::failed::Failed;
 use crate::hosts::hosts_of;
 use crate::journal::WindowEstimate;
-use crate::one::{Failed, OneRun};
+use crate::one::OneRun;
 use crate::pod_watchdog::WatchedObserver;
-use crate::provision::{ProvisionedTarget, SharedServers};
+use crate::provisioned_target::{ProvisionedTarget, SharedServers};
 use crate::series::Series;
 use crate::watching;
 use dyno_config::experiment::{Client, Experiment, Phases, When};

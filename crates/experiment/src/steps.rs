@@ -1,9 +1,10 @@
 //! The steps of a run: what is recorded, load, pause, measurement.
 
+use crate::failed::Failed;
 use crate::faults;
 use crate::faults::FaultReach;
 use crate::hooks;
-use crate::one::{Failed, OneRun};
+use crate::one::OneRun;
 use crate::series::Series;
 use crate::traces::Traces;
 use dyno_analysis::Condition;
