@@ -14,32 +14,15 @@ mod help;
 mod output;
 mod run;
 mod shell;
+mod trouble;
 mod watch;
 
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use dyno_compat_ycsb::plan::error::YcsbError;
 use dyno_compat_ycsb::plan::{Invocation, Mode, parse, wants_compat_exit};
-use dyno_config::settings::BadSetting;
 use dyno_types::secret::mask_arguments;
 use std::process::ExitCode;
-
-/// Why a command could not be carried out.
-#[derive(Debug, thiserror::Error)]
-enum Trouble {
-    /// The command line or a property was refused.
-    #[error(transparent)]
-    Command(#[from] YcsbError),
-    /// Anything later.
-    #[error(transparent)]
-    Failed(#[from] Failure),
-}
-
-impl From<BadSetting> for Trouble {
-    fn from(bad: BadSetting) -> Self {
-        Trouble::Command(YcsbError::Setting(bad))
-    }
-}
+use trouble::Trouble;
 
 /// The command.
 pub fn ycsb(arguments: &[String]) -> ExitCode {

@@ -1,6 +1,6 @@
 //! What is left at the end: the report through the chosen exporter, raw samples, and warnings of the verdict.
 
-use super::Trouble;
+use super::trouble::Trouble;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_compat_ycsb::plan::Mode;

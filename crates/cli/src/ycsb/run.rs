@@ -1,8 +1,8 @@
 //! Carries out `load` and `run`: target, job, report, in YCSB's order.
 
-use super::Trouble;
 use super::audit;
 use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
+use super::trouble::Trouble;
 use super::watch::Watch;
 use crate::conductor::{self, RunPlan, choose_cores, settings_list};
 use crate::exit::{Exit, Failure};

@@ -8,7 +8,7 @@
 
 mod content;
 
-use super::Trouble;
+use super::trouble::Trouble;
 use crate::conductor::warn_of_missing;
 use crate::exit::{Exit, Failure};
 use crate::signals;
