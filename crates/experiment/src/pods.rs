@@ -1,8 +1,9 @@
 //! A run's servers and workers in pods of a cluster.
 
+use crate::failed::Failed;
 use crate::hosts::ReachedHost;
-use crate::one::Failed;
-use crate::provision::{OwnedResources, ProvisionedTarget, SharedServers, random, secured};
+use crate::provisioned_target::{OwnedResources, ProvisionedTarget, SharedServers};
+use crate::random::{random, secured};
 use crate::volumes::Volume;
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::kubernetes::Kubernetes;

@@ -8,13 +8,13 @@ mod lower;
 mod monitor;
 mod resolve;
 
-use crate::conductor::{self, Conductor, RunPlan};
+use crate::conductor::{self, RunPlan};
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::metrics::{Metrics, ObserverPair};
 use crate::options::RunArgs;
 use crate::report::{exit_of, show};
-use crate::run_directory::new_directory;
+use crate::run_directory::{new_directory, now};
 use crate::{experiment, secret, signals, terminal};
 use applied::settings_of;
 use dyno_databases::registry;
@@ -24,6 +24,7 @@ use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
 use dyno_record::Scale;
 use dyno_rundir::schema::Summary;
+use dyno_session::conductor::Conductor;
 use dyno_session::session::{EndedPhase, PhasePlan, Session};
 use dyno_session::watch::WatchPlan;
 use resolve::Resolved;
@@ -184,7 +185,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
         busy: resolved.busy_cores(),
     };
     let target = plan.target.clone();
-    let mut conductor = Conductor::begin(plan, &opened, control.clone())?;
+    let mut conductor = conductor::begin(plan, &opened, control.clone())?;
     let mut metrics = metrics(args, &target, &mut conductor)?;
     let ended =
         phases(args, &mut resolved, opened.as_ref(), &control, &mut conductor.session, metrics.as_mut());
@@ -202,7 +203,7 @@ fn metrics(args: &RunArgs, target: &str, conductor: &mut Conductor<'_>) -> Resul
     let Some(place) = &args.metrics else { return Ok(None) };
     let writer = conductor.session.writer();
     let name = writer.and_then(|w| w.path().file_name()).map(|name| name.to_string_lossy().into_owned());
-    let run = name.unwrap_or_else(|| conductor.started.clone());
+    let run = name.unwrap_or_else(now);
     let listening = Metrics::listen(place, run, target.to_owned());
     listening.map(Some).map_err(|e| Failure::Usage(format!("--metrics {place}: {e}")))
 }
@@ -257,13 +258,13 @@ fn conclude(
     mut conductor: Conductor<'_>,
     ended: Result<EndedPhase, Failure>,
 ) -> Result<Exit, Failure> {
-    let ended = ended.map_err(|failure| conductor.failed(failure))?;
+    let ended = ended.map_err(|failure| conductor::failed(&mut conductor, failure))?;
     let summary = conductor.finish(&ended, &resolved.measure_job()?.pacing);
     show(&summary, args.json)?;
     if let Some(writer) = conductor.session.writer().filter(|_| !args.json) {
         terminal::out(&format!("\nrun directory: {}\n", writer.path().display()));
     }
-    let exit = conductor.close(exit_of(&summary));
+    let exit = conductor::close(conductor, exit_of(&summary));
     warn_if_suspect(&summary);
     Ok(exit)
 }
