@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Seconds between two plain lines.
 const PLAIN_S: u64 = 5;
 
-/// What shows progress.
+/// Display of progress.
 pub enum Live {
     /// Nothing.
     Quiet,
@@ -75,7 +75,7 @@ fn documents_each(job: &Job) -> f64 {
     }
 }
 
-/// What the database says of itself, on one line.
+/// The database's own figures, on one line.
 fn server(now: &ServerNow) -> String {
     let count = |value: Option<f64>| value.map(|v| Thousands(v.round() as u64).to_string());
     let parts = [

@@ -27,7 +27,7 @@ pub fn with_verbosity(whole: clap::Command) -> clap::Command {
     })
 }
 
-/// How often `-v` was given.
+/// Returns how often `-v` was given.
 fn verbosity(matches: &ArgMatches) -> u8 {
     let given = matches.subcommand().and_then(|(name, of)| {
         let is_native = !DROP_INS.contains(&name) && !FAR.contains(&name);

@@ -42,7 +42,7 @@ impl Material {
         Ok(Material { dir, recording, notes })
     }
 
-    /// What the run's throughput is worth, as lines of text.
+    /// Worth of the run's throughput, as lines of text.
     pub fn worth(&self, price: f64) -> String {
         let Some(summary) = &self.dir.summary else { return String::new() };
         let level = worth::level(&self.dir);
@@ -74,7 +74,7 @@ impl Material {
         self.dir.summary.as_ref()
     }
 
-    /// What could not be read.
+    /// Notes on what could not be read.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

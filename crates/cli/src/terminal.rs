@@ -9,14 +9,14 @@ use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write, stderr, stdout};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Whether colours may be used on a stream: a terminal, and `NO_COLOR` not set.
+/// Returns whether colours may be used on a stream: a terminal, and `NO_COLOR` not set.
 fn colour(terminal: bool) -> bool {
     terminal
         && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
         && std::env::var("TERM").as_deref() != Ok("dumb")
 }
 
-/// Whether a terminal would obey a character, or turn the order of others around, instead of showing it.
+/// Returns whether a terminal would obey a character, or turn the order of others around, instead of showing it.
 fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -41,7 +41,7 @@ fn escaped<'a>(text: Cow<'a, str>, but: &[char]) -> Cow<'a, str> {
     out.into()
 }
 
-/// Whether progress goes to a terminal that can redraw lines.
+/// Returns whether progress goes to a terminal that can redraw lines.
 pub fn live() -> bool {
     stderr().is_terminal() && std::env::var("TERM").as_deref() != Ok("dumb")
 }
@@ -83,7 +83,7 @@ fn write(text: &str) {
     }
 }
 
-/// Why results are missing on stdout, if they are.
+/// Returns the reason for which results are missing on stdout, if they are.
 pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }
@@ -163,7 +163,7 @@ impl Results {
     }
 }
 
-/// What has become of a write; to a closed pipe there is nothing to be done.
+/// Returns the result of a write; one to a closed pipe counts as done, with `nothing`.
 fn or_closed<T>(done: io::Result<T>, nothing: T) -> io::Result<T> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(nothing),
