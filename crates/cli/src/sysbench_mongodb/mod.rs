@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// What all phases need.
-struct Bench<'a> {
+struct SysbenchRun<'a> {
     args: &'a SysbenchArgs,
     plan: SysbenchPlan,
     work: SysbenchWork,
@@ -69,7 +69,7 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let opened = conductor::open(target.as_ref(), &work.content(), &[], 1)?;
-    Bench { args, plan, work, target, opened, control }.phases()
+    SysbenchRun { args, plan, work, target, opened, control }.phases()
 }
 
 /// What an experiment says of it: no time-outs, and times by the client's clock, as the original takes them.
@@ -85,7 +85,7 @@ fn refused(bad: dyno_workload::ycsb::BadProperty) -> Failure {
     Failure::Usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
 }
 
-impl Bench<'_> {
+impl SysbenchRun<'_> {
     fn wording(&self) -> Wording {
         if self.plan.config.dialect == Dialect::Y2015 { Wording::Y2015 } else { Wording::Head }
     }

@@ -1,9 +1,9 @@
-//! The way between a run's target and servers that stand: a run's place on them, and what is written down where they are left.
+//! The way between a run's target and persistent servers: a run's place on them, and what is written down where they are left.
 
 use crate::dataset_key::key;
 use crate::failed::{Failed, of_server};
 use crate::persistent_servers::{PersistentServers, Process, same};
-use crate::pods::on_standing;
+use crate::pods::on_persistent;
 use crate::provisioned_target::{DescribedServer, OwnedResources, ProvisionedTarget, SharedServers};
 use crate::volumes;
 use crate::volumes::Volume;
@@ -43,7 +43,7 @@ impl PersistentServers {
                 Ok(ProvisionedTarget { persistent: Some(Box::new(self)), ..target })
             }
             (Some((there, persistent)), Some(asked)) if same(there, asked) => {
-                let target = on_standing(
+                let target = on_persistent(
                     spec,
                     asked,
                     (&self.secured, persistent),
