@@ -3,7 +3,8 @@
 use crate::provision::ProvisionedTarget;
 use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
-use dyno_databases::target::{OpenTarget, TargetError};
+use dyno_databases::target::OpenTarget;
+use dyno_databases::target_error::TargetError;
 use dyno_engine::Control;
 use dyno_localhost::error::Cause;
 use dyno_monitor::Pid;

@@ -12,7 +12,6 @@ const CIRCLES: &[&str] = &[
     "compat-wsf",
     "compat-ycsb",
     "config",
-    "databases",
     "engine",
     "experiment",
     "kubernetes",

@@ -2,8 +2,8 @@
 //! does not.
 
 use crate::failover::*;
-use dyno_databases::copies::database::WriteOutcome;
-use dyno_databases::copies::database::{Database, Durability, Part, PreCheck, Talk};
+use dyno_databases::copies::database::{Database, Part, PreCheck, Talk, WriteOutcome};
+use dyno_databases::copies::plan::Durability;
 use dyno_databases::copies::records::Records;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
