@@ -24,7 +24,6 @@ const CIRCLES: &[&str] = &[
     "rundir",
     "servers",
     "session",
-    "stores",
     "types",
     "wire",
     "workload",
