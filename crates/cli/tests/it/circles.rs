@@ -12,7 +12,6 @@ const CIRCLES: &[&str] = &[
     "compat-wsf",
     "compat-ycsb",
     "config",
-    "engine",
     "experiment",
     "kubernetes",
     "localhost",
@@ -25,7 +24,6 @@ const CIRCLES: &[&str] = &[
     "servers",
     "session",
     "types",
-    "wire",
     "workload",
 ];
 
@@ -189,6 +187,7 @@ fn source(file: &str, text: &str) -> Source {
             }
             // A single word may be a variable, unless it is called or begins with a capital.
             let named = tokens.get(i + 1) == Some(&"(") || first.starts_with(char::is_uppercase);
+            let named = named && !ITEMS.contains(&before);
             source.paths.extend(Some(path).filter(|path| path.len() > 1 || named));
         }
         i += 1;
