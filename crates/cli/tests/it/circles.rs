@@ -11,20 +11,15 @@ const CIRCLES: &[&str] = &[
     "compat-sysbench-mongodb",
     "compat-wsf",
     "compat-ycsb",
-    "config",
     "experiment",
     "kubernetes",
     "localhost",
     "monitor",
-    "official",
     "prove",
     "remote",
     "report",
     "rundir",
     "servers",
-    "session",
-    "types",
-    "workload",
 ];
 
 /// The segments of `a::b::c`.
