@@ -1,22 +1,19 @@
-//! A run in this process: its target, its run directory, its monitors, and what is left of it. `dyno run` and the drop-ins make
-//! their runs here; experiments make theirs with workers, in `dyno-experiment`.
-//!
-//! ```text
-//! open -> begin (run directory, session, monitors) -> the front end's phases -> finish (summary) -> close (pages, exit code)
-//! ```
+//! Runs of this process: the target is opened, watched and left; `dyno_session::conductor` carries them out, as it does those of
+//! experiments.
 
 use crate::exit::{Exit, Failure};
-use crate::run_directory::{changes, create, now};
+use crate::run_directory::{now, unwritable};
 use crate::{pages, signals, terminal};
 use dyno_analysis::Condition;
 use dyno_config::settings::Settings;
 use dyno_databases::target::{OpenTarget, Target, in_words};
-use dyno_engine::{Control, Job, Pacing, affinity};
+use dyno_engine::{Control, Job, affinity};
 use dyno_record::Scale;
-use dyno_rundir::schema::{Claim, Environment, Setting, Status, Summary};
+use dyno_rundir::schema::{Claim, Setting};
+use dyno_session::conductor::{Conductor, RunDirectory};
 use dyno_session::environment::environment;
 use dyno_session::load_generator::InProcess;
-use dyno_session::session::{EndedPhase, Session, SessionPlan};
+use dyno_session::session::SessionPlan;
 use dyno_session::watch::sources::{server_process, watch};
 use dyno_session::watch::{Watch, WatchPlan};
 use dyno_types::secret::mask_value;
@@ -121,80 +118,72 @@ pub fn warn_of_missing(opened: &dyn OpenTarget) {
     }
 }
 
-/// A run under way.
-pub struct Conductor<'a> {
-    /// Carries out the phases.
-    pub session: Session<'a>,
-    /// Begin, RFC 3339.
-    pub started: String,
-    environment: Environment,
+/// Makes the run directory, and has monitors look on, unless time is virtual.
+///
+/// # Errors
+/// The run directory cannot be made, or the monitors cannot start.
+pub fn begin<'a>(
+    plan: RunPlan,
+    opened: &'a InProcess,
+    control: Arc<Control>,
+) -> Result<Conductor<'a>, Failure> {
+    let environment = environment();
+    let session_plan = SessionPlan {
+        title: plan.title,
+        target: plan.target,
+        started: now(),
+        conditions: plan.conditions,
+        asked: plan.claims,
+        clock_ns: environment.clock_ns,
+    };
+    let target: &dyn OpenTarget = opened.as_ref();
+    let directory = plan.out.as_deref().map(|path| RunDirectory {
+        path,
+        settings: plan.settings,
+        facts: target.facts(),
+        scale: plan.scale,
+    });
+    let conductor = Conductor::begin(session_plan, directory, opened, environment, control);
+    let mut conductor = conductor.map_err(unwritable)?;
+    if let Some(mut watched) = plan.watch.filter(|_| !target.is_virtual()) {
+        if watched.processes.is_empty() {
+            let server = server_process(target);
+            watched.processes.extend(server.map(|pid| ("server".to_owned(), pid.into())));
+        }
+        let free = affinity::allowed_cores().into_iter().filter(|core| !plan.busy.contains(core));
+        watched.cores = free.collect();
+        let directory = conductor.session.writer().map(|writer| writer.path().to_owned());
+        let monitors = Watch::start(watch(target), &watched, directory.as_deref());
+        match monitors {
+            Ok(monitors) => conductor.session.watch(monitors),
+            Err(error) => {
+                let failure = Failure::Usage(format!("cannot start the monitors: {error}"));
+                return Err(failed(&mut conductor, failure));
+            }
+        }
+    }
+    Ok(conductor)
 }
 
-impl<'a> Conductor<'a> {
-    /// Makes the run directory, and has monitors look on, unless time is virtual.
-    ///
-    /// # Errors
-    /// The run directory cannot be made, or the monitors cannot start.
-    pub fn begin(plan: RunPlan, opened: &'a InProcess, control: Arc<Control>) -> Result<Self, Failure> {
-        let (environment, started) = (environment(), now());
-        let session_plan = SessionPlan {
-            title: plan.title,
-            target: plan.target,
-            started: started.clone(),
-            conditions: plan.conditions,
-            asked: plan.claims,
-            clock_ns: environment.clock_ns,
-        };
-        let make = |path: &PathBuf| {
-            create(path, plan.settings, &session_plan, opened.as_ref(), &environment, plan.scale)
-        };
-        let writer = plan.out.as_ref().map(make).transpose()?;
-        let mut session = Session::new(session_plan, opened, control, writer);
-        if let Some(mut watched) = plan.watch.filter(|_| !opened.as_ref().is_virtual()) {
-            if watched.processes.is_empty() {
-                let server = server_process(opened.as_ref());
-                watched.processes.extend(server.map(|pid| ("server".to_owned(), pid.into())));
-            }
-            let free = affinity::allowed_cores().into_iter().filter(|core| !plan.busy.contains(core));
-            watched.cores = free.collect();
-            let directory = session.writer().map(|writer| writer.path().to_owned());
-            let monitors = Watch::start(watch(opened.as_ref()), &watched, directory.as_deref());
-            session.watch(monitors.map_err(|e| Failure::Usage(format!("cannot start the monitors: {e}")))?);
-        }
-        Ok(Conductor { session, started, environment })
-    }
+/// Notes in the run directory why the run has failed, and leaves reports of what there is.
+pub fn failed(conductor: &mut Conductor<'_>, failure: Failure) -> Failure {
+    let reason = (!matches!(failure, Failure::Interrupted)).then(|| failure.to_string());
+    conductor.failed(reason.as_deref());
+    leave_pages(conductor);
+    failure
+}
 
-    /// Notes in the run directory why the run has failed, and leaves reports of what there is.
-    pub fn failed(&mut self, failure: Failure) -> Failure {
-        if let Some(writer) = self.session.writer() {
-            writer.event("failed", &failure.to_string());
-            let interrupted = matches!(failure, Failure::Interrupted);
-            writer.update(|run| run.status = if interrupted { Status::Interrupted } else { Status::Failed });
-            pages::leave(writer.path());
-        }
-        failure
-    }
+/// Ends the monitors and leaves reports in the run directory. A directory that is incomplete is an internal error, unless the run
+/// was interrupted.
+pub fn close(mut conductor: Conductor<'_>, exit: Exit) -> Exit {
+    let lost = conductor.end();
+    leave_pages(&mut conductor);
+    lost.iter().for_each(|text| terminal::error(text));
+    if lost.is_empty() || exit == Exit::Interrupted { exit } else { Exit::Internal }
+}
 
-    /// Judges the run by its last phase.
-    pub fn finish(&mut self, ended: &EndedPhase, pacing: &Pacing) -> Summary {
-        self.session.changed(changes(&self.environment));
-        let status = if signals::interrupted() { Status::Interrupted } else { Status::Complete };
-        self.session.finish(ended, pacing, status)
-    }
-
-    /// Ends the monitors and leaves reports in the run directory. A directory that is incomplete is an internal error, unless
-    /// the run was interrupted.
-    pub fn close(mut self, exit: Exit) -> Exit {
-        let monitors = self.session.unwatch();
-        let mut lost: Vec<String> = monitors
-            .map(|why| format!("the monitors' part of the run directory is incomplete: {why}"))
-            .into_iter()
-            .collect();
-        if let Some(writer) = self.session.writer() {
-            pages::leave(writer.path());
-            lost.extend(writer.failure().map(|why| format!("the run directory is incomplete: {why}")));
-        }
-        lost.iter().for_each(|text| terminal::error(text));
-        if lost.is_empty() || exit == Exit::Interrupted { exit } else { Exit::Internal }
+fn leave_pages(conductor: &mut Conductor<'_>) {
+    if let Some(writer) = conductor.session.writer() {
+        pages::leave(writer.path());
     }
 }

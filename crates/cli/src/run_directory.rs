@@ -1,17 +1,9 @@
 //! Run directories of all commands: where they are, and what they say at the start.
 
 use crate::exit::Failure;
-use dyno_databases::registry;
-use dyno_databases::target::OpenTarget;
-use dyno_record::Scale;
 use dyno_rundir::files;
-use dyno_rundir::monitor::ELSEWHERE;
-use dyno_rundir::schema::{Environment, Run, Setting, Status, VERSION};
-use dyno_rundir::{Writer, must_be_new};
-use dyno_session::environment::system;
-use dyno_session::session::SessionPlan;
-use dyno_types::secret::own_command_line;
-use std::collections::BTreeMap;
+use dyno_rundir::must_be_new;
+use dyno_rundir::schema::Status;
 use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -25,17 +17,6 @@ pub fn now() -> String {
     now.round(jiff::Unit::Second).unwrap_or(now).to_string()
 }
 
-/// What is not as it was at the beginning of the run.
-pub fn changes(then: &Environment) -> Vec<String> {
-    let Some(before) = &then.system else { return Vec::new() };
-    let found = before.differences(&system());
-    let side = |value: Option<String>| value.unwrap_or("unknown".into());
-    found
-        .into_iter()
-        .map(|d| format!("{} {}: {} -> {}", d.group, d.name, side(d.first), side(d.second)))
-        .collect()
-}
-
 /// A directory under `dyno-runs` that does not exist yet.
 pub fn new_directory(name: &str) -> PathBuf {
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S");
@@ -44,45 +25,14 @@ pub fn new_directory(name: &str) -> PathBuf {
     std::iter::once(base.clone()).chain(numbered).find(|path| !path.exists()).unwrap_or(base)
 }
 
-fn unwritable(error: std::io::Error) -> Failure {
+/// A run directory that cannot be written.
+pub fn unwritable(error: std::io::Error) -> Failure {
     Failure::Usage(format!("cannot write the run directory: {error}"))
 }
 
 /// Whether a run directory can be made at `path`, before a server is told anything.
 pub fn check_new(path: Option<&PathBuf>) -> Result<(), Failure> {
     path.map_or(Ok(()), |path| must_be_new(path).map_err(unwritable))
-}
-
-/// Creates a run directory at `path` with the command's settings, whose histograms will be of `scale`.
-pub fn create(
-    path: &Path,
-    settings: Vec<Setting>,
-    plan: &SessionPlan,
-    opened: &dyn OpenTarget,
-    environment: &Environment,
-    scale: Scale,
-) -> Result<Writer, Failure> {
-    let mut list = vec![Setting { key: "title".into(), value: plan.title.clone(), source: "derived".into() }];
-    list.extend(settings);
-    let mut facts = opened.facts();
-    if registry::parse(&plan.target).is_ok_and(|target| target.is_elsewhere()) {
-        facts.insert(ELSEWHERE.into(), "true".into());
-    }
-    let run = Run {
-        version: VERSION,
-        dyno: env!("CARGO_PKG_VERSION").into(),
-        command: own_command_line(),
-        started: plan.started.clone(),
-        status: Status::Running,
-        target: plan.target.clone(),
-        database: opened.database(),
-        facts,
-        settings: list,
-        metrics: BTreeMap::new(),
-        unit_ns: scale.unit_ns(),
-        plans: Default::default(),
-    };
-    Writer::create(path, run, environment, scale).map_err(unwritable)
 }
 
 /// Whether a run is being made: it has not ended, and whoever makes it holds its events; where a file system knows no locks,

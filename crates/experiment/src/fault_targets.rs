@@ -1,14 +1,54 @@
 //! The servers that faults are done to, on this host, through the agents of others or in pods, counted through from 0.
 
-use crate::faults::FaultError;
+use crate::failed::Failed;
 use dyno_engine::Control;
 use dyno_kubernetes::servers::ServerPods;
-use dyno_kubernetes::signals::PodSignal;
-use dyno_kubernetes::signals::SignalError;
+use dyno_kubernetes::signals::{PodSignal, SignalError};
+use dyno_localhost::error::LocalError;
 use dyno_remote::remote_agent::{RemoteAgent, RemoteServer};
+use dyno_remote::ssh::RemoteError;
 use dyno_servers::server::Server;
 use dyno_servers::server::faults::{FaultOutcome, ServerFault};
+use dyno_types::Refused;
 use std::ops::Range;
+
+/// Why a fault was not done, or not undone.
+#[derive(Debug, thiserror::Error)]
+pub enum FaultError {
+    /// There is nobody whom it is on.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// A process of this host.
+    #[error(transparent)]
+    Local(#[from] LocalError),
+    /// A process of another host.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// A process in a pod.
+    #[error(transparent)]
+    Pod(#[from] SignalError),
+    /// There are fewer workers.
+    #[error("there is no such worker")]
+    NoWorker,
+    /// Nobody on that host does it.
+    #[error("there is no agent on {0}")]
+    NoAgent(String),
+    /// Several processes, each for its own reason.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Several(Vec<FaultError>),
+    /// The first of a run that failed, in the words of its event.
+    #[error("faults: {0}")]
+    Noted(String),
+    /// The thread that does them has ended before.
+    #[error("faults: their thread has failed")]
+    Panicked,
+}
+
+impl From<FaultError> for Failed {
+    fn from(error: FaultError) -> Self {
+        Failed::other(error)
+    }
+}
 
 /// Traces of a fault that are to be undone on a host.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,7 +5,7 @@
 //! ```
 
 use crate::clock::Clock;
-use crate::fault_targets::{FaultTargets, FaultTrace, FaultTraces, Injection};
+use crate::fault_targets::{FaultError, FaultTargets, FaultTrace, FaultTraces, Injection};
 use crate::one::OneRun;
 use crate::proxy::{Proxy, Treatment};
 use dyno_analysis::faults::InjectedFault;
@@ -14,13 +14,10 @@ use dyno_config::experiment::fault::{Fault, FaultKind, LEAST_SHAPED_BYTES_PER_S,
 use dyno_config::experiment::faults::{Planned as PlannedFault, schedule as schedule_faults};
 use dyno_config::server::Topology;
 use dyno_engine::Control;
-use dyno_kubernetes::signals::SignalError;
-use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::shaping::{can_narrow, can_slow};
 use dyno_localhost::undo;
 use dyno_remote::remote_agent::RemoteAgent;
-use dyno_remote::ssh::RemoteError;
 use dyno_servers::server::faults::{FaultOutcome, ServerFault, WorkerFault, inject_into_worker};
 use dyno_session::session::Session;
 use dyno_types::Refused;
@@ -91,38 +88,6 @@ impl FaultReach<'_> {
         }
         Ok(())
     }
-}
-
-/// Why a fault was not done, or not undone.
-#[derive(Debug, thiserror::Error)]
-pub enum FaultError {
-    /// There is nobody whom it is on.
-    #[error(transparent)]
-    Refused(#[from] Refused),
-    /// A process of this host.
-    #[error(transparent)]
-    Local(#[from] LocalError),
-    /// A process of another host.
-    #[error(transparent)]
-    Remote(#[from] RemoteError),
-    /// A process in a pod.
-    #[error(transparent)]
-    Pod(#[from] SignalError),
-    /// There are fewer workers.
-    #[error("there is no such worker")]
-    NoWorker,
-    /// Nobody on that host does it.
-    #[error("there is no agent on {0}")]
-    NoAgent(String),
-    /// Several processes, each for its own reason.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Several(Vec<FaultError>),
-    /// The first of a run that failed, in the words of its event.
-    #[error("faults: {0}")]
-    Noted(String),
-    /// The thread that does them has ended before.
-    #[error("faults: their thread has failed")]
-    Panicked,
 }
 
 /// Outcome of all faults of a phase.

@@ -1,5 +1,6 @@
 //! Commands around experiment, run and phase. Words go to the program as they are; no shell sees them.
 
+use crate::failed::Failed;
 use dyno_config::values::Span;
 use dyno_engine::Control;
 use dyno_localhost::machine::Machine;
@@ -8,7 +9,8 @@ use dyno_types::child;
 use dyno_types::secret::mask_arguments;
 use dyno_types::shell::quoted;
 use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,12 @@ pub struct HookError {
     /// The command without secrets.
     command: String,
     source: HookFailure,
+}
+
+impl From<HookError> for Failed {
+    fn from(error: HookError) -> Self {
+        Failed::other(error)
+    }
 }
 
 /// Why it failed.

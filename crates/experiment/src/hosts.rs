@@ -1,6 +1,6 @@
 //! Hosts of an experiment that are reached by ssh: looked up, given the program once, and asked for what happens there.
 
-use crate::one::Failed;
+use crate::failed::Failed;
 use dyno_config::experiment::ssh::Ssh;
 use dyno_config::inventory::{Host, Inventory};
 use dyno_engine::Control;
@@ -12,15 +12,6 @@ use dyno_remote::transport::Transport;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
-
-impl From<RemoteError> for Failed {
-    fn from(error: RemoteError) -> Self {
-        match error {
-            RemoteError::Unreachable { .. } => Failed::unreachable(error),
-            RemoteError::Failed { .. } => Failed::other(error),
-        }
-    }
-}
 
 /// A host that has the program.
 #[derive(Clone, Debug)]

@@ -2,8 +2,9 @@
 //! anything.
 //!
 //! `check` says what is wrong with a file, `directory` is the experiment's directory and its lock, `journal` what has
-//! begun and ended, `one` a single run, `run_context` its target and workers, `steps` what it does with them,
-//! `provision` the target, `pods` that of a cluster, `persistent_servers` servers that are left on purpose,
+//! begun and ended, `one` a single run, `attempt` its making (`failed`: why it was not made), `run_context` its target and workers,
+//! `steps` what it does with them, `provision` brings about the target (`provisioned_target`: what that is), `pods` that of a
+//! cluster, `persistent_servers` servers that are left on purpose (`leave` leaves them, `persistent_target` uses them again),
 //! `dataset_cache` copies of loaded data, `volumes` those that outlive their run (`volume_list` lists them),
 //! `fault_targets` what faults are injected into, `pod_watchdog` who looks after pods, `watching` its monitors,
 //! `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands,
@@ -13,27 +14,35 @@
 //! Plan -> for each run: not in the journal? -> provision -> workers -> load, measure -> summary -> journal -> results.csv
 //! ```
 
+pub mod attempt;
 pub mod check;
 pub mod clock;
+pub mod context;
 pub mod dataset_cache;
 pub mod dataset_key;
 pub mod directory;
+pub mod failed;
 pub mod fault_targets;
 pub mod faults;
 pub mod hooks;
 pub mod hosts;
 pub mod journal;
+pub mod leave;
 pub mod one;
 pub mod persistent_servers;
+pub mod persistent_target;
 pub mod pod_watchdog;
 pub mod pods;
 pub mod point;
 pub mod preflight;
 pub mod provision;
+pub mod provisioned_target;
 pub mod proxy;
+pub mod random;
 pub mod remote_servers;
 pub mod run_context;
 pub mod series;
+
 pub mod steps;
 pub mod strategy;
 pub mod traces;
@@ -42,50 +51,20 @@ pub mod volume_list;
 pub mod volumes;
 pub mod watching;
 
+use crate::context::{ExperimentContext, Watcher};
 use crate::directory::{Directory, DirectoryError, read_record};
 use crate::journal::{Entry, RunRecord, RunStatus};
 use crate::one::OneRun;
 use crate::point::Point;
-use crate::provision::SharedServers;
-use crate::volumes::volumes;
+use crate::provisioned_target::SharedServers;
 use dyno_config::experiment::{Cell, OnFailure, Plan, Strategy};
-use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
-use dyno_localhost::trusted;
-use dyno_localhost::{tuning, undo};
-use dyno_remote::worker::serve::ReadWork;
-use dyno_rundir::schema::{Environment, Summary};
+use dyno_localhost::{trusted, tuning, undo};
 use dyno_rundir::{files, log};
-use dyno_session::session::Observer;
 use dyno_types::secret::MASK;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-/// Who watches an experiment.
-pub trait Watcher: Observer {
-    /// A run begins: its cell, its point, and how many of the planned runs have ended.
-    fn run_begins(&mut self, cell: &Cell, point: &Point, ended: usize, planned: usize);
-    /// A run has ended.
-    fn run_ended(&mut self, cell: &Cell, record: &RunRecord, summary: Option<&Summary>);
-}
-
-/// Context of an experiment: control, host, programs.
-pub struct ExperimentContext<'a> {
-    /// Ends it early.
-    pub control: Arc<Control>,
-    /// This host.
-    pub environment: &'a Environment,
-    /// Describes what has changed on the host since then.
-    pub changes: &'a dyn Fn(&Environment) -> Vec<String>,
-    /// Reads works.
-    pub read_work: ReadWork<'a>,
-    /// This program, to be started as worker.
-    pub program: &'a Path,
-    /// The directory of an experiment whose servers stand: they are used instead of new ones.
-    pub persistent: Option<&'a Path>,
-}
 
 /// End of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +207,6 @@ fn run(
         point,
         dir,
         environment: context.environment,
-        changes: context.changes,
         control: context.control.clone(),
         read_work: context.read_work,
         program: context.program,

@@ -1,27 +1,11 @@
-//! One run of an experiment: target, workers, phases, summary.
+//! One run of an experiment: its cell and its point, and what it is made with.
 
-use crate::dataset_cache;
-use crate::faults::FaultError;
-use crate::hooks;
-use crate::hooks::HookError;
-use crate::journal::{RunRecord, RunStatus, WindowEstimate};
 use crate::point::Point;
-use crate::provision;
-use crate::provision::SharedServers;
-use crate::run_context::RunContext;
-use crate::traces::TraceError;
-use crate::watching::WatchError;
-use dyno_config::experiment::{Cell, Experiment, Strategy, When};
-use dyno_config::tree::Node;
+use dyno_config::experiment::Cell;
 use dyno_engine::Control;
-use dyno_engine::RunError;
-use dyno_localhost::error::{Cause, LocalError};
 use dyno_localhost::machine::Machine;
-use dyno_remote::worker::pool_error::WorkerPoolError;
 use dyno_remote::worker::serve::ReadWork;
-use dyno_rundir::schema::{Environment, Status, Summary};
-use dyno_session::session::Observer;
-use dyno_types::Refused;
+use dyno_rundir::schema::Environment;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,8 +15,6 @@ pub(super) struct OneRun<'a> {
     pub point: &'a Point,
     pub dir: PathBuf,
     pub environment: &'a Environment,
-    /// Describes what has changed since the experiment began or was resumed.
-    pub changes: &'a dyn Fn(&Environment) -> Vec<String>,
     pub control: Arc<Control>,
     pub read_work: ReadWork<'a>,
     /// This program, to be started as worker.
@@ -42,186 +24,7 @@ pub(super) struct OneRun<'a> {
     pub machine: &'a Machine,
 }
 
-/// Why a run was not made.
-#[derive(Debug, thiserror::Error)]
-pub enum Failed {
-    /// There is no target.
-    #[error(transparent)]
-    Unreachable(Cause),
-    /// A server did not start: its options or this host are wrong.
-    #[error(transparent)]
-    Server(Cause),
-    /// Something else is wrong.
-    #[error(transparent)]
-    Other(Cause),
-    /// A signal came first.
-    #[error("interrupted")]
-    Interrupted,
-}
-
-impl Failed {
-    /// There is no target.
-    pub(super) fn unreachable(why: impl Into<Cause>) -> Self {
-        Failed::Unreachable(why.into())
-    }
-
-    /// Something else is wrong.
-    pub(super) fn other(why: impl Into<Cause>) -> Self {
-        Failed::Other(why.into())
-    }
-}
-
-macro_rules! other {
-    ($($error:ty),*) => {
-        $(impl From<$error> for Failed {
-            fn from(error: $error) -> Self {
-                Failed::other(error)
-            }
-        })*
-    };
-}
-
-other!(LocalError, Refused, RunError, FaultError, HookError, TraceError, WatchError);
-
-impl From<WorkerPoolError> for Failed {
-    fn from(error: WorkerPoolError) -> Self {
-        match error {
-            WorkerPoolError::Unreachable(_) => Failed::unreachable(error),
-            other => Failed::other(other),
-        }
-    }
-}
-
 impl OneRun<'_> {
-    /// Makes the run; what came of it, for the journal.
-    pub fn make(
-        &self,
-        shared: &mut SharedServers,
-        observer: &mut dyn Observer,
-    ) -> (RunRecord, Option<Summary>) {
-        self.concluded(self.attempt(shared, observer).map(|(summary, window)| (Some(summary), window)))
-    }
-
-    /// The record of what came of it.
-    pub fn concluded(
-        &self,
-        made: Result<(Option<Summary>, Option<WindowEstimate>), Failed>,
-    ) -> (RunRecord, Option<Summary>) {
-        let mut record = RunRecord {
-            cell: self.cell.number,
-            repetition: self.point.repetition,
-            point: self.point.label.clone(),
-            value: self.point.value,
-            dir: self.dir.strip_prefix(self.experiment_dir).unwrap_or(&self.dir).display().to_string(),
-            status: RunStatus::Complete,
-            unreachable: false,
-            not_started: false,
-            words: String::new(),
-            trust: String::new(),
-            throughput: None,
-            offered: None,
-            passed: true,
-            overloaded: false,
-            window: None,
-            objective: None,
-        };
-        match made {
-            Ok((None, _)) => (record, None),
-            Ok((Some(summary), window)) => {
-                let measured = summary.measured();
-                record.throughput =
-                    window.map(|found| found.figure).or(measured.map(|phase| phase.throughput));
-                record.window = window;
-                record.offered = measured.and_then(|phase| phase.offered);
-                record.overloaded = summary.verdict.says("overload");
-                // A tuning's objective is no threshold: it only says what was measured.
-                let objective = self.objective();
-                let bound = summary.thresholds.iter().filter(|t| Some(&t.expression) != objective.as_ref());
-                record.passed = bound.into_iter().all(|t| t.passed);
-                let measured_by = |text: &String| summary.thresholds.iter().find(|t| t.expression == *text);
-                record.objective = objective.as_ref().and_then(measured_by).and_then(|t| t.measured);
-                record.trust = summary.verdict.trust.name().into();
-                record.words = summary.verdict.worst().map_or(String::new(), |r| r.text.clone());
-                if summary.status == Status::Interrupted {
-                    record.status = RunStatus::Interrupted;
-                }
-                (record, Some(summary))
-            }
-            Err(Failed::Interrupted) => {
-                record.status = RunStatus::Interrupted;
-                (record, None)
-            }
-            Err(failed) => {
-                let unreachable = matches!(failed, Failed::Unreachable(_));
-                let not_started = matches!(failed, Failed::Server(_));
-                (self.failed(RunRecord { unreachable, not_started, ..record }, failed.to_string()), None)
-            }
-        }
-    }
-
-    /// The record of a run that failed; one that failed because it was to end is interrupted.
-    fn failed(&self, record: RunRecord, words: String) -> RunRecord {
-        let status = if self.control.stopping() { RunStatus::Interrupted } else { RunStatus::Failed };
-        RunRecord { status, passed: false, words, ..record }
-    }
-
-    fn attempt(
-        &self,
-        shared: &mut SharedServers,
-        observer: &mut dyn Observer,
-    ) -> Result<(Summary, Option<WindowEstimate>), Failed> {
-        let (spec, tree) = self.spec()?;
-        let variables = self.hook_variables();
-        let hooks = spec.hooks.clone();
-        // Commands print into the folder beside the run directory, which must be empty until it is made.
-        let logs = self.dir.with_extension("server");
-        std::fs::create_dir_all(&logs).map_err(|e| LocalError::failed(logs.display(), e))?;
-        hooks::run("before_run", &hooks.before_run, &hooks.timeout, &logs, &variables, &self.control)?;
-        let made = self.with_target(spec, &tree, &logs, shared, observer);
-        let after =
-            hooks::run("after_run", &hooks.after_run, &hooks.timeout, &logs, &variables, &self.control);
-        self.put_away(&logs);
-        // Words of what failed name files where they are now.
-        let (was, is) = (logs.display().to_string(), self.dir.join("server").display().to_string());
-        let moved = !logs.is_dir();
-        let found = |failed: Failed| match failed {
-            Failed::Other(why) if moved => Failed::other(why.to_string().replace(&was, &is)),
-            other => other,
-        };
-        let made = made.map_err(found)?;
-        after.map_err(|error| found(error.into()))?;
-        Ok(made)
-    }
-
-    /// Moves what server, workers and commands have printed into the run directory; empty files say nothing.
-    pub(super) fn put_away(&self, logs: &Path) {
-        let Ok(entries) = std::fs::read_dir(logs) else { return };
-        for entry in entries.flatten() {
-            if entry.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == 0) {
-                let _ = std::fs::remove_file(entry.path());
-            }
-        }
-        // Goes only if it is empty; else it becomes a folder of the run, or stays where there is none.
-        let _ = std::fs::remove_dir(logs);
-        if self.dir.is_dir() && logs.is_dir() {
-            let _ = std::fs::rename(logs, self.dir.join("server"));
-        }
-    }
-
-    /// The cell's experiment with the point put in.
-    fn spec(&self) -> Result<(Experiment, Node), Failed> {
-        let (spec, tree) = self.cell.at(&self.point.sets).map_err(Failed::other)?;
-        Ok((Experiment { repetition: Some(self.point.repetition), ..spec }, tree))
-    }
-
-    /// Objective of a tuning, as a condition.
-    fn objective(&self) -> Option<String> {
-        match &self.cell.spec.strategy {
-            Some(Strategy::Tune(tune)) => Some(tune.measured()),
-            _ => None,
-        }
-    }
-
     /// Environment variables of hook commands.
     pub(super) fn hook_variables(&self) -> Vec<(String, String)> {
         vec![
@@ -230,51 +33,5 @@ impl OneRun<'_> {
             ("DYNO_CELL_LABEL".into(), self.cell.label()),
             ("DYNO_REPETITION".into(), self.point.repetition.to_string()),
         ]
-    }
-
-    fn with_target(
-        &self,
-        mut spec: Experiment,
-        tree: &Node,
-        logs: &Path,
-        shared: &mut SharedServers,
-        observer: &mut dyn Observer,
-    ) -> Result<(Summary, Option<WindowEstimate>), Failed> {
-        let means = (self.machine, &self.control, self.program);
-        let target =
-            provision::provision(&spec, logs, self.experiment_dir, shared, means).map_err(|failed| {
-                match failed {
-                    Failed::Other(why) => Failed::Server(why),
-                    other => other,
-                }
-            })?;
-        if target.is_filled()? && spec.phases.load.when == When::Always {
-            // They are counted; some of them are looked for, too.
-            spec.phases.load.when = When::Missing;
-        }
-        let data = logs.join("data");
-        let copied = match dataset_cache::is_wanted(&spec)
-            .then(|| dataset_cache::find(&spec, self.experiment_dir))
-            .flatten()
-        {
-            Some(copy) => {
-                spec.phases.load.when = When::Never;
-                // The folder is there, and empty.
-                let emptied = std::fs::remove_dir(&data).map_err(|e| LocalError::failed(data.display(), e));
-                emptied
-                    .and_then(|()| dataset_cache::copy(&copy, &data, &self.control))
-                    .and_then(|()| dataset_cache::drop_page_cache(&data))
-            }
-            None => Ok(()),
-        };
-        let mut context = RunContext::new(self, target, data.clone());
-        let made =
-            copied.map_err(Failed::from).and_then(|()| context.load_and_measure(&spec, tree, logs, observer));
-        let ended = context.end(&spec, shared);
-        // What an embedded store has written is as large as the data set.
-        let _ = std::fs::remove_dir_all(data);
-        let made = made?;
-        ended?;
-        Ok(made)
     }
 }

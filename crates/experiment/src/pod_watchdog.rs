@@ -4,7 +4,7 @@
 //! operations fail, or none ends. A run whose server is evicted, preempted, killed for want of memory or deleted ends then, and
 //! not when its time is up.
 
-use crate::provision::ProvisionedTarget;
+use crate::provisioned_target::ProvisionedTarget;
 use dyno_engine::Job;
 use dyno_localhost::error::LocalError;
 use dyno_record::Totals;

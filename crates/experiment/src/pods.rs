@@ -1,8 +1,9 @@
 //! A run's servers and workers in pods of a cluster.
 
+use crate::failed::Failed;
 use crate::hosts::ReachedHost;
-use crate::one::Failed;
-use crate::provision::{OwnedResources, ProvisionedTarget, SharedServers, random, secured};
+use crate::provisioned_target::{OwnedResources, ProvisionedTarget, SharedServers};
+use crate::random::{random, secured};
 use crate::volumes::Volume;
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::kubernetes::Kubernetes;
@@ -103,7 +104,7 @@ fn with_agents(
 }
 
 /// Workers in pods, on servers that stand.
-pub(super) fn on_standing(
+pub(super) fn on_persistent(
     spec: &Experiment,
     kubernetes: &Kubernetes,
     (secured, persistent): (&ServerSpec, &PersistentPods),

@@ -1,8 +1,9 @@
 //! Servers on hosts that are reached by ssh, with the data of a volume there where one is asked for.
 
+use crate::failed::Failed;
 use crate::hosts::ReachedHost;
-use crate::one::Failed;
-use crate::provision::{OwnedResources, ProvisionedTarget, secured};
+use crate::provisioned_target::{OwnedResources, ProvisionedTarget};
+use crate::random::secured;
 use crate::volumes::Volume;
 use dyno_config::experiment::Experiment;
 use dyno_config::server::ServerSpec;

@@ -1,11 +1,12 @@
 //! A run's target and workers, from their start to their end, and the order of its steps.
 
 use crate::dataset_cache;
+use crate::failed::Failed;
 use crate::hosts::hosts_of;
 use crate::journal::WindowEstimate;
-use crate::one::{Failed, OneRun};
+use crate::one::OneRun;
 use crate::pod_watchdog::WatchedObserver;
-use crate::provision::{ProvisionedTarget, SharedServers};
+use crate::provisioned_target::{ProvisionedTarget, SharedServers};
 use crate::series::Series;
 use crate::watching;
 use dyno_config::experiment::{Client, Experiment, Phases, When};
@@ -20,9 +21,10 @@ use dyno_protocol::worker::{Assignment, LEASE_MS};
 use dyno_remote::worker::pool::WorkerPool;
 use dyno_remote::worker::spawn::{Start, WorkerSpec};
 use dyno_rundir::log as run_log;
-use dyno_rundir::schema::{Status, Summary};
+use dyno_rundir::schema::Summary;
 use dyno_servers::launch::Confinement;
 use dyno_session::collection_stats::CollectionStats;
+use dyno_session::conductor::Conductor;
 use dyno_session::cores::left;
 use dyno_session::session::{EndedPhase, Observer, Session, SessionPlan};
 use dyno_session::work::{Prepared, Work};
@@ -183,32 +185,21 @@ impl<'a> RunContext<'a> {
         (prepared, dir): (&[Prepared], &Path),
         observer: &mut dyn Observer,
     ) -> Result<(Summary, f64), Failed> {
-        let mut work = (self.run.read_work)(spec)?;
+        let (mut work, run, pairs) = ((self.run.read_work)(spec)?, self.run, self.target.uris.len());
         work.adopt(&together(prepared))?;
-        let Some(pool) = &self.pool else { return Err(Failed::other("a load without workers")) };
-        let run = self.run;
-        let plan = run.session_plan(spec, work.as_ref(), pool)?;
+        let Some(pool) = self.pool.take() else { return Err(Failed::other("a load without workers")) };
+        let plan = run.session_plan(spec, work.as_ref(), &pool)?;
         // Thresholds are about what is measured.
         let plan = SessionPlan { title: format!("load, {}", plan.title), conditions: Vec::new(), ..plan };
-        let writer = run.writer(dir, tree, work.as_ref(), pool, self.facts(pool)?, &plan)?;
-        let mut session = Session::new(plan, pool, run.control.clone(), Some(writer));
-        let pairs = self.target.uris.len();
-        let mut watched = WatchedObserver::new(&self.target, pool, observer)?;
-        let loaded = watching::begin(spec, &self.target, pool, &mut session, &run.control)
-            .map_err(Failed::from)
-            .and_then(|()| run.load(spec, work.as_ref(), pairs, &mut session, logs, &mut watched));
-        drop(watched);
-        note_failure(&loaded, &mut session);
-        let Some(ended) = loaded? else { return Err(Failed::other("there was nothing to load")) };
-        let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
-        let pacing = work.load()?.map(|job| job.pacing);
-        let summary = session.finish(&ended, &pacing.unwrap_or(Pacing::Closed { think_ns: 0 }), status);
-        watching::end(&self.target);
-        let unwatched = session.unwatch();
-        let unwritten = session.writer().and_then(|writer| writer.failure().map(str::to_owned));
-        if let Some(failure) = unwritten.or(unwatched) {
-            return Err(Failed::other(format!("the load's run directory is incomplete: {failure}")));
-        }
+        let mut conductor = run.begin(dir, tree, work.as_ref(), &pool, self.facts(&pool)?, plan)?;
+        let load = |_: &mut Self, session: &mut Session<'_>, observer: &mut dyn Observer| {
+            run.load(spec, work.as_ref(), pairs, session, logs, observer)
+        };
+        let Some(ended) = self.conduct(spec, &pool, &mut conductor, observer, load)? else {
+            return Err(Failed::other("there was nothing to load"));
+        };
+        let pacing = work.load()?.map_or(Pacing::Closed { think_ns: 0 }, |job| job.pacing);
+        let summary = self.finish(conductor, &ended, &pacing)?;
         if run.control.stopping() {
             return Err(Failed::Interrupted);
         }
@@ -225,22 +216,15 @@ impl<'a> RunContext<'a> {
         prepared: &[Prepared],
         observer: &mut dyn Observer,
     ) -> Result<(Summary, Option<WindowEstimate>), Failed> {
-        let run = self.run;
-        let Some(pool) = self.pool.take() else { return Err(Failed::other("a run without workers")) };
-        let mut work = (run.read_work)(spec)?;
+        let (mut work, run) = ((self.run.read_work)(spec)?, self.run);
         work.adopt(&together(prepared))?;
+        let Some(pool) = self.pool.take() else { return Err(Failed::other("a run without workers")) };
         let plan = run.session_plan(spec, work.as_ref(), &pool)?;
-        let facts = self.facts(&pool)?;
-        let writer = run.writer(&run.dir, tree, work.as_ref(), &pool, facts, &plan)?;
-        let mut session = Session::new(plan, &pool, run.control.clone(), Some(writer));
-        let mut watched = WatchedObserver::new(&self.target, &pool, observer)?;
-        let made = watching::begin(spec, &self.target, &pool, &mut session, &run.control)
-            .map_err(Failed::from)
-            .and_then(|()| {
-                self.phases(spec, work.as_ref(), pool.whereabouts(), &mut session, logs, &mut watched)
-            });
-        drop(watched);
-        note_failure(&made, &mut session);
+        let mut conductor = run.begin(&run.dir, tree, work.as_ref(), &pool, self.facts(&pool)?, plan)?;
+        let phases = |own: &mut Self, session: &mut Session<'_>, observer: &mut dyn Observer| {
+            own.phases(spec, work.as_ref(), pool.whereabouts(), session, logs, observer)
+        };
+        let made = self.conduct(spec, &pool, &mut conductor, observer, phases);
         let (ended, series) = made.map_err(|failed| match failed {
             Failed::Other(_) => self.with_cause(failed),
             failed => failed,
@@ -248,6 +232,7 @@ impl<'a> RunContext<'a> {
         let died = self.target.died();
         // A worker that was lost says nothing any more.
         let facts = self.facts(&pool).unwrap_or_else(|_| self.target.facts());
+        let session = &mut conductor.session;
         if let Some(writer) = session.writer() {
             died.iter().for_each(|words| writer.event("server", words));
             // Counters of limits say most at the end.
@@ -264,25 +249,50 @@ impl<'a> RunContext<'a> {
                 });
             }
         }
-        let status = if run.control.stopping() { Status::Interrupted } else { Status::Complete };
-        let pacing = work.measure()?.pacing;
-        session.changed((run.changes)(run.environment));
         session.shared_cores(self.shared_cores.iter().copied().collect());
         if let Some((bytes, memory)) = self.data_and_memory(spec) {
             session.data(bytes, memory);
         }
-        let summary = session.finish(&ended, &pacing, status);
-        watching::end(&self.target);
-        let unwatched = session.unwatch();
-        if let Some(failure) =
-            session.writer().and_then(|writer| writer.failure().map(str::to_owned)).or(unwatched)
-        {
-            return Err(Failed::other(format!("the run directory is incomplete: {failure}")));
-        }
+        let summary = self.finish(conductor, &ended, &work.measure()?.pacing)?;
         match died {
             Some(words) => Err(Failed::other(words)),
             None => Ok((summary, series.estimate(&spec.window))),
         }
+    }
+
+    /// Has monitors look on, carries out `phases`, and notes in the run directory why they failed.
+    fn conduct<T>(
+        &mut self,
+        spec: &Experiment,
+        pool: &WorkerPool,
+        conductor: &mut Conductor<'_>,
+        observer: &mut dyn Observer,
+        phases: impl FnOnce(&mut Self, &mut Session<'_>, &mut dyn Observer) -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
+        let session = &mut conductor.session;
+        let watched = WatchedObserver::new(&self.target, pool, observer).map_err(Failed::from);
+        let made = watched.and_then(|mut watched| {
+            watching::begin(spec, &self.target, pool, session, &self.run.control)?;
+            phases(self, session, &mut watched)
+        });
+        if let Err(failed) = &made {
+            let reason = (!matches!(failed, Failed::Interrupted)).then(|| failed.to_string());
+            conductor.failed(reason.as_deref());
+        }
+        made
+    }
+
+    /// Judges the run and ends its monitors.
+    fn finish(
+        &self,
+        mut conductor: Conductor<'_>,
+        ended: &EndedPhase,
+        pacing: &Pacing,
+    ) -> Result<Summary, Failed> {
+        let summary = conductor.finish(ended, pacing);
+        watching::end(&self.target);
+        let lost = conductor.end();
+        if lost.is_empty() { Ok(summary) } else { Err(Failed::other(lost.join("; "))) }
     }
 
     fn phases(
@@ -468,18 +478,6 @@ fn log(logs: &Path, instance: usize, number: usize) -> Result<(PathBuf, Stdio), 
     let path = log_path(logs, instance, number);
     let file = std::fs::File::create(&path).map_err(|e| LocalError::failed(path.display(), e))?;
     Ok((path, Stdio::from(file)))
-}
-
-/// Has the run directory say that its run did not come to its end, and why.
-fn note_failure<T>(made: &Result<T, Failed>, session: &mut Session<'_>) {
-    let (Err(failed), Some(writer)) = (made, session.writer()) else { return };
-    match failed {
-        Failed::Interrupted => writer.update(|run| run.status = Status::Interrupted),
-        failed => {
-            writer.event("failed", &failed.to_string());
-            writer.update(|run| run.status = Status::Failed);
-        }
-    }
 }
 
 /// Merges what all pairs have found, as the controller's own work needs it.

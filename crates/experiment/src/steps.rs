@@ -1,29 +1,27 @@
 //! The steps of a run: what is recorded, load, pause, measurement.
 
+use crate::failed::Failed;
 use crate::faults;
 use crate::faults::FaultReach;
 use crate::hooks;
-use crate::one::{Failed, OneRun};
+use crate::one::OneRun;
 use crate::series::Series;
 use crate::traces::Traces;
 use dyno_analysis::Condition;
 use dyno_config::experiment::traces::TracedPhase;
 use dyno_config::experiment::{Experiment, Strategy};
 use dyno_config::tree::Node;
-use dyno_databases::registry;
 use dyno_engine::{End, Job};
 use dyno_localhost::error::LocalError;
 use dyno_record::Scale;
 use dyno_remote::worker::pool::WorkerPool;
-use dyno_rundir::Writer;
-use dyno_rundir::monitor::ELSEWHERE;
-use dyno_rundir::schema::{Run, Setting, Status, VERSION};
-use dyno_session::load_generator::LoadGenerator;
+use dyno_rundir::schema::Setting;
+use dyno_session::conductor::{Conductor, RunDirectory};
 use dyno_session::parts;
 use dyno_session::session::{EndedPhase, Observer, Session, SessionPlan};
 use dyno_session::work::Work;
 use dyno_types::Refused;
-use dyno_types::secret::{mask_value, own_command_line};
+use dyno_types::secret::mask_value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -47,22 +45,22 @@ impl OneRun<'_> {
         })
     }
 
-    pub(super) fn writer(
+    /// Makes the run directory `dir`, with the settings of the cell and of the work.
+    pub(super) fn begin<'p>(
         &self,
         dir: &Path,
         shown: &Node,
         work: &dyn Work,
-        pool: &WorkerPool,
+        pool: &'p WorkerPool,
         facts: BTreeMap<String, String>,
-        plan: &SessionPlan,
-    ) -> Result<Writer, Failed> {
+        plan: SessionPlan,
+    ) -> Result<Conductor<'p>, Failed> {
         let setting = |key: &str, value: &str, source: String| Setting {
             value: mask_value(key, value),
             key: key.to_owned(),
             source,
         };
-        let mut settings = vec![setting("title", &plan.title, "derived".into())];
-        settings.push(setting("cell", &self.cell.label(), "derived".into()));
+        let mut settings = vec![setting("cell", &self.cell.label(), "derived".into())];
         settings.push(setting("repetition", &self.point.repetition.to_string(), "derived".into()));
         let leaves = shown.leaves();
         settings.extend(leaves.iter().map(|(key, value, origin)| Setting {
@@ -72,26 +70,10 @@ impl OneRun<'_> {
         }));
         let own = work.settings();
         settings.extend(own.iter().map(|(key, s)| setting(key, &s.value, s.source.to_string())));
-        let mut facts = facts;
-        if registry::parse(&plan.target).is_ok_and(|target| target.is_elsewhere()) {
-            facts.insert(ELSEWHERE.into(), "true".into());
-        }
-        let run = Run {
-            version: VERSION,
-            dyno: env!("CARGO_PKG_VERSION").into(),
-            command: own_command_line(),
-            started: plan.started.clone(),
-            status: Status::Running,
-            target: plan.target.clone(),
-            database: pool.target().database,
-            facts,
-            settings,
-            metrics: BTreeMap::new(),
-            unit_ns: Scale::Ns64.unit_ns(),
-            plans: Default::default(),
-        };
-        let writer = Writer::create(dir, run, self.environment, Scale::Ns64);
-        Ok(writer.map_err(|e| LocalError::failed("cannot write the run directory", e))?)
+        let directory = RunDirectory { path: dir, settings, facts, scale: Scale::Ns64 };
+        let begun =
+            Conductor::begin(plan, Some(directory), pool, self.environment.clone(), self.control.clone());
+        Ok(begun.map_err(|e| LocalError::failed("cannot write the run directory", e))?)
     }
 
     /// The load phase, if there is something to load.

@@ -5,6 +5,7 @@
 //! ```
 
 use crate::clock::Clock;
+use crate::failed::Failed;
 use dyno_config::experiment::traces::{Trace, TracedPhase};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::{process, undo};
@@ -34,6 +35,12 @@ const POLL: Duration = Duration::from_millis(5);
 pub struct TraceError {
     number: usize,
     source: TraceFailure,
+}
+
+impl From<TraceError> for Failed {
+    fn from(error: TraceError) -> Self {
+        Failed::other(error)
+    }
 }
 
 /// Why it cannot.

@@ -1,8 +1,8 @@
 //! The volume of a run: found and judged before the servers start, counted once they run, filled after the load.
 
 use crate::dataset_key::{Begin, decide, key};
-use crate::one::Failed;
-use crate::provision::{of_server, random};
+use crate::failed::{Failed, of_server};
+use crate::random::random;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::server::ServerSpec;

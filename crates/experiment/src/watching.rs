@@ -1,6 +1,7 @@
 //! Monitors of an experiment's run: host, servers, workers, databases, exporters.
 
-use crate::provision::ProvisionedTarget;
+use crate::failed::Failed;
+use crate::provisioned_target::ProvisionedTarget;
 use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
 use dyno_databases::target::OpenTarget;
@@ -45,6 +46,12 @@ pub enum WatchError {
         /// Error of the system.
         source: io::Error,
     },
+}
+
+impl From<WatchError> for Failed {
+    fn from(error: WatchError) -> Self {
+        Failed::other(error)
+    }
 }
 
 /// Has monitors look on, as the experiment says: at this host, and at the others by their agents.

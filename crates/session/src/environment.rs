@@ -26,3 +26,14 @@ pub fn environment() -> Environment {
         system: Some(system()),
     }
 }
+
+/// Returns what is not as it was at the beginning of the run.
+pub fn changes(then: &Environment) -> Vec<String> {
+    let Some(before) = &then.system else { return Vec::new() };
+    let found = before.differences(&system());
+    let side = |value: Option<String>| value.unwrap_or("unknown".into());
+    found
+        .into_iter()
+        .map(|d| format!("{} {}: {} -> {}", d.group, d.name, side(d.first), side(d.second)))
+        .collect()
+}

@@ -2,6 +2,7 @@
 //! fill.
 
 pub mod collection_stats;
+pub mod conductor;
 pub mod cores;
 pub mod dataset_check;
 pub mod environment;

@@ -3,13 +3,12 @@
 use super::watch::Watch;
 use crate::exit::Failure;
 use crate::pages;
-use crate::run_directory::changes;
 use crate::work::read_work;
 use dyno_config::experiment::Plan;
 use dyno_engine::Control;
-use dyno_experiment::ExperimentContext;
+use dyno_experiment::context::ExperimentContext;
 use dyno_experiment::directory::Directory;
-use dyno_experiment::persistent_servers::LeftServers;
+use dyno_experiment::leave::LeftServers;
 use dyno_session::environment::environment;
 use std::sync::Arc;
 
@@ -25,13 +24,12 @@ pub fn leave(
     let context = ExperimentContext {
         control,
         environment: &environment,
-        changes: &changes,
         read_work: &read_work,
         program: &program,
         persistent: None,
     };
     let mut watch = Watch::new(directory.path(), quiet, quiet, None);
-    let left = dyno_experiment::persistent_servers::leave(plan, directory, &context, load, &mut watch)?;
+    let left = dyno_experiment::leave::leave(plan, directory, &context, load, &mut watch)?;
     if load {
         pages::leave_experiment(directory.path());
     }

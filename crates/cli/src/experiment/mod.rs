@@ -16,7 +16,7 @@ pub use preview::{plan, presets as list_presets};
 use crate::exit::{Exit, Failure};
 use crate::metrics::Metrics;
 use crate::options::{ResumeArgs, RunArgs};
-use crate::run_directory::{changes, new_directory};
+use crate::run_directory::new_directory;
 use crate::work::read_work;
 use crate::{pages, signals, terminal};
 use dyno_compat_wsf::folder::continues;
@@ -24,10 +24,11 @@ use dyno_config::experiment;
 use dyno_config::experiment::{Cell, Plan};
 use dyno_engine::Control;
 use dyno_experiment::check::check;
+use dyno_experiment::context::ExperimentContext;
 use dyno_experiment::directory::{Directory, DirectoryError};
 use dyno_experiment::journal::{Entry, RunStatus};
 use dyno_experiment::persistent_servers::PersistentServers;
-use dyno_experiment::{Ending, ExperimentContext, pending, run_experiment};
+use dyno_experiment::{Ending, pending, run_experiment};
 use dyno_localhost::trusted;
 use dyno_presets as presets;
 use dyno_rundir::progress;
@@ -227,7 +228,6 @@ pub fn carry_out_on(
     let context = ExperimentContext {
         control,
         environment: &environment,
-        changes: &changes,
         read_work: &read_work,
         program: &program,
         persistent,

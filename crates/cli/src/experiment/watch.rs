@@ -5,7 +5,7 @@ use crate::metrics::Metrics;
 use crate::{pages, terminal};
 use dyno_config::experiment::Cell;
 use dyno_engine::Job;
-use dyno_experiment::Watcher;
+use dyno_experiment::context::Watcher;
 use dyno_experiment::journal::{RunRecord, RunStatus};
 use dyno_experiment::point::Point;
 use dyno_rundir::schema::{Phase, Summary};

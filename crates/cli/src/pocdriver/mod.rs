@@ -9,7 +9,7 @@
 mod sample;
 mod watch;
 
-use crate::conductor::{self, Conductor, RunPlan, choose_cores};
+use crate::conductor::{self, RunPlan, choose_cores};
 use crate::exit::{Exit, Failure};
 use crate::run_directory::check_new;
 use crate::work::CALLER;
@@ -80,10 +80,10 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
         watch: (args.out.is_some() && !args.no_monitor).then(conductor::every_second),
         busy: conductor::busy(&jobs),
     };
-    let mut conductor = Conductor::begin(plan, &opened, control.clone())?;
+    let mut conductor = conductor::begin(plan, &opened, control.clone())?;
     let mut watch = Watch::new(args, workloads.clone(), ready.before, log);
     let ended = conductor.session.run_workers("measure", &jobs, &mut watch);
-    let mut ended = ended.map_err(|error| conductor.failed(error.into()))?;
+    let mut ended = ended.map_err(|error| conductor::failed(&mut conductor, error.into()))?;
     let mut left = 0;
     for job in work.rests() {
         left += send_the_rest(job, opened.as_ref(), &control)?;
@@ -96,7 +96,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     if left > 0 {
         terminal::warn(&format!("{left} bulks that were queued at the end could not be sent"));
     }
-    Ok(conductor.close(exit(args, &summary)))
+    Ok(conductor::close(conductor, exit(args, &summary)))
 }
 
 /// What an experiment says of it: no time-outs and no warm-up, and times by the client's clock, as the original takes them.

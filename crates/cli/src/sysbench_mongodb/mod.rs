@@ -11,7 +11,7 @@ mod log;
 
 pub use args::SysbenchArgs;
 
-use crate::conductor::{self, Conductor, RunPlan, choose_cores};
+use crate::conductor::{self, RunPlan, choose_cores};
 use crate::exit::{Exit, Failure};
 use crate::run_directory::check_new;
 use crate::{report, signals, terminal};
@@ -29,6 +29,7 @@ use dyno_databases::target::Target;
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
+use dyno_session::conductor::Conductor;
 use dyno_session::load_generator::InProcess;
 use dyno_session::session::{EndedPhase, Session};
 use dyno_session::work::{Work, jobs_of_workers};
@@ -40,7 +41,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// What all phases need.
-struct Bench<'a> {
+struct SysbenchRun<'a> {
     args: &'a SysbenchArgs,
     plan: SysbenchPlan,
     work: SysbenchWork,
@@ -68,7 +69,7 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let opened = conductor::open(target.as_ref(), &work.content(), &[], 1)?;
-    Bench { args, plan, work, target, opened, control }.phases()
+    SysbenchRun { args, plan, work, target, opened, control }.phases()
 }
 
 /// What an experiment says of it: no time-outs, and times by the client's clock, as the original takes them.
@@ -84,7 +85,7 @@ fn refused(bad: dyno_workload::ycsb::BadProperty) -> Failure {
     Failure::Usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
 }
 
-impl Bench<'_> {
+impl SysbenchRun<'_> {
     fn wording(&self) -> Wording {
         if self.plan.config.dialect == Dialect::Y2015 { Wording::Y2015 } else { Wording::Head }
     }
@@ -137,7 +138,7 @@ impl Bench<'_> {
             watch: (self.args.out.is_some() && !self.args.no_monitor).then(conductor::every_second),
             busy: conductor::busy(std::slice::from_ref(job)),
         };
-        Conductor::begin(plan, &self.opened, self.control.clone())
+        conductor::begin(plan, &self.opened, self.control.clone())
     }
 
     /// What is asked for of load and transactions.
@@ -160,7 +161,7 @@ impl Bench<'_> {
             },
             (false, _) => self.execute(&job, session),
         };
-        let ended = done.map_err(|failure| conductor.failed(failure))?;
+        let ended = done.map_err(|failure| conductor::failed(&mut conductor, failure))?;
         let is_load = ended.phase.name == "load";
         let summary = conductor.finish(&ended, &job.pacing);
         if self.args.json || !(plan.config.faithful || is_load) {
@@ -180,7 +181,7 @@ impl Bench<'_> {
             Status::Complete if is_load => Exit::Invalid,
             _ => exit(&summary),
         };
-        Ok(conductor.close(exit))
+        Ok(conductor::close(conductor, exit))
     }
 
     /// Prints what the original prints; beside a JSON document it goes to stderr.

@@ -1,10 +1,10 @@
 //! The closed economy's validation: when the run has ended, every account is read once and the money counted.
 
 use super::output::say;
-use super::prepare::Prepared;
 use crate::exit::Failure;
 use crate::signals;
 use dyno_compat_ycsb::report::render::{Line, Value};
+use dyno_compat_ycsb::work::YcsbWork;
 use dyno_databases::target::OpenTarget;
 use dyno_engine::{Control, End, Job};
 use dyno_session::session::EndedPhase;
@@ -14,15 +14,15 @@ use std::sync::Arc;
 
 /// Counts the money, if the workload has any and the run was not interrupted.
 pub(super) fn take(
-    prepared: &Prepared,
+    work: &YcsbWork,
     opened: &dyn OpenTarget,
     job: &Job,
     ended: &EndedPhase,
 ) -> Result<Option<Audit>, Failure> {
-    let Some(economy) = prepared.economy.as_ref().filter(|_| !signals::interrupted()) else {
+    let Some(economy) = work.economy.as_ref().filter(|_| !signals::interrupted()) else {
         return Ok(None);
     };
-    say(prepared, "Validating: reading every account...");
+    say(work, "Validating: reading every account...");
     let count = economy.count();
     let job = Job {
         pipeline: job.pipeline,

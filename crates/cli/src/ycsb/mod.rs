@@ -2,7 +2,7 @@
 //! scripts and parsers made for it go on working.
 //!
 //! ```text
-//! arguments --dyno_compat_ycsb::plan--> command --prepare--> job, measurement options --run--> session
+//! arguments --dyno_compat_ycsb::plan--> command --dyno_compat_ycsb::work--> job, measurement options --run--> session
 //!                                                        watch: status lines, .hdr files, as it goes
 //!                                                        output: the report, at the end
 //! ```
@@ -12,35 +12,17 @@
 mod audit;
 mod help;
 mod output;
-mod prepare;
 mod run;
 mod shell;
+mod trouble;
 mod watch;
 
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use dyno_compat_ycsb::plan::error::YcsbError;
 use dyno_compat_ycsb::plan::{Invocation, Mode, parse, wants_compat_exit};
-use dyno_config::settings::BadSetting;
 use dyno_types::secret::mask_arguments;
 use std::process::ExitCode;
-
-/// Why a command could not be carried out.
-#[derive(Debug, thiserror::Error)]
-enum Trouble {
-    /// The command line or a property was refused.
-    #[error(transparent)]
-    Command(#[from] YcsbError),
-    /// Anything later.
-    #[error(transparent)]
-    Failed(#[from] Failure),
-}
-
-impl From<BadSetting> for Trouble {
-    fn from(bad: BadSetting) -> Self {
-        Trouble::Command(YcsbError::Setting(bad))
-    }
-}
+use trouble::Trouble;
 
 /// The command.
 pub fn ycsb(arguments: &[String]) -> ExitCode {

@@ -1,13 +1,13 @@
 //! What is left at the end: the report through the chosen exporter, raw samples, and warnings of the verdict.
 
-use super::Trouble;
-use super::prepare::Prepared;
+use super::trouble::Trouble;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_compat_ycsb::plan::Mode;
 use dyno_compat_ycsb::report::exporter::Exporter;
 use dyno_compat_ycsb::report::metrics::Metrics;
 use dyno_compat_ycsb::report::render::{Line, Overall, raw_notices, report, write_raw};
+use dyno_compat_ycsb::work::YcsbWork;
 use dyno_config::settings::BadSetting;
 use dyno_rundir::schema::{Reason, Status, Summary, Trust};
 use std::fs::{File, OpenOptions};
@@ -30,8 +30,8 @@ const DIALECT: [(&str, &str); 8] = [
 ];
 
 /// Refuses files that cannot be written, before the run instead of after it.
-pub fn check(prepared: &Prepared) -> Result<(), BadSetting> {
-    let (options, settings) = (&prepared.options, &prepared.settings);
+pub fn check(work: &YcsbWork) -> Result<(), BadSetting> {
+    let (options, settings) = (&work.options, &work.settings);
     let writable = |key: &str, path: &str| {
         let opened = OpenOptions::new().create(true).append(true).open(path);
         opened.map(drop).map_err(|e| settings.refuse(key, format!("a file that can be written ({e})")))
@@ -54,47 +54,46 @@ pub fn check(prepared: &Prepared) -> Result<(), BadSetting> {
 
 /// Writes the report and further lines after it.
 pub(super) fn write(
-    prepared: &Prepared,
+    work: &YcsbWork,
     overall: &Overall,
     metrics: &Metrics,
     further: Vec<Line>,
 ) -> Result<(), Trouble> {
-    let short = !metrics.samples && prepared.options.needs_samples();
-    let options = &if short { prepared.options.without_samples() } else { prepared.options.clone() };
+    let short = !metrics.samples && work.options.needs_samples();
+    let options = &if short { work.options.without_samples() } else { work.options.clone() };
     if short {
-        let most = prepared.client.samples;
+        let most = work.client.samples;
         let words = "single samples were kept: the report is by HdrHistogram instead; raise dyno.samples (40 bytes each)";
-        warn(prepared, &format!("only the first {most} {words}"));
+        warn(work, &format!("only the first {most} {words}"));
     }
     let internal = |e: &dyn std::fmt::Display| Failure::Internal(e.to_string());
     for warning in &metrics.warnings {
-        warn(prepared, warning);
+        warn(work, warning);
     }
-    for notice in raw_notices(metrics, &prepared.options) {
+    for notice in raw_notices(metrics, &work.options) {
         terminal::out(&format!("{notice}\n"));
     }
     let named = |path: &str, e: io::Error| Failure::Internal(format!("{path}: {e}"));
     match &options.raw_file {
         Some(path) => {
             let file = OpenOptions::new().create(true).append(true).open(path).map_err(|e| named(path, e))?;
-            buffered(file, |out| write_raw(metrics, &prepared.options, out)).map_err(|e| named(path, e))?;
+            buffered(file, |out| write_raw(metrics, &work.options, out)).map_err(|e| named(path, e))?;
         }
         None => {
             let mut out = terminal::Results::new();
-            write_raw(metrics, &prepared.options, &mut out)
+            write_raw(metrics, &work.options, &mut out)
                 .and_then(|()| out.flush())
                 .map_err(|e| internal(&e))?;
         }
     }
-    let mut lines =
-        report(overall, metrics, options, prepared.extras.compat_exit).map_err(|e| internal(&e))?;
+    let mut lines = report(overall, metrics, options, work.extras.compat_exit).map_err(|e| internal(&e))?;
     lines.extend(further);
     match &options.export_file {
         Some(path) => {
             let file = File::create(path).map_err(|e| named(path, e))?;
             buffered(file, |out| options.exporter.write(&lines, out)).map_err(|e| named(path, e))?;
         }
-        None if prepared.extras.json => {}
+        None if work.extras.json => {}
         None => {
             let mut out = terminal::Results::new();
             let written = options.exporter.write(&lines, &mut out).and_then(|()| out.flush());
@@ -111,28 +110,28 @@ fn buffered(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
 }
 
 /// A warning, unless nothing but errors is wanted.
-pub(super) fn warn(prepared: &Prepared, text: &str) {
-    if !prepared.extras.quiet {
+pub(super) fn warn(work: &YcsbWork, text: &str) {
+    if !work.extras.quiet {
         terminal::warn(text);
     }
 }
 
 /// A line of YCSB's own talk on standard error.
-pub(super) fn say(prepared: &Prepared, text: &str) {
-    if !prepared.extras.quiet {
+pub(super) fn say(work: &YcsbWork, text: &str) {
+    if !work.extras.quiet {
         terminal::note(text);
     }
 }
 
 /// YCSB says on standard output that values are verified; beside JSON that would be in the way.
-pub(super) fn say_integrity(prepared: &Prepared) {
-    if !prepared.data_integrity {
+pub(super) fn say_integrity(work: &YcsbWork) {
+    if !work.data_integrity {
         return;
     }
     let text = "Data integrity is enabled.";
-    match prepared.options.exporter {
-        Exporter::Text if !prepared.extras.json => terminal::out(&format!("{text}\n")),
-        _ => say(prepared, text),
+    match work.options.exporter {
+        Exporter::Text if !work.extras.json => terminal::out(&format!("{text}\n")),
+        _ => say(work, text),
     }
 }
 
@@ -156,11 +155,11 @@ pub(super) fn reasons(mode: Mode, summary: &Summary) -> Vec<&Reason> {
 }
 
 /// Says all that speaks against the result.
-pub(super) fn warn_of(prepared: &Prepared, summary: &Summary) {
-    let what = prepared.mode.name();
-    for reason in reasons(prepared.mode, summary) {
+pub(super) fn warn_of(work: &YcsbWork, summary: &Summary) {
+    let what = work.mode.name();
+    for reason in reasons(work.mode, summary) {
         let word = reason.trust.word();
-        warn(prepared, &format!("the {what} is {word} ({}): {}", reason.check, in_dialect(&reason.text)));
+        warn(work, &format!("the {what} is {word} ({}): {}", reason.check, in_dialect(&reason.text)));
     }
 }
 

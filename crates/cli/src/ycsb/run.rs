@@ -1,8 +1,8 @@
 //! Carries out `load` and `run`: target, job, report, in YCSB's order.
 
-use super::Trouble;
 use super::audit;
 use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
+use super::trouble::Trouble;
 use super::watch::Watch;
 use crate::conductor::{self, RunPlan, choose_cores, settings_list};
 use crate::exit::{Exit, Failure};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// A target that answers, and what belongs to it.
-struct Place {
+struct OpenBinding {
     opened: InProcess,
     /// Its URI without secrets.
     shown: String,
@@ -82,7 +82,11 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
 }
 
 /// The job, and the part of each worker of this process.
-fn jobs(work: &mut YcsbWork, place: &Place, control: &Arc<Control>) -> Result<(Job, Vec<Job>), Failure> {
+fn jobs(
+    work: &mut YcsbWork,
+    place: &OpenBinding,
+    control: &Arc<Control>,
+) -> Result<(Job, Vec<Job>), Failure> {
     let found = work.prepare(place.opened.as_ref(), control)?;
     found.notes.iter().for_each(|words| say(work, words));
     work.adopt(&found)?;
@@ -95,11 +99,11 @@ fn jobs(work: &mut YcsbWork, place: &Place, control: &Arc<Control>) -> Result<(J
 }
 
 /// Connects once, or opens the store.
-fn open(work: &YcsbWork) -> Result<Place, Failure> {
+fn open(work: &YcsbWork) -> Result<OpenBinding, Failure> {
     let (content, lines) = (work.content(), Arc::new(Mutex::new(terminal::Results::new())));
     let (target, opened) = work.target.open(&content, lines.clone(), &signals::interrupted)?;
     let opened = conductor::accept(opened, &content, &work.verbs(), work.client.pipeline as usize)?;
-    Ok(Place { shown: target.redacted(), local: target.is_local(), opened, lines })
+    Ok(OpenBinding { shown: target.redacted(), local: target.is_local(), opened, lines })
 }
 
 /// Prints and writes what came out of it.

@@ -5,12 +5,12 @@
 //! intervals of `status.interval`. An interval ends when the wall clock says so, so that the part of a second
 //! at the end of a run belongs to the line at the end.
 
-use super::prepare::Prepared;
 use crate::terminal;
 use dyno_compat_ycsb::report::hdrfiles::{HdrFileError, HdrFiles};
 use dyno_compat_ycsb::report::metrics::{Metrics, metrics};
 use dyno_compat_ycsb::report::options::{Interval, MeasurementOptions};
 use dyno_compat_ycsb::report::status::{Progress as Where, StatusLines, local_zone};
+use dyno_compat_ycsb::work::YcsbWork;
 use dyno_engine::Job;
 use dyno_record::{Scale, Totals};
 use dyno_rundir::schema::Phase;
@@ -50,15 +50,15 @@ fn done(totals: &Totals) -> u64 {
 
 impl Watch {
     /// Before the run.
-    pub fn new(prepared: &Prepared) -> Self {
-        let options = prepared.options.clone();
-        let names = prepared.workload.metrics().to_vec();
+    pub fn new(work: &YcsbWork) -> Self {
+        let options = work.options.clone();
+        let names = work.metrics();
         Watch {
-            interval: prepared.interval(),
-            shown: options.status && !prepared.extras.quiet,
-            quiet: prepared.extras.quiet,
-            operations: prepared.client.operations,
-            limit_ms: prepared.client.max_execution_s.map(|s| s * 1_000),
+            interval: work.interval(),
+            shown: options.status && !work.extras.quiet,
+            quiet: work.extras.quiet,
+            operations: work.client.operations,
+            limit_ms: work.client.max_execution_s.map(|s| s * 1_000),
             lines: StatusLines::new(&options, local_zone()),
             hdr: HdrFiles::new(&options, local_zone()),
             failure: None,

@@ -8,10 +8,10 @@
 
 mod content;
 
-use super::Trouble;
-use super::run::open_target;
+use super::trouble::Trouble;
 use crate::conductor::warn_of_missing;
 use crate::exit::{Exit, Failure};
+use crate::signals;
 use crate::terminal;
 use content::{Once, ShellContent, Typed};
 use dyno_compat_ycsb::bindings::BindingTarget;
@@ -116,19 +116,13 @@ enum LineError {
 
 impl Shell {
     fn open(target: BindingTarget, table: &str, layout: Vec<Vec<u8>>) -> Result<Self, Failure> {
-        let timeout_ns = match &target {
-            BindingTarget::Redis { timeout_ns, .. }
-            | BindingTarget::Mongo { timeout_ns, .. }
-            | BindingTarget::Memcached { timeout_ns, .. }
-            | BindingTarget::Official { timeout_ns, .. } => *timeout_ns,
-            BindingTarget::Store { .. } | BindingTarget::Null => None,
-        };
         let content = Arc::new(ShellContent::new(table, &layout));
         let lines = Arc::new(Mutex::new(terminal::Results::new()));
         let shared: Arc<dyn Content> = content.clone();
-        let opened = open_target(&target, &shared, &lines)?.1;
+        let opened = target.open(&shared, lines.clone(), &signals::interrupted)?.1;
         warn_of_missing(opened.as_ref());
         let opened = Some(opened);
+        let timeout_ns = target.timeout_ns(None);
         Ok(Shell { target, layout, content, opened, lines, timeout_ns })
     }
 
@@ -181,7 +175,7 @@ impl Shell {
         self.opened = None;
         self.content = Arc::new(ShellContent::new(name, &self.layout));
         let shared: Arc<dyn Content> = self.content.clone();
-        self.opened = Some(open_target(&self.target, &shared, &self.lines)?.1);
+        self.opened = Some(self.target.open(&shared, self.lines.clone(), &signals::interrupted)?.1);
         Ok(())
     }
 

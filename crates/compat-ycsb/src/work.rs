@@ -1,25 +1,22 @@
-//! From a command line that was understood to a job: client, workload, binding and measurements, all checked
-//! before anything is sent. Nothing here touches the target.
+//! A load or a run of YCSB's command line as the work of an experiment: client, workload, binding and measurements, all checked
+//! before the target is touched.
 
-use crate::exit::Failure;
-use dyno_compat_ycsb::bindings;
-use dyno_compat_ycsb::bindings::BindingTarget;
-use dyno_compat_ycsb::bindings::take_environment;
-use dyno_compat_ycsb::plan::Extras;
-use dyno_compat_ycsb::plan::{Mode, YcsbCommand};
-use dyno_compat_ycsb::report::options::{Interval, MeasurementOptions};
-use dyno_config::client::Warning;
-use dyno_config::client::{Arrivals, ClientConfig};
-use dyno_config::settings::BadSetting;
-use dyno_config::settings::Settings;
+use crate::bindings::{self, BindingTarget, take_environment};
+use crate::plan::{Extras, Mode, YcsbCommand};
+use crate::report::options::{Interval, MeasurementOptions};
+use dyno_config::client::{Arrivals, ClientConfig, Warning};
+use dyno_config::experiment::{self, Experiment, Stamps, Wait};
+use dyno_config::settings::{BadSetting, Settings};
+use dyno_config::values::{Count, Span};
+use dyno_databases::mongodb::official::NO_BATCHES;
 use dyno_databases::target::OpenTarget;
-use dyno_engine::arrivals::{Process, Profile};
-use dyno_engine::{Control, End, Job, Pacing, Queue, Retry};
+use dyno_engine::{Control, Job, Queue, Retry, RunError};
 use dyno_record::Scale;
 use dyno_session::presence::inserted;
 use dyno_session::work::ycsb::{core_config, verbs};
-use dyno_types::Verb;
+use dyno_session::work::{Prepared, Work, measured_job};
 use dyno_types::limits::DRAIN_NS;
+use dyno_types::{Content, Refused, Verb};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::{
     BadProperty, ConstantOccupancy, CoreConfig, CoreWorkload, Earlier, EconomyConfig, EconomyWorkload,
@@ -33,8 +30,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Length of a run that nothing ends, nanoseconds: 30 years.
 const FOREVER_NS: u64 = 30 * 365 * 86_400 * SECOND_NS;
 
-/// Everything a load or a run needs to know.
-pub(super) struct Prepared {
+/// A load or a run.
+pub struct YcsbWork {
     /// Load or run.
     pub mode: Mode,
     /// `load redis`, for titles.
@@ -49,24 +46,21 @@ pub(super) struct Prepared {
     pub options: MeasurementOptions,
     /// Where the load goes.
     pub target: BindingTarget,
-    /// Operations.
-    pub workload: Arc<dyn Workload>,
-    /// Verbs that the workload uses.
-    pub verbs: Vec<Verb>,
     /// Whether values are verified.
     pub data_integrity: bool,
-    /// The core workload whose inserts go on after those of earlier runs, which are looked for first.
-    pub resume: Option<CoreConfig>,
     /// The closed economy whose money is counted after the run.
     pub economy: Option<Arc<EconomyWorkload>>,
-    retry: Option<Retry>,
-    /// What is worth saying, a line each.
+    /// Warnings for the user, a line each.
     pub warnings: Vec<String>,
-    timeout_ns: Option<u64>,
-    seed: u64,
+    spec: Experiment,
+    workload: Arc<dyn Workload>,
+    verbs: Vec<Verb>,
+    /// The core workload whose inserts go on after those of earlier runs, which are looked for first.
+    resume: Option<CoreConfig>,
+    retry: Option<Retry>,
 }
 
-/// A workload and what must be known about it.
+/// A workload, and what follows from it.
 struct Built {
     workload: Arc<dyn Workload>,
     retry: Option<Retry>,
@@ -77,8 +71,11 @@ struct Built {
     resume: Option<CoreConfig>,
 }
 
-impl Prepared {
+impl YcsbWork {
     /// Checks everything that can be checked without the target.
+    ///
+    /// # Errors
+    /// Names the property whose value cannot be used.
     pub fn new(command: YcsbCommand) -> Result<Self, BadSetting> {
         let YcsbCommand { mode, binding, mut settings, notes, extras } = command;
         take_environment(&mut settings, |variable| std::env::var(variable).ok());
@@ -95,9 +92,7 @@ impl Prepared {
             Warning::Endless => warning.to_string(),
         }));
         warnings.extend(options.warnings.iter().cloned());
-        let official = matches!(bound.target, BindingTarget::Official { .. });
-        let wire = !official && !matches!(bound.target, BindingTarget::Store { .. });
-        if client.pipeline > 1 && !wire {
+        if client.pipeline > 1 && !bound.target.is_wire() {
             warnings.push(format!("dyno.pipeline={} has no effect: users block", client.pipeline));
             client.pipeline = 1;
         }
@@ -107,30 +102,21 @@ impl Prepared {
         {
             warnings.push(format!("batchsize={one} and mongodb.batchsize={other}: the first counts"));
         }
-        if client.batch > 1 && official {
-            warnings.push(format!(
-                "batchsize={} has no effect: {}",
-                client.batch,
-                dyno_databases::mongodb::official::NO_BATCHES
-            ));
+        if client.batch > 1 && bound.target.is_official() {
+            warnings.push(format!("batchsize={} has no effect: {NO_BATCHES}", client.batch));
             client.batch = 1;
         }
         if mode == Mode::Load && client.warmup_ns > 0 {
             warnings.push("dyno.warmup has no effect on load: every record counts".to_owned());
             client.warmup_ns = 0;
         }
-        let timeout_ns = match &bound.target {
-            BindingTarget::Redis { timeout_ns, .. }
-            | BindingTarget::Mongo { timeout_ns, .. }
-            | BindingTarget::Memcached { timeout_ns, .. }
-            | BindingTarget::Official { timeout_ns, .. } => *timeout_ns,
-            BindingTarget::Store { .. } | BindingTarget::Null => client.timeout_ns,
-        };
-        Ok(Prepared {
+        let timeout_ns = bound.target.timeout_ns(client.timeout_ns);
+        Ok(YcsbWork {
             mode,
             title: format!("ycsb {} {}", mode.name(), binding.name()),
             settings,
             extras,
+            spec: experiment(&client, timeout_ns, built.seed),
             client,
             options,
             target: bound.target,
@@ -141,67 +127,100 @@ impl Prepared {
             economy: built.economy,
             resume: built.resume,
             warnings,
-            timeout_ns,
-            seed: built.seed,
         })
+    }
+
+    /// Names of its metrics.
+    pub fn metrics(&self) -> Vec<String> {
+        self.workload.metrics().to_vec()
     }
 
     /// Which latencies are reported.
     pub fn interval(&self) -> Interval {
         self.options.interval(self.client.target > 0, self.extras.compat_exit)
     }
+}
 
-    /// Lets inserts go on after those of earlier runs, if that is wanted: says how many there are.
-    pub fn resume_inserts(
-        &mut self,
-        opened: &dyn OpenTarget,
-        control: &Arc<Control>,
-    ) -> Result<Option<String>, Failure> {
-        let Some(config) = self.resume.as_mut() else { return Ok(None) };
-        let found = inserted(opened, &self.workload.content(), config, control)?;
-        config.earlier = Earlier::new(found.end, &found.missing);
-        let (count, first) = (config.earlier.count(), config.record_count);
-        let blame = |bad| Failure::Usage(self.settings.blame(bad).to_string());
-        self.workload = Arc::new(CoreWorkload::run(config).map_err(blame)?);
-        Ok(Some(format!("{count} inserts of earlier runs are there, from key number {first} on")))
+/// Returns what an experiment says of it: times by the client's clock, as the original takes them.
+fn experiment(client: &ClientConfig, timeout_ns: Option<u64>, seed: u64) -> Experiment {
+    let mut spec = Experiment { seed, ..Experiment::default() };
+    spec.client.stamps = Stamps::Client;
+    spec.client.wait = if client.spin_sleep { Wait::Spin } else { Wait::Sleep };
+    let measure = &mut spec.phases.measure;
+    measure.users = Some(client.threads as usize);
+    measure.rate = (client.target > 0).then(|| client.target.to_string());
+    measure.arrivals = match client.arrivals {
+        Arrivals::Constant => experiment::Arrivals::Constant,
+        Arrivals::Poisson => experiment::Arrivals::Poisson,
+    };
+    let limit_ns = client.max_execution_s.map(|s| s * SECOND_NS - client.warmup_ns);
+    let endless = client.operations.is_none().then_some(FOREVER_NS);
+    measure.duration = limit_ns.or(endless).map(Span);
+    measure.operations = client.operations.map(Count);
+    measure.warmup = Some(Span(client.warmup_ns));
+    measure.pipeline = client.pipeline as usize;
+    measure.timeout = Span(timeout_ns.unwrap_or(0));
+    measure.drain = Span(timeout_ns.map_or(DRAIN_NS, |ns| ns.max(DRAIN_NS)));
+    measure.interval = Span(client.interval_ns);
+    spec
+}
+
+impl Work for YcsbWork {
+    fn name(&self) -> String {
+        self.title.clone()
     }
 
-    /// The job, on load threads with these cores.
-    pub fn job(&self, cores: Vec<Option<usize>>) -> Job {
-        let client = &self.client;
-        let pacing = match (client.target, client.arrivals) {
-            (0, _) => Pacing::Closed { think_ns: 0 },
-            (target, arrivals) => Pacing::Open {
-                profile: Profile::Constant { rate: target as f64 },
-                process: match arrivals {
-                    Arrivals::Constant => Process::Constant,
-                    Arrivals::Poisson => Process::Poisson,
-                },
-            },
-        };
-        let limit_ns = client.max_execution_s.map(|s| s * SECOND_NS - client.warmup_ns);
-        let endless = client.operations.is_none().then_some(FOREVER_NS);
-        Job {
-            pacing,
-            warmup_ns: client.warmup_ns,
-            pipeline: client.pipeline as usize,
-            batch: client.batch as usize,
-            cores,
-            timeout_ns: self.timeout_ns,
-            queue: Queue { outlasts_end: false, ..Queue::default() },
-            seed: self.seed,
-            scale: Scale::Micros,
-            interval_ns: client.interval_ns,
-            raw_samples: self.options.needs_samples(),
-            spin: client.spin_sleep,
-            drain_ns: self.timeout_ns.map_or(DRAIN_NS, |ns| ns.max(DRAIN_NS)),
-            retry: self.retry,
-            ..Job::of(
-                self.workload.clone(),
-                client.threads as usize,
-                End { operations: client.operations, duration_ns: limit_ns.or(endless) },
-            )
+    fn content(&self) -> Arc<dyn Content> {
+        self.workload.content()
+    }
+
+    fn verbs(&self) -> Vec<Verb> {
+        self.verbs.clone()
+    }
+
+    /// Looks for inserts of earlier runs, where this one goes on after them.
+    fn prepare(&mut self, opened: &dyn OpenTarget, control: &Arc<Control>) -> Result<Prepared, RunError> {
+        let load = self.mode == Mode::Load;
+        let Some(config) = &self.resume else { return Ok(Prepared { load, ..Prepared::default() }) };
+        let found = inserted(opened, &self.workload.content(), config, control)?;
+        let (count, first) = (Earlier::new(found.end, &found.missing).count(), config.record_count);
+        let notes = vec![format!("{count} inserts of earlier runs are there, from key number {first} on")];
+        Ok(Prepared { load, inserted: (found.end, found.missing), notes, ..Prepared::default() })
+    }
+
+    fn adopt(&mut self, prepared: &Prepared) -> Result<(), Refused> {
+        if let Some(config) = &mut self.resume {
+            config.earlier = Earlier::new(prepared.inserted.0, &prepared.inserted.1);
+            let blame = |bad| Refused(self.settings.blame(bad).to_string());
+            self.workload = Arc::new(CoreWorkload::run(config).map_err(blame)?);
         }
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Option<Job>, Refused> {
+        (self.mode == Mode::Load).then(|| self.measure()).transpose()
+    }
+
+    /// The job of the only phase, which a load is, too.
+    fn measure(&self) -> Result<Job, Refused> {
+        Ok(Job {
+            batch: self.client.batch as usize,
+            queue: Queue { outlasts_end: false, ..Queue::default() },
+            scale: Scale::Micros,
+            raw_samples: self.options.needs_samples(),
+            spin: self.client.spin_sleep,
+            retry: self.retry,
+            ..measured_job(&self.spec, self.workload.clone())?
+        })
+    }
+
+    /// Workers of one process share the workload.
+    fn part(&self, job: &Job, index: usize, total: usize) -> Result<Job, Refused> {
+        Ok(job.divide(total)?.swap_remove(index))
+    }
+
+    fn settings(&self) -> Settings {
+        self.settings.clone()
     }
 }
 

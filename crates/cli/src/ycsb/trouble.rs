@@ -1,0 +1,22 @@
+//! Why a command of YCSB's could not be carried out.
+
+use crate::exit::Failure;
+use dyno_compat_ycsb::plan::error::YcsbError;
+use dyno_config::settings::BadSetting;
+
+/// Why a command could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Trouble {
+    /// The command line or a property was refused.
+    #[error(transparent)]
+    Command(#[from] YcsbError),
+    /// Anything later.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+}
+
+impl From<BadSetting> for Trouble {
+    fn from(bad: BadSetting) -> Self {
+        Trouble::Command(YcsbError::Setting(bad))
+    }
+}

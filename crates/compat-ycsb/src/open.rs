@@ -1,0 +1,61 @@
+//! The databases' side of a binding: what it can do, and the target it opens.
+
+use crate::bindings::BindingTarget;
+use dyno_databases::probe::Stop;
+use dyno_databases::target::{OpenTarget, Target};
+use dyno_databases::target_error::TargetError;
+use dyno_databases::{embedded, memcached, mongodb, redis, registry};
+use dyno_stores::Sink;
+use dyno_types::Content;
+use std::sync::Arc;
+
+impl BindingTarget {
+    /// Whether MongoDB's official driver applies the load.
+    pub fn is_official(&self) -> bool {
+        matches!(self, BindingTarget::Official { .. })
+    }
+
+    /// Whether one connection may have several requests in flight.
+    pub fn is_wire(&self) -> bool {
+        !matches!(self, BindingTarget::Official { .. } | BindingTarget::Store { .. })
+    }
+
+    /// Returns how long a reply is awaited, nanoseconds; `None` for ever. A binding without a time-out of its own takes
+    /// `dyno.timeout`.
+    pub fn timeout_ns(&self, dyno_timeout: Option<u64>) -> Option<u64> {
+        match self {
+            BindingTarget::Redis { timeout_ns, .. }
+            | BindingTarget::Mongo { timeout_ns, .. }
+            | BindingTarget::Memcached { timeout_ns, .. }
+            | BindingTarget::Official { timeout_ns, .. } => *timeout_ns,
+            BindingTarget::Store { .. } | BindingTarget::Null => dyno_timeout,
+        }
+    }
+
+    /// Connects once, or opens the store, until `stop` says so; the `basic` binding writes its lines to `lines`.
+    ///
+    /// # Errors
+    /// The target does not answer, or the store cannot be opened.
+    pub fn open(
+        &self,
+        content: &Arc<dyn Content>,
+        lines: Sink,
+        stop: Stop<'_>,
+    ) -> Result<(Box<dyn Target>, Box<dyn OpenTarget>), TargetError> {
+        let target = match self {
+            BindingTarget::Redis { options, .. } => redis::target(options.as_ref().clone()),
+            BindingTarget::Mongo { options, .. } => mongodb::target(options.as_ref().clone()),
+            BindingTarget::Memcached { options, .. } => memcached::target(options.as_ref().clone()),
+            BindingTarget::Official { uri, database, upsert, .. } => {
+                mongodb::official_target(uri, database.as_deref(), *upsert)?
+            }
+            BindingTarget::Store { uri } => {
+                let store = dyno_stores::open_with_sink(uri, content.clone(), Some(lines))?;
+                return Ok((registry::parse(uri)?, embedded::open_store(store)));
+            }
+            BindingTarget::Null => registry::parse("null:")?,
+        };
+        let opened = target.open(content.clone(), stop)?;
+        Ok((target, opened))
+    }
+}

@@ -1,0 +1,71 @@
+//! Why a run was not made.
+
+use dyno_engine::RunError;
+use dyno_localhost::error::{Cause, LocalError};
+use dyno_remote::ssh::RemoteError;
+use dyno_remote::worker::pool_error::WorkerPoolError;
+use dyno_types::Refused;
+
+/// Why a run was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum Failed {
+    /// There is no target.
+    #[error(transparent)]
+    Unreachable(Cause),
+    /// A server did not start: its options or this host are wrong.
+    #[error(transparent)]
+    Server(Cause),
+    /// Something else is wrong.
+    #[error(transparent)]
+    Other(Cause),
+    /// A signal came first.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Failed {
+    /// There is no target.
+    pub(super) fn unreachable(why: impl Into<Cause>) -> Self {
+        Failed::Unreachable(why.into())
+    }
+
+    /// Something else is wrong.
+    pub(super) fn other(why: impl Into<Cause>) -> Self {
+        Failed::Other(why.into())
+    }
+}
+
+macro_rules! other {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failed {
+            fn from(error: $error) -> Self {
+                Failed::other(error)
+            }
+        })*
+    };
+}
+
+other!(LocalError, Refused, RunError);
+
+impl From<WorkerPoolError> for Failed {
+    fn from(error: WorkerPoolError) -> Self {
+        match error {
+            WorkerPoolError::Unreachable(_) => Failed::unreachable(error),
+            other => Failed::other(other),
+        }
+    }
+}
+
+impl From<RemoteError> for Failed {
+    fn from(error: RemoteError) -> Self {
+        match error {
+            RemoteError::Unreachable { .. } => Failed::unreachable(error),
+            RemoteError::Failed { .. } => Failed::other(error),
+        }
+    }
+}
+
+/// An error of a server, which says that it is one.
+pub(super) fn of_server(error: impl Into<Cause>) -> LocalError {
+    LocalError::failed("server", error)
+}

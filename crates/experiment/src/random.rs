@@ -1,0 +1,21 @@
+//! Random names, and passwords that nobody has given.
+
+use crate::failed::Failed;
+use dyno_config::server::{ServerSpec, Setting};
+use dyno_localhost::error::LocalError;
+
+/// So many random bytes as hexadecimal digits.
+pub(super) fn random(count: usize) -> Result<String, Failed> {
+    let mut bytes = vec![0; count];
+    getrandom::fill(&mut bytes).map_err(|e| LocalError::failed("no random numbers", e))?;
+    Ok(hex::encode(bytes))
+}
+
+/// With a password, where anybody who reaches the address could come in without one.
+pub(super) fn secured(server: &ServerSpec) -> Result<ServerSpec, Failed> {
+    let mut own = server.clone();
+    if let Some(option) = server.lacks_password() {
+        own.options.insert(option.into(), Setting::Text(random(16)?));
+    }
+    Ok(own)
+}
