@@ -11,15 +11,12 @@ const CIRCLES: &[&str] = &[
     "compat-sysbench-mongodb",
     "compat-wsf",
     "compat-ycsb",
-    "experiment",
-    "kubernetes",
     "localhost",
     "monitor",
     "prove",
     "remote",
     "report",
     "rundir",
-    "servers",
 ];
 
 /// The segments of `a::b::c`.
