@@ -5,7 +5,7 @@ use dyno_databases::probe::Stop;
 use dyno_databases::target::{OpenTarget, Target};
 use dyno_databases::target_error::TargetError;
 use dyno_databases::{embedded, memcached, mongodb, redis, registry};
-use dyno_stores::Sink;
+use dyno_stores::basic::Sink;
 use dyno_types::Content;
 use std::sync::Arc;
 
