@@ -7,7 +7,7 @@ use dyno_compat_pocdriver::setup::PrepareError;
 use dyno_compat_sysbench_mongodb::plan::SysbenchError;
 use dyno_compat_wsf::plan::ResolveError;
 use dyno_compat_wsf::plan::cases::CaseError;
-use dyno_compat_wsf::plan::lower::LowerError;
+use dyno_compat_wsf::plan::lower::error::LowerError;
 use dyno_compat_wsf::plan::sets::SetError;
 use dyno_config::template::TemplateError;
 use dyno_config::tree::TreeError;

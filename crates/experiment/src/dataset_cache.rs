@@ -4,7 +4,7 @@ use dyno_config::experiment::Experiment;
 use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
-use dyno_localhost::storage::run_under;
+use dyno_localhost::programs::run_under;
 use dyno_rundir::files;
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;

@@ -5,18 +5,17 @@
 //! before it is moved stays charged to where it came from.
 
 pub mod lines;
+pub(crate) mod removal;
 
-use crate::cgroup::lines::{Line, split_lines, unified_lines};
-use crate::error::{Cause, LocalError};
+use crate::cgroup::lines::{Line, refused, split_lines, unified_lines};
+use crate::error::LocalError;
 use crate::machine::Machine;
 use crate::undo::{Journal, Undo};
 use dyno_config::server::placement::Limits;
-use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// Which of the two interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -311,14 +310,6 @@ impl Group {
     }
 }
 
-fn refused(what: &str, why: impl Into<Cause>) -> LocalError {
-    LocalError::NotPermitted {
-        what: format!("cgroup, {what}"),
-        why: why.into(),
-        lost: "the limits of memory, processor time and I/O do not hold".into(),
-    }
-}
-
 /// Controllers that the limits need.
 fn wanted(limits: &Limits, devices: &[String]) -> Result<Vec<&'static str>, LocalError> {
     let mut wanted = Vec::new();
@@ -380,37 +371,6 @@ fn spread(file: &str, text: &str, facts: &mut BTreeMap<String, String>) {
             facts.insert(file.to_owned(), lines.join("; "));
         }
     }
-}
-
-/// Removes a group, and whatever still runs in it first; and the folder above it, if that was the last group.
-pub(crate) fn remove(path: &Path) -> Result<(), LocalError> {
-    let begun = Instant::now();
-    loop {
-        match fs::remove_dir(path) {
-            Ok(()) => break,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => break,
-            // The folder above the groups: there are others, of this run or of another.
-            Err(_) if path.ends_with("dyno") && has_groups(path) => break,
-            Err(e) if begun.elapsed() > Duration::from_secs(5) => {
-                return Err(LocalError::failed(path.display(), e));
-            }
-            Err(_) => {}
-        }
-        let left = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
-        for pid in left.lines().filter_map(|line| line.parse().ok()) {
-            crate::process::signal(pid, Signal::KILL);
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    if let Some(above) = path.parent().filter(|above| above.ends_with("dyno")) {
-        // It stays where there are others.
-        let _ = fs::remove_dir(above);
-    }
-    Ok(())
-}
-
-fn has_groups(path: &Path) -> bool {
-    fs::read_dir(path).is_ok_and(|entries| entries.flatten().any(|entry| entry.path().is_dir()))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::machine::Machine;
 use crate::undo::Undo;
-use crate::{clock, tuning};
+use crate::{clock, settings};
 use std::path::{Component, Path, PathBuf};
 
 /// Where a journal's entries may reach.
@@ -46,7 +46,7 @@ impl Within<'_> {
             ),
             Undo::Value { path, old } => {
                 let plain = old.len() < 4096 && !old.chars().any(char::is_control);
-                let own = plain && tuning::is_setting(self.machine, path);
+                let own = plain && settings::is_setting(self.machine, path);
                 (own, format!("{} is no setting that dyno changes", path.display()))
             }
         };

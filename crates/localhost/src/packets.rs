@@ -5,7 +5,7 @@
 use crate::error::LocalError;
 use crate::machine::Machine;
 use crate::process;
-use crate::storage::run;
+use crate::programs::run;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Draws are out of so many: a thousandth of a percent is one of them.

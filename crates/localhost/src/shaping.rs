@@ -12,7 +12,7 @@
 
 use crate::error::{Cause, LocalError, ProgramError};
 use crate::machine::Machine;
-use crate::storage::run;
+use crate::programs::run;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,5 +1,7 @@
+use crate::settings::report;
 use crate::tuning::*;
 use dyno_monitor::topology::trees::{GUEST, put};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A host in a folder: settings as a kernel shows them, though a written file shows what was written.

@@ -41,7 +41,7 @@ fn parse(stat: &str) -> Option<Process> {
 }
 
 fn processes(roots: &Roots) -> BTreeMap<u32, Process> {
-    let numbers = crate::environment::names(&roots.proc);
+    let numbers = crate::environment::values::names(&roots.proc);
     let numbers = numbers.iter().filter_map(|name| name.parse::<u32>().ok());
     numbers.filter_map(|pid| Some((pid, parse(&roots.proc(&format!("{pid}/stat"))?)?))).collect()
 }

@@ -1,6 +1,5 @@
 //! What monitors hand on: named figures, counters raw and cumulative.
 
-use crate::database::AskError;
 use crate::prometheus::ScrapeError;
 use std::path::PathBuf;
 
@@ -78,6 +77,9 @@ impl Sample {
         self.readings.clear();
     }
 }
+
+/// Whatever keeps a database from answering.
+pub type AskError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A source has nothing to say now.
 #[derive(Debug, thiserror::Error)]

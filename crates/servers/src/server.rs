@@ -18,6 +18,7 @@ use dyno_databases::servers::Node;
 use dyno_engine::Control;
 use dyno_localhost::cgroup::Group;
 use dyno_localhost::error::LocalError;
+use dyno_localhost::image::mount_image;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::undo::{Journal, Undo};
 use dyno_localhost::{clock, process, storage};
@@ -221,7 +222,7 @@ impl Server {
             self.journal.makes_data_in(&folder)?;
         }
         let mark = self.journal.mark();
-        match storage::mount_image(&self.machine, &image, &folder, home, &mut self.journal) {
+        match mount_image(&self.machine, &image, &folder, home, &mut self.journal) {
             Ok(mounted) => {
                 let over: Vec<String> = mounted.devices.iter().map(|d| d.display().to_string()).collect();
                 let kind = image.filesystem.name();

@@ -1,6 +1,6 @@
 //! The command that would settle a claim: the run's own, with one value changed.
 
-use super::rules::Experiment;
+use super::rules::rule::Experiment;
 use dyno_rundir::schema::Setting;
 use dyno_rundir::{ExperimentDir, RunDir};
 

@@ -1,5 +1,5 @@
 use super::made::{Given, Made};
-use super::rules::{Experiment, Limit, SECOND, Unit};
+use super::rules::rule::{Experiment, Limit, SECOND, Unit};
 use super::*;
 use dyno_rundir::monitor::Kind::Counter;
 use dyno_rundir::schema::Setting;

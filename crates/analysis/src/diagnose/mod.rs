@@ -15,7 +15,7 @@ pub use facts::{Facts, facts};
 
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
-use rules::{Rule, Test};
+use rules::rule::{Rule, SECOND, Test};
 use serde::Serialize;
 
 /// One thing that limits a run.
@@ -83,7 +83,7 @@ fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<Finding> {
     }
     let fewer = rule.experiment.option == "--users" && rule.experiment.factor < 1.0;
     let alone = fewer && facts.get("closed.users").is_some_and(|users| users <= 1.0);
-    let experiment = if alone { &rules::SECOND } else { &rule.experiment };
+    let experiment = if alone { &SECOND } else { &rule.experiment };
     Some(Finding {
         rule: rule.name,
         claim: rule.claim.to_owned(),

@@ -4,6 +4,7 @@
 //! Sources: Denning and Buzen, "The operational analysis of queueing network models" (1978); Little (1961); Lazowska and
 //! others, "Quantitative System Performance" (1984), chapters 3 and 5.
 
+pub mod demand;
 pub mod observe;
 pub mod rates;
 pub mod run;
@@ -11,8 +12,9 @@ pub mod sweep;
 mod uncertain;
 pub mod what_if;
 
+pub use demand::Demand;
 pub use observe::{Observed, Use, observe, observe_rate};
 pub use rates::{OpenFit, RateLevel, Rates, rates};
 pub use run::{Check, Holds, checks};
-pub use sweep::{Demand, Group, Maximum, Sweep, factors_of_rates, factors_of_users, for_their_course, sweep};
+pub use sweep::{Group, Maximum, Sweep, factors_of_rates, factors_of_users, for_their_course, sweep};
 pub use what_if::WhatIf;

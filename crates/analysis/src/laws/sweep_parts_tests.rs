@@ -1,3 +1,4 @@
+use super::super::demand::{line, variation};
 use super::super::observe::Use;
 use super::*;
 

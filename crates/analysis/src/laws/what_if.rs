@@ -1,6 +1,6 @@
 //! What would happen with other resources: the bottleneck law (X <= servers / demand) with demands that were measured.
 
-use super::sweep::Demand;
+use super::demand::Demand;
 use serde::Serialize;
 
 /// A prediction for other resources.

@@ -1,60 +1,6 @@
 //! Why a query has no figure.
 
-use super::parse::{OVER, RANGED};
-
-/// A text that is no query of the part of PromQL that is read here.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SyntaxError {
-    /// This part has no meaning here; its beginning.
-    #[error("{0:?}: is not evaluated here")]
-    NotEvaluated(String),
-    /// A character is missing.
-    #[error("{at:?}: expected {expected:?}")]
-    Expected {
-        /// Text that stands there instead; its beginning.
-        at: String,
-        /// The character.
-        expected: char,
-    },
-    /// Expressions lie too deep in each other.
-    #[error("too many brackets in each other")]
-    TooDeep,
-    /// A number that is none.
-    #[error("{0:?} is no number")]
-    NotANumber(String),
-    /// A rate of a metric without a window.
-    #[error("{0}: expected a window, such as [5m]")]
-    NoWindow(String),
-    /// A sum, or its like, of a metric with a window.
-    #[error("{0}: expected no window, such as [5m]")]
-    Window(String),
-    /// Another function.
-    #[error("{0}: of functions only {over} and {ranged} are evaluated here", over = OVER.join(", "), ranged = RANGED.join(", "))]
-    Function(String),
-    /// Labels that are not closed; what stands there instead.
-    #[error("{0:?}: expected a comma or '}}'")]
-    OpenLabels(String),
-    /// A window that is not closed.
-    #[error("a window is not closed by ']'")]
-    OpenWindow,
-    /// A label without a sign; what stands there instead.
-    #[error("{0:?}: expected a sign after a label")]
-    NoSign(String),
-    /// A label that is to match a pattern.
-    #[error("{label}{sign}: patterns are not evaluated here")]
-    Pattern {
-        /// The label.
-        label: String,
-        /// The sign.
-        sign: &'static str,
-    },
-    /// A label that is compared with something else than a text.
-    #[error("expected a text after a label")]
-    NoText,
-    /// A text that is not closed.
-    #[error("a text is not closed")]
-    OpenText,
-}
+use super::parse::SyntaxError;
 
 /// A query that has no figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

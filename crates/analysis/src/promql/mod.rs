@@ -8,7 +8,8 @@
 mod error;
 mod parse;
 
-pub use error::{QueryError, SyntaxError};
+pub use error::QueryError;
+pub use parse::SyntaxError;
 
 use dyno_rundir::monitor::{Recording, Series};
 use parse::{Expr, Matcher, parse};

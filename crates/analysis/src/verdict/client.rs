@@ -1,6 +1,8 @@
 //! What the client and other programs on its host did to the figures: lags, CPU, pinning, the clock.
 
-use crate::verdict::{Evidence, FIGURES, Found, LATENCIES, TAIL, THROUGHPUT, offered_rate};
+use super::checks::{FIGURES, Found, LATENCIES, TAIL, THROUGHPUT};
+use super::counts::offered_rate;
+use super::evidence::Evidence;
 use dyno_rundir::schema::{Claim, Trust};
 use dyno_types::units::Latency;
 

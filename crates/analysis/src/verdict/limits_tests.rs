@@ -5,7 +5,7 @@ use crate::series::stability;
 use crate::verdict::client::{OTHERS, compare_lag};
 use crate::{PhaseFacts, phase};
 use dyno_record::{Interval, Scale};
-use dyno_rundir::schema::{Client, HostUse, Monitored, OthersUse};
+use dyno_rundir::schema::{Claim, Client, HostUse, Monitored, OthersUse, Phase};
 
 /// Operations of the usual case, and how long they took.
 const OPERATIONS: u64 = 20_000;

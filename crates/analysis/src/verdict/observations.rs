@@ -1,8 +1,9 @@
 //! Checks of what is known beyond a run's counts: its level over time, its keys, the clock, the monitors, the environment.
 
+use super::checks::{Checks, EVERY, FIGURES, Found, LATENCIES, RATE_AND_TAIL, RESOURCES};
+use super::evidence::Evidence;
 use crate::series::trend::trend;
 use crate::series::{Label, Stability, Stall, mean, stability};
-use crate::verdict::{Checks, EVERY, Evidence, FIGURES, Found, LATENCIES, RATE_AND_TAIL, RESOURCES};
 use dyno_rundir::schema::{Phase, Trust};
 use dyno_types::Outcome;
 use dyno_types::stats::median;

@@ -5,7 +5,7 @@ use super::{Iteration, run};
 use crate::exit::{Exit, Failure};
 use crate::experiment::manifests as written;
 use crate::{experiment, terminal};
-use dyno_compat_wsf::plan::lower::rigs::{Rig, SshRig};
+use dyno_compat_wsf::plan::lower::options::{Rig, SshRig};
 use dyno_config::experiment::Plan;
 use dyno_config::inventory::Inventory;
 use dyno_localhost::machine::Machine;

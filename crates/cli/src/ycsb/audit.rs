@@ -3,7 +3,7 @@
 use super::output::say;
 use crate::exit::Failure;
 use crate::signals;
-use dyno_compat_ycsb::report::render::{Line, Value};
+use dyno_compat_ycsb::report::line::{Line, Value};
 use dyno_compat_ycsb::work::YcsbWork;
 use dyno_databases::target::OpenTarget;
 use dyno_engine::{Control, End, Job};

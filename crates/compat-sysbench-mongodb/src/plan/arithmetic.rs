@@ -1,6 +1,14 @@
 //! Whole-number arithmetic as a shell's `$(( ))` has it: `+ - * / %`, parentheses, numbers and variables.
 
-use crate::plan::shell::Unassigned;
+/// A variable is asked for that no line above assigns.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("${name} is not assigned above{hint}")]
+pub struct Unassigned {
+    /// The variable.
+    pub name: String,
+    /// The nearest that is assigned, as a question; empty if none is near.
+    pub hint: String,
+}
 
 /// Arithmetic that has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,13 +9,15 @@
 //! last version; defaults and `_id`s follow from that.
 
 pub mod arithmetic;
+mod layers;
 pub mod resolve;
 pub mod shell;
 pub mod variables;
 
+use crate::plan::layers::Layers;
 use crate::plan::resolve::{Overrides, SysbenchPlan};
 use crate::plan::shell::{Assignment, LineError, Shell};
-use dyno_config::settings::{BadSetting, Setting, Settings, Source};
+use dyno_config::settings::{BadSetting, Source};
 use dyno_types::suggest;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -67,30 +69,6 @@ pub enum SysbenchError {
     /// A value that cannot be used.
     #[error("{0}")]
     Setting(#[from] BadSetting),
-}
-
-/// What is set, in order.
-#[derive(Debug, Default)]
-pub(super) struct Layers {
-    /// By whom and to what.
-    pub(super) settings: Settings,
-    /// Names in the order of their last assignment.
-    pub(super) order: Vec<String>,
-    /// What is worth saying.
-    pub(super) notes: Vec<String>,
-}
-
-impl Layers {
-    fn set(&mut self, name: &str, value: &str, source: Source) {
-        self.settings.set(name, value, source);
-        self.order.retain(|known| known != name);
-        self.order.push(name.to_owned());
-    }
-
-    /// The value of a variable, if anybody has set it.
-    pub(super) fn get(&self, name: &str) -> Option<&Setting> {
-        self.settings.get(name)
-    }
 }
 
 /// Reads the words after `dyno sysbench-mongodb`: files and `NAME=VALUE` pairs. `now_s` is the time in seconds since

@@ -1,6 +1,6 @@
 //! From what is set to what is done: dialect, numbers, connection string.
 
-use crate::plan::Layers;
+use crate::plan::layers::Layers;
 use crate::plan::variables::{Known, SEED, VARIABLES, names, variable};
 use dyno_config::settings::{BadSetting, Provenance, Source};
 use dyno_types::limits::CONNECTIONS;

@@ -4,7 +4,7 @@
 //! `$X`, `${X}`, `$((...))`, `$[...]`; of commands only `$(date +%s)` is understood. Everything else is an error.
 
 use crate::plan::arithmetic;
-use crate::plan::arithmetic::ArithmeticError;
+use crate::plan::arithmetic::{ArithmeticError, Unassigned};
 use dyno_types::suggest;
 use std::collections::BTreeSet;
 
@@ -73,16 +73,6 @@ pub enum LineError {
     /// Arithmetic that has no value.
     #[error(transparent)]
     Arithmetic(#[from] ArithmeticError),
-}
-
-/// A variable is asked for that no line above assigns.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("${name} is not assigned above{hint}")]
-pub struct Unassigned {
-    /// The variable.
-    pub name: String,
-    /// The nearest that is assigned, as a question; empty if none is near.
-    pub hint: String,
 }
 
 /// What a file is read against, and what has been read.

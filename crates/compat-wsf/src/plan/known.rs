@@ -4,8 +4,9 @@ use crate::plan::ResolveError;
 use crate::plan::cases::CaseError;
 use crate::plan::cases::{Reading, choose};
 use crate::plan::config::Config;
-use crate::plan::lower::LowerError;
-use crate::plan::lower::{LowerOptions, lower};
+use crate::plan::lower::error::LowerError;
+use crate::plan::lower::lower;
+use crate::plan::lower::options::LowerOptions;
 use crate::plan::{CaseRequest, resolve};
 use dyno_config::tree::TreeError;
 

@@ -1,80 +1,25 @@
 //! From a case's values to the text of an experiment file.
 
+mod draft;
+pub mod error;
 pub mod mix;
+pub mod options;
 pub mod places;
 pub mod rigs;
 pub mod text;
 
-use crate::plan::lower::rigs::Rig;
+use crate::plan::lower::draft::Draft;
+use crate::plan::lower::error::LowerError;
+use crate::plan::lower::options::{LowerOptions, Rig};
 use crate::plan::lower::text::Tree;
 use crate::plan::variables::switch;
 use crate::plan::window::Traced;
 use crate::plan::window::{Window, WindowError};
 use crate::plan::{Resolved, Source};
 use dyno_config::experiment::traces::TracedPhase;
-use dyno_config::properties::ReadError;
-use dyno_config::server::{IfNotPermitted, ServerKind};
 use dyno_types::Refused;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-
-/// How a case is carried out, beside its variables.
-#[derive(Clone, Debug)]
-pub struct LowerOptions {
-    /// Name of the experiment; default: reading and case.
-    pub name: Option<String>,
-    /// What is started.
-    pub server: ServerKind,
-    /// Program; default: the kind's usual name.
-    pub program: Option<PathBuf>,
-    /// What it says of its version, where that is known beforehand.
-    pub version: Option<String>,
-    /// A server that exists instead.
-    pub target: Option<String>,
-    /// Port of the first server; default: 27017 for mongod, free ports for others.
-    pub port: Option<u16>,
-    /// How often the case is run (`--run`).
-    pub runs: u32,
-    /// True if settings of the host are changed for the run.
-    pub tune_host: bool,
-    /// Unmeasured time at the beginning of the run phase, seconds.
-    pub warmup_s: u64,
-    /// Time between the phases, seconds; default: none, with `faithful` the original's 30.
-    pub pause_s: Option<u64>,
-    /// What to do without leave for placement, limits or host settings.
-    pub if_not_permitted: IfNotPermitted,
-    /// Keep the original's defects where they change what is done.
-    pub faithful: bool,
-    /// Take shares that do not sum to 1 as weights.
-    pub faithful_weights: bool,
-    /// Commands that are started in every window of EVENT_TRACE_PARAMS.
-    pub tracers: Vec<Vec<String>>,
-    /// Where servers and clients run.
-    pub rig: Rig,
-}
-
-impl Default for LowerOptions {
-    fn default() -> Self {
-        LowerOptions {
-            name: None,
-            server: ServerKind::Mongod,
-            program: None,
-            version: None,
-            target: None,
-            port: None,
-            runs: 1,
-            tune_host: false,
-            warmup_s: 0,
-            pause_s: None,
-            if_not_permitted: IfNotPermitted::Fail,
-            faithful: false,
-            faithful_weights: false,
-            tracers: Vec::new(),
-            rig: Rig::Local,
-        }
-    }
-}
 
 /// An experiment, and what one should know about it.
 #[derive(Clone, Debug)]
@@ -87,33 +32,6 @@ pub struct Lowered {
     pub windows: Vec<Window>,
     /// Server-client pairs.
     pub pairs: u64,
-}
-
-/// A case that cannot be carried out as it is asked for.
-#[derive(Debug, thiserror::Error)]
-pub enum LowerError {
-    /// Variables or options that exclude each other or are not offered.
-    #[error(transparent)]
-    Refused(#[from] Refused),
-    /// The windows of traces are not understood.
-    #[error(transparent)]
-    Window(#[from] WindowError),
-    /// The file of properties cannot be read.
-    #[error("WORKLOAD_FILE: {name}: {source}")]
-    WorkloadFile {
-        /// Name as given.
-        name: String,
-        /// Why.
-        source: ReadError,
-    },
-}
-
-/// What is being made.
-struct Draft<'a> {
-    from: &'a Resolved,
-    means: &'a LowerOptions,
-    tree: Tree,
-    notes: Vec<String>,
 }
 
 /// Turns a case into an experiment.
@@ -160,20 +78,6 @@ pub fn is_sweep(iterations: &[Resolved]) -> bool {
 }
 
 impl Draft<'_> {
-    /// Puts a value that comes from a variable.
-    fn put(&mut self, path: &str, value: Value, variable: &str) {
-        let words = self.from.given(variable).map(|given| format!("{variable} ({})", given.source));
-        self.tree.put(path, value, &words.unwrap_or_default());
-    }
-
-    fn own(&mut self, path: &str, value: Value) {
-        self.tree.put(path, value, "");
-    }
-
-    fn note(&mut self, words: impl Into<String>) {
-        self.notes.push(words.into());
-    }
-
     /// What is switched on and cannot be had.
     fn refuse(&self) -> Result<(), Refused> {
         let why = [

@@ -1,11 +1,11 @@
 //! Hosts of an inventory and pods instead of this host.
 
 use crate::plan::cases::choose;
-use crate::plan::lower::LowerOptions;
 use crate::plan::lower::Lowered;
 use crate::plan::lower::lower;
-use crate::plan::lower::rigs::Rig;
-use crate::plan::lower::rigs::SshRig;
+use crate::plan::lower::options::LowerOptions;
+use crate::plan::lower::options::Rig;
+use crate::plan::lower::options::SshRig;
 use crate::plan::*;
 use dyno_config::experiment::{Experiment, plan};
 use serde_json::json;

@@ -1,8 +1,8 @@
 //! One client's log: what YCSB would have printed in both phases, and its reading.
 
 use dyno_compat_ycsb::report::exporter::Exporter;
-use dyno_compat_ycsb::report::metrics::ReturnCode;
-use dyno_compat_ycsb::report::render::{Line, Value};
+use dyno_compat_ycsb::report::line::{Line, Value};
+use dyno_compat_ycsb::report::return_code::ReturnCode;
 use dyno_rundir::schema::{Latency, Metric, Phase};
 use dyno_types::Outcome;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //!
 //! `memcached.uri` describes the whole target and wins over the properties beside it, the time-out aside.
 
-use crate::bindings::BindingTarget;
+use crate::bindings::target::BindingTarget;
 use crate::property::Known;
 use dyno_config::client::duration_ns;
 use dyno_config::settings::{BadSetting, Settings};

@@ -8,13 +8,13 @@ pub mod memcached;
 pub mod mongodb;
 pub mod redis;
 pub mod stores;
+mod target;
+
+pub use target::BindingTarget;
 
 use crate::property::Known;
 use dyno_config::settings::{BadSetting, Settings, Source};
 use dyno_types::suggest;
-use dyno_wire::memcached::MemcachedOptions;
-use dyno_wire::mongodb::MongoOptions;
-use dyno_wire::redis::RedisOptions;
 
 /// The databases that can be named on YCSB's command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,50 +117,6 @@ fn class_alone(name: &str) -> &str {
 
 fn known_names() -> impl Iterator<Item = &'static str> {
     BINDINGS.iter().flat_map(|&(_, name, class)| [name, class_alone(class)])
-}
-
-/// What the load is sent to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BindingTarget {
-    /// A networked server that speaks Redis' protocol.
-    Redis {
-        /// Everything about the target.
-        options: Box<RedisOptions>,
-        /// How long a reply is awaited, nanoseconds; `None` for ever. `dyno.timeout` wins over `redis.timeout`.
-        timeout_ns: Option<u64>,
-    },
-    /// A server that speaks MongoDB's protocol.
-    Mongo {
-        /// Everything about the target.
-        options: Box<MongoOptions>,
-        /// How long a reply is awaited, nanoseconds; `None` for ever.
-        timeout_ns: Option<u64>,
-    },
-    /// memcached servers.
-    Memcached {
-        /// Everything about the target.
-        options: Box<MemcachedOptions>,
-        /// How long a reply is awaited, nanoseconds; `None` for ever.
-        timeout_ns: Option<u64>,
-    },
-    /// A server that speaks MongoDB's protocol, by the official driver.
-    Official {
-        /// The URI, with its secrets.
-        uri: String,
-        /// Database, where the URI's own is not meant.
-        database: Option<String>,
-        /// Inserts replace a record that is there.
-        upsert: bool,
-        /// How long a reply is awaited, nanoseconds; `None` for ever.
-        timeout_ns: Option<u64>,
-    },
-    /// An embedded store or a mock, for `dyno_stores::open`.
-    Store {
-        /// Its URI.
-        uri: String,
-    },
-    /// Nothing.
-    Null,
 }
 
 /// A target, and what is worth saying about how it was set.

@@ -3,7 +3,7 @@
 //! `mongodb.url` describes the target. The older properties beside it are honoured too (YCSB's own default URL makes its
 //! write concern have no effect); where the URL says the same thing it wins, with a note.
 
-use crate::bindings::BindingTarget;
+use crate::bindings::target::BindingTarget;
 use crate::property::Known;
 use dyno_config::client::duration_ns;
 use dyno_config::settings::{BadSetting, Settings};

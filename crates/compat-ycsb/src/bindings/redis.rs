@@ -3,7 +3,7 @@
 //! `redis.uri` describes the whole target and wins over the properties beside it; only a login that it does not
 //! have, the scan window and the time-out are still taken from them.
 
-use crate::bindings::BindingTarget;
+use crate::bindings::target::BindingTarget;
 use crate::property::Known;
 use dyno_config::client::duration_ns;
 use dyno_config::settings::{BadSetting, Settings};

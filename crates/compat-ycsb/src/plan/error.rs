@@ -1,8 +1,8 @@
 //! Why a command line is refused: in our words, and in YCSB's for `--compat-exit`.
 
 use crate::bindings::NoBinding;
-use crate::plan::Mode;
-use crate::plan::arguments::{FLAGS, accepted};
+use crate::plan::command::Mode;
+use crate::plan::flags::{FLAGS, accepted};
 use dyno_config::settings::{BadSetting, Source};
 use dyno_types::suggest;
 

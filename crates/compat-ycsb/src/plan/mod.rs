@@ -8,77 +8,22 @@
 //! phase: wins over -load and -t
 //! ```
 //!
-//! `arguments` goes through the arguments, `files` finds what `-P` names, `error` holds every refusal in our words and
+//! `arguments` goes through the arguments, `flags` lists the flags, `files` finds what `-P` names, `error` holds every refusal in our words and
 //! in YCSB's. Where YCSB keeps silent (unknown properties, passwords that everybody can see, flags without effect) a
 //! note is made.
 
 pub mod arguments;
+mod command;
 pub mod error;
 pub mod files;
+mod flags;
 
-use crate::bindings::Binding;
+pub use command::{Extras, Mode, YcsbCommand};
+
 use crate::known;
 use crate::plan::error::YcsbError;
 use dyno_config::settings::{Settings, Source, unknown_property};
 use dyno_types::secret::{MASK, mask_value};
-use std::path::PathBuf;
-
-/// What is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Insert the records.
-    Load,
-    /// Run the mix of operations.
-    Run,
-    /// Talk to the database.
-    Shell,
-}
-
-impl Mode {
-    /// All modes.
-    pub const ALL: [Mode; 3] = [Mode::Load, Mode::Run, Mode::Shell];
-
-    /// Name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::Load => "load",
-            Mode::Run => "run",
-            Mode::Shell => "shell",
-        }
-    }
-}
-
-/// Our own options, which start with two dashes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Extras {
-    /// Exit as YCSB would, which is with 0 for nearly everything.
-    pub compat_exit: bool,
-    /// Where the run directory goes; `None` for none.
-    pub out: Option<PathBuf>,
-    /// No run directory is wanted, which is the default.
-    pub no_out: bool,
-    /// Nothing is watched beside the load.
-    pub no_monitor: bool,
-    /// `summary.json` instead of the report on standard output.
-    pub json: bool,
-    /// Nothing on standard error but errors.
-    pub quiet: bool,
-}
-
-/// A command line, understood.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct YcsbCommand {
-    /// What is to be done.
-    pub mode: Mode,
-    /// The database.
-    pub binding: Binding,
-    /// All properties with their sources.
-    pub settings: Settings,
-    /// What is worth saying, each a line of its own without an end.
-    pub notes: Vec<String>,
-    /// Our own options.
-    pub extras: Extras,
-}
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

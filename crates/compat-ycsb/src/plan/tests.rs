@@ -1,5 +1,6 @@
 //! Command lines: precedence, built-in workloads, notes, and refusals in our words and YCSB's.
 
+use crate::bindings::Binding;
 use crate::plan::*;
 use dyno_config::client::ClientConfig;
 use dyno_types::secret::mask_arguments;

@@ -1,7 +1,7 @@
 //! The three exporters: text, a sequence of JSON objects, one JSON array; byte for byte as YCSB writes them.
 
 use crate::report::java;
-use crate::report::render::{Line, Value};
+use crate::report::line::{Line, Value};
 use std::io::{self, Write};
 
 /// A layout of the report.

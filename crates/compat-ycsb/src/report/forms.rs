@@ -4,9 +4,9 @@
 //! percentile where the rank lies beyond them, `timeseries` leaves out a unit without samples.
 
 use crate::report::java;
+use crate::report::line::{Line, Value};
 use crate::report::metrics::{Metric, Point};
 use crate::report::options::{Form, MeasurementOptions};
-use crate::report::render::{Line, Value};
 use dyno_record::bucket_high;
 use std::io::{self, Write};
 
@@ -346,7 +346,7 @@ mod tests {
             ("measurement.histogram.verbose", "true"),
         ]);
         let mut metric = read(&[10, 10, 4_001]);
-        metric.returns = vec![(crate::report::metrics::ReturnCode::Ok, 3)];
+        metric.returns = vec![(crate::report::return_code::ReturnCode::Ok, 3)];
         let expected = "[HdrREAD], Operations, 3\n[HdrREAD], AverageLatency(us), 1340.3333333333333\n\
                         [HdrREAD], MinLatency(us), 10\n[HdrREAD], MaxLatency(us), 4001\n\
                         [HdrREAD], 50thPercentileLatency(us), 10\n[HdrREAD], Return=OK, 3\n[HdrREAD], 10, 2.0\n\

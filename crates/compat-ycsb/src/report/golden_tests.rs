@@ -2,13 +2,13 @@
 //! samples are absent, embedded figures are checked all the same.
 
 use crate::report::exporter::Exporter;
+use crate::report::line::Line;
+use crate::report::line::Value;
 use crate::report::metrics::Metrics;
 use crate::report::metrics::metrics;
 use crate::report::options::Interval;
 use crate::report::options::MeasurementOptions;
-use crate::report::render::Line;
 use crate::report::render::Overall;
-use crate::report::render::Value;
 use crate::report::render::raw_notices;
 use crate::report::render::report;
 use crate::report::render::write_raw;

@@ -14,9 +14,11 @@ pub mod exporter;
 pub mod forms;
 pub mod hdrfiles;
 pub mod java;
+pub mod line;
 pub mod metrics;
 pub mod options;
 pub mod render;
+pub mod return_code;
 pub mod status;
 
 #[cfg(test)]

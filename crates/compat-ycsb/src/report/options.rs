@@ -6,7 +6,7 @@
 
 use crate::report::exporter::Exporter;
 use crate::report::java;
-use crate::report::metrics::ReturnCode;
+use crate::report::return_code::ReturnCode;
 use dyno_types::units::parse_count;
 use dyno_workload::ycsb::BadProperty;
 use std::ops::RangeInclusive;

@@ -1,52 +1,12 @@
 //! The final report as a list of (metric, measurement, value), in the order of YCSB's calls of its exporter.
 
 use crate::report::forms;
-use crate::report::java;
+use crate::report::line::{Line, Value};
 use crate::report::metrics::Metrics;
 use crate::report::options::{Form, MeasurementOptions};
 use dyno_record::Totals;
 use dyno_types::Outcome;
-use std::fmt;
 use std::io::{self, Write};
-
-/// A number of the report.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// A whole number.
-    Int(i64),
-    /// A Java double.
-    Double(f64),
-    /// A word.
-    Text(&'static str),
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Value::Int(n) => write!(f, "{n}"),
-            Value::Double(x) => f.write_str(&java::double(*x)),
-            Value::Text(word) => f.write_str(word),
-        }
-    }
-}
-
-/// One line of the report.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Line {
-    /// Name of the metric, such as `READ`.
-    pub metric: String,
-    /// What is measured; the unit is part of the name.
-    pub measurement: String,
-    /// The number.
-    pub value: Value,
-}
-
-impl Line {
-    /// A line.
-    pub fn new(metric: &str, measurement: &str, value: Value) -> Line {
-        Line { metric: metric.to_owned(), measurement: measurement.to_owned(), value }
-    }
-}
 
 /// What the lines about the whole run need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Limits as the lines of a control group's files, in either version.
 
-use crate::cgroup::refused;
-use crate::error::LocalError;
+use crate::error::{Cause, LocalError};
 use dyno_config::server::placement::Limits;
 use std::fs;
 use std::io;
@@ -34,6 +33,14 @@ impl Line {
     /// The device that it is about: limits of I/O begin with it.
     fn device(&self) -> Option<&str> {
         self.text.split(' ').next().filter(|word| word.contains(':'))
+    }
+}
+
+pub(super) fn refused(what: &str, why: impl Into<Cause>) -> LocalError {
+    LocalError::NotPermitted {
+        what: format!("cgroup, {what}"),
+        why: why.into(),
+        lost: "the limits of memory, processor time and I/O do not hold".into(),
     }
 }
 

@@ -8,10 +8,7 @@ pub use memcached::stats;
 pub use mongodb::server_status;
 pub use redis::info;
 
-use crate::sample::{Sample, SampleError, Source};
-
-/// Whatever keeps a database from answering.
-pub type AskError = Box<dyn std::error::Error + Send + Sync>;
+use crate::sample::{AskError, Sample, SampleError, Source};
 
 /// Brings one answer, or the error of who asks.
 pub type Ask<T> = Box<dyn FnMut() -> Result<T, AskError> + Send>;

@@ -1,6 +1,7 @@
 //! Processors: what they are, their clock, idle states, memory nodes and mitigations.
 
-use super::{EnvironmentFacts, names, tally, text};
+use super::facts::EnvironmentFacts;
+use super::values::{names, tally, text};
 use crate::roots::Roots;
 use crate::topology::{MEMORY, Topology, list};
 use std::path::Path;

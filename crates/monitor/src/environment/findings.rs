@@ -1,6 +1,6 @@
 //! What of an environment speaks against good measurements, why, who says so, and the command that would change it.
 
-use super::EnvironmentFacts;
+use super::facts::EnvironmentFacts;
 
 /// Severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,7 @@
 //! What firmware tells: board, BIOS, cloud instance, and memory modules from the SMBIOS table where it may be read.
 
-use super::{EnvironmentFacts, tally, text};
+use super::facts::EnvironmentFacts;
+use super::values::{tally, text};
 use std::path::Path;
 
 pub(super) fn read(sys: &Path, all: &mut EnvironmentFacts) {

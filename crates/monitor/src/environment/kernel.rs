@@ -1,6 +1,7 @@
 //! Kernel, distribution, limits of this process, and who else is here.
 
-use super::{EnvironmentFacts, Places, names, text};
+use super::facts::{EnvironmentFacts, Places};
+use super::values::{names, text};
 use crate::roots::Roots;
 
 /// Programs whose presence on the load generator's host matters.

@@ -1,6 +1,7 @@
 //! Memory: size, huge pages, and the settings of virtual memory.
 
-use super::{EnvironmentFacts, chosen, text};
+use super::facts::EnvironmentFacts;
+use super::values::{chosen, text};
 use crate::roots::Roots;
 
 const SETTINGS: [&str; 14] = [

@@ -1,6 +1,7 @@
 //! Network interfaces, their queues and interrupts, and the settings of the network stack.
 
-use super::{EnvironmentFacts, names, tally, text};
+use super::facts::EnvironmentFacts;
+use super::values::{names, tally, text};
 use crate::roots::Roots;
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Hardware, kernel and BIOS lists of known recipes, against what was read. What the system does not show is unknown.
 
-use super::EnvironmentFacts;
+use super::facts::EnvironmentFacts;
 
 /// A recipe's list.
 #[derive(Clone, Copy, Debug)]

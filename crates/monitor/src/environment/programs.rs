@@ -1,7 +1,8 @@
 //! What the kernel shows to programs alone: firmware and offloads of network cards (`ethtool`), the clock's offset (`chronyc`),
 //! and bits of the processor's registers. A program that is not there leaves its facts unknown.
 
-use super::{EnvironmentFacts, Places, names};
+use super::facts::{EnvironmentFacts, Places};
+use super::values::names;
 use dyno_types::child;
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,6 +1,7 @@
 //! Disks, arrays and the filesystems on them.
 
-use super::{EnvironmentFacts, chosen, names, text};
+use super::facts::EnvironmentFacts;
+use super::values::{chosen, names, text};
 use crate::roots::Roots;
 use std::path::Path;
 

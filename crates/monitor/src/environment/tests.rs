@@ -1,5 +1,7 @@
 use super::*;
+use crate::Roots;
 use std::fs;
+use std::path::Path;
 
 /// A Sapphire Rapids host as its kernel would show it.
 fn spr(folder: &Path) -> Places {

@@ -1,11 +1,13 @@
 //! Prometheus' text format: reading that of others (`scrape`, `parse`), and serving one's own (`exporter`, `text`).
 
+mod error;
 mod exporter;
 mod parse;
 mod scrape;
 mod text;
 
+pub use error::{ScrapeError, TextError};
 pub use exporter::Exporter;
-pub use parse::{TextError, parse};
-pub use scrape::{PrometheusSource, ScrapeError, Url, UrlError, UrlProblem, answer};
+pub use parse::parse;
+pub use scrape::{PrometheusSource, Url, UrlError, UrlProblem, answer};
 pub use text::Text;

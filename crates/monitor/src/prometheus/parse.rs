@@ -1,26 +1,8 @@
 //! Prometheus' text format, version 0.0.4, and what OpenMetrics adds to it.
 
+use super::error::{SERIES, TextError};
 use crate::sample::{Kind, Sample};
 use std::collections::HashMap;
-
-/// Series that are taken from one exporter.
-const SERIES: usize = 10_000;
-
-/// A text that is not Prometheus' format.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TextError {
-    /// A line that is something else.
-    #[error("line {line} is not Prometheus' text format: {shown:?}")]
-    Line {
-        /// The line, from 1.
-        line: usize,
-        /// Beginning.
-        shown: String,
-    },
-    /// More than [`SERIES`].
-    #[error("more than {SERIES} series")]
-    TooMany,
-}
 
 /// Adds every series, named as the exporter names it, labels included. Values that are not finite are missing.
 /// Refuses text that is something else, naming the line.

@@ -1,6 +1,7 @@
 //! A scraper: HTTP/1.1 over plain TCP with one bound on time and one on size.
 
-use super::parse::{TextError, parse};
+use super::error::ScrapeError;
+use super::parse::parse;
 use crate::sample::{Sample, SampleError, Source};
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -52,20 +53,6 @@ pub enum UrlProblem {
     /// No host, or a host with blanks.
     #[error("has no host or has blanks")]
     Host,
-}
-
-/// An exporter that cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum ScrapeError {
-    /// It does not answer, or does not speak HTTP.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// The answer is no text.
-    #[error("the answer is not UTF-8")]
-    NotUtf8(#[from] std::string::FromUtf8Error),
-    /// The answer is another text.
-    #[error(transparent)]
-    Text(#[from] TextError),
 }
 
 impl Url {

@@ -13,7 +13,7 @@ pub mod trees;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// One logical processor (hardware thread).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,11 +79,6 @@ pub struct TopologyError {
 }
 
 impl Topology {
-    /// Reads it from a sysfs root, such as `/sys`.
-    pub fn read(sys: &Path) -> Result<Self, TopologyError> {
-        read::topology(sys)
-    }
-
     /// Sockets, ascending.
     pub fn packages(&self) -> Vec<usize> {
         let mut packages: Vec<usize> = self.cpus.values().map(|cpu| cpu.package).collect();

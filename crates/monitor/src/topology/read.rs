@@ -1,4 +1,4 @@
-//! Reading the files.
+//! Reads a topology from the files of sysfs.
 
 use super::{Cache, Cpu, Node, Topology, TopologyError, parse_list};
 use std::collections::BTreeMap;
@@ -24,41 +24,44 @@ fn word(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-pub(super) fn topology(sys: &Path) -> Result<Topology, TopologyError> {
-    let folder = sys.join("devices/system/cpu");
-    let online = folder.join("online");
-    let online = match numbers(&online)? {
-        Some(cpus) if !cpus.is_empty() => cpus,
-        _ => return Err(error(&online, "no processor is online there")),
-    };
-    let nodes = nodes(sys, &online)?;
-    let home: BTreeMap<usize, usize> =
-        nodes.values().flat_map(|node| node.cpus.iter().map(|cpu| (*cpu, node.number))).collect();
-    let mut caches: Vec<Cache> = Vec::new();
-    let mut cpus = BTreeMap::new();
-    for &number in &online {
-        let own = folder.join(format!("cpu{number}"));
-        // The package is -1 where the platform does not tell.
-        let package = word(&own.join("topology/physical_package_id")).and_then(|text| text.parse().ok());
-        let siblings = match numbers(&own.join("topology/core_cpus_list"))? {
-            Some(found) => Some(found),
-            // The name before Linux 5.4.
-            None => numbers(&own.join("topology/thread_siblings_list"))?,
+impl Topology {
+    /// Reads it from a sysfs root, such as `/sys`.
+    pub fn read(sys: &Path) -> Result<Self, TopologyError> {
+        let folder = sys.join("devices/system/cpu");
+        let online = folder.join("online");
+        let online = match numbers(&online)? {
+            Some(cpus) if !cpus.is_empty() => cpus,
+            _ => return Err(error(&online, "no processor is online there")),
         };
-        let mut siblings = siblings.unwrap_or_else(|| vec![number]);
-        siblings.retain(|cpu| online.contains(cpu));
-        let node = *home.get(&number).ok_or_else(|| {
-            error(&sys.join("devices/system/node"), format!("processor {number} belongs to no node"))
-        })?;
-        let cache = last_level(&own.join("cache"), &online)?.map(|cache| {
-            caches.iter().position(|known| known.cpus == cache.cpus).unwrap_or_else(|| {
-                caches.push(cache);
-                caches.len() - 1
-            })
-        });
-        cpus.insert(number, Cpu { number, package: package.unwrap_or(0), node, siblings, cache });
+        let nodes = nodes(sys, &online)?;
+        let home: BTreeMap<usize, usize> =
+            nodes.values().flat_map(|node| node.cpus.iter().map(|cpu| (*cpu, node.number))).collect();
+        let mut caches: Vec<Cache> = Vec::new();
+        let mut cpus = BTreeMap::new();
+        for &number in &online {
+            let own = folder.join(format!("cpu{number}"));
+            // The package is -1 where the platform does not tell.
+            let package = word(&own.join("topology/physical_package_id")).and_then(|text| text.parse().ok());
+            let siblings = match numbers(&own.join("topology/core_cpus_list"))? {
+                Some(found) => Some(found),
+                // The name before Linux 5.4.
+                None => numbers(&own.join("topology/thread_siblings_list"))?,
+            };
+            let mut siblings = siblings.unwrap_or_else(|| vec![number]);
+            siblings.retain(|cpu| online.contains(cpu));
+            let node = *home.get(&number).ok_or_else(|| {
+                error(&sys.join("devices/system/node"), format!("processor {number} belongs to no node"))
+            })?;
+            let cache = last_level(&own.join("cache"), &online)?.map(|cache| {
+                caches.iter().position(|known| known.cpus == cache.cpus).unwrap_or_else(|| {
+                    caches.push(cache);
+                    caches.len() - 1
+                })
+            });
+            cpus.insert(number, Cpu { number, package: package.unwrap_or(0), node, siblings, cache });
+        }
+        Ok(Topology { cpus, nodes, caches, total_bytes: None })
     }
-    Ok(Topology { cpus, nodes, caches, total_bytes: None })
 }
 
 fn nodes(sys: &Path, online: &[usize]) -> Result<BTreeMap<usize, Node>, TopologyError> {

@@ -1,5 +1,6 @@
 use super::trees::{EPYC, GUEST, Machine, SNC4, TWO_SOCKETS, put};
 use super::*;
+use std::path::Path;
 
 fn read(machine: &Machine) -> Topology {
     let sys = tempfile::tempdir().unwrap();

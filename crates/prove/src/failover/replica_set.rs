@@ -7,9 +7,9 @@
 //! Where the primary is cut off, every member has a network namespace of its own: mongod cannot say which address its
 //! connections come from.
 
-use crate::failover::FailoverError;
+use crate::failover::cluster::{ELECTION, FailoverCluster, FailoverError, await_some, pause};
 use crate::failover::partition::Partition;
-use crate::failover::{By, ELECTION, FailoverCluster, FailoverPlan, await_some};
+use crate::failover::plan::{By, FailoverPlan};
 use dyno_config::server::{ServerSpec, Setting, Topology};
 use dyno_config::values::Bytes;
 use dyno_databases::copies::database::Database;
@@ -96,7 +96,7 @@ impl<'a> ReplicaSet<'a> {
         for other in (0..self.server.count()).filter(|other| *other != at) {
             halted.extend(self.inject(other, &ServerFault::Pause)?);
         }
-        crate::failover::pause(self.plan.isolate, &self.control);
+        pause(self.plan.isolate, &self.control);
         self.inject(at, &ServerFault::Restart)?;
         Ok(Instant::now())
     }

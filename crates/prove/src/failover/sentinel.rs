@@ -3,14 +3,14 @@
 //! Where the primary is cut off, every server and sentinel has a loopback address of its own, which its connections come
 //! from, too (`bind-source-addr`); writers come from 127.0.0.1 and reach everyone.
 
-use crate::failover::FailoverError;
+use crate::failover::cluster::{ELECTION, FailoverCluster, FailoverError, await_some, pause};
 use crate::failover::partition::Partition;
-use crate::failover::{By, ELECTION, FailoverCluster, FailoverPlan, await_some};
+use crate::failover::plan::{By, FailoverPlan};
 use dyno_config::server::{ServerSpec, Setting};
 use dyno_databases::copies::database::DatabaseError;
 use dyno_databases::copies::database::{Database, PreCheck, Talk};
-use dyno_databases::copies::plan::Durability;
 use dyno_databases::copies::ledger::Ledger;
+use dyno_databases::copies::plan::Durability;
 use dyno_databases::copies::records::Records;
 use dyno_databases::redis::client::Client;
 use dyno_databases::redis::copies::RedisSet;
@@ -187,7 +187,7 @@ impl<'a> SentinelCluster<'a> {
         let cut = Client::connect(primary, None, COMMAND)
             .and_then(|mut client| client.call(&["CLIENT", "KILL", "TYPE", "replica"]));
         if cut.is_ok() {
-            super::pause(self.plan.isolate, &self.control);
+            pause(self.plan.isolate, &self.control);
             self.signal(primary, Signal::KILL);
         }
         let killed = Instant::now();

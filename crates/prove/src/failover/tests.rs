@@ -2,8 +2,9 @@
 //! does not.
 
 use crate::failover::*;
-use dyno_databases::copies::database::{Database, Part, PreCheck, Talk, WriteOutcome};
-use dyno_databases::copies::plan::Durability;
+use dyno_config::server::ServerKind;
+use dyno_databases::copies::database::{Database, DatabaseError, Part, PreCheck, Talk, WriteOutcome};
+use dyno_databases::copies::plan::{Durability, IngestPlan};
 use dyno_databases::copies::records::Records;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,7 @@
 //! Seconds of all workers, gathered as they come.
 
-use crate::worker::pool::{WorkerEvent, WorkerPool};
+use crate::worker::member::WorkerEvent;
+use crate::worker::pool::WorkerPool;
 use crate::worker::pool_error::WorkerPoolError;
 use dyno_engine::{Control, Job, Second};
 use dyno_protocol::worker::{Done, FromWorker, ToWorker};

@@ -2,7 +2,7 @@
 //!
 //! A worker is this program in a process of its own: it applies load and nothing else, under the placement and the limits
 //! that the controller starts it with. `dyno_protocol` is what is said, `serve` the worker's end, `pool` the
-//! controller's, `spawn` the start of a worker, `clocks` what other hosts' clocks say, `cut_short` what ends a phase early.
+//! controller's, `member` one worker of it, `spawn` its start, `clocks` what other hosts' clocks say, `cut_short` what ends a phase early.
 //!
 //! ```text
 //! controller                      worker
@@ -26,6 +26,7 @@
 pub mod clocks;
 pub mod cut_short;
 pub mod gather;
+mod member;
 pub mod pool;
 pub mod pool_error;
 pub mod serve;

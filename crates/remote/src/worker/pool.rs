@@ -1,16 +1,14 @@
 //! The controller's end: workers are started, told what to do, begin together, and their seconds are added up.
 
-use crate::channel::{Input, Running};
-use crate::transport::Transport;
 use crate::worker::cut_short::CutShort;
+use crate::worker::member::{Member, WorkerEvent};
 use crate::worker::pool_error::WorkerPoolError;
 use crate::worker::serve::unix_ns;
 use crate::worker::spawn::{WorkerSpec, spawn};
 use dyno_databases::mongodb::probe::ROUTERS_DOWN;
 use dyno_databases::target::TargetInfo;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
-use dyno_protocol::frame::{Frame, PackedSecond, write_frame};
-use dyno_protocol::offset::Offset;
+use dyno_protocol::frame::{Frame, write_frame};
 use dyno_protocol::worker::{Done, FromWorker, Stage, ToWorker};
 use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
@@ -21,8 +19,7 @@ use dyno_types::Outcome;
 use dyno_types::sync::held;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -35,28 +32,6 @@ const CONNECT: Duration = Duration::from_secs(120);
 const PREPARE: Duration = Duration::from_secs(600);
 /// From the last worker's connecting to the common beginning.
 const AHEAD_NS: u64 = 20_000_000;
-
-pub(super) enum WorkerEvent {
-    Message(FromWorker),
-    Second(PackedSecond),
-    Lost(String),
-}
-
-pub(super) struct Member {
-    pub(super) running: Mutex<Running>,
-    pub(super) input: Input,
-    /// Which target it works on.
-    pub(super) instance: usize,
-    pub(super) number: usize,
-    /// Process number, on its own host once it has said hello.
-    pub(super) pid: AtomicU32,
-    pub(super) transport: Option<Transport>,
-    pub(super) log: PathBuf,
-    /// Clock beside ours.
-    pub(super) clock: Arc<Mutex<Offset>>,
-    /// When its last load thread began the last phase, by its own clock, Unix nanoseconds.
-    pub(super) began_ns: AtomicU64,
-}
 
 /// Workers that are ready.
 pub struct WorkerPool {

@@ -1,6 +1,8 @@
 //! Pools whose workers are the test's own: what each is told is heard at once, what it says is said beforehand or in answer.
 
+use crate::channel::Running;
 use crate::ssh::SshHost;
+use crate::transport::Transport;
 use crate::worker::pool::*;
 use dyno_config::experiment::plan;
 use dyno_config::inventory::Host;
@@ -8,7 +10,9 @@ use dyno_protocol::frame::{Packed, read_frame, read_packed};
 use dyno_record::Scale;
 use dyno_session::work;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::mpsc::Sender;
 
 type Says = Sender<(usize, WorkerEvent)>;

@@ -3,7 +3,7 @@
 use crate::channel::{Channel, Input};
 use crate::records::Records;
 use crate::transport::Transport;
-use crate::worker::pool::{Member, WorkerEvent};
+use crate::worker::member::{Member, WorkerEvent};
 use crate::worker::pool_error::WorkerPoolError;
 use crate::worker::serve::unix_ns;
 use dyno_protocol::frame::{Frame, Packed, read_packed, write_frame};

@@ -2,9 +2,10 @@
 //! instance are variables of the dashboard.
 
 pub mod mongodb;
+mod panel;
 pub mod tables;
 
-use crate::grafana::tables::{Dashboard, Kind, Panel};
+use crate::grafana::panel::{Dashboard, Kind, Panel};
 use serde_json::{Value, json};
 
 /// Version of Grafana's dashboard JSON model that is written.

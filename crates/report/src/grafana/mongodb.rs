@@ -1,6 +1,6 @@
 //! MongoDB's panels, on what dyno itself reads of `serverStatus` and exports with `--metrics`: no exporter is needed.
 
-use crate::grafana::tables::{Panel, lines, number, q};
+use crate::grafana::panel::{Panel, lines, number, q};
 
 /// Headings and their panels.
 pub(super) const ROWS: [(&str, &[Panel]); 4] =

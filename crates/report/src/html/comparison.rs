@@ -3,7 +3,7 @@
 use crate::comparison::text::words;
 use crate::comparison::{FOOT, Figure, Pairing, Responses, number};
 use crate::html::charts::{Data, distribution};
-use crate::html::page::{document, percentile_figure};
+use crate::html::document::{document, percentile_figure};
 use crate::html::plot::{Across, Plot, points};
 use crate::html::text::{esc, heads, percent, table, table_of_markup, us};
 use dyno_analysis::compare::{Conclusion, rank};

@@ -2,9 +2,9 @@
 
 use crate::html::analysis_sections::{OverTime, stability};
 use crate::html::charts::Data;
+use crate::html::document::document;
 use crate::html::gathered::{Gathered, OneRun, Row, gather};
 use crate::html::overlay::overlaid;
-use crate::html::page::document;
 use crate::html::plot::points;
 use crate::html::rates;
 use crate::html::text::{esc, heads, rate, table_of_markup, us, whole};
@@ -84,7 +84,7 @@ fn headline(out: &mut String, all: &Gathered<'_>) {
             out,
             "<div><dt>Greatest mean throughput</dt><dd>{}/s<small>{}</small></dd></div>",
             rate(throughput),
-            esc(&label(row))
+            esc(&row.label())
         );
     }
     out.push_str("</dl>\n");
@@ -96,7 +96,7 @@ fn courses(all: &Gathered<'_>) -> Option<String> {
     for row in all.rows.iter().filter(|row| row.for_its_course) {
         for run in &row.runs {
             let Ok(found) = RunDir::open(&all.dir.path.join(&run.ended.dir)) else { continue };
-            let _ = writeln!(out, "<h3>{}</h3>", esc(&format!("{}: {}", label(row), run.ended.dir)));
+            let _ = writeln!(out, "<h3>{}</h3>", esc(&format!("{}: {}", row.label(), run.ended.dir)));
             let over_time = found.interval_history().ok();
             let over_time = over_time.and_then(|history| {
                 let found = series::stability(&history.values)?;
@@ -106,14 +106,6 @@ fn courses(all: &Gathered<'_>) -> Option<String> {
         }
     }
     (!out.is_empty()).then_some(out)
-}
-
-/// A row in words.
-pub(super) fn label(row: &Row) -> String {
-    let mut words: Vec<String> =
-        row.figures.levels.iter().map(|(name, label)| format!("{name} {label}")).collect();
-    words.extend(Some(row.figures.point.clone()).filter(|point| !point.is_empty()));
-    if words.is_empty() { "the only cell".into() } else { words.join(", ") }
 }
 
 /// `mean +- half` of operations per second.
@@ -219,7 +211,7 @@ fn multiples(all: &Gathered<'_>) -> String {
         let searched = rows.iter().any(|row| !row.figures.point.is_empty());
         let labels: Vec<String> = match across.filter(|_| !searched) {
             Some(at) => all.levels(at).iter().map(|level| (*level).to_owned()).collect(),
-            None => rows.iter().map(|row| label(row)).collect(),
+            None => rows.iter().map(|row| row.label()).collect(),
         };
         let dots = rows.iter().enumerate().filter_map(|(number, row)| {
             let mean = row.figures.throughput?;
@@ -268,7 +260,7 @@ fn runs(all: &Gathered<'_>) -> String {
         for run in &row.runs {
             rows.push(vec![
                 link(all, run, &run.ended.dir),
-                esc(&label(row)),
+                esc(&row.label()),
                 run.ended.repetition.to_string(),
                 esc(&run.ended.status),
                 esc(&run.ended.trust),

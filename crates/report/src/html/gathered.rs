@@ -117,6 +117,16 @@ pub fn gather(dir: &ExperimentDir, price: Option<f64>) -> Gathered<'_> {
     all
 }
 
+impl Row {
+    /// The cell in words.
+    pub fn label(&self) -> String {
+        let mut words: Vec<String> =
+            self.figures.levels.iter().map(|(name, label)| format!("{name} {label}")).collect();
+        words.extend(Some(self.figures.point.clone()).filter(|point| !point.is_empty()));
+        if words.is_empty() { "the only cell".into() } else { words.join(", ") }
+    }
+}
+
 impl Gathered<'_> {
     /// Names of the factors.
     pub fn factors(&self) -> Vec<&str> {

@@ -2,8 +2,8 @@
 //! the other with intervals, as Percona compared storage engines by memory.
 
 use crate::html::charts::{Chart, Data};
+use crate::html::document::{TOOLS, figure};
 use crate::html::gathered::{Gathered, OneRun, Row};
-use crate::html::page::{TOOLS, figure};
 use crate::html::points::{MOST, Point, packed};
 use crate::html::text::{esc, heads, rate, table};
 use dyno_analysis::interval::mean_interval;

@@ -1,6 +1,6 @@
 //! A page of headings, paragraphs and tables, in the style of all pages.
 
-use crate::html::page::document;
+use crate::html::document::document;
 use crate::html::text::{esc, table};
 
 /// A part of a page.

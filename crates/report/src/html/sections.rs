@@ -3,15 +3,33 @@
 use crate::html::analysis_sections;
 use crate::html::analysis_sections::OverTime;
 use crate::html::charts::Data;
-use crate::html::page::{Report, TOOLS, figure, percentile_figure};
+use crate::html::document::{TOOLS, figure, percentile_figure};
 use crate::html::text::{bytes, esc, heads, percent, rate, table, us, whole};
 use crate::html::timeline::Mark;
 use crate::{faults, worth};
+use dyno_analysis::diagnose::Finding;
+use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
-use dyno_rundir::{adds_up, unit};
+use dyno_rundir::{RunDir, adds_up, unit};
 use dyno_types::shell::{own_name, quoted};
 use dyno_types::units::counted;
 use std::fmt::Write as _;
+
+/// Content of a report.
+pub struct Report<'a> {
+    /// The run.
+    pub dir: &'a RunDir,
+    /// Summary; of a run that was cut off what can be said of it.
+    pub summary: &'a Summary,
+    /// Samples of monitors, if there are any.
+    pub recording: Option<&'a Recording>,
+    /// Findings about what limits the run.
+    pub findings: &'a [Finding],
+    /// Describes what could not be read.
+    pub notes: &'a [String],
+    /// Price of an hour of everything that took part, if it is known.
+    pub price: Option<f64>,
+}
 
 /// Parts of a page, with notes from making them.
 pub struct PageParts<'a> {

@@ -1,7 +1,7 @@
 //! The pages of `dyno serve`: the list, a run that is followed, and words where there is no page.
 
 use crate::html::charts::{Chart, Choice, Data};
-use crate::html::page::{PageAssets, SCRIPT, TOOLS, figure, page};
+use crate::html::document::{PageAssets, SCRIPT, TOOLS, figure, page};
 use crate::html::text::{esc, rate};
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-use crate::html::page::Report;
 use crate::html::page::run_page;
+use crate::html::sections::Report;
 use crate::html::*;
 use dyno_analysis::diagnose::diagnose;
 use dyno_record::{Interval, Scale, Totals};

@@ -1,6 +1,5 @@
 //! A sweep over users: the laws on the user's own data, bounds, the model the data choose.
 
-use crate::html::experiment::label;
 use crate::html::gathered::{Gathered, Row, dots};
 use crate::html::plot::{Across, Line, Plot};
 use crate::html::text::{esc, heads, percent, rate, table, us};
@@ -241,7 +240,7 @@ fn plots(found: &Sweep, rows: &[&Row], think: f64, unit: &str) -> String {
         show: us,
     };
     let words: Vec<String> =
-        rows.iter().filter(|row| row.figures.throughput.is_none()).map(|row| label(row)).collect();
+        rows.iter().filter(|row| row.figures.throughput.is_none()).map(|row| row.label()).collect();
     let missing = match words.is_empty() {
         true => String::new(),
         false => format!("<p class=\"note\">Without a figure: {}</p>\n", esc(&words.join("; "))),

@@ -1,6 +1,6 @@
 //! `log.jsonl`: bounded, and it says when it was cut.
 
-use super::{Level, LogLine, Record};
+use super::record::{Level, LogLine, Record};
 use crate::files;
 use dyno_types::limits::LOG_BYTES;
 use std::fs::{File, OpenOptions};

@@ -1,7 +1,7 @@
 //! What databases say of themselves, as figures. Of several nodes the one that stands worst counts; what is told for each
 //! operation is of all nodes together, as the operations are.
 
-use super::Facts;
+use super::figures::Facts;
 use dyno_rundir::monitor::Recording;
 
 /// Figures of the measured phase between `from` and `to` (Unix, milliseconds), at `throughput` operations a second.

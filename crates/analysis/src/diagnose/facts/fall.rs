@@ -1,6 +1,6 @@
 //! A fall of throughput in the middle of a run, held against volumes that live on burst credits.
 
-use super::Facts;
+use super::figures::Facts;
 use crate::series::burst::{Bucket, Fall, Signature, signature};
 use crate::series::{Label, stability};
 use dyno_rundir::RunDir;

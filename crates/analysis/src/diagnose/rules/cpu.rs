@@ -1,6 +1,6 @@
 //! Processors: quotas, single threads, neighbours.
 
-use super::{AGAIN, Experiment, FEWER, Rule, SMALLER, Unit, above, below};
+use super::rule::{AGAIN, Experiment, FEWER, Rule, SMALLER, Unit, above, below};
 
 /// The rules.
 pub(super) const RULES: &[Rule] = &[

@@ -1,7 +1,7 @@
 //! What databases say of themselves. Figures of MongoDB follow WiredTiger's own targets: 5 % of the cache dirty is where eviction
 //! begins, 20 % where users must evict themselves (MongoDB manual, `eviction_dirty_target` and `eviction_dirty_trigger`).
 
-use super::{Experiment, FEWER, MORE, Rule, Unit, above};
+use super::rule::{Experiment, FEWER, MORE, Rule, Unit, above};
 
 const LONGER: Experiment = Experiment {
     option: "--duration",

@@ -1,6 +1,6 @@
 //! The load itself: its client and its users.
 
-use super::{CPU_IDLE, MORE, Rule, THREADS, Unit, above, below};
+use super::rule::{CPU_IDLE, MORE, Rule, THREADS, Unit, above, below};
 
 /// The rules.
 pub(super) const RULES: &[Rule] = &[

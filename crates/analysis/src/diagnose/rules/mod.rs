@@ -4,124 +4,10 @@ mod cpu;
 mod database;
 mod load;
 mod network;
+pub(super) mod rule;
 mod storage;
 
-/// Unit in which a figure is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// A share: `12.3 %`.
-    Share,
-    /// A plain number.
-    Number,
-}
-
-impl Unit {
-    pub fn show(self, value: f64) -> String {
-        match self {
-            Unit::Share => format!("{:.1} %", value * 100.0),
-            // Whole numbers are counts.
-            Unit::Number if value.abs() >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
-            Unit::Number => format!("{value:.2}"),
-        }
-    }
-}
-
-/// Which way a figure must lie.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Limit {
-    Above(f64),
-    Below(f64),
-}
-
-/// One figure against its limit.
-#[derive(Clone, Copy, Debug)]
-pub struct Test {
-    pub fact: &'static str,
-    pub limit: Limit,
-    pub unit: Unit,
-    /// With `{}` for the figure.
-    pub words: &'static str,
-}
-
-impl Test {
-    pub fn holds(&self, value: f64) -> bool {
-        match self.limit {
-            Limit::Above(limit) => value > limit,
-            Limit::Below(limit) => value < limit,
-        }
-    }
-}
-
-/// Variation of the run that settles a claim.
-#[derive(Clone, Copy, Debug)]
-pub struct Experiment {
-    /// The option that changes, and by which factor its value.
-    pub option: &'static str,
-    pub factor: f64,
-    /// Expected result.
-    pub expect: &'static str,
-}
-
-/// A rule: all of `needs` must hold; each of `supports` raises the confidence, each of `against` halves it.
-#[derive(Clone, Copy, Debug)]
-pub struct Rule {
-    pub name: &'static str,
-    pub claim: &'static str,
-    pub needs: &'static [Test],
-    pub supports: &'static [Test],
-    pub against: &'static [Test],
-    pub confidence: f64,
-    pub advice: &'static str,
-    pub experiment: Experiment,
-}
-
-const fn above(fact: &'static str, limit: f64, unit: Unit, words: &'static str) -> Test {
-    Test { fact, limit: Limit::Above(limit), unit, words }
-}
-
-const fn below(fact: &'static str, limit: f64, unit: Unit, words: &'static str) -> Test {
-    Test { fact, limit: Limit::Below(limit), unit, words }
-}
-
-const FEWER: Experiment = Experiment {
-    option: "--users",
-    factor: 0.5,
-    expect: "with half the users throughput stays and response time halves, if this is the limit",
-};
-
-/// Experiment instead of [`FEWER`] where there is one user.
-pub(super) const SECOND: Experiment = Experiment {
-    option: "--users",
-    factor: 2.0,
-    expect: "with two users throughput stays and response time doubles, if this is the limit",
-};
-
-const MORE: Experiment = Experiment {
-    option: "--users",
-    factor: 2.0,
-    expect: "with twice the users throughput grows, nearly twofold, if nothing is saturated",
-};
-
-const SMALLER: Experiment = Experiment {
-    option: "--field-length",
-    factor: 0.5,
-    expect: "with records of half the size throughput grows, nearly twofold, if bytes are the limit",
-};
-
-const THREADS: Experiment = Experiment {
-    option: "--threads",
-    factor: 2.0,
-    expect: "with twice the load threads throughput grows by more than 3 %, if the client is the limit",
-};
-
-const AGAIN: Experiment = Experiment {
-    option: "--duration",
-    factor: 0.5,
-    expect: "run again at once: if this is the cause, it begins at the low level",
-};
-
-const CPU_IDLE: Test =
-    below("host.cpu.busy", 0.6, Unit::Share, "the host's CPU is busy no more than {} of the time");
+use rule::Rule;
 
 /// All rules, by room.
 const RULES: [&[Rule]; 5] = [cpu::RULES, storage::RULES, network::RULES, database::RULES, load::RULES];
@@ -145,7 +31,7 @@ mod tests {
             assert!(!rule.needs.is_empty() && (0.0..1.0).contains(&rule.confidence), "{}", rule.name);
             for test in rule.needs.iter().chain(rule.supports).chain(rule.against) {
                 assert!(test.words.contains("{}"), "{}", test.words);
-                assert!(super::super::facts::KNOWN.contains(&test.fact), "{}", test.fact);
+                assert!(super::super::facts::figures::KNOWN.contains(&test.fact), "{}", test.fact);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Links.
 
-use super::{CPU_IDLE, FEWER, Rule, SMALLER, Unit, above, below};
+use super::rule::{CPU_IDLE, FEWER, Rule, SMALLER, Unit, above, below};
 
 /// The rules.
 pub(super) const RULES: &[Rule] = &[

@@ -1,6 +1,6 @@
 //! Disks and memory.
 
-use super::{AGAIN, CPU_IDLE, FEWER, MORE, Rule, SMALLER, Unit, above, below};
+use super::rule::{AGAIN, CPU_IDLE, FEWER, MORE, Rule, SMALLER, Unit, above, below};
 
 /// The rules.
 pub(super) const RULES: &[Rule] = &[

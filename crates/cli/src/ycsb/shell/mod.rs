@@ -17,7 +17,7 @@ use content::{Once, ShellContent, Typed};
 use dyno_compat_ycsb::bindings::BindingTarget;
 use dyno_compat_ycsb::bindings::{resolve, take_environment};
 use dyno_compat_ycsb::plan::YcsbCommand;
-use dyno_compat_ycsb::report::metrics::ReturnCode;
+use dyno_compat_ycsb::report::return_code::ReturnCode;
 use dyno_config::settings::BadSetting;
 use dyno_config::settings::Settings;
 use dyno_databases::target::OpenTarget;

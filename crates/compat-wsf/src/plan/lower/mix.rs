@@ -1,6 +1,7 @@
 //! The workload: YCSB's properties, shares that sum to 1, and the range of keys.
 
-use crate::plan::lower::{Draft, LowerError};
+use crate::plan::lower::draft::Draft;
+use crate::plan::lower::error::LowerError;
 use dyno_config::properties;
 use dyno_types::Refused;
 use serde_json::json;

@@ -2,7 +2,8 @@
 
 use crate::plan::Source;
 use crate::plan::cases::Reading;
-use crate::plan::lower::Draft;
+use crate::plan::lower::draft::Draft;
+use crate::plan::lower::options::Rig;
 use dyno_config::server::kind::mongod::always_journals;
 use dyno_config::server::{IfNotPermitted, ServerKind};
 use dyno_types::Refused;
@@ -181,7 +182,7 @@ impl Draft<'_> {
 
     /// Settings of the host: changed only where that is asked for.
     fn host(&mut self) {
-        if !matches!(self.means.rig, crate::plan::lower::rigs::Rig::Local) {
+        if !matches!(self.means.rig, Rig::Local) {
             self.note(
                 "settings of the servers' hosts (huge pages, zone reclaim, NUMA balancing) are left alone",
             );

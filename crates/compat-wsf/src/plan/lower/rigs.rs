@@ -1,48 +1,15 @@
 //! Where servers and clients run: on this host, on hosts that are reached by ssh, or in pods.
 
 use crate::plan::Source;
-use crate::plan::lower::Draft;
+use crate::plan::lower::draft::Draft;
+use crate::plan::lower::options::{Rig, SshRig};
 use dyno_types::Refused;
 use serde_json::{Value, json};
 
 /// The label by which the framework groups nodes.
 const GROUP: &str = "VM-GROUP";
 
-/// Where servers and clients run.
-#[derive(Clone, Debug, Default)]
-pub enum Rig {
-    /// On this host.
-    #[default]
-    Local,
-    /// On hosts that are reached by ssh.
-    Ssh(SshRig),
-    /// In pods: keys below `kubernetes` and their values.
-    Kubernetes(Vec<(String, Value)>),
-}
-
-/// Hosts that are reached by ssh.
-#[derive(Clone, Debug, Default)]
-pub struct SshRig {
-    /// The inventory.
-    pub inventory: String,
-    /// Further keys below `ssh` and their values.
-    pub more: Vec<(String, Value)>,
-    /// Hosts of the inventory's group `worker`.
-    pub servers: Vec<String>,
-    /// Hosts of its group `client`.
-    pub clients: Vec<String>,
-}
-
 impl Draft<'_> {
-    pub(super) fn in_pods(&self) -> bool {
-        matches!(self.means.rig, Rig::Kubernetes(_))
-    }
-
-    /// Returns whether clients are beside the servers, and all rules of placement gone.
-    pub(super) fn single_node(&self) -> bool {
-        self.from.on("RUN_SINGLE_NODE") || self.from.number("CLIENT_COUNT") == Some(0)
-    }
-
     /// What the rig is told, and what cannot be had there.
     pub(super) fn rigged(&mut self) -> Result<(), Refused> {
         match self.means.rig.clone() {

@@ -1,0 +1,162 @@
+//! Checks of a run's counts: arrivals and outcomes, samples, errors, drops, and the offered rate.
+
+use super::checks::Found;
+use super::evidence::Evidence;
+use dyno_rundir::schema::Trust;
+use dyno_types::Outcome;
+use dyno_types::units::Rate;
+
+pub(super) fn invariants(e: &Evidence<'_>) -> Found {
+    let (arrivals, ended) = (e.totals.arrivals, e.totals.ended_total());
+    let lost = if e.partial || !e.lost.is_empty() { arrivals < ended } else { arrivals != ended };
+    lost.then(|| {
+        (
+            Trust::Invalid,
+            format!("{arrivals} arrivals but {ended} outcomes: the engine lost count; please report this"),
+        )
+    })
+}
+
+pub(super) fn workers(e: &Evidence<'_>) -> Found {
+    let first = e.lost.first()?;
+    let others = if e.lost.len() > 1 { format!(" (and {} more)", e.lost.len() - 1) } else { String::new() };
+    Some((Trust::Invalid, format!("{first}{others}: what it did since its last second is missing")))
+}
+
+pub(super) fn completed(e: &Evidence<'_>) -> Found {
+    let aborted =
+        e.totals.ended[Outcome::Aborted as usize] - unsent(e).min(e.totals.ended[Outcome::Aborted as usize]);
+    if e.interrupted {
+        return Some((
+            Trust::Suspect,
+            format!("interrupted after {:.1} s; {aborted} operations had not ended", e.phase.seconds),
+        ));
+    }
+    (aborted > 0).then(|| {
+        (
+            Trust::Suspect,
+            format!("{aborted} operations had no reply when the run ended; see --timeout and --drain"),
+        )
+    })
+}
+
+/// Operations that were due and had not been sent when the time was over.
+fn unsent(e: &Evidence<'_>) -> u64 {
+    (0..e.totals.outcomes.len()).map(|metric| e.totals.unsent(metric)).sum()
+}
+
+/// Too short for percentiles, and so for every check that compares them.
+pub(super) fn too_short(e: &Evidence<'_>) -> bool {
+    e.totals.ok() < 1_000 || e.phase.seconds < 1.0
+}
+
+pub(super) fn nothing(e: &Evidence<'_>) -> Found {
+    (e.totals.ok() == 0).then(|| (Trust::Invalid, "no operation succeeded".into()))
+}
+
+pub(super) fn samples(e: &Evidence<'_>) -> Found {
+    (e.totals.ok() > 0 && too_short(e)).then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "only {} operations in {:.2} s: too short for percentiles; let it run for 30 s or more",
+                e.totals.ok(),
+                e.phase.seconds
+            ),
+        )
+    })
+}
+
+/// Records that were read and did not hold what was written: nothing that is measured on wrong data counts.
+pub(super) fn data(e: &Evidence<'_>) -> Found {
+    let wrong = e.totals.ended[Outcome::Mismatch as usize];
+    (wrong > 0).then(|| {
+        let text = format!(
+            "{wrong} operations of {} read records that do not hold what was written (VERIFY): the server has changed them, \
+             or they were loaded with other settings",
+            e.totals.ended_total()
+        );
+        (Trust::Invalid, text)
+    })
+}
+
+pub(super) fn errors(e: &Evidence<'_>) -> Found {
+    // These have a check of their own.
+    let apart = [Outcome::Aborted, Outcome::Dropped, Outcome::Mismatch];
+    let aborted: u64 = apart.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
+    // What fails while a fault lasts that was asked for is no surprise; the check of faults has it.
+    let failed = (e.totals.failed() - aborted).saturating_sub(e.observations.failed_in_faults);
+    if failed == 0 {
+        return None;
+    }
+    let share = failed as f64 / e.totals.ended_total() as f64;
+    let worst = Outcome::ALL
+        .into_iter()
+        .filter(|o| *o != Outcome::Ok && !apart.contains(o))
+        .max_by_key(|o| e.totals.ended[*o as usize])?;
+    let words = e.phase.errors.get(worst.name()).filter(|w| !w.is_empty());
+    let words = words.map_or(String::new(), |w| format!(" (\"{w}\")"));
+    let beside = if e.observations.faults.is_empty() { "" } else { " apart from those of the faults" };
+    let text = format!(
+        "{failed} operations ({:.3} %) failed{beside}, most as {}{words}; percentiles and thresholds count \
+         them with at least the time after which they failed",
+        share * 100.0,
+        worst.name()
+    );
+    Some((if share > 0.05 { Trust::Invalid } else { Trust::Suspect }, text))
+}
+
+/// Steps of transactions that have found nothing and have not failed them: a few race with other users, many mean other data.
+pub(super) fn found(e: &Evidence<'_>) -> Found {
+    let missed = |outcomes: &[u64; Outcome::COUNT]| outcomes[Outcome::NotFound as usize];
+    let all: u64 = e.totals.outcomes.iter().flatten().sum();
+    // What has failed its operation counts as the step and as the whole, and the check of errors has it.
+    let missed =
+        e.totals.outcomes.iter().map(missed).sum::<u64>().saturating_sub(2 * missed(&e.totals.ended));
+    let share = missed as f64 / all.max(1) as f64;
+    (share > 0.05).then(|| {
+        let share = share * 100.0;
+        let text = format!(
+            "{missed} requests within transactions ({share:.1} %) found nothing: are the data those that the run expects?"
+        );
+        (Trust::Suspect, text)
+    })
+}
+
+pub(super) fn drops(e: &Evidence<'_>) -> Found {
+    let dropped = e.totals.ended[Outcome::Dropped as usize];
+    let share = dropped as f64 / e.totals.ended_total().max(1) as f64;
+    (dropped > 0).then(|| {
+        (
+            if share > 0.01 { Trust::Invalid } else { Trust::Suspect },
+            format!(
+                "{dropped} arrivals ({:.3} %) were dropped from a queue that was full, or after the time that they \
+                 may wait there; percentiles count them as infinite: lower --rate, or raise --connections or --queue",
+                share * 100.0
+            ),
+        )
+    })
+}
+
+pub(super) fn offered_rate(e: &Evidence<'_>) -> Found {
+    let (unsent, due) = e.observations.missed.unwrap_or((unsent(e), e.totals.ended_total()));
+    if unsent > 0 && !e.interrupted {
+        let text = format!(
+            "{unsent} of {due} operations that were due had not been sent when the time was over: the target or the \
+             connections do not keep up with the rate"
+        );
+        return Some((Trust::Suspect, text));
+    }
+    let offered = e.phase.offered.filter(|o| *o > 0.0)?;
+    let late_s = e.phase.seconds - e.totals.arrivals as f64 / offered;
+    (late_s > 0.1 && late_s > e.phase.seconds * 0.01).then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "{} operations/s were due, but the last one ended {late_s:.1} s after the schedule: the target \
+                 or the connections do not keep up, so response times grow with the length of the run",
+                Rate(offered)
+            ),
+        )
+    })
+}

@@ -1,0 +1,78 @@
+//! Evidence that the checks of the verdict look at.
+
+use dyno_record::Totals;
+use dyno_rundir::faults::FaultFigures;
+use dyno_rundir::schema::{Claim, Phase};
+
+/// Evidence for the verdict.
+#[derive(Debug)]
+pub struct Evidence<'a> {
+    /// The measured phase.
+    pub phase: &'a Phase,
+    /// Totals.
+    pub totals: &'a Totals,
+    /// Think time of the users in nanoseconds; `None` for the open loop.
+    pub think_ns: Option<u64>,
+    /// True if the engine's own threads apply the load (false for embedded stores).
+    pub wire: bool,
+    /// Median cost of reading the clock, nanoseconds; 0 where time is virtual.
+    pub clock_ns: u64,
+    /// True if the run was ended early by a signal.
+    pub interrupted: bool,
+    /// True if the record ends before the run does: operations may be under way.
+    pub partial: bool,
+    /// Workers that were lost on the way, in words.
+    pub lost: Vec<String>,
+    /// Thresholds as written, with the claims that each rests on.
+    pub asked: Vec<(String, Vec<Claim>)>,
+    /// Further observations.
+    pub observations: RunObservations,
+}
+
+/// Observations of a run while it is made, beyond its counts.
+#[derive(Clone, Debug, Default)]
+pub struct RunObservations {
+    /// Of the operations of a schedule that the workload keeps by itself: those that it had not come to when the time was
+    /// over, and all.
+    pub missed: Option<(u64, u64)>,
+    /// Successful operations of each whole second of the measured phase; nothing is done in an empty one.
+    pub series: Vec<f64>,
+    /// The parts of seconds before and behind these that are measured as well: successful operations, and length in seconds.
+    pub partial_seconds: [(f64, f64); 2],
+    /// Longest queue of due arrivals in each of them.
+    pub backlog: Vec<f64>,
+    /// Mean response time of the successful requests that ended in each of them, seconds; 0 where none did.
+    pub response_s: Vec<f64>,
+    /// True if the load was to change on the way: its levels and drifts are what was asked for.
+    pub varied: bool,
+    /// True if the load ends by the number of its operations: users end one after the other then.
+    pub counted: bool,
+    /// Distinct keys in a sample of the operations, and the number of records.
+    pub keys: Option<(u64, u64)>,
+    /// By how much the wall clock and the steady clock disagree about the length of the run, seconds.
+    pub clock_skew_s: f64,
+    /// Metrics in the engine's order, and the share of the arrivals that each was to have: `NaN` where none was asked for.
+    pub mix: Vec<(String, f64)>,
+    /// True if the data belong on a disk, not in memory alone.
+    pub on_disk: bool,
+    /// Bytes of the data, and of the memory that may hold them, where both are known.
+    pub data: Option<(u64, u64)>,
+    /// True if monitors were to look on.
+    pub watched: bool,
+    /// Sources of the monitors that had fallen silent by the end of the phase.
+    pub silent: Vec<String>,
+    /// Changes between begin and end, in words.
+    pub changed: Vec<String>,
+    /// Cores on which both the load and servers ran, ascending, as far as that is known.
+    pub shared_cores: Vec<usize>,
+    /// Nodes of the target that did not answer before the run, in words.
+    pub missing: Option<String>,
+    /// Faults that the experiment asked for, and what they did.
+    pub faults: Vec<FaultFigures>,
+    /// Failed operations that belong to them.
+    pub failed_in_faults: u64,
+    /// Faults that were asked for and did not come, in words.
+    pub not_carried_out: Vec<String>,
+    /// Operations of the run's load that failed, and all of them.
+    pub load_failed: Option<(u64, u64)>,
+}

@@ -1,0 +1,27 @@
+//! Variables as configurations and the command line set them, the last one over those before.
+
+use dyno_config::settings::{Setting, Settings, Source};
+
+/// What is set, in order.
+#[derive(Debug, Default)]
+pub(super) struct Layers {
+    /// By whom and to what.
+    pub settings: Settings,
+    /// Names in the order of their last assignment.
+    pub order: Vec<String>,
+    /// What is worth saying.
+    pub notes: Vec<String>,
+}
+
+impl Layers {
+    pub fn set(&mut self, name: &str, value: &str, source: Source) {
+        self.settings.set(name, value, source);
+        self.order.retain(|known| known != name);
+        self.order.push(name.to_owned());
+    }
+
+    /// The value of a variable, if anybody has set it.
+    pub fn get(&self, name: &str) -> Option<&Setting> {
+        self.settings.get(name)
+    }
+}

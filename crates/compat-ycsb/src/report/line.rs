@@ -1,0 +1,43 @@
+//! Lines of the report: metric, measurement, value.
+
+use crate::report::java;
+use std::fmt;
+
+/// A number of the report.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A whole number.
+    Int(i64),
+    /// A Java double.
+    Double(f64),
+    /// A word.
+    Text(&'static str),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Int(n) => write!(f, "{n}"),
+            Value::Double(x) => f.write_str(&java::double(*x)),
+            Value::Text(word) => f.write_str(word),
+        }
+    }
+}
+
+/// One line of the report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Name of the metric, such as `READ`.
+    pub metric: String,
+    /// What is measured; the unit is part of the name.
+    pub measurement: String,
+    /// The number.
+    pub value: Value,
+}
+
+impl Line {
+    /// A line.
+    pub fn new(metric: &str, measurement: &str, value: Value) -> Line {
+        Line { metric: metric.to_owned(), measurement: measurement.to_owned(), value }
+    }
+}

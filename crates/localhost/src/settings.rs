@@ -1,0 +1,105 @@
+//! Settings of the host: the files that hold them, and what they say.
+
+use crate::machine::Machine;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub(super) const FILES: [(&str, &str); 3] = [
+    ("swappiness", "sys/vm/swappiness"),
+    ("zone_reclaim_mode", "sys/vm/zone_reclaim_mode"),
+    ("numa_balancing", "sys/kernel/numa_balancing"),
+];
+
+/// The settings as they are; what the system does not have is absent.
+pub fn report(machine: &Machine) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let mut add = |key: &str, path: &Path| {
+        if let Ok(text) = fs::read_to_string(path) {
+            facts.insert(key.to_owned(), chosen(text.trim()).to_owned());
+        }
+    };
+    let pages = machine.sys.join("kernel/mm/transparent_hugepage");
+    add("transparent_huge_pages", &pages.join("enabled"));
+    add("defrag", &pages.join("defrag"));
+    for (key, path) in FILES {
+        add(key, &machine.proc.join(path));
+    }
+    for device in entries(&machine.sys.join("block")) {
+        let file = machine.sys.join("block").join(&device).join("queue/read_ahead_kb");
+        // Ten loop devices that nobody uses are no fact about the host.
+        if !device.starts_with("loop") && !device.starts_with("ram") {
+            add(&format!("read_ahead_kib.{device}"), &file);
+        }
+    }
+    let mut governors: BTreeMap<String, usize> = BTreeMap::new();
+    for file in governor_files(machine) {
+        if let Ok(text) = fs::read_to_string(file) {
+            *governors.entry(text.trim().to_owned()).or_default() += 1;
+        }
+    }
+    let words: Vec<String> = match governors.len() {
+        1 => governors.into_keys().collect(),
+        _ => governors.iter().map(|(name, cores)| format!("{name} ({cores} cores)")).collect(),
+    };
+    if !words.is_empty() {
+        facts.insert("governor".to_owned(), words.join(", "));
+    }
+    for device in entries(&machine.sys.join("class/net")).into_iter().filter(|name| name != "lo") {
+        let masks: Vec<String> =
+            rps_files(machine, &device).iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
+        let mut masks: Vec<&str> = masks.iter().map(|mask| mask.trim()).collect();
+        masks.dedup();
+        if !masks.is_empty() {
+            facts.insert(format!("rps.{device}"), masks.join(" "));
+        }
+    }
+    facts
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let found = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        found.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+pub(super) fn governor_files(machine: &Machine) -> Vec<PathBuf> {
+    let folder = machine.sys.join("devices/system/cpu");
+    let cpus = entries(&folder).into_iter();
+    let cpus = cpus.filter(|name| name.strip_prefix("cpu").is_some_and(|n| n.parse::<usize>().is_ok()));
+    cpus.map(|cpu| folder.join(cpu).join("cpufreq/scaling_governor")).filter(|file| file.exists()).collect()
+}
+
+pub(super) fn rps_files(machine: &Machine, device: &str) -> Vec<PathBuf> {
+    let queues = machine.sys.join("class/net").join(device).join("queues");
+    let names = entries(&queues).into_iter().filter(|name| name.starts_with("rx-"));
+    names.map(|name| queues.join(name).join("rps_cpus")).collect()
+}
+
+/// Returns whether this is a file that [`apply`](crate::tuning::apply) writes, on a host that may have been without it since.
+pub(super) fn is_setting(machine: &Machine, path: &Path) -> bool {
+    let parts = |root: &Path| -> Option<Vec<&str>> {
+        path.strip_prefix(root).ok()?.iter().map(|p| p.to_str()).collect()
+    };
+    let numbered =
+        |name: &str, front: &str| name.strip_prefix(front).is_some_and(|n| n.parse::<usize>().is_ok());
+    let plain = |name: &str| name != ".." && name != ".";
+    let of_sys = parts(&machine.sys).is_some_and(|parts| match *parts {
+        ["kernel", "mm", "transparent_hugepage", "enabled" | "defrag"] => true,
+        ["block", device, "queue", "read_ahead_kb"] => plain(device),
+        ["devices", "system", "cpu", cpu, "cpufreq", "scaling_governor"] => numbered(cpu, "cpu"),
+        ["class", "net", device, "queues", queue, "rps_cpus"] => plain(device) && numbered(queue, "rx-"),
+        _ => false,
+    });
+    of_sys || FILES.iter().any(|(_, file)| path == machine.proc.join(file))
+}
+
+/// `always [madvise] never` means `madvise`.
+pub(super) fn chosen(text: &str) -> &str {
+    match (text.find('['), text.find(']')) {
+        (Some(open), Some(close)) if open < close => &text[open + 1..close],
+        _ => text,
+    }
+}

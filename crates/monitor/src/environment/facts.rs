@@ -1,0 +1,66 @@
+//! Facts about a host by group and name, and where they are read from.
+
+use crate::roots::Roots;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Facts: group, name, value.
+pub type Facts = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Facts about a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EnvironmentFacts {
+    /// Facts that stay as they are unless somebody changes them.
+    pub facts: Facts,
+    /// Facts that change by themselves: free memory, load, clock rates, neighbours.
+    pub volatile: Facts,
+}
+
+/// Where it is read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// procfs, sysfs, cgroupfs.
+    pub roots: Roots,
+    /// Usually `/etc`.
+    pub etc: PathBuf,
+    /// Usually `/run`.
+    pub run: PathBuf,
+    /// Usually `/dev`.
+    pub dev: PathBuf,
+    /// Folders of programs that may be asked; none: no program is started.
+    pub path: Option<OsString>,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Places {
+            roots: Roots::default(),
+            etc: "/etc".into(),
+            run: "/run".into(),
+            dev: "/dev".into(),
+            path: std::env::var_os("PATH"),
+        }
+    }
+}
+
+impl EnvironmentFacts {
+    pub(super) fn fact(&mut self, group: &str, name: &str, value: Option<String>) {
+        put(&mut self.facts, group, name, value);
+    }
+
+    pub(super) fn volatile(&mut self, group: &str, name: &str, value: Option<String>) {
+        put(&mut self.volatile, group, name, value);
+    }
+
+    /// A fact, if it is known.
+    pub fn get(&self, group: &str, name: &str) -> Option<&str> {
+        self.facts.get(group)?.get(name).map(String::as_str)
+    }
+}
+
+fn put(facts: &mut Facts, group: &str, name: &str, value: Option<String>) {
+    if let Some(value) = value.filter(|value| !value.is_empty()) {
+        facts.entry(group.to_owned()).or_default().insert(name.to_owned(), value);
+    }
+}

@@ -1,0 +1,41 @@
+//! What a proof of failover does: the load, the faults, and the servers.
+
+use dyno_config::server::{Election, ServerKind};
+use dyno_databases::copies::plan::IngestPlan;
+use serde::Serialize;
+use std::time::Duration;
+
+/// What is done to a primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// SIGKILL, after the others have stood still.
+    Kill,
+    /// No packet passes between it and the other servers; writers still reach it.
+    Cut,
+}
+
+/// What is to be proven.
+#[derive(Clone, Debug)]
+pub struct FailoverPlan {
+    /// What is written meanwhile.
+    pub ingest: IngestPlan,
+    /// What is done to primaries.
+    pub by: By,
+    /// How often.
+    pub rounds: u32,
+    /// Servers beside the primary.
+    pub replicas: u32,
+    /// Time that the others stand still before a kill.
+    pub isolate: Duration,
+    /// Time that a cut lasts after the election, at least; up to as long again at random.
+    pub heal_after: Duration,
+    /// After how long without a sign a server counts as down.
+    pub down_after: Duration,
+    /// Between two rounds, at least; up to as long again at random.
+    pub between: Duration,
+    /// What kind of servers.
+    pub kind: ServerKind,
+    /// Who elects a new primary of them.
+    pub election: Election,
+}
