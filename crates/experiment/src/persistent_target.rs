@@ -16,7 +16,7 @@ use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
 use dyno_servers::server::Server;
-use dyno_servers::server::faults::FaultPreparation;
+use dyno_servers::server::fault_preparation::FaultPreparation;
 use dyno_servers::volume::Loaded;
 use std::collections::BTreeMap;
 use std::path::Path;
