@@ -9,7 +9,9 @@ DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 build:
 	$(CARGO) build --release --locked -p dyno-cli
 
-demo: build
+# Without the forms of `dyno export` that take a minute to compile.
+demo:
+	$(CARGO) build --release --locked -p dyno-cli --no-default-features
 	@scripts/need-redis.sh || true
 	$(DYNO) run --workload a --records 100k --rate 10k --connections 32 --duration 10s --require 'errors < 0.1%'
 

@@ -2,9 +2,10 @@
 
 use crate::bindings::BindingTarget;
 use dyno_databases::probe::Stop;
-use dyno_databases::target::{OpenTarget, Target, TargetError};
+use dyno_databases::target::{OpenTarget, Target};
+use dyno_databases::target_error::TargetError;
 use dyno_databases::{embedded, memcached, mongodb, redis, registry};
-use dyno_stores::Sink;
+use dyno_stores::basic::Sink;
 use dyno_types::Content;
 use std::sync::Arc;
 

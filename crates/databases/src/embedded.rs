@@ -2,7 +2,8 @@
 
 use crate::collections::Collections;
 use crate::probe::Stop;
-use crate::target::{Database, OpenTarget, Scheme, Target, TargetError, TargetInfo};
+use crate::target::{Database, OpenTarget, Scheme, Target, TargetInfo};
+use crate::target_error::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_blocking};
 use dyno_types::{Content, Refused, Store};
 use std::collections::BTreeMap;

@@ -1,7 +1,8 @@
 //! Asks a server, once and waiting, whether it is there and what it is.
 
-use crate::protocol_detection::{DetectedProtocol, Protocol, detect_protocol, wrong_protocol};
-use crate::target::TargetError;
+use crate::protocol::Protocol;
+use crate::protocol_detection::{DetectedProtocol, detect_protocol, wrong_protocol};
+use crate::target_error::TargetError;
 use dyno_engine::files::OutOfFiles;
 use dyno_engine::net::{Received, Socket, TlsConfig, monotonic_ns};
 use dyno_types::limits::ANSWER_BYTES;

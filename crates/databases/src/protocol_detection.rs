@@ -1,32 +1,19 @@
 //! What a port speaks, found out by asking in each protocol: a target whose URI names another one is told so at once.
 
+use crate::protocol::Protocol;
+use crate::{memcached, mongodb, redis};
 use dyno_types::driver::Endpoint;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+/// The protocols that are told from each other, in the order in which they are asked for.
+static PROTOCOLS: [&Protocol; 3] =
+    [&redis::protocol::PROTOCOL, &mongodb::protocol::PROTOCOL, &memcached::protocol::PROTOCOL];
+
 /// How long an answer is awaited.
 const PATIENCE: Duration = Duration::from_millis(300);
-
-/// A database's protocol, as far as it is told from others.
-#[derive(Debug)]
-pub struct Protocol {
-    /// Whose it is, with an apostrophe.
-    pub name: &'static str,
-    /// The scheme of its URIs.
-    pub scheme: &'static str,
-    /// A question that every server answers, also before a login.
-    pub question: fn() -> Vec<u8>,
-    /// Whether the bytes are an answer to it.
-    pub is_answer: fn(&[u8]) -> bool,
-}
-
-impl PartialEq for Protocol {
-    fn eq(&self, other: &Self) -> bool {
-        self.scheme == other.scheme
-    }
-}
 
 /// What was found at an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,7 +46,7 @@ fn connect(endpoint: &Endpoint) -> io::Result<Box<dyn Stream>> {
 
 /// The protocol of an endpoint; asks without TLS, at most 0.3 s for each protocol that dyno knows.
 pub(crate) fn detect_protocol(endpoint: &Endpoint) -> DetectedProtocol {
-    for protocol in crate::registry::ALL.iter().filter_map(|database| database.protocol()) {
+    for protocol in PROTOCOLS {
         let Ok(mut stream) = connect(endpoint) else { return DetectedProtocol::Gone };
         let mut answer = [0; 512];
         let asked = stream.write_all(&(protocol.question)()).and_then(|()| stream.read(&mut answer));

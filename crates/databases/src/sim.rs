@@ -1,7 +1,8 @@
 //! A simulated server in virtual time: `sim:`.
 
 use crate::probe::Stop;
-use crate::target::{Database, OpenTarget, Scheme, Target, TargetError, TargetInfo};
+use crate::target::{Database, OpenTarget, Scheme, Target, TargetInfo};
+use crate::target_error::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_virtual};
 use dyno_types::units::parse_duration_ns;
 use dyno_types::{Content, Refused};

@@ -1,7 +1,8 @@
 //! A server that is started for the run and ends with it: `spawn:redis`.
 
 use crate::probe::Stop;
-use crate::target::{Database, OpenTarget, Scheme, Target, TargetError};
+use crate::target::{Database, OpenTarget, Scheme, Target};
+use crate::target_error::TargetError;
 use dyno_types::{Content, Refused};
 use std::sync::Arc;
 

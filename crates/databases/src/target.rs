@@ -2,11 +2,11 @@
 
 use crate::collections::Collections;
 use crate::probe::Stop;
-use crate::protocol_detection::Protocol;
+use crate::target_error::TargetError;
 use dyno_engine::{Clock, Control, Finished, Job, RunError, Second};
 use dyno_monitor::Source;
 use dyno_types::content::Nothing;
-use dyno_types::{Content, Endpoint, Outcome, Refused, Verb};
+use dyno_types::{Content, Endpoint, Refused, Verb};
 use dyno_wire::address::{Address, Tls};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -82,11 +82,6 @@ pub trait Database: Sync {
     /// Says which part is wrong, and what is accepted.
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused>;
 
-    /// Its protocol, where it has one of its own.
-    fn protocol(&self) -> Option<&'static Protocol> {
-        None
-    }
-
     /// Servers of it that dyno can start for a run.
     fn servers(&self) -> &'static [TempServer] {
         &[]
@@ -111,27 +106,6 @@ pub struct TempServer {
     pub uri: fn(u16) -> String,
     /// Whether it is started where a run names no target.
     pub stands_for_any: bool,
-}
-
-/// Why a target cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum TargetError {
-    /// Invalid configuration.
-    #[error(transparent)]
-    Refused(#[from] Refused),
-    /// It does not answer, or not as it should.
-    #[error("{0}")]
-    Unreachable(String),
-}
-
-impl From<RunError> for TargetError {
-    fn from(error: RunError) -> Self {
-        match error {
-            RunError::Refused(refused) => TargetError::Refused(refused),
-            RunError::Unreachable { outcome: Outcome::Aborted, words } => TargetError::Unreachable(words),
-            other => TargetError::Unreachable(other.to_string()),
-        }
-    }
 }
 
 /// Where the load goes to, before anything was said to it.

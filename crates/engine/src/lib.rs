@@ -1,7 +1,7 @@
 //! The load path: arrivals, reactor, connections, TLS, load threads, and the run that holds them together.
 //!
 //! `arrivals` says when, `claim` hands out indexes, `net` is the kernel (or a virtual clock), `event_loop` is the load
-//! thread of networked databases, `thread_per_user` that of embedded stores, `run` starts threads and merges seconds.
+//! thread of networked databases, `thread_per_user` that of embedded stores, `run` starts threads, `merge` adds up their seconds.
 
 pub mod affinity;
 pub mod arrivals;
@@ -9,9 +9,14 @@ mod claim;
 mod event_loop;
 pub mod files;
 mod job;
+mod merge;
 pub mod net;
 mod run;
+mod run_error;
+mod shared;
 mod thread_per_user;
 
 pub use job::{Clock, Control, End, Gate, INTERVAL_NS, Job, Pacing, Queue, Retry, Team, every_nth, quota};
-pub use run::{Finished, RunError, Second, run_blocking, run_null, run_on, run_virtual, run_wire};
+pub use merge::{Finished, Second};
+pub use run::{run_blocking, run_null, run_on, run_virtual, run_wire};
+pub use run_error::RunError;

@@ -16,7 +16,7 @@ use crate::volumes::Volume;
 use dyno_config::experiment::{Experiment, Plan};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
-use dyno_servers::server::faults::FaultPreparation;
+use dyno_servers::server::fault_preparation::FaultPreparation;
 use std::path::Path;
 
 /// Outcome of starting servers that outlive the command.

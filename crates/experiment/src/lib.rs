@@ -4,7 +4,7 @@
 //! `check` says what is wrong with a file, `directory` is the experiment's directory and its lock, `journal` what has
 //! begun and ended, `one` a single run, `attempt` its making (`failed`: why it was not made), `run_context` its target and workers,
 //! `steps` what it does with them, `provision` brings about the target (`provisioned_target`: what that is), `pods` that of a
-//! cluster, `persistent_servers` servers that are left on purpose (`leave` leaves them, `standing` uses them again),
+//! cluster, `persistent_servers` servers that are left on purpose (`leave` leaves them, `persistent_target` uses them again),
 //! `dataset_cache` copies of loaded data, `volumes` those that outlive their run (`volume_list` lists them),
 //! `fault_targets` what faults are injected into, `pod_watchdog` who looks after pods, `watching` its monitors,
 //! `strategy` which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands,
@@ -30,6 +30,7 @@ pub mod journal;
 pub mod leave;
 pub mod one;
 pub mod persistent_servers;
+pub mod persistent_target;
 pub mod pod_watchdog;
 pub mod pods;
 pub mod point;
@@ -41,7 +42,7 @@ pub mod random;
 pub mod remote_servers;
 pub mod run_context;
 pub mod series;
-pub mod standing;
+
 pub mod steps;
 pub mod strategy;
 pub mod traces;

@@ -104,7 +104,7 @@ fn with_agents(
 }
 
 /// Workers in pods, on servers that stand.
-pub(super) fn on_standing(
+pub(super) fn on_persistent(
     spec: &Experiment,
     kubernetes: &Kubernetes,
     (secured, persistent): (&ServerSpec, &PersistentPods),

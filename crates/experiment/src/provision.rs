@@ -19,7 +19,7 @@ use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::temporary::remove_abandoned;
-use dyno_servers::server::faults::FaultPreparation;
+use dyno_servers::server::fault_preparation::FaultPreparation;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use dyno_monitor::Pid;
 use dyno_remote::remote_agent::{RemoteAgent, RemoteServer};
 use dyno_rundir::monitor::{WATCHED, WATCHED_BETWEEN};
 use dyno_servers::server::Server;
-use dyno_servers::server::faults::FaultPreparation;
+use dyno_servers::server::fault_preparation::FaultPreparation;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

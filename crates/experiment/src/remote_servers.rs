@@ -10,7 +10,7 @@ use dyno_config::server::ServerSpec;
 use dyno_engine::Control;
 use dyno_remote::remote_agent::RemoteServer;
 use dyno_remote::ssh::RemoteError;
-use dyno_servers::server::faults::FaultPreparation;
+use dyno_servers::server::fault_preparation::FaultPreparation;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use dyno_localhost::trusted;
 use dyno_remote::remote_agent::{RemoteAgent, RemoteServer};
 use dyno_rundir::files;
 use dyno_servers::needs::version_of;
-use dyno_servers::server::faults::FaultPreparation;
+use dyno_servers::server::fault_preparation::FaultPreparation;
 use dyno_servers::server::{Beginning, Server, volume as folders};
 use dyno_servers::volume::{Found, Key, Loaded, is_still};
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use crate::errors::Failure;
 use crate::options::OfficialOptions;
-use crate::store::OfficialStore;
+use crate::shapes;
 use dyno_types::{Content, Outcome, Refused};
 use dyno_wire::mongodb::{Facts, QUESTIONS};
 use mongodb::bson::{Document, RawDocumentBuf, doc};
@@ -10,7 +10,6 @@ use mongodb::options::{Acknowledgment, ClientOptions, Tls};
 use mongodb::{Client, Database};
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -48,17 +47,6 @@ impl Official {
         Ok(Official { runtime: Some(runtime), options: options.clone(), client_options, client, facts })
     }
 
-    /// A store for one job: a client whose pool has a connection for each of `users`, made before this returns. An
-    /// operation that is not answered within `timeout` ends as timed out.
-    pub fn store(
-        self: &Arc<Self>,
-        users: usize,
-        timeout: Option<Duration>,
-        content: Arc<dyn Content>,
-    ) -> Result<OfficialStore, Failure> {
-        OfficialStore::new(self.clone(), users, timeout, content)
-    }
-
     /// Refuses contents whose operations have no form in the driver's interface, or whose transactions the server cannot have.
     pub fn check(&self, content: &dyn Content) -> Result<(), Refused> {
         let transaction = content.shapes().iter().any(|shape| shape.action.ends_transaction());
@@ -67,7 +55,7 @@ impl Official {
                 "transactions of several documents need a replica set or a router; this is a single server";
             return Err(Refused(why.into()));
         }
-        crate::documents::check(content.shapes())
+        shapes::check(content.shapes())
     }
 
     /// Runs a command, given as BSON, on a database; returns the reply as BSON, or why there is none.

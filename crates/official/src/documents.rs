@@ -4,26 +4,13 @@
 use crate::errors::Failure;
 use crate::render::{Statement, projection, sort_option};
 use crate::session::{Session, drain, drain_within, found, number};
-use dyno_types::document::{Action, Change, Filter, Order, Projection, Shape};
-use dyno_types::{Executed, Outcome, Refused, Request};
+use dyno_types::document::{Action, Change, Filter, Order, Projection};
+use dyno_types::{Executed, Outcome, Request};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc, to_document};
 use mongodb::error::ErrorKind;
 use mongodb::options::{ReturnDocument, UpdateModifications};
 use mongodb::results::UpdateResult;
 use mongodb::{ClientSession, Collection};
-
-/// Refuses shapes that the driver has no form for.
-pub(crate) fn check(shapes: &[Shape]) -> Result<(), Refused> {
-    for shape in shapes {
-        let why = match &shape.action {
-            Action::Find { limit: Some(0), single_batch: true, .. } => "one batch without a limit",
-            Action::Update { change: Change::Replace, many: true, .. } => "a replacement of many documents",
-            _ => continue,
-        };
-        return Err(Refused(format!("{:?}: the official driver's interface has no {why}", shape.name)));
-    }
-    Ok(())
-}
 
 /// The session of a transaction, where the operation belongs to one.
 pub(crate) type Within<'s> = Option<&'s mut ClientSession>;

@@ -6,7 +6,7 @@
 //! the operations on documents, `render` makes the driver's documents of a content's operands, `errors` the outcomes.
 //!
 //! ```text
-//! OfficialOptions --Official::open--> Official --store(users, timeout)--> OfficialStore --session()--> one per user
+//! OfficialOptions --Official::open--> Official --OfficialStore::new--> OfficialStore --session()--> one per user
 //! ```
 //!
 //! The driver is asynchronous and has a runtime of its own here; a session blocks its thread until an operation ends,
@@ -18,6 +18,7 @@ mod errors;
 mod options;
 mod render;
 mod session;
+mod shapes;
 mod store;
 
 pub use deployment::Official;

@@ -24,7 +24,9 @@ pub struct OfficialStore {
 }
 
 impl OfficialStore {
-    pub(crate) fn new(
+    /// A store for one job: a client whose pool has a connection for each of `users`, made before this returns. An
+    /// operation that is not answered within `timeout` ends as timed out.
+    pub fn new(
         official: Arc<Official>,
         users: usize,
         timeout: Option<Duration>,

@@ -2,7 +2,8 @@
 
 use dyno_config::server::ServerSpec;
 use dyno_rundir::log::Record;
-use dyno_servers::server::faults::{FaultOutcome, FaultPreparation, ServerFault, WorkerFault};
+use dyno_servers::server::fault_preparation::FaultPreparation;
+use dyno_servers::server::faults::{FaultOutcome, ServerFault, WorkerFault};
 use dyno_servers::volume::Loaded;
 use dyno_session::watch::sources::DeclaredProcess;
 use serde::{Deserialize, Serialize};

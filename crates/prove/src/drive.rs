@@ -1,7 +1,6 @@
 //! Writing: threads with a connection each, batch by batch, every batch acknowledged before the next.
 
-use dyno_databases::copies::database::WriteOutcome;
-use dyno_databases::copies::database::{Database, Part};
+use dyno_databases::copies::database::{Database, Part, WriteOutcome};
 use dyno_databases::copies::ledger::{Ledger, Status};
 use dyno_databases::copies::plan::IngestPlan;
 use dyno_databases::copies::sent::Sent;
@@ -202,7 +201,7 @@ impl Worker<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_databases::copies::database::Durability;
+    use dyno_databases::copies::plan::Durability;
 
     #[test]
     fn windows_and_stalls() {

@@ -2,7 +2,8 @@
 
 use dyno_config::server::ServerSpec;
 use dyno_databases::registry;
-use dyno_databases::target::{OpenTarget, TargetError};
+use dyno_databases::target::OpenTarget;
+use dyno_databases::target_error::TargetError;
 use dyno_engine::Control;
 use dyno_engine::net::monotonic_ns;
 use dyno_localhost::error::LocalError;
@@ -15,7 +16,8 @@ use dyno_protocol::worker::PROTOCOL;
 use dyno_rundir::log::{self, Filter};
 use dyno_rundir::schema::Environment;
 use dyno_servers::needs::version_of;
-use dyno_servers::server::faults::{FaultOutcome, FaultPreparation, ServerFault, WorkerFault};
+use dyno_servers::server::fault_preparation::FaultPreparation;
+use dyno_servers::server::faults::{FaultOutcome, ServerFault, WorkerFault};
 use dyno_servers::server::{Beginning, Server, volume};
 use dyno_servers::volume::Loaded;
 use dyno_session::watch::sources::{DeclaredProcess, watch_all};

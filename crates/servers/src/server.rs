@@ -1,5 +1,6 @@
 //! A server of an experiment file: all its processes, from start to stop.
 
+pub mod fault_preparation;
 pub mod faults;
 pub mod launching;
 pub mod links;
@@ -10,7 +11,7 @@ use crate::member::{Member, copy_of};
 use crate::needs::{absolute, ports, program, router, version};
 use crate::placement;
 use crate::placement::Plan;
-use crate::server::faults::FaultPreparation;
+use crate::server::fault_preparation::FaultPreparation;
 use dyno_config::server::{IfNotPermitted, Part, ServerSpec};
 use dyno_databases::registry::server;
 use dyno_databases::servers::Node;

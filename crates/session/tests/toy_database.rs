@@ -2,8 +2,8 @@
 //! spoken to in lines, `SET key value` and `GET key`, and is loaded and measured by dyno.
 
 use dyno_databases::probe::Stop;
-use dyno_databases::target::{Database, Scheme};
-use dyno_databases::target::{Login, OpenTarget, Target, TargetError, TargetInfo};
+use dyno_databases::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo};
+use dyno_databases::target_error::TargetError;
 use dyno_engine::{Control, End, Finished, Job, RunError, Second, run_wire};
 use dyno_record::Totals;
 use dyno_session::oracle::job;

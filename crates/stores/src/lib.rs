@@ -14,6 +14,7 @@
 
 pub mod basic;
 pub mod fjall;
+pub mod kind;
 pub mod lmdb;
 pub mod null;
 pub mod options;
@@ -26,39 +27,11 @@ pub mod sqlite;
 pub mod uri;
 pub mod wiredtiger;
 
-use dyno_types::{Content, Fields, Refused, Request, Store, Verb};
-use options::OptionSpec;
-use std::io::Write;
-use std::sync::{Arc, Mutex};
+use basic::Sink;
+use dyno_types::{Content, Refused, Store};
+use kind::StoreKind;
+use std::sync::Arc;
 use uri::StoreUri;
-
-/// Where the `basic` mock writes its lines.
-pub type Sink = Arc<Mutex<dyn Write + Send>>;
-
-/// A kind of store that [`open`] knows, for help texts and the schema of experiment files.
-#[derive(Clone, Copy, Debug)]
-pub struct StoreKind {
-    /// What stands before the colon of its URI.
-    pub scheme: &'static str,
-    /// The URI without options.
-    pub form: &'static str,
-    /// What it is, in a few words.
-    pub about: &'static str,
-    /// The options its URI accepts.
-    pub options: &'static [OptionSpec],
-    /// True if this build has it: some need a library and a feature of cargo.
-    pub built: bool,
-}
-
-impl StoreKind {
-    /// That this build does not have it, and what would; nothing if it has.
-    pub fn missing(&self) -> Option<String> {
-        let (name, scheme) = (self.about.split(',').next().unwrap_or_default(), self.scheme);
-        (!self.built).then(|| {
-            format!("{scheme}: this build has no {name}: build with --features {scheme} (lib{scheme}-dev)")
-        })
-    }
-}
 
 /// All kinds of stores.
 pub const KINDS: [StoreKind; 8] = [
@@ -151,9 +124,4 @@ fn unknown_scheme(scheme: &str) -> Refused {
     let forms: Vec<&str> = KINDS.iter().map(|kind| kind.form).collect();
     let hint = options::nearest(scheme, KINDS.iter().map(|kind| kind.scheme));
     Refused(format!("{scheme:?} is not an embedded store{hint}; accepted: {}", forms.join(", ")))
-}
-
-/// The request that stands for writing a whole record; its fields are the fields of a record.
-pub(crate) fn whole_record() -> Request {
-    Request { verb: Verb::Insert, fields: Fields::All, ..Request::default() }
 }

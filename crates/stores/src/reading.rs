@@ -5,8 +5,13 @@
 //! read but not verified: a request renders the expected values of its own record only.
 
 use crate::record::{self, RecordError};
-use dyno_types::{Content, Executed, Outcome, Request, Verified};
+use dyno_types::{Content, Executed, Fields, Outcome, Request, Verb, Verified};
 use std::time::Instant;
+
+/// The request that stands for writing a whole record; its fields are the fields of a record.
+pub(crate) fn whole_record() -> Request {
+    Request { verb: Verb::Insert, fields: Fields::All, ..Request::default() }
+}
 
 /// The check of one record read. It costs nothing where the content cannot verify.
 pub(crate) struct Check<'c> {

@@ -4,11 +4,10 @@ use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::{Args, ValueEnum};
 use dyno_exchange::export::intervals::intervals;
-use dyno_exchange::export::parquet::parquet;
-use dyno_exchange::export::pivot::{Measure, pivot};
+use dyno_exchange::export::pivot::{Measure, Pivot, pivot};
 use dyno_exchange::export::runs::runs;
 use dyno_exchange::export::source::Source;
-use dyno_exchange::export::workbook::workbook;
+use dyno_exchange::export::table::Table;
 use dyno_exchange::export::{ExportError, originals};
 use dyno_rundir::files;
 use std::io::Write;
@@ -138,7 +137,7 @@ fn bytes(args: &ExportArgs, source: &Source) -> Result<Vec<u8>, Failure> {
     };
     let text = match args.format {
         FormatArg::Csv => table()?.csv(),
-        FormatArg::Parquet => return Ok(parquet(&table()?)?),
+        FormatArg::Parquet => return parquet(&table()?),
         FormatArg::Xlsx => {
             let pivot = match (&args.rows, &args.columns) {
                 (Some(rows), Some(columns)) => {
@@ -147,7 +146,7 @@ fn bytes(args: &ExportArgs, source: &Source) -> Result<Vec<u8>, Failure> {
                 }
                 _ => None,
             };
-            return Ok(workbook(source, pivot.as_ref(), args.seed)?);
+            return workbook(source, pivot.as_ref(), args.seed);
         }
         FormatArg::Ycsb => originals::ycsb(source.single("ycsb")?)?,
         FormatArg::Sysbench => originals::sysbench(source.single("sysbench")?)?,
@@ -156,4 +155,31 @@ fn bytes(args: &ExportArgs, source: &Source) -> Result<Vec<u8>, Failure> {
         FormatArg::Bexhoma => originals::bexhoma(source.single("bexhoma")?)?,
     };
     Ok(text.into_bytes())
+}
+
+#[cfg(feature = "parquet")]
+fn parquet(table: &Table) -> Result<Vec<u8>, Failure> {
+    Ok(dyno_exchange::export::parquet::parquet(table)?)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(_: &Table) -> Result<Vec<u8>, Failure> {
+    Err(without("parquet"))
+}
+
+/// `pivot` is the name of a figure and its table.
+#[cfg(feature = "xlsx")]
+fn workbook(source: &Source, pivot: Option<&(String, Pivot)>, seed: u64) -> Result<Vec<u8>, Failure> {
+    Ok(dyno_exchange::export::workbook::workbook(source, pivot, seed)?)
+}
+
+#[cfg(not(feature = "xlsx"))]
+fn workbook(_: &Source, _: Option<&(String, Pivot)>, _: u64) -> Result<Vec<u8>, Failure> {
+    Err(without("xlsx"))
+}
+
+/// A form that this program was built without.
+#[cfg(not(all(feature = "parquet", feature = "xlsx")))]
+fn without(feature: &str) -> Failure {
+    Failure::Usage(format!("--format {feature}: this program was built without the feature `{feature}`"))
 }

@@ -3,8 +3,7 @@
 use crate::exit::Failure;
 use clap::{Args, ValueEnum};
 use dyno_compat_pocdriver::work::parse;
-use dyno_databases::copies::database::Durability;
-use dyno_databases::copies::plan::IngestPlan;
+use dyno_databases::copies::plan::{Durability, IngestPlan};
 use dyno_types::secret::mask_text;
 use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns, parse_rate};
 use dyno_workload::pocdriver::{PocConfig, Template};

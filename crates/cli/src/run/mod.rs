@@ -23,23 +23,25 @@ use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
 use dyno_record::Scale;
+use dyno_report::summary::Known;
 use dyno_rundir::schema::Summary;
 use dyno_session::conductor::Conductor;
 use dyno_session::session::{EndedPhase, PhasePlan, Session};
 use dyno_session::watch::WatchPlan;
 use resolve::Resolved;
+use std::io::{IsTerminal, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What the run is to be applied to, and what must be removed afterwards.
-struct Place {
+struct ProvidedTarget {
     target: Box<dyn Target>,
     server: Option<Spawned>,
     _folder: Option<Temporary>,
 }
 
 /// What the load is for.
-enum Wanted {
+enum TargetKind {
     /// What a URI names.
     Target(Box<dyn Target>),
     /// A server of this kind that is started for the run; empty: of any.
@@ -49,7 +51,7 @@ enum Wanted {
 }
 
 /// Reads the positional: a URI.
-fn place(args: &RunArgs) -> Result<Wanted, Failure> {
+fn target_kind(args: &RunArgs) -> Result<TargetKind, Failure> {
     let client = args.client;
     let Some(text) = &args.target else {
         if args.password_from.is_some() {
@@ -61,8 +63,8 @@ fn place(args: &RunArgs) -> Result<Wanted, Failure> {
             ));
         }
         return Ok(match find_server(None) {
-            Some((server, _)) => Wanted::Spawn(server.kind.to_owned()),
-            None => Wanted::Sqlite,
+            Some((server, _)) => TargetKind::Spawn(server.kind.to_owned()),
+            None => TargetKind::Sqlite,
         });
     };
     let text = &secret::uri(text, args.password_from.as_ref())?;
@@ -76,7 +78,7 @@ fn place(args: &RunArgs) -> Result<Wanted, Failure> {
             terminal::warn("a password on the command line can be seen by every user of this host");
         }
         let kind = target.must_start().map(str::to_owned);
-        return Ok(kind.map_or(Wanted::Target(target), Wanted::Spawn));
+        return Ok(kind.map_or(TargetKind::Target(target), TargetKind::Spawn));
     }
     let presets = dyno_presets::PRESETS.iter().map(|preset| preset.name);
     if let Some(near) = dyno_types::suggest::nearest(text, presets.clone()) {
@@ -97,12 +99,12 @@ fn place(args: &RunArgs) -> Result<Wanted, Failure> {
 }
 
 /// Starts what must be started, after what a dyno that was killed has left of the same kind is gone.
-fn prepare(wanted: Wanted, control: &Control) -> Result<Place, Failure> {
-    if !matches!(wanted, Wanted::Target(_)) {
+fn prepare(wanted: TargetKind, control: &Control) -> Result<ProvidedTarget, Failure> {
+    if !matches!(wanted, TargetKind::Target(_)) {
         dyno_localhost::temporary::remove_abandoned().iter().for_each(|line| terminal::note(line));
     }
     match wanted {
-        Wanted::Spawn(kind) => {
+        TargetKind::Spawn(kind) => {
             let found = find_server(Some(&kind).filter(|k| !k.is_empty()).map(String::as_str));
             let Some((server, program)) = found else {
                 let meant = dyno_databases::spawn::servers()
@@ -124,18 +126,18 @@ fn prepare(wanted: Wanted, control: &Control) -> Result<Place, Failure> {
                 "started a temporary {name} on port {}; it ends with this run",
                 server.port
             ));
-            Ok(Place { target, server: Some(server), _folder: None })
+            Ok(ProvidedTarget { target, server: Some(server), _folder: None })
         }
-        Wanted::Sqlite => {
+        TargetKind::Sqlite => {
             let folder = Temporary::store().map_err(|e| Failure::Internal(e.to_string()))?;
             let path = folder.data().join("bench.sqlite");
             terminal::note(
                 "no redis-server, valkey-server, dragonfly or keydb-server on PATH: measuring SQLite instead",
             );
             let target = registry::parse(&format!("sqlite:{}", path.display()))?;
-            Ok(Place { target, server: None, _folder: Some(folder) })
+            Ok(ProvidedTarget { target, server: None, _folder: Some(folder) })
         }
-        Wanted::Target(target) => Ok(Place { target, server: None, _folder: None }),
+        TargetKind::Target(target) => Ok(ProvidedTarget { target, server: None, _folder: None }),
     }
 }
 
@@ -157,7 +159,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     if let Some(set) = args.sets.first() {
         return Err(Failure::Usage(format!("--set {set}: goes with an experiment, a .yaml file")));
     }
-    let wanted = place(args)?;
+    let wanted = target_kind(args)?;
     let mut resolved = Resolved::from_args(args)?;
     let watch = monitor::plan(args)?;
     let control = Arc::new(Control::default());
@@ -260,16 +262,16 @@ fn conclude(
 ) -> Result<Exit, Failure> {
     let ended = ended.map_err(|failure| conductor::failed(&mut conductor, failure))?;
     let summary = conductor.finish(&ended, &resolved.measure_job()?.pacing);
-    show(&summary, args.json)?;
-    if let Some(writer) = conductor.session.writer().filter(|_| !args.json) {
-        terminal::out(&format!("\nrun directory: {}\n", writer.path().display()));
+    let closed = conductor::close(conductor, exit_of(&summary));
+    let known = Known { findings: closed.findings.as_deref(), page: closed.page.as_deref() };
+    show(&summary, known, args.json)?;
+    if args.json || !stdout().is_terminal() {
+        warn_if_suspect(&summary);
     }
-    let exit = conductor::close(conductor, exit_of(&summary));
-    warn_if_suspect(&summary);
-    Ok(exit)
+    Ok(closed.exit)
 }
 
-/// The verdict goes to stderr too, for whoever reads only the exit code.
+/// The verdict goes to stderr too, for whoever keeps the summary elsewhere.
 fn warn_if_suspect(summary: &Summary) {
     if let Some(reason) = summary.verdict.worst() {
         terminal::warn(&format!("the run is {}: {}", reason.trust.word(), reason.text));

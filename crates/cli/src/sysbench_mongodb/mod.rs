@@ -28,6 +28,7 @@ use dyno_databases::registry;
 use dyno_databases::target::Target;
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
+use dyno_report::summary::Known;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
 use dyno_session::conductor::Conductor;
 use dyno_session::load_generator::InProcess;
@@ -41,7 +42,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// What all phases need.
-struct Bench<'a> {
+struct SysbenchRun<'a> {
     args: &'a SysbenchArgs,
     plan: SysbenchPlan,
     work: SysbenchWork,
@@ -69,7 +70,7 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let opened = conductor::open(target.as_ref(), &work.content(), &[], 1)?;
-    Bench { args, plan, work, target, opened, control }.phases()
+    SysbenchRun { args, plan, work, target, opened, control }.phases()
 }
 
 /// What an experiment says of it: no time-outs, and times by the client's clock, as the original takes them.
@@ -85,7 +86,7 @@ fn refused(bad: dyno_workload::ycsb::BadProperty) -> Failure {
     Failure::Usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
 }
 
-impl Bench<'_> {
+impl SysbenchRun<'_> {
     fn wording(&self) -> Wording {
         if self.plan.config.dialect == Dialect::Y2015 { Wording::Y2015 } else { Wording::Head }
     }
@@ -165,7 +166,7 @@ impl Bench<'_> {
         let is_load = ended.phase.name == "load";
         let summary = conductor.finish(&ended, &job.pacing);
         if self.args.json || !(plan.config.faithful || is_load) {
-            report::show(&summary, self.args.json)?;
+            report::show(&summary, Known::default(), self.args.json)?;
         } else {
             // The original's text has no place for the verdict, and an exit code needs words.
             summary.verdict.reasons.iter().filter(|reason| summary.verdict.is_asked(reason)).for_each(
@@ -181,7 +182,7 @@ impl Bench<'_> {
             Status::Complete if is_load => Exit::Invalid,
             _ => exit(&summary),
         };
-        Ok(conductor::close(conductor, exit))
+        Ok(conductor::close(conductor, exit).exit)
     }
 
     /// Prints what the original prints; beside a JSON document it goes to stderr.

@@ -13,6 +13,7 @@ use dyno_compat_ycsb::report::render::Overall;
 use dyno_compat_ycsb::work::YcsbWork;
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
+use dyno_report::summary::Known;
 use dyno_session::conductor::Conductor;
 use dyno_session::load_generator::InProcess;
 use dyno_session::session::EndedPhase;
@@ -23,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// A target that answers, and what belongs to it.
-struct Place {
+struct OpenBinding {
     opened: InProcess,
     /// Its URI without secrets.
     shown: String,
@@ -82,7 +83,11 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
 }
 
 /// The job, and the part of each worker of this process.
-fn jobs(work: &mut YcsbWork, place: &Place, control: &Arc<Control>) -> Result<(Job, Vec<Job>), Failure> {
+fn jobs(
+    work: &mut YcsbWork,
+    place: &OpenBinding,
+    control: &Arc<Control>,
+) -> Result<(Job, Vec<Job>), Failure> {
     let found = work.prepare(place.opened.as_ref(), control)?;
     found.notes.iter().for_each(|words| say(work, words));
     work.adopt(&found)?;
@@ -95,11 +100,11 @@ fn jobs(work: &mut YcsbWork, place: &Place, control: &Arc<Control>) -> Result<(J
 }
 
 /// Connects once, or opens the store.
-fn open(work: &YcsbWork) -> Result<Place, Failure> {
+fn open(work: &YcsbWork) -> Result<OpenBinding, Failure> {
     let (content, lines) = (work.content(), Arc::new(Mutex::new(terminal::Results::new())));
     let (target, opened) = work.target.open(&content, lines.clone(), &signals::interrupted)?;
     let opened = conductor::accept(opened, &content, &work.verbs(), work.client.pipeline as usize)?;
-    Ok(Place { shown: target.redacted(), local: target.is_local(), opened, lines })
+    Ok(OpenBinding { shown: target.redacted(), local: target.is_local(), opened, lines })
 }
 
 /// Prints and writes what came out of it.
@@ -122,13 +127,13 @@ fn conclude(
     let overall = Overall::of(&ended.totals, ms(run_ms), ms(ended.finished.elapsed_ns / 1_000_000));
     write(work, &overall, &metrics, audit.map(audit::lines).unwrap_or_default())?;
     if work.extras.json {
-        report::show(&summary, true)?;
+        report::show(&summary, Known::default(), true)?;
     }
     warn_of(work, &summary);
     if let Some(text) = audit.and_then(audit::complaint) {
         warn(work, &text);
     }
-    let exit = conductor::close(conductor, exit_of(work.mode, &summary));
+    let exit = conductor::close(conductor, exit_of(work.mode, &summary)).exit;
     match watch.failure() {
         None => Ok(exit),
         Some(text) => {

@@ -2,6 +2,7 @@
 
 mod bexhoma_config;
 mod bexhoma_jupyter;
+mod circles;
 mod compare;
 mod damaged;
 mod doctor;

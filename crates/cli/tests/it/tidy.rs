@@ -151,9 +151,6 @@ const ALLOWED: [(&str, &[&str]); 34] = [
 /// Stands for every crate.
 const ANY: &str = "all";
 
-/// Crates whose modules still use each other in a circle. The list only gets shorter.
-const CIRCLES: [&str; 6] = ["databases", "engine", "experiment", "localhost", "monitor", "official"];
-
 /// Files that may switch the compiler's checks off, each with a reason beside the code.
 const UNCHECKED: [&str; 7] = [
     "crates/engine/src/net/hardware.rs",
@@ -185,7 +182,7 @@ fn root() -> PathBuf {
 }
 
 /// All files below `folder` whose name ends in one of `ends`, with their path below the root.
-fn files(ends: &[&str]) -> Vec<(String, String)> {
+pub(crate) fn files(ends: &[&str]) -> Vec<(String, String)> {
     let root = root();
     let mut found = Vec::new();
     let mut folders = vec![root.clone()];
@@ -223,7 +220,7 @@ fn lines_with(files: &[(String, String)], bad: impl Fn(&str, &str) -> Option<Str
 }
 
 /// Fails with the list, if there is anything on it.
-fn none(rule: &str, found: &[String]) {
+pub(crate) fn none(rule: &str, found: &[String]) {
     assert!(found.is_empty(), "{rule}\n  {}\n", found.join("\n  "));
 }
 
@@ -486,81 +483,6 @@ fn these_checks_find_what_they_look_for() {
     assert!(has_call("  println!(\"x\")", "println") && !has_call("eprintln!()", "println"));
     let found = lines_with(&[("f.rs".into(), "a\nbad".into())], |_, l| (l == "bad").then(|| "why".into()));
     assert_eq!(found, ["f.rs:2: why: bad"]);
-}
-
-/// The modules of a crate, each with the modules that it names as `crate::MODULE`; tests inside of files are left out.
-fn modules(name: &str) -> Table {
-    let below = format!("crates/{name}/src/");
-    let mut found = Table::new();
-    for (path, text) in files(&["rs"]) {
-        let Some(path) = path.strip_prefix(&below).filter(|path| !path.ends_with("tests.rs")) else {
-            continue;
-        };
-        let module = path.split(['/', '.']).next().unwrap_or_default().to_owned();
-        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-        let text: String = text.lines().map(|line| code(line).to_owned() + "\n").collect();
-        let used = found.entry(module).or_default();
-        for (at, _) in text.match_indices("crate::") {
-            let rest = &text[at + "crate::".len()..];
-            // A group names several: those at its own depth.
-            let group = rest.strip_prefix('{').map(|group| {
-                let mut depth = 1;
-                let end = group.find(|c| {
-                    depth += i32::from(c == '{') - i32::from(c == '}');
-                    depth == 0
-                });
-                let mut depth = 0;
-                let flat = group[..end.unwrap_or(group.len())].chars().filter(|c| {
-                    depth += i32::from(*c == '{') - i32::from(*c == '}');
-                    depth == 0 && *c != '}'
-                });
-                flat.collect::<String>()
-            });
-            let names = group
-                .unwrap_or_else(|| rest.split([';', ',', '(', '<']).next().unwrap_or_default().to_owned());
-            let word = |name: &str| {
-                name.trim().split(|c: char| !c.is_alphanumeric() && c != '_').next().map(str::to_owned)
-            };
-            used.extend(names.split(',').filter_map(word));
-        }
-    }
-    let known: BTreeSet<String> = found.keys().cloned().collect();
-    for (module, used) in &mut found {
-        used.retain(|name| name != module && known.contains(name));
-    }
-    found
-}
-
-/// What is left when modules that use no other are taken away again and again: those in circles, and those above them.
-fn in_circles(mut table: Table) -> Table {
-    loop {
-        let free: Vec<String> =
-            table.iter().filter(|(_, used)| used.is_empty()).map(|(name, _)| name.clone()).collect();
-        if free.is_empty() {
-            return table;
-        }
-        table.retain(|name, _| !free.contains(name));
-        table.values_mut().for_each(|used| used.retain(|name| !free.contains(name)));
-    }
-}
-
-#[test]
-fn modules_of_a_crate_use_each_other_in_one_direction() {
-    let mut found = Vec::new();
-    for (name, _) in ALLOWED {
-        let left = in_circles(modules(name));
-        if CIRCLES.contains(&name) {
-            assert!(!left.is_empty(), "{name} has no circle any more: take it off the list");
-        } else {
-            found.extend(left.iter().map(|(module, used)| format!("{name}: {module} uses {used:?}")));
-        }
-    }
-    none("circles of modules", &found);
-    let table = |rows: &[(&str, &[&str])]| -> Table {
-        rows.iter().map(|(a, b)| ((*a).into(), b.iter().map(|name| (*name).into()).collect())).collect()
-    };
-    assert!(in_circles(table(&[("a", &["b"]), ("b", &[])])).is_empty());
-    assert_eq!(in_circles(table(&[("a", &["b"]), ("b", &["a"]), ("c", &[])])).len(), 2);
 }
 
 /// The official MongoDB driver doubles the build: only who asks for it compiles it.

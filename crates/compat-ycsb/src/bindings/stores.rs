@@ -6,8 +6,9 @@
 
 use crate::property::Known;
 use dyno_config::settings::{BadSetting, Settings};
+use dyno_stores::KINDS;
+use dyno_stores::kind::StoreKind;
 use dyno_stores::options::OptionSpec;
-use dyno_stores::{KINDS, StoreKind};
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 use dyno_types::units::parse_duration_ns;
 use dyno_workload::ycsb::properties::Reader;

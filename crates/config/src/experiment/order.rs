@@ -1,7 +1,18 @@
 //! In which order runs are made.
 
-use crate::experiment::{Order, PlannedRun};
+use crate::experiment::spec::Order;
 use dyno_types::rng::Stream;
+
+/// One run to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedRun {
+    /// Place in the order, from 1.
+    pub number: usize,
+    /// Index of its cell.
+    pub cell: usize,
+    /// From 1.
+    pub repetition: u32,
+}
 
 /// The runs of `cells` cells, each `repetitions` times.
 pub(super) fn order(cells: usize, repetitions: u32, order: Order, seed: u64) -> Vec<PlannedRun> {

@@ -1,5 +1,6 @@
 //! What an experiment file can say of searches, typed. The doc comments are the descriptions of the published JSON Schema.
 
+use crate::experiment::series::{SERIES, series};
 use crate::server::Setting;
 use crate::values::PerSecond;
 use schemars::JsonSchema;
@@ -118,7 +119,7 @@ pub enum LevelsError {
     #[error("an empty list")]
     Empty,
     /// A series without an end, or in two ways at once.
-    #[error("{}", crate::experiment::factors::SERIES)]
+    #[error("{}", SERIES)]
     Series,
 }
 
@@ -129,7 +130,7 @@ impl Levels {
             Levels::List(all) if all.is_empty() => Err(LevelsError::Empty),
             Levels::List(all) => Ok(all.iter().map(ToString::to_string).collect()),
             Levels::Range { from, to, step, times, count } => {
-                let numbers = crate::experiment::factors::series(*from, *to, *step, *times, *count);
+                let numbers = series(*from, *to, *step, *times, *count);
                 let numbers = numbers.ok_or(LevelsError::Series)?;
                 Ok(numbers.into_iter().map(|n| Setting::Number(n).to_string()).collect())
             }

@@ -1,5 +1,6 @@
 use crate::experiment::estimate::estimate;
 use crate::experiment::*;
+use crate::tree::TreeError;
 
 const LADDER: &str = "\
 target: redis://127.0.0.1:6379

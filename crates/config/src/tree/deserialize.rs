@@ -4,10 +4,20 @@ use crate::tree::{Node, TreeError, Value};
 use dyno_types::suggest;
 use serde::de::value::StrDeserializer;
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
-    VariantAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer, MapAccess,
+    SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use std::fmt::Display;
+
+impl Node {
+    /// Reads the tree into a typed value.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, TreeError> {
+        T::deserialize(Reader(self)).map_err(|mut error| {
+            error.origin.get_or_insert_with(|| self.origin.clone());
+            error
+        })
+    }
+}
 
 impl Error for TreeError {
     fn custom<T: Display>(words: T) -> Self {

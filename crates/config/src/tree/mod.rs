@@ -13,7 +13,6 @@ pub mod keys;
 pub mod secrets;
 
 use crate::yaml;
-use serde::de::DeserializeOwned;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -322,43 +321,6 @@ impl Node {
         }
     }
 
-    /// `text`, from which this was read as the value of `key`, with every secret in it masked. Read again, it is the tree that
-    /// [`Node::shown`] gives.
-    pub fn masked(&self, key: &str, text: &str) -> String {
-        let mut places: Vec<(Range<usize>, String)> = Vec::new();
-        secrets::visit(&mut self.clone(), key, &mut |node, shown| {
-            if let Origin::File { bytes, .. } = &node.origin {
-                places.extend(bytes.iter().map(|bytes| (bytes.clone(), shown.to_owned())));
-            }
-        });
-        places.sort_by_key(|(bytes, _)| std::cmp::Reverse(bytes.start));
-        places.dedup();
-        let mut out = text.to_owned();
-        for (bytes, shown) in places.into_iter().filter(|(bytes, _)| !bytes.is_empty()) {
-            // A block ends where the next line's key begins, and needs no quotes.
-            let end = bytes.start + text[bytes.clone()].trim_end().len();
-            let is_sign = |c: char| "+-".contains(c) || c.is_ascii_digit();
-            let is_block = text[..bytes.start].trim_end().trim_end_matches(is_sign).ends_with(['|', '>']);
-            let quoted = || format!("'{}'", shown.replace('\'', "''"));
-            out.replace_range(bytes.start..end, &if is_block { shown.clone() } else { quoted() });
-        }
-        // Of comments.
-        let values = secrets::values(self, key);
-        dyno_types::secret::conceal_these(&out, &values.iter().map(String::as_str).collect::<Vec<_>>())
-    }
-
-    /// The value of `key` with its secrets masked.
-    pub fn shown(&self, key: &str) -> Node {
-        let mut shown = self.clone();
-        secrets::visit(&mut shown, key, &mut |node, shown| node.value = Value::Text(shown.to_owned()));
-        shown
-    }
-
-    /// Has every secret in it hidden from now on, whatever dyno prints or writes.
-    pub fn remember_secrets(&self) {
-        secrets::values(self, "").iter().for_each(|secret| dyno_types::secret::remember(secret));
-    }
-
     /// Every value that is no mapping, with its path and where it was written; secrets are not masked.
     pub fn leaves(&self) -> Vec<(String, String, &Origin)> {
         let mut out = Vec::new();
@@ -376,14 +338,6 @@ impl Node {
             }
             _ => out.push((path.to_owned(), self.label(), &self.origin)),
         }
-    }
-
-    /// Reads the tree into a typed value.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, TreeError> {
-        T::deserialize(deserialize::Reader(self)).map_err(|mut error| {
-            error.origin.get_or_insert_with(|| self.origin.clone());
-            error
-        })
     }
 
     /// An error about this value.

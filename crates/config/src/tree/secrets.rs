@@ -1,16 +1,56 @@
 //! Which values of a tree are secret.
 
-use crate::tree::{Node, Value};
-use dyno_types::secret::{MASK, hidden, is_secret, mask_arguments, mask_value};
+use crate::tree::{Node, Origin, Value};
+use dyno_types::secret::{MASK, conceal_these, hidden, is_secret, mask_arguments, mask_value, remember};
+use std::ops::Range;
+
+impl Node {
+    /// `text`, from which this was read as the value of `key`, with every secret in it masked. Read again, it is the tree that
+    /// [`Node::shown`] gives.
+    pub fn masked(&self, key: &str, text: &str) -> String {
+        let mut places: Vec<(Range<usize>, String)> = Vec::new();
+        visit(&mut self.clone(), key, &mut |node, shown| {
+            if let Origin::File { bytes, .. } = &node.origin {
+                places.extend(bytes.iter().map(|bytes| (bytes.clone(), shown.to_owned())));
+            }
+        });
+        places.sort_by_key(|(bytes, _)| std::cmp::Reverse(bytes.start));
+        places.dedup();
+        let mut out = text.to_owned();
+        for (bytes, shown) in places.into_iter().filter(|(bytes, _)| !bytes.is_empty()) {
+            // A block ends where the next line's key begins, and needs no quotes.
+            let end = bytes.start + text[bytes.clone()].trim_end().len();
+            let is_sign = |c: char| "+-".contains(c) || c.is_ascii_digit();
+            let is_block = text[..bytes.start].trim_end().trim_end_matches(is_sign).ends_with(['|', '>']);
+            let quoted = || format!("'{}'", shown.replace('\'', "''"));
+            out.replace_range(bytes.start..end, &if is_block { shown.clone() } else { quoted() });
+        }
+        // Of comments.
+        let values = values(self, key);
+        conceal_these(&out, &values.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The value of `key` with its secrets masked.
+    pub fn shown(&self, key: &str) -> Node {
+        let mut shown = self.clone();
+        visit(&mut shown, key, &mut |node, shown| node.value = Value::Text(shown.to_owned()));
+        shown
+    }
+
+    /// Has every secret in it hidden from now on, whatever dyno prints or writes.
+    pub fn remember_secrets(&self) {
+        values(self, "").iter().for_each(|secret| remember(secret));
+    }
+}
 
 /// Calls `found` for every value that is a secret or has one in it, with what may be shown of it.
-pub(super) fn visit(tree: &mut Node, key: &str, found: &mut dyn FnMut(&mut Node, &str)) {
+fn visit(tree: &mut Node, key: &str, found: &mut dyn FnMut(&mut Node, &str)) {
     let inside = variables(tree, key);
     walk(tree, key, &inside, found);
 }
 
 /// The secrets themselves.
-pub(super) fn values(tree: &Node, key: &str) -> Vec<String> {
+fn values(tree: &Node, key: &str) -> Vec<String> {
     let mut values = secrets(tree, key);
     if let Some(all) = tree.get("variables").and_then(Node::entries) {
         let inside = variables(tree, key);

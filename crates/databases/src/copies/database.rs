@@ -1,24 +1,14 @@
 //! What a proof asks of a database.
 
 use crate::copies::ledger::Ledger;
-use crate::copies::plan::IngestPlan;
+use crate::copies::plan::{Durability, IngestPlan};
 use crate::copies::records::Records;
 use crate::copies::sent::Sent;
-use crate::mongodb::admin::CommandError;
+use crate::mongodb::command_error::CommandError;
 use crate::redis::client::RespError;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-
-/// What an acknowledgement must stand for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Durability {
-    /// In the memory of that many machines.
-    Memory,
-    /// In the append-only files or journals of that many machines (Redis: WAITAOF, from 7.2 on; MongoDB: `j: true`).
-    Disk,
-}
 
 /// A question that is asked before anything is claimed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

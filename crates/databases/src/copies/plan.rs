@@ -1,10 +1,20 @@
 //! What a proof writes.
 
-use crate::copies::database::Durability;
 use crate::copies::records::Records;
 use dyno_workload::pocdriver::{PocConfig, Template};
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What an acknowledgement must stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// In the memory of that many machines.
+    Memory,
+    /// In the append-only files or journals of that many machines (Redis: WAITAOF, from 7.2 on; MongoDB: `j: true`).
+    Disk,
+}
 
 /// What is to be written.
 #[derive(Clone, Debug)]

@@ -1,12 +1,14 @@
 //! memcached: one server, or several among which the keys are spread.
 
 pub mod monitors;
+pub(crate) mod protocol;
 
+use crate::memcached::protocol::PROTOCOL;
 use crate::probe::{Failure, ReadStatus, STOPPED, Stop, converse, resolve};
-use crate::protocol_detection::Protocol;
 use crate::target::{
-    Database, Login, OpenTarget, Scheme, Target, TargetError, TargetInfo, TempServer, WATCHED, tls_words,
+    Database, Login, OpenTarget, Scheme, Target, TargetInfo, TempServer, WATCHED, tls_words,
 };
+use crate::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
@@ -19,13 +21,6 @@ use std::sync::Arc;
 
 /// The database.
 pub(super) struct Memcached;
-
-static PROTOCOL: Protocol = Protocol {
-    name: "memcached's",
-    scheme: "memcached",
-    question: || b"version\r\n".to_vec(),
-    is_answer: |answer| answer.starts_with(b"VERSION ") || answer.starts_with(b"CLIENT_ERROR "),
-};
 
 impl Database for Memcached {
     fn name(&self) -> &'static str {
@@ -41,10 +36,6 @@ impl Database for Memcached {
             },
             Scheme { name: "memcacheds", form: "memcacheds://host:port?ca=FILE", login: Login::Password },
         ]
-    }
-
-    fn protocol(&self) -> Option<&'static Protocol> {
-        Some(&PROTOCOL)
     }
 
     fn servers(&self) -> &'static [TempServer] {

@@ -1,11 +1,12 @@
 //! Replica sets of mongod, and the shards, the config server and the routers of a sharded cluster.
 
 use crate::cluster::{ClusterError, Group};
-use crate::mongodb::admin::{CommandError, MongoAdmin};
+use crate::mongodb::admin::MongoAdmin;
+use crate::mongodb::command_error::CommandError;
 use crate::mongodb::probe::probe;
 use crate::probe::NEVER;
 use crate::servers::Node;
-use crate::target::TargetError;
+use crate::target_error::TargetError;
 use dyno_config::server::{Part, ServerSpec, Topology};
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::{Deployment, MongoOptions};

@@ -2,14 +2,13 @@
 
 pub mod talk;
 
-use crate::copies::database::DatabaseError;
-use crate::copies::database::{Behind, Database, Durability, PreCheck, Talk};
+use crate::copies::database::{Behind, Database, DatabaseError, PreCheck, Talk};
 use crate::copies::ledger::Ledger;
-use crate::copies::plan::IngestPlan;
+use crate::copies::plan::{Durability, IngestPlan};
 use crate::copies::records::Records;
 use crate::copies::sent::Sent;
-use crate::mongodb::admin::CommandError;
-use crate::mongodb::copies::talk::{MongoTalk, counted, index_of};
+use crate::mongodb::command_error::CommandError;
+use crate::mongodb::copies::talk::{COMMAND, MongoTalk, counted, index_of};
 use crate::mongodb::line::MongoLine;
 use crate::mongodb::probe::address;
 use crate::probe::resolve;
@@ -21,9 +20,6 @@ use dyno_wire::mongodb::{Deployment, MongoOptions};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-
-/// How long one command may take, beyond what a write waits for its copies.
-const COMMAND: Duration = Duration::from_secs(10);
 
 /// The code by which a server says that there is no such collection.
 const NAMESPACE_NOT_FOUND: i64 = 26;

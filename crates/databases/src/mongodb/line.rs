@@ -1,6 +1,6 @@
 //! A connection to one server on which commands follow each other, each waited for.
 
-use crate::mongodb::admin::CommandError;
+use crate::mongodb::command_error::CommandError;
 use crate::probe::{Line, NEVER, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_types::content::Nothing;

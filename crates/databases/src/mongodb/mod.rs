@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod cluster;
+pub mod command_error;
 pub mod copies;
 pub mod dns;
 pub mod line;
@@ -9,17 +10,17 @@ pub mod monitors;
 #[cfg_attr(not(feature = "official"), path = "without_official.rs")]
 pub mod official;
 pub mod probe;
+pub(crate) mod protocol;
 pub mod server;
 
 use crate::collections::Collections;
-use crate::mongodb::admin::{CommandError, MongoAdmin};
+use crate::mongodb::admin::MongoAdmin;
+use crate::mongodb::command_error::CommandError;
 use crate::mongodb::official::{OfficialDeployment, OfficialTarget};
 use crate::mongodb::probe::{ROUTERS_DOWN, probe};
 use crate::probe::Stop;
-use crate::protocol_detection::Protocol;
-use crate::target::{
-    Database, Login, OpenTarget, Scheme, Target, TargetError, TargetInfo, WATCHED, tls_words,
-};
+use crate::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
+use crate::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
@@ -55,10 +56,6 @@ impl Database for MongoDb {
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
         Ok(target(MongoOptions::from_uri(uri)?))
-    }
-
-    fn protocol(&self) -> Option<&'static Protocol> {
-        Some(&probe::PROTOCOL)
     }
 
     fn parse_official(&self, uri: &str) -> Option<Result<Box<dyn Target>, Refused>> {
@@ -200,7 +197,10 @@ impl OpenTarget for OpenMongo {
     }
 
     fn sources(&self, name: &dyn Fn(Option<&Endpoint>) -> String) -> Vec<Box<dyn Source>> {
-        self.all_sources(name)
+        let sources = self.nodes().into_iter().map(|endpoint| {
+            monitors::source(&name(Some(endpoint)), &self.options, self.tls.clone(), endpoint)
+        });
+        sources.collect()
     }
 
     fn process(&self) -> Option<(u32, String, &Endpoint)> {
@@ -279,7 +279,7 @@ impl OpenTarget for OpenOfficial {
     }
 
     fn sources(&self, name: &dyn Fn(Option<&Endpoint>) -> String) -> Vec<Box<dyn Source>> {
-        vec![monitors::source_of(&name(None), MongoAdmin::official(&self.0))]
+        vec![monitors::official_source(&name(None), MongoAdmin::official(&self.0))]
     }
 
     fn collections(&self) -> Option<Box<dyn Collections + '_>> {

@@ -1,10 +1,8 @@
 //! What MongoDB servers say of themselves while the load runs.
 
 use crate::ask::{PATIENCE_NS, ask};
-use crate::mongodb::OpenMongo;
 use crate::mongodb::admin::MongoAdmin;
 use crate::probe::{Failure, Line, NEVER, ReadStatus};
-use crate::target::OpenTarget;
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::Source;
 use dyno_monitor::database::{Ask, MongoSource};
@@ -15,19 +13,18 @@ use dyno_wire::mongodb::{
 };
 use std::sync::Arc;
 
-impl OpenMongo {
-    /// `serverStatus` of every node.
-    pub(super) fn all_sources(&self, name: &dyn Fn(Option<&Endpoint>) -> String) -> Vec<Box<dyn Source>> {
-        let source = |endpoint: &Endpoint| -> Box<dyn Source> {
-            let ask = status(&self.options, self.tls.clone(), endpoint);
-            Box::new(MongoSource::new(&name(Some(endpoint)), ask))
-        };
-        self.nodes().into_iter().map(source).collect()
-    }
+/// `serverStatus` of a node.
+pub(super) fn source(
+    name: &str,
+    options: &Arc<MongoOptions>,
+    tls: Option<Arc<TlsConfig>>,
+    endpoint: &Endpoint,
+) -> Box<dyn Source> {
+    Box::new(MongoSource::new(name, status(options, tls, endpoint)))
 }
 
-/// `serverStatus` of the deployment, by commands.
-pub(super) fn source_of(name: &str, admin: MongoAdmin) -> Box<dyn Source> {
+/// `serverStatus` of the deployment, by the official driver.
+pub(super) fn official_source(name: &str, admin: MongoAdmin) -> Box<dyn Source> {
     Box::new(MongoSource::new(name, official_status(admin)))
 }
 

@@ -1,9 +1,9 @@
 //! MongoDB by the official driver: the target, and the deployment that answers.
 
-use crate::mongodb::admin::CommandError;
-use crate::target::TargetError;
+use crate::mongodb::command_error::CommandError;
+use crate::target_error::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_blocking};
-use dyno_official::{DRIVER, Failure, Official, OfficialOptions};
+use dyno_official::{DRIVER, Failure, Official, OfficialOptions, OfficialStore};
 use dyno_types::{Content, Outcome, Refused};
 use dyno_wire::mongodb::ServerError;
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ impl OfficialDeployment {
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Finished, RunError> {
         let timeout = job.timeout_ns.map(Duration::from_nanos);
-        let store = self.official.store(job.users, timeout, job.workload.content());
+        let store = OfficialStore::new(self.official.clone(), job.users, timeout, job.workload.content());
         let store =
             store.map_err(|Failure { outcome, words, .. }| RunError::Unreachable { outcome, words })?;
         run_blocking(Job { batch: 1, ..job }, control, &store, on_second)

@@ -1,37 +1,15 @@
 //! What there is to know of a MongoDB deployment before a run: who its nodes are, and what they say of themselves.
 
+use crate::mongodb::protocol::PROTOCOL;
 use crate::probe::{Failure, ReadStatus, Stop, converse, first_that_answers, resolve};
-use crate::protocol_detection::Protocol;
-use crate::target::TargetError;
+use crate::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, monotonic_ns};
 use dyno_types::content::Nothing;
-use dyno_types::{Driver, Endpoint, Hello, bson};
+use dyno_types::{Driver, Endpoint, Hello};
 use dyno_wire::address::Address;
 use dyno_wire::mongodb::{Deployment, Facts, MongoDriver, MongoOptions, QUESTIONS};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-pub(super) static PROTOCOL: Protocol = Protocol {
-    name: "MongoDB's",
-    scheme: "mongodb",
-    question: || {
-        let mut out = vec![0; 16];
-        out[4] = 1;
-        out[12..16].copy_from_slice(&OP_MSG.to_le_bytes());
-        // No flags, one section with a document.
-        out.extend_from_slice(&[0; 5]);
-        let document = bson::open(&mut out);
-        bson::int32(&mut out, "isMaster", 1);
-        bson::string(&mut out, "$db", "admin");
-        bson::close(&mut out, document);
-        let length = out.len() as i32;
-        out[..4].copy_from_slice(&length.to_le_bytes());
-        out
-    },
-    is_answer: |answer| answer.get(12..16) == Some(&OP_MSG.to_le_bytes()),
-};
-
-const OP_MSG: i32 = 2013;
 
 /// Pause between two looks for a primary.
 const ELECTION: Duration = Duration::from_millis(200);

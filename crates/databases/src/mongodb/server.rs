@@ -1,12 +1,13 @@
 //! Servers of MongoDB: mongod.conf, in YAML, and what they are asked.
 
 use crate::cluster::{ClusterError, Group};
-use crate::mongodb::admin::{CommandError, MongoAdmin};
+use crate::mongodb::admin::MongoAdmin;
 use crate::mongodb::cluster::{self, set_name};
+use crate::mongodb::command_error::CommandError;
 use crate::mongodb::probe::probe;
 use crate::probe::NEVER;
 use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, hosts, query, reserved};
-use crate::target::TargetError;
+use crate::target_error::TargetError;
 use dyno_config::server::kind::mongod::{always_journals, cache_key, has_small_cache};
 use dyno_config::server::{Part, ServerSpec, Setting, Topology};
 use dyno_localhost::error::LocalError;

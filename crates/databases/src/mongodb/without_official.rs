@@ -1,8 +1,8 @@
 //! What stands for `official` in a build without the official driver: no target can be made, so nothing can be asked of
 //! one.
 
-use crate::mongodb::admin::CommandError;
-use crate::target::TargetError;
+use crate::mongodb::command_error::CommandError;
+use crate::target_error::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_types::{Content, Refused};
 use std::collections::BTreeMap;

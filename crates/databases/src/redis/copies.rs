@@ -1,10 +1,8 @@
 //! Redis, Valkey and Dragonfly: a primary, its replicas, and WAIT.
 
-use crate::copies::database::DatabaseError;
-use crate::copies::database::WriteOutcome;
-use crate::copies::database::{Behind, Database, Durability, Part, PreCheck, Talk};
+use crate::copies::database::{Behind, Database, DatabaseError, Part, PreCheck, Talk, WriteOutcome};
 use crate::copies::ledger::Ledger;
-use crate::copies::plan::IngestPlan;
+use crate::copies::plan::{Durability, IngestPlan};
 use crate::copies::records::Records;
 use crate::copies::sent::Sent;
 use crate::redis::client::{Client, Login, RespError};

@@ -4,13 +4,15 @@ pub mod client;
 pub mod cluster;
 pub mod copies;
 pub mod monitors;
+pub(crate) mod protocol;
 pub mod server;
 
 use crate::probe::{ReadStatus, Stop, advise, converse, first_that_answers};
-use crate::protocol_detection::Protocol;
+use crate::redis::protocol::PROTOCOL;
 use crate::target::{
-    Database, Login, OpenTarget, Scheme, Target, TargetError, TargetInfo, TempServer, WATCHED, tls_words,
+    Database, Login, OpenTarget, Scheme, Target, TargetInfo, TempServer, WATCHED, tls_words,
 };
+use crate::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
@@ -24,13 +26,6 @@ use std::sync::Arc;
 /// The database.
 pub(super) struct Redis;
 
-static PROTOCOL: Protocol = Protocol {
-    name: "Redis'",
-    scheme: "redis",
-    question: || b"*1\r\n$4\r\nPING\r\n".to_vec(),
-    is_answer: |answer| matches!(answer, [b'+' | b'-', .., b'\n']),
-};
-
 impl Database for Redis {
     fn name(&self) -> &'static str {
         "redis"
@@ -42,10 +37,6 @@ impl Database for Redis {
             Scheme { name: "rediss", form: "rediss://host:port?ca=FILE", login: Login::Password },
             Scheme { name: "unix", form: "unix:///run/redis.sock", login: Login::Password },
         ]
-    }
-
-    fn protocol(&self) -> Option<&'static Protocol> {
-        Some(&PROTOCOL)
     }
 
     fn servers(&self) -> &'static [TempServer] {

@@ -1,23 +1,11 @@
 //! Commands that are sent once more: the driver has said that they may be, and a node for them must be found first.
 
-use super::LoadThread;
-use super::connection::State;
+use super::state::{LoadThread, Parked, State};
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
 
 /// Pause between two looks for a node, nanoseconds.
 pub(super) const LOOK_NS: u64 = 1_000_000;
-
-/// A command that waits for a node.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Parked {
-    op: u32,
-    generation: u32,
-    command: u32,
-    /// Outcome of its op if there is none.
-    outcome: Outcome,
-    until_ns: u64,
-}
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// A command is to be sent once more; at once, if there is a node for it.

@@ -4,7 +4,7 @@
 //! travel with it. Each is an arrival of its own with its own outcome, and each is recorded with the whole time of the
 //! exchange: an insert of a batch is done when its batch is answered.
 
-use super::LoadThread;
+use super::state::LoadThread;
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
 

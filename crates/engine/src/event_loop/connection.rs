@@ -1,10 +1,10 @@
 //! Connections: opening, greeting, losing and flushing them.
 
-use super::{LoadThread, Op};
+use super::state::{Awaited, Connection, LoadThread, Op, State};
 use crate::files::OutOfFiles;
 use crate::job::Clock;
 use crate::net::{Net, Ready};
-use crate::run::RunError;
+use crate::run_error::RunError;
 use dyno_types::limits::BACKOFF_NS;
 use dyno_types::{Driver, Outcome, Refused};
 use std::collections::VecDeque;
@@ -16,56 +16,6 @@ const OPENING: usize = 128;
 const STAMPED_EVERY: usize = 16;
 /// Longest time for one connection to be opened.
 const OPEN_NS: u64 = 5_000_000_000;
-
-/// State of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// Not open; another attempt is made at `retry_ns`.
-    Closed {
-        retry_ns: u64,
-    },
-    Opening {
-        since_ns: u64,
-    },
-    /// Awaiting this reply of the greeting.
-    Greeting {
-        reply: u16,
-        since_ns: u64,
-    },
-    Ready,
-}
-
-/// A reply that is awaited.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Awaited {
-    pub op: u32,
-    pub generation: u32,
-    pub command: u32,
-    /// The answer to what preceded a command, not to the command.
-    pub preamble: bool,
-}
-
-pub(super) struct Connection<S> {
-    pub socket: Option<S>,
-    pub state: State,
-    pub user: u32,
-    pub node: u16,
-    pub awaited: VecDeque<Awaited>,
-    /// Number of the last awaited replies belong to bytes not handed to the socket yet.
-    pub unsent: usize,
-    pub input: Vec<u8>,
-    pub output: Vec<u8>,
-    pub written: usize,
-    pub watching: bool,
-    pub dirty: bool,
-    pub timeouts: u8,
-    /// When the last bytes before those at hand arrived, by the kernel.
-    pub heard_ns: u64,
-    pub backoff_ns: u64,
-    pub ever_ready: bool,
-    /// Outcome of the last failed attempt to open it: until the next one, whatever needs it ends so.
-    pub refused: Option<Outcome>,
-}
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Opens every user's connection to every node that serves something. An error names the node and the reason.

@@ -1,7 +1,6 @@
 //! The dispatch pass: which operation starts now, for which user, and its commands' way onto connections.
 
-use super::connection::{Awaited, State};
-use super::{LoadThread, Op, SECOND_NS};
+use super::state::{Awaited, LoadThread, Op, State};
 use crate::net::Net;
 use dyno_types::driver::NOWHERE;
 use dyno_types::limits::REDIRECTS;
@@ -9,6 +8,7 @@ use dyno_types::{Driver, Outcome, Request};
 use std::cmp::Reverse;
 use std::io;
 
+const SECOND_NS: u64 = 1_000_000_000;
 /// Pause of a user after a lost or refused connection, nanoseconds: first and longest.
 const PENALTY_NS: (u64, u64) = (1_000_000, 100_000_000);
 

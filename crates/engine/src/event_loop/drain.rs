@@ -1,6 +1,6 @@
 //! The drain: everything has been sent, and replies are awaited; how long depends on why nothing more is sent.
 
-use super::LoadThread;
+use super::state::{Drain, LoadThread};
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
 
@@ -10,23 +10,6 @@ const UNANSWERED_NS: u64 = 120_000_000_000;
 
 /// Time-outs are looked for now and then: an operation ends by its own up to so much later, nanoseconds.
 const GRAIN_NS: u64 = 250_000_000;
-
-/// Why nothing more is sent, and until when replies are awaited.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Drain {
-    /// When operations that are still under way end as aborted.
-    pub until_ns: u64,
-    /// All operations that were asked for have been sent, rather than that the time is over: none may be lost that a server
-    /// would have answered.
-    counted: bool,
-    /// Operations under way when this was looked at last.
-    left: usize,
-}
-
-impl Drain {
-    /// Not begun.
-    pub const NONE: Drain = Drain { until_ns: u64::MAX, counted: false, left: 0 };
-}
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// The time is over, or somebody has ended the load.

@@ -12,18 +12,20 @@ mod dispatch;
 mod drain;
 mod quota;
 mod receive;
+mod state;
 mod timers;
 
+pub use state::LoadThread;
+
 use crate::arrivals::Schedule;
-use crate::claim::{Block, Claims};
-use crate::job::{Control, Job, Pacing};
-use crate::net::{Net, Ready};
+use crate::claim::Block;
+use crate::job::Pacing;
+use crate::net::Net;
+use crate::shared::Shared;
 use alarm::Alarm;
-use connection::Connection;
-use drain::Drain;
 use dyno_record::Recorder;
-use dyno_types::{Driver, Outcome, Request};
-use dyno_workload::{Frontier, Hooks};
+use dyno_types::{Driver, Outcome};
+use state::{Drain, VirtualUser};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
@@ -33,157 +35,6 @@ use std::sync::Arc;
 const RECEIVE_BYTES: usize = 256 << 10;
 /// Longest sleep, so that a request to stop is seen.
 const NAP_NS: u64 = 50_000_000;
-const SECOND_NS: u64 = 1_000_000_000;
-
-/// State that all load threads of a run share.
-pub struct Shared {
-    /// The run.
-    pub job: Job,
-    /// Indexes of closed-loop operations.
-    pub claims: Claims,
-    /// Acknowledged inserts.
-    pub frontier: Arc<Frontier>,
-    /// The flag that ends the run early.
-    pub control: Arc<Control>,
-    /// Metrics that the engine records by itself, where the workload has them.
-    pub own: OwnMetrics,
-}
-
-/// Numbers of the metrics that are not requests of their own.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OwnMetrics {
-    /// Verification of what was read.
-    pub verify: Option<u16>,
-    /// A scan's time divided by its records.
-    pub scan_per_record: Option<u16>,
-    /// Closing a user's connections.
-    pub cleanup: Option<u16>,
-}
-
-impl OwnMetrics {
-    /// Finds them by YCSB's names.
-    pub fn find(metrics: &[String]) -> Self {
-        let at = |name: &str| metrics.iter().position(|m| m == name).map(|i| i as u16);
-        OwnMetrics {
-            verify: at("VERIFY"),
-            scan_per_record: at("SCAN-LATENCY-PER-RECORD"),
-            cleanup: at("CLEANUP"),
-        }
-    }
-}
-
-/// A user with its connections by node; in the open loop a connection.
-#[derive(Debug, Default)]
-struct VirtualUser {
-    connections: Vec<Option<u32>>,
-    /// Pause after a lost or refused connection, nanoseconds; doubles until an operation succeeds.
-    penalty_ns: u64,
-    /// Operations begun by this user (for workloads whose indexes belong to users).
-    position: u64,
-    /// Operations of this user that are measured.
-    measured: u64,
-    /// The user does nothing any more.
-    gone: bool,
-}
-
-/// An operation in flight. What every operation touches comes first, so that it fills few cache lines: with many under way
-/// they do not fit the first cache.
-#[repr(C)]
-struct Op<X> {
-    generation: u32,
-    user: u32,
-    connection: u32,
-    active: bool,
-    /// A question of the driver's own: not recorded.
-    internal: bool,
-    /// Begun in the warm-up.
-    warm: bool,
-    /// Waited for a free connection: says nothing about the schedule lag.
-    waited: bool,
-    /// The end frees its user; not so for passengers of a batch.
-    holds_place: bool,
-    hops: u8,
-    first_outcome: Outcome,
-    begun_ns: u64,
-    intended_ns: u64,
-    sent_ns: u64,
-    first_intended_ns: u64,
-    first_sent_ns: u64,
-    /// Open loop: when a client that is never late would begin the request under way.
-    ideal_ns: u64,
-    request: Request,
-    /// The other operations of the batch that this one leads.
-    passengers: Vec<u32>,
-    /// Attempts of an insert that have failed.
-    attempts: u64,
-    /// Time that the last reply took to decode, nanoseconds, where values are verified meanwhile.
-    verify_ns: u64,
-    exchange: X,
-    /// The first request of a script, where the workload has scripts or wants to see it again.
-    first: Request,
-}
-
-/// A load thread.
-pub struct LoadThread<D: Driver, N: Net> {
-    shared: Arc<Shared>,
-    thread: usize,
-    hooks: Hooks,
-    per_user: bool,
-    driver: D,
-    net: N,
-    recorder: Recorder,
-    users: Vec<VirtualUser>,
-    connections: Vec<Connection<N::Socket>>,
-    ops: Vec<Op<D::Exchange>>,
-    free_ops: Vec<u32>,
-    in_flight: usize,
-    /// Users (closed loop: with the time they became ready) or free places on connections (open loop).
-    idle: VecDeque<(u32, u64)>,
-    /// Open loop: when each of the idle places would be free if the client were never late.
-    free_ns: BinaryHeap<Reverse<u64>>,
-    /// Users that think or are being kept from a dead server: (until, user).
-    resting: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Failed inserts to be tried again: (when, op).
-    retries: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Arrivals to dispatch, and the same arrivals run ahead to count those that are due.
-    schedule: Option<Schedule>,
-    due: Option<Schedule>,
-    backlog: u64,
-    starved_ns: u64,
-    block: Block,
-    /// First open-loop index beyond the end.
-    index_end: u64,
-    alarm: Alarm,
-    /// Operations that share one exchange.
-    batch: usize,
-    batch_requests: Vec<Request>,
-    dirty: Vec<u32>,
-    ready: Vec<Ready>,
-    /// Connections that are read on in the next pass.
-    unread: Vec<Ready>,
-    buffer: Vec<u8>,
-    spare: Vec<Vec<u8>>,
-    retrying: Vec<u32>,
-    /// Commands that wait for a node to be sent to once more.
-    parked: Vec<again::Parked>,
-    unsettled: usize,
-    next_retry_ns: u64,
-    next_sweep_ns: u64,
-    next_topology_ns: u64,
-    next_heartbeat_ns: u64,
-    next_swap_ns: u64,
-    epoch_ns: u64,
-    measure_ns: u64,
-    end_ns: u64,
-    measuring: bool,
-    issued_all: bool,
-    /// Number of the first user.
-    first_user: u64,
-    /// Users that have not begun all of their share, where operations belong to users.
-    users_with_quota: usize,
-    drain: Drain,
-    errors: Vec<(Outcome, String)>,
-}
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// A thread that has not connected yet.
@@ -387,12 +238,5 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     fn finished(&self) -> bool {
         self.issued_all && self.in_flight == 0
-    }
-
-    /// Keeps one text per class of error, the first.
-    fn remember(&mut self, outcome: Outcome, text: &str) {
-        if self.errors.iter().all(|(o, _)| *o != outcome) {
-            self.errors.push((outcome, text.to_owned()));
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Whose turn an operation is: the indexes of users, and how much of their quota is left.
 
-use super::LoadThread;
+use super::state::LoadThread;
 use crate::net::Net;
 use dyno_types::Driver;
 

@@ -1,7 +1,6 @@
 //! The receive pass: everything that has arrived is stamped and decoded before any new work is done.
 
-use super::LoadThread;
-use super::connection::State;
+use super::state::{LoadThread, State};
 use crate::job::Clock;
 use crate::net::{Net, Ready, Received, Stamp, monotonic_ns};
 use dyno_types::{Decoded, Driver, Hello, Outcome, Then};

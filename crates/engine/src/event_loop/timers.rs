@@ -1,7 +1,6 @@
 //! What happens by time: the interval's swap, the end of the warm-up, time-outs, reconnecting, asking for the topology.
 
-use super::LoadThread;
-use super::connection::{Connection, State};
+use super::state::{Connection, LoadThread, State};
 use crate::net::Net;
 use dyno_types::{Driver, Outcome, Request, Verb};
 

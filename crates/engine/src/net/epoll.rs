@@ -1,6 +1,7 @@
 //! The kernel's network: non-blocking sockets, one epoll a thread, nanosecond time-outs.
 
 use super::hardware::Cards;
+use super::monotonic::monotonic_ns;
 use super::socket::Socket;
 use super::stamps::Clocks;
 use super::tls::TlsConfig;
@@ -9,7 +10,6 @@ use crate::files::OutOfFiles;
 use dyno_types::Endpoint;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -18,13 +18,6 @@ use std::sync::Arc;
 /// wait, whether what was received was all. A receive that does not fill the buffer was all, as epoll(7) says, unless
 /// the other side has closed.
 const WATCHED: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
-
-/// CLOCK_MONOTONIC in nanoseconds.
-#[inline]
-pub fn monotonic_ns() -> u64 {
-    let t = clock_gettime(ClockId::Monotonic);
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
-}
 
 /// One thread's epoll.
 pub struct Epoll {

@@ -2,14 +2,16 @@
 
 mod epoll;
 mod hardware;
+mod monotonic;
 mod socket;
 mod stamps;
 mod tls;
 mod virtual_net;
 mod wall_clock;
 
-pub use epoll::{Epoll, monotonic_ns};
+pub use epoll::Epoll;
 pub use hardware::Cards;
+pub use monotonic::monotonic_ns;
 pub use socket::Socket;
 pub use tls::{TlsConfig, tls_config};
 pub use virtual_net::{EchoNet, VirtualNet};

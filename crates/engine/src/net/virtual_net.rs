@@ -3,7 +3,7 @@
 //! [`VirtualNet`] runs on a virtual clock against the simulated server: time moves only while the load thread waits.
 //! [`EchoNet`] runs on the real clock and answers every byte at once: what is left is the engine.
 
-use super::epoll::monotonic_ns;
+use super::monotonic::monotonic_ns;
 use super::{Net, Ready, Received, Stamp};
 use dyno_types::Endpoint;
 use dyno_wire::sim::{SimOptions, SimServer};

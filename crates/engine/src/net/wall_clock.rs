@@ -4,7 +4,7 @@
 //! Once for each wake-up of a load thread both clocks are read; their difference maps the stamps of what is received then.
 //! Where it has jumped since the reading before, nothing that was stamped about that time is mapped at all.
 
-use super::monotonic_ns;
+use super::monotonic::monotonic_ns;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Two readings of the monotonic clock around one of the wall clock are near each other if they are no further apart.

@@ -10,11 +10,13 @@
 
 pub mod intervals;
 pub mod originals;
+#[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod pivot;
 pub mod runs;
 pub mod source;
 pub mod table;
+#[cfg(feature = "xlsx")]
 pub mod workbook;
 
 #[cfg(test)]

@@ -1,4 +1,3 @@
-use crate::export::parquet::parquet;
 use crate::export::pivot::Measure;
 use crate::export::table::Cell;
 use crate::export::table::Kind;
@@ -30,8 +29,10 @@ fn what_is_not_known_is_empty_and_words_stay_words() {
     assert_eq!(Cell::from(f64::NAN), Cell::None);
 }
 
+#[cfg(feature = "parquet")]
 #[test]
 fn parquet_reads_back() {
+    use crate::export::parquet::parquet;
     use ::parquet::file::reader::{FileReader, SerializedFileReader};
     use ::parquet::record::Field;
     let bytes = parquet(&table()).unwrap();

@@ -1,6 +1,6 @@
 //! Objects of one instance of the servers: a StatefulSet for processes that are there for the same, and how they are reached.
 
-use crate::manifests::{HOME, labels, pod, pull, resources, restricted};
+use crate::manifests::pod::{HOME, labels, pod, pull, resources, restricted};
 use crate::volumes;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_config::server::{Part, ServerSpec, Topology};

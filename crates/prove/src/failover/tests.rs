@@ -3,9 +3,8 @@
 
 use crate::failover::*;
 use dyno_config::server::ServerKind;
-use dyno_databases::copies::database::WriteOutcome;
-use dyno_databases::copies::database::{Database, DatabaseError, Durability, Part, PreCheck, Talk};
-use dyno_databases::copies::plan::IngestPlan;
+use dyno_databases::copies::database::{Database, DatabaseError, Part, PreCheck, Talk, WriteOutcome};
+use dyno_databases::copies::plan::{Durability, IngestPlan};
 use dyno_databases::copies::records::Records;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

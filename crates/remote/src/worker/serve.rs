@@ -5,7 +5,8 @@
 
 use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
-use dyno_databases::target::{OpenTarget, TargetError, in_words};
+use dyno_databases::target::{OpenTarget, in_words};
+use dyno_databases::target_error::TargetError;
 use dyno_engine::net::monotonic_ns;
 use dyno_engine::{Control, Gate, Job, RunError, Team};
 use dyno_protocol::frame::{Frame, FrameError, read_frame, write_frame};

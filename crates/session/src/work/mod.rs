@@ -1,16 +1,19 @@
 //! Work: what an experiment's `workload` and `phases` ask for, as jobs of the engine.
 //!
 //! Controller and workers read the same text and come to the same jobs; a worker then takes its part. One file for each
-//! kind of workload; `shape` is what they share, `users` divides those whose operations belong to users.
+//! kind of workload, chosen by `kinds`; `shape` is what they share, `users` divides those whose operations belong to users.
 //!
 //! ```text
 //! Experiment --read--> Work --prepare(opened)--> Prepared (to the other workers) --load, measure--> Job --part--> Job
 //! ```
 
 pub mod documents;
+pub mod kinds;
 pub mod shape;
 pub mod users;
 pub mod ycsb;
+
+pub use kinds::{read, read_as};
 
 use dyno_config::experiment::Experiment;
 use dyno_config::settings::Source;
@@ -147,28 +150,4 @@ impl Wording<'static> {
         reload: "phases.load.when: `always`",
         no_load: "`never`",
     };
-}
-
-/// Reads the work of an experiment file. What `workload.sysbench` and `workload.pocdriver` say is read by their drop-ins.
-///
-/// # Errors
-/// Names the key whose value cannot be used.
-pub fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
-    read_as(spec, &Wording::FILE)
-}
-
-/// Reads the work of an experiment that was described with these words.
-///
-/// # Errors
-/// As [`read`].
-pub fn read_as(spec: &Experiment, wording: &Wording<'_>) -> Result<Box<dyn Work>, Refused> {
-    let workload = &spec.workload;
-    if let Some(path) = &workload.documents {
-        return Ok(Box::new(documents::Documents::read(spec, path, wording)?));
-    }
-    let elsewhere = [("sysbench", workload.sysbench.is_some()), ("pocdriver", workload.pocdriver.is_some())];
-    if let Some((key, _)) = elsewhere.iter().find(|(_, asked)| *asked) {
-        return Err(Refused(format!("workload.{key}: this program is built without it")));
-    }
-    Ok(Box::new(ycsb::Records::read(spec, wording)?))
 }

@@ -9,16 +9,19 @@
 //! As in YCSB, reads and scans end well with no record, the delay comes before the line, and a randomised delay is a
 //! whole number of milliseconds. BasicDB's option `count` (a histogram of the keys) is not here.
 
+use crate::kind::StoreKind;
 use crate::null::no_path;
 use crate::options::{Given, OptionSpec, SWITCH};
 use crate::uri::StoreUri;
-use crate::{Sink, StoreKind};
 use dyno_types::rng::{Purpose, Stream};
 use dyno_types::{Content, Executed, Outcome, Refused, Request, Store, StoreSession, Verb};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// Where the `basic` mock writes its lines.
+pub type Sink = Arc<Mutex<dyn Write + Send>>;
 
 /// What `basic:` URIs look like.
 pub const KIND: StoreKind = StoreKind {

@@ -59,11 +59,11 @@ impl Engine for Documents {
     }
 
     fn name(&self) -> String {
-        super::name()
+        super::shared::name()
     }
 
     fn durability(&self) -> String {
-        super::durability_in_words(self.mode)
+        super::shared::durability_in_words(self.mode)
     }
 
     fn facts(&self) -> Vec<(String, String)> {
@@ -87,8 +87,8 @@ impl Handle for User {
         if let Some(known) = self.tables.iter().position(|(known, _)| known == name) {
             return Ok(known);
         }
-        if name.len() > super::NAME_BYTES {
-            return Err(RequestError::Limit(super::NameTooLong(name.len()).into()).into());
+        if name.len() > super::shared::NAME_BYTES {
+            return Err(RequestError::Limit(super::shared::NameTooLong(name.len()).into()).into());
         }
         let keyspace = self.database.keyspace(name, KeyspaceCreateOptions::default).map_err(failed)?;
         self.tables.push((name.to_owned(), keyspace));

@@ -1,22 +1,25 @@
 //! fjall: one keyspace from key bytes to encoded records, in a directory of journals and sorted tables.
 //!
 //! Here live opening a directory, its options, and the locks that make reading and writing back one record atomic
-//! (`Stripes`); `session` executes requests on records, `documents` is the engine of those on documents. fjall itself
+//! (`shared`); `session` executes requests on records, `documents` is the engine of those on documents. fjall itself
 //! locks no record: without the stripes two users updating different fields of one record would lose one of the
 //! updates. A stripe is never held while the journal is synced.
 
 mod documents;
 mod session;
+mod shared;
 
+use crate::kind::StoreKind;
 use crate::options::{self, Given, OptionSpec, SIZE};
 use crate::ordered::{self, DocumentStore, Patience};
+use crate::reading::whole_record;
 use crate::uri::StoreUri;
-use crate::{StoreKind, whole_record};
 use dyno_types::{Content, Refused, Store, StoreSession};
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, SingleWriterTxDatabase};
+use fjall::{Database, KeyspaceCreateOptions, PersistMode, SingleWriterTxDatabase};
 use session::Session;
+use shared::{NAME_BYTES, NameTooLong, Shared, Stripes, durability_in_words, name};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// What `fjall:` URIs look like.
 pub const KIND: StoreKind = StoreKind {
@@ -40,12 +43,6 @@ pub const KIND: StoreKind = StoreKind {
     ],
     built: true,
 };
-
-/// Locks over all keys: enough for 128 users to seldom meet, and 10 KiB.
-const STRIPES: usize = 256;
-
-/// Longest name of a keyspace, in bytes: fjall panics beyond.
-const NAME_BYTES: usize = 255;
 
 /// Records that are counted one by one; fjall knows the exact number only by reading all.
 const COUNTED: usize = 2_000_000;
@@ -104,66 +101,6 @@ pub(crate) fn open(
     let whole = content.fields(&whole_record());
     let shared = Shared { database, keyspace, content, mode, replaces, whole, stripes: Stripes::default() };
     Ok(Arc::new(FjallStore { path, shared: Arc::new(shared) }))
-}
-
-/// What all sessions share.
-struct Shared {
-    database: Database,
-    keyspace: Keyspace,
-    content: Arc<dyn Content>,
-    mode: PersistMode,
-    /// True if an insert replaces an existing record.
-    replaces: bool,
-    /// Fields of a whole record.
-    whole: usize,
-    stripes: Stripes,
-}
-
-/// One lock for every 256th key, by a hash of the key.
-struct Stripes([Mutex<()>; STRIPES]);
-
-impl Default for Stripes {
-    fn default() -> Self {
-        Stripes(std::array::from_fn(|_| Mutex::new(())))
-    }
-}
-
-impl Stripes {
-    /// The number of a key's stripe: FNV-1a, folded.
-    fn of(key: &[u8]) -> usize {
-        let hash = key.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, &byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
-        });
-        ((hash ^ hash >> 32) % STRIPES as u64) as usize
-    }
-
-    /// Locks stripe number `stripe`. Whoever locks several must do so in ascending order.
-    fn lock(&self, stripe: usize) -> MutexGuard<'_, ()> {
-        self.0[stripe].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Name and version.
-fn name() -> String {
-    concat!("fjall ", env!("DYNO_FJALL_VERSION")).to_owned()
-}
-
-/// Why a keyspace cannot be called `name`.
-/// A table's name of so many bytes is too long.
-#[derive(Debug, thiserror::Error)]
-#[error("fjall: the table's name has {0} bytes; at most {NAME_BYTES}")]
-struct NameTooLong(usize);
-
-fn durability_in_words(mode: PersistMode) -> String {
-    match mode {
-        PersistMode::SyncAll => "durability=fsync: the journal is fsynced after every write",
-        PersistMode::SyncData => "durability=fdatasync: the journal is synced with fdatasync after every write",
-        PersistMode::Buffer => {
-            "durability=none, fjall's own default: nothing is synced, the journal is handed to the operating system \
-             after every write; a power loss may lose the latest writes"
-        }
-    }
-    .to_owned()
 }
 
 struct FjallStore {

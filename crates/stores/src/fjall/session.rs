@@ -1,6 +1,6 @@
 //! One user's requests on fjall: encoded records read, written and written back. The locks are the store's.
 
-use super::{STRIPES, Shared, Stripes};
+use super::shared::{STRIPES, Shared, Stripes};
 use crate::reading::Buffers;
 use crate::record::RecordError;
 use dyno_types::{Content, Executed, Outcome, Request, StoreSession, Verb};

@@ -171,13 +171,27 @@ impl Drop for Env {
     }
 }
 
+/// What options say: syncing, size of the map, flags, whether an insert replaces.
+fn settings(given: &Given<'_>) -> Result<(c_uint, u64, c_uint, bool), Refused> {
+    let sync = given.choice("sync", &[("full", 0), ("nometa", NOMETASYNC), ("none", NOSYNC)])?;
+    let map = given.bytes("map", 1 << 46)?.unwrap_or(16 << 30);
+    let write_map = if given.switch("writemap", false)? { WRITEMAP } else { 0 };
+    let ahead = if given.switch("readahead", true)? { 0 } else { NORDAHEAD };
+    Ok((sync, map, NOSUBDIR | NOTLS | sync | write_map | ahead, given.replaces()?))
+}
+
+/// Refuses options whose values are not accepted.
+pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
+    settings(given).map(drop)
+}
+
 /// Opens `lmdb:PATH`.
 pub(crate) fn open(
     uri: &StoreUri,
     given: &Given<'_>,
     content: Arc<dyn Content>,
 ) -> Result<Arc<dyn Store>, Refused> {
-    let (sync, map, flags, replaces) = super::settings(given)?;
+    let (sync, map, flags, replaces) = settings(given)?;
     let path = uri.required_path()?;
     ordered::store("lmdb", content, replaces, Patience::none(), || {
         uri.create_file(&path)?;

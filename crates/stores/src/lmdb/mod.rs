@@ -7,14 +7,8 @@
 #[cfg(feature = "lmdb")]
 mod engine;
 
-use crate::StoreKind;
-#[cfg(feature = "lmdb")]
-use crate::options::Given;
+use crate::kind::StoreKind;
 use crate::options::{self, OptionSpec, SIZE, SWITCH};
-#[cfg(feature = "lmdb")]
-use dyno_types::Refused;
-#[cfg(feature = "lmdb")]
-use std::ffi::c_uint;
 
 /// What `lmdb:` URIs look like.
 pub const KIND: StoreKind = StoreKind {
@@ -52,21 +46,4 @@ pub const KIND: StoreKind = StoreKind {
 };
 
 #[cfg(feature = "lmdb")]
-pub(crate) use engine::open;
-
-/// What options say: syncing, size of the map, flags, whether an insert replaces.
-#[cfg(feature = "lmdb")]
-fn settings(given: &Given<'_>) -> Result<(c_uint, u64, c_uint, bool), Refused> {
-    use engine::{NOMETASYNC, NORDAHEAD, NOSUBDIR, NOSYNC, NOTLS, WRITEMAP};
-    let sync = given.choice("sync", &[("full", 0), ("nometa", NOMETASYNC), ("none", NOSYNC)])?;
-    let map = given.bytes("map", 1 << 46)?.unwrap_or(16 << 30);
-    let write_map = if given.switch("writemap", false)? { WRITEMAP } else { 0 };
-    let ahead = if given.switch("readahead", true)? { 0 } else { NORDAHEAD };
-    Ok((sync, map, NOSUBDIR | NOTLS | sync | write_map | ahead, given.replaces()?))
-}
-
-/// Refuses options whose values are not accepted.
-#[cfg(feature = "lmdb")]
-pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
-    settings(given).map(drop)
-}
+pub(crate) use engine::{check, open};

@@ -1,7 +1,7 @@
 //! A store that does nothing and says it went well: what a blocking user costs without a database. Keys and values are
 //! not even rendered.
 
-use crate::StoreKind;
+use crate::kind::StoreKind;
 use crate::uri::StoreUri;
 use dyno_types::{Executed, Outcome, Refused, Request, Store, StoreSession};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Which indexes a collection has. An index is entered in the transaction that fills it, so that it is there whole or
 //! not at all, and it is kept up by every later user of the collection, whether its workload asks for it or not.
 
-use super::documents::{Collection, Index, index_entry};
+use super::collection::{Collection, Index, index_entry};
 use super::{Failure, Handle, Reader, RequestError, Writer, key};
 use dyno_types::document::Order;
 

@@ -1,34 +1,22 @@
 //! Operations on documents: sessions that turn requests into transactions. `reads` and `writes` execute them.
 //!
-//! A collection is a table from the key of a document's `_id` to the document; an index is a table from the key of the
-//! field's value and that of the `_id` to where the latter begins. A request that writes is one transaction over all of
-//! them: an ordered batch that meets a failure leaves nothing, an unordered one what went well.
+//! A request that writes is one transaction over a collection and its indexes: an ordered batch that meets a failure
+//! leaves nothing, an unordered one what went well.
 
-use super::query::{AccessPath, Plan, Query};
+use super::collection::Collection;
+use super::job::Job;
 use super::{Engine, Failure, Handle, Patience, Reader, RequestError, catalog, key, reads, writes};
-use dyno_types::bson::{self, kind};
-use dyno_types::document::{Action, Order, Stage};
+use dyno_types::bson;
+use dyno_types::document::{Action, Order};
 use dyno_types::{Content, Executed, Outcome, Refused, Request, Store, StoreSession, Verb};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// A collection, open.
-pub(super) struct Collection {
-    pub(super) documents: usize,
-    pub(super) indexes: Vec<Index>,
-}
-
-/// An index on one field.
-pub(super) struct Index {
-    pub(super) field: String,
-    pub(super) table: usize,
-}
 
 /// Refuses shapes that are used and not offered.
 pub(crate) fn check(scheme: &str, content: &dyn Content) -> Result<(), Refused> {
     for shape in content.shapes_used() {
         let possible = match &shape.action {
-            Action::Aggregate { pipeline } => stages(pipeline).map(drop),
+            Action::Aggregate { pipeline } => reads::stages(pipeline).map(drop),
             action if action.ends_transaction() => Err(RequestError::Transaction),
             _ => Ok(()),
         };
@@ -37,23 +25,6 @@ pub(crate) fn check(scheme: &str, content: &dyn Content) -> Result<(), Refused> 
         }
     }
     Ok(())
-}
-
-/// An aggregation's matches, its sort and its limit, if it consists of nothing else, in this order.
-pub(super) type Stages<'s> = (Option<&'s dyno_types::document::Filter>, &'s [(String, Order)], u32);
-
-pub(super) fn stages(pipeline: &[Stage]) -> Result<Stages<'_>, RequestError> {
-    let (mut filter, mut sort, mut limit) = (None, &[][..], 0);
-    for (number, stage) in pipeline.iter().enumerate() {
-        match stage {
-            Stage::Match(first) if number == 0 => filter = Some(first),
-            Stage::Sort(by) if sort.is_empty() && limit == 0 => sort = by,
-            Stage::Limit(most) if limit == 0 => limit = *most,
-            Stage::Raw(_) => return Err(RequestError::RawStage),
-            _ => return Err(RequestError::Stages),
-        }
-    }
-    Ok((filter, sort, limit))
 }
 
 /// A store of documents in an engine.
@@ -211,165 +182,5 @@ impl<H: Handle> StoreSession for DocumentSession<H> {
 
     fn last_error(&self) -> &str {
         &self.error
-    }
-}
-
-/// A request and what it is about.
-pub(super) struct Job<'j> {
-    pub(super) collection: &'j Collection,
-    pub(super) content: &'j dyn Content,
-    pub(super) request: &'j Request,
-    pub(super) action: &'j Action,
-}
-
-impl<'j> Job<'j> {
-    /// Renders the operands of statement `number`.
-    pub(super) fn render(&self, number: u32) -> impl FnMut(u16, &mut Vec<u8>) {
-        move |operand, out: &mut Vec<u8>| self.content.operand(self.request, number, operand, "v", out)
-    }
-
-    /// A filter with the operands of statement `number`.
-    pub(super) fn query(
-        &self,
-        filter: &'j dyno_types::document::Filter,
-        number: u32,
-    ) -> Result<Query<'j>, Failure> {
-        Ok(Query::new(filter, &mut self.render(number))?)
-    }
-
-    pub(super) fn plan(&self, query: &Query<'_>, sort: &[(String, Order)]) -> Plan {
-        let fields: Vec<&str> = self.collection.indexes.iter().map(|index| index.field.as_str()).collect();
-        query.plan(&fields, sort)
-    }
-}
-
-/// Two runs of bytes that belong together.
-pub(super) type Pair = (Vec<u8>, Vec<u8>);
-
-/// Makes `key` and `value` the entry of a document in an index.
-pub(super) fn index_entry(
-    index: &Index,
-    document: &[u8],
-    id: &[u8],
-    key: &mut Vec<u8>,
-    value: &mut Vec<u8>,
-) -> Result<(), RequestError> {
-    let field = bson::path(document, &index.field);
-    if field.is_some_and(|field| field.kind == kind::ARRAY) {
-        return Err(RequestError::IndexesArray(index.field.clone()));
-    }
-    key.clear();
-    key::encode_field(field.as_ref(), key)?;
-    value.clear();
-    value.extend_from_slice(&(key.len() as u32).to_le_bytes());
-    key.extend_from_slice(id);
-    Ok(())
-}
-
-/// The key of the document that an entry of an index leads to.
-fn id_of<'k>(key: &'k [u8], value: &[u8]) -> Result<&'k [u8], Failure> {
-    let at = value.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes) as usize);
-    at.and_then(|at| key.get(at..)).ok_or(Failure::BrokenIndex)
-}
-
-/// Sees the key of a document and the document; false ends the walk.
-pub(super) type Found<'f> = dyn FnMut(&[u8], &[u8]) -> Result<bool, Failure> + 'f;
-
-/// Entries of an index that are read before their documents are, at first and at most.
-const CHUNK: (usize, usize) = (16, 1024);
-
-/// Shows the documents that `query` means, in the order of the plan.
-pub(super) fn walk(
-    reader: &mut impl Reader,
-    collection: &Collection,
-    query: &Query<'_>,
-    plan: &Plan,
-    found: &mut Found<'_>,
-) -> Result<(), Failure> {
-    let mut value = Vec::new();
-    let mut tested = |id: &[u8], document: &[u8]| match query.meets(document, plan, &mut value) {
-        Ok(true) => found(id, document),
-        Ok(false) => Ok(true),
-        Err(why) => Err(why.into()),
-    };
-    let downwards = plan.order == Order::Descending;
-    let table = collection.documents;
-    match &plan.access {
-        AccessPath::Points(keys) => {
-            let mut show = |id: &Vec<u8>| -> Result<bool, Failure> {
-                reader.get(table, id, |document| tested(id, document))?.unwrap_or(Ok(true))
-            };
-            in_order(keys, downwards, &mut show)
-        }
-        AccessPath::Documents(ranges) => {
-            let mut goes_on = true;
-            in_order(ranges, downwards, &mut |(low, high)| {
-                reader.range(table, low, high, plan.order, &mut |id, document| {
-                    goes_on = tested(id, document)?;
-                    Ok(goes_on)
-                })?;
-                Ok(goes_on)
-            })
-        }
-        AccessPath::Index(index, ranges) => {
-            let index = collection.indexes[*index].table;
-            in_order(ranges, downwards, &mut |range| {
-                along_index(reader, (index, table), range, plan.order, &mut tested)
-            })
-        }
-    }
-}
-
-fn in_order<T>(
-    all: &[T],
-    downwards: bool,
-    show: &mut dyn FnMut(&T) -> Result<bool, Failure>,
-) -> Result<(), Failure> {
-    for number in 0..all.len() {
-        let at = if downwards { all.len() - 1 - number } else { number };
-        if !show(&all[at])? {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// Walks along an index a chunk at a time: an engine cannot be asked for documents while it walks.
-fn along_index(
-    reader: &mut impl Reader,
-    (index, documents): (usize, usize),
-    (low, high): &(Vec<u8>, Vec<u8>),
-    order: Order,
-    tested: &mut Found<'_>,
-) -> Result<bool, Failure> {
-    let (mut low, mut high, mut chunk) = (low.clone(), high.clone(), CHUNK.0);
-    loop {
-        let mut ids: Vec<Vec<u8>> = Vec::with_capacity(chunk);
-        let mut last = Vec::new();
-        reader.range(index, &low, &high, order, &mut |key, value| {
-            ids.push(id_of(key, value)?.to_vec());
-            if ids.len() == chunk {
-                last.extend_from_slice(key);
-            }
-            Ok(ids.len() < chunk)
-        })?;
-        for id in &ids {
-            let goes_on = reader.get(documents, id, |document| tested(id, document))?.unwrap_or(Ok(true))?;
-            if !goes_on {
-                return Ok(false);
-            }
-        }
-        if ids.len() < chunk {
-            return Ok(true);
-        }
-        match order {
-            // The next key is this one with a zero byte more.
-            Order::Ascending => {
-                last.push(0);
-                low = last;
-            }
-            Order::Descending => high = last,
-        }
-        chunk = (chunk * 2).min(CHUNK.1);
     }
 }

@@ -7,7 +7,9 @@
 
 mod catalog;
 mod change;
+mod collection;
 mod documents;
+mod job;
 mod key;
 mod query;
 mod reads;

@@ -1,11 +1,12 @@
 //! Requests that read documents. What is found is shown to contents that watch scans: each document as a whole, under
 //! an empty name.
 
-use super::documents::{Job, Pair, Stages, stages, walk};
+use super::collection::walk;
+use super::job::Job;
 use super::query::{project, sort_key};
 use super::{Failure, Reader, RequestError, key};
 use dyno_types::bson::{self, Element, kind};
-use dyno_types::document::{Action, Filter, Order, Projection};
+use dyno_types::document::{Action, Filter, Order, Projection, Stage};
 use dyno_types::{Executed, Outcome};
 use std::collections::HashSet;
 use std::hint::black_box;
@@ -13,6 +14,26 @@ use std::hint::black_box;
 /// A filter that every document meets.
 static ALL: Filter = Filter(Vec::new());
 static WHOLE: Projection = Projection(Vec::new());
+
+/// Two runs of bytes that belong together.
+pub(super) type Pair = (Vec<u8>, Vec<u8>);
+
+/// An aggregation's matches, its sort and its limit, if it consists of nothing else, in this order.
+type Stages<'s> = (Option<&'s Filter>, &'s [(String, Order)], u32);
+
+pub(super) fn stages(pipeline: &[Stage]) -> Result<Stages<'_>, RequestError> {
+    let (mut filter, mut sort, mut limit) = (None, &[][..], 0);
+    for (number, stage) in pipeline.iter().enumerate() {
+        match stage {
+            Stage::Match(first) if number == 0 => filter = Some(first),
+            Stage::Sort(by) if sort.is_empty() && limit == 0 => sort = by,
+            Stage::Limit(most) if limit == 0 => limit = *most,
+            Stage::Raw(_) => return Err(RequestError::RawStage),
+            _ => return Err(RequestError::Stages),
+        }
+    }
+    Ok((filter, sort, limit))
+}
 
 pub(super) fn execute(job: &Job<'_>, reader: &mut impl Reader) -> Result<Executed, Failure> {
     let records = match job.action {

@@ -2,7 +2,7 @@
 
 use super::{DocumentStore, Engine, Failure, Handle, Patience, Reader, Writer, check};
 use crate::reading::Buffers;
-use crate::whole_record;
+use crate::reading::whole_record;
 use dyno_types::document::Order;
 use dyno_types::{Content, Executed, Outcome, Refused, Request, Store, StoreSession, Verb};
 use std::sync::Arc;

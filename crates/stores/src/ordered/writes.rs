@@ -2,8 +2,10 @@
 //! again (which locks it, where the engine locks) and tested again before it is changed.
 
 use super::change::{self, Edit};
-use super::documents::{Job, Pair, index_entry, walk};
+use super::collection::{index_entry, walk};
+use super::job::Job;
 use super::query::{AccessPath, Query, operand, project};
+use super::reads::Pair;
 use super::{Failure, RequestError, Writer, key, reads};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{Action, Change, Filter, Test};

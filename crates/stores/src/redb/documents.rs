@@ -1,7 +1,7 @@
 //! redb as an engine for documents: a table of redb for each collection and index. A write transaction waits for the
 //! one before it, so that there are no conflicts.
 
-use super::{Shared, Table};
+use super::shared::{self, Shared, Table};
 use crate::ordered::{Engine, Failure, Handle, Reader, RequestError, Visit, Writer};
 use dyno_types::Refused;
 use dyno_types::document::Order;
@@ -46,7 +46,7 @@ impl Engine for Documents {
     }
 
     fn name(&self) -> String {
-        super::name()
+        shared::name()
     }
 
     fn durability(&self) -> String {
@@ -66,7 +66,7 @@ impl Handle for User {
         match there {
             Ok(_) => {}
             Err(TableError::TableDoesNotExist(_)) => {
-                super::create_table(&self.shared.database, name).map_err(failed)?;
+                shared::create_table(&self.shared.database, name).map_err(failed)?;
             }
             Err(error) => return Err(failed(error)),
         }

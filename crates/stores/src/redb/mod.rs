@@ -6,14 +6,17 @@
 
 mod documents;
 mod session;
+mod shared;
 
+use crate::kind::StoreKind;
 use crate::options::{self, Given, OptionSpec, SIZE};
 use crate::ordered::{self, DocumentStore, Patience};
+use crate::reading::whole_record;
 use crate::uri::StoreUri;
-use crate::{StoreKind, whole_record};
 use dyno_types::{Content, Refused, Store, StoreSession};
-use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTableMetadata, TableDefinition};
+use redb::{Builder, Durability};
 use session::Session;
+use shared::{Shared, create_table, name};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -39,9 +42,6 @@ pub const KIND: StoreKind = StoreKind {
     ],
     built: true,
 };
-
-/// The table: key bytes to an encoded record.
-type Table<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
 
 /// What options say: durability, bytes of cache, whether an insert replaces.
 fn settings(given: &Given<'_>) -> Result<(Durability, Option<u64>, bool), Refused> {
@@ -81,47 +81,6 @@ pub(crate) fn open(
         return Ok(Arc::new(DocumentStore::new(engine, content, Patience::none())));
     }
     Ok(Arc::new(RedbStore { path, shared: Arc::new(shared) }))
-}
-
-/// Makes sure that the table is there, so that readers always find it.
-fn create_table(database: &Database, name: &str) -> Result<(), redb::Error> {
-    let transaction = database.begin_write()?;
-    transaction.open_table(Table::new(name))?;
-    Ok(transaction.commit()?)
-}
-
-/// What all sessions share.
-struct Shared {
-    database: Database,
-    content: Arc<dyn Content>,
-    durability: Durability,
-    /// True if an insert replaces an existing record.
-    replaces: bool,
-    /// Fields of a whole record.
-    whole: usize,
-}
-
-impl Shared {
-    fn table(&self) -> Table<'_> {
-        Table::new(self.content.table())
-    }
-
-    fn durability_in_words(&self) -> String {
-        match self.durability {
-            Durability::Immediate => "durability=immediate: every commit is synced with fdatasync",
-            _ => "durability=none: nothing is synced before the store is closed; a crash of the process loses it",
-        }
-        .to_owned()
-    }
-
-    fn count(&self) -> Result<u64, redb::Error> {
-        Ok(self.database.begin_read()?.open_table(self.table())?.len()?)
-    }
-}
-
-/// Name and version.
-fn name() -> String {
-    concat!("redb ", env!("DYNO_REDB_VERSION")).to_owned()
 }
 
 struct RedbStore {

@@ -1,6 +1,6 @@
 //! One user's requests on redb: transactions around reads and writes of encoded records.
 
-use super::Shared;
+use super::shared::Shared;
 use crate::reading::Buffers;
 use crate::record::RecordError;
 use dyno_types::{Content, Executed, Outcome, Request, StoreSession, Verb};

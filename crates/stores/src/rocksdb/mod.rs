@@ -9,7 +9,7 @@ mod engine;
 #[cfg(feature = "rocksdb")]
 mod sys;
 
-use crate::StoreKind;
+use crate::kind::StoreKind;
 use crate::options::{self, DURATION, OptionSpec, SIZE};
 
 /// What `rocksdb:` URIs look like.

@@ -9,7 +9,7 @@ mod documents;
 mod schema;
 mod session;
 
-use crate::StoreKind;
+use crate::kind::StoreKind;
 use crate::options::{self, DURATION, Given, OptionSpec, SIZE};
 use crate::uri::StoreUri;
 use dyno_types::{Content, Refused, Store, StoreSession};

@@ -5,7 +5,7 @@
 //! CREATE TABLE "usertable"("key" BLOB NOT NULL PRIMARY KEY, "field0" BLOB, "field1" BLOB) WITHOUT ROWID
 //! ```
 
-use crate::whole_record;
+use crate::reading::whole_record;
 use dyno_types::{Content, Refused};
 use rusqlite::Connection;
 

@@ -9,7 +9,7 @@ mod engine;
 #[cfg(feature = "wiredtiger")]
 mod sys;
 
-use crate::StoreKind;
+use crate::kind::StoreKind;
 use crate::options::{self, DURATION, OptionSpec, SIZE};
 
 /// What `wiredtiger:` URIs look like.

@@ -1,8 +1,9 @@
 //! The stores that store nothing: `basic` and `null`.
 
 use crate::content::{Sample, request};
+use dyno_stores::basic::Sink;
 use dyno_stores::basic::{Basic, Settings};
-use dyno_stores::{Sink, open, open_with_sink};
+use dyno_stores::{open, open_with_sink};
 use dyno_types::{Executed, Fields, Outcome, Request, Store, Verb};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
 //! Secret values of this process, and hiding them by value.
 
-use super::MASK;
+use super::names::MASK;
 use crate::percent;
 use std::borrow::Cow;
 use std::sync::RwLock;

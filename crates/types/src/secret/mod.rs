@@ -9,54 +9,12 @@
 //! `kind: redis` with it.
 
 mod known;
+mod names;
 mod text;
 
 pub use known::{conceal, conceal_json, conceal_these, forget, remember, remember_variable, variables};
-pub use text::{mask_arguments, mask_settings, mask_text};
-
-/// Replacement of a secret.
-pub const MASK: &str = "***";
-
-/// Parts of the names of secret settings, properties, options and variables.
-const SECRET: [&str; 10] = [
-    "password",
-    "passwd",
-    "secret",
-    "token",
-    "passphrase",
-    "credential",
-    "pwd",
-    "requirepass",
-    "masterauth",
-    // They hold tokens, such as AWS_SESSION_TOKEN.
-    "mechanismproperties",
-];
-
-/// Returns whether a value under this name is a secret.
-pub fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    // `--password-from` says where it is.
-    let named = SECRET.iter().any(|word| name.contains(word));
-    !name.ends_with("-from") && (named || name.ends_with("-pass") || name.ends_with("_pass"))
-}
-
-/// Returns whether a value under this name is the address of a database, which may hold a login.
-fn is_address(name: &str) -> bool {
-    let last = name.rsplit(['.', '_', '-']).next().unwrap_or(name).to_ascii_lowercase();
-    ["target", "targets", "uri", "url"].contains(&last.as_str())
-}
-
-/// The value of a setting as it may be shown.
-pub fn mask_value(name: &str, value: &str) -> String {
-    match () {
-        () if value.is_empty() => String::new(),
-        () if is_secret(name) => MASK.to_owned(),
-        // Rules of a user of Redis hold passwords, as they are or hashed.
-        () if is_user(name) => mask_user(value),
-        () if is_address(name) => mask_text(&text::mask_login(value)),
-        () => mask_text(value),
-    }
-}
+pub use names::{MASK, is_secret, is_user, mask_user};
+pub use text::{mask_arguments, mask_settings, mask_text, mask_value};
 
 /// Secrets in `value`: the parts that `shown` has [`MASK`] for.
 pub fn hidden<'a>(value: &'a str, shown: &str) -> Vec<&'a str> {
@@ -91,22 +49,6 @@ pub fn remember_arguments(arguments: &[String]) {
 /// The command line of this process without its secrets, for what is written.
 pub fn own_command_line() -> Vec<String> {
     mask_arguments(&std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
-}
-
-/// A rule of a Redis user (`NAME on >PASSWORD ~* +@all`) with nothing but the name where it may hold a password, as it is or
-/// hashed. What is no such rule stays as it is.
-pub fn mask_user(rule: &str) -> String {
-    let rule = rule.trim_start();
-    let name = rule.split(char::is_whitespace).next().unwrap_or_default();
-    match rule[name.len()..].contains(['>', '<', '#', '!']) {
-        true => format!("{name} {MASK}"),
-        false => rule.to_owned(),
-    }
-}
-
-/// Returns whether a setting of this name (`server.options.user`) is such a rule.
-pub fn is_user(key: &str) -> bool {
-    key.rsplit('.').next().is_some_and(|last| last.eq_ignore_ascii_case("user"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,20 @@
 //! Hides secrets by where they stand in a text: URIs, options, configuration files.
 
-use super::{MASK, conceal, is_secret, is_user, mask_user, mask_value};
+use super::known::conceal;
+use super::names::{MASK, is_address, is_secret, is_user, mask_user};
 use std::borrow::Cow;
+
+/// The value of a setting as it may be shown.
+pub fn mask_value(name: &str, value: &str) -> String {
+    match () {
+        () if value.is_empty() => String::new(),
+        () if is_secret(name) => MASK.to_owned(),
+        // Rules of a user of Redis hold passwords, as they are or hashed.
+        () if is_user(name) => mask_user(value),
+        () if is_address(name) => mask_text(&mask_login(value)),
+        () => mask_text(value),
+    }
+}
 
 /// Replaces the values of secret settings in a configuration file: a line each, its name ended by a blank, `:` or `=`.
 pub fn mask_settings(text: &str) -> String {
@@ -131,7 +144,7 @@ fn mask_pairs(text: &str) -> String {
 
 /// Hides the login in what is meant as a URI and is none, such as `redis:me:secret@host` or `me:secret@host`: all between its
 /// beginning and its last `@`, but for a user's name.
-pub(super) fn mask_login(text: &str) -> String {
+fn mask_login(text: &str) -> String {
     let begin = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_ascii_alphanumeric() || c == '+');
     let login = begin.trim_start_matches([':', '/', '\\']);
     if text.contains("://") || login.len() == begin.len() {

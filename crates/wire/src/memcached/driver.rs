@@ -4,6 +4,7 @@
 //! round trips: the value with its version (command 0), then the changed value on condition of that version (1). Where somebody
 //! else was faster, both follow again (2 and 3, 4 and 5 ...), at most [`TRIES`] times. A batch is one insert for each record.
 
+use super::command::{Key, Mode};
 use super::errors::{classify, loses_step};
 use super::facts;
 use super::ketama::Servers;
@@ -18,25 +19,6 @@ use std::sync::Arc;
 /// choice, half of it updates) 4 tries fail for 2 of 10,000 updates and 8 for none. With 128 updates under way by pipelining 5 %
 /// fail, and 16 tries help little: those that read the same version move in step.
 const TRIES: u32 = 8;
-
-/// A key as it is sent.
-#[derive(Clone, Copy)]
-pub(super) struct Key<'a> {
-    pub bytes: &'a [u8],
-    /// True if it travels in base64 (meta protocol).
-    pub encoded: bool,
-}
-
-/// The condition of a write.
-#[derive(Clone, Copy)]
-pub(super) enum Mode {
-    /// The key is new.
-    Add,
-    /// The key is there.
-    Replace,
-    /// The value has this version.
-    Swap(u64),
-}
 
 /// State of one operation in flight.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Commands of the meta protocol (memcached 1.6): `mg`, `ms`, `md`, `mn`.
 
-use super::driver::{Key, Mode};
+use super::command::{Key, Mode};
 use crate::redis::resp::put_number;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

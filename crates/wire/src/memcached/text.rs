@@ -1,6 +1,6 @@
 //! Commands of the classic text protocol, for servers that do not speak the meta protocol.
 
-use super::driver::Mode;
+use super::command::Mode;
 use crate::redis::resp::put_number;
 
 /// The question of a greeting: any server answers it with `VERSION`.

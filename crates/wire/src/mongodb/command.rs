@@ -4,7 +4,7 @@
 //! Documents of inserts and statements of updates and deletes travel in a section of kind 1 after the command's own
 //! document, as drivers send them; so nothing is copied and no length is known beforehand.
 
-use super::driver::Exchange;
+use super::exchange::Exchange;
 use super::message;
 use super::options::MongoOptions;
 use super::selection::ReadPreference;

@@ -6,6 +6,7 @@
 use super::command::Writer;
 use super::compress::{Codec, Compressor};
 use super::deployment::Deployment;
+use super::exchange::Exchange;
 use super::greeting::{self, Credentials, Talk};
 use super::message::{self, HEADER, NotMessage, code};
 use super::options::MongoOptions;
@@ -17,42 +18,6 @@ use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Re
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
-
-/// State of one operation in flight.
-#[derive(Debug, Default)]
-pub struct Exchange {
-    pub(super) request: Request,
-    /// The inserts of a batch; empty for a single operation.
-    pub(super) batch: Vec<Request>,
-    /// Where the operation goes, and the rest of its result comes from.
-    node: u16,
-    pub(super) cursor: i64,
-    pub(super) records: u32,
-    pub(super) verified: Option<Outcome>,
-    /// Statements that failed, by number.
-    pub(super) failed: Vec<(u32, Outcome)>,
-    /// The reply has been read to its end.
-    answered: bool,
-    /// Kept from operation to operation, where the server expects one.
-    session: Option<Session>,
-    /// A retryable write.
-    numbered: bool,
-    /// True if it may be sent once more, has been, and whether the first try was lost without an answer.
-    retryable: bool,
-    retried: bool,
-    lost: bool,
-    /// When the question for the topology was put, milliseconds.
-    asked_ms: i64,
-}
-
-impl Exchange {
-    /// What came of the first try does not count: there will be a second, and no third.
-    fn forget(&mut self) {
-        self.retried = true;
-        (self.answered, self.records, self.cursor, self.verified) = (false, 0, 0, None);
-        self.failed.clear();
-    }
-}
 
 /// The driver.
 pub struct MongoDriver {

@@ -3,7 +3,7 @@
 use super::compress::Compressor;
 use super::scram::Mechanism;
 use super::selection::{ReadPreference, Selection};
-use super::srv::Srv;
+use super::srv::{Srv, some};
 use crate::address::{Address, Tls, percent_decode};
 use dyno_types::Refused;
 use dyno_types::bson::{self, kind};
@@ -376,6 +376,48 @@ impl MongoOptions {
             })
             .collect();
         format!("mongodb://{user}{}/{}", hosts.join(","), self.database)
+    }
+
+    /// The options with what DNS has said: hosts of the SRV records of [`Srv::name`], texts of the TXT records of
+    /// [`Srv::host`].
+    pub fn with_records(mut self, hosts: Vec<(String, u16)>, texts: &[String]) -> Result<Self, Refused> {
+        let Some(srv) = self.srv.clone() else { return Ok(self) };
+        let addresses = srv.accept(hosts)?;
+        match texts {
+            [] => {}
+            [text] => self.take_text(&srv, text)?,
+            _ => {
+                return Err(Refused(format!("{} has {} TXT records; one is allowed", srv.host, texts.len())));
+            }
+        }
+        if srv.max_hosts > 0 && self.replica_set.is_some() {
+            return Err(Refused("srvMaxHosts is for routers: not together with replicaSet".into()));
+        }
+        self.addresses = some(addresses, srv.max_hosts)?;
+        self.check()?;
+        Ok(self)
+    }
+
+    fn take_text(&mut self, srv: &Srv, text: &str) -> Result<(), Refused> {
+        let bad = |why: &str| Refused(format!("the TXT record of {}: {text:?}: {why}", srv.host));
+        for pair in text.split('&') {
+            let (key, value) = pair.split_once('=').ok_or_else(|| bad("expected name=value"))?;
+            if value.is_empty() {
+                return Err(bad("a value is empty"));
+            }
+            match key.to_ascii_lowercase().as_str() {
+                key @ "authsource" if !srv.sets(&[key]) => self.auth_source = value.into(),
+                key @ "replicaset" if !srv.sets(&[key]) => self.replica_set = Some(value.into()),
+                "authsource" | "replicaset" => {}
+                "loadbalanced" => match value {
+                    "false" => {}
+                    _ if srv.sets(&["loadbalanced"]) => {}
+                    _ => return Err(bad("load balancers are not offered")),
+                },
+                _ => return Err(bad("only authSource, replicaSet and loadBalanced may stand there")),
+            }
+        }
+        Ok(())
     }
 }
 

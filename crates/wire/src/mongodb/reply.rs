@@ -1,7 +1,7 @@
 //! Replies into outcomes. Nothing is copied; lengths are believed as far as the reply reaches.
 
-use super::driver::Exchange;
 use super::errors::{ServerError, classify, describe, is_ok};
+use super::exchange::Exchange;
 use dyno_types::bson::{self, Element, NotBson, kind};
 use dyno_types::document::Action;
 use dyno_types::{Content, Outcome, Then, Verb};

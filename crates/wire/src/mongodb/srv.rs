@@ -1,7 +1,6 @@
 //! `mongodb+srv://`: what DNS says of the hosts and options (MongoDB's "Initial DNS Seedlist Discovery" and "Polling SRV
 //! records" specifications). The questions are asked elsewhere.
 
-use super::options::MongoOptions;
 use crate::address::Address;
 use dyno_types::Refused;
 
@@ -61,7 +60,7 @@ impl Srv {
 
     /// The hosts that the records may name; the others are an error, since whoever can write the records must not lead
     /// passwords elsewhere.
-    fn accept(&self, hosts: Vec<(String, u16)>) -> Result<Vec<Address>, Refused> {
+    pub(super) fn accept(&self, hosts: Vec<(String, u16)>) -> Result<Vec<Address>, Refused> {
         if hosts.is_empty() {
             return Err(Refused(format!("{} has no SRV records", self.name())));
         }
@@ -86,7 +85,7 @@ impl Srv {
 }
 
 /// Takes `most` at random; all where it is 0.
-fn some(mut hosts: Vec<Address>, most: usize) -> Result<Vec<Address>, Refused> {
+pub(super) fn some(mut hosts: Vec<Address>, most: usize) -> Result<Vec<Address>, Refused> {
     if most == 0 || most >= hosts.len() {
         return Ok(hosts);
     }
@@ -99,52 +98,9 @@ fn some(mut hosts: Vec<Address>, most: usize) -> Result<Vec<Address>, Refused> {
     Ok(hosts)
 }
 
-impl MongoOptions {
-    /// The options with what DNS has said: hosts of the SRV records of [`Srv::name`], texts of the TXT records of
-    /// [`Srv::host`].
-    pub fn with_records(mut self, hosts: Vec<(String, u16)>, texts: &[String]) -> Result<Self, Refused> {
-        let Some(srv) = self.srv.clone() else { return Ok(self) };
-        let addresses = srv.accept(hosts)?;
-        match texts {
-            [] => {}
-            [text] => self.take_text(&srv, text)?,
-            _ => {
-                return Err(Refused(format!("{} has {} TXT records; one is allowed", srv.host, texts.len())));
-            }
-        }
-        if srv.max_hosts > 0 && self.replica_set.is_some() {
-            return Err(Refused("srvMaxHosts is for routers: not together with replicaSet".into()));
-        }
-        self.addresses = some(addresses, srv.max_hosts)?;
-        self.check()?;
-        Ok(self)
-    }
-
-    fn take_text(&mut self, srv: &Srv, text: &str) -> Result<(), Refused> {
-        let bad = |why: &str| Refused(format!("the TXT record of {}: {text:?}: {why}", srv.host));
-        for pair in text.split('&') {
-            let (key, value) = pair.split_once('=').ok_or_else(|| bad("expected name=value"))?;
-            if value.is_empty() {
-                return Err(bad("a value is empty"));
-            }
-            match key.to_ascii_lowercase().as_str() {
-                key @ "authsource" if !srv.sets(&[key]) => self.auth_source = value.into(),
-                key @ "replicaset" if !srv.sets(&[key]) => self.replica_set = Some(value.into()),
-                "authsource" | "replicaset" => {}
-                "loadbalanced" => match value {
-                    "false" => {}
-                    _ if srv.sets(&["loadbalanced"]) => {}
-                    _ => return Err(bad("load balancers are not offered")),
-                },
-                _ => return Err(bad("only authSource, replicaSet and loadBalanced may stand there")),
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::options::MongoOptions;
     use super::*;
 
     fn options(uri: &str) -> MongoOptions {

@@ -3,8 +3,9 @@
 //! so that searches and changes of single fields are refused.
 
 use super::cluster::key_slot;
-use super::driver::{Exchange, RedisDriver};
+use super::exchange::Exchange;
 use super::resp::{NotResp, Token, put_array, put_bulk, put_command, put_length, token};
+use super::state::RedisDriver;
 use dyno_types::bson::{self, Element, kind};
 use dyno_types::document::{Action, Change, Filter, Test};
 use dyno_types::{Content, Outcome, Refused, Request};
@@ -132,7 +133,7 @@ impl RedisDriver {
         input: &[u8],
     ) -> Result<Option<(Outcome, usize)>, NotResp> {
         let Some((found, next)) = token(input, 0)? else { return Ok(None) };
-        let action = &self.content.shapes()[usize::from(x.request().shape)].action;
+        let action = &self.content.shapes()[usize::from(x.request.shape)].action;
         let insert = matches!(action, Action::Insert { .. });
         let none = match insert {
             true => Outcome::Duplicate,

@@ -4,78 +4,15 @@
 //! index entry (1), sent together; a delete likewise; a scan asks the index (0) and then for record i (1 + i), with a
 //! window of records under way.
 
-use super::batch::{Batch, put_score};
 use super::cluster::{Topology, key_slot};
-use super::documents;
-use super::errors::classify;
+use super::exchange::Exchange;
+use super::index::{INDEX_KEY, put_score};
 use super::options::{Index, Layout, ReadFrom, RedisOptions};
 use super::resp::{NotResp, Token, put_bulk, put_command, skip, token};
+use super::state::RedisDriver;
+use super::{documents, facts};
 use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
 use std::sync::Arc;
-
-pub(super) const INDEX_KEY: &[u8] = b"_indices";
-
-/// Java's `String.hashCode` of an ASCII key: the score of its index entry.
-pub fn java_hash(key: &[u8]) -> i32 {
-    key.iter().fold(0i32, |h, &b| h.wrapping_mul(31).wrapping_add(i32::from(b)))
-}
-
-/// State of one operation in flight.
-#[derive(Debug, Default)]
-pub struct Exchange {
-    request: Request,
-    /// Replies still awaited.
-    waiting: u32,
-    outcome: Outcome,
-    verified: Option<Outcome>,
-    records: u32,
-    removed: bool,
-    /// True if it is a batch of inserts.
-    pub(super) batched: bool,
-    /// Apart, so that what all operations touch fills few cache lines.
-    pub(super) more: Box<More>,
-}
-
-/// What only scans and batches need.
-#[derive(Debug, Default)]
-pub(super) struct More {
-    /// A scan's keys end to end, and where each ends.
-    keys: Vec<u8>,
-    ends: Vec<u32>,
-    /// The next record of a scan to ask for.
-    asked: u32,
-    /// The inserts of a batch.
-    pub(super) batch: Batch,
-}
-
-impl Exchange {
-    pub(super) fn request(&self) -> &Request {
-        &self.request
-    }
-
-    /// A document more was found or written.
-    pub(super) fn count(&mut self) {
-        self.records += 1;
-    }
-
-    fn scan_key(&self, record: u32) -> &[u8] {
-        let record = record as usize;
-        let from = if record == 0 { 0 } else { self.more.ends[record - 1] as usize };
-        &self.more.keys[from..self.more.ends[record] as usize]
-    }
-}
-
-/// The Redis protocol of one load thread.
-pub struct RedisDriver {
-    pub(super) options: Arc<RedisOptions>,
-    pub(super) content: Arc<dyn Content>,
-    topology: Topology,
-    stale: bool,
-    error: String,
-    pub(super) scratch: Vec<u8>,
-    pub(super) batch_key: Vec<u8>,
-    pub(super) index_slot: u16,
-}
 
 impl RedisDriver {
     /// A driver for one load thread. Refuses a workload that the layout cannot hold; `verbs` are those it will use.
@@ -109,22 +46,6 @@ impl RedisDriver {
             batch_key: Vec::new(),
             index_slot: key_slot(INDEX_KEY),
         })
-    }
-
-    /// What went wrong, in our own words.
-    pub(super) fn say(&mut self, words: &str) {
-        self.error.clear();
-        self.error.push_str(words);
-    }
-
-    pub(super) fn fail(&mut self, text: &[u8]) -> Outcome {
-        self.error.clear();
-        self.error.push_str(&String::from_utf8_lossy(&text[..text.len().min(400)]));
-        let outcome = classify(text);
-        // A demoted primary and a torn cluster both mean that the map is out of date.
-        self.stale |=
-            self.topology.is_cluster() && matches!(outcome, Outcome::ClusterDown | Outcome::ReadOnly);
-        outcome
     }
 
     /// The slot of the command's key.
@@ -392,7 +313,7 @@ impl Driver for RedisDriver {
 
     fn hello(&mut self, _node: u16, _connection: u32, out: &mut Vec<u8>) -> bool {
         let before = out.len();
-        super::facts::greeting(&self.options, out);
+        facts::greeting(&self.options, out);
         out.len() > before
     }
 
@@ -404,7 +325,7 @@ impl Driver for RedisDriver {
         input: &[u8],
         _out: &mut Vec<u8>,
     ) -> Hello {
-        super::facts::greeting_reply(&self.options, reply, input)
+        facts::greeting_reply(&self.options, reply, input)
     }
 
     fn begin(&mut self, x: &mut Exchange, request: &Request) -> u32 {

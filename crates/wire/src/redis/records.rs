@@ -1,8 +1,9 @@
 //! YCSB's records as commands: a hash or a string each, and the index of keys.
 
-use super::driver::{INDEX_KEY, RedisDriver, java_hash};
+use super::index::{INDEX_KEY, java_hash};
 use super::options::Layout;
 use super::resp::{put_array, put_bulk, put_command, put_length};
+use super::state::RedisDriver;
 use dyno_types::Request;
 use dyno_types::limits::SCAN_RECORDS;
 

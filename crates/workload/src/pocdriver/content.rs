@@ -6,7 +6,7 @@
 
 use super::config::{PocConfig, Step};
 use super::template::Template;
-use super::worker::Workers;
+use super::worker_state::Workers;
 use dyno_types::document::{
     Action, Change, Compare, Condition, Filter, Modify, Operand, Projection, Shape, Test,
 };

@@ -18,6 +18,7 @@ mod counted;
 mod template;
 mod text;
 mod worker;
+mod worker_state;
 
 pub use config::{Choice, PocConfig, Step, Weights};
 pub use content::PocContent;

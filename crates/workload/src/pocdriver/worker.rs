@@ -5,13 +5,14 @@
 use super::config::{Choice, PocConfig, Step};
 use super::content::{PocContent, shape};
 use super::counted::{Counted, INSERTS, KEY_QUERIES, RANGE_QUERIES, UPDATES};
+use super::worker_state::{Queued, Worker, Workers};
 use crate::distributions::{THETA, Zipfian};
 use crate::pace::{Pace, Pacer};
 use crate::ycsb::BadProperty;
 use crate::{Draw, Frontier, Workload};
 use dyno_types::rng::{Purpose, Stream};
 use dyno_types::{Content, Outcome, Request, Verb};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Metrics, in the order of the numbers below.
@@ -26,52 +27,6 @@ const MAX_DOCUMENT: usize = 16 << 20;
 
 /// Largest sequence number: an int32.
 const LAST_SEQUENCE: u64 = i32::MAX as u64 - 1;
-
-/// A write that waits for its bulk.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Queued {
-    Insert(u64),
-    /// Shape, sequence number, random value.
-    Update(u16, u64, u32),
-}
-
-/// Commands of a bulk: shape, first, how many, collection.
-type Run = (u16, u64, u32, u32);
-
-#[derive(Debug)]
-struct Worker {
-    iteration: u64,
-    /// The next sequence number.
-    sequence: u64,
-    /// The first sequence number that has not been sent yet.
-    unsent: u64,
-    flush_due: bool,
-    queue: Vec<Queued>,
-    /// Targets of the updates of the bulk under way.
-    updates: Vec<(u64, u32)>,
-    runs: Vec<Run>,
-    stack: Vec<u64>,
-    words: Stream,
-    /// Iterations of the last arrival.
-    units: u64,
-    /// When the last arrival began, and the documents that its bulk has inserted and updated.
-    begun: Instant,
-    written: [u64; 2],
-}
-
-/// All workers of this process.
-#[derive(Debug)]
-pub struct Workers(Vec<Mutex<Worker>>);
-
-impl Workers {
-    fn get(&self, user: u64) -> MutexGuard<'_, Worker> {
-        self.0[user as usize].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn update(&self, user: u64, place: u64) -> (u64, u32) {
-        self.get(user).updates[place as usize]
-    }
-}
 
 /// The workload.
 #[derive(Debug)]

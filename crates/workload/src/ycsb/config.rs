@@ -5,7 +5,7 @@
 
 use super::earlier::Earlier;
 use super::properties::{BadProperty, Lookup, MAX_COUNT, Reader};
-use super::requests::{Flavour, RequestDistribution};
+use super::request_distribution::{Flavour, RequestDistribution};
 use crate::distributions::{Histogram, THETA};
 use crate::keys::KeyNames;
 use crate::mix::Mode;

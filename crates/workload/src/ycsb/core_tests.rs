@@ -353,7 +353,7 @@ fn bad_combinations_are_refused_with_words() {
 
 #[test]
 fn zipfian_flavours() {
-    use crate::ycsb::requests::{Flavour, RequestDistribution};
+    use crate::ycsb::request_distribution::{Flavour, RequestDistribution};
     let requests = |properties: &[(&str, &str)]| {
         let mut all = vec![("recordcount", "1000")];
         all.extend(properties);

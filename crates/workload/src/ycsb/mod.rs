@@ -14,6 +14,7 @@ pub mod economy;
 pub mod occupancy;
 mod operations;
 pub mod properties;
+pub mod request_distribution;
 pub mod requests;
 pub mod stock;
 pub mod table;

@@ -6,42 +6,14 @@ mod ferretdb;
 pub mod mongod;
 mod redis;
 mod rules;
+pub mod server_kind;
 
 pub use rules::{Election, ServerRules};
+pub use server_kind::ServerKind;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What kind of server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ServerKind {
-    /// redis-server.
-    Redis,
-    /// valkey-server.
-    Valkey,
-    /// keydb-server.
-    KeyDb,
-    /// Dragonfly.
-    Dragonfly,
-    /// mongod.
-    Mongod,
-    /// FerretDB 1.x with its SQLite backend.
-    FerretDb,
-}
-
 impl ServerKind {
-    /// All kinds, in the order of messages.
-    pub const ALL: [ServerKind; 6] = [
-        ServerKind::Redis,
-        ServerKind::Valkey,
-        ServerKind::KeyDb,
-        ServerKind::Dragonfly,
-        ServerKind::Mongod,
-        ServerKind::FerretDb,
-    ];
-
     /// The rules of this kind. Nothing else matches on a kind (a test sees to it).
     pub fn rules(self) -> &'static dyn ServerRules {
         match self {

@@ -1,20 +1,20 @@
 //! A conversation with a member of MongoDB: inserts with their write concern, and what is there.
 
-use crate::copies::database::DatabaseError;
-use crate::copies::database::WriteOutcome;
-use crate::copies::database::{Durability, Part, Talk};
-use crate::copies::plan::IngestPlan;
+use crate::copies::database::{DatabaseError, Part, Talk, WriteOutcome};
+use crate::copies::plan::{Durability, IngestPlan};
 use crate::copies::records::Records;
 use crate::copies::sent::Sent;
-use crate::mongodb::admin::CommandError;
-use crate::mongodb::copies::COMMAND;
+use crate::mongodb::command_error::CommandError;
 use crate::mongodb::line::MongoLine;
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::put_command;
 use dyno_workload::pocdriver::{FieldKind, Template};
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long one command may take, beyond what a write waits for its copies.
+pub(super) const COMMAND: Duration = Duration::from_secs(10);
 
 /// Most bytes of documents in one insert: a command ends at 16 MiB.
 const INSERT_BYTES: u64 = 12 << 20;

@@ -3,7 +3,7 @@
 use crate::mix::Mode;
 use crate::ycsb::config::{Proportions, read_mode, read_proportions, read_requests, read_seed};
 use crate::ycsb::properties::{BadProperty, Lookup, MAX_COUNT, Reader};
-use crate::ycsb::requests::RequestDistribution;
+use crate::ycsb::request_distribution::RequestDistribution;
 use dyno_types::limits::SCAN_RECORDS;
 
 /// Most series accepted, over all keys and tags.

@@ -1,9 +1,9 @@
-//! The way between a run's target and servers that stand: a run's place on them, and what is written down where they are left.
+//! The way between a run's target and persistent servers: a run's place on them, and what is written down where they are left.
 
 use crate::dataset_key::key;
 use crate::failed::{Failed, of_server};
 use crate::persistent_servers::{PersistentServers, Process, same};
-use crate::pods::on_standing;
+use crate::pods::on_persistent;
 use crate::provisioned_target::{DescribedServer, OwnedResources, ProvisionedTarget, SharedServers};
 use crate::volumes;
 use crate::volumes::Volume;
@@ -16,7 +16,7 @@ use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
 use dyno_servers::server::Server;
-use dyno_servers::server::faults::FaultPreparation;
+use dyno_servers::server::fault_preparation::FaultPreparation;
 use dyno_servers::volume::Loaded;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,7 +43,7 @@ impl PersistentServers {
                 Ok(ProvisionedTarget { persistent: Some(Box::new(self)), ..target })
             }
             (Some((there, persistent)), Some(asked)) if same(there, asked) => {
-                let target = on_standing(
+                let target = on_persistent(
                     spec,
                     asked,
                     (&self.secured, persistent),

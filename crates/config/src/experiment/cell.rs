@@ -1,0 +1,57 @@
+//! One cell of an experiment's matrix.
+
+use crate::experiment::check::check;
+use crate::experiment::factors;
+use crate::experiment::spec::Experiment;
+use crate::tree::{Node, TreeError};
+
+/// One cell of the matrix.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// From 1.
+    pub number: usize,
+    /// The level of each factor: (factor, label).
+    pub levels: Vec<(String, String)>,
+    /// Everything that is said about it, with its origin; `{NAME}`s of `variables` are filled in.
+    pub tree: Node,
+    /// The same, typed.
+    pub spec: Experiment,
+    /// The tree before `{NAME}`s were filled in: a point of a search may set variables.
+    pub(super) unfilled: Node,
+}
+
+impl Cell {
+    /// The cell with keys set to the values of a search's point: variables are filled in, and everything is checked, as
+    /// if the file said so. The tree's secrets are masked.
+    pub fn at(&self, sets: &[(String, String)]) -> Result<(Experiment, Node), TreeError> {
+        if sets.is_empty() {
+            return Ok((self.spec.clone(), self.shown()?));
+        }
+        let mut tree = self.unfilled.clone();
+        for (key, value) in sets {
+            tree.set(factors::full_path(key), Node::from_option(&format!("{key}={value}"), "strategy"));
+        }
+        let shown = shown(&tree)?;
+        factors::fill_in(&mut tree)?;
+        let spec: Experiment = tree.read()?;
+        check(&tree, &spec)?;
+        Ok((spec, shown))
+    }
+
+    /// Tree with secrets masked, those that `{NAME}`s put anywhere included.
+    pub fn shown(&self) -> Result<Node, TreeError> {
+        shown(&self.unfilled)
+    }
+
+    /// Levels in words: `users=4 workload=a`; `all` where nothing is varied.
+    pub fn label(&self) -> String {
+        let words: Vec<String> = self.levels.iter().map(|(name, label)| format!("{name}={label}")).collect();
+        if words.is_empty() { "all".into() } else { words.join(" ") }
+    }
+}
+
+fn shown(unfilled: &Node) -> Result<Node, TreeError> {
+    let mut shown = unfilled.shown("");
+    factors::fill_in(&mut shown)?;
+    Ok(shown)
+}

@@ -1,0 +1,138 @@
+//! From the text of an experiment to its matrix of cells, and the runs to be made of them.
+
+use crate::experiment::cell::Cell;
+use crate::experiment::check::check;
+use crate::experiment::factors::{self, Factor, Filter, Override};
+use crate::experiment::order::{PlannedRun, order};
+use crate::experiment::spec::Experiment;
+use crate::experiment::strategy_check::check_strategy;
+use crate::tree::{Node, TreeError, masked_option};
+
+/// Most runs of one experiment: what a year of ten-minute runs comes to, so that a slip of a digit is caught.
+pub const RUNS: usize = 50_000;
+
+/// An experiment, resolved.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Part of the directory's name.
+    pub name: String,
+    /// What holds for the whole experiment (the first cell's values where a factor varies them).
+    pub base: Experiment,
+    /// What is varied.
+    pub factors: Vec<Factor>,
+    /// The matrix.
+    pub cells: Vec<Cell>,
+    /// Runs in their order.
+    pub runs: Vec<PlannedRun>,
+}
+
+/// Reads an experiment; `path` is what messages call the text, `sets` are `--set`'s `KEY=VALUE`.
+pub fn plan(text: &str, path: &str, sets: &[String]) -> Result<Plan, TreeError> {
+    let mut tree = Node::parse(text, path)?;
+    if tree.entries().is_none() {
+        return Err(tree.error("", "expected a mapping such as `target: redis://127.0.0.1:6379`"));
+    }
+    let mut given =
+        Given { last: Vec::new(), written: tree.get("factors").map(factors::labels).unwrap_or_default() };
+    for set in sets {
+        given.last.extend(apply(&mut tree, set)?);
+    }
+    tree.remember_secrets();
+    let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml").trim_end_matches(".yml");
+    plan_of(tree, stem, &given)
+}
+
+/// An experiment's text with every secret in it masked; text that is no YAML is left out.
+pub fn masked(text: &str) -> String {
+    Node::as_written(text, "").map_or_else(|_| String::new(), |tree| tree.masked("", text))
+}
+
+/// `KEY=VALUE` with a secret in it masked.
+pub fn masked_set(set: &str) -> String {
+    masked_option(set)
+}
+
+/// `--set KEY=VALUE`: replaces the factor that varies the key, else the value; then the key and the value, which have the
+/// last word over levels that set the key beside others.
+fn apply(tree: &mut Node, set: &str) -> Result<Option<(String, Node)>, TreeError> {
+    let node = Node::from_option(set, "--set");
+    let Some((key, words)) = set.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+        return Err(node.error("", "expected KEY=VALUE, such as --set phases.measure.users=8"));
+    };
+    if let Some(mut all) = tree.take("factors") {
+        let replaced = factors::replace(&mut all, key, words, &node);
+        tree.set("factors", all);
+        if replaced? {
+            return Ok(None);
+        }
+    }
+    let whole = factors::full_path(key).to_owned();
+    tree.set(&whole, node.clone());
+    Ok(Some((whole, node)))
+}
+
+/// What `--set` has done to factors.
+struct Given {
+    /// Keys and values that replace what levels of several keys say.
+    last: Vec<(String, Node)>,
+    /// Labels of the levels before.
+    written: Vec<(String, Vec<String>)>,
+}
+
+fn plan_of(mut tree: Node, stem: &str, given: &Given) -> Result<Plan, TreeError> {
+    let mut factors = match tree.take("factors") {
+        Some(node) => factors::read(&node)?,
+        None => Vec::new(),
+    };
+    for factor in &mut factors {
+        factor.levels.iter_mut().for_each(|level| level.give(&given.last));
+        let before = given.written.iter().find(|(name, _)| *name == factor.name);
+        factor.gone = before.map_or(Vec::new(), |(_, labels)| labels.clone());
+    }
+    let excluded = tree.take("exclude");
+    let exclude = excluded.as_ref().map_or(Ok(Vec::new()), |node| Filter::read_all(node, &factors))?;
+    let overrides =
+        tree.take("overrides").map_or(Ok(Vec::new()), |node| Override::read_all(&node, &factors))?;
+    let mut cells = Vec::new();
+    let combinations = factors::product(&factors, RUNS);
+    for levels in combinations.ok_or_else(|| tree.error("factors", format!("more than {RUNS} cells")))? {
+        let names: Vec<(String, String)> =
+            factors.iter().zip(&levels).map(|(f, level)| (f.name.clone(), level.label.clone())).collect();
+        if exclude.iter().any(|filter| filter.matches(&names)) {
+            continue;
+        }
+        let mut own = tree.clone();
+        for (path, value) in levels.iter().flat_map(|level| &level.set) {
+            own.set(path, value.clone());
+        }
+        for change in overrides.iter().filter(|change| change.when.matches(&names)) {
+            for (path, value) in &change.set {
+                own.set(path, value.clone());
+            }
+        }
+        let unfilled = own.clone();
+        factors::fill_in(&mut own)?;
+        let spec: Experiment = own.read()?;
+        check(&own, &spec)?;
+        let shown = names
+            .into_iter()
+            .zip(&levels)
+            .map(|((name, label), level)| (name, label + &level.changed))
+            .collect();
+        let cell = Cell { number: cells.len() + 1, levels: shown, tree: own, spec, unfilled };
+        if let Some(strategy) = &cell.spec.strategy {
+            check_strategy(&cell, strategy, &factors)?;
+        }
+        cells.push(cell);
+    }
+    let Some(base) = cells.first().map(|cell| cell.spec.clone()) else {
+        return Err(excluded.as_ref().unwrap_or(&tree).error("exclude", "leaves no cell of the matrix"));
+    };
+    // Before there is a list of them.
+    let count = (cells.len() as u64).saturating_mul(base.repetitions.into());
+    if count > RUNS as u64 {
+        return Err(tree.error("repetitions", format!("{count} runs: expected at most {RUNS}")));
+    }
+    let runs = order(cells.len(), base.repetitions, base.order, base.seed);
+    Ok(Plan { name: base.name.clone().unwrap_or_else(|| stem.to_owned()), base, factors, cells, runs })
+}

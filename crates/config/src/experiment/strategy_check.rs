@@ -1,0 +1,61 @@
+//! What the types cannot say of a strategy: its points must be experiments that can be run.
+
+use crate::experiment::cell::Cell;
+use crate::experiment::factors::{self, Factor};
+use crate::experiment::strategies::{Strategy, Tune};
+use crate::tree::TreeError;
+
+/// What is searched is not varied by a factor, too: its levels would all make the same search.
+pub(super) fn check_strategy(cell: &Cell, strategy: &Strategy, factors: &[Factor]) -> Result<(), TreeError> {
+    let (name, keys): (&str, Vec<&str>) = match strategy {
+        Strategy::Ladder(_) => ("ladder", vec!["phases.measure.users"]),
+        Strategy::HighestRate(_) => ("highest_rate", vec!["phases.measure.rate"]),
+        Strategy::RepeatUntil(_) => ("repeat_until", Vec::new()),
+        Strategy::Tune(tune) => ("tune", tune.parameters.keys().map(|key| factors::full_path(key)).collect()),
+    };
+    for factor in factors {
+        let set = factor.levels.iter().flat_map(|level| &level.set);
+        if let Some((key, at)) = set.into_iter().find(|(key, _)| keys.contains(&key.as_str())) {
+            let text = format!("{key} is what strategy.{name} searches: remove one of the two");
+            return Err(at.error(&format!("factors.{}", factor.name), text));
+        }
+    }
+    // The first point says whether there can be others.
+    match strategy {
+        Strategy::Tune(tune) => check_tune(cell, tune),
+        Strategy::Ladder(ladder) => cell.at(&[(keys[0].to_owned(), ladder.from.to_string())]).map(drop),
+        Strategy::HighestRate(search) => {
+            cell.at(&[(keys[0].to_owned(), search.from.0.to_string())]).map(drop)
+        }
+        Strategy::RepeatUntil(_) => Ok(()),
+    }
+}
+
+/// Parameters must be there, be keys of the file, and have values, each of which makes an experiment that can be run and
+/// that is not what another value makes.
+fn check_tune(cell: &Cell, tune: &Tune) -> Result<(), TreeError> {
+    let path = "strategy.tune.parameters";
+    let place = cell.tree.find(path).unwrap_or(&cell.tree);
+    let refuse = |text: String| Err(place.error(path, text));
+    if tune.parameters.is_empty() {
+        return refuse("expected a mapping of keys to values".into());
+    }
+    for (key, levels) in &tune.parameters {
+        let values = match levels.values() {
+            Ok(values) => values,
+            Err(why) => return refuse(format!("{key}: {why}")),
+        };
+        for value in &values {
+            cell.at(&[(key.clone(), value.clone())])?;
+        }
+        if let Some(name) = key.strip_prefix("variables.")
+            && !factors::is_used(&cell.unfilled, name)
+        {
+            return refuse(format!("{key}: no text of the file has {{{name}}}, so nothing would change"));
+        }
+    }
+    if tune.configurations < 2 {
+        return Err(place.error("strategy.tune.configurations", "expected 2 or more"));
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! Names of the kinds of servers that dyno starts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What kind of server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerKind {
+    /// redis-server.
+    Redis,
+    /// valkey-server.
+    Valkey,
+    /// keydb-server.
+    KeyDb,
+    /// Dragonfly.
+    Dragonfly,
+    /// mongod.
+    Mongod,
+    /// FerretDB 1.x with its SQLite backend.
+    FerretDb,
+}
+
+impl ServerKind {
+    /// All kinds, in the order of messages.
+    pub const ALL: [ServerKind; 6] = [
+        ServerKind::Redis,
+        ServerKind::Valkey,
+        ServerKind::KeyDb,
+        ServerKind::Dragonfly,
+        ServerKind::Mongod,
+        ServerKind::FerretDb,
+    ];
+}

@@ -1,0 +1,187 @@
+//! What load threads report, and how the intervals of all are added up, second by second.
+
+use crate::run_error::RunError;
+use crate::shared::Shared;
+use dyno_record::{Interval, Recorder, Totals};
+use dyno_types::Outcome;
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+use std::time::SystemTime;
+
+/// One interval of all threads together: a second unless the job says otherwise (or a part, at the end of the warm-up).
+#[derive(Debug)]
+pub struct Second {
+    /// Number of the interval since the epoch.
+    pub number: u64,
+    /// True if it belongs to the warm-up.
+    pub warmup: bool,
+    /// Counts of the interval.
+    pub totals: Totals,
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// The first error text of every class.
+    pub errors: Vec<(Outcome, String)>,
+    /// Wall clock at the epoch.
+    pub epoch: SystemTime,
+    /// From the epoch to the last completion, nanoseconds.
+    pub elapsed_ns: u64,
+    /// From the first thread's start to the epoch (connecting), nanoseconds.
+    pub connecting_ns: u64,
+    /// True if all threads are on the cores they were given.
+    pub pinned: bool,
+}
+
+/// First error text of every class, and the clock's time at the end.
+pub(crate) type Ending = (Vec<(Outcome, String)>, u64);
+
+/// Event that a load thread reports to the control thread.
+pub(crate) enum ThreadEvent {
+    /// Connected and on its core (or not), or not connected.
+    Ready(Result<bool, RunError>),
+    /// Ended.
+    Ended(Result<Ending, RunError>),
+}
+
+/// Channels of one recorder: two intervals circulate.
+pub(crate) fn recorder(
+    shared: &Shared,
+    thread: usize,
+    full: &SyncSender<Box<Interval>>,
+) -> (Recorder, Sender<Box<Interval>>) {
+    let fresh = || {
+        let mut interval = Interval::new(shared.job.workload.metrics().len(), shared.job.scale);
+        interval.thread = thread;
+        Box::new(interval)
+    };
+    let (empty, emptied) = channel();
+    // The receiver is in our hands.
+    let _ = empty.send(fresh());
+    (Recorder::new(fresh(), full.clone(), emptied), empty)
+}
+
+pub(crate) fn await_ready(events: &Receiver<ThreadEvent>, threads: usize) -> Result<bool, RunError> {
+    let mut pinned = true;
+    for _ in 0..threads {
+        match events.recv() {
+            Ok(ThreadEvent::Ready(ready)) => pinned &= ready?,
+            _ => return Err(RunError::Panicked),
+        }
+    }
+    Ok(pinned)
+}
+
+/// Adds up intervals of all threads and hands out each second once all threads are past it.
+pub(crate) struct Merger {
+    metrics: usize,
+    scale: dyno_record::Scale,
+    empties: Vec<Sender<Box<Interval>>>,
+    /// By (second, measured): sums so far.
+    open: BTreeMap<(u64, bool), Totals>,
+    /// The second that each thread is counting; `None` when it has ended.
+    at: Vec<Option<(u64, bool)>>,
+}
+
+impl Merger {
+    pub(crate) fn new(shared: &Shared, empties: Vec<Sender<Box<Interval>>>) -> Self {
+        Merger {
+            metrics: shared.job.workload.metrics().len(),
+            scale: shared.job.scale,
+            at: vec![Some((0, false)); empties.len()],
+            empties,
+            open: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn run(
+        mut self,
+        filled: &Receiver<Box<Interval>>,
+        events: &Receiver<ThreadEvent>,
+        ending: usize,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Ending, RunError> {
+        // Ends when every recorder has been dropped.
+        while let Ok(interval) = filled.recv() {
+            self.take(interval);
+            self.hand_out(on_second);
+        }
+        self.at.fill(None);
+        self.hand_out(on_second);
+        let mut errors: Vec<(Outcome, String)> = Vec::new();
+        let mut last_ns = 0;
+        for _ in 0..ending {
+            match events.recv() {
+                Ok(ThreadEvent::Ended(ended)) => {
+                    let (words, ended_ns) = ended?;
+                    last_ns = last_ns.max(ended_ns);
+                    for (outcome, text) in words {
+                        if errors.iter().all(|(o, _)| *o != outcome) {
+                            errors.push((outcome, text));
+                        }
+                    }
+                }
+                _ => return Err(RunError::Panicked),
+            }
+        }
+        Ok((errors, last_ns))
+    }
+
+    fn take(&mut self, mut interval: Box<Interval>) {
+        let key = (interval.number, !interval.warmup);
+        let totals = self.open.entry(key).or_insert_with(|| Totals::new(self.metrics, self.scale));
+        totals.add(&interval);
+        // An interval has come: the thread counts a later one now.
+        let next = Some((key.0 + u64::from(key.1), !key.1));
+        self.at[interval.thread] = if interval.last { None } else { next };
+        let thread = interval.thread;
+        interval.reset();
+        // A thread that has ended needs no more intervals.
+        let _ = self.empties[thread].send(interval);
+    }
+
+    fn hand_out(&mut self, on_second: &mut dyn FnMut(Second)) {
+        let safe = self.at.iter().flatten().min().copied().unwrap_or((u64::MAX, true));
+        while let Some(entry) = self.open.first_entry() {
+            let (number, measured) = *entry.key();
+            if (number, measured) >= safe && safe != (u64::MAX, true) {
+                break;
+            }
+            on_second(Second { number, warmup: !measured, totals: entry.remove() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_has_ended_holds_back_no_second() {
+        let scale = dyno_record::Scale::Ns64;
+        let at = vec![Some((0, false)); 2];
+        let mut merger = Merger { metrics: 1, scale, empties: Vec::new(), open: BTreeMap::new(), at };
+        // Whoever has ended wants no interval back: two receivers that live as long as the test.
+        let mut emptied = Vec::new();
+        for _ in 0..2 {
+            let (empty, receiver) = channel();
+            merger.empties.push(empty);
+            emptied.push(receiver);
+        }
+        let mut counted = |thread: usize, number: u64, last: bool| {
+            let mut interval = Interval::new(1, scale);
+            (interval.thread, interval.number, interval.last) = (thread, number, last);
+            merger.take(Box::new(interval));
+            let mut seconds = Vec::new();
+            merger.hand_out(&mut |second| seconds.push(second.number));
+            seconds
+        };
+        assert!(counted(0, 0, false).is_empty());
+        assert_eq!(counted(1, 0, false), [0]);
+        assert!(counted(1, 1, false).is_empty());
+        assert_eq!(counted(0, 1, true), [1]);
+        assert_eq!(counted(1, 2, false), [2]);
+        assert_eq!(counted(1, 3, true), [3]);
+    }
+}

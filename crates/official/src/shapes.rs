@@ -1,0 +1,17 @@
+//! Shapes that the driver's interface has no form for.
+
+use dyno_types::Refused;
+use dyno_types::document::{Action, Change, Shape};
+
+/// Refuses shapes that the driver has no form for.
+pub(crate) fn check(shapes: &[Shape]) -> Result<(), Refused> {
+    for shape in shapes {
+        let why = match &shape.action {
+            Action::Find { limit: Some(0), single_batch: true, .. } => "one batch without a limit",
+            Action::Update { change: Change::Replace, many: true, .. } => "a replacement of many documents",
+            _ => continue,
+        };
+        return Err(Refused(format!("{:?}: the official driver's interface has no {why}", shape.name)));
+    }
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! Chooses the kind of workload that an experiment asks for.
+
+use crate::work::documents::Documents;
+use crate::work::ycsb::Records;
+use crate::work::{Wording, Work};
+use dyno_config::experiment::Experiment;
+use dyno_types::Refused;
+
+/// Reads the work of an experiment file. What `workload.sysbench` and `workload.pocdriver` say is read by their drop-ins.
+///
+/// # Errors
+/// Names the key whose value cannot be used.
+pub fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
+    read_as(spec, &Wording::FILE)
+}
+
+/// Reads the work of an experiment that was described with these words.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_as(spec: &Experiment, wording: &Wording<'_>) -> Result<Box<dyn Work>, Refused> {
+    let workload = &spec.workload;
+    if let Some(path) = &workload.documents {
+        return Ok(Box::new(Documents::read(spec, path, wording)?));
+    }
+    let elsewhere = [("sysbench", workload.sysbench.is_some()), ("pocdriver", workload.pocdriver.is_some())];
+    if let Some((key, _)) = elsewhere.iter().find(|(_, asked)| *asked) {
+        return Err(Refused(format!("workload.{key}: this program is built without it")));
+    }
+    Ok(Box::new(Records::read(spec, wording)?))
+}

@@ -1,0 +1,28 @@
+//! A kind of store, for help texts and the schema of experiment files.
+
+use crate::options::OptionSpec;
+
+/// A kind of store that [`crate::open`] knows.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreKind {
+    /// What stands before the colon of its URI.
+    pub scheme: &'static str,
+    /// The URI without options.
+    pub form: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// The options its URI accepts.
+    pub options: &'static [OptionSpec],
+    /// True if this build has it: some need a library and a feature of cargo.
+    pub built: bool,
+}
+
+impl StoreKind {
+    /// That this build does not have it, and what would; nothing if it has.
+    pub fn missing(&self) -> Option<String> {
+        let (name, scheme) = (self.about.split(',').next().unwrap_or_default(), self.scheme);
+        (!self.built).then(|| {
+            format!("{scheme}: this build has no {name}: build with --features {scheme} (lib{scheme}-dev)")
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! The state of one operation in flight; of a batch, how each of its inserts has ended.
+
+use dyno_types::{Outcome, Request};
+
+/// State of one operation in flight.
+#[derive(Debug, Default)]
+pub struct Exchange {
+    pub(super) request: Request,
+    /// Replies still awaited.
+    pub(super) waiting: u32,
+    pub(super) outcome: Outcome,
+    pub(super) verified: Option<Outcome>,
+    pub(super) records: u32,
+    pub(super) removed: bool,
+    /// True if it is a batch of inserts.
+    pub(super) batched: bool,
+    /// Apart, so that what all operations touch fills few cache lines.
+    pub(super) more: Box<More>,
+}
+
+/// What only scans and batches need.
+#[derive(Debug, Default)]
+pub(super) struct More {
+    /// A scan's keys end to end, and where each ends.
+    pub(super) keys: Vec<u8>,
+    pub(super) ends: Vec<u32>,
+    /// The next record of a scan to ask for.
+    pub(super) asked: u32,
+    /// The inserts of a batch.
+    pub(super) batch: Batch,
+}
+
+impl Exchange {
+    /// A document more was found or written.
+    pub(super) fn count(&mut self) {
+        self.records += 1;
+    }
+
+    pub(super) fn scan_key(&self, record: u32) -> &[u8] {
+        let record = record as usize;
+        let from = if record == 0 { 0 } else { self.more.ends[record - 1] as usize };
+        &self.more.keys[from..self.more.ends[record] as usize]
+    }
+}
+
+/// The inserts of a batch and how each has ended.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) requests: Vec<(Request, Outcome)>,
+    indexed: bool,
+}
+
+/// What a command of a batch is for.
+pub(super) enum Part<'a> {
+    /// A record's content.
+    Record(&'a Request),
+    /// The index entries of all.
+    Index,
+    /// A record's time to live.
+    Expiry(&'a Request),
+}
+
+impl Batch {
+    pub fn begin(&mut self, requests: &[Request], indexed: bool) {
+        self.indexed = indexed;
+        self.requests.clear();
+        self.requests.extend(requests.iter().map(|request| (*request, Outcome::Ok)));
+    }
+
+    /// What a command is for.
+    pub fn part(&self, command: u32) -> Part<'_> {
+        let command = command as usize;
+        match self.record_of(command) {
+            None => Part::Index,
+            Some(record) if record == command => Part::Record(&self.requests[record].0),
+            Some(record) => Part::Expiry(&self.requests[record].0),
+        }
+    }
+
+    /// The record that a command is about; `None` for the index entries.
+    fn record_of(&self, command: usize) -> Option<usize> {
+        let records = self.requests.len();
+        match command.checked_sub(records) {
+            None => Some(command),
+            Some(0) if self.indexed => None,
+            Some(after) => Some(after - usize::from(self.indexed)),
+        }
+    }
+
+    /// A command has failed.
+    pub fn fail(&mut self, command: u32, outcome: Outcome) {
+        let failed = match self.record_of(command as usize) {
+            Some(one) => std::slice::from_mut(&mut self.requests[one]),
+            None => &mut self.requests[..],
+        };
+        failed.iter_mut().filter(|(_, own)| own.is_ok()).for_each(|(_, own)| *own = outcome);
+    }
+
+    /// How request number `number` has ended.
+    pub fn outcome(&self, number: u32) -> Outcome {
+        self.requests[number as usize].1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_fails_alone_but_the_index_fails_all() {
+        let mut batch = Batch::default();
+        batch.begin(&[Request::default(); 3], true);
+        batch.fail(1, Outcome::OutOfMemory);
+        assert_eq!([0, 1, 2].map(|n| batch.outcome(n)), [Outcome::Ok, Outcome::OutOfMemory, Outcome::Ok]);
+        batch.fail(3, Outcome::ReadOnly);
+        let expected = [Outcome::ReadOnly, Outcome::OutOfMemory, Outcome::ReadOnly];
+        assert_eq!([0, 1, 2].map(|n| batch.outcome(n)), expected);
+    }
+
+    #[test]
+    fn an_expiry_fails_its_own_record() {
+        for (indexed, command) in [(true, 6), (false, 5)] {
+            let mut batch = Batch::default();
+            batch.begin(&[Request::default(); 3], indexed);
+            batch.fail(command, Outcome::ReadOnly);
+            assert_eq!([0, 1, 2].map(|n| batch.outcome(n)), [Outcome::Ok, Outcome::Ok, Outcome::ReadOnly]);
+        }
+    }
+}
