@@ -21,8 +21,8 @@ pub fn with_verbosity(whole: clap::Command) -> clap::Command {
         if FAR.contains(&command.get_name()) || DROP_INS.contains(&command.get_name()) {
             return command;
         }
-        let help = "Print all details of a result, and say on stderr what is done: -v steps, -vv more. DYNO_LOG=FILTER, such as info,dyno_remote=debug, chooses \
-                    by crate and module";
+        let help = "Print all details of a result, and say on stderr what is done: -v steps, -vv more. DYNO_LOG=FILTER, such \
+                    as info,dyno_remote=debug, chooses by crate and module";
         let verbose = clap::Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).global(true);
         command.arg(verbose.help(help))
     })
