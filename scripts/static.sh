@@ -7,8 +7,8 @@ cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
 program=${1:-dyno-worker}
 case $program in
-  dyno-worker) package=dyno-worker ;;
-  dyno) package=dyno-cli ;;
+  dyno-worker) package=dyno-worker profile=dist-worker ;;
+  dyno) package=dyno-cli profile=dist ;;
   *) echo "$program: expected dyno or dyno-worker" >&2 && exit 2 ;;
 esac
 arch=${2:-$(uname -m)}
@@ -46,9 +46,9 @@ maps="-ffile-prefix-map=$home=/cargo -ffile-prefix-map=$out=/target -ffile-prefi
 export "CFLAGS_${target//-/_}=$maps"
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 export SOURCE_DATE_EPOCH
-RUSTFLAGS="$flags" "$cargo" "$command" --profile dist --locked -p "$package" --target "$target"
+RUSTFLAGS="$flags" "$cargo" "$command" --profile "$profile" --locked -p "$package" --target "$target"
 mkdir -p "$out/release"
-install -m755 "$out/$target/dist/$program" "$out/release/$program-$arch"
+install -m755 "$out/$target/$profile/$program" "$out/release/$program-$arch"
 # Whom the image of this program trusts, for servers with TLS: those whom this host trusts.
 for bundle in "${SSL_CERT_FILE:-}" /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
   [ -r "$bundle" ] && install -m644 "$bundle" "$out/release/ca-certificates.crt" && break

@@ -184,14 +184,14 @@ pub struct Closed {
     pub page: Option<String>,
 }
 
-/// Ends the monitors and leaves reports in the run directory. A directory that is incomplete is an internal error, unless the run
-/// was interrupted.
+/// Ends the monitors and leaves reports in the run directory. A directory that is incomplete is an internal error; what `exit` says
+/// of the run comes first.
 pub fn close(mut conductor: Conductor<'_>, exit: Exit) -> Closed {
     let lost = conductor.end();
     let directory = conductor.session.writer().map(|writer| writer.path().to_owned());
     let findings = leave_pages(&mut conductor);
     lost.iter().for_each(|text| terminal::error(text));
-    let exit = if lost.is_empty() || exit == Exit::Interrupted { exit } else { Exit::Internal };
+    let exit = if lost.is_empty() || exit != Exit::Ok { exit } else { Exit::Internal };
     let page = directory.filter(|_| findings.is_some()).map(|path| pages::address(&path));
     Closed { exit, findings, page }
 }

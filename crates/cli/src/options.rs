@@ -146,9 +146,6 @@ pub struct SampleArgs {
     pub documents: u32,
 }
 
-/// Records where nobody says how many.
-pub const RECORDS: &str = "100k";
-
 /// Lists what `dyno run` takes as a target, and what it ends with.
 fn targets() -> String {
     let forms: Vec<String> = registry::schemes().map(|one| format!("  {}", one.form)).collect();
@@ -186,9 +183,9 @@ pub struct RunArgs {
     /// operations of one's own: a file that ends in .yaml
     #[arg(short, long, default_value = "a", value_name = "a..f|FILE", help_heading = "Workload")]
     pub workload: String,
-    /// Records in the data set (also 100k, 1M)
-    #[arg(short = 'n', long, default_value = RECORDS, value_name = "N", help_heading = "Workload")]
-    pub records: String,
+    /// Records in the data set (also 100k, 1M); default: the workload file's, or 100k
+    #[arg(short = 'n', long, value_name = "N", help_heading = "Workload")]
+    pub records: Option<String>,
     /// Which keys are asked for: uniform, zipfian (YCSB's), zipfian:THETA (true), latest, hotspot, sequential,
     /// exponential; default: the workload's
     #[arg(long, value_name = "NAME", help_heading = "Workload")]

@@ -242,7 +242,7 @@ impl Line {
     ) -> Result<(), Failure> {
         let tls = self.tls;
         let deadline = monotonic_ns() + patience_ns;
-        self.unsent = words;
+        self.unsent.extend(words);
         loop {
             self.send()?;
             self.advance(deadline, (patience_ns, stop))?;

@@ -1,5 +1,5 @@
-//! Servers that outlive the command that has started them, on purpose: `persistent.json` in an experiment's directory says what
-//! they are, and the journal below `persistent/` what there is to undo. Nothing else outlives a command.
+//! Servers that outlive the command that has started them, on purpose: `standing.json` in an experiment's directory says what
+//! they are, and the journal below `standing/` what there is to undo. Nothing else outlives a command.
 
 use crate::dataset_key::{differs, key};
 use crate::failed::{Failed, of_server};

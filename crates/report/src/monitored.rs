@@ -141,7 +141,7 @@ mod tests {
             database 101,234 commands/s, 17 connections, 1.5 KiB\n\
             server   CPU 0.98 cores, 47.7 MiB resident\n\
             host     CPU 71.3 % busy, 2.0 % iowait, 0.0 % steal, network 4.8 MiB/s in, 0 B/s out\n\
-            disk     vda busy 25.0 %, 1,234 writes/s of 120 us, 8.1 MiB/s\n\
+            disk     vda busy 25.0 %, 1,234 writes/s of 120 µs, 8.1 MiB/s\n\
             others   CPU 0.25 cores: cc1 0.20 cores\n\
             monitors 0.31 % of one core\n";
         assert_eq!(out, expected);

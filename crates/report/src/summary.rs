@@ -79,8 +79,9 @@ pub fn text(summary: &Summary, known: Known<'_>, style: Style) -> String {
         }
     }
     out.push_str(&crate::faults::lines(&summary.faults));
+    out.push('\n');
     if let Some(words) = known.findings.and_then(|findings| limit(summary, findings)) {
-        let _ = writeln!(out, "\n{}", style.wrap(&one_line(&format!("limit    {words}")), 9));
+        let _ = writeln!(out, "{}", style.wrap(&one_line(&format!("limit    {words}")), 9));
     }
     for phase in &summary.phases {
         if let Some(link) = &phase.link {

@@ -107,12 +107,12 @@ fn constant(cases: &mut Vec<Case>) -> Result<(), TargetError> {
     let name = "constant service 100 us, 5,000/s evenly";
     cases.push(Case {
         name,
-        quantity: "mean response, us",
+        quantity: "mean response, µs",
         measured: mean_us(&totals),
         expected: 100.0,
         tolerance: 1e-9,
     });
-    cases.push(Case { name, quantity: "max response, us", measured: max, expected: 100.0, tolerance: 1e-9 });
+    cases.push(Case { name, quantity: "max response, µs", measured: max, expected: 100.0, tolerance: 1e-9 });
     Ok(())
 }
 
@@ -125,14 +125,14 @@ fn queues(cases: &mut Vec<Case>) -> Result<(), TargetError> {
     let expected = mm1_response(lambda, mu) * 1e6;
     cases.push(Case {
         name,
-        quantity: "mean response, us",
+        quantity: "mean response, µs",
         measured: mean_us(&totals),
         expected,
         tolerance: 0.03,
     });
     let p99 = totals.ok_slot(0).map_or(0.0, |s| s.response.percentile_ns(99.0) as f64 / 1e3);
     let expected = mm1_response_quantile(lambda, mu, 0.99) * 1e6;
-    cases.push(Case { name, quantity: "p99 response, us", measured: p99, expected, tolerance: 0.05 });
+    cases.push(Case { name, quantity: "p99 response, µs", measured: p99, expected, tolerance: 0.05 });
     let constant = SimOptions { service: Service::Constant((1e9 / mu) as u64), ..SimOptions::default() };
     let (totals, _) =
         simulate(job(open(lambda, Process::Poisson), 1_000, 1, operations(1_000_000)), constant)?;
@@ -140,7 +140,7 @@ fn queues(cases: &mut Vec<Case>) -> Result<(), TargetError> {
     let name = "M/D/1, load 0.7";
     cases.push(Case {
         name,
-        quantity: "mean response, us",
+        quantity: "mean response, µs",
         measured: mean_us(&totals),
         expected,
         tolerance: 0.02,
@@ -221,7 +221,7 @@ fn stolen(cases: &mut Vec<Case>) -> Result<(), TargetError> {
     let name = "client stopped 50 ms a second, load 0.6";
     let equal = |one: bool| f64::from(u8::from(one));
     for (quantity, measured, expected, tolerance) in [
-        ("longest service time, us", service as f64 / 1e3, 5_000.0, 1e-9),
+        ("longest service time, µs", service as f64 / 1e3, 5_000.0, 1e-9),
         ("plain ones waited (1 yes)", equal(plain > 50_000_000), 1.0, 0.0),
         ("ideal as calm (1 yes)", equal(Some(&disturbed.ideal) == response(&calm).as_ref()), 1.0, 0.0),
         ("calm: ideal as plain", equal(Some(&calm.ideal) == response(&calm).as_ref()), 1.0, 0.0),

@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn people_read_these() {
         assert_eq!(Latency(999).to_string(), "999 ns");
-        assert_eq!(Latency(1_234).to_string(), "1.23 us");
+        assert_eq!(Latency(1_234).to_string(), "1.23 µs");
         assert_eq!(Latency(45_670_000).to_string(), "45.7 ms");
         assert_eq!(Latency(999_700).to_string(), "1.00 ms");
         assert_eq!(Latency(12_000_000_000).to_string(), "12.0 s");

@@ -82,7 +82,7 @@ fn by_the_kernels_clock_it_is_known_what_an_ideal_client_would_see() {
         case.reason("schedule_lag").unwrap()
     };
     let known = text(1, Some(640_000));
-    assert!(known.contains("of 1.00 ms (an ideal client's is 640 us): "), "{known}");
+    assert!(known.contains("of 1.00 ms (an ideal client's is 640 µs): "), "{known}");
     for unknown in [text(0, Some(640_000)), text(1, None)] {
         assert!(!unknown.contains("ideal"), "{unknown}");
     }

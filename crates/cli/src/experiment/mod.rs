@@ -95,7 +95,7 @@ pub fn run(args: &RunArgs, name: &str) -> Result<Exit, Failure> {
 fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
     let typed = [
         ("--workload", args.workload != "a", "workload.ycsb.workload"),
-        ("--records", args.records != "100k", "records"),
+        ("--records", args.records.is_some(), "records"),
         ("--ops", args.ops.is_some(), "operations"),
         ("--duration", args.duration.is_some(), "duration"),
         ("--users", args.users.is_some(), "users"),

@@ -59,6 +59,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     work.adopt(&Prepared { fresh: ready.next.clone(), ..Prepared::default() })?;
     let jobs = jobs(args, &work, target.as_ref())?;
     let workloads = work.workloads();
+    let cores: Vec<Option<usize>> = jobs.iter().flat_map(|job| job.cores.clone()).collect();
     let first_ns = workloads.first().map_or(0, |workload| workload.begin_ns());
     if first_ns >= args.duration.saturating_mul(SECOND_NS) {
         terminal::warn(&format!(
@@ -86,7 +87,9 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     let mut ended = ended.map_err(|error| conductor::failed(&mut conductor, error.into()))?;
     let mut left = 0;
     for job in work.rests() {
-        left += send_the_rest(job, opened.as_ref(), &control)?;
+        let rest = Job { cores: cores.clone(), ..job };
+        left += send_the_rest(rest, opened.as_ref(), &control)
+            .map_err(|why| conductor::failed(&mut conductor, why))?;
     }
     let missed = workloads.iter().map(|workload| workload.missed(args.duration * SECOND_NS));
     let (missed, due) = missed.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));

@@ -158,7 +158,7 @@ fn outcome_table(outcomes: OutcomeCounts) -> Part {
         outcomes.indeterminate_not_found.to_string(),
         outcomes.refused_found.to_string(),
     ];
-    Part::Table("OutcomeCounts".into(), heads.map(str::to_owned).to_vec(), vec![row], 0)
+    Part::Table("Records by outcome".into(), heads.map(str::to_owned).to_vec(), vec![row], 0)
 }
 
 #[cfg(test)]
@@ -204,5 +204,7 @@ mod tests {
         assert_eq!(rows[0], ["-0.5", "1,600", "-"]);
         assert_eq!(rows[2], ["0.5", "200", "-"]);
         assert_eq!(rounds.parts().len(), 6);
+        let titled = |part: &Part| matches!(part, Part::Table(title, ..) if title == "Records by outcome");
+        assert!(rounds.parts().iter().any(titled));
     }
 }

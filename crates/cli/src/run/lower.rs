@@ -120,8 +120,7 @@ impl Lowered {
             set("operationcount", operations.0.to_string(), option("--ops"));
         }
         // A file's own recordcount stands unless --records is typed.
-        let records = count("--records", &args.records)?;
-        let records = (args.records != options::RECORDS).then_some(records);
+        let records = args.records.as_deref().map(|text| count("--records", text)).transpose()?;
         let workload = args.workload.clone();
         self.spec.workload.ycsb = Some(Ycsb { workload, records, properties, ..Ycsb::default() });
         Ok(())
@@ -213,7 +212,7 @@ fn interval(text: &str) -> Result<Span, Failure> {
 /// Options that speak of YCSB's records have no meaning for documents.
 fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
     let typed = [
-        ("--records", args.records != options::RECORDS),
+        ("--records", args.records.is_some()),
         ("--fields", args.fields.is_some()),
         ("--field-length", args.field_length.is_some()),
         ("--distribution", args.distribution.is_some()),

@@ -29,7 +29,7 @@ use dyno_session::conductor::Conductor;
 use dyno_session::session::{EndedPhase, PhasePlan, Session};
 use dyno_session::watch::WatchPlan;
 use resolve::Resolved;
-use std::io::{IsTerminal, stdout};
+use std::io::{IsTerminal, stderr, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -188,7 +188,8 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     };
     let target = plan.target.clone();
     let mut conductor = conductor::begin(plan, &opened, control.clone())?;
-    let mut metrics = metrics(args, &target, &mut conductor)?;
+    let listening = metrics(args, &target, &mut conductor);
+    let mut metrics = listening.map_err(|failure| conductor::failed(&mut conductor, failure))?;
     let ended =
         phases(args, &mut resolved, opened.as_ref(), &control, &mut conductor.session, metrics.as_mut());
     conclude(args, &resolved, conductor, ended)
@@ -262,10 +263,16 @@ fn conclude(
 ) -> Result<Exit, Failure> {
     let ended = ended.map_err(|failure| conductor::failed(&mut conductor, failure))?;
     let summary = conductor.finish(&ended, &resolved.measure_job()?.pacing);
+    let directory = conductor.session.writer().map(|writer| writer.path().to_owned());
     let closed = conductor::close(conductor, exit_of(&summary));
     let known = Known { findings: closed.findings.as_deref(), page: closed.page.as_deref() };
     show(&summary, known, args.json)?;
-    if args.json || !stdout().is_terminal() {
+    if known.page.is_none()
+        && let Some(path) = directory.filter(|_| !args.json)
+    {
+        terminal::out(&format!("run directory: {}\n", path.display()));
+    }
+    if args.json || !stdout().is_terminal() || !stderr().is_terminal() {
         warn_if_suspect(&summary);
     }
     Ok(closed.exit)

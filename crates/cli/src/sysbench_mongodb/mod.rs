@@ -165,8 +165,16 @@ impl SysbenchRun<'_> {
         let ended = done.map_err(|failure| conductor::failed(&mut conductor, failure))?;
         let is_load = ended.phase.name == "load";
         let summary = conductor.finish(&ended, &job.pacing);
+        let exit = match summary.status {
+            // A load has to bring the records in, however short it is.
+            Status::Complete if is_load && ended.totals.failed() == 0 => Exit::Ok,
+            Status::Complete if is_load => Exit::Invalid,
+            _ => exit(&summary),
+        };
+        let closed = conductor::close(conductor, exit);
+        let known = Known { findings: closed.findings.as_deref(), page: closed.page.as_deref() };
         if self.args.json || !(plan.config.faithful || is_load) {
-            report::show(&summary, Known::default(), self.args.json)?;
+            report::show(&summary, known, self.args.json)?;
         } else {
             // The original's text has no place for the verdict, and an exit code needs words.
             summary.verdict.reasons.iter().filter(|reason| summary.verdict.is_asked(reason)).for_each(
@@ -176,13 +184,7 @@ impl SysbenchRun<'_> {
                 },
             );
         }
-        let exit = match summary.status {
-            // A load has to bring the records in, however short it is.
-            Status::Complete if is_load && ended.totals.failed() == 0 => Exit::Ok,
-            Status::Complete if is_load => Exit::Invalid,
-            _ => exit(&summary),
-        };
-        Ok(conductor::close(conductor, exit).exit)
+        Ok(closed.exit)
     }
 
     /// Prints what the original prints; beside a JSON document it goes to stderr.

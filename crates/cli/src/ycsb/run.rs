@@ -119,6 +119,7 @@ fn conclude(
     let interrupted = signals::interrupted();
     watch.finish(&ended.totals, interrupted);
     let summary = conductor.finish(ended, &job.pacing);
+    let exit = conductor::close(conductor, exit_of(work.mode, &summary)).exit;
     let interval = work.interval();
     let names = &work.metrics();
     let metrics = metrics(names, &ended.totals, ended.finished.epoch, &work.options, interval);
@@ -133,7 +134,6 @@ fn conclude(
     if let Some(text) = audit.and_then(audit::complaint) {
         warn(work, &text);
     }
-    let exit = conductor::close(conductor, exit_of(work.mode, &summary)).exit;
     match watch.failure() {
         None => Ok(exit),
         Some(text) => {

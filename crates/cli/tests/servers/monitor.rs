@@ -49,6 +49,7 @@ fn a_run_is_watched_on_one_time_axis() {
         "500ms",
         "--out",
         "d",
+        "-v",
     ]);
     dyno.assert_ran(&output);
     let text = stdout(&output);
@@ -145,7 +146,7 @@ fn what_is_not_there_is_missing_and_said_once() {
 #[test]
 fn a_run_can_be_left_alone() {
     let dyno = Dyno::new();
-    let output = dyno.run(&["run", "null:", "--ops", "2000", "--out", "d", "--no-monitor"]);
+    let output = dyno.run(&["run", "null:", "--ops", "2000", "--out", "d", "--no-monitor", "-v"]);
     dyno.assert_ran(&output);
     assert!(!dyno.path("d").join("monitor").exists());
     assert!(!stdout(&output).contains("server and host"));

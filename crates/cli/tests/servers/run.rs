@@ -21,7 +21,9 @@ fn a_closed_loop_leaves_a_consistent_run_directory() {
         "d",
     ]);
     assert_exit(&output, &[0]);
-    assert!(stdout(&output).contains("run directory: d"));
+    let report =
+        format!("\nreport:  file://{}/report.html\n", dyno.path("d").canonicalize().unwrap().display());
+    assert!(stdout(&output).ends_with(&report), "{}", stdout(&output));
     let summary = dyno.summary("d");
     let measured = phase(&summary, "measure");
     assert_eq!(arrivals(measured), 20_000);

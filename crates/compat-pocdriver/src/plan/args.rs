@@ -7,6 +7,9 @@ use dyno_types::Refused;
 use dyno_workload::pocdriver::{Choice, PocConfig, Step, Weights};
 use std::path::PathBuf;
 
+/// Longest run, seconds: 30 years.
+const MOST_S: u64 = 1_000_000_000;
+
 /// `dyno pocdriver`.
 #[derive(Clone, Debug, Args)]
 #[command(
@@ -237,8 +240,10 @@ impl PocArgs {
         config
             .check()
             .map_err(|bad| usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected)))?;
-        if self.duration == 0 || self.interval == 0 {
-            return Err(usage("--duration and --interval: expected seconds from 1".into()));
+        if self.duration == 0 || self.duration > MOST_S || self.interval == 0 {
+            return Err(usage(format!(
+                "--duration and --interval: expected seconds from 1, at most {MOST_S}"
+            )));
         }
         Ok(config)
     }

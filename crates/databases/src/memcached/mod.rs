@@ -32,9 +32,13 @@ impl Database for Memcached {
             Scheme {
                 name: "memcached",
                 form: "memcached://[user:password@]host:port[,host:port...]",
-                login: Login::Password,
+                login: Login::User,
             },
-            Scheme { name: "memcacheds", form: "memcacheds://host:port?ca=FILE", login: Login::Password },
+            Scheme {
+                name: "memcacheds",
+                form: "memcacheds://[user:password@]host:port?ca=FILE",
+                login: Login::User,
+            },
         ]
     }
 

@@ -123,25 +123,34 @@ impl Client {
     /// # Errors
     /// The connection is lost: the commands may have been done.
     pub(crate) fn pipeline(&mut self, commands: Vec<u8>, count: usize) -> Result<Vec<Reply>, Failure> {
-        let mut replies = Vec::with_capacity(count);
-        self.line.converse(commands, (self.patience_ns, NEVER), &mut |received, _| {
-            let mut at = 0;
-            let heard = loop {
-                if replies.len() == count {
-                    break ReadStatus::Done;
-                }
-                match resp::reply(&received[at..], ANSWER_BYTES) {
-                    Ok(Some((reply, used))) => {
-                        replies.push(reply);
-                        at += used;
-                    }
-                    Ok(None) => break ReadStatus::Need,
-                    Err(why) => break ReadStatus::Refused(why.to_string()),
-                }
-            };
-            received.drain(..at);
-            heard
-        })?;
+        let (mut replies, mut commands) = (Vec::with_capacity(count), commands);
+        // Patience is for each reply: a server that is slow, but answers, is not lost.
+        while replies.len() < count {
+            let before = replies.len();
+            self.line.converse(
+                std::mem::take(&mut commands),
+                (self.patience_ns, NEVER),
+                &mut |received, _| {
+                    let mut at = 0;
+                    let heard = loop {
+                        if replies.len() == count {
+                            break ReadStatus::Done;
+                        }
+                        match resp::reply(&received[at..], ANSWER_BYTES) {
+                            Ok(Some((reply, used))) => {
+                                replies.push(reply);
+                                at += used;
+                            }
+                            Ok(None) if replies.len() > before => break ReadStatus::Done,
+                            Ok(None) => break ReadStatus::Need,
+                            Err(why) => break ReadStatus::Refused(why.to_string()),
+                        }
+                    };
+                    received.drain(..at);
+                    heard
+                },
+            )?;
+        }
         Ok(replies)
     }
 

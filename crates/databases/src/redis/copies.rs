@@ -281,16 +281,14 @@ impl Talk for RedisTalk {
         let mut bytes = Vec::new();
         for words in &all {
             put_command(&mut bytes, &words.iter().map(String::as_bytes).collect::<Vec<_>>());
-            if words[0] == "SET" {
-                self.1.record(words[2].len() as u64);
-            }
         }
-        self.1.wire_bytes += bytes.len() as u64;
-        let sent = Instant::now();
+        let (sent, wire_bytes) = (Instant::now(), bytes.len() as u64);
         let replies = match self.0.pipeline(bytes, all.len()) {
             Ok(replies) => replies,
             Err(lost) => return WriteOutcome::Indeterminate(lost.to_string()),
         };
+        self.1.wire_bytes += wire_bytes;
+        all.iter().filter(|words| words[0] == "SET").for_each(|words| self.1.record(words[2].len() as u64));
         let refusals = || {
             replies.iter().filter_map(|reply| match reply {
                 Reply::Error(refused) => Some(refused),

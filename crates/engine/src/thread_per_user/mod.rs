@@ -170,7 +170,7 @@ impl Users {
         Users {
             epoch_ns,
             measure_ns,
-            end_ns: job.end.duration_ns.map_or(u64::MAX, |d| measure_ns + d),
+            end_ns: job.end.duration_ns.map_or(u64::MAX, |d| measure_ns.saturating_add(d)),
             schedule,
             index_end,
             recorders: recorders.into_iter().map(|r| Mutex::new(Some(r))).collect(),

@@ -433,7 +433,7 @@ fn environment(report: &Report<'_>) -> String {
     out.push_str(&table("Host of the load generator", &heads(&["what", "value"]), &two(&rows), 2));
     if let Some(client) = report.summary.measured().map(|phase| &phase.client) {
         let cpu = client.cpu_us_per_op;
-        let cpu_of_one = if cpu > 0.0 { format!("{cpu:.2} us") } else { "unknown".into() };
+        let cpu_of_one = if cpu > 0.0 { format!("{cpu:.2} µs") } else { "unknown".into() };
         let rows = [
             ("threads".to_owned(), client.threads.to_string()),
             ("CPU".into(), format!("{:.2} s user, {:.2} s system", client.user_cpu_s, client.system_cpu_s)),
