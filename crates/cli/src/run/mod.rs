@@ -219,7 +219,8 @@ fn phases(
     session: &mut Session<'_>,
     metrics: Option<&mut Metrics>,
 ) -> Result<EndedPhase, Failure> {
-    let mut live = Live::new(args.quiet || args.json && !terminal::live());
+    let live = Live::new(args.quiet || args.json && !terminal::live());
+    let mut live = live.with_thresholds(&resolved.conditions);
     let mut live = ObserverPair(&mut live, metrics);
     resolved.prepare(opened, control)?;
     let load = resolved.load_job(opened)?;
