@@ -33,7 +33,8 @@ impl ArrivalLatency {
         let (ok, failed) = (times(slots[0]), times(slots[1]));
         let counts = &totals.outcomes[metric];
         let of = |outcome: Outcome| counts[outcome as usize];
-        // What was refused before it could be sent has no time either; what the end of the run cut off is not known.
+        // An operation that was refused before it could be sent has no time either; those that the end of the run cut off are not
+        // known.
         let lost = counts.iter().sum::<u64>() - of(Outcome::Ok) - of(Outcome::Aborted);
         let unsent = lost.saturating_sub(failed.count()).max(of(Outcome::Dropped));
         ArrivalLatency { ok, failed, unsent }
@@ -160,7 +161,7 @@ mod tests {
             ok.latency().unwrap().percentiles_us["p99"]
         );
         assert_eq!(quick.percentile_ns(99.0), ok.percentile_ns(99.0));
-        // What was never sent is infinite.
+        // An operation that was never sent is infinite.
         let unsent = of(9_700, (0, 0), 970);
         assert_eq!(
             (unsent.latency().unwrap().percentiles_us["p99"], unsent.percentile_ns(99.0)),

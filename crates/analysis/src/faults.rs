@@ -1,4 +1,4 @@
-//! What faults did to the load, from the recorded intervals alone: time to detect, depth, operations lost, time to recover.
+//! Effects of faults on the load, from the recorded intervals alone: time to detect, depth, operations lost, time to recover.
 //!
 //! Throughput is judged second by second; where intervals are shorter, by every second that begins with one of them. The depth
 //! of a fault that was shorter than a second is judged by parts as long as itself: in a second it is hidden by what is caught up.
@@ -25,7 +25,7 @@ pub struct Interval {
 /// A fault that was carried out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InjectedFault {
-    /// Which of the file's faults, from 1.
+    /// Number of the fault in the file, from 1.
     pub number: usize,
     /// Kind of the fault, and its target.
     pub fault: String,
@@ -33,7 +33,7 @@ pub struct InjectedFault {
     pub means: String,
     /// Begin, seconds from the begin of the phase.
     pub begin_s: f64,
-    /// When it was undone; none: it was not before the end.
+    /// Time at which it was undone, seconds; `None` if it was not undone before the end.
     pub end_s: Option<f64>,
 }
 
@@ -160,7 +160,7 @@ pub fn assess(intervals: &[Interval], length_s: f64, faults: &[InjectedFault]) -
     faults.sort_by(|a, b| a.begin_s.total_cmp(&b.begin_s));
     let mut assessed = FaultEffects::default();
     let mut theirs = vec![false; history.all.len()];
-    // When what came before was over.
+    // End of the faults before, seconds.
     let mut calm_s: f64 = 0.0;
     for (at, fault) in faults.iter().enumerate() {
         let begin = history.at(fault.begin_s);
@@ -211,14 +211,14 @@ fn one(
     let usual = median(&seconds).unwrap_or(0.0);
     figures.before_per_s = Some(usual);
     let each = usual / history.each as f64;
-    // What is within the scatter before is not missing.
+    // A difference within the scatter before the fault is no loss.
     let calm = &all[before[0]..(before[before.len() - 1] + history.each).min(all.len())];
     let least = scatter(calm).min(each * BACK);
     figures.before_us = mean_response_us(calm);
     let most_failed = calm.iter().map(|one| one.failed).max().unwrap_or(0);
     // The last interval may be a part: it can only be told by what failed.
     let whole = limit.min(all.len().saturating_sub(1));
-    // What comes long after it was undone is not of it.
+    // An effect long after the fault was undone does not belong to it.
     let late = fault.end_s.map_or(limit, |end| history.at(end) + 1 + HELD * history.each).min(limit);
     let window = all.get(begin..late.min(whole)).unwrap_or_default();
     let missing = effect(calm, window, least).map(|k| begin + k);
@@ -228,7 +228,7 @@ fn one(
     let back = seen.and_then(|k| history.recovered(k, limit, usual * BACK, least));
     figures.recover_s = back.map(|k| (all[k].start_s - fault.begin_s).max(0.0));
     let until = back.unwrap_or(if seen.is_some() { whole } else { late.min(whole) });
-    // How many intervals it lasted, as far as they fill no more than a second; none: it was shorter than one.
+    // Number of intervals that it lasted, as far as they fill no more than a second; 0 if it was shorter than one.
     let lasted =
         fault.end_s.map_or(history.each, |end| ((end - fault.begin_s) / history.length_s + 0.01) as usize);
     let hidden = lasted == 0;
@@ -238,7 +238,7 @@ fn one(
     }
     let worst = figures.worst_per_s.filter(|_| usual > 0.0 && !hidden);
     figures.depth = worst.map(|worst| (1.0 - worst / usual).max(0.0));
-    // What waits is told when it ends: up to the interval after.
+    // Operations that wait are recorded when they end: up to the interval after.
     let slow = all.get(begin..(late.max(until) + 1).min(limit)).unwrap_or_default();
     figures.worst_us = slow.iter().filter_map(|one| mean_response_us(&[*one])).reduce(f64::max);
     let short = |one: &Interval| (each - one.ok as f64).max(0.0);

@@ -7,9 +7,9 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub struct MeanInterval {
     /// Samples.
     pub count: usize,
-    /// Their mean.
+    /// Mean of the values.
     pub mean: f64,
-    /// Their standard deviation (n - 1).
+    /// Standard deviation of the values (n - 1).
     pub deviation: f64,
     /// Half the interval's width.
     pub half_width: f64,

@@ -134,7 +134,7 @@ mod tests {
         let outcomes =
             |cut_off| phase(PhaseFacts { cut_off, ..PhaseFacts::default() }, &[], &totals).outcomes;
         assert_eq!(outcomes(true), BTreeMap::from([("ok".into(), 1_497), ("aborted".into(), 3)]));
-        // Where nothing was lost nothing may be missing, and it would be seen.
+        // Without losses nothing may be missing, and it would be seen.
         assert_eq!(outcomes(false)["aborted"], 1);
     }
 
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(phase.drops, BTreeMap::from([(3, 7), (4, 1)]));
         let [read, update] = phase.metrics.as_slice() else { panic!("{:?}", phase.metrics) };
         assert_eq!((read.name.as_str(), update.name.as_str()), ("READ", "UPDATE"));
-        // Where all succeeded the figures of all are no others.
+        // If all succeeded the figures of all are no others.
         assert_eq!((&read.all_response, &read.all_service), (&None, &None));
         assert_eq!(update.all_response.as_ref().map(|l| l.count), Some(11));
         assert_eq!(update.all_service.as_ref().map(|l| l.count), Some(11));

@@ -1,4 +1,4 @@
-//! What can be typed. Every option names its unit and its default.
+//! Command-line arguments. Every option names its unit and its default.
 
 use crate::options::{
     CompletionsArgs, ListArgs, MergeArgs, PlanArgs, PresetsArgs, ResumeArgs, RunArgs, SampleArgs, SchemaArgs,

@@ -20,7 +20,7 @@ use dyno_rundir::ReadError;
 use dyno_types::Refused;
 use std::process::ExitCode;
 
-/// How a command ended.
+/// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Valid, or suspect with a warning.
@@ -59,7 +59,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command could not do what was asked.
+/// Reasons for which a command could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// Wrong usage.
@@ -82,11 +82,19 @@ impl Failure {
         Failure::Usage(error.to_string())
     }
 
+    /// A directory that cannot be made: wrong usage where it is there already.
+    pub fn of_new_directory(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Failure::Usage(error.to_string()),
+            _ => Failure::Internal(error.to_string()),
+        }
+    }
+
     /// The code to exit with.
     pub fn exit(&self) -> Exit {
         match self {
             Failure::Usage(_) => Exit::Usage,
-            // Who is told to end does not wait for the last answer.
+            // After a signal nobody waits for the last answer.
             Failure::Unreachable(_) if signals::interrupted() => Exit::Interrupted,
             Failure::Unreachable(_) => Exit::Unreachable,
             Failure::Internal(_) => Exit::Internal,

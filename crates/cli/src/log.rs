@@ -21,22 +21,22 @@ pub fn with_verbosity(whole: clap::Command) -> clap::Command {
         if FAR.contains(&command.get_name()) || DROP_INS.contains(&command.get_name()) {
             return command;
         }
-        let help = "Print all details of a result, and say on stderr what is done: -v steps, -vv more. DYNO_LOG=FILTER, such as info,dyno_remote=debug, chooses \
-                    by crate and module";
+        let help = "Print all details of a result, and say on stderr what is done: -v steps, -vv more. DYNO_LOG=FILTER, such \
+                    as info,dyno_remote=debug, chooses by crate and module";
         let verbose = clap::Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).global(true);
         command.arg(verbose.help(help))
     })
 }
 
-/// Whether `-v` was given, which results are longer for, too.
+/// True if `-v` was given: results are longer then, too.
 static VERBOSE: AtomicBool = AtomicBool::new(false);
 
-/// Whether results are to have all details.
+/// Returns whether results are to have all details.
 pub fn verbose() -> bool {
     VERBOSE.load(Ordering::Relaxed)
 }
 
-/// How often `-v` was given.
+/// Returns how often `-v` was given.
 fn verbosity(matches: &ArgMatches) -> u8 {
     let given = matches.subcommand().and_then(|(name, of)| {
         let is_native = !DROP_INS.contains(&name) && !FAR.contains(&name);

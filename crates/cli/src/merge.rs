@@ -120,7 +120,8 @@ fn alike(one: &Part, other: &Part) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What shaped a run: its settings but those that each load generator has of its own, its loop, and what it ran against.
+/// Everything that shaped a run: its settings but those that each load generator has of its own, its loop, and what it ran
+/// against.
 fn shape(dir: &RunDir) -> BTreeMap<String, String> {
     let mut shape = what_was_run(&dir.run);
     shape.retain(|key, _| !key.starts_with("database: ") && !OWN.contains(&key.as_str()));
@@ -154,8 +155,8 @@ fn span(windows: &[(f64, f64)]) -> (f64, f64) {
     windows.iter().fold((f64::MAX, f64::MIN), |all, one| (all.0.min(one.0), all.1.max(one.1)))
 }
 
-/// How long windows in milliseconds last from the first beginning to the last end, seconds, and the share of it that they have
-/// in common; an error says how many seconds lie between two of them.
+/// Returns the length of windows in milliseconds from the first beginning to the last end, seconds, and the share of it that they
+/// have in common; an error says how many seconds lie between two of them.
 fn together(windows: &[(f64, f64)]) -> Result<(f64, f64), f64> {
     let (from, to) = span(windows);
     let common = windows.iter().fold((f64::MIN, f64::MAX), |all, one| (all.0.max(one.0), all.1.min(one.1)));
@@ -219,7 +220,7 @@ fn add_up(parts: &[Part], sequential: bool) -> Result<Vec<Merged>, Failure> {
 
 /// The verdict of the whole has every reason and whose it is, and is asked what its parts were asked.
 fn inherit(summary: &mut Summary, parts: &[Part], beside: Option<(f64, f64)>) {
-    // What the load generators did is in their own verdicts, not in the sums.
+    // Findings about the load generators are in their own verdicts, not in the sums.
     summary.verdict.reasons.extend(beside.and_then(apart_for_long));
     let verdicts = parts.iter().filter_map(|part| Some((&part.dir, &part.dir.summary.as_ref()?.verdict)));
     worst_of(&mut summary.verdict, verdicts.map(|(dir, verdict)| (dir.path.display().to_string(), verdict)));

@@ -35,7 +35,7 @@ pub struct Metrics {
     told: BTreeMap<String, PhaseTotals>,
     /// Of the experiment's run under way, on every series.
     labels: Vec<(String, String)>,
-    /// What servers and databases have said last.
+    /// Last samples of servers and databases.
     said: Vec<(String, SourceSnapshot)>,
 }
 
@@ -112,7 +112,7 @@ impl Metrics {
         }
     }
 
-    /// What monitors have read of servers and databases, under the names of the run directory.
+    /// Writes the samples of servers and databases, under the names of the run directory.
     fn of_servers(&self, text: &mut Text) {
         for (kind, name, word, help) in [
             (

@@ -6,7 +6,7 @@ use dyno_databases::target::Client;
 use dyno_databases::{registry, spawn};
 use std::path::PathBuf;
 
-/// What a schema describes.
+/// Data that a schema describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum SchemaOf {
     /// summary.json of a run directory
@@ -104,7 +104,7 @@ pub struct StopArgs {
     pub password_from: Option<crate::secret::PasswordFrom>,
 }
 
-/// How arrivals stand in the open loop.
+/// Arrival process of the open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Arrivals {
     /// Poisson process: independent arrivals, as from many people
@@ -113,7 +113,7 @@ pub enum Arrivals {
     Constant,
 }
 
-/// How load threads wait.
+/// Way in which load threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Wait {
     /// Spin where the server is known to be elsewhere, else sleep
@@ -124,7 +124,7 @@ pub enum Wait {
     Spin,
 }
 
-/// Whose clock says when a reply has arrived.
+/// Clock that says when a reply has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Stamps {
     /// The kernel's, where a connection has it (TCP, with TLS or without)
@@ -146,7 +146,7 @@ pub struct SampleArgs {
     pub documents: u32,
 }
 
-/// What `dyno run` takes as a target, and what it ends with.
+/// Lists what `dyno run` takes as a target, and what it ends with.
 fn targets() -> String {
     let forms: Vec<String> = registry::schemes().map(|one| format!("  {}", one.form)).collect();
     let (free, named): (Vec<_>, Vec<_>) = spawn::servers().partition(|server| server.stands_for_any);

@@ -43,14 +43,14 @@ impl Material {
         Ok(Material { dir, recording, notes })
     }
 
-    /// What the run's throughput is worth, as lines of text.
+    /// Worth of the run's throughput, as lines of text.
     pub fn worth(&self, price: f64) -> String {
         let Some(summary) = &self.dir.summary else { return String::new() };
         let level = worth::level(&self.dir);
         summary.measured().map_or(String::new(), |phase| worth::text(phase, level.as_ref(), price))
     }
 
-    /// What limits the run, the surest first.
+    /// Returns what limits the run, the surest first.
     pub fn findings(&self) -> Vec<Finding> {
         diagnose(&self.dir, self.recording.as_ref())
     }
@@ -80,7 +80,7 @@ impl Material {
         self.dir.summary.as_ref()
     }
 
-    /// What could not be read.
+    /// Notes on what could not be read.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -112,8 +112,8 @@ pub fn put(text: &str, place: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// Leaves `report.html` and `summary.md` in a run directory, and returns what limits the run. They can be made again at any time: a
-/// failure is no more than a warning.
+/// Leaves `report.html` and `summary.md` in a run directory, and returns what limits the run. They can be made again at any time:
+/// a failure is no more than a warning.
 pub fn leave(path: &Path) -> Option<Vec<Finding>> {
     let both = |run: Material| {
         write(&path.join("report.html"), &run.html(None))?;

@@ -30,13 +30,13 @@ pub fn unwritable(error: std::io::Error) -> Failure {
     Failure::Usage(format!("cannot write the run directory: {error}"))
 }
 
-/// Whether a run directory can be made at `path`, before a server is told anything.
+/// Checks that a run directory can be made at `path`, before a server is told anything.
 pub fn check_new(path: Option<&PathBuf>) -> Result<(), Failure> {
     path.map_or(Ok(()), |path| must_be_new(path).map_err(unwritable))
 }
 
-/// Whether a run is being made: it has not ended, and whoever makes it holds its events; where a file system knows no locks,
-/// it has written lately.
+/// Returns whether a run is being made: it has not ended, and whoever makes it holds its events; where a file system knows no
+/// locks, it has written lately.
 pub fn is_under_way(path: &Path, status: Status) -> bool {
     let held = || match files::open(&path.join("events.jsonl")).ok()?.try_lock_shared() {
         Ok(()) => Some(false),
@@ -47,7 +47,7 @@ pub fn is_under_way(path: &Path, status: Status) -> bool {
     status == Status::Running && held().unwrap_or_else(lately)
 }
 
-/// How long nothing has been written.
+/// Returns the time since something was written.
 pub fn silence(path: &Path) -> Option<Duration> {
     let files = ["run.json", "series.csv", "events.jsonl", "journal.jsonl"];
     let changed = files.iter().filter_map(|name| std::fs::metadata(path.join(name)).ok()?.modified().ok());

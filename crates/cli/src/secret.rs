@@ -15,7 +15,7 @@ use std::str::FromStr;
 
 const CTRL_C: u8 = 3;
 
-/// Where a password comes from.
+/// Source of a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PasswordFrom {
     /// The environment variable of this name.
@@ -31,7 +31,7 @@ pub enum PasswordFrom {
 #[error("expected env:NAME, file:PATH or prompt")]
 pub struct NoSource;
 
-/// Why a target takes no password.
+/// Reasons for which a target takes no password.
 #[derive(Debug, thiserror::Error)]
 enum NoRoom {
     /// It takes none.
@@ -121,7 +121,7 @@ fn asked(question: &str) -> io::Result<String> {
 /// A target's URI with the password in it.
 pub fn uri(target: &str, from: Option<&PasswordFrom>) -> Result<String, Failure> {
     let Some(from) = from else { return Ok(target.to_owned()) };
-    // What is wrong with the URI is told before anybody is asked.
+    // Errors in the URI are told before anybody is asked.
     with(target, "").map_err(wrong)?;
     let password = from.read(target)?;
     with(target, &password).map_err(wrong)

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long the end may take after the second signal.
+/// Time that the end may take after the second signal.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// The exit code, `Exit::Interrupted`.
@@ -18,7 +18,7 @@ const INTERRUPTED: i32 = 130;
 static SEEN: AtomicBool = AtomicBool::new(false);
 static LISTENING: Mutex<Listening> = Mutex::new(Listening { begun: false, control: None, restore: None });
 
-/// What a signal ends.
+/// Things that a signal ends.
 struct Listening {
     begun: bool,
     control: Option<Arc<Control>>,
@@ -30,7 +30,7 @@ fn listening() -> MutexGuard<'static, Listening> {
     LISTENING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a signal has asked for the end.
+/// Returns whether a signal has asked for the end.
 pub fn interrupted() -> bool {
     SEEN.load(Ordering::Relaxed)
 }

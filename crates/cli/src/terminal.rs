@@ -9,14 +9,14 @@ use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write, stderr, stdout};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Whether colours may be used on a stream: a terminal, and `NO_COLOR` not set.
+/// Returns whether colours may be used on a stream: a terminal, and `NO_COLOR` not set.
 fn colour(terminal: bool) -> bool {
     terminal
         && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
         && std::env::var("TERM").as_deref() != Ok("dumb")
 }
 
-/// Whether a terminal would obey a character, or turn the order of others around, instead of showing it.
+/// Returns whether a terminal would obey a character, or turn the order of others around, instead of showing it.
 fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -41,7 +41,8 @@ fn escaped<'a>(text: Cow<'a, str>, but: &[char]) -> Cow<'a, str> {
     out.into()
 }
 
-/// Columns of the terminal that results or progress go to; 80 where there is none, or it does not say; at most 100, as far as eyes follow a line.
+/// Columns of the terminal that results or progress go to; 80 where there is none, or it does not say; at most 100, as far as
+/// eyes follow a line.
 pub fn columns() -> usize {
     let of = |size: rustix::io::Result<rustix::termios::Winsize>| size.ok().filter(|size| size.ws_col > 0);
     let size =
@@ -49,7 +50,7 @@ pub fn columns() -> usize {
     size.map_or(80, |size| usize::from(size.ws_col).clamp(40, 100))
 }
 
-/// Whether progress goes to a terminal that can redraw lines.
+/// Returns whether progress goes to a terminal that can redraw lines.
 pub fn live() -> bool {
     stderr().is_terminal() && std::env::var("TERM").as_deref() != Ok("dumb")
 }
@@ -91,7 +92,7 @@ fn write(text: &str) {
     }
 }
 
-/// Why results are missing on stdout, if they are.
+/// Returns the reason for which results are missing on stdout, if they are.
 pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }
@@ -171,7 +172,7 @@ impl Results {
     }
 }
 
-/// What has become of a write; to a closed pipe there is nothing to be done.
+/// Returns the result of a write; one to a closed pipe counts as done, with `nothing`.
 fn or_closed<T>(done: io::Result<T>, nothing: T) -> io::Result<T> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(nothing),

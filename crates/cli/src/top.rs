@@ -56,7 +56,7 @@ impl NodesSnapshot {
     }
 }
 
-/// What lies between two looks.
+/// Time and counts between two looks.
 struct Step<'a> {
     now: &'a NodesSnapshot,
     before: &'a NodesSnapshot,
@@ -94,7 +94,7 @@ impl Step<'_> {
         let mut object = Map::new();
         object.insert("at".into(), jiff::Timestamp::now().to_string().into());
         let mut put = |name: &str, value: Option<f64>| {
-            // What is not known is absent.
+            // An unknown value is absent.
             if let Some(value) = value {
                 object.insert(name.into(), json!(value));
             }
@@ -217,7 +217,7 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
             Err(error) => {
                 terminal::warn(&error.to_string());
                 printed += 1;
-                // What lies between is not known.
+                // The time between is not known.
                 before = NodesSnapshot::default();
                 continue;
             }

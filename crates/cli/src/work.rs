@@ -6,7 +6,7 @@ use dyno_config::experiment::Experiment;
 use dyno_session::work::Work;
 use dyno_types::Refused;
 
-/// What POCDriver's load asks of this program.
+/// Functions of this program that POCDriver's load uses.
 pub const CALLER: Caller = Caller { warn: terminal::warn, interrupted: signals::interrupted };
 
 /// Reads the work of an experiment, of every kind.

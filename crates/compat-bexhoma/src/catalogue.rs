@@ -1,4 +1,4 @@
-//! What is kept of a configuration beside an experiment.
+//! Data of a configuration that are kept beside an experiment.
 
 use crate::plan::config::Metric;
 use dyno_rundir::files;
@@ -8,10 +8,10 @@ use std::path::Path;
 /// The file in the experiment's directory.
 pub const FILE: &str = "bexhoma.json";
 
-/// What there is to figure out: kept in the experiment's directory.
+/// Metrics and prices to figure out later: kept in the experiment's directory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Catalogue {
-    /// What an hour costs.
+    /// Price of an hour.
     pub price_per_hour: Option<f64>,
     /// The API of a Prometheus.
     pub prometheus: Option<String>,
@@ -19,7 +19,7 @@ pub struct Catalogue {
     pub metrics: Vec<Metric>,
 }
 
-/// What an hour costs, if the experiment's configuration says so.
+/// Price of an hour, if the experiment's configuration says so.
 pub fn price(experiment: &Path) -> Option<f64> {
     let text = files::read(&experiment.join(FILE)).ok()?;
     serde_json::from_slice::<Catalogue>(&text).ok()?.price_per_hour

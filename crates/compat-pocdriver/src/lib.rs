@@ -6,7 +6,7 @@ pub mod setup;
 pub mod shards;
 pub mod work;
 
-/// What this crate asks of the program around it.
+/// Functions of the surrounding program that this crate uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     /// Says something to the person who started it.

@@ -1,4 +1,4 @@
-//! What is done before the load: drops, indexes, and where each worker's sequence goes on.
+//! Preparation before the load: drops, indexes, and where each worker's sequence goes on.
 
 use crate::Caller;
 use crate::plan::args::PocArgs;
@@ -17,7 +17,7 @@ use dyno_workload::ycsb::BadProperty;
 /// The ways on where a collection holds documents of another shape.
 const DROP: &str = "--empty drops them first, another --namespace leaves them alone";
 
-/// Why a load could not be prepared.
+/// Reasons for which a load cannot be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     /// A flag that the target cannot follow, or data of another shape.
@@ -36,7 +36,7 @@ pub fn refused(bad: BadProperty) -> Refused {
     Refused(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
 }
 
-/// What the load begins with.
+/// State of the collections when the load begins.
 #[derive(Default)]
 pub struct Ready {
     /// The first free sequence number of each worker.

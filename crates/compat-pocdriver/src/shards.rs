@@ -8,7 +8,7 @@ use dyno_workload::pocdriver::{PocConfig, Template};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How often a split or a move is tried, a second apart: others may hold the collection's lock.
+/// Attempts at a split or a move, a second apart: others may hold the collection's lock.
 const ATTEMPTS: u32 = 30;
 
 /// Splits and moves one chunk for each worker.

@@ -29,7 +29,7 @@ pub struct PocWork {
     config: PocConfig,
     next: Vec<u64>,
     content: Arc<dyn Content>,
-    /// What is made of the measured phase, which knows what is still queued.
+    /// The measured phase, which knows what is still queued.
     made: Mutex<Made>,
 }
 

@@ -10,12 +10,12 @@ use dyno_types::Content;
 use std::sync::Arc;
 
 impl BindingTarget {
-    /// Whether MongoDB's official driver applies the load.
+    /// Returns whether MongoDB's official driver applies the load.
     pub fn is_official(&self) -> bool {
         matches!(self, BindingTarget::Official { .. })
     }
 
-    /// Whether one connection may have several requests in flight.
+    /// Returns whether one connection may have several requests in flight.
     pub fn is_wire(&self) -> bool {
         !matches!(self, BindingTarget::Official { .. } | BindingTarget::Store { .. })
     }

@@ -42,11 +42,11 @@ pub struct YcsbWork {
     pub extras: Extras,
     /// Threads, target, counts.
     pub client: ClientConfig,
-    /// What is measured and how it is shown.
+    /// Measurements, and how they are shown.
     pub options: MeasurementOptions,
-    /// Where the load goes.
+    /// Target of the load.
     pub target: BindingTarget,
-    /// Whether values are verified.
+    /// True if values are verified.
     pub data_integrity: bool,
     /// The closed economy whose money is counted after the run.
     pub economy: Option<Arc<EconomyWorkload>>,
@@ -135,7 +135,7 @@ impl YcsbWork {
         self.workload.metrics().to_vec()
     }
 
-    /// Which latencies are reported.
+    /// Returns the latencies that are reported.
     pub fn interval(&self) -> Interval {
         self.options.interval(self.client.target > 0, self.extras.compat_exit)
     }

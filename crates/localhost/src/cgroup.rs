@@ -17,7 +17,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Which of the two interfaces.
+/// Interface of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     /// One hierarchy for each controller.
@@ -45,7 +45,7 @@ impl AvailableControllers {
             match mount.kind.as_str() {
                 "cgroup2" => {
                     let has = fs::read_to_string(mount.point.join("cgroup.controllers")).unwrap_or_default();
-                    let parent = below(&mount.point, &mount.root, machine, &own, |list| list.is_empty());
+                    let parent = own_folder(&mount.point, &mount.root, machine, &own, |list| list.is_empty());
                     let parent = unified_parent(&mount.point, parent, machine);
                     for (name, _) in
                         CONTROLLERS.iter().filter(|(name, _)| has.split_whitespace().any(|c| c == *name))
@@ -59,7 +59,7 @@ impl AvailableControllers {
                             && !offer.controllers.contains_key(name)
                         {
                             let inside = |list: &str| list.split(',').any(|c| c == old);
-                            let parent = below(&mount.point, &mount.root, machine, &own, inside);
+                            let parent = own_folder(&mount.point, &mount.root, machine, &own, inside);
                             offer.controllers.insert(name, (Version::V1, parent));
                         }
                     }
@@ -72,7 +72,7 @@ impl AvailableControllers {
 }
 
 /// The folder of this process in a hierarchy whose `root` is shown at `point`.
-fn below(point: &Path, root: &str, machine: &Machine, own: &str, is: impl Fn(&str) -> bool) -> PathBuf {
+fn own_folder(point: &Path, root: &str, machine: &Machine, own: &str, is: impl Fn(&str) -> bool) -> PathBuf {
     let line = own.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (list, path) = (parts.next()?, parts.next()?);
@@ -98,7 +98,7 @@ fn unified_parent(point: &Path, own: PathBuf, machine: &Machine) -> PathBuf {
 pub struct Group {
     /// Folders by version: one of version 2, or one for each controller of version 1.
     folders: Vec<(Version, &'static str, PathBuf)>,
-    /// Their entries in the journal.
+    /// Entries of the groups in the journal.
     undo: Vec<u64>,
     /// True if writes are limited.
     writes: bool,

@@ -18,7 +18,7 @@ const ALLOCATOR: &str = "libc_malloc_debug.so.0";
 /// Text in a program that asks for a jemalloc of the system; one that is built in is in nobody's way.
 const JEMALLOC: &[u8] = b"libjemalloc.so";
 
-/// Where Debian, Fedora, Arch and self-built ones put libraries.
+/// Folders in which Debian, Fedora, Arch and self-built systems put libraries.
 const FOLDERS: [&str; 6] = [
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
@@ -139,7 +139,7 @@ mod tests {
         let program = folder.path().join("program");
         for (needs, other) in [(&b"libc.so.6"[..], false), (&b"libc.so.6 libjemalloc.so.2"[..], true)] {
             fs::write(&program, needs).unwrap();
-            // Where the libraries are not installed, that is said.
+            // If the libraries are not installed, that is said.
             match Preload::of(&program) {
                 Ok(preload) => {
                     let prefix = preload.prefix(&Machine::default(), &file).unwrap();

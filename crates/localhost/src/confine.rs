@@ -5,10 +5,10 @@ use crate::undo::Undo;
 use crate::{clock, settings};
 use std::path::{Component, Path, PathBuf};
 
-/// Where a journal's entries may reach.
+/// Limits of what a journal's entries may reach.
 pub(super) struct Within<'a> {
     /// Folder, as it is behind all links.
-    pub home: &'a Path,
+    pub directory: &'a Path,
     /// Folders outside in which its dyno made data.
     pub data: &'a [PathBuf],
     /// This host.
@@ -18,7 +18,7 @@ pub(super) struct Within<'a> {
 }
 
 impl Within<'_> {
-    /// Why an entry is not followed, in words; `None` if it is one that dyno writes.
+    /// Returns the reason for which an entry is not followed, in words; `None` if it is one that dyno writes.
     pub fn refuses(&self, undo: &Undo) -> Option<String> {
         let (allowed, what) = match undo {
             Undo::Process { pid, .. } | Undo::Continue { pid, .. } => {
@@ -57,13 +57,15 @@ impl Within<'_> {
     fn is_ours(&self, path: &Path, undo: &Undo) -> bool {
         let Some(real) = real(path) else { return false };
         let in_data = |folder: &PathBuf| {
-            real.parent() == Some(folder) && !self.home.starts_with(&real) && is_data(&name(&real))
+            real.parent() == Some(folder) && !self.directory.starts_with(&real) && is_data(&name(&real))
         };
         let in_memory = || {
             let pid = name(&real).rsplit('_').next().and_then(|pid| pid.parse().ok());
             matches!(undo, Undo::File { .. }) && pid.is_some_and(|pid| clock::leavings(pid).contains(&real))
         };
-        (real.starts_with(self.home) && real != self.home) || self.data.iter().any(in_data) || in_memory()
+        (real.starts_with(self.directory) && real != self.directory)
+            || self.data.iter().any(in_data)
+            || in_memory()
     }
 
     /// A group called `dyno`, or one in such a group, in a tree of groups.

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 struct Scene {
     _all: tempfile::TempDir,
-    home: PathBuf,
+    directory: PathBuf,
     data: Vec<PathBuf>,
     machine: Machine,
 }
@@ -12,17 +12,18 @@ struct Scene {
 fn place() -> Scene {
     let all = tempfile::tempdir().unwrap();
     let root = all.path().canonicalize().unwrap();
-    let (home, data) = (root.join("o"), root.join("disk"));
-    fs::create_dir_all(home.join("server")).unwrap();
+    let (directory, data) = (root.join("o"), root.join("disk"));
+    fs::create_dir_all(directory.join("server")).unwrap();
     fs::create_dir_all(data.join("redis-1.data")).unwrap();
     fs::create_dir_all(root.join("other/x")).unwrap();
-    symlink(root.join("other"), home.join("link")).unwrap();
-    Scene { _all: all, home, data: vec![data], machine: Machine::default() }
+    symlink(root.join("other"), directory.join("link")).unwrap();
+    Scene { _all: all, directory, data: vec![data], machine: Machine::default() }
 }
 
 impl Scene {
     fn refuses(&self, undo: &Undo) -> bool {
-        let within = Within { home: &self.home, data: &self.data, machine: &self.machine, known: true };
+        let within =
+            Within { directory: &self.directory, data: &self.data, machine: &self.machine, known: true };
         within.refuses(undo).is_some()
     }
 
@@ -34,29 +35,32 @@ impl Scene {
 #[test]
 fn folders_are_those_of_the_journal_and_of_its_data() {
     let place = place();
-    let (home, disk) = (&place.home, &place.data[0]);
-    for own in
-        [home.join("server"), home.join("server/none"), disk.join("redis-1.data"), "/none/there".into()]
-    {
+    let (directory, disk) = (&place.directory, &place.data[0]);
+    for own in [
+        directory.join("server"),
+        directory.join("server/none"),
+        disk.join("redis-1.data"),
+        "/none/there".into(),
+    ] {
         assert!(!place.refuses_folder(own.clone()), "{}", own.display());
     }
     fs::create_dir_all(disk.join("photos")).unwrap();
     for other in [
         "/".into(),
         "relative".into(),
-        home.clone(),
-        home.join(".."),
-        home.join("server/../../disk"),
-        home.parent().unwrap().to_owned(),
-        home.parent().unwrap().join("other"),
-        home.join("link/x"),
+        directory.clone(),
+        directory.join(".."),
+        directory.join("server/../../disk"),
+        directory.parent().unwrap().to_owned(),
+        directory.parent().unwrap().join("other"),
+        directory.join("link/x"),
         disk.clone(),
         disk.join("photos"),
     ] {
         assert!(place.refuses_folder(other.clone()), "{}", other.display());
     }
-    assert!(place.refuses(&Undo::Mount { path: home.join("link") }));
-    assert!(!place.refuses(&Undo::Mount { path: home.join("mount") }));
+    assert!(place.refuses(&Undo::Mount { path: directory.join("link") }));
+    assert!(!place.refuses(&Undo::Mount { path: directory.join("mount") }));
     assert!(place.refuses(&Undo::Loop { file: "/none/image-0".into() }));
     let left = |path: &str| place.refuses(&Undo::File { path: path.into() });
     assert!(!left("/dev/shm/faketime_shm_12") && left("/etc/hostname"));
@@ -92,11 +96,12 @@ fn everything_else_has_the_names_that_dyno_gives() {
     let array = |path: &str| place.refuses(&Undo::Array { device: path.into() });
     assert!(!array("/dev/md/dyno-12") && array("/dev/md0") && array("/dev/md/dyno-1/../../sda"));
     assert!(place.refuses(&Undo::Cgroup { path: "/sys/fs/cgroup".into() }));
-    assert!(place.refuses(&Undo::Cgroup { path: place.home.join("dyno") }));
+    assert!(place.refuses(&Undo::Cgroup { path: place.directory.join("dyno") }));
     for pid in [0, 1, std::process::id()] {
         assert!(place.refuses(&Undo::Process { pid, started: 1, session: None }));
     }
     // A journal that names neither host nor boot is of nobody knows whose processes.
-    let within = Within { home: &place.home, data: &place.data, machine: &place.machine, known: false };
+    let within =
+        Within { directory: &place.directory, data: &place.data, machine: &place.machine, known: false };
     assert!(within.refuses(&Undo::Process { pid: 77, started: 1, session: None }).is_some());
 }

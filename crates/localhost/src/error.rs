@@ -1,4 +1,4 @@
-//! What can go wrong with servers on this host.
+//! Errors of servers on this host.
 
 use std::process::ExitStatus;
 use std::{error, fmt, io};
@@ -6,7 +6,7 @@ use std::{error, fmt, io};
 /// Cause of an error, if it has a type of its own.
 pub type Cause = Box<dyn error::Error + Send + Sync>;
 
-/// Why a local server, or something for it, is not to be had. Whatever had been made by then is gone again.
+/// Reasons for which a local server, or something for it, cannot be had. Whatever had been made by then is gone again.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
     /// Invalid configuration, or not possible on this machine.
@@ -52,7 +52,7 @@ impl LocalError {
     }
 }
 
-/// Why a program of the system has not done its part.
+/// Errors of a program of the system.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// It is not on PATH.

@@ -19,7 +19,7 @@ fn not_permitted(what: &str, why: impl Into<Cause>) -> LocalError {
 /// A mounted image.
 #[derive(Debug)]
 pub struct Image {
-    /// Where it is mounted.
+    /// Mount point.
     pub point: PathBuf,
     /// The loop devices, and the array over them if there is one.
     pub devices: Vec<PathBuf>,
@@ -27,12 +27,12 @@ pub struct Image {
     pub notes: Vec<String>,
 }
 
-/// Makes image files in `folder`, a filesystem in them, and mounts it below `home`.
+/// Makes image files in `folder`, a filesystem in them, and mounts it below `work_dir`.
 pub fn mount_image(
     machine: &Machine,
     spec: &ImageSpec,
     folder: &Path,
-    home: &Path,
+    work_dir: &Path,
     journal: &mut Journal,
 ) -> Result<Image, LocalError> {
     let striped_by_md = spec.members > 1 && spec.filesystem != Filesystem::Btrfs;
@@ -40,7 +40,7 @@ pub fn mount_image(
         can_stripe(machine)?;
     }
     room(folder, spec)?;
-    let mut image = Image { point: home.join("mount"), devices: Vec::new(), notes: Vec::new() };
+    let mut image = Image { point: work_dir.join("mount"), devices: Vec::new(), notes: Vec::new() };
     for number in 0..spec.members {
         let file = folder.join(format!("image-{number}"));
         let failed = |e: std::io::Error| LocalError::failed(file.display(), e);

@@ -9,8 +9,8 @@ fn on_image(json: &str, test: impl FnOnce(&Machine, &Image)) {
     let folder = tempfile::tempdir().unwrap();
     let spec: ImageSpec = serde_json::from_str(json).unwrap();
     let mut journal = Journal::open(&folder.path().join("home"), &machine).unwrap();
-    let home = folder.path().join("home");
-    match mount_image(&machine, &spec, folder.path(), &home, &mut journal) {
+    let work_dir = folder.path().join("home");
+    match mount_image(&machine, &spec, folder.path(), &work_dir, &mut journal) {
         Ok(image) => test(&machine, &image),
         Err(LocalError::NotPermitted { what, why, .. }) => eprintln!("SKIPPED: image {json}: {what}: {why}"),
         Err(error) => panic!("{error}"),
@@ -22,7 +22,7 @@ fn on_image(json: &str, test: impl FnOnce(&Machine, &Image)) {
     assert!(!left.contains(&folder.path().display().to_string()), "{left}");
     let names: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().map(|e| e.file_name()).collect();
     assert_eq!(names, ["home"], "image files are gone");
-    assert!(!home.join("mount").exists());
+    assert!(!work_dir.join("mount").exists());
 }
 
 fn mounted_as(machine: &Machine, point: &Path) -> crate::machine::Mount {

@@ -1,4 +1,4 @@
-//! Where the machine shows itself: roots that tests replace.
+//! Roots of the machine's files, which tests replace.
 
 use crate::error::LocalError;
 use dyno_monitor::topology::Topology;
@@ -35,7 +35,7 @@ impl Default for Machine {
 pub(crate) struct Mount {
     /// The folder of the filesystem that is shown.
     pub root: String,
-    /// Where it is shown.
+    /// Mount point.
     pub point: PathBuf,
     /// xfs, cgroup2, ...
     pub kind: String,

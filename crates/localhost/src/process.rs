@@ -14,7 +14,7 @@ struct Stat {
     /// Group, which has the number of the process that has led it.
     group: u32,
     session: u32,
-    /// When it was started, in clock ticks since the host's start.
+    /// Start time, in clock ticks since the host's start.
     started: u64,
 }
 
@@ -29,7 +29,7 @@ fn stat(machine: &Machine, pid: u32) -> Option<Stat> {
     Some(Stat { group: number(2)?, session: number(3)?, started: rest.get(19)?.parse().ok()? })
 }
 
-/// When a process was started, in clock ticks since the host's start; `None` if there is none or if it has ended.
+/// Returns the start time of a process, in clock ticks since the host's start; `None` if there is none or if it has ended.
 pub fn started(machine: &Machine, pid: u32) -> Option<u64> {
     stat(machine, pid).map(|stat| stat.started)
 }

@@ -28,7 +28,7 @@ pub enum Shape {
 
 /// Disciplines that the kernel chooses by itself.
 const USUAL: [&str; 6] = ["noqueue", "mq", "pfifo_fast", "fq_codel", "fq", "pfifo"];
-/// Where the kernel lists devices.
+/// The kernel's list of devices.
 const DEVICES: &str = "/sys/class/net";
 /// The least bucket, bytes: two of the greatest packets of the loopback.
 const BUCKET: u64 = 160_000;
@@ -226,7 +226,7 @@ mod tests {
         );
         assert!(lo[8].ends_with("match ip sport 7002 0xffff flowid 7abc:2"), "{}", lo[8]);
         assert_eq!(lo.len(), 9);
-        // What comes in is no affair of a device's own queue.
+        // Incoming packets are no affair of a device's own queue.
         assert!(lines("eth0", Shape::Narrow(1_000)).iter().all(|line| !line.contains("dport")));
         let slow = lines("lo", Shape::Slow(20_000_000));
         assert_eq!(slow[2], "qdisc add dev lo parent 7abc:1 netem delay 20000us limit 100000");

@@ -1,4 +1,4 @@
-//! Where data lie: folders and their disks, mounts, loop devices and arrays, copies, the page cache.
+//! Storage of data: folders and their disks, mounts, loop devices and arrays, copies, the page cache.
 
 use crate::error::LocalError;
 use crate::machine::Machine;

@@ -59,7 +59,7 @@ impl Temporary {
         Ok(Temporary { journal, data, _folder: folder, _lock: lock })
     }
 
-    /// Where data go.
+    /// Folder of the server's data.
     pub fn data(&self) -> &Path {
         &self.data
     }
@@ -92,13 +92,13 @@ fn abandoned_in(above: &Path) -> Vec<String> {
             continue;
         }
         let removed = match undo::revert(&path.join(undo::NAME), &Machine::default()) {
-            // Its dyno has undone everything itself, or has not said yet who it is.
+            // The folder's dyno has undone everything itself, or has not said yet who it is.
             Ok(0) if about.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age > YOUNG)) => {
                 fs::remove_dir_all(&path).map_err(|e| e.to_string())
             }
             Ok(0) => continue,
             Ok(_) => fs::remove_dir_all(&path).map_err(|e| e.to_string()),
-            // Its dyno runs.
+            // The folder's dyno runs.
             Err(LocalError::Refused(_)) => continue,
             Err(error) => Err(error.to_string()),
         };

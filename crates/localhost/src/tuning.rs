@@ -24,12 +24,17 @@ impl Tuned {
     }
 }
 
-/// Applies what is asked for; each setting is noted in the journal of `home`, a folder for nothing else, before,
+/// Applies what is asked for; each setting is noted in the journal of `work_dir`, a folder for nothing else, before,
 /// and read back after. With `go_on` what
 /// cannot be set is listed instead of refused.
-pub fn apply(tuning: &HostTuning, machine: &Machine, home: &Path, go_on: bool) -> Result<Tuned, LocalError> {
+pub fn apply(
+    tuning: &HostTuning,
+    machine: &Machine,
+    work_dir: &Path,
+    go_on: bool,
+) -> Result<Tuned, LocalError> {
     tuning.check().map_err(|why| LocalError::Refused(format!("host.{why}")))?;
-    let mut tuned = Tuned { journal: Journal::open(home, machine)?, lost: Vec::new() };
+    let mut tuned = Tuned { journal: Journal::open(work_dir, machine)?, lost: Vec::new() };
     for (key, files, value) in wanted(tuning, machine)? {
         let none = LocalError::NotPermitted {
             what: key.clone(),

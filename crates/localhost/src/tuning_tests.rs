@@ -66,8 +66,8 @@ fn settings_are_applied_and_put_back() {
     let folder = tempfile::tempdir().unwrap();
     let machine = host(folder.path());
     let before = all_files(folder.path());
-    let home = folder.path().join("home");
-    let tuned = apply(&serde_json::from_str(WANTED).unwrap(), &machine, &home, false).unwrap();
+    let work_dir = folder.path().join("home");
+    let tuned = apply(&serde_json::from_str(WANTED).unwrap(), &machine, &work_dir, false).unwrap();
     let facts = report(&machine);
     let now =
         ["governor", "transparent_huge_pages", "defrag", "read_ahead_kib.nvme0n1", "rps.eth0", "swappiness"];
@@ -83,17 +83,17 @@ fn what_a_killed_dyno_has_set_is_put_back_from_its_journal() {
     let folder = tempfile::tempdir().unwrap();
     let machine = host(folder.path());
     let before = all_files(folder.path());
-    let home = folder.path().join("home");
-    let tuned = apply(&serde_json::from_str(WANTED).unwrap(), &machine, &home, false).unwrap();
+    let work_dir = folder.path().join("home");
+    let tuned = apply(&serde_json::from_str(WANTED).unwrap(), &machine, &work_dir, false).unwrap();
     // As if nobody were there to drop it.
     std::mem::forget(tuned);
     assert_ne!(all_files(folder.path()), before);
-    assert!(Journal::open(&home, &machine).is_err(), "a journal with something in it is not written on");
+    assert!(Journal::open(&work_dir, &machine).is_err(), "a journal with something in it is not written on");
     // Six cores, two words, a device, two queues, two numbers.
-    assert_eq!(crate::undo::revert(&home.join("undo.jsonl"), &machine).unwrap(), 13);
+    assert_eq!(crate::undo::revert(&work_dir.join("undo.jsonl"), &machine).unwrap(), 13);
     assert_eq!(all_files(folder.path()), before);
-    assert_eq!(crate::undo::revert(&home.join("undo.jsonl"), &machine).unwrap(), 0);
-    Journal::open(&home, &machine).unwrap();
+    assert_eq!(crate::undo::revert(&work_dir.join("undo.jsonl"), &machine).unwrap(), 0);
+    Journal::open(&work_dir, &machine).unwrap();
 }
 
 #[test]
@@ -102,11 +102,11 @@ fn what_the_host_has_not_is_an_error_or_a_loss() {
     let machine = host(folder.path());
     let before = all_files(folder.path());
     let wanted: HostTuning = serde_json::from_str(r#"{"swappiness": 1, "zone_reclaim_mode": 0}"#).unwrap();
-    let home = folder.path().join("home");
-    let error = apply(&wanted, &machine, &home, false).unwrap_err().to_string();
+    let work_dir = folder.path().join("home");
+    let error = apply(&wanted, &machine, &work_dir, false).unwrap_err().to_string();
     assert!(error.contains("zone_reclaim_mode: this host has no such setting"), "{error}");
     assert_eq!(all_files(folder.path()), before, "nothing is left behind");
-    let tuned = apply(&wanted, &machine, &home, true).unwrap();
+    let tuned = apply(&wanted, &machine, &work_dir, true).unwrap();
     assert!(tuned.lost[0].contains("zone_reclaim_mode") && report(&machine)["swappiness"] == "1");
 }
 

@@ -33,7 +33,7 @@ enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<String>,
     },
-    /// A folder outside the home in which data are made.
+    /// A folder outside the directory in which data are made.
     Folder {
         data: PathBuf,
     },
@@ -57,17 +57,17 @@ pub struct Journal {
     machine: Machine,
 }
 
-/// Name in a home.
+/// Name of the journal in its directory.
 pub const NAME: &str = "undo.jsonl";
 
 impl Journal {
-    /// Opens `undo.jsonl` in a home; refuses a journal that still has something to be undone.
-    pub fn open(home: &Path, machine: &Machine) -> Result<Self, LocalError> {
-        let path = home.join(NAME);
+    /// Opens `undo.jsonl` in a directory; refuses a journal that still has something to be undone.
+    pub fn open(directory: &Path, machine: &Machine) -> Result<Self, LocalError> {
+        let path = directory.join(NAME);
         let failed = |e: io::Error| LocalError::failed(path.display(), e);
-        trusted::make_folder(home).map_err(failed)?;
-        let home = home.canonicalize().map_err(failed)?;
-        let path = home.join(NAME);
+        trusted::make_folder(directory).map_err(failed)?;
+        let directory = directory.canonicalize().map_err(failed)?;
+        let path = directory.join(NAME);
         let mut options = OpenOptions::new();
         options.read(true).append(true).mode(0o600);
         let (file, before) = match trusted::open(&path, &mut options)? {
@@ -94,7 +94,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Notes a folder outside the home in which files and folders are about to be made.
+    /// Notes a folder outside the directory in which files and folders are about to be made.
     pub fn makes_data_in(&mut self, folder: &Path) -> Result<(), LocalError> {
         let folder = folder.canonicalize().map_err(|e| LocalError::failed(folder.display(), e))?;
         self.append(&Line::Folder { data: folder })
@@ -139,7 +139,7 @@ impl Journal {
         if failures.is_empty() { Ok(()) } else { Err(LocalError::Failed(failures.join("; "))) }
     }
 
-    /// Where the list ends now, for [`Journal::undo_since`].
+    /// Returns the end of the list now, for [`Journal::undo_since`].
     pub fn mark(&self) -> u64 {
         self.next
     }
@@ -170,7 +170,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // What fails here stays in the file, for `revert`.
+        // Entries that fail here stay in the file, for `revert`.
         let _ = self.undo_all();
     }
 }
@@ -181,7 +181,7 @@ struct Found {
     owner: Option<(u32, u64)>,
     boot: Option<String>,
     host: Option<String>,
-    /// Folders outside the home in which data are made.
+    /// Folders outside the directory in which data are made.
     data: Vec<PathBuf>,
     pending: Vec<(u64, Undo)>,
     /// Length of its whole lines, bytes.
@@ -266,11 +266,11 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
             path.display()
         )));
     }
-    let home = path.parent().unwrap_or(Path::new("/"));
-    let home = home.canonicalize().map_err(|e| LocalError::failed(home.display(), e))?;
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let directory = directory.canonicalize().map_err(|e| LocalError::failed(directory.display(), e))?;
     // Without either it is not known whose numbers those of its processes are.
     let known = found.host.is_some() || found.boot.is_some();
-    let within = confine::Within { home: &home, data: &found.data, machine, known };
+    let within = confine::Within { directory: &directory, data: &found.data, machine, known };
     file.set_len(found.whole).map_err(|e| LocalError::failed(path.display(), e))?;
     let (mut undone, mut failures, mut refused) = (0, Vec::new(), false);
     for (id, undo) in found.pending.iter().rev() {
@@ -348,37 +348,40 @@ mod tests {
 
     #[test]
     fn a_line_that_was_cut_off_is_of_nothing_done() {
-        let home = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let machine = Machine::default();
-        let file = home.path().join("x");
+        let file = directory.path().join("x");
         fs::write(&file, "").unwrap();
-        let path = home.path().join(NAME);
+        let path = directory.path().join(NAME);
         let entry = serde_json::json!({"id": 1, "undo": "file", "path": file});
         let lines = format!("{{\"owner\":1,\"started\":1}}\n{entry}\n{{\"id\":2,\"undo\":\"fi");
         write(&path, &lines).unwrap();
         assert!(
-            Journal::open(home.path(), &machine).unwrap_err().to_string().contains("must be undone first")
+            Journal::open(directory.path(), &machine)
+                .unwrap_err()
+                .to_string()
+                .contains("must be undone first")
         );
         assert_eq!(revert(&path, &machine).unwrap(), 1);
         assert!(!file.exists());
-        let mut journal = Journal::open(home.path(), &machine).unwrap();
+        let mut journal = Journal::open(directory.path(), &machine).unwrap();
         journal.add(Undo::File { path: file.clone() }).unwrap();
         // The file was never made.
         journal.undo_all().unwrap();
         drop(journal);
         assert_eq!(revert(&path, &machine).unwrap(), 0);
-        assert_eq!(revert(&home.path().join("none"), &machine).unwrap(), 0);
+        assert_eq!(revert(&directory.path().join("none"), &machine).unwrap(), 0);
     }
 
     #[test]
     fn a_journal_whose_dyno_runs_is_left_alone() {
-        let home = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let machine = Machine::default();
         let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let started = process::started(&machine, other.id()).unwrap();
-        let path = home.path().join(NAME);
+        let path = directory.path().join(NAME);
         let owner = |started: u64| format!("{{\"owner\":{},\"started\":{started}}}\n", other.id());
-        let file = home.path().join("x");
+        let file = directory.path().join("x");
         let entry = serde_json::json!({"id": 1, "undo": "file", "path": file});
         fs::write(&file, "").unwrap();
         write(&path, format!("{}{entry}\n", owner(started))).unwrap();
@@ -393,11 +396,11 @@ mod tests {
 
     #[test]
     fn after_the_host_has_been_started_anew_numbers_are_somebody_elses() {
-        let home = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let machine = Machine::default();
         let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let (pid, started) = (other.id(), process::started(&machine, other.id()).unwrap());
-        let path = home.path().join(NAME);
+        let path = directory.path().join(NAME);
         let process = serde_json::json!({"id": 1, "undo": "process", "pid": pid, "started": started});
         // Its owner, too, has the number of a process that runs.
         let owner = |boot: &str| serde_json::json!({"owner": pid, "started": started, "boot": boot});
@@ -413,8 +416,8 @@ mod tests {
 
     #[test]
     fn what_is_no_journal_is_named_by_its_line() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join(NAME);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(NAME);
         write(&path, "{\"owner\":1,\"started\":1}\n{\"id\":1,\"undo\":\"everything\"}\n").unwrap();
         let error = revert(&path, &Machine::default()).unwrap_err().to_string();
         assert!(error.contains("undo.jsonl:2"), "{error}");

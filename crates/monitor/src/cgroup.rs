@@ -6,7 +6,7 @@ use crate::sample::Sample;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where a cgroup's files are.
+/// Folders of a cgroup's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cgroup {
     /// One folder.
@@ -32,7 +32,7 @@ fn below(mount: &Path, path: &str) -> Option<PathBuf> {
 }
 
 impl Cgroup {
-    /// That of a process; `None` where it cannot be told.
+    /// Returns the cgroup of a process; `None` where it cannot be told.
     pub fn of(roots: &Roots, pid: u32) -> Option<Self> {
         let lines = roots.proc(&format!("{pid}/cgroup"))?;
         let entries: Vec<(&str, &str)> = lines

@@ -1,4 +1,4 @@
-//! What this host, its processes and the database did while the load ran.
+//! Readings of this host, its processes and the database while the load runs.
 //!
 //! A [`Source`] is asked again and again and says what it sees as named counters and gauges; [`Monitor`] asks all of them,
 //! tick by tick, on threads of its own: nothing here touches the load path. `host`, `process` and `cgroup` read files

@@ -155,7 +155,7 @@ impl Monitor {
             let _ = words.send(MonitorCommand::Stop);
         }
         for (_, thread) in self.workers.drain(..) {
-            // What a thread that panicked would have said is missing, and that is what its samples are.
+            // A thread that panicked leaves no further samples, and they count as missing.
             let _ = thread.join();
         }
         self.cost()
@@ -234,7 +234,7 @@ impl Worker {
             let begun = unix_ns(SystemTime::now());
             let answer = source.sample(&mut self.sample);
             let ended = unix_ns(SystemTime::now()).max(begun);
-            // What a server says of itself was true somewhere between question and answer.
+            // A server's figures were true somewhere between question and answer.
             let when = begun + (ended - begun) / 2;
             let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
             match (&answer, *failing) {

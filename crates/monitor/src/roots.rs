@@ -1,4 +1,4 @@
-//! Where the kernel shows its figures. Tests use recorded trees.
+//! Roots of the kernel's figures. Tests use recorded trees.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What monitors hand on: named figures, counters raw and cumulative.
+//! Samples of monitors: named figures, counters raw and cumulative.
 
 use crate::prometheus::ScrapeError;
 use std::path::PathBuf;
@@ -102,9 +102,9 @@ pub enum SampleError {
     /// An exporter cannot be read.
     #[error("{url}: {source}")]
     Scrape {
-        /// Where it is.
+        /// URL of the exporter.
         url: String,
-        /// Why.
+        /// Cause.
         source: ScrapeError,
     },
 }

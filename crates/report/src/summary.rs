@@ -1,5 +1,5 @@
-//! The summary a person reads at a glance, made for a terminal of 24 rows and 80 columns: a line for each claim, throughput, one table
-//! of latencies, what limits the run, and where its report is. `details` has the rest.
+//! The summary a person reads at a glance, made for a terminal of 24 rows and 80 columns: a line for each claim, throughput, one
+//! table of latencies, what limits the run, and where its report is. `details` has the rest.
 
 use crate::details;
 use crate::latency_table::{IDEAL, table};

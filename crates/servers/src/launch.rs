@@ -149,13 +149,13 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// For process `index` of `count` that share a placement (the index stands for the port of `bind_by_port`). `home` is
+    /// For process `index` of `count` that share a placement (the index stands for the port of `bind_by_port`). `work_dir` is
     /// a folder of this process alone, for its journal; `data` is a folder on the disks whose I/O is limited. With `go_on`
     /// what the system does not allow is listed instead of refused.
     pub fn new(
         (placement, limits): (&Placement, &Limits),
         (index, count): (usize, usize),
-        (home, data): (&Path, &Path),
+        (work_dir, data): (&Path, &Path),
         machine: &Machine,
         go_on: bool,
     ) -> Result<Self, LocalError> {
@@ -165,7 +165,7 @@ impl Confinement {
         let plan = placement::plan(placement, &topology, &ports)?.swap_remove(index);
         let mut lost = Vec::new();
         let prefix = prefix_or_less(&plan, &topology, machine, go_on, &mut lost)?;
-        let mut journal = Journal::open(home, machine)?;
+        let mut journal = Journal::open(work_dir, machine)?;
         // Unique among all groups of this process.
         static GROUPS: AtomicU64 = AtomicU64::new(0);
         let name = format!("worker-{}-{}", std::process::id(), GROUPS.fetch_add(1, Ordering::Relaxed));

@@ -2,7 +2,7 @@
 //! from the kernel, and gone without a trace afterwards.
 //!
 //! ```text
-//! ServerSpec -> ports, plans (placement) -> home, journal (localhost) -> data (localhost) -> for each process:
+//! ServerSpec -> ports, plans (placement) -> work directory, journal (localhost) -> data (localhost) -> for each process:
 //!   group (localhost) -> configuration, command line (databases) -> shell that enters the group (launch) -> ready -> confirmed
 //! -> clusters and replica sets (databases) -> Server: URIs, processes, cores, facts
 //! ```

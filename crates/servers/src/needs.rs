@@ -110,16 +110,16 @@ fn plain(line: &str) -> String {
 /// engine ends with this code. What ends for another reason, or is slow, is not said to lack it.
 pub fn has_engine(program: &Path, engine: &str) -> bool {
     const UNKNOWN: &str = "Location18656";
-    let (Ok(home), Ok(port)) = (tempfile::Builder::new().prefix("dyno-engine-").tempdir(), free_port())
+    let (Ok(work_dir), Ok(port)) = (tempfile::Builder::new().prefix("dyno-engine-").tempdir(), free_port())
     else {
         return true;
     };
-    let log = home.path().join("log");
+    let log = work_dir.path().join("log");
     let Ok(file) = std::fs::File::create(&log) else { return true };
     let mut command = child::command(program);
     command
         .args(["--storageEngine", engine, "--bind_ip", "127.0.0.1", "--port", &port.to_string(), "--dbpath"])
-        .arg(home.path())
+        .arg(work_dir.path())
         .stdin(Stdio::null())
         .stdout(file)
         .stderr(Stdio::null())

@@ -86,27 +86,27 @@ pub struct Beginning<'a> {
 }
 
 impl Server {
-    /// Starts everything that `spec` asks for, with configuration, logs and journal in `home`, which is this server's alone,
-    /// and waits until it is ready. After an error nothing is left but what `home` holds.
-    pub fn start(spec: &ServerSpec, home: &Path, machine: &Machine) -> Result<Self, LocalError> {
-        Server::start_under(spec, home, machine, None)
+    /// Starts everything that `spec` asks for, with configuration, logs and journal in `work_dir`, which is this server's alone,
+    /// and waits until it is ready. After an error nothing is left but what `work_dir` holds.
+    pub fn start(spec: &ServerSpec, work_dir: &Path, machine: &Machine) -> Result<Self, LocalError> {
+        Server::start_under(spec, work_dir, machine, None)
     }
 
     /// The same; it is not waited for any longer when `control` stops.
     pub fn start_under(
         spec: &ServerSpec,
-        home: &Path,
+        work_dir: &Path,
         machine: &Machine,
         control: Option<Arc<Control>>,
     ) -> Result<Self, LocalError> {
-        Server::start_with(spec, &Beginning::default(), home, machine, control)
+        Server::start_with(spec, &Beginning::default(), work_dir, machine, control)
     }
 
     /// The same, as a beginning says.
     pub fn start_with(
         spec: &ServerSpec,
         begin: &Beginning<'_>,
-        home: &Path,
+        work_dir: &Path,
         machine: &Machine,
         control: Option<Arc<Control>>,
     ) -> Result<Self, LocalError> {
@@ -121,8 +121,8 @@ impl Server {
         if let Some(beyond) = beyond.as_ref().filter(|beyond| beyond.limits) {
             return Err(LocalError::Refused(format!("server.limits.memory: {}", beyond.text)));
         }
-        let home = dyno_localhost::trusted::make_folder(home).and_then(|()| home.canonicalize());
-        let home = home.map_err(|e| LocalError::failed("the server's home", e))?;
+        let work_dir = dyno_localhost::trusted::make_folder(work_dir).and_then(|()| work_dir.canonicalize());
+        let work_dir = work_dir.map_err(|e| LocalError::failed("the server's home", e))?;
         let mut server = Server {
             spec: spec.clone(),
             program,
@@ -130,9 +130,9 @@ impl Server {
             version,
             machine: machine.clone(),
             members: Vec::new(),
-            base: home.clone(),
+            base: work_dir.clone(),
             filesystem: None,
-            journal: Journal::open(&home, machine)?,
+            journal: Journal::open(&work_dir, machine)?,
             notes: beyond.map(|beyond| beyond.text).into_iter().collect(),
             formed: false,
             control,
@@ -142,7 +142,7 @@ impl Server {
             loads: begin.loads,
         };
         server.make_ready()?;
-        server.prepare(&home, &topology, (ports, plans, begin.ways))?;
+        server.prepare(&work_dir, &topology, (ports, plans, begin.ways))?;
         begin.volume.map_or(Ok(()), |(volume, record)| server.take_in(volume, record))?;
         // From here on an error drops the server, which stops and undoes all there is.
         server.launch_all()?;
@@ -160,11 +160,11 @@ impl Server {
 
     fn prepare(
         &mut self,
-        home: &Path,
+        work_dir: &Path,
         topology: &Topology,
         (ports, plans, ways): (Vec<u16>, Vec<Plan>, &[NetworkPlacement]),
     ) -> Result<(), LocalError> {
-        self.prepare_storage(home)?;
+        self.prepare_storage(work_dir)?;
         let each = self.spec.processes_each() as usize;
         let go_on = self.goes_on();
         for (i, (port, plan)) in ports.into_iter().zip(plans).enumerate() {
@@ -178,7 +178,7 @@ impl Server {
                 _ => self.base.clone(),
             };
             let node = Node {
-                home: home.join(&name),
+                home: work_dir.join(&name),
                 data: base.join(format!("{name}.data")),
                 address: ways.get(i).map_or(self.spec.listens(), |way| way.address),
                 port,
@@ -212,17 +212,17 @@ impl Server {
         Ok(())
     }
 
-    fn prepare_storage(&mut self, home: &Path) -> Result<(), LocalError> {
+    fn prepare_storage(&mut self, work_dir: &Path) -> Result<(), LocalError> {
         let Some(image) = self.spec.data.image.clone() else { return Ok(()) };
         let folder = match &self.spec.data.path {
             Some(paths) => absolute(paths.of(0))?,
-            None => home.to_owned(),
+            None => work_dir.to_owned(),
         };
-        if folder != home {
+        if folder != work_dir {
             self.journal.makes_data_in(&folder)?;
         }
         let mark = self.journal.mark();
-        match mount_image(&self.machine, &image, &folder, home, &mut self.journal) {
+        match mount_image(&self.machine, &image, &folder, work_dir, &mut self.journal) {
             Ok(mounted) => {
                 let over: Vec<String> = mounted.devices.iter().map(|d| d.display().to_string()).collect();
                 let kind = image.filesystem.name();

@@ -1,4 +1,4 @@
-//! What limits a run, and how sure that is.
+//! Limits of a run, and how sure they are.
 //!
 //! [`facts`] turns a run directory into named figures, [`rules`] is the table that looks at them, and [`diagnose`] makes
 //! findings: a claim, the evidence for it and against it, a confidence, and a command whose result would settle it.

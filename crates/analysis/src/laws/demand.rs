@@ -26,7 +26,7 @@ pub struct Demand {
 /// Something done more or less often for one operation: the forced flow law.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Visits {
-    /// What.
+    /// Activity.
     pub name: String,
     /// Visits for one operation, mean over the runs.
     pub visits: f64,

@@ -1,4 +1,4 @@
-//! What a sweep over rates says: how much of the arrivals is done, how response times grow, and where the capacity is.
+//! Conclusions from a sweep over rates: the share of the arrivals that is done, the growth of response times, and the capacity.
 //!
 //! Source of the model: M/M/m with Erlang's C; Lazowska and others, "Quantitative System Performance" (1984), chapter 6. Even
 //! arrivals by Allen and Cunneen's approximation of G/G/m.
@@ -91,7 +91,7 @@ pub struct Rates {
     pub disturbed: Vec<(f64, f64)>,
     /// The model, where it explains the response times.
     pub fit: Option<OpenFit>,
-    /// Why there is none.
+    /// Reason for which there is none.
     pub why: Option<String>,
 }
 
@@ -108,7 +108,7 @@ impl Rates {
         self.levels.iter().any(|level| level.rate == rate && level.is_kept())
     }
 
-    /// Where the station is not what was seen, in words.
+    /// Returns in words where the station differs from what was seen.
     pub fn doubts(&self) -> Vec<String> {
         let Some(fit) = &self.fit else { return Vec::new() };
         let mut doubts = Vec::new();

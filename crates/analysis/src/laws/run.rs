@@ -46,7 +46,7 @@ pub struct Check {
     pub error: f64,
     /// True if it holds.
     pub holds: Holds,
-    /// Why it does not, or cannot be tested.
+    /// Reason for which it does not hold, or cannot be tested.
     pub cause: Option<String>,
 }
 
@@ -175,7 +175,7 @@ mod tests {
     fn each_answer_has_its_word_and_each_sign_its_cause() {
         let words = [Holds::Yes, Holds::Nearly, Holds::No, Holds::NotTestable].map(Holds::word);
         assert_eq!(words, ["holds", "holds within tolerance", "violated", "not testable"]);
-        // Where the law says 0 there is no relative error, and something is there that should not be.
+        // Against an expected 0 there is no relative error, and something is there that should not be.
         let over = checks(&Observed { think_s: 0.008, ..closed(8.0, 1_000.0, 0.001, 0.0) });
         assert_eq!((over[2].expected, over[2].error, over[2].holds), (0.0, 0.0, Holds::No));
         assert!(over[2].cause.as_ref().unwrap().starts_with("times of operations"), "{over:?}");

@@ -1,5 +1,5 @@
-//! What a sweep over users says: demands and their constancy, bounds, the model the data choose, where the curve bends, and
-//! what would happen with other resources.
+//! Conclusions from a sweep over users: demands and their constancy, bounds, the model the data choose, where the curve bends,
+//! and what would happen with other resources.
 
 use super::demand::{Demand, Visits, demands, visits};
 use super::observe::Observed;
@@ -45,7 +45,7 @@ pub struct Fit {
     pub model: &'static str,
     /// Parameters by name.
     pub parameters: Vec<(&'static str, f64)>,
-    /// Their 95 % intervals over runs, of the chosen model and of the universal law; else none.
+    /// 95 % intervals of the parameters over runs, of the chosen model and of the universal law; else none.
     pub intervals: Vec<(f64, f64)>,
     /// Root mean square error, operations per second.
     pub rmse: f64,
@@ -160,8 +160,8 @@ pub fn factors_of_rates<'a>(groups: &[Group<'a>]) -> Vec<&'a str> {
 /// A run that was meant to last this many times as long as the others of its experiment is there for its course.
 const LONG: f64 = 4.0;
 
-/// Which groups are no points of a sweep, because their runs were meant to last much longer than most: what counts in these is
-/// how throughput goes on.
+/// Returns the groups that are no points of a sweep, because their runs were meant to last much longer than most: these were run
+/// for the course of their throughput.
 pub fn for_their_course(groups: &[Group<'_>]) -> Vec<bool> {
     let planned = |group: &Group<'_>| group.runs.iter().filter_map(|run| run.planned_s).reduce(f64::max);
     let mut all: Vec<f64> = groups.iter().filter_map(planned).collect();

@@ -1,4 +1,4 @@
-//! Where a sweep's bounds lie, and how sure that is: a bootstrap over runs.
+//! Bounds of a sweep and their uncertainty: a bootstrap over runs.
 
 use super::observe::Observed;
 use crate::compare::bootstrap::Small;
@@ -57,7 +57,7 @@ impl Asymptotes {
         Closed { demands: vec![self.bottleneck_s], think: self.think_s + rest }
     }
 
-    /// Where they cross.
+    /// Number of users at which they cross.
     pub fn saturation(&self) -> f64 {
         self.system().saturation()
     }
@@ -94,7 +94,7 @@ pub(super) fn intervals(
     for _ in 0..REPLICATES {
         let mut levels: Vec<(f64, Vec<(f64, f64)>)> = Vec::new();
         for (run, drawn) in closed.iter().zip(redraw(chosen, points, &mut random)) {
-            // What of a user's cycle is no response time does not depend on how fast the system is.
+            // The part of a user's cycle that is no response time does not depend on how fast the system is.
             let idle = (drawn.users / run.throughput - run.response_s).max(0.0);
             let one = (drawn.throughput, (drawn.users / drawn.throughput - idle).max(f64::MIN_POSITIVE));
             match levels.iter_mut().find(|(users, _)| *users == drawn.users) {

@@ -1,4 +1,4 @@
-//! What would happen with other resources: the bottleneck law (X <= servers / demand) with demands that were measured.
+//! Predictions for other resources: the bottleneck law (X <= servers / demand) with demands that were measured.
 
 use super::demand::Demand;
 use serde::Serialize;

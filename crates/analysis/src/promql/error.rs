@@ -1,4 +1,4 @@
-//! Why a query has no figure.
+//! Reasons for which a query has no figure.
 
 use super::parse::SyntaxError;
 

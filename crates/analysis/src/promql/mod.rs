@@ -134,7 +134,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// When something was recorded in the phase.
+    /// Collects the times at which something was recorded in the phase.
     fn times(&self, expr: &Expr, times: &mut Vec<f64>) -> Result<(), QueryError> {
         match expr {
             Expr::Number(_) => Ok(()),

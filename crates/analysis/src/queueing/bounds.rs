@@ -1,4 +1,4 @@
-//! What any closed system can do at most and at least, from its demands alone.
+//! Bounds of any closed system, from its demands alone.
 
 /// A closed system with one class of users.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,5 +1,5 @@
-//! Where the curve bends. No single definition is right, so several are given side by side, each with the range of users it
-//! was found on.
+//! Knees of a curve. No single definition is right, so several are given side by side, each with the range of users it was found
+//! on.
 
 use super::fit::Point;
 

@@ -1,4 +1,4 @@
-//! How throughput grows with users: models fitted to a sweep, chosen by the data, and where the curve bends.
+//! Growth of throughput with users: models fitted to a sweep, chosen by the data, and where the curve bends.
 
 pub mod fit;
 pub mod knee;

@@ -1,4 +1,4 @@
-//! Where the level of a series changes.
+//! Changes of a series' level.
 //!
 //! PELT (Killick, Fearnhead and Eckley, 2012) with squared error on the logarithm, in units of the noise; then changes that do
 //! not matter are taken back, smallest first, until each remaining step is at least the materiality, as a share of the
@@ -204,7 +204,7 @@ pub fn changes(x: &[f64], share: f64) -> Vec<Change> {
     };
     let level = |from: usize, to: usize| median(&series[from..to]).unwrap_or(0.0);
     let length = series.len();
-    // What the noise remembers is seen only when the steps that matter are out of the way.
+    // Memory of the noise is seen only when the steps that matter are out of the way.
     let first: Vec<usize> =
         material(length, level, find(&[], false), MATERIAL).iter().map(|change| change.at).collect();
     let mut all = material(length, level, find(&first, true), share);
@@ -219,7 +219,7 @@ fn steps_of_constants(x: &[f64], share: f64) -> Vec<Change> {
     if found.len() > x.len().min(MOST) / 4 {
         return Vec::new();
     }
-    // Where a value begins that holds for a while: years of a constant are one of them.
+    // Positions at which a value begins that holds for a while: years of a constant are one of them.
     let begins: Vec<usize> = (0..x.len()).filter(|at| *at == 0 || x[*at] != x[at - 1]).collect();
     let level = |from: usize, to: usize| {
         let own = &begins[begins.partition_point(|begin| *begin <= from).saturating_sub(1)..];

@@ -1,4 +1,4 @@
-//! What a series of throughput over time says: where its level changes, where its warm-up ends, whether it repeats itself or
+//! Analysis of a series of throughput over time: where its level changes, where its warm-up ends, whether it repeats itself or
 //! drifts, how sure its mean is, and whether it looks like a volume that has used up its burst credits.
 //!
 //! A series is equally spaced: one value an interval, no gaps. Callers fill no gap: they cut the series there. Order of the

@@ -48,7 +48,7 @@ pub fn spell(all: &[f64], period: usize) -> Option<(usize, usize)> {
         return (explained(from, to) > squares).then_some(edges);
     }
     let plain = (explained(from, to) / (squares / (n - 2.0))).sqrt();
-    // What the levels have taken of the autocorrelation is given back.
+    // The part of the autocorrelation that the levels have taken is given back.
     let found = errors.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>() / squares;
     let taken = if count < 12 { 1.0 } else { 1.0 - 6.0 / n };
     let alike = ((found + 3.0 / n) / taken).clamp(0.0, 0.9);

@@ -1,4 +1,4 @@
-//! How sure a mean is when neighbours are not independent.
+//! Intervals of a mean whose neighbours are not independent.
 
 use super::{autocorrelation, batches, mean};
 use crate::interval::{MeanInterval, mean_interval};
@@ -45,7 +45,7 @@ pub fn steady_mean(all: &[f64], period: usize) -> Option<SteadyMean> {
     let freedom = (0.7 * worth - 1.0).clamp(2.0, n - 1.0);
     let student = StudentsT::new(0.0, 1.0, freedom).ok()?;
     let half_width = student.inverse_cdf(0.975) * (variance * widening / n).sqrt();
-    // What averaging leaves at the end belongs to the mean.
+    // Values that averaging leaves at the end belong to the mean.
     let interval = MeanInterval { mean: mean(all), half_width, ..plain };
     Some(SteadyMean { interval, batch, correlation })
 }

@@ -1,4 +1,4 @@
-//! What the client and other programs on its host did to the figures: lags, CPU, pinning, the clock.
+//! Effects of the client and of other programs on its host: lags, CPU, pinning, the clock.
 
 use super::checks::{FIGURES, Found, LATENCIES, TAIL, THROUGHPUT};
 use super::counts::offered_rate;
@@ -147,7 +147,7 @@ fn not_alone(affected: &[Claim]) -> &'static str {
 
 pub(crate) fn steal(e: &Evidence<'_>) -> Found {
     let share = e.phase.client.steal_share;
-    // What the host does is nothing to virtual time, which has no clock to read.
+    // The host's other work is nothing to virtual time, which has no clock to read.
     (share > TAKEN && e.clock_ns > 0).then(|| {
         (
             Trust::Suspect,

@@ -84,7 +84,7 @@ pub(super) fn errors(e: &Evidence<'_>) -> Found {
     // These have a check of their own.
     let apart = [Outcome::Aborted, Outcome::Dropped, Outcome::Mismatch];
     let aborted: u64 = apart.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
-    // What fails while a fault lasts that was asked for is no surprise; the check of faults has it.
+    // Failures while an intended fault lasts are no surprise; the check of faults has them.
     let failed = (e.totals.failed() - aborted).saturating_sub(e.observations.failed_in_faults);
     if failed == 0 {
         return None;
@@ -110,7 +110,7 @@ pub(super) fn errors(e: &Evidence<'_>) -> Found {
 pub(super) fn found(e: &Evidence<'_>) -> Found {
     let missed = |outcomes: &[u64; Outcome::COUNT]| outcomes[Outcome::NotFound as usize];
     let all: u64 = e.totals.outcomes.iter().flatten().sum();
-    // What has failed its operation counts as the step and as the whole, and the check of errors has it.
+    // A step that has failed its operation counts as the step and as the whole, and the check of errors has it.
     let missed =
         e.totals.outcomes.iter().map(missed).sum::<u64>().saturating_sub(2 * missed(&e.totals.ended));
     let share = missed as f64 / all.max(1) as f64;

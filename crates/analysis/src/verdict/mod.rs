@@ -1,4 +1,4 @@
-//! How far a result can be trusted: every check with its threshold, what was found and what to do.
+//! Trust in a result: every check with its threshold, what was found and what to do.
 
 mod checks;
 mod client;

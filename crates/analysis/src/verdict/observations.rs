@@ -242,7 +242,7 @@ fn overload(e: &Evidence<'_>) -> Found {
         return None;
     }
     let (queued, waited) = (parts(backlog)?, parts(response)?);
-    // What is queued at the end must be worth a wait that is felt, beyond what chance queues at a rate that is kept.
+    // The queue at the end must be worth a wait that is felt, beyond what chance queues at a rate that is kept.
     let enough = waited[3] - waited[0] > GROWTH_S && queued[3] > e.phase.client.users as f64;
     enough.then(|| {
         let ns = |s: f64| Latency((s * 1e9) as u64);

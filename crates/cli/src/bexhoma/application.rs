@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Why a metric has no figure.
+/// Reasons for which a metric has no figure.
 #[derive(Debug, thiserror::Error)]
 enum NoFigure {
     /// The query cannot be answered by what was recorded.
@@ -29,13 +29,13 @@ enum NoFigure {
     /// A Prometheus has no answer.
     #[error("{api}: {source}")]
     Prometheus {
-        /// Its address.
+        /// URL of its API.
         api: String,
         source: NoAnswer,
     },
 }
 
-/// Why a Prometheus has no answer.
+/// Reasons for which a Prometheus has no answer.
 #[derive(Debug, thiserror::Error)]
 enum NoAnswer {
     #[error(transparent)]
@@ -53,7 +53,7 @@ enum NoAnswer {
     Empty,
 }
 
-/// What is done with the metrics of a catalogue.
+/// Keeps the metrics of a catalogue, and figures them out.
 pub trait ApplicationMetrics {
     /// Keeps it with an experiment, if there is anything in it.
     fn keep(&self, experiment: &Path) -> Result<(), Failure>;
@@ -148,7 +148,7 @@ fn over(query: &str, seconds: f64) -> String {
     out
 }
 
-/// What makes a figure of a phase of a metric's values.
+/// Returns what reduces a metric's values to a figure of a phase.
 fn reduction(kind: MetricKind) -> Reduction {
     match kind {
         MetricKind::Counter => Reduction::Increase,

@@ -8,15 +8,15 @@ use dyno_compat_bexhoma::plan::flags::Typed;
 use dyno_compat_bexhoma::plan::options::Options;
 use std::collections::BTreeSet;
 
-/// Its name in bexhoma.
+/// Name of the file in bexhoma.
 const NAME: &str = "cluster.config";
 
-/// What a configuration adds to an experiment.
+/// Additions of a configuration to an experiment.
 #[derive(Debug, Default)]
 pub struct Added {
     /// Keys of the experiment, as `--set` has them.
     pub sets: Vec<String>,
-    /// What is to be figured out once runs have ended.
+    /// Metrics that are figured out once runs have ended.
     pub catalogue: Catalogue,
 }
 
@@ -101,7 +101,7 @@ fn place(typed: &Typed, config: &ClusterConfig, sets: &mut Vec<String>) -> Resul
     Ok(namespace)
 }
 
-/// What a section says that has another meaning here, or none.
+/// Notes what a section says that has another meaning here, or none.
 fn notes(key: &str, docker: &Docker) {
     let say = |name: &str, why: &str| terminal::note(&format!("note: dockers.{key}.{name}: {why}"));
     if docker.load_data.is_some() {

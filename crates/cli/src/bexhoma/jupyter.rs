@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 /// The notebook of the Python package.
 const NOTEBOOK: &str = include_str!("../../../../python/dyno-results/examples/experiment.ipynb");
-/// Its name in the folder of results.
+/// Name of the file in the folder of results.
 const NAME: &str = "experiment.ipynb";
-/// How long it may take to end when asked to.
+/// Time that it may take to end when asked to.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Ends with whoever holds it.
@@ -44,7 +44,7 @@ fn on_path(name: &str) -> Option<PathBuf> {
 
 /// The command.
 pub fn jupyter(typed: &Typed) -> Result<Exit, Failure> {
-    let Some(experiment) = super::manage::experiments(typed)?.pop() else {
+    let Some(experiment) = super::folders::experiments(typed)?.pop() else {
         let words = format!("jupyter: no experiments in {}", typed.value("resultfolder"));
         return Err(Failure::Usage(words));
     };
@@ -69,7 +69,7 @@ pub fn jupyter(typed: &Typed) -> Result<Exit, Failure> {
 
 pub fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, Failure> {
     let notebook = results.join(NAME);
-    // What somebody has changed in it stays.
+    // A notebook that somebody has changed stays.
     match files::read_to_string(&notebook) {
         Ok(own) if own == NOTEBOOK => {}
         Ok(_) => terminal::note(&format!(

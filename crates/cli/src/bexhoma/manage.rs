@@ -1,5 +1,6 @@
 //! `status`, `stop`, `summary`, `localresults`: of the experiments in the folder of results.
 
+use super::folders::experiments;
 use super::run::show;
 use crate::exit::{Exit, Failure};
 use crate::options::{ListArgs, StatusArgs};
@@ -10,32 +11,7 @@ use dyno_experiment::left_behind;
 use dyno_experiment::persistent_servers::PersistentServers;
 use std::path::{Path, PathBuf};
 
-/// Experiments by their codes, the oldest first; of one code if one was named.
-pub fn experiments(typed: &Typed) -> Result<Vec<PathBuf>, Failure> {
-    let folder = Path::new(typed.value("resultfolder"));
-    let code = typed.value("experiment");
-    let is_one = |path: &PathBuf| path.join("experiment.json").is_file();
-    if !code.is_empty() {
-        let path = folder.join(code);
-        let known = code.bytes().all(|c| c.is_ascii_digit()) && is_one(&path);
-        return match known {
-            true => Ok(vec![path]),
-            false => {
-                Err(Failure::Usage(format!("-e {code}: no experiment of that code in {}", folder.display())))
-            }
-        };
-    }
-    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(Vec::new()) };
-    let coded = |path: &PathBuf| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().bytes().all(|c| c.is_ascii_digit()))
-    };
-    let mut all: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    all.retain(|path| coded(path) && is_one(path));
-    all.sort();
-    Ok(all)
-}
-
-/// What runs, what is stored, and how far each experiment is.
+/// Shows what runs, what is stored, and how far each experiment is.
 pub fn status(typed: &Typed) -> Result<Exit, Failure> {
     let all = experiments(typed)?;
     terminal::out(&super::status::text(typed, &all)?);

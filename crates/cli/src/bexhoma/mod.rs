@@ -5,6 +5,7 @@
 
 mod application;
 mod config;
+mod folders;
 mod grid;
 mod jupyter;
 mod manage;

@@ -1,7 +1,8 @@
 //! `dyno bexhoma ycsb ... run`, `load` and `start`.
 
 use super::application::ApplicationMetrics;
-use super::config;
+use super::folders::experiments;
+use super::{config, folders};
 use crate::exit::{Exit, Failure};
 use crate::{experiment, pages, signals, terminal};
 use dyno_compat_bexhoma::catalogue::Catalogue;
@@ -20,12 +21,11 @@ use dyno_types::secret::mask_text;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What messages call the text that was made.
+/// Name of the made text in messages.
 const CALLED: &str = "bexhoma-ycsb";
 
-/// What a command line of `ycsb` has come to.
+/// A command line of `ycsb`, read and checked.
 struct Ready {
     options: Options,
     lowered: Lowered,
@@ -40,12 +40,12 @@ fn read(typed: Typed) -> Result<Ready, Failure> {
     let options = Options::read(typed)?;
     let lowered = lower(&options)?;
     let mut notes = lowered.notes.clone();
-    // What patches a container of the original's manifests has nothing to patch here.
+    // A patch of a container of the original's manifests has nothing to patch here.
     let patches = |set: &&String| set.starts_with("deployment[") || set.starts_with("statefulset[");
     let typed = &options.typed;
     let own: Vec<String> = typed.all("set").iter().filter(|set| !patches(set)).cloned().collect();
     let added = config::added(&options)?;
-    // What was typed comes after what a file says.
+    // Options that were typed come after those of a file.
     let sets = [&added.sets[..], &own].concat();
     if own.len() < typed.all("set").len() {
         notes.push(
@@ -67,22 +67,23 @@ impl Ready {
     /// A directory of its own, called by a new code.
     fn directory(&self) -> Result<Directory, Failure> {
         let results = Path::new(self.typed().value("resultfolder"));
-        let home = folder(results)?;
+        let experiment_dir = folders::create(results)?;
         if self.typed().given("local") && !self.typed().value("request-storage-type").is_empty() {
             std::fs::create_dir_all(results.join("volumes"))?;
         }
-        let directory = Directory::create(&home, &self.lowered.text, CALLED, &self.sets, &self.plan)?;
-        pages::write(&home.join("workflow.txt"), &self.workflow)?;
+        let directory =
+            Directory::create(&experiment_dir, &self.lowered.text, CALLED, &self.sets, &self.plan)?;
+        pages::write(&experiment_dir.join("workflow.txt"), &self.workflow)?;
         let about = about(&self.options, &self.lowered.configurations);
         let text = serde_json::to_string_pretty(&about)?;
-        pages::write(&home.join("workload.json"), &text)?;
-        self.catalogue.keep(&home)?;
+        pages::write(&experiment_dir.join("workload.json"), &text)?;
+        self.catalogue.keep(&experiment_dir)?;
         Ok(directory)
     }
 
     fn dry_run(&self) -> Result<Exit, Failure> {
         terminal::out(&format!("{}\n{}", self.workflow, self.lowered.text));
-        // What is put over the file: of `--set`, and of cluster.config.
+        // Settings over the file: of `--set`, and of cluster.config.
         self.sets.iter().for_each(|set| terminal::out(&format!("# --set {}\n", masked_set(set))));
         Ok(Exit::Ok)
     }
@@ -120,31 +121,35 @@ pub fn run(typed: Typed) -> Result<Exit, Failure> {
     let mut said = None;
     if leaves {
         match left(&ready, "-ss", true, &control)? {
-            Ok((home, services)) => (persistent, said) = (Some(home), Some(services)),
+            Ok((experiment_dir, services)) => (persistent, said) = (Some(experiment_dir), Some(services)),
             Err(exit) => return Ok(exit),
         }
     }
     let ran = run_on(&ready, persistent.as_deref(), control);
-    // What stands is told of in any case.
+    // Servers that stand are shown in any case.
     said.iter().for_each(|services| terminal::out(services));
     ran
 }
 
 fn run_on(ready: &Ready, persistent: Option<&Path>, control: Arc<Control>) -> Result<Exit, Failure> {
     let mut directory = ready.directory()?;
-    let home = directory.path().to_owned();
+    let experiment_dir = directory.path().to_owned();
     if let Some(persistent) = persistent {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        terminal::note(&format!("experiment {} on the servers of {}", name(&home), name(persistent)));
+        terminal::note(&format!(
+            "experiment {} on the servers of {}",
+            name(&experiment_dir),
+            name(persistent)
+        ));
     }
     let quiet = ready.typed().given("quiet");
     let exit =
         experiment::carry_out_on(&ready.plan, &mut directory, control, (quiet, false), (None, persistent))?;
     if !ready.catalogue.metrics.is_empty() {
-        ready.catalogue.figure(&home)?;
-        pages::leave_experiment(&home);
+        ready.catalogue.figure(&experiment_dir)?;
+        pages::leave_experiment(&experiment_dir);
     }
-    let failed = show(&home)?;
+    let failed = show(&experiment_dir)?;
     Ok(if exit == Exit::Ok && failed { Exit::Threshold } else { exit })
 }
 
@@ -154,13 +159,13 @@ fn persistent(typed: &Typed) -> Result<Option<PathBuf>, Failure> {
     if code.is_empty() {
         return Ok(None);
     }
-    let [home] =
-        super::manage::experiments(typed)?.try_into().map_err(|_| Failure::Usage("-e: no code".into()))?;
-    match PersistentServers::of(&home).map_err(Failure::usage)? {
-        Some(_) => Ok(Some(home)),
+    let [experiment_dir] =
+        experiments(typed)?.try_into().map_err(|_| Failure::Usage("-e: no code".into()))?;
+    match PersistentServers::of(&experiment_dir).map_err(Failure::usage)? {
+        Some(_) => Ok(Some(experiment_dir)),
         None => Err(Failure::Usage(format!(
             "-e {code}: no servers stand; `load` and `start` leave them; `dyno resume {}` goes on with an experiment",
-            home.display()
+            experiment_dir.display()
         ))),
     }
 }
@@ -210,17 +215,17 @@ fn left(
     control: &Arc<Control>,
 ) -> Result<Result<(PathBuf, String), Exit>, Failure> {
     let mut directory = ready.directory()?;
-    let home = directory.path().to_owned();
+    let experiment_dir = directory.path().to_owned();
     let quiet = ready.typed().given("quiet");
     let left = experiment::leave(&ready.plan, &mut directory, control.clone(), (quiet, load))?;
-    if load && home.join("summary.md").is_file() {
-        show(&home)?;
+    if load && experiment_dir.join("summary.md").is_file() {
+        show(&experiment_dir)?;
     }
-    let code = home.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let code = experiment_dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     match (&left.persistent, &left.record) {
         (Some(persistent), _) => {
             let services = services(ready, persistent, &code);
-            Ok(Ok((home, services)))
+            Ok(Ok((experiment_dir, services)))
         }
         (None, Some(record)) if record.unreachable => Err(Failure::Unreachable(record.words.clone())),
         (None, Some(record)) if record.not_started => Err(Failure::Usage(record.words.clone())),
@@ -233,7 +238,7 @@ fn left(
     }
 }
 
-/// Where the servers are, and what ends them.
+/// Says where the servers are, and what ends them.
 fn services(ready: &Ready, persistent: &PersistentServers, code: &str) -> String {
     let mut out = String::from("\n### Services\n\n");
     let name = &ready.lowered.configurations[0].name;
@@ -265,17 +270,9 @@ fn services(ready: &Ready, persistent: &PersistentServers, code: &str) -> String
     out
 }
 
-/// A folder that is not there yet, called by the code: the seconds since 1970.
-fn folder(results: &Path) -> Result<PathBuf, Failure> {
-    std::fs::create_dir_all(results)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let free = (now..).map(|code| results.join(code.to_string())).find(|path| !path.exists());
-    free.ok_or_else(|| Failure::Internal("no code is free".into()))
-}
-
 /// Prints the summary; whether a test in it failed.
-pub fn show(home: &Path) -> Result<bool, Failure> {
-    let path = home.join("summary.md");
+pub fn show(experiment_dir: &Path) -> Result<bool, Failure> {
+    let path = experiment_dir.join("summary.md");
     let text =
         std::fs::read_to_string(&path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
     terminal::out(&text);

@@ -83,7 +83,7 @@ pub fn text(typed: &Typed, experiments: &[PathBuf]) -> Result<String, Failure> {
     Ok(out)
 }
 
-/// Whether two ways lead to one namespace.
+/// Returns whether both lead to one namespace.
 fn same(a: &Kubernetes, b: &Kubernetes) -> bool {
     (&a.kubeconfig, &a.context, &a.namespace) == (&b.kubeconfig, &b.context, &b.namespace)
 }
@@ -111,7 +111,7 @@ fn planned(dir: &Path) -> Option<Plan> {
     plan(&text, "experiment.yaml", &read_record(dir).ok()?.sets).ok()
 }
 
-/// What of an experiment is there now.
+/// State of an experiment now.
 struct Now<'a> {
     cell: &'a Cell,
     repetition: u32,
@@ -210,8 +210,8 @@ fn counted(dir: &Path, now: &Now<'_>, wanted: usize) -> (usize, usize) {
         let (servers, workers) = running_pods(asked, dir);
         return (servers, workers * spec.client.workers as usize);
     }
-    // Those of the run, those that are being loaded to be left, or those that another experiment has left, which stood when
-    // the run began.
+    // Servers of the run, those that are being loaded to be left, or those that another experiment has left, which stood when the
+    // run began.
     let own = now.run.as_ref().map_or(0, |run| servers_running_in(&run.with_extension("server")));
     let others = now.run.as_ref().and_then(|run| RunDir::salvage(run).ok());
     let persisted = others.is_some_and(|(run, _)| run.run.facts.contains_key("server.standing"));
@@ -233,7 +233,7 @@ fn under_way(run: &Path) -> (String, Option<f64>) {
     (phase, seconds)
 }
 
-/// How long the load took that the servers have.
+/// Says how long the load took that the servers have.
 fn loaded(now: &Now<'_>, phase: Option<&(String, Option<f64>)>) -> String {
     let seconds = |s: f64| format!("{s:.2}");
     if let Some(persistent) = &now.persistent {

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Runs of the same thing.
 #[derive(Debug)]
 pub struct Group {
-    /// What it is called in a comparison.
+    /// Name in a comparison.
     pub name: String,
     /// The level of each factor, and what a strategy has set.
     pub levels: Vec<(String, String)>,
@@ -18,27 +18,27 @@ pub struct Group {
     pub runs: Vec<RunDir>,
 }
 
-/// What one argument holds.
+/// Content of one argument.
 #[derive(Debug)]
 pub struct Side {
-    /// Its path.
+    /// Path.
     pub name: String,
     /// An experiment's name, else the path.
     label: String,
-    /// Its groups: one for a run, or for a folder of runs.
+    /// Groups: one for a run, or for a folder of runs.
     pub groups: Vec<Group>,
-    /// What had to be left out.
+    /// Notes on what had to be left out.
     pub warnings: Vec<String>,
     take: Take,
 }
 
 impl Group {
-    /// Its levels in words.
+    /// Returns the levels in words.
     pub fn key(&self) -> String {
         words(self.levels.iter())
     }
 
-    /// Its levels without those of some factors.
+    /// Returns the levels without those of some factors.
     pub fn without(&self, factors: &[&str]) -> String {
         words(self.levels.iter().filter(|(name, _)| !factors.contains(&name.as_str())))
     }
@@ -69,10 +69,10 @@ pub fn tell_apart(sides: &mut [Side]) {
     }
 }
 
-/// Which runs are taken.
+/// Runs that are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
-    /// Those whose result may be used.
+    /// Runs whose result may be used.
     Usable,
     /// Every run with a summary.
     All,
@@ -187,7 +187,7 @@ impl Side {
 pub fn settings(first: &Group, second: &Group) -> Vec<(String, String, String)> {
     let of = |group: &Group| group.runs.first().map(shape).unwrap_or_default();
     let mut found = differences(&of(first), &of(second));
-    // What makes the load another one comes first.
+    // Settings that make the load another one come first.
     found.sort_by_key(|(key, ..)| LOAD.iter().position(|load| *load == last_part(key)).unwrap_or(LOAD.len()));
     found
 }
@@ -212,7 +212,7 @@ fn last_part(key: &str) -> &str {
     if dotted { key.rsplit('.').next().unwrap_or(key) } else { key }
 }
 
-/// What was run, and in which loop.
+/// Describes what was run, and in which loop.
 fn shape(run: &RunDir) -> BTreeMap<String, String> {
     let mut all = what(&run.run);
     let measured = run.summary.iter().flat_map(|summary| &summary.phases).find(|p| p.name == "measure");
@@ -261,7 +261,7 @@ pub fn environment(first: &Group, second: &Group) -> Vec<(String, String, String
 /// Checks that say that throughput was not the same throughout.
 const UNSTEADY: [&str; 6] = ["gone", "warm_up", "level", "drift", "stalls", "overload"];
 
-/// How many runs of a group were not steady, and what the first of them is blamed for.
+/// Returns how many runs of a group were not steady, and what the first of them is blamed for.
 fn unsteady(group: &Group) -> Option<(usize, String)> {
     let blamed = |run: &RunDir| {
         let reasons = &run.summary.as_ref()?.verdict.reasons;
@@ -272,7 +272,7 @@ fn unsteady(group: &Group) -> Option<(usize, String)> {
     Some((all.len(), all.first()?.clone()))
 }
 
-/// What stands in the way of a comparison.
+/// Lists what stands in the way of a comparison.
 pub fn warnings(first: &Group, second: &Group) -> Vec<String> {
     let mut warnings: Vec<String> = other_question(first, second).into_iter().collect();
     for group in [first, second] {

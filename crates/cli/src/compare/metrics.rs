@@ -1,6 +1,6 @@
-//! Which figures are compared.
+//! The figures that are compared.
 
-use super::CompareArgs;
+use super::args::CompareArgs;
 use super::gather::Group;
 use super::noise::Floor;
 use dyno_analysis::ArrivalLatency;

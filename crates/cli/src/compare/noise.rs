@@ -42,7 +42,7 @@ impl Floors {
         Floors(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
     }
 
-    /// Those of a group's environment and database.
+    /// Returns the floor of a group's environment and database.
     pub fn of(&self, group: &Group) -> Floor {
         key(group).and_then(|key| self.0.get(&key).cloned()).unwrap_or_default()
     }

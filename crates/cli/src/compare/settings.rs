@@ -1,4 +1,4 @@
-//! What was run, without when, where and on which port: two runs of the same thing have the same.
+//! Identity of what was run, without when, where and on which port: two runs of the same thing have the same.
 
 use dyno_rundir::schema::Run;
 use std::collections::BTreeMap;
@@ -102,7 +102,7 @@ mod tests {
         let option = "--dbpath=/tmp/runs/cell0001-rep01.server/mongod-1/data";
         assert_eq!(without_place(option), "--dbpath=RUN/mongod-1/data");
         assert_eq!(without_place("default (118 mappings)"), "default");
-        // What is no port of a server stays.
+        // A number that is no port of a server stays.
         assert_eq!(without_ports("maxmemory 126180", &servers), "maxmemory 126180");
         assert_eq!(without_place("8 GiB (limit)"), "8 GiB (limit)");
     }

@@ -1,4 +1,4 @@
-//! What `dyno doctor` prints for people.
+//! Output of `dyno doctor` for people.
 
 use dyno_monitor::environment::{Checked, Finding, Match, Profile};
 use dyno_rundir::system::{Difference, System};
@@ -34,7 +34,7 @@ pub fn facts(system: &System, all: bool) -> String {
     out
 }
 
-/// What is not known here, and what would tell it.
+/// Lists what is not known here, and what would tell it.
 pub fn unknown(facts: &[(String, &str)]) -> String {
     let mut out = String::from("\nunknown\n");
     for (fact, told_by) in facts {
@@ -57,7 +57,7 @@ pub fn findings(found: &[Finding]) -> String {
     out
 }
 
-/// How an item compares, in one word.
+/// Result of an item's comparison, in one word.
 pub fn word(result: Match) -> &'static str {
     match result {
         Match::Same => "same",

@@ -1,5 +1,7 @@
 //! `dyno explain`: what the maximum is, how sure that is, what limits it, and whether the laws hold.
 
+mod explained;
+mod figures;
 mod show;
 mod show_rates;
 
@@ -7,15 +9,15 @@ use crate::compare::gather;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::Args;
-use dyno_analysis::diagnose::{Finding, diagnose};
+use dyno_analysis::diagnose::diagnose;
 use dyno_analysis::laws::{
-    Check, Group, Observed, Rates, Sweep, checks, factors_of_rates, factors_of_users, for_their_course,
-    observe, observe_rate, rates, sweep,
+    Group, Observed, checks, factors_of_rates, factors_of_users, for_their_course, observe, observe_rate,
+    rates, sweep,
 };
-use dyno_analysis::series::{Stability, stability};
+use dyno_analysis::series::stability;
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
-use serde::Serialize;
+use explained::{Explained, OfRates, OfRun, OfSweep, OutsideSweep};
 use std::path::PathBuf;
 
 /// `dyno explain`.
@@ -40,75 +42,6 @@ pub struct ExplainArgs {
     pub json: bool,
 }
 
-/// A run explained.
-#[derive(Debug, Serialize)]
-pub struct OfRun {
-    /// Its directory.
-    pub dir: String,
-    /// Its title.
-    pub title: String,
-    /// What speaks against the run, by its verdict.
-    pub verdict: Vec<String>,
-    /// Users, throughput, times, resources; `None` where nothing succeeded.
-    pub observed: Option<Observed>,
-    /// The laws.
-    pub laws: Vec<Check>,
-    /// Seconds in each interval of `stability`.
-    pub step_s: u64,
-    /// When the first interval of `stability` begins, seconds after the warm-up: later than 0 where records are missing.
-    pub from_s: u64,
-    /// Levels, period, drift of its throughput.
-    pub stability: Option<Stability>,
-    /// What limits it.
-    pub findings: Vec<Finding>,
-    /// What cannot be said, and why.
-    pub missing: Vec<String>,
-}
-
-/// A sweep over users explained.
-#[derive(Debug, Serialize)]
-pub struct OfSweep {
-    /// What its cells have in common.
-    pub what: String,
-    /// The analysis.
-    pub sweep: Sweep,
-}
-
-/// A sweep over rates explained.
-#[derive(Debug, Serialize)]
-pub struct OfRates {
-    /// What its cells have in common.
-    pub what: String,
-    /// The analysis.
-    pub rates: Rates,
-}
-
-/// Runs beside a sweep that are no points of it.
-#[derive(Debug, Serialize)]
-pub struct OutsideSweep {
-    /// What they are.
-    pub what: String,
-    /// How many there are.
-    pub runs: usize,
-    /// Their mean throughput, operations per second.
-    pub throughput: f64,
-    /// Their mean response time, seconds.
-    pub response_s: f64,
-}
-
-/// All of it.
-#[derive(Debug, Serialize)]
-pub struct Explained {
-    /// Runs.
-    pub runs: Vec<OfRun>,
-    /// Sweeps over users.
-    pub sweeps: Vec<OfSweep>,
-    /// Sweeps over rates.
-    pub rates: Vec<OfRates>,
-    /// What else an experiment with a sweep holds.
-    pub alone: Vec<OutsideSweep>,
-}
-
 /// `dyno explain`.
 pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
     let mut explained =
@@ -117,7 +50,7 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
         let side = gather::side(dir, gather::Take::All)?;
         side.warnings.iter().for_each(|warning| terminal::warn(warning));
         let single = side.groups.len() == 1 && side.groups[0].runs.len() == 1;
-        // What is there for its course is no point of a sweep.
+        // A run that was made for its course is no point of a sweep.
         let observed: Vec<Vec<Observed>> =
             side.groups.iter().map(|group| group.runs.iter().filter_map(observe_rate).collect()).collect();
         let seen: Vec<Group<'_>> = side
@@ -138,7 +71,7 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
         let users = along(&points, factors_of_users);
         let of_rates = along(&points, factors_of_rates);
         let (mut by_users, mut by_rates) = (Vec::new(), Vec::new());
-        // Which groups, by their place among the points, a sweep has in.
+        // True for each point that belongs to a sweep.
         let mut used = vec![false; points.len()];
         for Line { what, runs, members } in users {
             let Some(sweep) = sweep(&runs, args.seed) else { continue };
@@ -190,7 +123,7 @@ fn alone(group: &gather::Group, runs: &[Observed]) -> Option<OutsideSweep> {
 struct Line {
     what: String,
     runs: Vec<Observed>,
-    /// Their groups' places.
+    /// Positions of their groups.
     members: Vec<usize>,
 }
 

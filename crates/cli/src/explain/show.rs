@@ -1,12 +1,13 @@
 //! Explanations as text: what it means first, then the figures.
 
+use super::explained::{Explained, OfRun, OfSweep};
+use super::figures::{half, rate, time};
 use super::show_rates::of_rates;
-use super::{Explained, OfRun, OfSweep};
 use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{Holds, Maximum, Observed, Sweep};
 use dyno_analysis::series::{Label, Stability};
 use dyno_types::shell::quoted;
-use dyno_types::units::{Latency, Rate, counted, ends, span};
+use dyno_types::units::{counted, ends, span};
 
 /// All of it.
 pub fn text(all: &Explained) -> String {
@@ -28,19 +29,6 @@ pub fn text(all: &Explained) -> String {
     out += if all.alone.is_empty() { "" } else { "\n" };
     all.runs.iter().for_each(|one| out += &of_run(one));
     out
-}
-
-pub(super) fn rate(value: f64) -> String {
-    Rate(value).to_string()
-}
-
-pub(super) fn time(seconds: f64) -> String {
-    Latency((seconds * 1e9).round() as u64).to_string()
-}
-
-/// Half an interval as a share of its middle; of nothing there is none.
-pub(super) fn half(half: Option<f64>, middle: f64) -> String {
-    half.filter(|_| middle > 0.0).map_or("-".to_owned(), |half| format!("{:.1} %", half / middle * 100.0))
 }
 
 fn of_run(run: &OfRun) -> String {
@@ -282,7 +270,7 @@ fn of_sweep(one: &OfSweep) -> String {
     out
 }
 
-/// What was measured at each number of users, beside the bounds.
+/// Lists what was measured at each number of users, beside the bounds.
 fn levels(sweep: &Sweep) -> String {
     let mut out = String::new();
     out += "\n    N  runs        X/s  +-95 %          R  X (R+Z) - N     bound/s    single servers/s      model/s\n";

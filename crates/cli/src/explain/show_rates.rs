@@ -1,7 +1,7 @@
 //! A sweep over rates as text: what is kept, and where the capacity is.
 
-use super::OfRates;
-use super::show::{half, rate, time};
+use super::explained::OfRates;
+use super::figures::{half, rate, time};
 use dyno_analysis::laws::Rates;
 use dyno_types::units::span;
 

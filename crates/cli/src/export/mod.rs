@@ -19,7 +19,7 @@ const VALUE: &str = "throughput";
 /// Seed of the models' resampling where none is given.
 const SEED: u64 = 1;
 
-/// What is written.
+/// Formats and contents of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FormatArg {
     /// Comma-separated table
@@ -40,7 +40,7 @@ pub enum FormatArg {
     Bexhoma,
 }
 
-/// Which table.
+/// Table of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TableArg {
     /// One row for each interval, phase and operation

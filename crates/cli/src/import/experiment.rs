@@ -1,6 +1,5 @@
 //! A table whose rows are runs, as an experiment's directory.
 
-use super::refused;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_exchange::import::csv::Row;
@@ -36,7 +35,7 @@ pub(super) fn write(
         cells[at].1 += 1;
         let dir = format!("runs/cell{:04}-rep{:02}", at + 1, cells[at].1);
         let run = assemble(found, said, files, written);
-        imported::write(&out.join(&dir), &run).map_err(refused)?;
+        imported::write(&out.join(&dir), &run).map_err(Failure::of_new_directory)?;
         let trust = serde_json::to_value(run.summary.verdict.trust).unwrap_or(Value::Null);
         let words = run.summary.verdict.reasons.first().map_or("", |reason| reason.text.as_str());
         let measured = run.summary.measured();

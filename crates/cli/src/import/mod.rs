@@ -18,7 +18,7 @@ pub struct ImportArgs {
     pub of: Program,
 }
 
-/// What can be imported.
+/// Programs whose results can be imported.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Program {
     /// YCSB: files of one run: its report (text or JSON), standard error with status lines, .hdr files
@@ -31,7 +31,7 @@ pub enum Program {
     Csv(CsvArgs),
 }
 
-/// What all have in common.
+/// Options that all have in common.
 #[derive(Clone, Debug, Args)]
 pub struct Plain {
     /// The files of one run
@@ -140,7 +140,7 @@ fn input(path: &Path) -> Result<Input, Failure> {
     Ok(Input { path: path.to_owned(), text: String::from_utf8_lossy(&bytes).into_owned() })
 }
 
-/// When the newest of the files was written.
+/// Returns the time at which the newest of the files was written.
 fn written(paths: &[PathBuf]) -> String {
     let newest = paths.iter().filter_map(|path| std::fs::metadata(path).ok()?.modified().ok()).max();
     let at = newest.and_then(|at| jiff::Timestamp::try_from(at).ok()).unwrap_or_default();
@@ -186,17 +186,10 @@ fn one(
 
 fn write(found: Found, said: &ImportDetails, files: &[PathBuf], out: &Path) -> Result<Exit, Failure> {
     let imported = assemble(found, said, &names(files), &written(files));
-    imported::write(out, &imported).map_err(refused)?;
+    imported::write(out, &imported).map_err(Failure::of_new_directory)?;
     crate::report::show(&imported.summary, dyno_report::summary::Known::default(), false)?;
     terminal::note(&format!("run directory: {}", out.display()));
     Ok(crate::report::exit_of(&imported.summary))
-}
-
-fn refused(error: std::io::Error) -> Failure {
-    match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Failure::Usage(error.to_string()),
-        _ => Failure::Internal(error.to_string()),
-    }
 }
 
 fn of_csv(args: &CsvArgs) -> Result<Exit, Failure> {

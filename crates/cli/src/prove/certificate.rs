@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// What was claimed.
+/// Claim of a proof.
 #[derive(Clone, Debug, Serialize)]
 pub struct Claim {
     /// In words.
@@ -24,22 +24,22 @@ pub struct Claim {
     pub rate: Option<f64>,
     /// Copies.
     pub copies: usize,
-    /// What a copy is.
+    /// Meaning of a copy.
     pub durability: String,
 }
 
-/// Whether a part of the claim holds.
+/// A part of the claim, and whether it holds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tested {
-    /// What was tested.
+    /// Description of the test.
     pub test: String,
-    /// Whether it held.
+    /// True if it held.
     pub held: bool,
-    /// What was found.
+    /// Finding.
     pub found: String,
 }
 
-/// How writing went.
+/// Figures of writing.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct IngestMetrics {
     /// Records by what became of them.
@@ -57,7 +57,7 @@ pub struct IngestMetrics {
     pub p5_ten_seconds_per_s: Option<f64>,
     /// Times without an acknowledgement that are longer than a second: begin and length, seconds.
     pub stalls: Vec<(f64, f64)>,
-    /// What a batch takes, milliseconds.
+    /// Time that a batch takes, milliseconds.
     pub batch_p50_ms: Option<f64>,
     pub batch_p99_ms: Option<f64>,
     pub batch_max_ms: Option<f64>,
@@ -106,19 +106,19 @@ pub struct Certificate<E: Serialize> {
     pub command: Vec<String>,
     pub target: String,
     pub claim: Claim,
-    /// Whether everything that was tested held.
+    /// True if everything that was tested held.
     pub met: bool,
-    /// Whether it was ended before it could show that.
+    /// True if it was ended before it could show that.
     pub interrupted: bool,
     pub pre_checks: Vec<PreCheck>,
     pub figures: IngestMetrics,
     pub copies: Vec<Copy>,
     pub tests: Vec<Tested>,
-    /// What went wrong on the way, and how often.
+    /// Problems on the way, and how often each occurred.
     pub troubles: std::collections::BTreeMap<String, u64>,
-    /// What this does not prove.
+    /// Limits of the proof.
     pub limits: Vec<String>,
-    /// What else belongs to this kind of proof.
+    /// Data that belong to this kind of proof.
     #[serde(flatten)]
     pub more: E,
 }
@@ -164,7 +164,7 @@ impl<E: Serialize> Certificate<E> {
         }
     }
 
-    /// How the command ends.
+    /// Returns the exit code of the command.
     pub fn exit(&self) -> Exit {
         match (self.interrupted, self.met) {
             (true, _) => Exit::Interrupted,
@@ -287,4 +287,16 @@ pub fn command() -> Vec<String> {
 /// The digest of this program, hexadecimal; none where it cannot be read.
 pub fn program() -> Option<String> {
     dyno_remote::deploy::digest(&std::env::current_exe().ok()?).ok()
+}
+
+/// Eight digits that no other run has.
+pub(super) fn run_name() -> Result<String, Failure> {
+    let folder = tempfile::Builder::new().prefix("").rand_bytes(8).tempdir()?;
+    let name = folder.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(name)
+}
+
+/// A share of the time, or a figure, that a reader can check.
+pub(super) fn figure(value: f64) -> String {
+    dyno_types::units::Thousands(value.round() as u64).to_string()
 }

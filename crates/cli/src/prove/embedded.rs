@@ -1,9 +1,8 @@
 //! `dyno prove ingest` of an embedded store.
 
-use super::certificate::{self, Certificate, Claim, IngestMetrics, Tested};
+use super::certificate::{self, Certificate, Claim, IngestMetrics, Tested, figure, run_name};
 use super::ingest::{More, progress, tests, words};
 use super::ingest_args::IngestArgs;
-use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
 use dyno_databases::copies::database::PreCheck;
@@ -22,7 +21,7 @@ pub fn writer() -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// What belongs to this kind of proof alone.
+/// Data that belong to this kind of proof alone.
 #[derive(Clone, Debug, serde::Serialize)]
 struct EmbeddedMore {
     #[serde(flatten)]
@@ -100,7 +99,7 @@ fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64) -> Claim {
     }
 }
 
-/// What is under way at a kill has no known fate: here that is no failure, as long as it is whole or not there.
+/// Records that are under way at a kill have no known fate: here that is no failure, as long as they are whole or not there.
 fn all_tests(
     args: &IngestArgs,
     plan: &IngestPlan,

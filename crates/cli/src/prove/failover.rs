@@ -1,8 +1,7 @@
 //! `dyno prove failover`.
 
-use super::certificate::{self, Certificate, Claim, IngestMetrics, Tested};
+use super::certificate::{self, Certificate, Claim, IngestMetrics, Tested, figure, run_name};
 use super::rounds::{self, Rounds};
-use super::{figure, run_name};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
 use clap::{Args, ValueEnum};
@@ -18,7 +17,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is done to a primary.
+/// Fault of a primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
     /// It is killed, right after the others have stood still for a while
@@ -115,7 +114,7 @@ impl FailoverArgs {
                 "--replicas: expected 2, 4 or 6: a set elects by the majority of at most 7".into(),
             );
         }
-        // What a majority has is more only by chance.
+        // A majority has each record; more servers have it only by chance.
         let most = if is_set { replicas as usize / 2 + 1 } else { replicas as usize + 1 };
         if self.copies == 0 || self.copies > most {
             return refused(format!(
@@ -180,7 +179,7 @@ impl FailoverArgs {
     }
 }
 
-/// What belongs to this kind of proof alone.
+/// Data that belong to this kind of proof alone.
 #[derive(Clone, Debug, serde::Serialize)]
 struct More {
     server: String,
@@ -208,7 +207,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     if plan.by == failover::By::Cut && !failover::partition::inside()? {
         return Err(again_inside());
     }
-    let home = tempfile::Builder::new().prefix("dyno-proof-").tempdir()?;
+    let work_dir = tempfile::Builder::new().prefix("dyno-proof-").tempdir()?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = crate::run_directory::now();
@@ -221,7 +220,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
             terminal::note(&rounds::line(round));
         }
     };
-    let proof = failover::failover(&plan, home.path(), &control, &mut on_round);
+    let proof = failover::failover(&plan, work_dir.path(), &control, &mut on_round);
     let proof = proof.map_err(|error| match signals::interrupted() {
         true => Failure::Interrupted,
         false => error.into(),

@@ -1,21 +1,18 @@
 //! `dyno prove ingest`.
 
-use super::certificate::{self, Certificate, Claim, IngestMetrics, Tested};
-use super::ingest_args::{Document, IngestArgs};
-use super::left::UnderWay;
-use super::{figure, run_name};
+use super::certificate::{self, Certificate, Claim, IngestMetrics, Tested, figure, run_name};
+use super::ingest_args::IngestArgs;
+use super::left::{UnderWay, database};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
-use dyno_databases::copies::database::{Database, PreCheck};
+use dyno_databases::copies::database::PreCheck;
 use dyno_databases::copies::plan::{Durability, IngestPlan};
 use dyno_databases::copies::sent::Sent;
-use dyno_databases::registry;
 use dyno_engine::Control;
 use dyno_prove::drive::ingest as write;
 use dyno_prove::evidence::{Lag, clocks};
 use dyno_prove::verify::verify;
 use dyno_report::html::plain::Part;
-use dyno_types::driver::Refused;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,27 +20,10 @@ use std::time::Duration;
 /// Fewest records that prove a rate.
 const LEAST_RECORDS: u64 = 1_000;
 
-/// A database that has copies elsewhere; none where the URI is of another kind.
-pub(super) fn database(uri: &str) -> Result<Option<Box<dyn Database>>, Failure> {
-    let refused = |why: Refused| Failure::Usage(format!("{}: {why}", dyno_types::secret::mask_text(uri)));
-    registry::parse(uri)?.copies().transpose().map_err(refused)
-}
-
-/// The command.
-pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
-    signals::begin()?;
-    let uri = crate::secret::uri(&args.target, args.password_from.as_ref())?;
-    let refused =
-        |why: String| Failure::Usage(format!("{}: {why}", dyno_types::secret::mask_text(&args.target)));
-    let parsed = registry::parse(&uri)?;
-    if args.document == Document::Pocdriver && !parsed.keeps_documents() {
-        return Err(refused("--document pocdriver: documents are kept by mongodb:// alone".into()));
-    }
-    if let Some(uri) = parsed.embedded() {
-        return super::embedded::prove(args, uri);
-    }
-    let database = database(&uri)?.ok_or_else(|| {
-        refused("expected redis://, mongodb:// or an embedded store such as sqlite:FILE".into())
+/// The command, for servers with copies.
+pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
+    let database = database(uri)?.ok_or_else(|| {
+        args.refuse("expected redis://, mongodb:// or an embedded store such as sqlite:FILE")
     })?;
     let ((plan, claimed), least) = (args.plan(run_name()?, 2)?, args.least()?);
     let folder = certificate::folder(args.out.as_ref(), "proof-ingest")?;
@@ -71,7 +51,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = crate::run_directory::now();
-    let under_way = UnderWay::begin(&folder, &uri, &plan)?;
+    let under_way = UnderWay::begin(&folder, uri, &plan)?;
     database.prepare(&plan)?;
     let (mut lag, mut told) = (Lag::default(), progress(args.quiet));
     let mut each_second = |seconds: f64, done: u64| {
@@ -81,7 +61,7 @@ pub fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
         }
     };
     let written = write(database.as_ref(), &plan, &control, &mut each_second);
-    // What the database cannot say of itself is left out.
+    // Sizes that the database does not tell are left out.
     let storage = database.storage(&plan).unwrap_or_default();
     let durability = database.acknowledges(&plan);
     let copies = verify(database.as_ref(), &members, &plan, &written.ledger, plan.patience);
@@ -142,7 +122,7 @@ pub(super) fn progress(quiet: bool) -> impl FnMut(f64, u64) + Send {
     }
 }
 
-/// What belongs to this kind of proof alone.
+/// Data that belong to this kind of proof alone.
 #[derive(Clone, Debug, serde::Serialize)]
 pub(super) struct More {
     record_bytes: usize,
@@ -161,13 +141,13 @@ pub(super) struct More {
     sent: Option<Sent>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lag: Option<Lag>,
-    /// What the primary says of the size of what it holds.
+    /// Sizes that the primary reports of its data.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     storage: BTreeMap<String, f64>,
 }
 
 impl More {
-    /// What was sent, how far copies were behind, and what the database says of it, for the page.
+    /// Tables for the page: what was sent, how far copies were behind, and what the database says of it.
     fn parts(&self) -> Vec<Part> {
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);

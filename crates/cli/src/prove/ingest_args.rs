@@ -4,6 +4,7 @@ use crate::exit::Failure;
 use clap::{Args, ValueEnum};
 use dyno_compat_pocdriver::work::parse;
 use dyno_databases::copies::plan::{Durability, IngestPlan};
+use dyno_types::secret::mask_text;
 use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns, parse_rate};
 use dyno_workload::pocdriver::{PocConfig, Template};
 use std::path::PathBuf;
@@ -39,7 +40,7 @@ impl Size {
     }
 }
 
-/// What records are.
+/// Kind of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Document {
     /// A name, a text of the size's bytes, and a number for each index
@@ -138,6 +139,11 @@ impl IngestArgs {
     /// The shortest time that proves a rate.
     pub(super) fn least(&self) -> Result<Duration, Failure> {
         usage("--least", parse_duration_ns(&self.least, 1_000_000_000)).map(Duration::from_nanos)
+    }
+
+    /// Refuses the target, shown without its password.
+    pub(super) fn refuse(&self, why: &str) -> Failure {
+        Failure::Usage(format!("{}: {why}", mask_text(&self.target)))
     }
 
     /// POCDriver's document, with the indexes asked for. "Now" of its dates is now; the certificate has it.

@@ -1,12 +1,15 @@
-//! What a proof has in a database while it is at work: its folder says so, and `dyno stop` finds it after a crash.
+//! The record of what a proof has in a database while it is at work: `dyno stop` finds it in the folder after a crash.
 
 use crate::exit::{Exit, Failure};
 use crate::options::StopArgs;
 use crate::{experiment, secret, terminal};
+use dyno_databases::copies::database::Database;
 use dyno_databases::copies::plan::IngestPlan;
 use dyno_databases::copies::records::Records;
+use dyno_databases::registry;
 use dyno_experiment::directory::{lock, verified_holder};
 use dyno_localhost::trusted;
+use dyno_types::driver::Refused;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -52,7 +55,13 @@ impl Drop for UnderWay {
     }
 }
 
-/// Whether a folder is a proof's.
+/// A database that has copies elsewhere; none where the URI is of another kind.
+pub(super) fn database(uri: &str) -> Result<Option<Box<dyn Database>>, Failure> {
+    let refused = |why: Refused| Failure::Usage(format!("{}: {why}", dyno_types::secret::mask_text(uri)));
+    registry::parse(uri)?.copies().transpose().map_err(refused)
+}
+
+/// Returns whether a folder is a proof's.
 pub fn is_proof(folder: &Path) -> bool {
     [RECORDS, "proof.json"].iter().any(|name| folder.join(name).is_file())
 }
@@ -80,7 +89,7 @@ pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
         return Err(Failure::Usage(format!("{}: run {run:?}: expected letters and digits", path.display())));
     }
     let uri = secret::uri(&entry.target, args.password_from.as_ref())?;
-    let database = super::ingest::database(&uri)?.ok_or_else(|| {
+    let database = database(&uri)?.ok_or_else(|| {
         Failure::Usage(format!("{}: {}: expected redis:// or mongodb://", path.display(), entry.target))
     })?;
     let reached =

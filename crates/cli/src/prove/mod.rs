@@ -11,11 +11,14 @@ mod rounds;
 pub use left::{is_proof, stop};
 
 use crate::exit::{Exit, Failure};
+use crate::{secret, signals};
 use clap::{Args, Subcommand};
 use dyno_databases::copies::database::DatabaseError;
+use dyno_databases::registry;
 use dyno_prove::embedded::EmbeddedError;
 use dyno_prove::failover::FailoverError;
 use dyno_prove::failover::partition::PartitionError;
+use ingest_args::{Document, IngestArgs};
 
 /// `dyno prove`.
 #[derive(Clone, Debug, Args)]
@@ -24,11 +27,11 @@ pub struct ProveArgs {
     pub what: What,
 }
 
-/// What is proven.
+/// Claims that can be proven.
 #[derive(Clone, Debug, Subcommand)]
 pub enum What {
     /// So many records in so many seconds, each acknowledged by so many copies, and all of them found on every copy
-    Ingest(ingest_args::IngestArgs),
+    Ingest(IngestArgs),
     /// No acknowledged record is lost when primaries are killed or cut off under load
     Failover(failover::FailoverArgs),
     /// Writes to an embedded store as it is told on standard input; dyno starts it itself, to kill it
@@ -39,9 +42,23 @@ pub enum What {
 /// The command.
 pub fn prove(args: &ProveArgs) -> Result<Exit, Failure> {
     match &args.what {
-        What::Ingest(args) => ingest::ingest(args),
+        What::Ingest(args) => ingest(args),
         What::Failover(args) => failover::failover(args),
         What::Writer => embedded::writer(),
+    }
+}
+
+/// `dyno prove ingest`, of servers or of an embedded store.
+fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
+    signals::begin()?;
+    let uri = secret::uri(&args.target, args.password_from.as_ref())?;
+    let parsed = registry::parse(&uri)?;
+    if args.document == Document::Pocdriver && !parsed.keeps_documents() {
+        return Err(args.refuse("--document pocdriver: documents are kept by mongodb:// alone"));
+    }
+    match parsed.embedded() {
+        Some(store) => embedded::prove(args, store),
+        None => ingest::prove(args, &uri),
     }
 }
 
@@ -67,16 +84,4 @@ impl From<EmbeddedError> for Failure {
     fn from(error: EmbeddedError) -> Self {
         Failure::Internal(error.to_string())
     }
-}
-
-/// Eight digits that no other run has.
-fn run_name() -> Result<String, Failure> {
-    let folder = tempfile::Builder::new().prefix("").rand_bytes(8).tempdir()?;
-    let name = folder.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(name)
-}
-
-/// A share of the time, or a figure, that a reader can check.
-fn figure(value: f64) -> String {
-    dyno_types::units::Thousands(value.round() as u64).to_string()
 }

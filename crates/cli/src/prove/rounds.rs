@@ -1,6 +1,6 @@
-//! What a proof of failover shows of its rounds: tables for the page, lines for the terminal.
+//! Rounds of a proof of failover: tables for the page, lines for the terminal.
 
-use super::figure;
+use super::certificate::figure;
 use dyno_prove::failover::curve::Curve;
 use dyno_prove::failover::{By, OutcomeCounts, Round};
 use dyno_report::html::plain::Part;

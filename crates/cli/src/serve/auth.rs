@@ -1,4 +1,4 @@
-//! Who may ask for what: only under names of this host, so that no other site's page can reach it through a name of its own
+//! Permissions of requests: only under names of this host, so that no other site's page can reach it through a name of its own
 //! (DNS rebinding); with a token where one is set; and changing something takes the token and this very origin.
 
 use super::http::{Request, Response};
@@ -13,7 +13,7 @@ pub const SHORTEST: usize = 16;
 pub struct Auth {
     /// Names and addresses beside those of the loopback, in lower case.
     names: Vec<String>,
-    /// What the token, and what the cookie must give.
+    /// Values that token and cookie must have.
     secrets: Option<Secrets>,
 }
 
@@ -22,7 +22,7 @@ struct Secrets {
     cookie: [u8; 32],
     /// The cookie's value: it opens this process alone, and does not say the token.
     value: String,
-    /// Its name, another one for every process: cookies know no ports.
+    /// Name of the cookie, another one for every process: cookies know no ports.
     name: String,
 }
 
@@ -71,12 +71,12 @@ impl Auth {
         })
     }
 
-    /// Whether something may be changed at all.
+    /// Returns whether something may be changed at all.
     pub fn writes(&self) -> bool {
         self.secrets.is_some()
     }
 
-    /// Whether a name is this host's.
+    /// Returns whether a name is this host's.
     fn known(&self, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
         let loopback = name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());

@@ -1,4 +1,4 @@
-//! What a run under way has written since it was last asked: the tail of its series, its phase, and how long it will take.
+//! News of a run under way since it was last asked: the tail of its series, its phase, and how long it will take.
 
 use super::listing::state;
 use super::served_directory::{ServedDirectory, SurveyError};
@@ -21,7 +21,7 @@ const SILENT_S: f64 = 3.0;
 /// Time, succeeded and failed a second, p50 and p99.
 type Second = (f64, f64, f64, Option<f64>, Option<f64>);
 
-/// What a page that follows is told.
+/// Answer to a page that follows.
 #[derive(Debug, Default, Serialize)]
 pub struct Tail {
     /// The run: its name below the served folder. Another one than before means that everything begins anew.
@@ -40,11 +40,11 @@ pub struct Tail {
     pub rows: Vec<Second>,
     /// Phases: begin, end if it has ended, name.
     pub phases: Vec<(f64, Option<f64>, String)>,
-    /// Where to go on.
+    /// Position to go on from.
     pub next: u64,
     /// Of an experiment: runs that have ended and that are planned.
     pub runs: Option<(usize, usize)>,
-    /// Whether all is over.
+    /// True if all is over.
     pub over: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Tail {
 pub struct FollowQuery<'a> {
     /// The run that was followed before.
     pub run: &'a str,
-    /// Where its series was left.
+    /// Position at which its series was left.
     pub next: u64,
     /// The operation whose response times were given.
     pub metric: &'a str,
@@ -68,10 +68,10 @@ fn under_way(path: &Path) -> Option<PathBuf> {
     Some(path.join(dir))
 }
 
-/// Why there is nothing to tell of a run.
+/// Reasons for which there is nothing to tell of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// Its folder is not read.
+    /// The run's folder is not read.
     #[error(transparent)]
     Survey(#[from] SurveyError),
     /// The record of its experiment cannot be read.
@@ -195,7 +195,7 @@ fn chunk(path: &Path, from: u64) -> std::io::Result<(String, u64)> {
 
 /// A phase on the axis of time.
 struct Axis {
-    /// Where its seconds are counted from.
+    /// Time that its seconds are counted from.
     epoch: f64,
     /// Length of its intervals.
     step: f64,

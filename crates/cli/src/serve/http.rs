@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a client may take to ask.
+/// Time that a client may take to ask.
 const ASKING: Duration = Duration::from_secs(5);
 
-/// How long it may take to take the answer.
+/// Time that a client may take to take the answer.
 const TAKING: Duration = Duration::from_secs(30);
 
 /// Longest head of a request, bytes.
@@ -38,7 +38,7 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// Fields of the head, names in lower case.
     pub fields: Vec<(String, String)>,
-    /// What followed the head.
+    /// Bytes after the head.
     pub body: Vec<u8>,
 }
 
@@ -191,7 +191,7 @@ pub fn serve(stream: &TcpStream, answer: &Arc<Answer>) -> io::Result<()> {
         response.body.len()
     );
     for (name, value) in &response.fields {
-        // What could begin another field is left out.
+        // Characters that could begin another field are left out.
         let value: String = value.chars().filter(|c| !c.is_control()).collect();
         head.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -265,10 +265,10 @@ fn more(mut stream: &TcpStream, into: &mut Vec<u8>, deadline: Instant) -> io::Re
     }
 }
 
-/// What is sent is no request.
+/// Reasons for which the bytes are no request.
 #[derive(Debug, thiserror::Error)]
 enum NoRequest {
-    /// Its head is malformed.
+    /// The head is malformed.
     #[error(transparent)]
     Head(#[from] httparse::Error),
     /// It is meant for another server.

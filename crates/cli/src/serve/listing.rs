@@ -10,7 +10,7 @@ use dyno_rundir::{ExperimentDir, ReadError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How deep runs and experiments may lie.
+/// Greatest depth of runs and experiments.
 const DEPTH: usize = 4;
 
 /// Folders that are looked at.
@@ -44,7 +44,7 @@ fn found(directory: &ServedDirectory) -> Vec<(PathBuf, Kind)> {
     all
 }
 
-/// Why a run or an experiment cannot be listed.
+/// Reasons for which a run or an experiment cannot be listed.
 #[derive(Debug, thiserror::Error)]
 enum ListingError {
     /// A file cannot be read.

@@ -28,7 +28,7 @@ use std::time::Duration;
 /// Reports that are kept.
 const KEPT: usize = 32;
 
-/// How long a page is waited for.
+/// Longest wait for a page.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Directories that are compared at once, at most.
@@ -54,7 +54,7 @@ pub struct ServeArgs {
     pub allow_write: bool,
 }
 
-/// What answers are made of.
+/// Everything that answers are made of.
 struct Site {
     directory: ServedDirectory,
     auth: Auth,
@@ -81,7 +81,7 @@ fn token_of(path: &Path) -> Result<String, Failure> {
     Ok(token.to_owned())
 }
 
-/// Where to listen, and the host as it was written.
+/// Returns the addresses to listen on, and the host as it was written.
 fn addresses(listen: &str) -> Result<(SocketAddr, String), Failure> {
     let bad = |words: &str| Failure::Usage(format!("--listen {listen}: {words}"));
     let (host, _) = listen.rsplit_once(':').ok_or_else(|| bad("expected HOST:PORT"))?;
@@ -135,13 +135,13 @@ fn failed(status: u16, words: &str) -> Response {
     Response::html(status, message_page("This page cannot be made", words))
 }
 
-/// Why a page is not there.
+/// Reasons for which a page is not there.
 #[derive(Debug, thiserror::Error)]
 enum PageError {
-    /// Its folder is not read.
+    /// The page's folder is not read.
     #[error(transparent)]
     Survey(#[from] SurveyError),
-    /// What it is about cannot be read, or not be compared.
+    /// The page's subject cannot be read, or not be compared.
     #[error(transparent)]
     Failed(#[from] Failure),
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Pages that are made at once.
 const AT_ONCE: usize = 4;
 
-/// Why nobody waits for a page.
+/// Reasons for which nobody waits for a page.
 #[derive(Debug, thiserror::Error)]
 pub enum NotMade {
     /// It takes longer than the deadline, or its turn does not come before.
@@ -17,7 +17,7 @@ pub enum NotMade {
     /// No thread can be started for it.
     #[error(transparent)]
     NoThread(std::io::Error),
-    /// Its thread has ended before.
+    /// The thread that makes it has ended before.
     #[error("this page could not be made")]
     Panicked,
 }
@@ -48,7 +48,7 @@ impl PendingPages {
         Arc::new(PendingPages { deadline, names: Mutex::default(), ended: Condvar::new() })
     }
 
-    /// How long a page is waited for.
+    /// Returns the longest wait for a page.
     pub fn deadline(&self) -> Duration {
         self.deadline
     }
@@ -57,7 +57,7 @@ impl PendingPages {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What `make` gives for the page `name`, one at a time.
+    /// Returns what `make` gives for the page `name`, one at a time.
     pub fn wait<T: Send + 'static>(
         self: &Arc<Self>,
         name: &str,

@@ -14,7 +14,7 @@ const DEPTH: usize = 4;
 /// Files that are looked at for one page.
 const FILES: usize = 100_000;
 
-/// Why a folder is not read.
+/// Reasons for which a folder is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
     /// The system refuses.
@@ -22,7 +22,7 @@ pub enum SurveyError {
     Io {
         /// The folder's name in addresses.
         folder: String,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// There are too many files below it.
@@ -41,15 +41,15 @@ pub enum SurveyError {
     NoFile {
         /// The folder's name in addresses.
         folder: String,
-        /// Its name.
+        /// Name of the entry.
         entry: OsString,
     },
 }
 
-/// What is served.
+/// The directory that is served.
 #[derive(Clone, Debug)]
 pub struct ServedDirectory {
-    /// What names are relative to.
+    /// Directory that names are relative to.
     base: PathBuf,
     /// The folder to look into.
     start: PathBuf,
@@ -71,7 +71,7 @@ impl ServedDirectory {
         Ok(ServedDirectory { base, start: inside.clone(), inside })
     }
 
-    /// Where to look for runs and experiments.
+    /// Returns the directory in which runs and experiments are looked for.
     pub fn start(&self) -> &Path {
         &self.start
     }

@@ -1,4 +1,4 @@
-//! What can be typed after `dyno wsf`.
+//! The command line of `dyno wsf`.
 
 use super::ctest::CtestArgs;
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
@@ -26,7 +26,7 @@ impl From<ReadingArg> for Reading {
     }
 }
 
-/// What is started.
+/// Kind of servers that are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ServerArg {
     /// mongod
@@ -47,7 +47,7 @@ impl From<ServerArg> for ServerKind {
     }
 }
 
-/// What to do without leave.
+/// Reaction to what is not permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Leave {
     /// Stop and say what is lost
@@ -169,7 +169,7 @@ pub struct WsfArgs {
     pub ctest: CtestArgs,
 }
 
-/// Where servers and clients run.
+/// Place of servers and clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
     /// On this host

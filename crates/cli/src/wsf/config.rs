@@ -1,16 +1,11 @@
 //! workload-config.yaml: what was asked for, with the source of every value.
 
-use super::{Iteration, WsfArgs};
+use super::WsfArgs;
+use super::iteration::{Iteration, test_name};
 use dyno_compat_wsf::plan::Resolved;
 use dyno_types::secret::{mask_text, mask_value, own_command_line};
 use serde_json::json;
 use std::fmt::Write as _;
-
-/// Name of the test in logs: without `test_`, and the workload's name before a bare case.
-pub fn name(typed: &str, case: &str) -> String {
-    let bare = typed.strip_prefix("test_").unwrap_or(typed);
-    if bare == case || bare.contains('/') { format!("mongodb_ycsb_{case}") } else { bare.to_owned() }
-}
 
 /// `_customized` and the like: a stand-in for mongod is a change too.
 pub fn suffix(args: &WsfArgs, iteration: &Iteration) -> &'static str {
@@ -24,7 +19,7 @@ pub fn text(args: &WsfArgs, iteration: &Iteration, resolved: &Resolved) -> Strin
     let mut line = |key: &str, value: serde_json::Value| {
         let _ = writeln!(out, "{key}: {value}");
     };
-    let called = name(&iteration.typed, resolved.case.name);
+    let called = test_name(&iteration.typed, resolved.case.name);
     line("testcase", json!(format!("{called}{}", suffix(args, iteration))));
     line("case", json!(resolved.full_name()));
     line("backend", json!(super::rig::name(args.rig.backend)));

@@ -3,6 +3,7 @@
 use super::args::{ListFormat, ListKpiArgs};
 use crate::exit::{Exit, Failure};
 use crate::{doctor, terminal};
+use dyno_compat_wsf::folder::EXPERIMENT;
 use dyno_compat_wsf::report::client::read_log;
 use dyno_compat_wsf::report::grammar::{Kpis, read_kpis};
 use dyno_compat_wsf::report::kpis::kpi_text;
@@ -29,8 +30,8 @@ fn name(path: &Path) -> String {
 }
 
 /// The iterations of a folder of logs.
-pub fn iterations(home: &Path) -> Vec<PathBuf> {
-    entries(home).into_iter().filter(|path| path.is_dir() && name(path).starts_with("itr-")).collect()
+pub fn iterations(logs_dir: &Path) -> Vec<PathBuf> {
+    entries(logs_dir).into_iter().filter(|path| path.is_dir() && name(path).starts_with("itr-")).collect()
 }
 
 /// Folders of logs at a path: itself, or those in it.
@@ -119,8 +120,8 @@ fn accept(args: &ListKpiArgs) -> Result<(), Failure> {
 }
 
 /// Facts about the host of a folder of logs.
-fn host(home: &Path) -> Vec<(String, String)> {
-    match doctor::load(&home.join(super::run::EXPERIMENT)) {
+fn host(logs_dir: &Path) -> Vec<(String, String)> {
+    match doctor::load(&logs_dir.join(EXPERIMENT)) {
         Ok(system) => {
             let of = |group: &str, name: &str| format!("{group}.{name}");
             let all = system.facts.iter().flat_map(|(group, facts)| {
@@ -129,17 +130,17 @@ fn host(home: &Path) -> Vec<(String, String)> {
             all.collect()
         }
         Err(_) => {
-            terminal::note(&format!("{}: nothing is known about its host", home.display()));
+            terminal::note(&format!("{}: nothing is known about its host", logs_dir.display()));
             Vec::new()
         }
     }
 }
 
-fn listing(home: &Path, sutinfo: bool) -> Result<Listing, Failure> {
-    let shown = std::fs::canonicalize(home).map_or_else(|_| name(home), |path| name(&path));
-    let host = if sutinfo { host(home) } else { Vec::new() };
-    let mut all = Listing { name: shown, parameters: parameters(home), host, iterations: Vec::new() };
-    for folder in iterations(home) {
+fn listing(logs_dir: &Path, sutinfo: bool) -> Result<Listing, Failure> {
+    let shown = std::fs::canonicalize(logs_dir).map_or_else(|_| name(logs_dir), |path| name(&path));
+    let host = if sutinfo { host(logs_dir) } else { Vec::new() };
+    let mut all = Listing { name: shown, parameters: parameters(logs_dir), host, iterations: Vec::new() };
+    for folder in iterations(logs_dir) {
         let clients: Vec<PathBuf> = entries(&folder).into_iter().filter(|path| path.is_dir()).collect();
         let status = |client: &PathBuf| std::fs::read_to_string(client.join("status")).unwrap_or_default();
         let passed = !clients.is_empty() && clients.iter().all(|client| status(client).trim() == "0");
@@ -148,7 +149,7 @@ fn listing(home: &Path, sutinfo: bool) -> Result<Listing, Failure> {
     Ok(all)
 }
 
-/// What was computed when it ran, or else what the clients' logs say.
+/// Reads the KPIs that were computed when it ran, or else computes them from the clients' logs.
 fn kpis(folder: &Path, clients: &[PathBuf]) -> Result<Kpis, Failure> {
     if let Ok(text) = std::fs::read_to_string(folder.join("kpi.txt")) {
         return Ok(read_kpis(&text));
@@ -168,8 +169,8 @@ fn kpis(folder: &Path, clients: &[PathBuf]) -> Result<Kpis, Failure> {
 }
 
 /// The tunables of workload-config.yaml.
-fn parameters(home: &Path) -> Vec<(String, String)> {
-    let path = home.join("workload-config.yaml");
+fn parameters(logs_dir: &Path) -> Vec<(String, String)> {
+    let path = logs_dir.join("workload-config.yaml");
     let Ok(text) = std::fs::read_to_string(&path) else { return Vec::new() };
     let tree = match Node::parse(&text, &path.display().to_string()) {
         Ok(tree) => tree,

@@ -12,10 +12,9 @@
 //! Of several TARGETs, which are cells of one experiment, each has a folder `TARGET-1000` with its own workload-config.yaml and
 //! `itr-1` and so on.
 
-use super::run::EXPERIMENT;
 use crate::exit::Failure;
 use crate::terminal;
-use dyno_compat_wsf::folder::CONFIG;
+use dyno_compat_wsf::folder::{CONFIG, EXPERIMENT};
 use dyno_compat_wsf::report::client::{ClientKpis, client_log, read_log};
 use dyno_compat_wsf::report::kpis::{CombinedKpis, Windowed, kpi_text};
 use dyno_config::tree::Node;
@@ -32,25 +31,27 @@ pub fn of_target(target: &str) -> String {
 }
 
 /// Folders with `itr-1` and so on: that of the logs itself, or one for each TARGET in the order of the cells.
-fn points(home: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let cells = read_record(&home.join(EXPERIMENT))?.cells;
+fn points(logs_dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let cells = read_record(&logs_dir.join(EXPERIMENT))?.cells;
     let of = |cell: CellRecord| match cell.levels.into_iter().next() {
-        Some((_, target)) => home.join(of_target(&target)),
-        None => home.to_owned(),
+        Some((_, target)) => logs_dir.join(of_target(&target)),
+        None => logs_dir.to_owned(),
     };
     Ok(cells.into_iter().map(of).collect())
 }
 
 /// Writes the logs of all runs that have ended; whether all passed.
-pub fn write(home: &Path, ended: &[RunRecord]) -> Result<bool, Failure> {
-    let (windows, points) = (windows(home), points(home)?);
+pub fn write(logs_dir: &Path, ended: &[RunRecord]) -> Result<bool, Failure> {
+    let (windows, points) = (windows(logs_dir), points(logs_dir)?);
     let mut passed = true;
     for record in ended {
-        let point = points.get(record.cell.saturating_sub(1)).map_or(home, PathBuf::as_path);
+        let point = points.get(record.cell.saturating_sub(1)).map_or(logs_dir, PathBuf::as_path);
         let folder = point.join(format!("itr-{}", record.repetition));
         std::fs::create_dir_all(&folder)?;
         passed &= match record.status {
-            RunStatus::Complete => run(&folder, &home.join(EXPERIMENT).join(&record.dir), record, &windows)?,
+            RunStatus::Complete => {
+                run(&folder, &logs_dir.join(EXPERIMENT).join(&record.dir), record, &windows)?
+            }
             _ => {
                 client(&folder, 0, &format!("{}\n", record.words), false)?;
                 false
@@ -91,8 +92,8 @@ fn run(folder: &Path, dir: &Path, record: &RunRecord, windows: &[(u64, u64)]) ->
 }
 
 /// Begin and end of `time` windows, as workload-config.yaml has them.
-fn windows(home: &Path) -> Vec<(u64, u64)> {
-    let text = std::fs::read_to_string(home.join(CONFIG)).unwrap_or_default();
+fn windows(logs_dir: &Path) -> Vec<(u64, u64)> {
+    let text = std::fs::read_to_string(logs_dir.join(CONFIG)).unwrap_or_default();
     let Ok(tree) = Node::parse(&text, CONFIG) else { return Vec::new() };
     let number = |one: &Node, key: &str| one.get(key).and_then(|node| node.label().parse::<u64>().ok());
     let of = |one: &Node| {
@@ -109,7 +110,7 @@ fn windowed(run: &RunDir, asked: (u64, u64)) -> Result<Windowed, Failure> {
     Ok(Windowed { asked, seconds: part.seconds, operations: part.operations, p99 })
 }
 
-/// Whether every operation that was sent ended well. YCSB exits with 0 in any case.
+/// Returns whether every operation that was sent ended well. YCSB exits with 0 in any case.
 fn ended_well(phase: &Phase) -> bool {
     let fine = |name: &str| ["ok", "dropped", "aborted"].contains(&name);
     phase.outcomes.iter().all(|(name, count)| fine(name) || *count == 0)
@@ -124,8 +125,8 @@ fn client(folder: &Path, number: usize, log: &str, passed: bool) -> Result<(), F
 }
 
 /// Prints the KPIs; with `-VV` every client's, else the summary.
-pub fn show(home: &Path, verbose: u8) -> Result<(), Failure> {
-    for folder in points(home)?.iter().flat_map(|point| super::kpi::iterations(point)) {
+pub fn show(logs_dir: &Path, verbose: u8) -> Result<(), Failure> {
+    for folder in points(logs_dir)?.iter().flat_map(|point| super::kpi::iterations(point)) {
         let Ok(text) = std::fs::read_to_string(folder.join("kpi.txt")) else { continue };
         let summary = text.find("Summary:").filter(|_| verbose < 2).unwrap_or(0);
         terminal::out(&format!("{}\n{}", folder.display(), &text[summary..]));

@@ -1,10 +1,10 @@
 //! `--stop`, `--status`, `--continue`: of the experiments below folders of logs.
 
 use super::logs;
-use super::run::EXPERIMENT;
 use crate::exit::{Exit, Failure};
 use crate::options::{ResumeArgs, StatusArgs};
 use crate::{experiment, signals, terminal};
+use dyno_compat_wsf::folder::EXPERIMENT;
 use dyno_experiment::directory::{finished, holder, read_journal, read_record};
 use dyno_experiment::left_behind;
 use std::path::{Path, PathBuf};
@@ -23,42 +23,42 @@ fn none(out: &Path) -> Exit {
     Exit::Ok
 }
 
-/// How far everything is.
+/// Shows how far everything is.
 pub fn status(out: &Path) -> Result<Exit, Failure> {
     let all = folders(out);
     if all.is_empty() {
         return Ok(none(out));
     }
-    for home in all {
-        terminal::out(&format!("{}\n", home.display()));
-        experiment::status(&StatusArgs { dir: home.join(EXPERIMENT), json: false })?;
+    for logs_dir in all {
+        terminal::out(&format!("{}\n", logs_dir.display()));
+        experiment::status(&StatusArgs { dir: logs_dir.join(EXPERIMENT), json: false })?;
     }
     Ok(Exit::Ok)
 }
 
 /// Ends what runs, and what a dyno that was killed has left running.
 pub fn stop(out: &Path, prefix: &str) -> Result<Exit, Failure> {
-    let named = |home: &PathBuf| {
-        let name = home.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
+    let named = |logs_dir: &PathBuf| {
+        let name = logs_dir.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
         prefix == "all" || name.starts_with(prefix) || name.contains(&format!("logs-{prefix}"))
     };
     let mut all = folders(out);
-    // What a dyno that was killed has left is put back.
+    // Things that a killed dyno has left are put back.
     let stands = |dir: &Path| holder(dir).is_some() || left_behind(dir) > 0;
-    all.retain(|home| named(home) && stands(&home.join(EXPERIMENT)));
+    all.retain(|logs_dir| named(logs_dir) && stands(&logs_dir.join(EXPERIMENT)));
     if all.is_empty() {
         terminal::note(&format!("{}: nothing runs", out.display()));
     }
-    Ok(experiment::stop_all(all.iter().map(|home| home.join(EXPERIMENT))))
+    Ok(experiment::stop_all(all.iter().map(|logs_dir| logs_dir.join(EXPERIMENT))))
 }
 
 /// Goes on with everything that is not at its end.
 pub fn go_on(out: &Path, quiet: bool) -> Result<Exit, Failure> {
     let mut worst = Exit::Ok;
-    for home in folders(out) {
+    for logs_dir in folders(out) {
         // A path from the root: the experiment goes on where it was begun.
-        let dir = std::fs::canonicalize(home.join(EXPERIMENT))?;
-        let home = std::fs::canonicalize(&home)?;
+        let dir = std::fs::canonicalize(logs_dir.join(EXPERIMENT))?;
+        let logs_dir = std::fs::canonicalize(&logs_dir)?;
         let planned = read_record(&dir)?.runs;
         if finished(read_journal(&dir)?).len() >= planned || holder(&dir).is_some() {
             continue;
@@ -70,8 +70,8 @@ pub fn go_on(out: &Path, quiet: bool) -> Result<Exit, Failure> {
             quiet,
             metrics: None,
         })?;
-        let passed = logs::write(&home, &finished(read_journal(&dir)?))?;
-        logs::show(&home, 0)?;
+        let passed = logs::write(&logs_dir, &finished(read_journal(&dir)?))?;
+        logs::show(&logs_dir, 0)?;
         if signals::interrupted() {
             return Ok(Exit::Interrupted);
         }

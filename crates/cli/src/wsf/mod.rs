@@ -1,12 +1,14 @@
 //! `dyno wsf`: the Workload Services Framework's Mongo-YCSB workload.
 //!
-//! `args` is what can be typed, `select` which tests that means, `rig` where they run, `run` carries one iteration out, `logs` is
-//! the layout of what it leaves, `config` the text of workload-config.yaml, `manage` --stop, --status and --continue, `kpi`
-//! list-kpi, `ctest` what else ctest.sh has, `testset` files of tests, `sut` the prepared host.
+//! `args` is what can be typed, `select` which tests that means, `rig` where they run, `iteration` one of their iterations,
+//! `run` carries it out, `logs` is the layout of what it leaves, `config` the text of workload-config.yaml, `manage` --stop,
+//! --status and --continue, `kpi` list-kpi, `ctest` what else ctest.sh has, `testset` files of tests, `sut` the prepared
+//! host.
 
 mod args;
 mod config;
 mod ctest;
+mod iteration;
 mod kpi;
 mod logs;
 mod manage;
@@ -25,25 +27,15 @@ use dyno_compat_wsf::plan::cases::Reading;
 use dyno_compat_wsf::plan::config::Config;
 use dyno_compat_wsf::plan::known::best_known;
 use dyno_compat_wsf::plan::lower::options::LowerOptions;
-use dyno_compat_wsf::plan::lower::{Lowered, is_sweep, lower, lower_sweep};
+use dyno_compat_wsf::plan::lower::{is_sweep, lower, lower_sweep};
 use dyno_compat_wsf::plan::sets::{SetOption, covering};
 use dyno_compat_wsf::plan::variables::VARIABLES;
 use dyno_compat_wsf::plan::{CaseRequest, Resolved, resolve};
 use dyno_config::server::IfNotPermitted;
 use dyno_engine::Control;
+use iteration::Iteration;
 use select::Selected;
 use std::sync::Arc;
-
-/// One iteration, ready to be carried out.
-struct Iteration {
-    /// Its place in the folder's name: loop and burst.
-    number: Option<(usize, Option<usize>)>,
-    typed: String,
-    resolved: Resolved,
-    lowered: Lowered,
-    /// The points of a latency curve, which are cells of one experiment: one for each TARGET.
-    sweep: Vec<Resolved>,
-}
 
 /// The command.
 pub fn wsf(args: &WsfArgs) -> Result<Exit, Failure> {

@@ -1,7 +1,7 @@
 //! `--backend`: this host, hosts of an inventory, or pods; and what the latter are made of.
 
 use super::args::{Backend, WsfArgs};
-use super::{Iteration, run};
+use super::iteration::{self, Iteration, folder_name};
 use crate::exit::{Exit, Failure};
 use crate::experiment::manifests as written;
 use crate::{experiment, terminal};
@@ -13,10 +13,10 @@ use dyno_servers::needs::program_version;
 use serde_json::Value;
 use std::path::Path;
 
-/// What the seed's m4 step writes.
+/// Name of the file that the seed's m4 step writes.
 const WRITTEN: &str = "kubernetes-config.yaml";
 
-/// Its name in workload-config.yaml.
+/// Name of a backend in workload-config.yaml.
 pub fn name(backend: Backend) -> &'static str {
     match backend {
         Backend::Local => "local",
@@ -29,7 +29,7 @@ fn usage(words: impl Into<String>) -> Failure {
     Failure::Usage(words.into())
 }
 
-/// Where servers and clients run.
+/// Reads the place of servers and clients.
 pub fn rig(args: &WsfArgs) -> Result<Rig, Failure> {
     let asked = &args.rig;
     let strange = [
@@ -50,8 +50,8 @@ pub fn rig(args: &WsfArgs) -> Result<Rig, Failure> {
     }
 }
 
-/// What the servers' program says of its version, as far as that can be known from here: on this host, or by the tag of the
-/// pods' image.
+/// Returns the version of the servers' program, as far as it can be known from here: on this host, or by the tag of the pods'
+/// image.
 pub fn version(args: &WsfArgs) -> Option<String> {
     match args.rig.backend {
         Backend::Local => program_version(args.server.into(), args.program.as_deref(), &Machine::default()),
@@ -112,18 +112,18 @@ pub fn manifests(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failu
     for one in iterations {
         let own = match iterations.len() {
             1 => folder.clone(),
-            _ => folder.join(run::folder_name(one, "")),
+            _ => folder.join(folder_name(one, "")),
         };
         let planned = experiment::planned(&one.lowered.text, &one.resolved.full_name(), &[])?;
         std::fs::create_dir_all(&own)?;
         note(&planned, &own)?;
-        run::note(one);
+        iteration::note(one);
         terminal::note(&format!("{}", own.join(WRITTEN).display()));
     }
     Ok(Exit::Ok)
 }
 
-/// What the cluster is given, beside other logs; names, passwords and the token of a run are its own.
+/// Writes what the cluster is given beside other logs; names, passwords and the token of a run are its own.
 pub fn note(plan: &Plan, folder: &Path) -> Result<(), Failure> {
     let Some(asked) = &plan.base.kubernetes else { return Ok(()) };
     written::put(&folder.join(WRITTEN), &written::of_cell(&plan.base, asked)?)

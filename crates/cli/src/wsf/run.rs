@@ -1,11 +1,12 @@
 //! One iteration: its folder, its experiment, its logs.
 
 use super::args::{Backend, WsfArgs};
-use super::{Iteration, config, logs, rig};
+use super::iteration::{Iteration, folder_name, note};
+use super::{config, logs, rig};
 use crate::exit::{Exit, Failure};
 use crate::experiment::Findings;
 use crate::{experiment, terminal};
-use dyno_compat_wsf::folder::CONFIG;
+use dyno_compat_wsf::folder::{CONFIG, EXPERIMENT};
 use dyno_config::experiment::estimate::estimate;
 use dyno_config::experiment::plan;
 use dyno_config::server::ServerKind;
@@ -15,10 +16,7 @@ use dyno_rundir::files;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Folder of the experiment below the logs.
-pub const EXPERIMENT: &str = "experiment";
-
-/// What messages call the text that was made.
+/// Name of the made text in messages.
 fn called(iteration: &Iteration) -> String {
     iteration.resolved.full_name()
 }
@@ -51,11 +49,6 @@ pub fn dry(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
     if refusals.is_empty() { Ok(Exit::Ok) } else { Err(Failure::Usage(refusals.join("\n"))) }
 }
 
-/// Departures, and variables that have no effect.
-pub fn note(iteration: &Iteration) {
-    iteration.lowered.notes.iter().for_each(|note| terminal::note(&format!("note: {note}")));
-}
-
 /// Says what can be done where the server's program is not there.
 pub fn available(args: &WsfArgs) -> Result<(), Failure> {
     if args.target.is_some() || args.rig.backend != Backend::Local {
@@ -80,18 +73,6 @@ fn on_path(program: &Path) -> bool {
         && std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// `logs-NAME`; of several iterations `MMDD-HHMMSS-l1b2-logs-NAME`.
-pub fn folder_name(iteration: &Iteration, stamp: &str) -> String {
-    let name = config::name(&iteration.typed, iteration.resolved.case.name);
-    let number = match iteration.number {
-        Some((round, Some(burst))) => format!("l{round}b{burst}-"),
-        Some((round, None)) => format!("l{round}-"),
-        None => String::new(),
-    };
-    let stamp = if stamp.is_empty() { String::new() } else { format!("{stamp}-") };
-    format!("{stamp}{number}logs-{name}")
-}
-
 /// A folder that is not there yet: logs are never overwritten.
 fn folder(args: &WsfArgs, iteration: &Iteration) -> PathBuf {
     let stamp = jiff::Zoned::now().strftime("%m%d-%H%M%S").to_string();
@@ -108,24 +89,24 @@ fn folder(args: &WsfArgs, iteration: &Iteration) -> PathBuf {
 pub fn run(args: &WsfArgs, iteration: &Iteration, control: &Arc<Control>) -> Result<Exit, Failure> {
     let (text, name) = (&iteration.lowered.text, called(iteration));
     experiment::ready(&experiment::planned(text, &name, &[])?)?;
-    let home = folder(args, iteration);
-    std::fs::create_dir_all(&home)?;
+    let logs_dir = folder(args, iteration);
+    std::fs::create_dir_all(&logs_dir)?;
     note(iteration);
-    files::put(&home.join(CONFIG), config::text(args, iteration, &iteration.resolved).as_bytes())?;
+    files::put(&logs_dir.join(CONFIG), config::text(args, iteration, &iteration.resolved).as_bytes())?;
     for point in &iteration.sweep {
-        let own = home.join(logs::of_target(point.value("TARGET")));
+        let own = logs_dir.join(logs::of_target(point.value("TARGET")));
         std::fs::create_dir_all(&own)?;
         files::put(&own.join(CONFIG), config::text(args, iteration, point).as_bytes())?;
     }
-    let path = home.join(EXPERIMENT);
+    let path = logs_dir.join(EXPERIMENT);
     let plan = plan(text, &name, &[])?;
-    rig::note(&plan, &home)?;
+    rig::note(&plan, &logs_dir)?;
     let mut directory = Directory::create(&path, text, &name, &[], &plan)?;
     let made = experiment::carry_out(&plan, &mut directory, control.clone(), (args.quiet, false), None);
     // Also of what was interrupted: what has ended has logs.
-    let passed = logs::write(&home, &directory.ended)?;
+    let passed = logs::write(&logs_dir, &directory.ended)?;
     let exit = made?;
-    logs::show(&home, args.verbose)?;
-    terminal::note(&format!("logs: {}", home.display()));
+    logs::show(&logs_dir, args.verbose)?;
+    terminal::note(&format!("logs: {}", logs_dir.display()));
     Ok(if exit == Exit::Ok && !passed { Exit::Invalid } else { exit })
 }

@@ -1,4 +1,4 @@
-//! Which tests are meant: by name, or by ctest's patterns.
+//! Selection of tests: by name, or by ctest's patterns.
 
 use super::WsfArgs;
 use crate::exit::{Exit, Failure};

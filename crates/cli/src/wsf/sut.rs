@@ -2,7 +2,8 @@
 //! has what the test needs and noting how it is set up; servers are started and ended with each run.
 
 use super::args::Backend;
-use super::{Iteration, WsfArgs, config, run};
+use super::iteration::{Iteration, test_name};
+use super::{WsfArgs, config, run};
 use crate::doctor;
 use crate::exit::{Exit, Failure};
 use crate::{experiment, terminal};
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 const FACTS: &str = "sutinfo.json";
 
 fn folder(args: &WsfArgs, iteration: &Iteration) -> PathBuf {
-    args.out.join(format!("sut-logs-{}", config::name(&iteration.typed, iteration.resolved.case.name)))
+    args.out.join(format!("sut-logs-{}", test_name(&iteration.typed, iteration.resolved.case.name)))
 }
 
 /// `--prepare-sut`.
@@ -26,12 +27,12 @@ pub fn prepare(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure
     run::available(args)?;
     for one in iterations {
         experiment::ready(&experiment::planned(&one.lowered.text, &one.resolved.full_name(), &[])?)?;
-        let home = folder(args, one);
-        std::fs::create_dir_all(&home)?;
+        let sut_dir = folder(args, one);
+        std::fs::create_dir_all(&sut_dir)?;
         let facts = serde_json::json!({ "system": system() });
-        files::put(&home.join(FACTS), format!("{facts:#}\n").as_bytes())?;
-        files::put(&home.join(CONFIG), config::text(args, one, &one.resolved).as_bytes())?;
-        terminal::note(&format!("{}: this host has what the test needs", home.display()));
+        files::put(&sut_dir.join(FACTS), format!("{facts:#}\n").as_bytes())?;
+        files::put(&sut_dir.join(CONFIG), config::text(args, one, &one.resolved).as_bytes())?;
+        terminal::note(&format!("{}: this host has what the test needs", sut_dir.display()));
     }
     Ok(Exit::Ok)
 }
@@ -64,10 +65,10 @@ pub fn reuse(args: &WsfArgs, iterations: &[Iteration]) -> Result<(), Failure> {
 /// `--cleanup-sut`.
 pub fn clean_up(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failure> {
     for one in iterations {
-        let home = folder(args, one);
-        match home.join(FACTS).is_file() {
-            true => std::fs::remove_dir_all(&home)?,
-            false => terminal::note(&format!("{}: nothing was prepared", home.display())),
+        let sut_dir = folder(args, one);
+        match sut_dir.join(FACTS).is_file() {
+            true => std::fs::remove_dir_all(&sut_dir)?,
+            false => terminal::note(&format!("{}: nothing was prepared", sut_dir.display())),
         }
     }
     Ok(Exit::Ok)

@@ -92,7 +92,7 @@ fn tests(args: &WsfArgs, tree: &Node, entries: &[(String, Node)]) -> Result<Vec<
     if cases.is_empty() {
         return Err(refuse(tree, "testcase", "names the test, such as mongodb_ycsb_90read10update"));
     }
-    // What is typed stands above the file.
+    // Options that are typed stand above the file.
     sets.append(&mut one.sets);
     one.sets = sets;
     Ok(cases.into_iter().map(|case| WsfArgs { case: Some(case), ..one.clone() }).collect())

@@ -1,17 +1,17 @@
-//! What bexhoma's summary says of an experiment before its figures: the bullets of its workload, and what is planned.
+//! The part of bexhoma's summary that stands before its figures: the bullets of its workload, and the plan.
 
 use crate::plan::expand::Configuration;
 use crate::plan::options::Options;
 use serde::{Deserialize, Serialize};
 
-/// What a summary says of an experiment of these flags; kept beside it.
+/// The part of a summary that follows from the flags; kept beside the experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// `YCSB SF=1`.
     pub name: String,
     /// Lines of the workload, in bexhoma's order and words.
     pub bullets: Vec<String>,
-    /// What is to be done, a line for each round.
+    /// Plan, a line for each round.
     pub planned: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ fn round(configuration: &str, run: u32, client: &str, pods: usize) -> String {
     format!("DBMS {configuration} - Experiment {run} Client {client}: ycsb ({pods} pods)")
 }
 
-/// What there is to say.
+/// Makes this part of the summary.
 pub fn about(options: &Options, configurations: &[Configuration]) -> About {
     let value = |long: &str| options.typed.value(long);
     let given = |long: &str| options.typed.given(long);

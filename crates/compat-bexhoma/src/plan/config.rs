@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub struct Context {
     /// Namespace.
     pub namespace: Option<String>,
-    /// What people call the cluster.
+    /// Name of the cluster for people.
     pub cluster: Option<String>,
 }
 
@@ -22,11 +22,11 @@ pub struct Docker {
     pub load_data: Option<String>,
     /// Pause between a server's start and the load, seconds.
     pub delay_s: f64,
-    /// Where its data lie.
+    /// Folder of its data.
     pub data: Option<String>,
-    /// Where its log lies.
+    /// Folder of its log.
     pub log: Option<String>,
-    /// What an hour of it costs.
+    /// Price of an hour of it.
     pub price: f64,
     /// Metrics of each component (`sut`, `worker`), by key.
     pub metrics: BTreeMap<String, Vec<Metric>>,
@@ -57,18 +57,18 @@ pub struct Metric {
     pub title: String,
     /// PromQL.
     pub query: String,
-    /// What its values are.
+    /// Kind of its values.
     pub kind: MetricKind,
 }
 
-/// What a file says.
+/// Content of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterConfig {
     /// Contexts by name.
     pub contexts: BTreeMap<String, Context>,
     /// Databases by bexhoma's key; why one cannot be read.
     pub dockers: BTreeMap<String, Result<Docker, ConfigError>>,
-    /// Where a Prometheus is asked, as a template with `{service}` and `{namespace}`.
+    /// URL of a Prometheus, as a template with `{service}` and `{namespace}`.
     pub prometheus: Option<String>,
     /// Keys that nobody knows outside of the databases.
     pub warnings: Vec<String>,
@@ -105,7 +105,7 @@ pub enum ConfigError {
     Literal {
         /// The file.
         file: String,
-        /// What is wrong, and where.
+        /// Error, and its position.
         source: LiteralError,
     },
     /// The file is something else than a dictionary.
@@ -129,7 +129,7 @@ pub enum ConfigError {
         column: usize,
         /// The key and those above it.
         path: String,
-        /// What is accepted.
+        /// Accepted values.
         expected: &'static str,
     },
 }
@@ -208,7 +208,7 @@ impl<'a> Draft<'a> {
     fn dockers(&mut self) {
         let Some(all) = self.root.get("dockers") else { return };
         for (name, docker) in all.entries() {
-            // What is wrong with a database matters to those who use it.
+            // Problems of a database matter only to those who use it.
             let others = std::mem::take(&mut self.out.warnings);
             let found = self.docker(name, docker);
             let warnings = std::mem::replace(&mut self.out.warnings, others);

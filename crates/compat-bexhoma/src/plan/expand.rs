@@ -7,7 +7,7 @@ use crate::plan::options::{Dbms, Options};
 pub struct Configuration {
     /// `Dragonfly-1`: the kind of deployment, and a number among those of its kind.
     pub name: String,
-    /// What is deployed.
+    /// Database that is deployed.
     pub dbms: Dbms,
     /// The load.
     pub loading: Job,
@@ -20,11 +20,11 @@ pub struct Configuration {
 pub struct Round {
     /// Number, from 1; loading is 0.
     pub client: u32,
-    /// What its pods do.
+    /// Work of its pods.
     pub job: Job,
 }
 
-/// What pods do together.
+/// Work of several pods together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
     /// Pods.
@@ -37,7 +37,7 @@ pub struct Job {
     pub operations: u64,
 }
 
-/// What one pod does of a job.
+/// Part of a job that one pod does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pod {
     /// Number, from 1.
@@ -50,13 +50,13 @@ pub struct Pod {
     pub operations: u64,
 }
 
-/// What number `at` of `of` has of `all`: remainders go to the first ones, nothing is dropped.
+/// Returns part number `at` of `of` of `all`: remainders go to the first ones, nothing is dropped.
 pub fn share(all: u64, at: u64, of: u64) -> u64 {
     all / of + u64::from(at < all % of)
 }
 
 impl Job {
-    /// What each pod does.
+    /// Returns the part of each pod.
     pub fn each(&self) -> Vec<Pod> {
         let pod = |at: u64| Pod {
             child: at + 1,
@@ -134,7 +134,7 @@ fn rounds(options: &Options) -> Vec<Round> {
     all
 }
 
-/// What the original would have dropped by dividing in whole numbers, in words.
+/// Operations and rows that the original would have dropped by dividing in whole numbers, in words.
 pub fn dropped(configurations: &[Configuration]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for configuration in configurations {

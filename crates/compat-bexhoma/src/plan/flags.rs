@@ -5,7 +5,7 @@ use Takes::{Nothing, One, Several};
 use dyno_types::suggest;
 use std::collections::BTreeMap;
 
-/// What follows a flag.
+/// Values behind a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
     /// Nothing: it is a switch.
@@ -16,7 +16,7 @@ pub enum Takes {
     Several,
 }
 
-/// What becomes of a flag.
+/// Treatment of a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
     /// It is part of the experiment.
@@ -34,11 +34,11 @@ pub struct Flag {
     pub short: &'static str,
     /// Long form without its dashes.
     pub long: &'static str,
-    /// What follows it.
+    /// Values behind it.
     pub takes: Takes,
-    /// What becomes of it.
+    /// Treatment of it.
     pub support: Support,
-    /// What it is, for people.
+    /// Description for people.
     pub help: &'static str,
 }
 
@@ -217,7 +217,7 @@ pub const FLAGS: [Flag; 66] = [
     flag("h", "help", Nothing, Applies, "this list"),
 ];
 
-/// What to do with what the flags say.
+/// Command of a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Start, load, benchmark, report, remove.
@@ -240,7 +240,7 @@ pub struct Typed {
     values: BTreeMap<&'static str, Vec<String>>,
     /// The mode, if one was typed.
     pub mode: Option<Mode>,
-    /// What was given and does nothing.
+    /// Notes on flags that were given and have no effect.
     pub notes: Vec<String>,
 }
 
@@ -310,7 +310,7 @@ pub enum FlagError {
     NotOffered {
         /// The flag.
         flag: String,
-        /// Why.
+        /// Reason.
         why: &'static str,
     },
 }
@@ -386,7 +386,7 @@ pub fn parse(words: &[String]) -> Result<Typed, FlagError> {
 
 /// Refuses a flag that is not offered; notes one that does nothing.
 fn support(flag: &Flag, typed: &mut Typed) -> Result<(), FlagError> {
-    // What is not offered may be given with the value that it would have anyway.
+    // A flag that is not offered may be given with the value that it would have anyway.
     let changed = !matches!(flag.takes, One(default) if default == typed.value(flag.long));
     match flag.support {
         Refused(why) if changed => Err(FlagError::NotOffered { flag: shown(flag.long), why }),

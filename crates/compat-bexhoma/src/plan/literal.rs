@@ -3,13 +3,13 @@
 //! Understood are dictionaries, lists, tuples, texts (in either quotes, thrice quoted, several in a row, `r` in front), numbers,
 //! `True`, `False`, `None` and comments. Anything else (names, calls, operators) is an error with its line and column.
 
-/// How deep values may lie in each other.
+/// Greatest depth of values inside each other.
 const DEPTH: usize = 64;
 
 /// A value, and where it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Literal {
-    /// What it is.
+    /// Content.
     pub value: Value,
     /// Line, from 1.
     pub line: usize,
@@ -17,7 +17,7 @@ pub struct Literal {
     pub column: usize,
 }
 
-/// What a literal is.
+/// Kinds of literals.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `{...}`: keys and values in their order; of a key that comes twice the last counts, as in Python.
@@ -34,7 +34,7 @@ pub enum Value {
     Nothing,
 }
 
-/// What is wrong, and where.
+/// Error in a literal, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {words}")]
 pub struct LiteralError {

@@ -14,11 +14,11 @@ pub struct Lowered {
     pub text: String,
     /// Departures from the original, and what has no meaning here.
     pub notes: Vec<String>,
-    /// What the flags expand into.
+    /// Configurations that the flags expand into.
     pub configurations: Vec<Configuration>,
 }
 
-/// What is being made.
+/// An experiment file in the making.
 struct Draft<'a> {
     options: &'a Options,
     configurations: Vec<Configuration>,
@@ -99,7 +99,7 @@ impl Draft<'_> {
         dbms.kind() == ServerKind::Dragonfly && self.options.workers > 1 && self.options.replicas > 0
     }
 
-    /// What -nw and -nwr make of a server: keys, values and the flag each comes from.
+    /// Returns the settings of a server by -nw and -nwr: keys, values and the flag each comes from.
     fn shape(&self, dbms: Dbms) -> Vec<(&'static str, Value, &'static str)> {
         let (workers, replicas) = (self.options.workers, self.options.replicas);
         if self.is_one_with_copies(dbms) {
@@ -411,7 +411,7 @@ impl Draft<'_> {
     }
 }
 
-/// What loading sets.
+/// Settings of loading.
 fn of_loading(job: &Job) -> Vec<(String, Value)> {
     let mut all = vec![
         ("phases.load.workers".to_owned(), json!(job.pods)),
@@ -423,7 +423,7 @@ fn of_loading(job: &Job) -> Vec<(String, Value)> {
     all
 }
 
-/// What a round sets.
+/// Settings of a round.
 fn of_round(job: &Job) -> Vec<(String, Value)> {
     let mut all = vec![
         ("phases.measure.workers".to_owned(), json!(job.pods)),

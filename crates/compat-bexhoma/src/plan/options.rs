@@ -1,4 +1,4 @@
-//! What the flags say, typed and checked.
+//! The flags' values, typed and checked.
 
 use crate::plan::flags::{Typed, shown};
 use dyno_config::server::ServerKind;
@@ -56,7 +56,7 @@ impl Dbms {
         Err(Refused(format!("-dbms {word}: {why}: expected {}", names.join(", "))))
     }
 
-    /// What is started.
+    /// Returns the kind of servers that are started.
     pub fn kind(self) -> ServerKind {
         KNOWN.iter().find(|(_, dbms, _)| *dbms == self).map_or(ServerKind::Redis, |(_, _, kind)| *kind)
     }
@@ -67,7 +67,7 @@ impl Dbms {
     }
 }
 
-/// What the flags say.
+/// The flags' values, checked.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Databases, in their order.
@@ -78,7 +78,7 @@ pub struct Options {
     pub rows: u64,
     /// Operations of each round.
     pub operations: u64,
-    /// What rows and operations were divided by.
+    /// Divisor of rows and operations.
     pub scale: u64,
     /// Base of targets, operations per second.
     pub base: u64,

@@ -84,7 +84,7 @@ fn by_name<'a>(flags: &'a [Flag], word: &str) -> Vec<&'a Flag> {
     if originals.is_empty() { of(&|_, name| name.starts_with(word)) } else { originals }
 }
 
-/// What one argument says.
+/// Kinds of arguments.
 enum Argument<'a> {
     /// Flags, the last of them with a value if there is one behind it.
     Flags(Vec<&'a Flag>, Option<String>),
@@ -228,7 +228,7 @@ mod tests {
             ("--opsratio --se 4 -seed=5", "--opsratio --seed=4"),
             // No values where flags follow; numbers may be negative.
             ("-t -e -i -1", "--threads --empty --inserts=-1"),
-            // What nobody knows is left to be refused.
+            // Unknown arguments are left to be refused.
             ("--insrts 3 stray -", "--insrts 3 stray -"),
             ("-th 3 --in 4", "--th 3 --in 4"),
             ("-h", "--help"),

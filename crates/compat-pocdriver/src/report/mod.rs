@@ -1,4 +1,4 @@
-//! What POCDriver prints: a report each ten seconds, a final summary, and its log file.
+//! Output of POCDriver: a report each ten seconds, a final summary, and its log file.
 //!
 //! Lines and number formats are those of the original, checked against real outputs.
 
@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// Operations in the order of the reports.
 pub const OPERATIONS: [&str; 4] = ["inserts", "keyqueries", "updates", "rangequeries"];
 
-/// What has happened up to a moment.
+/// Counts up to a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tick {
     /// Seconds since the start.

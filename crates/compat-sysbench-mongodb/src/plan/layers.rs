@@ -2,14 +2,14 @@
 
 use dyno_config::settings::{Setting, Settings, Source};
 
-/// What is set, in order.
+/// Variables that are set, in order.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
     /// By whom and to what.
     pub settings: Settings,
     /// Names in the order of their last assignment.
     pub order: Vec<String>,
-    /// What is worth saying.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 

@@ -25,7 +25,7 @@ use std::io::{self, ErrorKind};
 /// The file that is read if none is named and there is one.
 pub const CONFIG: &str = "config.bash";
 
-/// What stands for the command line where a source is named.
+/// Name of the command line as a source.
 const COMMAND_LINE: &str = "command line";
 
 /// A configuration that cannot be used.
@@ -36,7 +36,7 @@ pub enum SysbenchError {
     Unreadable {
         /// Path as typed.
         path: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
     /// A line that is not understood.
@@ -46,14 +46,14 @@ pub enum SysbenchError {
         path: String,
         /// The line, from 1.
         line: u32,
-        /// What is wrong with it.
+        /// Problem of the line.
         #[source]
         problem: LineError,
     },
     /// A variable that nobody knows.
     #[error("{place}: unknown variable {name}{hint}")]
     Unknown {
-        /// Where it stands.
+        /// Source of the variable.
         place: Source,
         /// Name.
         name: String,

@@ -12,7 +12,7 @@ use dyno_workload::ycsb::BadProperty;
 /// Documents that MongoDB takes in one insert.
 const INSERT: usize = 100_000;
 
-/// What is asked for by options of our own.
+/// Options of dyno's own, beside the variables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// The dialect, where it is not to be found out.
@@ -32,7 +32,7 @@ pub enum Phase {
     Execute,
 }
 
-/// What is to be done.
+/// Everything that a configuration asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SysbenchPlan {
     /// The workload.
@@ -61,7 +61,7 @@ pub struct SysbenchPlan {
     pub auto_commit: String,
     /// All variables with their values and where they come from; secrets masked.
     pub provenance: Vec<Provenance>,
-    /// What is worth saying.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ pub(super) fn resolve(layers: Layers, overrides: &Overrides, now_s: u64) -> Resu
     })
 }
 
-/// Which version a configuration is of: by the variables that only one of them has.
+/// Returns the version that a configuration is of: by the variables that only one of them has.
 fn dialect(layers: &Layers, overrides: &Overrides) -> Result<Dialect, BadSetting> {
     let file = |name: &str| {
         layers.get(name).filter(|setting| matches!(setting.source, Source::File { .. })).is_some()

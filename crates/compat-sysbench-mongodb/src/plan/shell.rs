@@ -28,12 +28,12 @@ pub struct Assignment {
 pub struct BadLine {
     /// Line, from 1.
     pub line: u32,
-    /// What is wrong with it.
+    /// Problem of the line.
     #[source]
     pub problem: LineError,
 }
 
-/// What is wrong with a line.
+/// Problem of a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// Something other than an assignment; its beginning.
@@ -56,9 +56,9 @@ pub enum LineError {
     /// An expansion that is not closed.
     #[error("{open} without {close}")]
     Open {
-        /// How it begins.
+        /// Opening characters.
         open: &'static str,
-        /// How it should end.
+        /// Missing closing characters.
         close: &'static str,
     },
     /// Something other than a name between braces.
@@ -75,7 +75,7 @@ pub enum LineError {
     Arithmetic(#[from] ArithmeticError),
 }
 
-/// What a file is read against, and what has been read.
+/// Assignments that have been read, and the time that `$(date +%s)` stands for.
 #[derive(Debug)]
 pub struct Shell {
     /// Seconds since 1970, the value of `$(date +%s)`.
@@ -210,7 +210,7 @@ impl Shell {
         }
     }
 
-    /// What follows a `$`; returns what follows the expansion.
+    /// Reads the expansion after a `$`; returns the text behind it.
     fn expansion<'a>(&mut self, text: &'a str, out: &mut String) -> Result<&'a str, LineError> {
         if let Some(inner) = text.strip_prefix("((") {
             let end = closing(inner, "))").ok_or(LineError::Open { open: "$((", close: "))" })?;
@@ -262,7 +262,7 @@ fn is_date(command: Option<&str>) -> bool {
     matches!(words[..], ["date", "+%s" | "'+%s'" | "\"+%s\""])
 }
 
-/// Where `end` stands, parentheses opened inside left out.
+/// Position of `end`, parentheses opened inside left out.
 fn closing(text: &str, end: &str) -> Option<usize> {
     let mut open = 0usize;
     for (at, c) in text.char_indices() {

@@ -1,13 +1,13 @@
 //! The variables of both dialects.
 
-/// Which versions know a variable.
+/// Versions that know a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     /// All.
     Both,
-    /// Those that name server and port; the value marks them as such.
+    /// Versions that name server and port; the value marks them as such.
     Old,
-    /// Those that have a URI.
+    /// Versions that have a URI.
     Head,
 }
 
@@ -16,11 +16,11 @@ pub enum Known {
 pub struct Variable {
     /// Name.
     pub name: &'static str,
-    /// Who knows it.
+    /// Versions that know it.
     pub known: Known,
-    /// What it is if nobody sets it, in the version of 2015 and in the last one; empty for nothing.
+    /// Defaults in the version of 2015 and in the last one; empty for nothing.
     pub defaults: (&'static str, &'static str),
-    /// What it means.
+    /// Meaning.
     pub meaning: &'static str,
 }
 

@@ -41,7 +41,7 @@ impl std::fmt::Display for Window {
 pub struct Average {
     /// Mean of the lines' rates, per second.
     pub mean: f64,
-    /// How many lines.
+    /// Number of lines.
     pub lines: usize,
 }
 
@@ -65,7 +65,7 @@ pub enum BadTable {
         line: usize,
         /// Column.
         column: &'static str,
-        /// What stands there.
+        /// Text of the cell.
         value: String,
     },
     /// No line lies in the window.

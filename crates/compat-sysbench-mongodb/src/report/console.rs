@@ -3,7 +3,7 @@
 use dyno_compat_ycsb::report::java::fixed;
 use dyno_types::units::Thousands;
 
-/// Which version's words.
+/// Version whose words are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wording {
     /// February 2015.
@@ -12,7 +12,7 @@ pub enum Wording {
     Head,
 }
 
-/// What is reported on.
+/// Phase that is reported on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Loading.
@@ -32,7 +32,7 @@ pub struct Tick {
     pub failed: u64,
     /// Sum of the latencies of batches or transactions that went well, milliseconds.
     pub latency_ms: f64,
-    /// How many there are in this sum.
+    /// Number of latencies in this sum.
     pub latencies: u64,
 }
 

@@ -3,7 +3,7 @@
 use crate::report::console::{Wording, thread_line};
 use dyno_types::units::Thousands;
 
-/// What the loader shows.
+/// Figures that the loader shows.
 #[derive(Clone, Debug)]
 pub struct LoadHeader {
     /// Version.
@@ -30,7 +30,7 @@ pub struct LoadHeader {
     pub uri: String,
 }
 
-/// What the run phase shows.
+/// Figures that the run phase shows.
 #[derive(Clone, Debug)]
 pub struct ExecuteHeader {
     /// Version.
@@ -82,7 +82,7 @@ fn block(lines: &[String], rule: usize, behind: &[&str]) -> String {
     all.chain(behind).map(|line| thread_line("main", line)).collect()
 }
 
-/// What the last version says of its driver's log.
+/// Message of the last version about its driver's log.
 const QUIET_DRIVER: &str = "setting mongodb driver log level to WARNING";
 
 impl LoadHeader {

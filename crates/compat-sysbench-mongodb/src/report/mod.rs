@@ -1,4 +1,4 @@
-//! What sysbench-mongodb prints: header, a line each interval, its table, and the average that results are quoted with.
+//! Output of sysbench-mongodb: header, a line each interval, its table, and the average that results are quoted with.
 //!
 //! Lines, columns and number formats are those of the two versions, checked against real outputs. Callers count, hand
 //! in a [`Tick`] and get text; nothing is printed here.

@@ -3,7 +3,7 @@
 use dyno_types::suggest;
 use std::fmt;
 
-/// Which version of the framework is meant: "write" means inserts in 23.3 and updates in 25, and defaults differ.
+/// Version of the framework that is meant: "write" means inserts in 23.3 and updates in 25, and defaults differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
     /// v23.3, whose description is the best known.
@@ -33,7 +33,7 @@ impl fmt::Display for Reading {
     }
 }
 
-/// What a case overwrites: names and values.
+/// Values that a case overwrites, by name.
 pub type Overwrites = &'static [(&'static str, &'static str)];
 
 /// A case.
@@ -52,7 +52,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// What it overwrites in a reading; `None` where it does not exist.
+    /// Returns the values that it overwrites in a reading; `None` where it does not exist.
     pub fn overwrites(&self, reading: Reading, faithful: bool) -> Option<Overwrites> {
         let at = reading as usize;
         self.faithful[at].filter(|_| faithful).or(self.overwrites[at])

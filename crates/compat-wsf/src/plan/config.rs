@@ -5,7 +5,7 @@ use dyno_config::tree::{Node, TreeError, Value};
 /// A file's sections.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    /// What messages call it.
+    /// Name of the file in messages.
     pub path: String,
     /// True if it comes along, as the best known configurations do.
     pub shipped: bool,
@@ -52,7 +52,7 @@ impl Config {
 /// Returns whether a name matches a glob of `*` and `?`.
 pub fn matches(glob: &str, name: &str) -> bool {
     let (glob, name): (Vec<char>, Vec<char>) = (glob.chars().collect(), name.chars().collect());
-    // Where the last star stood, and how much of the name it has taken.
+    // Position after the last star, and how much of the name that star has taken.
     let (mut g, mut n, mut star) = (0, 0, None);
     while n < name.len() {
         match glob.get(g) {

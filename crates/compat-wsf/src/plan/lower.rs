@@ -78,7 +78,7 @@ pub fn is_sweep(iterations: &[Resolved]) -> bool {
 }
 
 impl Draft<'_> {
-    /// What is switched on and cannot be had.
+    /// Refuses switches that are on and not offered.
     fn refuse(&self) -> Result<(), Refused> {
         let why = [
             ("TLS_FLAG", "servers that are started here speak without TLS; use --target with tls=true"),
@@ -180,13 +180,13 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// What was given and does nothing.
+    /// Notes variables that were given and have no effect.
     fn remark(&mut self) {
         let (mut recorded, mut idle): (Vec<&str>, Vec<String>) = (Vec::new(), Vec::new());
         for given in &self.from.values {
             let changed = !matches!(given.source, Source::Default | Source::Case);
             let help = crate::plan::variables::find(given.name).map_or("", |variable| variable.help);
-            // What is refused where it is on does what it says where it is off.
+            // A variable that is refused where it is on needs no note where it is off.
             let off = help == crate::plan::variables::REFUSED && switch(&given.value) == Some(false);
             if !changed || given.value.is_empty() || off {
                 continue;
@@ -210,7 +210,7 @@ impl Draft<'_> {
             ));
         }
     }
-    /// What a variable would need to have an effect, where it has none; that of whole groups is told elsewhere.
+    /// Returns the condition under which a variable has an effect, where it does not hold; whole groups are noted elsewhere.
     fn needs(&self, name: &str) -> Option<&'static str> {
         if self.means.target.is_some() {
             return None;

@@ -29,7 +29,7 @@ use crate::plan::window::{Window, WindowError};
 use dyno_types::suggest;
 use std::fmt;
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The reading's default.
@@ -68,11 +68,11 @@ pub struct Given {
     pub name: &'static str,
     /// Value; blank means that it is not passed on.
     pub value: String,
-    /// Where it comes from.
+    /// Source of the value.
     pub source: Source,
 }
 
-/// What is asked for.
+/// A case and everything that changes its values.
 pub struct CaseRequest<'a> {
     /// The case.
     pub case: &'static Case,
@@ -99,7 +99,7 @@ pub struct Resolved {
     pub reading: Reading,
     /// Values in the order of [`VARIABLES`].
     pub values: Vec<Given>,
-    /// What happened on the way that one should know.
+    /// Notes on the way to these values.
     pub notes: Vec<String>,
 }
 
@@ -129,7 +129,7 @@ impl Resolved {
         format!("wsf-{}/{}", self.reading, self.case.name)
     }
 
-    /// What the name of the results says of changes: nothing, `_withbkc` or `_customized`.
+    /// Suffix of the results' name that tells of changes: nothing, `_withbkc` or `_customized`.
     pub fn suffix(&self) -> &'static str {
         let by = |holds: fn(&Source) -> bool| self.values.iter().any(|given| holds(&given.source));
         let own = |source: &Source| {
@@ -159,7 +159,7 @@ pub enum ResolveError {
     /// The other reading has the variable.
     #[error("{at}: {name} is a variable of reading {other} (--reading {other}), not of {reading}")]
     OtherReading {
-        /// Who sets it.
+        /// Source of the setting.
         at: String,
         /// The variable.
         name: String,
@@ -171,7 +171,7 @@ pub enum ResolveError {
     /// No reading has the variable.
     #[error("{at}: {name:?} is no variable of this workload{hint}")]
     NoVariable {
-        /// Who sets it.
+        /// Source of the setting.
         at: String,
         /// The name.
         name: String,
@@ -183,9 +183,9 @@ pub enum ResolveError {
     Value {
         /// The variable.
         name: &'static str,
-        /// Who has set it.
+        /// Source of the value.
         from: Source,
-        /// What it takes.
+        /// Values that the variable takes.
         source: BadValue,
     },
     /// The windows of traces are not understood.

@@ -28,12 +28,12 @@ const VALUES: usize = 10_000;
 pub struct SetError {
     /// As typed.
     pub text: String,
-    /// What is wrong with it.
+    /// Problem of the option.
     #[source]
     pub problem: SetProblem,
 }
 
-/// What is wrong with a `--set`.
+/// Problem of a `--set`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SetProblem {
     /// A part that is no assignment.
@@ -47,7 +47,7 @@ pub enum SetProblem {
     Values {
         /// The variable.
         name: String,
-        /// What is wrong with them.
+        /// Problem of the series.
         source: SeriesError,
     },
 }
@@ -160,7 +160,7 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Which numbers of a series stay.
+/// Condition on the numbers of a series that stay.
 #[derive(Clone, Copy)]
 enum Filter {
     MultiplesOf(u64),

@@ -4,7 +4,7 @@ use crate::plan::cases::Reading;
 use dyno_config::values::parse_cores;
 use std::fmt;
 
-/// What a variable takes. Blank is allowed everywhere and means "not passed on".
+/// Values that a variable takes. Blank is allowed everywhere and means "not passed on".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A whole number from this one on.
@@ -61,7 +61,7 @@ impl fmt::Display for Kind {
 pub struct BadValue {
     /// The value.
     pub value: String,
-    /// What the variable takes.
+    /// Values that the variable takes.
     pub kind: Kind,
 }
 
@@ -79,11 +79,11 @@ pub fn switch(value: &str) -> Option<bool> {
 pub struct Variable {
     /// Name.
     pub name: &'static str,
-    /// What it takes.
+    /// Values that it takes.
     pub kind: Kind,
     /// Defaults of the readings 23.3 and 25; `None` where it does not exist.
     pub defaults: [Option<&'static str>; 2],
-    /// What it does here.
+    /// Effect that it has here.
     pub help: &'static str,
 }
 

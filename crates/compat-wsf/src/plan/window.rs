@@ -31,7 +31,7 @@ pub struct Traced {
     pub length_s: Option<u64>,
 }
 
-/// When something is traced.
+/// Time in which something is traced.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Window {
@@ -80,7 +80,7 @@ pub enum WindowError {
     Pattern {
         /// The phrase with the pattern.
         phrase: String,
-        /// What is wrong with the pattern.
+        /// Error in the pattern.
         source: regex_lite::Error,
     },
     /// A phrase that marks no boundary of a phase.

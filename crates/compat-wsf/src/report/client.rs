@@ -20,7 +20,7 @@ pub struct Operation {
     pub max: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
-    /// Those that did not end well.
+    /// Operations that did not end well.
     pub failed: u64,
 }
 

@@ -6,7 +6,7 @@ use dyno_types::stats::mean;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// What holds for all clients together, which their own figures do not tell.
+/// Figures of all clients together, which their own figures do not tell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CombinedKpis {
     /// Successful operations per second while all clients were at work.
@@ -105,7 +105,7 @@ pub fn kpi_text(clients: &[ClientKpis], together: Option<&CombinedKpis>) -> Stri
     out
 }
 
-/// What holds of a window: throughput and percentiles of all clients.
+/// Writes the figures of a window: throughput and percentiles of all clients.
 fn window(one: &Windowed, out: &mut String) {
     let named = format!("in window {}-{} s", one.asked.0, one.asked.1);
     if one.seconds == 0 {

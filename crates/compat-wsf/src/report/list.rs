@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 pub struct Iteration {
     /// Folder's name, such as `itr-1`.
     pub name: String,
-    /// What it said.
+    /// KPIs of the iteration.
     pub kpis: Kpis,
     /// True if every client's status was 0.
     pub passed: bool,
@@ -208,7 +208,7 @@ pub fn csv(listings: &[Listing], all: bool, parameters: bool) -> String {
     out
 }
 
-/// What tells the tables, rows and columns of [`pivot`] apart: names of parameters.
+/// Names of parameters that tell the tables, rows and columns of [`pivot`] apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Axes<'a> {
     /// Each value is a row.
@@ -274,7 +274,7 @@ pub fn pivot(listings: &[Listing], axes: Axes<'_>, all: bool) -> Result<String, 
     Ok(out)
 }
 
-/// What is there, once each: numbers by size, other words in their order.
+/// Returns the distinct values: numbers by size, other words in their order.
 fn distinct<T: Clone + PartialEq + Sortable>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut found: Vec<T> = Vec::new();
     for one in all {

@@ -1,5 +1,5 @@
-//! What the Workload Services Framework's Mongo-YCSB workload leaves behind: each client's log in YCSB's words, KPIs in the
-//! framework's grammar, and statistics of KPIs over iterations.
+//! The files that the Workload Services Framework's Mongo-YCSB workload leaves behind: each client's log in YCSB's words, KPIs in
+//! the framework's grammar, and statistics of KPIs over iterations.
 //!
 //! ```text
 //! Summary's pairs --client_log()--> output.logs --read_log()--> ClientKpis

@@ -14,10 +14,10 @@ use dyno_types::units::parse_duration_ns;
 use dyno_workload::ycsb::properties::Reader;
 use std::fmt::Write;
 
-/// What the path of a store is.
+/// Help on a property that is the path of a store.
 const PATH: &str = "the store's file or directory, created if there is none";
 
-/// What YCSB's own binding calls the path.
+/// The path's name in YCSB's own binding.
 const ROCKSDB_DIR: &str = "rocksdb.dir";
 
 /// The kinds of store that keep something, and so have a path.

@@ -1,31 +1,31 @@
-//! What the load is sent to, as the settings of a binding say it.
+//! Targets of a load, as the settings of a binding describe them.
 
 use dyno_wire::memcached::MemcachedOptions;
 use dyno_wire::mongodb::MongoOptions;
 use dyno_wire::redis::RedisOptions;
 
-/// What the load is sent to.
+/// Target of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindingTarget {
     /// A networked server that speaks Redis' protocol.
     Redis {
         /// Everything about the target.
         options: Box<RedisOptions>,
-        /// How long a reply is awaited, nanoseconds; `None` for ever. `dyno.timeout` wins over `redis.timeout`.
+        /// Longest wait for a reply, nanoseconds; `None` for ever. `dyno.timeout` wins over `redis.timeout`.
         timeout_ns: Option<u64>,
     },
     /// A server that speaks MongoDB's protocol.
     Mongo {
         /// Everything about the target.
         options: Box<MongoOptions>,
-        /// How long a reply is awaited, nanoseconds; `None` for ever.
+        /// Longest wait for a reply, nanoseconds; `None` for ever.
         timeout_ns: Option<u64>,
     },
     /// memcached servers.
     Memcached {
         /// Everything about the target.
         options: Box<MemcachedOptions>,
-        /// How long a reply is awaited, nanoseconds; `None` for ever.
+        /// Longest wait for a reply, nanoseconds; `None` for ever.
         timeout_ns: Option<u64>,
     },
     /// A server that speaks MongoDB's protocol, by the official driver.
@@ -36,12 +36,12 @@ pub enum BindingTarget {
         database: Option<String>,
         /// Inserts replace a record that is there.
         upsert: bool,
-        /// How long a reply is awaited, nanoseconds; `None` for ever.
+        /// Longest wait for a reply, nanoseconds; `None` for ever.
         timeout_ns: Option<u64>,
     },
     /// An embedded store or a mock, for `dyno_stores::open`.
     Store {
-        /// Its URI.
+        /// URI of the store.
         uri: String,
     },
     /// Nothing.

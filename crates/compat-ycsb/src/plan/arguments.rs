@@ -12,7 +12,7 @@ use dyno_workload::ycsb::workload_class;
 
 const HELP: [&str; 6] = ["-h", "-help", "--help", "-?", "--?", "help"];
 
-/// What the pass has gathered.
+/// Everything that the pass has gathered.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     mode: Option<Mode>,

@@ -4,7 +4,7 @@ use crate::bindings::Binding;
 use dyno_config::settings::Settings;
 use std::path::PathBuf;
 
-/// What is to be done.
+/// Command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Insert the records.
@@ -34,7 +34,7 @@ impl Mode {
 pub struct Extras {
     /// Exit as YCSB would, which is with 0 for nearly everything.
     pub compat_exit: bool,
-    /// Where the run directory goes; `None` for none.
+    /// Place of the run directory; `None` for none.
     pub out: Option<PathBuf>,
     /// No run directory is wanted, which is the default.
     pub no_out: bool,
@@ -49,13 +49,13 @@ pub struct Extras {
 /// A command line, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct YcsbCommand {
-    /// What is to be done.
+    /// Command.
     pub mode: Mode,
     /// The database.
     pub binding: Binding,
     /// All properties with their sources.
     pub settings: Settings,
-    /// What is worth saying, each a line of its own without an end.
+    /// Notes for the user, each a line of its own without an end.
     pub notes: Vec<String>,
     /// Our own options.
     pub extras: Extras,

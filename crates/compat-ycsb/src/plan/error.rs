@@ -1,4 +1,4 @@
-//! Why a command line is refused: in our words, and in YCSB's for `--compat-exit`.
+//! Refusals of a command line: in our words, and in YCSB's for `--compat-exit`.
 
 use crate::bindings::NoBinding;
 use crate::plan::command::Mode;
@@ -20,7 +20,7 @@ pub enum YcsbError {
         hint = suggest::hint(given, Mode::ALL.map(Mode::name))
     )]
     UnknownCommand {
-        /// What was typed.
+        /// Text as typed.
         given: String,
     },
     /// No binding was given.
@@ -36,9 +36,9 @@ pub enum YcsbError {
     /// The binding is not offered.
     #[error("{place}{why}", place = place(asked_by))]
     Binding {
-        /// Why not.
+        /// Reason.
         why: NoBinding,
-        /// Who asked for it; the default if it is the second word.
+        /// Source of the name; the default if it is the second word.
         asked_by: Source,
     },
     /// A flag without its value.
@@ -58,7 +58,7 @@ pub enum YcsbError {
     /// `-p` with something that is no pair.
     #[error("-p {given}: expected key=value, such as -p operationcount=99999")]
     NotAPair {
-        /// What was typed.
+        /// Text as typed.
         given: String,
     },
     /// A flag that nobody knows.
@@ -68,7 +68,7 @@ pub enum YcsbError {
         list = FLAGS.map(|flag| flag.name).join(" ")
     )]
     UnknownOption {
-        /// What was typed.
+        /// Text as typed.
         given: String,
     },
     /// A flag of load and run in the shell, or the other way round.
@@ -82,7 +82,7 @@ pub enum YcsbError {
     /// A word where a flag should be.
     #[error("{given:?} belongs to no option: expected one that starts with - before it, such as -P {given}")]
     Stray {
-        /// What was typed.
+        /// Text as typed.
         given: String,
     },
     /// Flags that exclude each other.
@@ -103,7 +103,7 @@ pub enum YcsbError {
         path: String,
         /// The line, from 1.
         line: u32,
-        /// What is wrong with it.
+        /// Problem of the line.
         #[source]
         problem: dyno_config::properties::LineError,
     },
@@ -130,11 +130,10 @@ const QUIET: [&str; 4] = ["workload", "measurementtype", "measurement.interval",
 /// that cannot be written.
 const LOUD: [&str; 4] = ["insertstart", "insertcount", "fieldlengthdistribution", "exportfile"];
 
-/// How YCSB would have refused.
+/// YCSB's own way of refusing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Original {
-    /// What it prints on standard output after its usage text; `None` where it only prints a stack trace, or the
-    /// wrapper's usage.
+    /// Message on standard output after its usage text; `None` where it only prints a stack trace, or the wrapper's usage.
     pub message: Option<String>,
     /// Exit code.
     pub exit: u8,

@@ -1,4 +1,4 @@
-//! What `-P` names: a file if there is one, else the built-in workload of that name.
+//! Files that `-P` names: a file if there is one, else the built-in workload of that name.
 
 use crate::plan::error::YcsbError;
 use dyno_config::properties;
@@ -37,7 +37,7 @@ fn built_in(path: &str, notes: &mut Vec<String>) -> Result<Vec<Entry>, YcsbError
             near.map_or(String::new(), |near| format!("; did you mean workloads/{near}, which is built in?"));
         return Err(YcsbError::Unreadable { path: path.to_owned(), reason: format!("no such file{hint}") });
     };
-    // Who writes just the usual name means the usual workload; who names a place means a file there.
+    // The usual name alone means the built-in workload; a name with a folder means a file there.
     if path != name && path != format!("workloads/{name}") {
         notes.push(format!("-P {path}: no such file; the built-in workloads/{name} is used"));
     }

@@ -4,7 +4,7 @@
 pub(super) struct Flag {
     /// Name with its dashes.
     pub(super) name: &'static str,
-    /// What its value is; empty if it takes none.
+    /// Description of its value; empty if it takes none.
     pub(super) value: &'static str,
     /// True if load and run take it, and whether the shell does.
     pub(super) modes: (bool, bool),
@@ -41,7 +41,7 @@ pub(super) const FLAGS: [Flag; 19] = [
     any("--quiet", ""),
 ];
 
-/// What the value of a flag is.
+/// Returns the description of a flag's value.
 pub(super) fn accepted(flag: &str) -> &'static str {
     FLAGS.iter().find(|known| known.name == flag).map_or("", |known| known.value)
 }

@@ -8,9 +8,9 @@
 //! phase: wins over -load and -t
 //! ```
 //!
-//! `arguments` goes through the arguments, `flags` lists the flags, `files` finds what `-P` names, `error` holds every refusal in our words and
-//! in YCSB's. Where YCSB keeps silent (unknown properties, passwords that everybody can see, flags without effect) a
-//! note is made.
+//! `arguments` goes through the arguments, `flags` lists the flags, `files` finds what `-P` names, `error` holds every
+//! refusal in our words and in YCSB's. Where YCSB keeps silent (unknown properties, passwords that everybody can see, flags
+//! without effect) a note is made.
 
 pub mod arguments;
 mod command;
@@ -25,7 +25,7 @@ use crate::plan::error::YcsbError;
 use dyno_config::settings::{Settings, Source, unknown_property};
 use dyno_types::secret::{MASK, mask_value};
 
-/// What a command line asks for.
+/// A command line: help, or a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invocation {
     /// The usage text.

@@ -1,4 +1,4 @@
-//! What each measurement type says of one metric: its report lines, and its text in a status line.
+//! Report lines and status text of one metric in each measurement type.
 //!
 //! Percentiles and means are those YCSB computes, faults included: the `histogram` form has buckets of 1 ms and no
 //! percentile where the rank lies beyond them, `timeseries` leaves out a unit without samples.
@@ -212,7 +212,7 @@ pub(crate) fn write_raw(
     Ok(())
 }
 
-/// What a status line says of one metric in one interval.
+/// Text of a status line about one metric in one interval.
 pub(crate) fn summary(metric: &Metric, options: &MeasurementOptions) -> String {
     let one = |&(prefix, form): &(&str, Form)| {
         let name = format!("{prefix}{}", metric.name);

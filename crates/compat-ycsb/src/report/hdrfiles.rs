@@ -19,14 +19,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct HdrFileError {
     /// The file.
     pub path: String,
-    /// Why.
+    /// Cause.
     pub source: std::io::Error,
 }
 
 /// The log files of a run.
 #[derive(Debug)]
 pub struct HdrFiles {
-    /// What names start with, up to the metric; `None` if no files are asked for.
+    /// Beginning of the names, up to the metric; `None` if no files are asked for.
     start: Option<String>,
     prefix: &'static str,
     zone: TimeZone,

@@ -29,7 +29,7 @@ impl fmt::Display for Value {
 pub struct Line {
     /// Name of the metric, such as `READ`.
     pub metric: String,
-    /// What is measured; the unit is part of the name.
+    /// Name of the measurement, with its unit.
     pub measurement: String,
     /// The number.
     pub value: Value,

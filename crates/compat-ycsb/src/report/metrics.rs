@@ -57,7 +57,7 @@ pub struct Metrics {
     pub samples: bool,
 }
 
-/// How YCSB's workload measures something.
+/// Way in which YCSB's workload measures something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// An operation of the database: failures apart, with return codes.
@@ -89,7 +89,7 @@ impl Kind {
     }
 }
 
-/// Where a series' latencies are.
+/// Source of a series' latencies.
 enum LatencySource<'a> {
     /// In these slots, whole.
     Slots(Vec<&'a MergedSlot>),
@@ -117,7 +117,7 @@ pub fn metrics(
     interval: Interval,
 ) -> Metrics {
     assert_eq!(totals.scale(), Scale::Micros, "YCSB reports microseconds");
-    // What was dropped has an outcome but no latency, and so no sample.
+    // A dropped operation has an outcome but no latency, and so no sample.
     let recorded: u64 = totals.slots.iter().flatten().map(|slot| slot.service.count()).sum();
     let samples = totals.samples.len() as u64 == recorded;
     let mut warnings = Vec::new();
@@ -218,7 +218,7 @@ fn operation<'a>(
         return Vec::new();
     }
     let mut failures: Vec<(String, Vec<Outcome>)> = Vec::new();
-    // What was dropped has a return code but no latency.
+    // A dropped operation has a return code but no latency.
     let timed = |o: Outcome| !matches!(o, Outcome::Ok | Outcome::Dropped);
     for outcome in Outcome::ALL.into_iter().filter(|&o| timed(o) && counts[o as usize] > 0) {
         let code = ReturnCode::of(outcome).name();
@@ -257,7 +257,7 @@ fn operation<'a>(
     all
 }
 
-/// Which latency of a sample.
+/// Latency of a sample that is taken.
 #[derive(Clone, Copy)]
 enum Clock {
     Service,

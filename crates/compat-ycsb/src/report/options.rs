@@ -1,4 +1,4 @@
-//! What YCSB's measurement properties ask for.
+//! YCSB's measurement properties.
 //!
 //! Names, defaults and class names are YCSB's (master). Faults that would spoil a run are errors, found before any
 //! load is sent; where YCSB itself goes on with a default, so does dyno, and says so in
@@ -34,7 +34,7 @@ const TYPES: [(&str, &[(&str, Form)]); 6] = [
     ("hdrhistogram+raw", &[("Hdr", Form::Hdr), ("Raw", Form::Raw)]),
 ];
 
-/// Which latencies are reported: `measurement.interval`.
+/// Latencies that are reported: `measurement.interval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
     /// Service time: from sending to completion.
@@ -122,8 +122,8 @@ impl MeasurementOptions {
         })
     }
 
-    /// Which latencies to report. Where the property is not set, YCSB takes `op`; dyno (not in `compat` mode) reports
-    /// both as soon as there is a target, because service times alone hide that the target was missed.
+    /// Returns the latencies to report. Where the property is not set, YCSB takes `op`; dyno (not in `compat` mode) reports both
+    /// as soon as there is a target, because service times alone hide that the target was missed.
     pub fn interval(&self, target_set: bool, compat: bool) -> Interval {
         let default = if target_set && !compat { Interval::Both } else { Interval::Op };
         self.interval_set.unwrap_or(default)
@@ -150,7 +150,7 @@ impl MeasurementOptions {
         self.forms.iter().any(|(_, form)| *form == Form::TimeSeries)
     }
 
-    /// What YCSB prints on standard error when its first database object is made.
+    /// Text that YCSB prints on standard error when its first database object is made.
     pub fn wrapper_notice(&self) -> String {
         format!(
             "DBWrapper: report latency for each error is {} and specific error codes to track for latency are: {}",

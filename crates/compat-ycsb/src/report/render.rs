@@ -8,7 +8,7 @@ use dyno_record::Totals;
 use dyno_types::Outcome;
 use std::io::{self, Write};
 
-/// What the lines about the whole run need.
+/// Figures for the lines about the whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overall {
     /// Wall clock from before the first thread starts to after the last one is joined, milliseconds: with connecting
@@ -71,12 +71,12 @@ pub fn report(
     Ok(out)
 }
 
-/// What the `raw` form writes to its own file or to standard output, before the report; nothing for other forms.
+/// Writes the samples of the `raw` form to its own file or to standard output, before the report; nothing for other forms.
 pub fn write_raw(metrics: &Metrics, options: &MeasurementOptions, out: &mut dyn Write) -> io::Result<()> {
     metrics.list.iter().try_for_each(|metric| forms::write_raw(metric, options, out))
 }
 
-/// What the `raw` form says on standard output when a metric is first used, one line for each metric.
+/// Notices of the `raw` form on standard output when a metric is first used, one line for each metric.
 pub fn raw_notices(metrics: &Metrics, options: &MeasurementOptions) -> Vec<String> {
     if !options.forms.iter().any(|(_, form)| *form == Form::Raw) {
         return Vec::new();

@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 
 const INTENDED: &str = "Intended-";
 
-/// Where the run is.
+/// Progress of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Time since the run began, milliseconds, monotonic.

@@ -31,7 +31,7 @@ pub enum Undo {
     },
     /// A filesystem to be unmounted.
     Mount {
-        /// Where.
+        /// Mount point.
         path: PathBuf,
     },
     /// Loop devices to be detached.

@@ -1,4 +1,4 @@
-//! What databases say of themselves. How they are asked is the caller's affair: a closure that brings the answer.
+//! Figures that databases report about themselves. Asking them is the caller's affair: a closure brings the answer.
 
 mod memcached;
 mod mongodb;

@@ -17,7 +17,7 @@ pub struct EnvironmentFacts {
     pub volatile: Facts,
 }
 
-/// Where it is read from.
+/// Roots and folders that it is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
     /// procfs, sysfs, cgroupfs.

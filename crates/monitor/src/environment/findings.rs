@@ -1,4 +1,4 @@
-//! What of an environment speaks against good measurements, why, who says so, and the command that would change it.
+//! Findings that speak against good measurements in an environment: why, who says so, and the command that would change it.
 
 use super::facts::EnvironmentFacts;
 
@@ -33,9 +33,9 @@ pub struct Finding {
     pub check: &'static str,
     /// Finding.
     pub found: String,
-    /// Why that matters.
+    /// Reason for which it matters.
     pub reason: &'static str,
-    /// Who says so.
+    /// Source of the rule.
     pub source: &'static str,
     /// Command that would change it; empty where no command does.
     pub command: String,

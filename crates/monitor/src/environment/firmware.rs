@@ -1,4 +1,4 @@
-//! What firmware tells: board, BIOS, cloud instance, and memory modules from the SMBIOS table where it may be read.
+//! Facts from firmware: board, BIOS, cloud instance, and memory modules from the SMBIOS table where it may be read.
 
 use super::facts::EnvironmentFacts;
 use super::values::{tally, text};

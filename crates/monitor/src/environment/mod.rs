@@ -1,4 +1,4 @@
-//! What this host is and how it is set up: facts by group, read from procfs, sysfs, cgroupfs and `/etc`.
+//! This host and its settings: facts by group, read from procfs, sysfs, cgroupfs and `/etc`.
 //!
 //! `cpu`, `memory`, `storage`, `network`, `kernel` and `firmware` read files, `programs` asks programs; `findings`
 //! says what speaks against good measurements, and `profiles` compares with the hardware, kernel and BIOS lists of

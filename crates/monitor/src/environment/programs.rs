@@ -1,5 +1,5 @@
-//! What the kernel shows to programs alone: firmware and offloads of network cards (`ethtool`), the clock's offset (`chronyc`),
-//! and bits of the processor's registers. A program that is not there leaves its facts unknown.
+//! Facts that the kernel shows to programs alone: firmware and offloads of network cards (`ethtool`), the clock's offset
+//! (`chronyc`), and bits of the processor's registers. A program that is not there leaves its facts unknown.
 
 use super::facts::{EnvironmentFacts, Places};
 use super::values::names;
@@ -71,7 +71,7 @@ fn driver(card: &str, text: &str, all: &mut EnvironmentFacts) {
             "version" => "driver_version",
             _ => continue,
         };
-        // What a driver does not know it calls N/A.
+        // A driver calls N/A what it does not know.
         let value = Some(value.to_owned()).filter(|value| value != "N/A");
         all.fact("network", &format!("{card}.{fact}"), value);
     }

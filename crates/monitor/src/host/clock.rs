@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Cores that are asked: a file each costs microseconds, and hosts have hundreds of cores.
 const ASKED: usize = 16;
 
-/// Where the figures stand on this host; looked up once.
+/// Files of the figures on this host; looked up once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
     frequencies: Vec<PathBuf>,

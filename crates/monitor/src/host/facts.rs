@@ -1,4 +1,4 @@
-//! What this host is: recorded with every run.
+//! Facts about this host, recorded with every run.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Why an exporter cannot be read.
+//! Errors of reading an exporter.
 
 use std::io;
 

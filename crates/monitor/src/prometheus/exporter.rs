@@ -41,7 +41,7 @@ impl Exporter {
         Ok(Exporter { address, page, over, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -16,7 +16,7 @@ const ANSWER: usize = 16 << 20;
 /// Longest head of an answer, bytes.
 const HEAD: usize = 64 << 10;
 
-/// Where an exporter is.
+/// Address of an exporter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     host: String,

@@ -50,7 +50,7 @@ pub struct Cache {
     pub level: u32,
     /// Size, bytes; absent where the system does not tell.
     pub size_bytes: Option<u64>,
-    /// Who shares it, ascending.
+    /// Logical processors that share it, ascending.
     pub cpus: Vec<usize>,
 }
 
@@ -68,7 +68,7 @@ pub struct Topology {
     pub total_bytes: Option<u64>,
 }
 
-/// Why a machine's topology cannot be read.
+/// Error of reading a machine's topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {why}")]
 pub struct TopologyError {

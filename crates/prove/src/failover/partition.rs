@@ -172,20 +172,20 @@ impl Partition {
         Ok(partition)
     }
 
-    /// Places of servers with a namespace each; the names of these lie in `home`. All of them reach each other by way of this
+    /// Places of servers with a namespace each; the names of these lie in `work_dir`. All of them reach each other by way of this
     /// process' own namespace, and it reaches them.
-    pub fn ways(&mut self, home: &Path, count: u32) -> Result<Vec<NetworkPlacement>, PartitionError> {
+    pub fn ways(&mut self, work_dir: &Path, count: u32) -> Result<Vec<NetworkPlacement>, PartitionError> {
         let forward = Path::new("/proc/sys/net/ipv4/ip_forward");
         std::fs::write(forward, "1").map_err(PartitionError::io(forward))?;
-        (0..count).map(|number| self.way(home, number)).collect()
+        (0..count).map(|number| self.way(work_dir, number)).collect()
     }
 
-    fn way(&mut self, home: &Path, number: u32) -> Result<NetworkPlacement, PartitionError> {
+    fn way(&mut self, work_dir: &Path, number: u32) -> Result<NetworkPlacement, PartitionError> {
         let [ip, unshare, nsenter] =
             [("ip", "iproute2"), ("unshare", "util-linux"), ("nsenter", "util-linux")]
                 .map(|(name, package)| tool(&self.machine, name, package));
         let (ip, unshare, nsenter) = (ip?, unshare?, nsenter?);
-        let name = home.join(format!("network-{number}"));
+        let name = work_dir.join(format!("network-{number}"));
         std::fs::write(&name, "").map_err(PartitionError::io(&name))?;
         let net = format!("--net={}", name.display());
         // It is mounted before the command in it begins.

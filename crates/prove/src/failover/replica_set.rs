@@ -43,7 +43,11 @@ pub(super) struct ReplicaSet<'a> {
 
 impl<'a> ReplicaSet<'a> {
     /// Starts the members, forms the set, and waits until one is primary and all others are secondaries.
-    pub fn start(plan: &'a FailoverPlan, home: &Path, control: &Arc<Control>) -> Result<Self, FailoverError> {
+    pub fn start(
+        plan: &'a FailoverPlan,
+        work_dir: &Path,
+        control: &Arc<Control>,
+    ) -> Result<Self, FailoverError> {
         let machine = Machine::default();
         let mut spec = ServerSpec::of(plan.kind);
         (spec.topology, spec.members) = (Topology::ReplicaSet, Some(plan.replicas + 1));
@@ -53,9 +57,10 @@ impl<'a> ReplicaSet<'a> {
             spec.options.insert("setParameter.oplogFetcherUsesExhaust".into(), Setting::Switch(false));
         }
         let mut partition = (plan.by == By::Cut).then(|| Partition::new(&machine)).transpose()?;
-        let ways = partition.as_mut().map(|partition| partition.ways(home, plan.replicas + 1)).transpose()?;
+        let ways =
+            partition.as_mut().map(|partition| partition.ways(work_dir, plan.replicas + 1)).transpose()?;
         let begin = Beginning { ways: ways.as_deref().unwrap_or_default(), ..Beginning::default() };
-        let members = home.join("members");
+        let members = work_dir.join("members");
         let server = Server::start_with(&spec, &begin, &members, &machine, Some(control.clone()))?;
         let uri = server.uris().swap_remove(0).replacen("/?", &format!("/{DATABASE}?"), 1);
         let set = MongoSet::of(MongoOptions::from_uri(&uri)?)?;

@@ -36,7 +36,7 @@ const SENTINEL: u8 = 201;
 pub(super) struct SentinelCluster<'a> {
     plan: &'a FailoverPlan,
     control: Arc<Control>,
-    home: PathBuf,
+    work_dir: PathBuf,
     machine: Machine,
     servers: Vec<(SocketAddr, Server)>,
     sentinels: Vec<(SocketAddr, Server)>,
@@ -47,13 +47,17 @@ pub(super) struct SentinelCluster<'a> {
 
 impl<'a> SentinelCluster<'a> {
     /// Starts everything and waits until the replicas follow and the sentinels know of all.
-    pub fn start(plan: &'a FailoverPlan, home: &Path, control: &Arc<Control>) -> Result<Self, FailoverError> {
+    pub fn start(
+        plan: &'a FailoverPlan,
+        work_dir: &Path,
+        control: &Arc<Control>,
+    ) -> Result<Self, FailoverError> {
         let machine = Machine::default();
         let partition = (plan.by == By::Cut).then(|| Partition::new(&machine)).transpose()?;
         let mut set = SentinelCluster {
             plan,
             control: control.clone(),
-            home: home.to_owned(),
+            work_dir: work_dir.to_owned(),
             machine,
             servers: Vec::new(),
             sentinels: Vec::new(),
@@ -97,18 +101,18 @@ impl<'a> SentinelCluster<'a> {
     /// Starts a server, on the port that it had before if it had one.
     fn serve(&mut self, address: IpAddr, port: Option<u16>) -> Result<SocketAddr, FailoverError> {
         self.made += 1;
-        let home = self.home.join(format!("server-{}", self.made));
+        let work_dir = self.work_dir.join(format!("server-{}", self.made));
         let mut spec = self.spec(address, port);
         if self.partition.is_some() {
             spec.options.insert("replica-announce-ip".into(), Setting::Text(address.to_string()));
         }
-        let (socket, server) = self.launch(&spec, &home)?;
+        let (socket, server) = self.launch(&spec, &work_dir)?;
         self.servers.push((socket, server));
         Ok(socket)
     }
 
-    fn launch(&self, spec: &ServerSpec, home: &Path) -> Result<(SocketAddr, Server), FailoverError> {
-        let server = Server::start_under(spec, home, &self.machine, Some(self.control.clone()));
+    fn launch(&self, spec: &ServerSpec, work_dir: &Path) -> Result<(SocketAddr, Server), FailoverError> {
+        let server = Server::start_under(spec, work_dir, &self.machine, Some(self.control.clone()));
         let server = server.map_err(|error| match self.partition {
             Some(_) => FailoverError::NoOwnAddress(error),
             None => error.into(),
@@ -130,8 +134,8 @@ impl<'a> SentinelCluster<'a> {
     fn guard(&mut self, number: u8, primary: SocketAddr) -> Result<(), FailoverError> {
         let mut spec = self.spec(self.address(SENTINEL, number), None);
         spec.arguments.push("--sentinel".into());
-        let home = self.home.join(format!("sentinel-{}", number + 1));
-        let (sentinel, server) = self.launch(&spec, &home)?;
+        let work_dir = self.work_dir.join(format!("sentinel-{}", number + 1));
+        let (sentinel, server) = self.launch(&spec, &work_dir)?;
         self.sentinels.push((sentinel, server));
         Ok(self.monitor(sentinel, primary)?)
     }

@@ -1,8 +1,8 @@
 //! Both ends of the worker protocol, and what travels between them.
 //!
-//! A worker is this program in a process of its own: it applies load and nothing else, under the placement and the limits
-//! that the controller starts it with. `dyno_protocol` is what is said, `serve` the worker's end, `pool` the
-//! controller's, `member` one worker of it, `spawn` its start, `clocks` what other hosts' clocks say, `cut_short` what ends a phase early.
+//! A worker is this program in a process of its own: it applies load and nothing else, under the placement and the limits that
+//! the controller starts it with. `dyno_protocol` is what is said, `serve` the worker's end, `pool` the controller's, `member`
+//! one worker of it, `spawn` its start, `clocks` what other hosts' clocks say, `cut_short` what ends a phase early.
 //!
 //! ```text
 //! controller                      worker

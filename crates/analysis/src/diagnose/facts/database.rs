@@ -1,5 +1,5 @@
-//! What databases say of themselves, as figures. Of several nodes the one that stands worst counts; what is told for each
-//! operation is of all nodes together, as the operations are.
+//! Figures from what databases report about themselves. Of several nodes the worst one counts; figures for each operation are of
+//! all nodes together, as the operations are.
 
 use super::figures::Facts;
 use dyno_rundir::monitor::Recording;
@@ -166,7 +166,7 @@ mod tests {
                 ("tickets.used_share", 0.75),
             ]
         );
-        // What is divided by nothing is no figure.
+        // A quotient by nothing is no figure.
         let mut idle = Recording::new();
         for second in 0..=10 {
             let row = [

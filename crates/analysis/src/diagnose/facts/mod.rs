@@ -60,7 +60,7 @@ fn client(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     }
     let users = (phase.client.users * phase.client.pipeline * phase.client.batch) as f64;
     facts.set("closed.users", Some(users));
-    // How many operations wait for each one in service: the time of a usual operation by that of the fastest ones, and no
+    // Number of operations that wait for each one in service: the time of a usual operation by that of the fastest ones, and no
     // more than there are others.
     let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name);
     let ratio = recorded.and_then(|recorded| {
@@ -107,7 +107,7 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
         && run.run.facts.get("io_threads_active").is_none_or(|value| value == "0");
     facts.set("server.thread_share", single.then_some(server.cpu_cores));
     if server.in_pods {
-        // How many cores its node has, and what else they do, is not known.
+        // The number of cores of its node, and other work there, are not known.
         facts.set("server.cpu_of_limit", single.then_some(server.cpu_cores));
         return;
     }

@@ -1,5 +1,6 @@
-//! What databases say of themselves. Figures of MongoDB follow WiredTiger's own targets: 5 % of the cache dirty is where eviction
-//! begins, 20 % where users must evict themselves (MongoDB manual, `eviction_dirty_target` and `eviction_dirty_trigger`).
+//! Rules on what databases report about themselves. Figures of MongoDB follow WiredTiger's own targets: 5 % of the cache dirty is
+//! where eviction begins, 20 % where users must evict themselves (MongoDB manual, `eviction_dirty_target` and
+//! `eviction_dirty_trigger`).
 
 use super::rule::{Experiment, FEWER, MORE, Rule, Unit, above};
 

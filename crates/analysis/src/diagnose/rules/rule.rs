@@ -20,7 +20,7 @@ impl Unit {
     }
 }
 
-/// Which way a figure must lie.
+/// Side of a limit on which a figure must lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
     Above(f64),

@@ -5,7 +5,7 @@ use crate::plan::lower::options::{LowerOptions, Rig};
 use crate::plan::lower::text::Tree;
 use serde_json::Value;
 
-/// What is being made.
+/// An experiment file in the making.
 pub(super) struct Draft<'a> {
     pub from: &'a Resolved,
     pub means: &'a LowerOptions,

@@ -1,4 +1,4 @@
-//! Why a case cannot be carried out.
+//! Reasons for which a case cannot be carried out.
 
 use crate::plan::window::WindowError;
 use dyno_config::properties::ReadError;
@@ -18,7 +18,7 @@ pub enum LowerError {
     WorkloadFile {
         /// Name as given.
         name: String,
-        /// Why.
+        /// Cause.
         source: ReadError,
     },
 }

@@ -56,7 +56,7 @@ struct Property {
     variable: &'static str,
 }
 
-/// How far a sum of shares may be off 1.
+/// Greatest difference between a sum of shares and 1.
 const TOLERANCE: f64 = 1e-9;
 
 impl Draft<'_> {
@@ -82,7 +82,7 @@ impl Draft<'_> {
         self.own("workload.ycsb.workload", json!("a"));
         self.put("workload.ycsb.records", json!(records), "RECORD_COUNT");
         for share in ["readproportion", "updateproportion", "insertproportion", "scanproportion"] {
-            // What is not said must not be taken from workload a.
+            // Shares that are not given must not be taken from workload a.
             if !all.iter().any(|one| one.key == share) {
                 all.push(Property { key: share.into(), value: "0".into(), variable: "" });
             }
@@ -192,7 +192,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// What YCSB makes of insertcount=0: a range that is empty but for its first key and those that inserts will make.
+    /// Does as YCSB with insertcount=0: the range is empty but for its first key and those that inserts will make.
     fn collapse(&mut self, run: &str, inserts: f64, all: &[Property]) {
         let empty = inserts > 0.0 && has_last_key(all);
         self.put(&format!("{run}.insertcount"), json!(if empty { "0" } else { "1" }), "INSERT_COUNT");

@@ -1,25 +1,25 @@
-//! How a case is carried out, beside its variables.
+//! Options of a case, beside its variables.
 
 use dyno_config::server::{IfNotPermitted, ServerKind};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// How a case is carried out, beside its variables.
+/// Options of a case, beside its variables.
 #[derive(Clone, Debug)]
 pub struct LowerOptions {
     /// Name of the experiment; default: reading and case.
     pub name: Option<String>,
-    /// What is started.
+    /// Kind of servers that are started.
     pub server: ServerKind,
     /// Program; default: the kind's usual name.
     pub program: Option<PathBuf>,
-    /// What it says of its version, where that is known beforehand.
+    /// Version of the program, where it is known beforehand.
     pub version: Option<String>,
     /// A server that exists instead.
     pub target: Option<String>,
     /// Port of the first server; default: 27017 for mongod, free ports for others.
     pub port: Option<u16>,
-    /// How often the case is run (`--run`).
+    /// Number of repetitions of the case (`--run`).
     pub runs: u32,
     /// True if settings of the host are changed for the run.
     pub tune_host: bool,
@@ -27,7 +27,7 @@ pub struct LowerOptions {
     pub warmup_s: u64,
     /// Time between the phases, seconds; default: none, with `faithful` the original's 30.
     pub pause_s: Option<u64>,
-    /// What to do without leave for placement, limits or host settings.
+    /// Reaction where placement, limits or host settings are not permitted.
     pub if_not_permitted: IfNotPermitted,
     /// Keep the original's defects where they change what is done.
     pub faithful: bool,
@@ -35,7 +35,7 @@ pub struct LowerOptions {
     pub faithful_weights: bool,
     /// Commands that are started in every window of EVENT_TRACE_PARAMS.
     pub tracers: Vec<Vec<String>>,
-    /// Where servers and clients run.
+    /// Place of servers and clients.
     pub rig: Rig,
 }
 
@@ -61,7 +61,7 @@ impl Default for LowerOptions {
     }
 }
 
-/// Where servers and clients run.
+/// Place of servers and clients.
 #[derive(Clone, Debug, Default)]
 pub enum Rig {
     /// On this host.

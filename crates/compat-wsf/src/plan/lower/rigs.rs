@@ -1,4 +1,4 @@
-//! Where servers and clients run: on this host, on hosts that are reached by ssh, or in pods.
+//! The place of servers and clients: this host, hosts that are reached by ssh, or pods.
 
 use crate::plan::Source;
 use crate::plan::lower::draft::Draft;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const GROUP: &str = "VM-GROUP";
 
 impl Draft<'_> {
-    /// What the rig is told, and what cannot be had there.
+    /// Puts the keys of the rig, and refuses variables and options that it does not offer.
     pub(super) fn rigged(&mut self) -> Result<(), Refused> {
         match self.means.rig.clone() {
             Rig::Local => Ok(()),
