@@ -5,6 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::run_directory::{now, unwritable};
 use crate::{pages, signals, terminal};
 use dyno_analysis::Condition;
+use dyno_analysis::diagnose::Finding;
 use dyno_config::settings::Settings;
 use dyno_databases::target::{OpenTarget, Target, in_words};
 use dyno_engine::{Control, Job, affinity};
@@ -173,17 +174,28 @@ pub fn failed(conductor: &mut Conductor<'_>, failure: Failure) -> Failure {
     failure
 }
 
-/// Ends the monitors and leaves reports in the run directory. A directory that is incomplete is an internal error, unless the run
-/// was interrupted.
-pub fn close(mut conductor: Conductor<'_>, exit: Exit) -> Exit {
-    let lost = conductor.end();
-    leave_pages(&mut conductor);
-    lost.iter().for_each(|text| terminal::error(text));
-    if lost.is_empty() || exit == Exit::Interrupted { exit } else { Exit::Internal }
+/// What is left of a run that has ended.
+pub struct Closed {
+    /// The code to exit with.
+    pub exit: Exit,
+    /// What limits the run, if it has a directory with reports.
+    pub findings: Option<Vec<Finding>>,
+    /// Address of the report, in the same case.
+    pub page: Option<String>,
 }
 
-fn leave_pages(conductor: &mut Conductor<'_>) {
-    if let Some(writer) = conductor.session.writer() {
-        pages::leave(writer.path());
-    }
+/// Ends the monitors and leaves reports in the run directory. A directory that is incomplete is an internal error, unless the run
+/// was interrupted.
+pub fn close(mut conductor: Conductor<'_>, exit: Exit) -> Closed {
+    let lost = conductor.end();
+    let directory = conductor.session.writer().map(|writer| writer.path().to_owned());
+    let findings = leave_pages(&mut conductor);
+    lost.iter().for_each(|text| terminal::error(text));
+    let exit = if lost.is_empty() || exit == Exit::Interrupted { exit } else { Exit::Internal };
+    let page = directory.filter(|_| findings.is_some()).map(|path| pages::address(&path));
+    Closed { exit, findings, page }
+}
+
+fn leave_pages(conductor: &mut Conductor<'_>) -> Option<Vec<Finding>> {
+    conductor.session.writer().and_then(|writer| pages::leave(writer.path()))
 }

@@ -4,6 +4,7 @@ use crate::exit::Failure;
 use crate::terminal;
 use clap::{ArgAction, ArgMatches};
 use dyno_rundir::log::{self, Filter, Record};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The variable that holds a filter.
 const VARIABLE: &str = "DYNO_LOG";
@@ -20,11 +21,19 @@ pub fn with_verbosity(whole: clap::Command) -> clap::Command {
         if FAR.contains(&command.get_name()) || DROP_INS.contains(&command.get_name()) {
             return command;
         }
-        let help = "Say on stderr what is done: -v steps, -vv details. DYNO_LOG=FILTER, such as info,dyno_remote=debug, chooses \
+        let help = "Print all details of a result, and say on stderr what is done: -v steps, -vv more. DYNO_LOG=FILTER, such as info,dyno_remote=debug, chooses \
                     by crate and module";
         let verbose = clap::Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).global(true);
         command.arg(verbose.help(help))
     })
+}
+
+/// Whether `-v` was given, which results are longer for, too.
+static VERBOSE: AtomicBool = AtomicBool::new(false);
+
+/// Whether results are to have all details.
+pub fn verbose() -> bool {
+    VERBOSE.load(Ordering::Relaxed)
 }
 
 /// How often `-v` was given.
@@ -42,6 +51,7 @@ pub fn begin(matches: &ArgMatches) -> Result<(), Failure> {
         log::begin(Vec::new(), None);
         return Ok(());
     }
+    VERBOSE.store(verbosity(matches) > 0, Ordering::Relaxed);
     let typed = match verbosity(matches) {
         0 => None,
         1 => Some("dyno=info"),

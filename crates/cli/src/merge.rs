@@ -11,6 +11,7 @@ use crate::report::{exit_of, show};
 use crate::terminal;
 use dyno_record::Totals;
 use dyno_report::rebuilt::{assemble, open, summarise};
+use dyno_report::summary::Known;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Claim, Phase, Reason, Status, Summary, Trust, Verdict};
 use std::collections::BTreeMap;
@@ -84,7 +85,7 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
     let title = format!("{} runs {how}, merged", parts.len());
     let mut summary = assemble(&parts[0].dir, title, Status::Complete, &phases);
     inherit(&mut summary, &parts, beside);
-    show(&summary, args.json)?;
+    show(&summary, Known::default(), args.json)?;
     Ok(exit_of(&summary))
 }
 

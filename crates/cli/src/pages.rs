@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::terminal;
 use crate::terminal::limited;
-use dyno_analysis::diagnose::diagnose;
+use dyno_analysis::diagnose::{Finding, diagnose};
 use dyno_report::html::experiment::experiment_page;
 use dyno_report::html::page::run_page;
 use dyno_report::html::sections::Report;
@@ -11,6 +11,7 @@ use dyno_report::{markdown, worth};
 use dyno_rundir::files;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::{ExperimentDir, RunDir};
+use dyno_types::percent::{self, AsciiSet, RESERVED};
 use dyno_types::secret::{conceal, conceal_json};
 use std::path::Path;
 
@@ -49,10 +50,15 @@ impl Material {
         summary.measured().map_or(String::new(), |phase| worth::text(phase, level.as_ref(), price))
     }
 
+    /// What limits the run, the surest first.
+    pub fn findings(&self) -> Vec<Finding> {
+        diagnose(&self.dir, self.recording.as_ref())
+    }
+
     /// The page. `price`: of an hour of everything that took part.
     pub fn html(&self, price: Option<f64>) -> String {
         let Some(summary) = &self.dir.summary else { return String::new() };
-        let findings = diagnose(&self.dir, self.recording.as_ref());
+        let findings = self.findings();
         run_page(&Report {
             dir: &self.dir,
             summary,
@@ -80,6 +86,13 @@ impl Material {
     }
 }
 
+/// Address of a directory's report.
+pub fn address(path: &Path) -> String {
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned()).join("report.html");
+    const SET: &AsciiSet = &RESERVED.remove(b'/').remove(b'=').remove(b',').remove(b'+');
+    format!("file://{}", percent::encode(&whole.display().to_string(), SET))
+}
+
 /// Writes a file beside its place and moves it there, readable by its owner alone, as everything of a run is.
 pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error| Failure::Internal(format!("{}: {}", path.display(), limited(error)));
@@ -99,14 +112,15 @@ pub fn put(text: &str, place: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// Leaves `report.html` and `summary.md` in a run directory. They can be made again at any time: a failure is no more than a
-/// warning.
-pub fn leave(path: &Path) {
+/// Leaves `report.html` and `summary.md` in a run directory, and returns what limits the run. They can be made again at any time: a
+/// failure is no more than a warning.
+pub fn leave(path: &Path) -> Option<Vec<Finding>> {
     let both = |run: Material| {
         write(&path.join("report.html"), &run.html(None))?;
-        write(&path.join("summary.md"), &run.markdown())
+        write(&path.join("summary.md"), &run.markdown())?;
+        Ok(run.findings())
     };
-    warn(path, Material::read(path).and_then(both));
+    Material::read(path).and_then(both).map_err(|error| warn(path, &error)).ok()
 }
 
 /// Leaves the same in an experiment's directory.
@@ -118,14 +132,14 @@ pub fn leave_experiment(path: &Path) {
         )?;
         write(&path.join("summary.md"), &markdown::of_experiment(&dir))
     };
-    warn(path, ExperimentDir::open(path).map_err(Failure::from).and_then(both));
+    if let Err(error) = ExperimentDir::open(path).map_err(Failure::from).and_then(both) {
+        warn(path, &error);
+    }
 }
 
-fn warn(path: &Path, written: Result<(), Failure>) {
-    if let Err(error) = written {
-        let place = path.display();
-        terminal::warn(&format!(
-            "no report was written (`dyno report {place} --format html` tries again): {error}"
-        ));
-    }
+fn warn(path: &Path, error: &Failure) {
+    let place = path.display();
+    terminal::warn(&format!(
+        "no report was written (`dyno report {place} --format html` tries again): {error}"
+    ));
 }

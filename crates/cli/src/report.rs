@@ -2,13 +2,15 @@
 
 use crate::exit::{Exit, Failure};
 use crate::export::{ExportArgs, FormatArg as Form, export};
+use crate::log::verbose;
 use crate::options::{SchemaArgs, SchemaOf};
 use crate::pages::{self, Material};
 use crate::{price, terminal};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use dyno_report::html::experiment::experiment_page;
-use dyno_report::summary::{Style, text};
+use dyno_report::style::Style;
+use dyno_report::summary::{Known, text};
 use dyno_rundir::ExperimentDir;
 use dyno_rundir::schema::{Status, Summary, Trust};
 use std::path::PathBuf;
@@ -81,14 +83,18 @@ impl ValueEnum for FormatArg {
     }
 }
 
-/// Prints a summary and says how it went.
-pub fn show(summary: &Summary, json: bool) -> Result<(), Failure> {
+/// Prints a summary, and what is known beside it.
+pub fn show(summary: &Summary, known: Known<'_>, json: bool) -> Result<(), Failure> {
     if json {
         terminal::out(&json_of(summary)?);
     } else {
-        terminal::styled(|colour| text(summary, Style { colour }));
+        terminal::styled(|colour| text(summary, known, style(colour)));
     }
     Ok(())
+}
+
+fn style(colour: bool) -> Style {
+    Style { colour, columns: terminal::columns(), details: verbose() }
 }
 
 fn json_of(summary: &Summary) -> Result<String, Failure> {
@@ -136,7 +142,9 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
         run.notes().iter().for_each(|note| terminal::note(note));
     }
     let worth = || price.map_or(String::new(), |price| run.worth(price));
-    let plain = |colour| format!("{}{}", text(summary, Style { colour }), worth());
+    let findings = run.findings();
+    let known = Known { findings: Some(&findings), page: None };
+    let plain = |colour| format!("{}{}", text(summary, known, style(colour)), worth());
     match (own, args.out.as_deref()) {
         (Own::Text, None) => terminal::styled(plain),
         (Own::Text, place) => pages::put(&plain(false), place)?,

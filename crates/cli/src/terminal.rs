@@ -41,6 +41,14 @@ fn escaped<'a>(text: Cow<'a, str>, but: &[char]) -> Cow<'a, str> {
     out.into()
 }
 
+/// Columns of the terminal that results or progress go to; 80 where there is none, or it does not say; at most 100, as far as eyes follow a line.
+pub fn columns() -> usize {
+    let of = |size: rustix::io::Result<rustix::termios::Winsize>| size.ok().filter(|size| size.ws_col > 0);
+    let size =
+        of(rustix::termios::tcgetwinsize(stdout())).or_else(|| of(rustix::termios::tcgetwinsize(stderr())));
+    size.map_or(80, |size| usize::from(size.ws_col).clamp(40, 100))
+}
+
 /// Whether progress goes to a terminal that can redraw lines.
 pub fn live() -> bool {
     stderr().is_terminal() && std::env::var("TERM").as_deref() != Ok("dumb")

@@ -1,17 +1,20 @@
 //! What people read of runs. Nothing here prints: texts go to whoever asked for them.
 //!
-//! `summary` is what a person reads after a run, `experiment` the table of an experiment, `comparison` what `dyno compare` says,
+//! `summary` is what a person reads after a run (`details`: what `-v` adds), `experiment` the table of an experiment, `comparison` what `dyno compare` says,
 //! `faults` what faults did, `tuning` what tunings have found, `rebuilt` summaries of runs that have none, `worth` throughput
 //! for a core and for money; `html` is the report as a page, `markdown` as `summary.md`, `grafana` makes dashboards.
 
 pub mod comparison;
+pub mod details;
 pub mod experiment;
 pub mod faults;
 pub mod grafana;
 pub mod html;
+pub mod latency_table;
 pub mod markdown;
 pub mod monitored;
 pub mod rebuilt;
+pub mod style;
 pub mod summary;
 pub mod tuning;
 pub mod worth;

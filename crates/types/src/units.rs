@@ -120,7 +120,7 @@ impl fmt::Display for Latency {
         let ns = self.0 as f64;
         let (value, unit) = match self.0 {
             0..1_000 => return f.pad(&format!("{} ns", self.0)),
-            1_000..999_500 => (ns / 1e3, "us"),
+            1_000..999_500 => (ns / 1e3, "µs"),
             999_500..999_500_000 => (ns / 1e6, "ms"),
             _ => (ns / 1e9, "s"),
         };

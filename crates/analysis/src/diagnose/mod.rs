@@ -39,6 +39,17 @@ pub struct Finding {
     pub command: Vec<String>,
 }
 
+impl Finding {
+    /// Returns how sure it is, in words.
+    pub fn sureness(&self) -> &'static str {
+        match self.confidence {
+            c if c >= 0.8 => "very likely",
+            c if c >= 0.5 => "likely",
+            _ => "possible",
+        }
+    }
+}
+
 /// The findings of a run, the surest first.
 pub fn diagnose(run: &RunDir, recording: Option<&Recording>) -> Vec<Finding> {
     let facts = facts(run, recording);

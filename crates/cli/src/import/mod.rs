@@ -187,7 +187,7 @@ fn one(
 fn write(found: Found, said: &ImportDetails, files: &[PathBuf], out: &Path) -> Result<Exit, Failure> {
     let imported = assemble(found, said, &names(files), &written(files));
     imported::write(out, &imported).map_err(refused)?;
-    crate::report::show(&imported.summary, false)?;
+    crate::report::show(&imported.summary, dyno_report::summary::Known::default(), false)?;
     terminal::note(&format!("run directory: {}", out.display()));
     Ok(crate::report::exit_of(&imported.summary))
 }

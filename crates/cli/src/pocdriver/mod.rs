@@ -96,7 +96,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     if left > 0 {
         terminal::warn(&format!("{left} bulks that were queued at the end could not be sent"));
     }
-    Ok(conductor::close(conductor, exit(args, &summary)))
+    Ok(conductor::close(conductor, exit(args, &summary)).exit)
 }
 
 /// What an experiment says of it: no time-outs and no warm-up, and times by the client's clock, as the original takes them.

@@ -23,11 +23,13 @@ use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
 use dyno_record::Scale;
+use dyno_report::summary::Known;
 use dyno_rundir::schema::Summary;
 use dyno_session::conductor::Conductor;
 use dyno_session::session::{EndedPhase, PhasePlan, Session};
 use dyno_session::watch::WatchPlan;
 use resolve::Resolved;
+use std::io::{IsTerminal, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -260,16 +262,16 @@ fn conclude(
 ) -> Result<Exit, Failure> {
     let ended = ended.map_err(|failure| conductor::failed(&mut conductor, failure))?;
     let summary = conductor.finish(&ended, &resolved.measure_job()?.pacing);
-    show(&summary, args.json)?;
-    if let Some(writer) = conductor.session.writer().filter(|_| !args.json) {
-        terminal::out(&format!("\nrun directory: {}\n", writer.path().display()));
+    let closed = conductor::close(conductor, exit_of(&summary));
+    let known = Known { findings: closed.findings.as_deref(), page: closed.page.as_deref() };
+    show(&summary, known, args.json)?;
+    if args.json || !stdout().is_terminal() {
+        warn_if_suspect(&summary);
     }
-    let exit = conductor::close(conductor, exit_of(&summary));
-    warn_if_suspect(&summary);
-    Ok(exit)
+    Ok(closed.exit)
 }
 
-/// The verdict goes to stderr too, for whoever reads only the exit code.
+/// The verdict goes to stderr too, for whoever keeps the summary elsewhere.
 fn warn_if_suspect(summary: &Summary) {
     if let Some(reason) = summary.verdict.worst() {
         terminal::warn(&format!("the run is {}: {}", reason.trust.word(), reason.text));

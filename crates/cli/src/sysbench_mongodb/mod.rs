@@ -28,6 +28,7 @@ use dyno_databases::registry;
 use dyno_databases::target::Target;
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
+use dyno_report::summary::Known;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
 use dyno_session::conductor::Conductor;
 use dyno_session::load_generator::InProcess;
@@ -165,7 +166,7 @@ impl SysbenchRun<'_> {
         let is_load = ended.phase.name == "load";
         let summary = conductor.finish(&ended, &job.pacing);
         if self.args.json || !(plan.config.faithful || is_load) {
-            report::show(&summary, self.args.json)?;
+            report::show(&summary, Known::default(), self.args.json)?;
         } else {
             // The original's text has no place for the verdict, and an exit code needs words.
             summary.verdict.reasons.iter().filter(|reason| summary.verdict.is_asked(reason)).for_each(
@@ -181,7 +182,7 @@ impl SysbenchRun<'_> {
             Status::Complete if is_load => Exit::Invalid,
             _ => exit(&summary),
         };
-        Ok(conductor::close(conductor, exit))
+        Ok(conductor::close(conductor, exit).exit)
     }
 
     /// Prints what the original prints; beside a JSON document it goes to stderr.

@@ -13,6 +13,7 @@ use dyno_compat_ycsb::report::render::Overall;
 use dyno_compat_ycsb::work::YcsbWork;
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
+use dyno_report::summary::Known;
 use dyno_session::conductor::Conductor;
 use dyno_session::load_generator::InProcess;
 use dyno_session::session::EndedPhase;
@@ -126,13 +127,13 @@ fn conclude(
     let overall = Overall::of(&ended.totals, ms(run_ms), ms(ended.finished.elapsed_ns / 1_000_000));
     write(work, &overall, &metrics, audit.map(audit::lines).unwrap_or_default())?;
     if work.extras.json {
-        report::show(&summary, true)?;
+        report::show(&summary, Known::default(), true)?;
     }
     warn_of(work, &summary);
     if let Some(text) = audit.and_then(audit::complaint) {
         warn(work, &text);
     }
-    let exit = conductor::close(conductor, exit_of(work.mode, &summary));
+    let exit = conductor::close(conductor, exit_of(work.mode, &summary)).exit;
     match watch.failure() {
         None => Ok(exit),
         Some(text) => {

@@ -177,14 +177,6 @@ pub fn laws(dir: &RunDir) -> String {
 }
 
 /// Confidence as a word beside the number.
-fn sureness(confidence: f64) -> &'static str {
-    match confidence {
-        c if c >= 0.8 => "very likely",
-        c if c >= 0.5 => "likely",
-        _ => "possible",
-    }
-}
-
 /// The section "diagnosis": what limits the run.
 pub fn diagnosis(findings: &[Finding], watched: bool) -> String {
     if findings.is_empty() {
@@ -200,7 +192,7 @@ pub fn diagnosis(findings: &[Finding], watched: bool) -> String {
             "<article class=\"finding\"><h3>{}. {} <small class=\"dim\">{}, confidence {:.0} %</small></h3>\n",
             number + 1,
             esc(&finding.claim),
-            sureness(finding.confidence),
+            finding.sureness(),
             finding.confidence * 100.0
         ));
         for (title, lines) in [("For it", &finding.evidence), ("Against it", &finding.against)] {

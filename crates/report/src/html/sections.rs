@@ -351,9 +351,9 @@ fn operations(summary: &Summary) -> String {
         &format!("{response}, failures with at least their time"),
         of(|m| m.all_response.as_ref()),
     );
-    let ideal = [(crate::summary::IDEAL, phase.ideal_response.as_ref())];
+    let ideal = [(crate::latency_table::IDEAL, phase.ideal_response.as_ref())];
     latencies(&mut out, &format!("{response} (succeeded)"), of(|m| m.response.as_ref()).chain(ideal));
-    let clock = crate::summary::whose_clock(phase).map_or(String::new(), |words| format!("; {words}"));
+    let clock = crate::details::whose_clock(phase).map_or(String::new(), |words| format!("; {words}"));
     latencies(&mut out, &format!("Service time from sending (succeeded{clock})"), of(|m| m.service.as_ref()));
     latencies(&mut out, "Service time (failed)", of(|m| m.failed_service.as_ref()));
     if !phase.errors.is_empty() {
