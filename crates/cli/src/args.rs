@@ -1,8 +1,9 @@
 //! Command-line arguments. Every option names its unit and its default.
 
+use crate::help::with_groups;
 use crate::options::{
-    CompletionsArgs, ListArgs, MergeArgs, PlanArgs, PresetsArgs, ResumeArgs, RunArgs, SampleArgs, SchemaArgs,
-    SelftestArgs, StatusArgs, StopArgs, TopArgs, YcsbArgs,
+    CompletionsArgs, InitArgs, ListArgs, MergeArgs, PlanArgs, PresetsArgs, ResumeArgs, RunArgs, SampleArgs,
+    SchemaArgs, SelftestArgs, StatusArgs, StopArgs, TopArgs, YcsbArgs,
 };
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_worker::args::{HostArgs, PodArgs, RelayArgs, WorkerArgs};
@@ -19,7 +20,7 @@ pub struct Cli {
 
 /// The whole command line, as help, completions and manual pages describe it.
 pub fn command() -> clap::Command {
-    crate::log::with_verbosity(Cli::command())
+    with_groups(crate::log::with_verbosity(Cli::command()))
 }
 
 /// Reads a command line; beside it what clap has found, which knows of `-v`.
@@ -75,6 +76,8 @@ pub enum Command {
     Plan(PlanArgs),
     /// List presets, or print one as an experiment file
     Presets(PresetsArgs),
+    /// Write a commented experiment, or a preset, as a file to be changed and run
+    Init(InitArgs),
     /// Go on with an experiment that was interrupted or cut off
     Resume(ResumeArgs),
     /// List runs and experiments: how far they are, and what came of them

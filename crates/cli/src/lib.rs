@@ -11,6 +11,7 @@ mod experiment;
 mod explain;
 mod export;
 mod grafana;
+mod help;
 mod import;
 mod json;
 mod list;
@@ -57,8 +58,10 @@ pub fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => {
             // Help and version are answers, not errors; whoever closed the pipe has seen enough.
-            let lost =
-                terminal::answer(&error).is_err_and(|why| why.kind() != std::io::ErrorKind::BrokenPipe);
+            let whole = command();
+            let names: Vec<&str> = whole.get_subcommands().map(clap::Command::get_name).collect();
+            let lost = terminal::answer(&error, help::mistakes::words(&error, &names))
+                .is_err_and(|why| why.kind() != std::io::ErrorKind::BrokenPipe);
             return match (error.use_stderr(), lost) {
                 (true, _) => Exit::Usage.into(),
                 (false, true) => Exit::Internal.into(),
@@ -99,6 +102,7 @@ pub fn main() -> ExitCode {
         args::Command::Bexhoma(options) => bexhoma::bexhoma(&options),
         args::Command::Plan(options) => experiment::plan(&options),
         args::Command::Presets(options) => experiment::list_presets(&options),
+        args::Command::Init(options) => experiment::init::init(&options),
         args::Command::Resume(options) => experiment::resume(&options),
         args::Command::List(options) => list::list(&options),
         args::Command::Status(options) => experiment::status(&options),

@@ -24,6 +24,11 @@ pub fn with_verbosity(whole: clap::Command) -> clap::Command {
         let help = "Print all details of a result, and say on stderr what is done: -v steps, -vv more. DYNO_LOG=FILTER, such \
                     as info,dyno_remote=debug, chooses by crate and module";
         let verbose = clap::Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).global(true);
+        // A number below zero is a value that is refused, not an option.
+        let command = command.mut_args(|arg| {
+            let takes_values = arg.get_action().takes_values();
+            if takes_values { arg.allow_negative_numbers(true) } else { arg }
+        });
         command.arg(verbose.help(help))
     })
 }

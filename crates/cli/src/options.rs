@@ -47,6 +47,16 @@ pub struct PlanArgs {
     pub manifests: Option<PathBuf>,
 }
 
+/// `dyno init`.
+#[derive(Clone, Debug, Args)]
+pub struct InitArgs {
+    /// A preset to begin with, such as quick/users; without one a commented experiment
+    pub preset: Option<String>,
+    /// The file to be written; it must not be there
+    #[arg(short, long, default_value = "experiment.yaml", value_name = "FILE")]
+    pub out: PathBuf,
+}
+
 /// `dyno presets`.
 #[derive(Clone, Debug, Args)]
 pub struct PresetsArgs {

@@ -97,8 +97,12 @@ pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }
 
-/// Writes help, the version, or what is wrong with a command line.
-pub fn answer(error: &clap::Error) -> io::Result<()> {
+/// Writes help, the version, or what is wrong with a command line: in `words`, where there are better ones than clap's.
+pub fn answer(error: &clap::Error, words: Option<String>) -> io::Result<()> {
+    if let Some(words) = words {
+        self::error(&words);
+        return Ok(());
+    }
     let words = error.render().to_string();
     let clean = shown(&conceal(&words)).into_owned();
     match error.use_stderr() {

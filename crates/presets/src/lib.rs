@@ -21,8 +21,23 @@ pub struct Preset {
 
 const LAB: &str = include_str!("lab.yaml");
 
+/// A commented experiment to begin with.
+pub const INIT: &str = include_str!("init.yaml");
+
 /// All presets.
-pub const PRESETS: [Preset; 18] = [
+pub const PRESETS: [Preset; 22] = [
+    example("quick/users", "throughput and latency against users; two minutes on a Redis of its own", |_| {
+        include_str!("quick/users.yaml").into()
+    }),
+    example("quick/rate", "the highest rate with p99 of reads below 5 ms; a minute or two", |_| {
+        include_str!("quick/rate.yaml").into()
+    }),
+    example("quick/engines", "SQLite, redb and fjall side by side; a minute, without a server", |_| {
+        include_str!("quick/engines.yaml").into()
+    }),
+    example("quick/persistence", "what Redis' log costs: none, each second, each write; a minute", |_| {
+        include_str!("quick/persistence.yaml").into()
+    }),
     example("bexhoma/dragonfly-1", "bexhoma's Dragonfly on Kubernetes: single", |_| {
         include_str!("bexhoma-dragonfly-1.yaml").into()
     }),
@@ -181,6 +196,12 @@ mod tests {
                 assert!(plan.base.description.is_some(), "{}", preset.name);
             }
         }
+    }
+
+    #[test]
+    fn the_first_experiment_is_a_plan() {
+        let plan = plan(INIT, "experiment", &[]).unwrap();
+        assert_eq!((plan.cells.len(), plan.base.repetitions), (4, 3));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `dyno run FILE`, `dyno resume`, `dyno plan`, `dyno list`, `dyno status`, `dyno stop`: experiments.
 
+pub mod init;
 mod leave;
 mod manage;
 pub mod manifests;

@@ -8,6 +8,7 @@ use crate::options::{PlanArgs, PresetsArgs};
 use crate::terminal;
 use dyno_config::experiment::Plan;
 use dyno_config::experiment::estimate::estimate;
+use dyno_presets::Preset;
 use dyno_types::secret::conceal_json;
 use std::fmt::Write as _;
 
@@ -116,11 +117,21 @@ pub fn presets(args: &PresetsArgs) -> Result<Exit, Failure> {
         );
         return Ok(Exit::Ok);
     };
-    let Some(preset) = dyno_presets::find(name) else {
-        let hint = dyno_types::suggest::hint(name, all.iter().map(|preset| preset.name));
-        let known: Vec<&str> = all.iter().map(|preset| preset.name).collect();
-        return Err(Failure::Usage(format!("{name:?} is no preset{hint}; presets: {}", known.join(", "))));
-    };
-    terminal::out(&preset.text(args.scale)?);
+    terminal::out(&preset_named(name)?.text(args.scale)?);
     Ok(Exit::Ok)
+}
+
+/// Finds a preset.
+///
+/// # Errors
+/// There is none of this name.
+pub(super) fn preset_named(name: &str) -> Result<&'static Preset, Failure> {
+    let names = || dyno_presets::PRESETS.iter().map(|preset| preset.name);
+    dyno_presets::find(name).ok_or_else(|| {
+        let hint = dyno_types::suggest::hint(name, names());
+        Failure::Usage(format!(
+            "{name:?} is no preset{hint}\nPresets: {}",
+            names().collect::<Vec<_>>().join(", ")
+        ))
+    })
 }

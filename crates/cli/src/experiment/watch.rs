@@ -72,9 +72,6 @@ impl Watcher for Watch {
         if let Some(metrics) = &mut self.metrics {
             metrics.of_experiment(cell.number, point.repetition);
         }
-        if self.quiet {
-            return;
-        }
         let each = self.begun.elapsed().as_secs_f64() / self.ended.max(1) as f64;
         let left = match self.ended {
             0 => String::new(),
@@ -88,10 +85,11 @@ impl Watcher for Watch {
             true => (String::new(), String::new()),
             false => (format!(" of {}", planned.max(number)), left),
         };
-        terminal::note(&format!(
-            "run {number}{of}: {}{searched}, repetition {repetition}{left}",
-            cell.label()
-        ));
+        self.live.of_run(format!("run {number}{of}{left}"));
+        if !self.quiet {
+            let label = cell.label();
+            terminal::note(&format!("run {number}{of}: {label}{searched}, repetition {repetition}{left}"));
+        }
     }
 
     fn run_ended(&mut self, _cell: &Cell, record: &RunRecord, _summary: Option<&Summary>) {

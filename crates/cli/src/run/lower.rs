@@ -77,6 +77,7 @@ impl Lowered {
         phases(args, spec)?;
         if is_template(&args.workload) {
             refuse_options(args)?;
+            refuse_experiment(&args.workload)?;
             spec.workload.documents = Some(args.workload.clone());
         } else {
             lowered.take_records(args)?;
@@ -224,6 +225,21 @@ fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
         }
         None => Ok(()),
     }
+}
+
+/// An experiment is no workload: it has one.
+fn refuse_experiment(path: &str) -> Result<(), Failure> {
+    let run = format!("an experiment is run by its name alone: dyno run {path}");
+    let Ok(text) = std::fs::read_to_string(path) else {
+        let missing = !std::path::Path::new(path).exists();
+        let words = format!("{path}: no such file of documents; {run}");
+        return if missing { Err(usage("--workload", words)) } else { Ok(()) };
+    };
+    let has =
+        |key: &str| text.lines().any(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')));
+    let is_experiment =
+        ["phases", "factors", "server", "workload"].into_iter().any(has) && !has("collections");
+    if is_experiment { Err(usage("--workload", format!("{path} is an experiment; {run}"))) } else { Ok(()) }
 }
 
 /// `2,3` or `4-7`.

@@ -92,10 +92,17 @@ fn target_kind(args: &RunArgs) -> Result<TargetKind, Failure> {
     if group.is_some() && presets.clone().any(|preset| preset.split('/').next() == group) {
         return Err(Failure::Usage(format!("{text:?} is no preset; `dyno presets` lists them")));
     }
+    // A host alone does not say how to speak to it.
+    let is_host = text.contains('.') || text == "localhost";
     let near = dyno_types::suggest::nearest(text, registry::schemes().map(|one| one.name));
-    let hint = near.map_or(String::new(), |n| format!("; did you mean {n}: ?"));
-    let forms: Vec<&str> = registry::schemes().map(|one| one.form).collect();
-    Err(Failure::Usage(format!("{text:?} is no target URI{hint} Targets: {}", forms.join("  "))))
+    let hint = match near {
+        _ if is_host => format!(": a target begins with its protocol, such as redis://{text}"),
+        Some(near) => format!("; did you mean {near}:?"),
+        None => String::new(),
+    };
+    let forms: String = registry::schemes().map(|one| format!("\n  {}", one.form)).collect();
+    let others = "Experiments are files that end in .yaml; `dyno presets` lists presets.";
+    Err(Failure::Usage(format!("{text:?} is no target{hint}\nTargets:{forms}\n{others}")))
 }
 
 /// Starts what must be started, after what a dyno that was killed has left of the same kind is gone.
@@ -219,7 +226,8 @@ fn phases(
     session: &mut Session<'_>,
     metrics: Option<&mut Metrics>,
 ) -> Result<EndedPhase, Failure> {
-    let mut live = Live::new(args.quiet || args.json && !terminal::live());
+    let live = Live::new(args.quiet || args.json && !terminal::live());
+    let mut live = live.with_thresholds(&resolved.conditions);
     let mut live = ObserverPair(&mut live, metrics);
     resolved.prepare(opened, control)?;
     let load = resolved.load_job(opened)?;

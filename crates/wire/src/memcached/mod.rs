@@ -1,8 +1,8 @@
 //! memcached: records under keys, as values that the server does not look into.
 //!
 //! `reply` reads the replies of both text protocols, `meta` and `text` write the commands (`command`: what one is about),
-//! `records` renders a record as one value, `ketama` maps keys to servers, `options` holds everything a user can set, `driver` turns requests into commands and
-//! replies into outcomes, `facts` asks a server what it is.
+//! `records` renders a record as one value, `ketama` maps keys to servers, `options` holds everything a user can set,
+//! `driver` turns requests into commands and replies into outcomes, `facts` asks a server what it is.
 //!
 //! The data model is that of YCSB's memcached binding: a record is one value, a JSON object of strings. An insert is `add`, an
 //! update is `replace`. Unlike the binding, an update of some fields keeps the others, and a read of a missing key is reported.

@@ -1,10 +1,10 @@
 //! MongoDB and what speaks its protocol.
 //!
 //! `message` frames, `compress` packs, `options` holds everything a URI can set, `scram` proves passwords, `greeting`
-//! is the conversation on a new connection, `command` turns requests into commands (`records`:
-//! those of YCSB), `reply` turns replies into
-//! outcomes, `session` numbers writes, `srv` takes hosts from DNS, `deployment` knows nodes and `selection`
-//! chooses among them, `driver` ties them together (`exchange`: an operation in flight), `facts` asks a server what it is.
+//! is the conversation on a new connection, `command` turns requests into commands (`records`: those of YCSB), `reply`
+//! turns replies into outcomes, `session` numbers writes, `srv` takes hosts from DNS, `deployment` knows nodes and
+//! `selection` chooses among them, `driver` ties them together (`exchange`: an operation in flight), `facts` asks a
+//! server what it is.
 
 mod command;
 pub mod compress;

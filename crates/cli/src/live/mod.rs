@@ -1,48 +1,61 @@
 //! Progress: one tidy view on a terminal, one plain line an interval elsewhere, nothing with `--quiet`.
 
+mod view;
+
 use crate::terminal;
+use dyno_analysis::Condition;
 use dyno_engine::{Job, Pacing};
-use dyno_record::{Buckets, Scale, Totals};
+use dyno_record::{Scale, Totals};
 use dyno_rundir::schema::Phase;
 use dyno_session::session::{Observer, Progress};
-use dyno_session::watch::seen::ServerNow;
 use dyno_types::units::{Latency, Rate, Thousands, counted};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
+use textwrap::Options;
+use view::merged;
 
 /// Seconds between two plain lines.
 const PLAIN_S: u64 = 5;
 
-/// Display of progress.
-pub enum Live {
-    /// Nothing.
+/// Where progress is shown.
+enum Screen {
+    /// Nowhere.
     Quiet,
-    /// A line now and then.
-    Plain { last: Option<Instant>, each: f64 },
+    /// A line now and then; when the last was written.
+    Plain(Option<Instant>),
     /// A view that redraws itself.
-    Terminal { bar: Option<ProgressBar>, each: f64 },
+    Terminal(Option<ProgressBar>),
+}
+
+/// Shows progress.
+pub struct Live {
+    screen: Screen,
+    phase: view::Phase,
+    conditions: Vec<Condition>,
+    /// The run among those of its experiment.
+    place: String,
 }
 
 impl Live {
     /// Chooses by the terminal.
     pub fn new(quiet: bool) -> Self {
-        if quiet {
-            Live::Quiet
-        } else if terminal::live() {
-            Live::Terminal { bar: None, each: 1.0 }
-        } else {
-            Live::Plain { last: None, each: 1.0 }
-        }
+        let screen = match quiet {
+            true => Screen::Quiet,
+            false if terminal::live() => Screen::Terminal(None),
+            false => Screen::Plain(None),
+        };
+        Live { screen, phase: view::Phase::default(), conditions: Vec::new(), place: String::new() }
     }
-}
 
-/// All successful response times of an interval together.
-fn merged(totals: &Totals) -> Buckets {
-    let mut all = Buckets::new(totals.scale());
-    for slot in totals.slots.iter().step_by(2).flatten() {
-        all.merge(&slot.response);
+    /// Shows how thresholds stand.
+    pub fn with_thresholds(self, conditions: &[Condition]) -> Self {
+        Live { conditions: conditions.to_vec(), ..self }
     }
-    all
+
+    /// Says which run of an experiment is shown from now on.
+    pub fn of_run(&mut self, place: String) {
+        self.place = place;
+    }
 }
 
 fn percentiles(totals: &Totals) -> String {
@@ -61,31 +74,6 @@ fn lag(totals: &Totals) -> String {
     }
 }
 
-/// Operations of the last second; nothing of one that did not last a second: the first or last of a phase.
-fn rate(p: &Progress<'_>, each: f64) -> String {
-    let done = (p.last.ok() as f64 * each).round() as u64;
-    if p.whole { format!("{}/s  ", Thousands(done)) } else { String::new() }
-}
-
-/// Documents that an operation of the job writes: one, unless it is a load of batches.
-fn documents_each(job: &Job) -> f64 {
-    match (job.workload.documents(), job.end.operations) {
-        (Some(documents), Some(operations)) => documents as f64 / operations.max(1) as f64,
-        _ => 1.0,
-    }
-}
-
-/// The database's own figures, on one line.
-fn server(now: &ServerNow) -> String {
-    let count = |value: Option<f64>| value.map(|v| Thousands(v.round() as u64).to_string());
-    let parts = [
-        count(now.operations_per_s).map(|n| format!("{n} commands/s")),
-        count(now.connections).map(|n| format!("{n} connections")),
-        now.memory_bytes.map(|bytes| format!("{:.1} MiB", bytes / 1_048_576.0)),
-    ];
-    format!("server {}", parts.into_iter().flatten().collect::<Vec<_>>().join("  "))
-}
-
 fn time(seconds: f64) -> String {
     let s = seconds.round().max(0.0) as u64;
     match s {
@@ -95,50 +83,35 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// Breaks lines at spaces so that none is wider than the terminal: the view counts its lines to redraw itself.
-fn folded(text: &str, width: usize) -> String {
-    let mut out = String::with_capacity(text.len() + 8);
-    for line in text.lines() {
-        let mut column = 0;
-        for word in line.split_inclusive(' ') {
-            let length = word.trim_end().chars().count();
-            if column > 0 && column + length >= width {
-                out.push('\n');
-                column = 0;
-            }
-            out.push_str(word);
-            column += word.chars().count();
-        }
-        out.push('\n');
-    }
-    out.truncate(out.trim_end().len());
-    out
+/// Breaks lines at words so that none is as wide as the terminal: the view counts its lines to redraw itself.
+fn folded(text: &str, columns: usize) -> String {
+    text.lines().map(|line| textwrap::fill(line, Options::new(columns - 1))).collect::<Vec<_>>().join("\n")
 }
 
-/// Columns of the terminal; 80 where it does not say.
-fn columns() -> usize {
+/// Columns and rows of the terminal as it is now; 80 by 24 where it does not say.
+fn size() -> (usize, usize) {
     match rustix::termios::tcgetwinsize(std::io::stderr()) {
-        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
-        _ => 80,
+        Ok(size) if size.ws_col > 0 => (usize::from(size.ws_col).max(20), usize::from(size.ws_row)),
+        _ => (80, 24),
     }
 }
 
 impl Observer for Live {
     fn begin(&mut self, phase: &str, job: &Job) {
-        match self {
-            Live::Quiet => {}
-            Live::Plain { last, each } => {
-                (*last, *each) = (Some(Instant::now()), documents_each(job));
+        self.phase = view::Phase::of(job);
+        match &mut self.screen {
+            Screen::Quiet => {}
+            Screen::Plain(last) => {
+                *last = Some(Instant::now());
                 terminal::note(&format!("{phase}: {}", describe(job)));
             }
-            Live::Terminal { bar, each } => {
+            Screen::Terminal(bar) => {
                 let new = ProgressBar::with_draw_target(Some(1_000), ProgressDrawTarget::stderr_with_hz(10));
                 let style = ProgressStyle::with_template("{prefix:8} {wide_bar} {percent:>3} %\n{msg}");
                 new.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
                 new.set_prefix(phase.to_owned());
-                new.set_message(folded(&describe(job), columns()));
+                new.set_message(folded(&describe(job), size().0));
                 new.enable_steady_tick(Duration::from_millis(200));
-                *each = documents_each(job);
                 terminal::show_view(Some(&new));
                 *bar = Some(new);
             }
@@ -146,55 +119,48 @@ impl Observer for Live {
     }
 
     fn second(&mut self, p: &Progress<'_>) {
-        let left = p.left_s.map_or(String::new(), |s| format!("{} left", time(s)));
-        match self {
-            Live::Quiet => {}
-            Live::Plain { last, each } => {
+        let left = p.left_s.map_or(String::new(), |s| format!(", {} left", time(s)));
+        match &mut self.screen {
+            Screen::Quiet | Screen::Terminal(None) => {}
+            Screen::Plain(last) => {
                 if last.is_some_and(|l| l.elapsed() < Duration::from_secs(PLAIN_S)) {
                     return;
                 }
                 *last = Some(Instant::now());
+                let rate = self.phase.rate(p);
                 terminal::note(&format!(
-                    "{} {:.0} s: {}{}, {} failed{}{}{left}",
+                    "{} {:.0} s: {}{}, {} failed{}{left}",
                     p.phase,
                     p.elapsed_s,
-                    rate(p, *each),
+                    rate.map_or(String::new(), |rate| format!("{}/s  ", Thousands(rate.round() as u64))),
                     percentiles(p.last),
                     Thousands(p.so_far.failed()),
                     lag(p.last),
-                    if left.is_empty() { "" } else { ", " },
                 ));
             }
-            Live::Terminal { bar: Some(bar), each } => {
+            Screen::Terminal(Some(bar)) => {
+                self.phase.take(p);
                 bar.set_prefix(p.phase.to_owned());
                 if let Some(done) = p.done {
                     bar.set_position((done * 1_000.0) as u64);
                 }
-                let elapsed = time(p.elapsed_s);
-                let gap = if left.is_empty() { "" } else { ", " };
-                let message = format!(
-                    "{elapsed}{gap}{left}\n{}{}\n{} ok, {} failed{}",
-                    rate(p, *each),
-                    percentiles(p.last),
-                    Thousands((p.so_far.ok() as f64 * *each).round() as u64),
-                    Thousands(p.so_far.failed()),
-                    lag(p.last),
-                );
-                let server = p.server.as_ref().map_or(String::new(), |now| format!("\n{}", server(now)));
-                bar.set_message(folded(&(message + &server), columns()));
+                let gap = if self.place.is_empty() { "" } else { "; " };
+                let (columns, rows) = size();
+                let time = format!("{}{left}{gap}{}", time(p.elapsed_s), self.place);
+                let lines = self.phase.lines(p, &self.conditions, (columns, rows));
+                bar.set_message(folded(&format!("{time}\n{lines}"), columns));
             }
-            Live::Terminal { bar: None, .. } => {}
         }
     }
 
     fn end(&mut self, phase: &Phase) {
-        if let Live::Terminal { bar, .. } = self
+        if let Screen::Terminal(bar) = &mut self.screen
             && let Some(bar) = bar.take()
         {
             terminal::show_view(None);
             bar.finish_and_clear();
         }
-        if matches!(self, Live::Quiet) {
+        if matches!(self.screen, Screen::Quiet) {
             return;
         }
         let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
