@@ -17,7 +17,7 @@ use view::merged;
 /// Seconds between two plain lines.
 const PLAIN_S: u64 = 5;
 
-/// Where progress is shown.
+/// Display of the progress.
 enum Screen {
     /// Nowhere.
     Quiet,
