@@ -9,16 +9,16 @@ use dyno_types::Outcome;
 /// Latencies of all arrivals. A quick failure makes no figure less than the successes alone have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArrivalLatency {
-    /// Of the successes.
+    /// Latencies of the successes.
     pub ok: Buckets,
-    /// Of the failures, as far as they have a time.
+    /// Latencies of the failures, as far as they have a time.
     pub failed: Buckets,
     /// Arrivals that were dropped, or could not be sent.
     pub unsent: u64,
 }
 
 impl ArrivalLatency {
-    /// Of nothing.
+    /// Makes the latencies of no arrival.
     pub fn new(scale: Scale) -> Self {
         ArrivalLatency { ok: Buckets::new(scale), failed: Buckets::new(scale), unsent: 0 }
     }

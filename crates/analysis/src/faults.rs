@@ -29,7 +29,7 @@ pub struct InjectedFault {
     pub number: usize,
     /// Kind of the fault, and its target.
     pub fault: String,
-    /// By what means.
+    /// Means of the fault.
     pub means: String,
     /// Begin, seconds from the begin of the phase.
     pub begin_s: f64,
@@ -40,7 +40,7 @@ pub struct InjectedFault {
 /// Effects of all faults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FaultEffects {
-    /// Of each fault, by its begin.
+    /// Figures of each fault, by its begin.
     pub figures: Vec<FaultFigures>,
     /// Failed operations that belong to a fault, each counted once.
     pub failed: u64,
@@ -52,7 +52,7 @@ const BEFORE_S: f64 = 10.0;
 /// Seconds of it that are needed.
 const LEAST: usize = 3;
 
-/// By so much a load thread of a busy host may be late, seconds.
+/// Greatest lateness of a load thread of a busy host, seconds.
 const EDGE_S: f64 = 0.05;
 
 /// Recovered is what is back at this share of the median before ...
@@ -72,7 +72,7 @@ const CHANCE: f64 = 0.001;
 
 /// The intervals, and the seconds that begin with them.
 struct IntervalHistory<'a> {
-    /// With the last, which may be a part.
+    /// All intervals; the last may be a part.
     all: &'a [Interval],
     /// Intervals in a second.
     each: usize,

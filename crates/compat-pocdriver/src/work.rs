@@ -90,7 +90,7 @@ fn words(error: &PrepareError) -> String {
 }
 
 impl PocWork {
-    /// Of flags, words with blanks between them.
+    /// Reads flags: words with blanks between them.
     ///
     /// # Errors
     /// The flag that is not understood, or that cannot be.

@@ -1,61 +1,15 @@
-//! Settings of the host: the files that hold them, and what they say.
+//! Settings of the host: the files that hold them.
 
 use crate::machine::Machine;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Settings in procfs by key, with their files.
 pub(super) const FILES: [(&str, &str); 3] = [
     ("swappiness", "sys/vm/swappiness"),
     ("zone_reclaim_mode", "sys/vm/zone_reclaim_mode"),
     ("numa_balancing", "sys/kernel/numa_balancing"),
 ];
-
-/// The settings as they are; what the system does not have is absent.
-pub fn report(machine: &Machine) -> BTreeMap<String, String> {
-    let mut facts = BTreeMap::new();
-    let mut add = |key: &str, path: &Path| {
-        if let Ok(text) = fs::read_to_string(path) {
-            facts.insert(key.to_owned(), chosen(text.trim()).to_owned());
-        }
-    };
-    let pages = machine.sys.join("kernel/mm/transparent_hugepage");
-    add("transparent_huge_pages", &pages.join("enabled"));
-    add("defrag", &pages.join("defrag"));
-    for (key, path) in FILES {
-        add(key, &machine.proc.join(path));
-    }
-    for device in entries(&machine.sys.join("block")) {
-        let file = machine.sys.join("block").join(&device).join("queue/read_ahead_kb");
-        // Ten loop devices that nobody uses are no fact about the host.
-        if !device.starts_with("loop") && !device.starts_with("ram") {
-            add(&format!("read_ahead_kib.{device}"), &file);
-        }
-    }
-    let mut governors: BTreeMap<String, usize> = BTreeMap::new();
-    for file in governor_files(machine) {
-        if let Ok(text) = fs::read_to_string(file) {
-            *governors.entry(text.trim().to_owned()).or_default() += 1;
-        }
-    }
-    let words: Vec<String> = match governors.len() {
-        1 => governors.into_keys().collect(),
-        _ => governors.iter().map(|(name, cores)| format!("{name} ({cores} cores)")).collect(),
-    };
-    if !words.is_empty() {
-        facts.insert("governor".to_owned(), words.join(", "));
-    }
-    for device in entries(&machine.sys.join("class/net")).into_iter().filter(|name| name != "lo") {
-        let masks: Vec<String> =
-            rps_files(machine, &device).iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
-        let mut masks: Vec<&str> = masks.iter().map(|mask| mask.trim()).collect();
-        masks.dedup();
-        if !masks.is_empty() {
-            facts.insert(format!("rps.{device}"), masks.join(" "));
-        }
-    }
-    facts
-}
 
 fn entries(folder: &Path) -> Vec<String> {
     let found = fs::read_dir(folder).into_iter().flatten().flatten();

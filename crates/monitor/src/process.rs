@@ -27,7 +27,7 @@ const STATUS: [(&str, &str); 3] =
 pub struct Pid(Arc<AtomicU32>);
 
 impl Pid {
-    /// From now on it is this process, or none.
+    /// Sets the process from now on; `None` for none.
     pub fn set(&self, pid: Option<u32>) {
         self.0.store(pid.unwrap_or(0), Ordering::Relaxed);
     }
@@ -57,7 +57,7 @@ pub struct ProcessSource {
     cgroup: Option<Cgroup>,
     /// Identity, which tells it from others.
     group: Option<f64>,
-    /// Of each of the process' own counters: what earlier processes had when they were last seen, and what this one has.
+    /// Each of the process' own counters: its last value of earlier processes, and the value of this one.
     counted: BTreeMap<&'static str, (f64, f64)>,
 }
 

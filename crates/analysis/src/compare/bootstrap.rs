@@ -53,25 +53,25 @@ pub fn interval_of(value: f64, mut found: Vec<f64>, (ones, others): (usize, usiz
 /// again scatters less (Hesterberg, 2015).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Small {
-    /// By what factor the replicates' variance is too small.
+    /// Factor by which the replicates' variance is too small.
     pub shrunk: f64,
     /// Degrees of freedom of the variance.
     pub freedom: f64,
 }
 
 impl Small {
-    /// Of `count` runs that are drawn again; one is left as it is.
+    /// Corrects for `count` runs that are drawn again; one is left as it is.
     pub fn of_runs(count: usize) -> Self {
         Small::of_residuals(count, 1)
     }
 
-    /// Of the residuals of `count` points about a law with so many parameters.
+    /// Corrects for the residuals of `count` points about a law with so many parameters.
     pub fn of_residuals(count: usize, parameters: usize) -> Self {
         let freedom = count.saturating_sub(parameters) as f64;
         Small { shrunk: if freedom > 0.0 { count as f64 / freedom } else { 1.0 }, freedom }
     }
 
-    /// By how many of the replicates' standard deviations the interval with this tail reaches to either side.
+    /// Number of the replicates' standard deviations that the interval with this tail reaches to either side.
     pub fn reach(self, tail: f64) -> f64 {
         let quantile = match StudentsT::new(0.0, 1.0, self.freedom) {
             Ok(student) => student.inverse_cdf(tail),

@@ -23,9 +23,9 @@ pub struct Margin {
 }
 
 impl Margin {
-    /// Of throughput: 2 %.
+    /// Margin of throughput: 2 %.
     pub const THROUGHPUT: Margin = Margin { share: 0.02, more_is_better: true };
-    /// Of latency quantiles: 5 %.
+    /// Margin of latency quantiles: 5 %.
     pub const LATENCY: Margin = Margin { share: 0.05, more_is_better: false };
 }
 

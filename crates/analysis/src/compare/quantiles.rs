@@ -15,7 +15,7 @@ pub struct Quantiles<'a> {
     replicates: Vec<(Vec<f64>, Vec<f64>)>,
 }
 
-/// By how much a quantile of the second group lies beside that of the first.
+/// Distance of a quantile of the second group from that of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Shift {
     /// 0 to 100.

@@ -149,7 +149,7 @@ fn asked_rate(run: &RunDir) -> Option<f64> {
     }
 }
 
-/// As [`observe`], and of a run at a rate at which nothing succeeded, too: that it was asked for, and that nothing was done.
+/// Observes a run as [`observe`] does, and also one at a rate at which nothing succeeded: the rate, and that nothing was done.
 pub fn observe_rate(run: &RunDir) -> Option<Observed> {
     observe(run).or_else(|| {
         let phase = run.summary.as_ref()?.measured()?;
@@ -188,7 +188,7 @@ fn due_of_summary(phase: &Phase, totals: &Totals) -> Option<f64> {
     sum.filter(|sum| *sum > 0.0).map(|sum| sum / totals.ok() as f64 / 1e6)
 }
 
-/// The same by the summary's means, and how many operations these are of; `None` where an operation has none.
+/// Returns the same by the summary's means, and the number of their operations; `None` where an operation has no mean.
 fn service_of_summary(phase: &Phase) -> Option<(f64, u64)> {
     let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
     let metrics = phase.metrics.iter().filter(|metric| adds_up(&names, &metric.name));

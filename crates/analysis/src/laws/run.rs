@@ -34,7 +34,7 @@ impl Holds {
 pub struct Check {
     /// Name.
     pub law: &'static str,
-    /// As a formula.
+    /// Formula.
     pub formula: &'static str,
     /// Measured value.
     pub measured: f64,

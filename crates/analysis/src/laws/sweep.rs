@@ -76,7 +76,7 @@ pub enum Maximum {
 pub struct Sweep {
     /// Conclusion on the maximum.
     pub maximum: Maximum,
-    /// By how much the chosen law misses the level that it fits worst, as a share of the level; `None` without a law.
+    /// Distance of the chosen law from the level that it fits worst, as a share of the level; `None` without a law.
     pub misfit: Option<f64>,
     /// Levels in order of users.
     pub levels: Vec<Level>,

@@ -32,7 +32,7 @@ pub(super) struct Asymptotes {
 }
 
 impl Asymptotes {
-    /// By the levels' means. Where throughput `falls` beyond a peak, the peak is what the bottleneck can do.
+    /// Computes them from the levels' means. Where throughput `falls` beyond a peak, the peak is what the bottleneck can do.
     pub fn of(levels: &[LevelMeans], think_s: f64, falls: bool) -> Self {
         // One user meets no queue: its time is the total demand. Of more users, the least is an upper bound of it.
         let quickest = levels.iter().min_by(|a, b| a.2.total_cmp(&b.2));

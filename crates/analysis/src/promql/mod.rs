@@ -63,7 +63,7 @@ pub fn is_rate(query: &str) -> bool {
 /// Reduction of the values of a phase to one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
-    /// By how much a counter grew.
+    /// Growth of a counter.
     Increase,
     /// The greatest value.
     Greatest,

@@ -33,11 +33,11 @@ pub struct Fitted {
 /// Intervals that hold 95 % of the bootstrap's replicates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Intervals {
-    /// Of each parameter.
+    /// Interval of each parameter.
     pub parameters: Vec<(f64, f64)>,
-    /// Of the peak's users; infinite where replicates have no peak.
+    /// Interval of the peak's users; infinite where replicates have no peak.
     pub peak_users: (f64, f64),
-    /// Of the peak's throughput; of replicates without a peak the greatest among the numbers of users that were measured.
+    /// Interval of the peak's throughput; of replicates without a peak the greatest among the measured numbers of users.
     pub peak_throughput: (f64, f64),
 }
 

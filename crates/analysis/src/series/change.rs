@@ -48,8 +48,8 @@ fn noise(y: &[f64], period: usize) -> f64 {
     lagged(1).max(lagged(period)).max(robust_deviation(&less_running_median(y, REACH)))
 }
 
-/// By how much the variance of a segment's mean exceeds that of independent noise: the integrated autocorrelation time of
-/// `y` about its median (Bartlett's weights), at least 1. What oscillates has none.
+/// Factor by which the variance of a segment's mean exceeds that of independent noise: the integrated autocorrelation time of
+/// `y` about its median (Bartlett's weights), at least 1. An oscillation has none.
 fn memory(y: &[f64]) -> f64 {
     let middle = median(y).unwrap_or(0.0);
     // Outliers would hide it.

@@ -66,7 +66,7 @@ pub struct Stability {
     pub period: Option<Period>,
     /// Drift of the last level.
     pub trend: Option<Trend>,
-    /// By which share of its mean it changes along a straight line, if that is more than noise and explains it better than its
+    /// Share of its mean by which it changes along a straight line, if that is more than noise and explains it better than its
     /// levels do: then its levels are steps of a drift, and none is an alarm.
     pub drift: Option<f64>,
     /// Standard deviation by mean, and its robust form.

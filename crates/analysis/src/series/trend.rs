@@ -72,7 +72,7 @@ pub fn trend(all: &[f64]) -> Option<Trend> {
     Some(Trend { slope: slope / coarse as f64, p })
 }
 
-/// By which share of its mean a series changes from its beginning to its end along a straight line by least squares, if that is
+/// Share of its mean by which a series changes from its beginning to its end along a straight line by least squares, if that is
 /// more than noise does whose neighbours correlate by up to 0.8: 1 % on both sides, with the correlation of the residuals
 /// corrected for the bias of short series and 0.7 of the degrees of freedom that it leaves. `None` for fewer than 15 values.
 pub fn along_a_line(all: &[f64]) -> Option<f64> {

@@ -123,7 +123,7 @@ pub(crate) fn client_cpu(e: &Evidence<'_>) -> Found {
 
 /// Share of the host's CPU time that may go to others.
 const TAKEN: f64 = 0.02;
-/// From this share on throughput and medians are not the target's alone either.
+/// Share from which on throughput and medians are not the target's alone either.
 const MUCH: f64 = 0.10;
 
 /// Returns the claims that are affected where others take this share of the host's CPU time: an operation in fifty
@@ -160,7 +160,7 @@ pub(crate) fn steal(e: &Evidence<'_>) -> Found {
     })
 }
 
-/// From this share of the host's CPU time on, other programs are what makes the load generator late.
+/// Share of the host's CPU time from which on other programs make the load generator late.
 const BUSY: f64 = 0.25;
 const STOLEN: &str = "the hypervisor takes its CPU: use a host that shares its cores with nobody";
 pub(crate) const OTHERS: &str = "other programs take this host's CPU: end them, or use a quiet host";
@@ -172,7 +172,7 @@ pub(crate) fn others_share(e: &Evidence<'_>) -> Option<f64> {
     Some(seen.others.as_ref()?.cpu_cores / host.cores.filter(|cores| *cores > 0.0)?)
 }
 
-/// The same rule as of the hypervisor's: whoever takes the CPU, tails are not the target's alone.
+/// Checks other programs by the rule for the hypervisor: whoever takes the CPU, tails are not the target's alone.
 pub(crate) fn neighbours(e: &Evidence<'_>) -> Found {
     let (share, others) = (others_share(e)?, e.phase.monitor.as_ref()?.others.as_ref()?);
     (share > TAKEN && e.clock_ns > 0).then(|| {

@@ -32,8 +32,8 @@ pub struct Evidence<'a> {
 /// Observations of a run while it is made, beyond its counts.
 #[derive(Clone, Debug, Default)]
 pub struct RunObservations {
-    /// Of the operations of a schedule that the workload keeps by itself: those that it had not come to when the time was
-    /// over, and all.
+    /// Operations of a schedule that the workload keeps by itself: those that it had not come to when the time was over, and
+    /// all.
     pub missed: Option<(u64, u64)>,
     /// Successful operations of each whole second of the measured phase; nothing is done in an empty one.
     pub series: Vec<f64>,
@@ -49,7 +49,7 @@ pub struct RunObservations {
     pub counted: bool,
     /// Distinct keys in a sample of the operations, and the number of records.
     pub keys: Option<(u64, u64)>,
-    /// By how much the wall clock and the steady clock disagree about the length of the run, seconds.
+    /// Difference between the run's lengths by the wall clock and by the steady clock, seconds.
     pub clock_skew_s: f64,
     /// Metrics in the engine's order, and the share of the arrivals that each was to have: `NaN` where none was asked for.
     pub mix: Vec<(String, f64)>,

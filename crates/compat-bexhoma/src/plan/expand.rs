@@ -1,4 +1,4 @@
-//! From flags to configurations, rounds and pods, in bexhoma's order and with bexhoma's names.
+//! Expands flags into configurations, rounds and pods, in bexhoma's order and with bexhoma's names.
 
 use crate::plan::options::{Dbms, Options};
 

@@ -1,4 +1,4 @@
-//! From configurations and rounds to the text of an experiment file.
+//! Turns configurations and rounds into the text of an experiment file.
 
 use crate::plan::expand::{Configuration, Job, dropped, expand};
 use crate::plan::options::{Dbms, Options};

@@ -5,7 +5,7 @@ use dyno_config::settings::{Setting, Settings, Source};
 /// Variables that are set, in order.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
-    /// By whom and to what.
+    /// Values with their sources.
     pub settings: Settings,
     /// Names in the order of their last assignment.
     pub order: Vec<String>,

@@ -1,4 +1,4 @@
-//! From what is set to what is done: dialect, numbers, connection string.
+//! Turns variables into a plan: dialect, numbers, connection string.
 
 use crate::plan::layers::Layers;
 use crate::plan::variables::{Known, SEED, VARIABLES, names, variable};

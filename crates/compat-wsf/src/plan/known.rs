@@ -15,7 +15,7 @@ use dyno_config::tree::TreeError;
 pub struct BestKnown {
     /// Name behind `bkm-`.
     pub name: &'static str,
-    /// For which machine.
+    /// Machine that it is for.
     pub machine: &'static str,
     /// Parameters.
     pub parameters: &'static [(&'static str, &'static str)],
@@ -73,7 +73,7 @@ pub fn best_known(name: &str) -> Option<&'static BestKnown> {
 }
 
 impl BestKnown {
-    /// As a configuration file for every case.
+    /// Makes a configuration file for every case.
     pub fn config(&self) -> Result<Config, TreeError> {
         let pairs: Vec<String> =
             self.parameters.iter().map(|(name, value)| format!("{name}: {value}")).collect();

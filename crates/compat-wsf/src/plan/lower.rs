@@ -1,4 +1,4 @@
-//! From a case's values to the text of an experiment file.
+//! Turns a case's values into the text of an experiment file.
 
 mod draft;
 pub mod error;

@@ -39,7 +39,7 @@ pub struct Windowed {
 }
 
 impl CombinedKpis {
-    /// From a summary and the successful operations of each second of the run phase (from the end of the warm-up).
+    /// Takes them from a summary and the successful operations of each second of the run phase (from the end of the warm-up).
     pub fn of(summary: &Summary, seconds: &BTreeMap<u64, u64>) -> CombinedKpis {
         let Some(phase) = summary.phases.iter().find(|phase| phase.name == "measure") else {
             return CombinedKpis::default();

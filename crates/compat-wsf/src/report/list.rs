@@ -31,9 +31,9 @@ pub struct Listing {
 struct Statistics {
     count: usize,
     mean: f64,
-    /// Of the iterations as a sample; absent for one.
+    /// Deviation of the iterations as a sample; absent for one.
     deviation: Option<f64>,
-    /// Of the iterations as all there is: the original's.
+    /// Deviation of the iterations as all there is: the original's.
     population: f64,
     median: f64,
     /// The original's: the upper of the two middle values.

@@ -1,4 +1,4 @@
-//! From what dyno counted to the metrics YCSB would have: names, return codes, and which latency goes where.
+//! Turns what dyno counted into the metrics that YCSB would have: names, return codes, and which latency goes where.
 //!
 //! Input are [`Totals`] in microseconds, of a whole run or of one interval, with the names of their metrics. Each
 //! operation becomes a metric of its successes (with `Return=` lines for all its outcomes) and metrics of its

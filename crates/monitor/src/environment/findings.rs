@@ -14,7 +14,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// In one word.
+    /// Name.
     pub fn name(self) -> &'static str {
         match self {
             Severity::High => "high",

@@ -29,7 +29,7 @@ impl Tree {
         }
     }
 
-    /// As a file whose errors name what is in the comments.
+    /// Writes a file whose errors name what is in the comments.
     pub fn text(&self) -> String {
         let mut out = format!("{MADE}\n");
         self.write(0, &mut out);
