@@ -184,8 +184,8 @@ pub struct Closed {
     pub page: Option<String>,
 }
 
-/// Ends the monitors and leaves reports in the run directory. A directory that is incomplete is an internal error; what `exit` says
-/// of the run comes first.
+/// Ends the monitors and leaves reports in the run directory. A directory that is incomplete is an internal error; what `exit`
+/// says of the run comes first.
 pub fn close(mut conductor: Conductor<'_>, exit: Exit) -> Closed {
     let lost = conductor.end();
     let directory = conductor.session.writer().map(|writer| writer.path().to_owned());

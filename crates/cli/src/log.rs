@@ -15,22 +15,27 @@ const FAR: [&str; 4] = ["worker", "host", "pod", "relay"];
 /// Commands whose flags are those of other programs.
 const DROP_INS: [&str; 5] = ["ycsb", "pocdriver", "sysbench-mongodb", "wsf", "bexhoma"];
 
-/// Adds `-v` to the native commands.
+/// `-v`, which may be given several times.
+fn verbose_option() -> clap::Arg {
+    let help = "Print all details of a result, and say on stderr what is done: -v steps, -vv more. DYNO_LOG=FILTER, such as \
+                info,dyno_remote=debug, chooses by crate and module";
+    clap::Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).help(help)
+}
+
+/// Adds `-v` before the command, and to the native commands.
 pub fn with_verbosity(whole: clap::Command) -> clap::Command {
-    whole.mut_subcommands(|command| {
+    let whole = whole.mut_subcommands(|command| {
         if FAR.contains(&command.get_name()) || DROP_INS.contains(&command.get_name()) {
             return command;
         }
-        let help = "Print all details of a result, and say on stderr what is done: -v steps, -vv more. DYNO_LOG=FILTER, such \
-                    as info,dyno_remote=debug, chooses by crate and module";
-        let verbose = clap::Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).global(true);
         // A number below zero is a value that is refused, not an option.
         let command = command.mut_args(|arg| {
             let takes_values = arg.get_action().takes_values();
             if takes_values { arg.allow_negative_numbers(true) } else { arg }
         });
-        command.arg(verbose.help(help))
-    })
+        command.arg(verbose_option().global(true))
+    });
+    whole.arg(verbose_option())
 }
 
 /// True if `-v` was given: results are longer then, too.
@@ -47,7 +52,7 @@ fn verbosity(matches: &ArgMatches) -> u8 {
         let is_native = !DROP_INS.contains(&name) && !FAR.contains(&name);
         is_native.then(|| of.get_count("verbose"))
     });
-    given.unwrap_or(0)
+    matches.get_count("verbose").saturating_add(given.unwrap_or(0))
 }
 
 /// Begins to log, as the command line and the environment say.

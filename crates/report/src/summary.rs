@@ -207,10 +207,13 @@ fn measured(out: &mut String, phase: &Phase, style: Style) {
     };
     let _ = writeln!(out, "{}", style.wrap(&line, 9).replacen(&rate, &style.bold(&rate), 1));
     if phase.arrivals > ok {
-        let others = phase.outcomes.iter().filter(|(name, _)| *name != "ok");
-        let failures: Vec<String> =
-            others.map(|(name, count)| format!("{name} {}", Thousands(*count))).collect();
-        let _ = writeln!(out, "         outcomes: {}", failures.join(", "));
+        for (name, count) in phase.outcomes.iter().filter(|(name, count)| *name != "ok" && **count > 0) {
+            // The first of its kind, in the words of the server or the system.
+            let words =
+                phase.errors.get(name).map_or(String::new(), |words| format!(": {}", one_line(words)));
+            let line = format!("         {name} {}{words}", Thousands(*count));
+            let _ = writeln!(out, "{}", style.wrap(&line, 11));
+        }
     }
     if style.details {
         details::measured(out, phase, style);

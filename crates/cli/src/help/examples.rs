@@ -60,7 +60,7 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "ycsb ycsb.out --out old",
             "sysbench-mongodb run.txt.tsv --out old",
-            "csv results.csv --out old --throughput tps",
+            "csv results.csv --out old --throughput tps --duration 60s",
         ],
     ),
     ("merge", &["run-1 run-2", "run-1 run-2 --json", "run-1 run-2 --sequential"]),

@@ -75,10 +75,11 @@ fn groups() -> String {
     let width = GROUPS.iter().flat_map(|(_, of)| of.iter()).map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut out = String::new();
     for (group, commands) in GROUPS {
-        out.push_str(&format!("\n{group}:\n"));
+        out.push_str(&format!("{group}:\n"));
         for (name, about) in commands {
             out.push_str(&format!("  {name:width$}  {about}\n"));
         }
+        out.push('\n');
     }
     out
 }
@@ -86,10 +87,10 @@ fn groups() -> String {
 /// The same command line, with commands in groups and examples behind the options of each.
 pub fn with_groups(whole: Command) -> Command {
     let listed = format!(
-        "{}\nBegin with `dyno run`: it measures a temporary Redis, or SQLite. `dyno help COMMAND` has examples.\n",
+        "{}Begin with `dyno run`: it measures a temporary Redis, or SQLite. `dyno help COMMAND` has examples.",
         groups()
     );
-    let whole = whole.help_template("{about}\n\nUsage: {usage}\n{after-help}\nOptions:\n{options}");
+    let whole = whole.help_template("{about}\n\nUsage: {usage}{after-help}\n\nOptions:\n{options}");
     let whole = whole.after_help(listed);
     EXAMPLES.iter().fold(whole, |whole, (name, lines)| {
         whole.mut_subcommand(name, |command| {

@@ -69,7 +69,10 @@ fn target_kind(args: &RunArgs) -> Result<TargetKind, Failure> {
     };
     let text = &secret::uri(text, args.password_from.as_ref())?;
     let scheme = text.split(':').next().unwrap_or_default();
+    // A host and a port do not say how to speak to it; nor does a host alone.
+    let has_port = text.split_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     if text.contains(':')
+        && !has_port
         && !scheme.is_empty()
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || c == '+')
     {
@@ -92,8 +95,7 @@ fn target_kind(args: &RunArgs) -> Result<TargetKind, Failure> {
     if group.is_some() && presets.clone().any(|preset| preset.split('/').next() == group) {
         return Err(Failure::Usage(format!("{text:?} is no preset; `dyno presets` lists them")));
     }
-    // A host alone does not say how to speak to it.
-    let is_host = text.contains('.') || text == "localhost";
+    let is_host = has_port || text.contains('.') || text == "localhost";
     let near = dyno_types::suggest::nearest(text, registry::schemes().map(|one| one.name));
     let hint = match near {
         _ if is_host => format!(": a target begins with its protocol, such as redis://{text}"),

@@ -10,6 +10,7 @@ mod exchange;
 mod files_that_are_named;
 mod judgement;
 mod log;
+mod mistakes;
 mod mongodb_members;
 mod mongodb_routers;
 mod mongodb_scripted;

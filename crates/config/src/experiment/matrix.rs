@@ -67,6 +67,7 @@ fn apply(tree: &mut Node, set: &str) -> Result<Option<(String, Node)>, TreeError
         }
     }
     let whole = factors::full_path(key).to_owned();
+    factors::known("", &whole, &node)?;
     tree.set(&whole, node.clone());
     Ok(Some((whole, node)))
 }
