@@ -4,7 +4,7 @@
 CARGO ?= cargo
 DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 
-.PHONY: demo check test test-all bench build install worker kubernetes fuzz chaos soak deb audit reproducible
+.PHONY: demo check test test-all bench build install worker kubernetes fuzz chaos soak deb audit reproducible pictures
 
 build:
 	$(CARGO) build --release --locked -p dyno-cli
@@ -61,6 +61,10 @@ install: build
 # A static program of what runs on other hosts and in pods: make worker ARCH=aarch64.
 worker:
 	scripts/static.sh dyno-worker $(ARCH)
+
+# The pictures of README and guides, from a real run.
+pictures: build
+	scripts/pictures.sh
 
 # Builds this commit's static program twice and compares the bytes.
 reproducible:

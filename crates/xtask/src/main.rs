@@ -3,9 +3,11 @@
 //! ```text
 //! cargo xtask docs           docs/reference and docs/schema, anew
 //! cargo xtask manual DIR     a manual page for each command
+//! cargo xtask pictures PROGRAM DIR   the live view and the summary of a real run, as SVG
 //! ```
 
 mod manual;
+mod pictures;
 mod reference;
 
 use std::io::{self, Write};
@@ -34,7 +36,8 @@ fn carry_out(words: &[&str]) -> io::Result<()> {
     let files = match words {
         ["docs"] => documents().into_iter().map(|(path, text)| (root().join(path), text.into())).collect(),
         ["manual", folder] => manual::pages(Path::new(folder))?,
-        _ => return Err(io::Error::other("expected `docs` or `manual DIR`")),
+        ["pictures", program, folder] => pictures::pictures(Path::new(program), Path::new(folder))?,
+        _ => return Err(io::Error::other("expected `docs`, `manual DIR` or `pictures PROGRAM DIR`")),
     };
     let write = |(path, text): &(PathBuf, Vec<u8>)| {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
