@@ -65,7 +65,7 @@ for arch in $archs; do
     scripts/deb.sh "$folder" "$arch" "$made/dyno_${version/-/\~}_$debian.deb"
   fi
   ! has wheel || (cd python/dyno-bench && DYNO_PROGRAM="$folder/dyno" DYNO_ARCH="$arch" PYTHONDONTWRITEBYTECODE=1 \
-    "$cache/dyno-hatch/bin/hatchling" build -t wheel -d "$made" >/dev/null)
+    "$cache/dyno-hatch/bin/hatchling" build -t wheel -d "$made" >"$work/log" 2>&1) || { cat "$work/log" >&2 && exit 1; }
   if has image; then
     certificates=$programs/ca-certificates.crt
     [ -r "$certificates" ] || { echo "no certificates of authorities are in $programs: an image needs them" >&2 && exit 1; }

@@ -116,7 +116,7 @@ alone() {
 
 # A root in which dpkg installs the package and removes it again.
 deb() {
-  local root=$work/deb package before
+  local root=$work/deb package left
   case $arch in x86_64) package=$(echo "$dist"/dyno_*_amd64.deb) ;; *) package=$(echo "$dist"/dyno_*_arm64.deb) ;; esac
   mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers} "$root/tmp" && : >"$root/var/lib/dpkg/status"
   dpkg --root="$root" --force-not-root --force-script-chrootless --log="$work/dpkg.log" --install "$package"
@@ -127,8 +127,8 @@ deb() {
   cmp "$root/usr/bin/dyno" "$work/$name/dyno"
   [ -z "$isolated" ] || inner=/tmp/run measures "$root/tmp/run" inside "$root" /usr/bin/dyno
   dpkg --root="$root" --force-not-root --force-script-chrootless --log="$work/dpkg.log" --purge dyno
-  before=$(find "$root/usr" -name '*dyno*' 2>/dev/null)
-  [ -z "$before" ] || { echo "left behind: $before" && return 1; }
+  left=$(find "$root" -path "$root/usr/*" -name '*dyno*')
+  [ -z "$left" ] || { echo "left behind: $left" && return 1; }
 }
 
 # Without a network where namespaces can be made.
@@ -162,15 +162,18 @@ saved, = json.load(archive.extractfile("manifest.json"))
 assert saved["Config"].endswith(manifest["config"]["digest"][7:]) and saved["Layers"][0].endswith(layer["digest"][7:])
 tarfile.open(fileobj=io.BytesIO(data)).extractall(sys.argv[2])
 settings = config["config"]
-print(*settings["Env"], *settings["Entrypoint"])
+print(settings["User"], settings["WorkingDir"], " ".join([*settings["Env"], *settings["Entrypoint"]]), sep="\n")
 P
   grep -q 'BEGIN CERTIFICATE' "$work/image/etc/ssl/certs/ca-certificates.crt"
   [ -k "$work/image/tmp" ] && [ -k "$work/image/work" ]
-  # The environment and the entry point that the image says, and a search of PATH by the program loader, as an engine does it.
-  local entry
-  read -ra entry <"$work/entry"
-  inner=/work/run measures "$work/image/work/run" env -i "${entry[@]:0:${#entry[@]}-1}" \
-    "$(command -v unshare)" --user --map-root-user --net --mount --pid --fork --root="$work/image" --wd=/work "${entry[-1]}"
+  # The image's user (as root; others can be none but themselves), environment, working folder, and its entry point, looked up in PATH.
+  local user folder entry as=(--user --map-root-user)
+  { read -r user && read -r folder && read -ra entry; } <"$work/entry"
+  [ "$(id -u)" != 0 ] || as=(--setuid "$user" --setgid "$user")
+  chmod 755 "$work" "$work/image"
+  inner=$folder/run measures "$work/image$folder/run" env -i "${entry[@]:0:${#entry[@]}-1}" \
+    "$(command -v unshare)" "${as[@]}" --net --mount --pid --fork --root="$work/image" --wd="$folder" "${entry[-1]}"
+  [ "$(id -u)" != 0 ] || [ "$(stat -c %u "$work/image$folder/run")" = "$user" ]
 }
 
 engine() {
