@@ -99,6 +99,7 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
         ("docs/explain.md", explain()),
         ("docs/export.md", export()),
         ("docs/guide.md", guide()),
+        ("docs/install.md", vec![here("--version"), here("run sim: --duration 1s").load()]),
         ("docs/lab.md", lab()),
         (
             "docs/logging.md",
