@@ -4,7 +4,7 @@
 CARGO ?= cargo
 DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 
-.PHONY: demo check test test-all bench build install worker kubernetes fuzz chaos soak deb dist audit reproducible pictures
+.PHONY: demo check test test-all bench build install worker kubernetes fuzz chaos soak deb dist docs audit reproducible pictures
 
 build:
 	$(CARGO) build --release --locked -p dyno-cli
@@ -58,6 +58,11 @@ bench: build
 
 install: build
 	$(CARGO) install --locked --path crates/cli
+
+# The documentation as a site that works offline: target/book/index.html. Tests of `make check` follow its links.
+docs:
+	@scripts/need-mdbook.sh
+	@scripts/docs.sh
 
 # A static program of what runs on other hosts and in pods: make worker ARCH=aarch64.
 worker:
