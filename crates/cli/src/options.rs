@@ -326,6 +326,12 @@ pub struct RunArgs {
     /// An exporter to scrape as well; may be given several times
     #[arg(long, value_name = "NAME=URL", help_heading = "Monitoring")]
     pub prometheus: Vec<String>,
+    /// Serve the live page on a free port of the loopback, and print its address
+    #[arg(long, conflicts_with = "no_out", help_heading = "Result")]
+    pub web: bool,
+    /// The same, and open it in a browser
+    #[arg(long, conflicts_with = "no_out", help_heading = "Result")]
+    pub open: bool,
     /// Serve live metrics of this run for Prometheus; the host is the loopback unless given, port 0 takes a free
     /// one
     #[arg(long, value_name = "[HOST:]PORT", help_heading = "Monitoring")]

@@ -89,6 +89,9 @@ pub fn run(args: &RunArgs, name: &str) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let mut directory = Directory::create(&path, &text, name, &sets, &plan)?;
+    if args.web || args.open {
+        crate::serve::show_live_page(directory.path(), args.open)?;
+    }
     carry_out(&plan, &mut directory, control, (args.quiet, args.json), args.metrics.as_deref())
 }
 

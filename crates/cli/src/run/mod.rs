@@ -15,7 +15,7 @@ use crate::metrics::{Metrics, ObserverPair};
 use crate::options::RunArgs;
 use crate::report::{exit_of, show};
 use crate::run_directory::{new_directory, now};
-use crate::{experiment, secret, signals, terminal};
+use crate::{experiment, secret, serve, signals, terminal};
 use applied::settings_of;
 use dyno_databases::registry;
 use dyno_databases::spawn::{Spawned, find_server, spawn_under};
@@ -199,6 +199,10 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let mut conductor = conductor::begin(plan, &opened, control.clone())?;
     let listening = metrics(args, &target, &mut conductor);
     let mut metrics = listening.map_err(|failure| conductor::failed(&mut conductor, failure))?;
+    if let Some(writer) = conductor.session.writer().filter(|_| args.web || args.open) {
+        let shown = serve::show_live_page(&writer.path().to_owned(), args.open);
+        shown.map_err(|failure| conductor::failed(&mut conductor, failure))?;
+    }
     let ended =
         phases(args, &mut resolved, opened.as_ref(), &control, &mut conductor.session, metrics.as_mut());
     conclude(args, &resolved, conductor, ended)

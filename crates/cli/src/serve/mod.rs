@@ -14,6 +14,8 @@ use clap::Args;
 use dyno_report::html::experiment::experiment_page;
 use dyno_report::html::served::{Kind, list_page, list_rows, live_page, message_page};
 use dyno_rundir::ExperimentDir;
+use dyno_types::child;
+use dyno_types::percent::{self, AsciiSet, RESERVED};
 use http::{Request, Response};
 pub use listing::run_listed;
 use pending_pages::{NotMade, PendingPages};
@@ -22,6 +24,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -125,6 +128,38 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     terminal::note("Ctrl-C ends it");
     signals.forever().next();
     Ok(Exit::Interrupted)
+}
+
+/// Serves the live page of a run or experiment of this process, on a free port of the loopback, until the process ends; its address.
+///
+/// # Errors
+/// The directory cannot be read, or nothing can listen.
+pub fn live_page_of(directory: &Path) -> Result<String, Failure> {
+    let named = |error: std::io::Error| Failure::Usage(format!("--web: {}: {error}", directory.display()));
+    let served = ServedDirectory::open(directory).map_err(named)?;
+    let inside = directory.canonicalize().map_err(named)?;
+    let name = served.name(&inside).ok_or_else(|| Failure::Usage("--web: the directory's name is no text".into()))?;
+    let auth = Auth::new(&["127.0.0.1".to_owned()], None)?;
+    let (shown, pending_pages) = (directory.display().to_string(), PendingPages::new(DEADLINE));
+    let site = Arc::new(Site { directory: served, auth, shown, reports: Mutex::default(), pending_pages });
+    let listening = http::listen(([127, 0, 0, 1], 0).into(), Arc::new(move |request: &Request| site.answer(request)))
+        .map_err(|error| Failure::Usage(format!("--web: {error}")))?;
+    const SET: &AsciiSet = &RESERVED.remove(b'/');
+    Ok(format!("http://{listening}/live/{}", percent::encode(&name, SET)))
+}
+
+/// Says where the live page is, and opens it where that is wanted.
+pub fn show_live_page(directory: &Path, open: bool) -> Result<(), Failure> {
+    let address = live_page_of(directory)?;
+    terminal::note(&format!("live page: {address}"));
+    if open {
+        let mut opener = child::command("xdg-open");
+        opener.arg(&address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if let Err(error) = opener.spawn() {
+            terminal::warn(&format!("--open: xdg-open: {error}: open the address in a browser"));
+        }
+    }
+    Ok(())
 }
 
 fn missing() -> Response {
