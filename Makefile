@@ -4,7 +4,7 @@
 CARGO ?= cargo
 DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 
-.PHONY: demo check test test-all bench build install worker kubernetes fuzz chaos soak deb dist audit reproducible
+.PHONY: demo check test test-all bench build install worker kubernetes fuzz chaos soak deb dist docs audit reproducible pictures
 
 build:
 	$(CARGO) build --release --locked -p dyno-cli
@@ -59,9 +59,18 @@ bench: build
 install: build
 	$(CARGO) install --locked --path crates/cli
 
+# The documentation as a site that works offline: target/book/index.html. Tests of `make check` follow its links.
+docs:
+	@scripts/need-mdbook.sh
+	@scripts/docs.sh
+
 # A static program of what runs on other hosts and in pods: make worker ARCH=aarch64.
 worker:
 	scripts/static.sh dyno-worker $(ARCH)
+
+# The pictures of README and guides, from a real run.
+pictures: build
+	scripts/pictures.sh
 
 # Builds this commit's static program twice and compares the bytes.
 reproducible:

@@ -1,13 +1,15 @@
 //! `cargo xtask`: writes what is made of the code.
 //!
 //! ```text
-//! cargo xtask docs            docs/reference and docs/schema, anew
-//! cargo xtask manual DIR      a manual page for each command
-//! cargo xtask completions DIR the completions of bash, zsh and fish, by the names that these shells look for
+//! cargo xtask docs                  docs/reference and docs/schema, anew
+//! cargo xtask manual DIR            a manual page for each command
+//! cargo xtask completions DIR       the completions of bash, zsh and fish, by the names that these shells look for
+//! cargo xtask pictures PROGRAM DIR  the live view and the summary of a real run, as SVG
 //! ```
 
 mod completions;
 mod manual;
+mod pictures;
 mod reference;
 
 use std::io::{self, Write};
@@ -37,7 +39,11 @@ fn carry_out(words: &[&str]) -> io::Result<()> {
         ["docs"] => documents().into_iter().map(|(path, text)| (root().join(path), text.into())).collect(),
         ["manual", folder] => manual::pages(Path::new(folder))?,
         ["completions", folder] => completions::files(Path::new(folder)),
-        _ => return Err(io::Error::other("expected `docs`, `manual DIR` or `completions DIR`")),
+        ["pictures", program, folder] => pictures::pictures(Path::new(program), Path::new(folder))?,
+        _ => {
+            let expected = "`docs`, `manual DIR`, `completions DIR` or `pictures PROGRAM DIR`";
+            return Err(io::Error::other(format!("expected {expected}")));
+        }
     };
     let write = |(path, text): &(PathBuf, Vec<u8>)| {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;

@@ -35,14 +35,14 @@ pub(super) fn merged(totals: &Totals) -> Buckets {
     all
 }
 
-/// What the view knows of a phase beside its seconds.
+/// Data of a phase beside its seconds.
 #[derive(Clone, Default)]
 pub(super) struct Phase {
     /// Names of the metrics.
     metrics: Vec<String>,
     /// Documents that an operation writes.
     pub each: f64,
-    /// When arrivals are due, where they are.
+    /// Schedule of the arrivals, where they are due.
     pacing: Option<Pacing>,
     warmup_ns: u64,
     rates: VecDeque<f64>,
@@ -149,7 +149,13 @@ impl Phase {
         let so_far = phase(facts, &self.metrics, p.so_far);
         let line = |condition: &Condition| {
             let now = condition.evaluate(&so_far);
-            format!("{} {}", if now.passed { "PASS" } else { "FAIL" }, now.expression)
+            let mark = match now.measured {
+                // Nothing to judge by yet.
+                None => "    ",
+                Some(_) if now.passed => "PASS",
+                Some(_) => "FAIL",
+            };
+            format!("{mark} {}", now.expression)
         };
         let mut lines: Vec<String> = conditions.iter().take(THRESHOLDS).map(line).collect();
         if conditions.len() > THRESHOLDS {
@@ -196,7 +202,7 @@ fn distribution(all: &Buckets, room: usize) -> Vec<String> {
     (0..=BINS).map(row).collect()
 }
 
-/// What the database says of itself, on one line.
+/// The database's own figures, on one line.
 fn server(now: &ServerNow) -> String {
     let count = |value: Option<f64>| value.map(|v| Thousands(v.round() as u64).to_string());
     let parts = [

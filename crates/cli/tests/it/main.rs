@@ -9,6 +9,7 @@ mod doctor;
 mod exchange;
 mod files_that_are_named;
 mod judgement;
+mod links;
 mod log;
 mod mistakes;
 mod mongodb_members;

@@ -173,7 +173,7 @@ const TEXT: [&str; 8] = ["rs", "toml", "md", "sh", "yml", "yaml", "html", "json"
 
 type Table = BTreeMap<String, BTreeSet<String>>;
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
         .nth(2)

@@ -1,6 +1,6 @@
 //! Clusters of Dragonfly. Its nodes do not speak with each other: whoever manages them tells each node which slots are whose
 //! (`DFLYCLUSTER CONFIG`, on the port for administration), again after every start, because a node keeps neither that nor its
-//! name. Source: docs/cluster-mode.md of Dragonfly.
+//! name. Source: cluster-mode.md in Dragonfly's documentation.
 
 use crate::cluster::{COMMAND, ClusterError, Group, primary_of};
 use crate::redis::client::Client;

@@ -122,50 +122,62 @@ fn tls_server(listener: TcpListener) -> JoinHandle<u64> {
 }
 
 /// A reply that comes in many segments, over plain TCP and in TLS records that end in the middle of them: each receive has the
-/// time of what came last, and the reply that of its last byte, whether the client was waiting or came late.
+/// time of what came last, and the reply that of its last byte, whether the client was waiting or came late. On a busy host a
+/// reading of the clocks may be interrupted, and what is received then has no time: such a reply says nothing of its end.
 #[test]
 fn a_long_reply_ends_with_its_last_byte() {
     for (encrypted, late) in [(false, false), (false, true), (true, false), (true, true)] {
-        let what = format!("encrypted {encrypted}, late {late}");
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let server = if encrypted { tls_server(listener) } else { plain_server(listener) };
-        let tls = encrypted.then(|| tls_config(&Tls { insecure: true, ..Tls::default() }).unwrap());
-        let to = Endpoint::Tcp { host: "localhost".into(), address };
-        let mut clocks = Clocks::default();
-        let mut socket = Socket::connect(&to, tls.as_ref(), Some(&clocks)).unwrap();
-        let begun_ns = monotonic_ns();
-        let patience = |what: &str| {
-            assert!(monotonic_ns() < begun_ns + 60_000_000_000, "{what}");
-            sleep(Duration::from_micros(200));
-        };
-        while !socket.established().unwrap() {
-            patience(&what);
-        }
-        assert_eq!(socket.send(b"?").unwrap(), 1);
-        let mut server = Some(server);
-        let mut last_ns = late.then(|| server.take().unwrap().join().unwrap());
-        // Smaller than a record and than a segment.
-        let (mut buffer, mut total, mut before_ns) = ([0; 1_500], 0, begun_ns);
-        while total < REPLY {
-            clocks.woken();
-            match socket.recv_stamped(&mut buffer, &mut clocks).unwrap() {
-                Received::Empty => patience(&what),
-                Received::Closed => break,
-                Received::Bytes { n, stamp: Stamp::At { at_ns, by_card: false }, .. } => {
-                    total += n;
-                    // Readings of the two clocks are as near as this to each other.
-                    assert!(at_ns + 100_000 >= before_ns && at_ns <= monotonic_ns() + 100_000, "{what}");
-                    before_ns = at_ns;
-                }
-                other => panic!("{what}: {other:?}"),
-            }
-        }
-        if let Some(server) = server {
-            last_ns = Some(server.join().unwrap());
-        }
-        assert_eq!(total, REPLY, "{what}");
-        let last_ns = last_ns.unwrap();
-        assert!(before_ns + 100_000 >= last_ns, "{what}: {before_ns} is before the last piece at {last_ns}");
+        assert!(
+            (0..20).any(|_| has_its_end(encrypted, late)),
+            "encrypted {encrypted}, late {late}: never known"
+        );
     }
+}
+
+/// Asks for a reply, and says whether the time of its end is known: then it is right.
+fn has_its_end(encrypted: bool, late: bool) -> bool {
+    let what = format!("encrypted {encrypted}, late {late}");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = if encrypted { tls_server(listener) } else { plain_server(listener) };
+    let tls = encrypted.then(|| tls_config(&Tls { insecure: true, ..Tls::default() }).unwrap());
+    let to = Endpoint::Tcp { host: "localhost".into(), address };
+    let mut clocks = Clocks::default();
+    let mut socket = Socket::connect(&to, tls.as_ref(), Some(&clocks)).unwrap();
+    let begun_ns = monotonic_ns();
+    let patience = |what: &str| {
+        assert!(monotonic_ns() < begun_ns + 60_000_000_000, "{what}");
+        sleep(Duration::from_micros(200));
+    };
+    while !socket.established().unwrap() {
+        patience(&what);
+    }
+    assert_eq!(socket.send(b"?").unwrap(), 1);
+    let mut server = Some(server);
+    let mut last_ns = late.then(|| server.take().unwrap().join().unwrap());
+    // Smaller than a record and than a segment.
+    let (mut buffer, mut total, mut before_ns, mut known) = ([0; 1_500], 0, begun_ns, false);
+    while total < REPLY {
+        clocks.woken();
+        match socket.recv_stamped(&mut buffer, &mut clocks).unwrap() {
+            Received::Empty => patience(&what),
+            Received::Closed => break,
+            Received::Bytes { n, stamp: Stamp::At { at_ns, by_card: false }, .. } => {
+                total += n;
+                // Readings of the two clocks are as near as this to each other.
+                assert!(at_ns + 100_000 >= before_ns && at_ns <= monotonic_ns() + 100_000, "{what}");
+                (before_ns, known) = (at_ns, true);
+            }
+            Received::Bytes { n, stamp: Stamp::Missing, .. } => (total, known) = (total + n, false),
+            other => panic!("{what}: {other:?}"),
+        }
+    }
+    if let Some(server) = server {
+        last_ns = Some(server.join().unwrap());
+    }
+    assert_eq!(total, REPLY, "{what}");
+    let last_ns = last_ns.unwrap();
+    let ends = before_ns + 100_000 >= last_ns;
+    assert!(ends || !known, "{what}: {before_ns} is before the last piece at {last_ns}");
+    known
 }

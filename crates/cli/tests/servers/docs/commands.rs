@@ -123,6 +123,7 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
 
 fn readme() -> Vec<Row> {
     vec![
+        here("--version"),
         short("run").more("--records 2000 --duration 1s --out first"),
         here("run redis://127.0.0.1:6379 --workload b --records 1M --users 64 --duration 1m")
             .instead("1M", "2k")
