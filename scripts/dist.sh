@@ -18,8 +18,6 @@ archs=${archs:-x86_64 aarch64}
 cargo=${CARGO:-cargo}
 out=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-export SOURCE_DATE_EPOCH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
@@ -36,6 +34,9 @@ PATH="$PATH:$cache/dyno-cyclonedx/bin"
 
 "$cargo" xtask manual "$work/man"
 "$cargo" xtask completions "$work/completions"
+# Not before: C parts of what cargo compiles would be compiled anew for each commit.
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
 
 # A list of every library in the program, for one architecture. The tool writes beside each Cargo.toml, so it works on a copy.
 sbom() {

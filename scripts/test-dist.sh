@@ -283,5 +283,6 @@ else
 fi
 try "install.sh refuses what is wrong" refusals
 try "the list of libraries" sbom
+try "action.yml with these files" env DIST="$dist" DYNO="$work/$name/dyno" scripts/test-action.sh
 echo "$passed passed, $broken failed, $skipped skipped"
 [ "$broken" = 0 ]
