@@ -4,7 +4,7 @@
 CARGO ?= cargo
 DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 
-.PHONY: demo check test test-all bench build docs install worker kubernetes fuzz chaos soak deb audit reproducible
+.PHONY: demo check test test-all bench build install worker kubernetes fuzz chaos soak deb dist docs audit reproducible pictures
 
 build:
 	$(CARGO) build --release --locked -p dyno-cli
@@ -38,8 +38,8 @@ test:
 
 # What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official
 # MongoDB driver, the Python package with its notebook, the reports in a browser, Ansible, the diagnosis against seeded truth, presets as
-# they are written, and aarch64 under emulation. Pods of a real Kubernetes are a part of `make test` where its binaries are there (`make kubernetes` builds them once,
-# in 20 CPU minutes).
+# they are written, aarch64 under emulation, and the files of a release, installed. Pods of a real Kubernetes are a part of `make test`
+# where its binaries are there (`make kubernetes` builds them once, in 20 CPU minutes).
 test-all: test
 	@scripts/advisories.sh
 	@scripts/test-all.sh
@@ -50,6 +50,7 @@ test-all: test
 	@scripts/test-diagnosis.sh
 	@scripts/test-presets.sh
 	@scripts/test-aarch64.sh
+	@scripts/test-dist.sh
 
 bench: build
 	@scripts/need-redis.sh
@@ -67,6 +68,10 @@ docs:
 worker:
 	scripts/static.sh dyno-worker $(ARCH)
 
+# The pictures of README and guides, from a real run.
+pictures: build
+	scripts/pictures.sh
+
 # Builds this commit's static program twice and compares the bytes.
 reproducible:
 	scripts/reproducible.sh $(ARCH)
@@ -75,9 +80,13 @@ reproducible:
 audit:
 	scripts/advisories.sh
 
-# A Debian package with manual pages and completions.
-deb: build
-	scripts/deb.sh
+# The files of a release, in target/dist-VERSION: make dist ARCH=aarch64 makes those of one architecture.
+dist:
+	@scripts/dist.sh $(ARCH)
+
+# A Debian package of the static program, with manual pages and completions, in target/dist-VERSION.
+deb:
+	@scripts/dist.sh deb $(or $(ARCH),$(shell uname -m))
 
 # dyno itself under fault, ROUNDS times each.
 chaos:

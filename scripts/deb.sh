@@ -1,45 +1,40 @@
 #!/usr/bin/env bash
-# A Debian package of the program, its manual pages and completions, made of what `make build` has built.
-# The same tree and compiler give the same bytes: times are those of the last commit.
+# deb.sh FOLDER ARCH PACKAGE: a Debian package of what dist.sh put into FOLDER: the static program, manual pages, completions.
+# It depends on no package. The same input gives the same bytes: times are SOURCE_DATE_EPOCH.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-dyno=${DYNO:-${CARGO_TARGET_DIR:-target}/release/dyno}
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
-architecture=$(dpkg --print-architecture)
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-export SOURCE_DATE_EPOCH
+folder=$1 package=$3
+case $2 in
+  x86_64) architecture=amd64 ;;
+  aarch64) architecture=arm64 ;;
+  *) echo "$2: expected x86_64 or aarch64" >&2 && exit 2 ;;
+esac
+command -v dpkg-deb >/dev/null || { echo "dpkg-deb is not installed: no Debian package can be made" >&2 && exit 1; }
+version=$(cat "$folder/VERSION")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/dyno
-install -Dm755 "$dyno" "$root/usr/bin/dyno"
-strip "$root/usr/bin/dyno"
-install -Dm644 LICENSE "$root/usr/share/doc/dyno/copyright"
-install -Dm644 README.md "$root/usr/share/doc/dyno/README.md"
-mkdir -p "$root/usr/share/man/man1" "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/vendor-completions" \
-  "$root/usr/share/fish/vendor_completions.d" "$root/DEBIAN"
-${CARGO:-cargo} run --quiet --release --locked -p dyno-xtask -- manual "$root/usr/share/man/man1"
+install -Dm755 "$folder/dyno" "$root/usr/bin/dyno"
+install -Dm644 "$folder/LICENSE" "$root/usr/share/doc/dyno/copyright"
+install -Dm644 "$folder/README.md" "$root/usr/share/doc/dyno/README.md"
+install -Dm644 -t "$root/usr/share/man/man1" "$folder"/man/*.1
 gzip -9n "$root"/usr/share/man/man1/*.1
-"$dyno" completions bash >"$root/usr/share/bash-completion/completions/dyno"
-"$dyno" completions zsh >"$root/usr/share/zsh/vendor-completions/_dyno"
-"$dyno" completions fish >"$root/usr/share/fish/vendor_completions.d/dyno.fish"
-needs=$(mkdir -p "$work/debian" && touch "$work/debian/control" && cd "$work" &&
-  dpkg-shlibdeps -O "$root/usr/bin/dyno" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+install -Dm644 -t "$root/usr/share/bash-completion/completions" "$folder/completions/dyno"
+install -Dm644 -t "$root/usr/share/zsh/vendor-completions" "$folder/completions/_dyno"
+install -Dm644 -t "$root/usr/share/fish/vendor_completions.d" "$folder/completions/dyno.fish"
+mkdir -p "$root/DEBIAN"
 cat >"$root/DEBIAN/control" <<C
 Package: dyno
-Version: $version
+Version: ${version/-/\~}
 Architecture: $architecture
 Maintainer: The dyno project
 Section: database
 Priority: optional
-Depends: ${needs:-libc6}
 Recommends: redis-server
-Installed-Size: $(du -sk "$root/usr" | cut -f1)
+Installed-Size: $(du -sk --apparent-size "$root/usr" | cut -f1)
 Description: puts a database on the dynamometer
  Loads Redis, Dragonfly, MongoDB and embedded stores with the workloads of YCSB, sysbench-mongodb and POCDriver, and says how fast
  they are, what limits them, and whether a change helps.
 C
+(cd "$root" && find usr -type f | LC_ALL=C sort | xargs md5sum >DEBIAN/md5sums)
 find "$root" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
-out=${CARGO_TARGET_DIR:-target}/dyno_${version}_$architecture.deb
-mkdir -p "${out%/*}"
-dpkg-deb --root-owner-group -Zxz --build "$root" "$out" >/dev/null
-echo "$out"
+dpkg-deb --root-owner-group -Zxz --build "$root" "$package" >/dev/null

@@ -83,7 +83,31 @@ pub struct Condition {
     limit: f64,
 }
 
+/// Where a threshold can be drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    /// The operation of a latency in lower case, `all` for every one; `None`: throughput.
+    pub metric: Option<String>,
+    /// True for service times.
+    pub service: bool,
+    /// Operations per second, or microseconds.
+    pub limit: f64,
+    /// True if the figure is to stay below it.
+    pub is_upper: bool,
+}
+
 impl Condition {
+    /// Returns where it can be drawn; a share of errors cannot.
+    pub fn bound(&self) -> Option<Bound> {
+        let (metric, service) = match &self.quantity {
+            Quantity::Throughput => (None, false),
+            Quantity::Errors => return None,
+            Quantity::Latency { metric, service, .. } => (Some(metric.clone()), *service),
+        };
+        let is_upper = matches!(self.relation, Relation::Below | Relation::AtMost);
+        Some(Bound { metric, service, limit: self.limit, is_upper })
+    }
+
     /// Reads an expression.
     pub fn parse(text: &str) -> Result<Self, BadThreshold> {
         let bad = |why| BadThreshold { text: text.to_owned(), why };

@@ -73,6 +73,9 @@ pub struct ExperimentRecord {
     pub dyno: String,
     /// Name.
     pub name: String,
+    /// The question, in the file's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     /// Name of the text: a path, or a preset's name.
     pub path: String,
     /// `--set`, as typed.
@@ -197,6 +200,7 @@ impl Directory {
         let record = ExperimentRecord {
             version: VERSION,
             dyno: env!("CARGO_PKG_VERSION").into(),
+            description: plan.base.description.clone(),
             name: plan.name.clone(),
             path: called.to_owned(),
             sets: sets.iter().map(|set| masked_set(set)).collect(),

@@ -78,7 +78,7 @@ pub fn table(rows: &[CellRow]) -> String {
     if points {
         head.push("point".into());
     }
-    head.extend(["runs", "ops/s", "+-95 %", "p50", "p99", "p99.9"].map(str::to_owned));
+    head.extend(["runs", "ops/s", "±95 %", "p50", "p99", "p99.9"].map(str::to_owned));
     // Stores in memory have nothing to show there.
     let disk =
         rows.iter().any(|row| [row.read_kib, row.written_kib].into_iter().flatten().any(|kib| kib >= 0.005));
@@ -134,7 +134,7 @@ fn remarks(row: &CellRow) -> String {
     let words: Vec<String> =
         counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     let window =
-        row.window.map(|(mean, half)| format!("window {mean:.1} +-{half:.1}, truncated {:.0}", mean.trunc()));
+        row.window.map(|(mean, half)| format!("window {mean:.1} ±{half:.1}, truncated {:.0}", mean.trunc()));
     words.into_iter().chain(window).collect::<Vec<_>>().join(", ")
 }
 

@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 /// All operations, by the response times of a client that is never late.
 pub(crate) const IDEAL: &str = "ideal client";
 
-/// A table of latencies: a title, and a row for each name.
+/// A table of latencies: a title, and a row for each name; columns that do not fit are left out, those first that say least.
 pub(crate) fn table(
     out: &mut String,
     title: &str,
     rows: &[(String, &Latency)],
-    columns: &[&str],
+    percentiles: &[&str],
     style: Style,
 ) {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(8);
@@ -21,23 +21,44 @@ pub(crate) fn table(
     let (above, corner) = if title.len() <= width.max(13) { (None, title) } else { (Some(title), "") };
     let width = width.max(corner.len());
     let above = above.map_or(String::new(), |title| format!("{}\n", style.bold(title)));
-    let corner = style.bold(&format!("{corner:width$}"));
-    let _ = write!(out, "\n{above}{corner} {:>9}", "mean");
-    for column in columns {
-        let _ = write!(out, " {column:>9}");
-    }
-    let _ = writeln!(out, " {:>9} {:>11}", "max", "count");
-    for (name, latency) in rows {
-        let _ = write!(out, "{name:width$} {:>9}", us(latency.mean_us));
-        for column in columns {
-            let cell = match latency.percentiles_us.get(*column) {
-                Some(Some(value)) => us(*value),
-                Some(None) => "dropped".into(),
-                None => "-".into(),
-            };
-            let _ = write!(out, " {cell:>9}");
+    let mut columns = vec!["mean"];
+    columns.extend(percentiles);
+    columns.extend(["max", "count"]);
+    let wide = |columns: &[&str]| width + columns.iter().map(|name| 1 + cell_width(name)).sum::<usize>();
+    for least in ["p99.99", "p90", "count", "mean", "p50", "p99.9"] {
+        // A reader who asked for all details gets them.
+        if style.details || wide(&columns) <= style.columns {
+            break;
         }
-        let max = latency.max_us.map_or("-".into(), us);
-        let _ = writeln!(out, " {max:>9} {:>11}", Thousands(latency.count));
+        columns.retain(|name| *name != least);
+    }
+    let _ = write!(out, "\n{above}{}", style.bold(&format!("{corner:width$}")));
+    for name in &columns {
+        let _ = write!(out, " {name:>wide$}", wide = cell_width(name));
+    }
+    out.push('\n');
+    for (name, latency) in rows {
+        let _ = write!(out, "{name:width$}");
+        for column in &columns {
+            let _ = write!(out, " {:>wide$}", cell(latency, column), wide = cell_width(column));
+        }
+        out.push('\n');
+    }
+}
+
+fn cell_width(column: &str) -> usize {
+    if column == "count" { 11 } else { 9 }
+}
+
+fn cell(latency: &Latency, column: &str) -> String {
+    match column {
+        "mean" => us(latency.mean_us),
+        "max" => latency.max_us.map_or("-".into(), us),
+        "count" => Thousands(latency.count).to_string(),
+        percentile => match latency.percentiles_us.get(percentile) {
+            Some(Some(value)) => us(*value),
+            Some(None) => "dropped".into(),
+            None => "-".into(),
+        },
     }
 }

@@ -26,6 +26,15 @@ impl Style {
         textwrap::fill(text, Options::new(self.columns).subsequent_indent(&indent).break_words(false))
     }
 
+    /// Cuts a text off where the line ends.
+    pub(crate) fn cut(self, text: &str) -> String {
+        if text.chars().count() <= self.columns {
+            return text.to_owned();
+        }
+        let kept: String = text.chars().take(self.columns.saturating_sub(1)).collect();
+        kept + "…"
+    }
+
     pub(crate) fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }

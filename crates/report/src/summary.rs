@@ -28,6 +28,15 @@ const COLUMNS: [&str; 3] = ["p50", "p99", "p99.9"];
 /// Reasons that are told without details.
 const REASONS: usize = 3;
 
+/// Rows of a small terminal.
+const SCREEN: usize = 24;
+
+/// What rows of service times are called.
+const SERVICE: &str = "  service";
+
+/// With more rows than this the table has response times alone.
+const ROWS: usize = 6;
+
 /// Service times are shown where a percentile differs from the response time's by more than this share.
 const DIFFERS: f64 = 0.1;
 
@@ -55,8 +64,27 @@ pub(crate) fn grades(verdict: &Verdict) -> Option<String> {
     differ.then(|| all.join(", "))
 }
 
-/// The whole summary.
+/// What may be left out where there is no room: reasons beyond so many, and service times.
+#[derive(Clone, Copy)]
+struct Room {
+    reasons: usize,
+    services: bool,
+}
+
+/// The whole summary. Without details it fits the screen, so that the verdict stays on it: the least important goes first.
 pub fn text(summary: &Summary, known: Known<'_>, style: Style) -> String {
+    let fits = |text: &str| style.details || text.lines().count() < SCREEN;
+    let mut text = String::new();
+    for (reasons, services) in [(REASONS, true), (2, true), (2, false), (1, false)] {
+        text = made(summary, known, style, Room { reasons, services });
+        if fits(&text) {
+            break;
+        }
+    }
+    text
+}
+
+fn made(summary: &Summary, known: Known<'_>, style: Style, room: Room) -> String {
     let mut out = String::new();
     let under_way = is_under_way(summary);
     let mark = if under_way { style.bold("RUNNING") } else { style.trust(summary.verdict.trust) };
@@ -69,13 +97,13 @@ pub fn text(summary: &Summary, known: Known<'_>, style: Style) -> String {
         let _ = writeln!(out, "{words}");
     }
     claims(&mut out, summary, style);
-    reasons(&mut out, &summary.verdict, style);
+    reasons(&mut out, &summary.verdict, style, room);
     out.push('\n');
     for phase in &summary.phases {
         match phase.name.as_str() {
             "load" => load_line(&mut out, phase, style),
             "warmup" => {}
-            _ => measured(&mut out, phase, style),
+            _ => measured(&mut out, phase, style, room),
         }
     }
     out.push_str(&crate::faults::lines(&summary.faults));
@@ -131,13 +159,14 @@ fn passed(threshold: &Threshold, style: Style) -> String {
 }
 
 /// Reasons against what was asked for, the worst first; with details all of them, and notes.
-fn reasons(out: &mut String, verdict: &Verdict, style: Style) {
+fn reasons(out: &mut String, verdict: &Verdict, style: Style, room: Room) {
     let told = |reason: &&Reason| style.details || reason.trust != Trust::Valid && verdict.is_asked(reason);
     let told: Vec<&Reason> = verdict.reasons.iter().filter(told).collect();
-    let most = if style.details { told.len() } else { REASONS };
-    for reason in told.iter().take(most) {
+    let most = if style.details { told.len() } else { room.reasons };
+    for (at, reason) in told.iter().take(most).enumerate() {
         let text = format!("  {} {}: {}", reason.trust.word(), reason.check, one_line(&reason.text));
-        let text = style.wrap(&text, 4);
+        // The worst is told in full; of the others without details as much as a line holds.
+        let text = if at == 0 || style.details { style.wrap(&text, 4) } else { style.cut(&text) };
         // The mark alone is coloured: a wrapped line is no place for escape sequences.
         let mark = match verdict.is_asked(reason) {
             true => style.grade(reason.trust, reason.trust.word()),
@@ -192,7 +221,7 @@ fn load_line(out: &mut String, phase: &Phase, style: Style) {
     let _ = writeln!(out, "{}", style.wrap(&line, 9));
 }
 
-fn measured(out: &mut String, phase: &Phase, style: Style) {
+fn measured(out: &mut String, phase: &Phase, style: Style, room: Room) {
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
     let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
     let rate = format!("measure  {} {}/s:", Rate(phase.throughput), unit(&names));
@@ -218,12 +247,12 @@ fn measured(out: &mut String, phase: &Phase, style: Style) {
     if style.details {
         details::measured(out, phase, style);
     } else {
-        latencies(out, phase, style);
+        latencies(out, phase, style, room);
     }
 }
 
 /// One table: response times of all that was asked for, and service times where they differ.
-fn latencies(out: &mut String, phase: &Phase, style: Style) {
+fn latencies(out: &mut String, phase: &Phase, style: Style, room: Room) {
     // Closing connections says nothing about the database.
     let metrics = || phase.metrics.iter().filter(|m| m.name != "CLEANUP");
     let failures = metrics().any(|m| m.all_response.is_some());
@@ -233,7 +262,10 @@ fn latencies(out: &mut String, phase: &Phase, style: Style) {
         let response = pick(metric);
         rows.extend(response.map(|latency| (metric.name.clone(), latency)));
         let service = metric.service.as_ref().filter(|one| response.is_none_or(|other| differ(one, other)));
-        rows.extend(service.map(|latency| ("  service".to_owned(), latency)));
+        rows.extend(service.map(|latency| (SERVICE.to_owned(), latency)));
+    }
+    if rows.len() > ROWS || !room.services {
+        rows.retain(|(name, _)| name != SERVICE);
     }
     if rows.is_empty() {
         return;

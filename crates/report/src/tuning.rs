@@ -6,13 +6,13 @@ use dyno_rundir::tuning::{Tuned, TunedCell};
 pub fn headline(cell: &TunedCell) -> String {
     let Tuned { best, gain, gain_half_width, noise, beyond_noise, .. } = &cell.found;
     let (gain, half) = (gain * 100.0, gain_half_width * 100.0);
-    let noise = format!("the defaults alone vary by +-{:.1} %", noise * 100.0);
+    let noise = format!("the defaults alone vary by ±{:.1} %", noise * 100.0);
     let label = &cell.label;
     match (best.as_str(), beyond_noise) {
         ("defaults", _) => format!("{label}: nothing beats the defaults ({noise})"),
-        (best, true) => format!("{label}: {best} gains {gain:.1} % +-{half:.1} ({noise})"),
+        (best, true) => format!("{label}: {best} gains {gain:.1} % ±{half:.1} ({noise})"),
         (best, false) => {
-            format!("{label}: {best} gains {gain:.1} % +-{half:.1}: not beyond the noise ({noise})")
+            format!("{label}: {best} gains {gain:.1} % ±{half:.1}: not beyond the noise ({noise})")
         }
     }
 }
@@ -97,7 +97,7 @@ mod tests {
         let both = [cell("ycsb=a", "100", 0.2, true), cell("ycsb=c", "500", 0.1, true)];
         let words = text(&both);
         assert!(
-            words.contains("ycsb=a: hz=100 gains 20.0 % +-1.0 (the defaults alone vary by +-0.5 %)"),
+            words.contains("ycsb=a: hz=100 gains 20.0 % ±1.0 (the defaults alone vary by ±0.5 %)"),
             "{words}"
         );
         assert!(words.contains("depends on the cell: 100 (ycsb=a), 500 (ycsb=c)"), "{words}");

@@ -42,10 +42,10 @@ impl Worth {
         Worth { value, half_width: level.map(|level| value * level.half_width / level.mean) }
     }
 
-    /// `1,234 +- 56`.
+    /// `1,234 ± 56`.
     pub fn shown(&self) -> String {
         match self.half_width {
-            Some(half) => format!("{} +- {}", number(self.value), number(half)),
+            Some(half) => format!("{} ± {}", number(self.value), number(half)),
             None => number(self.value),
         }
     }

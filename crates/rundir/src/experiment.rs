@@ -46,6 +46,8 @@ pub struct EndedRun {
 struct Record {
     version: u32,
     name: String,
+    #[serde(default)]
+    description: Option<String>,
     started: String,
     command: Vec<String>,
     cells: Vec<Cell>,
@@ -70,6 +72,8 @@ pub struct ExperimentDir {
     pub path: PathBuf,
     /// Name.
     pub name: String,
+    /// The question, in the file's words.
+    pub description: Option<String>,
     /// Begin, RFC 3339.
     pub started: String,
     /// The command line, secrets masked.
@@ -136,6 +140,7 @@ impl ExperimentDir {
         Ok(ExperimentDir {
             path: path.to_owned(),
             name: record.name,
+            description: record.description,
             started: record.started,
             command: record.command,
             cells: record.cells,

@@ -1,11 +1,15 @@
 //! `cargo xtask`: writes what is made of the code.
 //!
 //! ```text
-//! cargo xtask docs           docs/reference and docs/schema, anew
-//! cargo xtask manual DIR     a manual page for each command
+//! cargo xtask docs                  docs/reference and docs/schema, anew
+//! cargo xtask manual DIR            a manual page for each command
+//! cargo xtask completions DIR       the completions of bash, zsh and fish, by the names that these shells look for
+//! cargo xtask pictures PROGRAM DIR  the live view and the summary of a real run, as SVG
 //! ```
 
+mod completions;
 mod manual;
+mod pictures;
 mod reference;
 
 use std::io::{self, Write};
@@ -34,7 +38,12 @@ fn carry_out(words: &[&str]) -> io::Result<()> {
     let files = match words {
         ["docs"] => documents().into_iter().map(|(path, text)| (root().join(path), text.into())).collect(),
         ["manual", folder] => manual::pages(Path::new(folder))?,
-        _ => return Err(io::Error::other("expected `docs` or `manual DIR`")),
+        ["completions", folder] => completions::files(Path::new(folder)),
+        ["pictures", program, folder] => pictures::pictures(Path::new(program), Path::new(folder))?,
+        _ => {
+            let expected = "`docs`, `manual DIR`, `completions DIR` or `pictures PROGRAM DIR`";
+            return Err(io::Error::other(format!("expected {expected}")));
+        }
     };
     let write = |(path, text): &(PathBuf, Vec<u8>)| {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
@@ -85,6 +94,15 @@ mod tests {
         }
         for row in ["## `dyno run`", "`--require <EXPRESSION>`", "redis://[user:password@]host:port[/db]"] {
             assert!(pages["commands.md"].contains(row), "{row}");
+        }
+    }
+
+    #[test]
+    fn each_shell_has_completions_by_its_own_name() {
+        let files = completions::files(Path::new("completions"));
+        for name in ["dyno", "_dyno", "dyno.fish"] {
+            let (_, text) = files.iter().find(|(path, _)| path.ends_with(name)).unwrap();
+            assert!(String::from_utf8_lossy(text).contains("require"), "{name}");
         }
     }
 

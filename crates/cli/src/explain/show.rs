@@ -96,7 +96,7 @@ fn headline(run: &OfRun) -> String {
         }
         Some(steady) => {
             let share = steady.interval.half_width / steady.interval.mean.max(1e-9) * 100.0;
-            format!(", +-{share:.1} % within this run")
+            format!(", ±{share:.1} % within this run")
         }
         None if stability
             .is_some_and(|found| found.stands_out || found.drift.is_some() || !found.stalls.is_empty()) =>
@@ -273,7 +273,7 @@ fn of_sweep(one: &OfSweep) -> String {
 /// Lists what was measured at each number of users, beside the bounds.
 fn levels(sweep: &Sweep) -> String {
     let mut out = String::new();
-    out += "\n    N  runs        X/s  +-95 %          R  X (R+Z) - N     bound/s    single servers/s      model/s\n";
+    out += "\n    N  runs        X/s  ±95 %          R  X (R+Z) - N     bound/s    single servers/s      model/s\n";
     for level in &sweep.levels {
         let little = level.little.map_or("-".to_owned(), |error| format!("{:+.2} %", error * 100.0));
         let model = level.model.map_or("-".to_owned(), rate);
@@ -320,7 +320,7 @@ fn answer(sweep: &Sweep) -> String {
     let worst = sweep.levels.iter().filter_map(|level| level.little).map(f64::abs).fold(0.0, f64::max);
     let laws = match worst {
         _ if !known => "Little's law cannot be tested on these runs",
-        w if w <= 0.01 => "Lazowska is right: Little's law holds at every level",
+        w if w <= 0.01 => "Little's law holds at every level",
         w if w <= 0.05 => "Little's law holds nearly: users had idle time that was not measured",
         _ => "Little's law fails: do not use these figures before the cause is known",
     };

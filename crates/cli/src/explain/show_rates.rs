@@ -9,7 +9,7 @@ pub(super) fn of_rates(one: &OfRates) -> String {
     let found = &one.rates;
     let of = if one.what.is_empty() { String::new() } else { format!(" of {}", one.what) };
     let mut out = format!("rates{of}\n{}", answer(found));
-    out += "\n      rate/s  runs        X/s  +-95 %   of what was due          R      model R\n";
+    out += "\n      rate/s  runs        X/s  ±95 %   of what was due          R      model R\n";
     for level in &found.levels {
         out += &format!(
             "{:>12}  {:>4}  {:>9}  {:>6}  {:>16.2} %  {:>9}  {:>11}\n",

@@ -160,7 +160,8 @@ impl Observer for Live {
             terminal::show_view(None);
             bar.finish_and_clear();
         }
-        if matches!(self.screen, Screen::Quiet) {
+        // On a terminal the view was there, and the summary follows.
+        if !matches!(self.screen, Screen::Plain(_)) {
             return;
         }
         let ok = phase.outcomes.get("ok").copied().unwrap_or(0);

@@ -149,7 +149,13 @@ impl Phase {
         let so_far = phase(facts, &self.metrics, p.so_far);
         let line = |condition: &Condition| {
             let now = condition.evaluate(&so_far);
-            format!("{} {}", if now.passed { "PASS" } else { "FAIL" }, now.expression)
+            let mark = match now.measured {
+                // Nothing to judge by yet.
+                None => "    ",
+                Some(_) if now.passed => "PASS",
+                Some(_) => "FAIL",
+            };
+            format!("{mark} {}", now.expression)
         };
         let mut lines: Vec<String> = conditions.iter().take(THRESHOLDS).map(line).collect();
         if conditions.len() > THRESHOLDS {

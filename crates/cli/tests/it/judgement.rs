@@ -37,7 +37,7 @@ fn a_stall_is_named_with_its_time_wherever_it_is() {
         let reasons = judged(&dyno, out, &[&[target.as_str()], &load[..]].concat());
         assert!(text_of(&reasons, "stalls").contains(words), "{out}: {reasons:?}");
         let told = stdout(&dyno.run(&["explain", out]));
-        assert!(!told.contains("+-"), "a mean over a stall has no interval: {told}");
+        assert!(!told.contains("±"), "a mean over a stall has no interval: {told}");
     }
 }
 
@@ -158,7 +158,7 @@ fn a_real_server_that_sleeps_is_said_to_have_stood_still() {
     let told = |check: &str| reasons.iter().any(|(trust, name, _)| trust != "valid" && name == check);
     assert!(told("stalls") || told("gone"), "{reasons:?}");
     let words = stdout(&dyno.run(&["explain", "sleeps"]));
-    assert!(words.contains("below half of the median for") && !words.contains("+-"), "{words}");
+    assert!(words.contains("below half of the median for") && !words.contains("±"), "{words}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn an_experiment_leaves_a_page_that_leads_to_its_runs() {
     std::fs::write(dyno.path("x.yaml"), file).unwrap();
     dyno.assert_ran(&dyno.run(&["run", "x.yaml", "--out", "e", "-q"]));
     let page = std::fs::read_to_string(dyno.path("e/report.html")).expect("report.html");
-    assert!(page.contains("Users: is Lazowska right?"), "{page}");
+    assert!(page.contains("Users: does Little&#39;s law hold?"), "{page}");
     let links: Vec<&str> =
         page.split("<a href=\"./").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     assert!(links.len() >= 8, "{links:?}");
@@ -136,7 +136,7 @@ fn a_price_adds_what_throughput_is_worth() {
     std::fs::write(dyno.path("x.yaml"), file).unwrap();
     dyno.assert_ran(&dyno.run(&["run", "x.yaml", "--out", "e", "-q"]));
     let text = stdout(&dyno.run(&["report", "e", "--price", "server=1"]));
-    assert!(text.contains("ops/currency unit") && text.contains(" +- "), "{text}");
+    assert!(text.contains("ops/currency unit") && text.contains(" ± "), "{text}");
     let page = stdout(&dyno.run(&["report", "e", "--price", "server=1", "--format", "html"]));
     assert!(page.contains("per currency unit"), "{page}");
 }

@@ -94,21 +94,37 @@ fn the_live_view_is_tidy() {
     let view = screens
         .iter()
         // Lags are counted in the measured part only.
-        .find(|s| ["measure ", " left", "p99.9", "lag p99"].iter().all(|w| s.contains(w)))
+        .find(|s| ["measure ", " left", "<= ", "lag p99"].iter().all(|w| s.contains(w)))
         .unwrap_or_else(|| panic!("no live view:\n{}", screens.last().unwrap()));
-    for word in ["%", "/s", "p50", "p99", "p99.9", "ok", "failed", "lag p99"] {
+    for word in ["%", "rate ", "/s", "due 2,000/s", "p50", "p99", "▁", "<= ", "ok", "failed", "lag p99"] {
         assert!(view.contains(word), "{word:?} is missing:\n{view}");
     }
-    // Bar, time, rates, counts: a line that is too long would make it more.
+    // Bar, time, three lines of the last seconds, the distribution, counts: a line that is too long would make it more.
     let lines: Vec<&str> = view.lines().collect();
     let bar = bar(view).unwrap_or_else(|| panic!("no bar:\n{view}"));
-    assert_eq!(lines.len() - bar, 4, "the view has wrapped:\n{view}");
-    assert!(lines[bar + 1].ends_with(" left") && lines[bar + 3].contains(" failed"), "{view}");
+    assert_eq!(lines.len() - bar, 13, "the view has wrapped:\n{view}");
+    assert!(lines[bar + 1].ends_with(" left") && lines[bar + 12].contains(" failed"), "{view}");
     assert_narrow(&screens);
     assert!(screens.iter().any(|s| s.contains("warmup")), "the warm-up is not shown");
     let last = screens.last().unwrap();
     assert!(!last.contains("=>"), "the bar was left behind:\n{last}");
     assert!(bytes.windows(3).any(|w| w == b"\x1b[1"), "no colour on a terminal");
+}
+
+#[test]
+fn the_summary_fits_the_screen() {
+    let dyno = Dyno::new();
+    let words = "run null: --rate 2000 --duration 3s --warmup 500ms --records 1000 --out d";
+    let mut words: Vec<&str> = words.split(' ').collect();
+    words.extend(["--require", "p99(read) < 5s", "--require", "throughput > 10"]);
+    let (screens, _) = watch(&dyno, &words, true);
+    let last = screens.last().unwrap();
+    let starts = |word: &str| last.lines().any(|line| line.starts_with(word));
+    assert!(
+        ["VALID ", "SUSPECT ", "INVALID "].iter().any(|word| starts(word)),
+        "the verdict is gone:\n{last}"
+    );
+    assert!(starts("response time ") && starts("report:  file:///"), "{last}");
 }
 
 /// The second in which the warm-up ends and the last, which lasts half of one, are no rates.
@@ -123,15 +139,21 @@ fn parts_of_seconds_are_not_shown_as_rates() {
         .filter_map(|screen| {
             let lines: Vec<&str> = screen.lines().collect();
             let at = bar(screen)?;
-            Some((*lines.get(at + 1)?, *lines.get(at + 2)?)).filter(|(_, line)| line.contains("p99.9"))
+            Some((*lines.get(at + 1)?, *lines.get(at + 2)?)).filter(|(_, line)| line.starts_with("rate "))
         })
         .collect();
     let parts: Vec<_> = views.iter().filter(|(time, _)| time.starts_with("1 s,")).collect();
-    assert!(!parts.is_empty() && parts.iter().all(|(_, line)| line.starts_with("p50 ")), "{views:?}");
+    // No whole second has been seen yet.
+    assert!(!parts.is_empty() && parts.iter().all(|(_, line)| !line.contains("/s  ")), "{views:?}");
     let whole: Vec<_> = views.iter().filter(|(time, _)| time.starts_with("2 s,")).collect();
-    assert!(!whole.is_empty() && whole.iter().all(|(_, line)| line.contains("/s  p50 ")), "{views:?}");
+    let drawn = |line: &str| line.chars().filter(|c| ('▁'..='█').contains(c)).count();
+    assert!(
+        !whole.is_empty() && whole.iter().all(|(_, line)| line.contains("/s  ") && drawn(line) == 1),
+        "{views:?}"
+    );
+    // The last half second adds no bar.
     let last = views.iter().filter(|(time, _)| time.starts_with("3 s,"));
-    assert!(last.clone().all(|(_, line)| line.starts_with("p50 ")), "{views:?}");
+    assert!(last.clone().all(|(_, line)| drawn(line) == 1), "{views:?}");
 }
 
 #[test]
@@ -150,8 +172,8 @@ fn the_server_is_shown_beside_the_client() {
         .unwrap_or_else(|| panic!("the server is not shown:\n{}", screens.join("\n---\n")));
     let lines: Vec<&str> = view.lines().collect();
     let bar = bar(view).unwrap();
-    assert_eq!(lines.len() - bar, 5, "{view}");
-    assert!(lines[bar + 4].starts_with("server ") && lines[bar + 4].ends_with(" MiB"), "{view}");
+    assert_eq!(lines.len() - bar, 14, "{view}");
+    assert!(lines[bar + 13].starts_with("server ") && lines[bar + 13].ends_with(" MiB"), "{view}");
     assert_narrow(&screens);
 }
 

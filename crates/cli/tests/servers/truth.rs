@@ -89,7 +89,7 @@ fn a_long_run_is_judged_for_its_course() {
     let alone = found["alone"].as_array().unwrap();
     assert!(alone.len() == 1 && alone[0]["what"] == "test=x-max", "{found}");
     let told = stdout(&dyno.run(&["explain", "lab"]));
-    assert!(told.contains("in no sweep\n  test=x-max: ") && told.contains("Lazowska is right"), "{told}");
+    assert!(told.contains("in no sweep\n  test=x-max: ") && told.contains("Little's law holds"), "{told}");
     assert!(told.contains("test=long-run") && told.contains("over time"), "the long run by itself: {told}");
     assert_exit(&dyno.run(&["report", "lab", "--format", "html", "-o", "lab.html"]), &[0]);
     let page = std::fs::read_to_string(dyno.path("lab.html")).unwrap();

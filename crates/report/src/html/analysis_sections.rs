@@ -71,7 +71,7 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
             "The run is too uneven for an interval of its mean.".into()
         }
         Some(steady) => format!(
-            "Mean of the run: {}/s +- {}/s (95 %; neighbouring intervals correlate by {:.2}, which is allowed for).",
+            "Mean of the run: {}/s ± {}/s (95 %; neighbouring intervals correlate by {:.2}, which is allowed for).",
             rate(steady.interval.mean),
             rate(steady.interval.half_width),
             steady.correlation

@@ -43,6 +43,21 @@ pub struct Distribution {
     pub y: Vec<f64>,
 }
 
+/// A threshold on a chart.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Limit {
+    /// Stable name of the chart.
+    pub chart: String,
+    /// The chart's choice in lower case; empty: all of them.
+    pub choice: String,
+    /// The limit, in the chart's unit.
+    pub at: f64,
+    /// True if figures are to stay below it.
+    pub below: bool,
+    /// The threshold as written.
+    pub words: String,
+}
+
 /// All that scripts draw.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Data {
@@ -52,6 +67,10 @@ pub struct Data {
     pub bands: Vec<(f64, f64, String)>,
     /// Events: time, words.
     pub marks: Vec<(f64, String)>,
+    /// Faults: begin, end, name.
+    pub faults: Vec<(f64, f64, String)>,
+    /// Thresholds that can be drawn.
+    pub limits: Vec<Limit>,
     /// Charts over time, in their order on the page.
     pub charts: Vec<Chart>,
     /// Latency by percentile.

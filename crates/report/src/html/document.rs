@@ -60,7 +60,7 @@ pub(super) fn page(title: &str, body: &str, assets: &PageAssets<'_>) -> String {
 
 /// A figure whose lines the script draws.
 pub(super) fn figure(number: usize, chart: &Chart) -> String {
-    let unit = if chart.unit == "us" { "us to s, logarithmic" } else { &chart.unit };
+    let unit = if chart.unit == "us" { "µs to s, logarithmic" } else { &chart.unit };
     format!(
         "<figure data-chart=\"{number}\"><figcaption>{} <small>{}</small></figcaption>\
          <div class=\"plot\"></div><div class=\"legend\"></div></figure>\n",

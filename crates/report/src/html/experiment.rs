@@ -5,7 +5,7 @@ use crate::html::charts::Data;
 use crate::html::document::document;
 use crate::html::gathered::{Gathered, OneRun, Row, gather};
 use crate::html::overlay::overlaid;
-use crate::html::plot::points;
+use crate::html::plot::{Dot, Plot, points};
 use crate::html::rates;
 use crate::html::text::{esc, heads, rate, table_of_markup, us, whole};
 use crate::html::users;
@@ -22,10 +22,11 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>) -> String {
     let all = gather(dir, price);
     let mut data = Data::default();
     let overlay = overlaid(&all, &mut data);
-    let mut sections: Vec<(&str, &str, String)> = vec![("cells", "Cells", cells(&all))];
-    sections.push(("multiples", "Throughput by cell", multiples(&all)));
+    let mut sections: Vec<(&str, &str, String)> =
+        vec![("multiples", "Throughput and p99 by cell", multiples(&all))];
+    sections.push(("cells", "Cells", cells(&all)));
     if let Some(text) = users::section(&all) {
-        sections.push(("users", "Users: is Lazowska right?", text));
+        sections.push(("users", "Users: does Little's law hold?", text));
     }
     if let Some(text) = rates::section(&all) {
         sections.push(("rates", "Rates: what is kept", text));
@@ -41,8 +42,18 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>) -> String {
     }
     sections.push(("runs", "Runs", runs(&all)));
     sections.push(("repeat", "Repeat this experiment", repeat(dir)));
-    let mut out =
-        format!("<header>\n<h1>{}</h1>\n<p class=\"dim\">{}</p>\n", esc(&dir.name), esc(&dir.started));
+    // The question stands above the name of its file.
+    let (title, name) = match &dir.description {
+        Some(question) => (question.as_str(), format!("{}, ", dir.name)),
+        None => (dir.name.as_str(), String::new()),
+    };
+    let mut out = format!(
+        "<header>\n<h1>{}</h1>\n<p><strong>{}</strong></p>\n<p class=\"dim\">{}{}</p>\n",
+        esc(title),
+        esc(&answer(&all)),
+        esc(&name),
+        esc(&dir.started)
+    );
     headline(&mut out, &all);
     for note in &all.notes {
         let _ = writeln!(out, "<p class=\"note\">{}</p>", esc(note));
@@ -61,6 +72,38 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>) -> String {
     }
     out.push_str("</main>\n");
     document(&dir.name, &out, &data)
+}
+
+/// What came of it, in a sentence or two: the greatest mean throughput, and whether its interval keeps clear of the others'.
+fn answer(all: &Gathered<'_>) -> String {
+    let known = |row: &'_ Row| Some((row.figures.throughput?, row.figures.half_width, row.label()));
+    let mut means: Vec<(f64, Option<f64>, String)> = all.rows.iter().filter_map(known).collect();
+    means.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let said = |(mean, half, label): &(f64, Option<f64>, String)| {
+        let half = half.map_or(String::new(), |share| format!(" ± {}", rate(share * mean)));
+        format!("{}/s{half} with {label}", rate(*mean))
+    };
+    match means.as_slice() {
+        [] => "No run has completed.".into(),
+        [only] => format!("Throughput is {}.", said(only)),
+        [best, others @ ..] => {
+            let low = best.1.map(|share| best.0 * (1.0 - share));
+            let clear = |other: &(f64, Option<f64>, String)| {
+                let high = other.1.map(|share| other.0 * (1.0 + share));
+                high.zip(low).is_some_and(|(high, low)| high < low)
+            };
+            let first = format!("Throughput is greatest at {}", said(best));
+            match others.iter().find(|other| !clear(other)) {
+                None => format!("{first}; next is {}.", said(&others[0])),
+                Some(near) if near.1.is_some() && best.1.is_some() => {
+                    format!("{first}, but not shown to differ from {}: their intervals overlap.", said(near))
+                }
+                Some(_) => {
+                    format!("{first}. One run a cell has no interval: whether cells differ is not shown.")
+                }
+            }
+        }
+    }
 }
 
 fn headline(out: &mut String, all: &Gathered<'_>) {
@@ -108,11 +151,11 @@ fn courses(all: &Gathered<'_>) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// `mean +- half` of operations per second.
+/// `mean ± half` of operations per second.
 fn with_interval(row: &Row) -> (String, String) {
     let Some(mean) = row.figures.throughput else { return ("-".into(), "-".into()) };
     let half = row.figures.half_width.map(|share| share * mean);
-    (rate(mean), half.map_or("one run: none".into(), |half| format!("+-{}", rate(half))))
+    (rate(mean), half.map_or("one run: none".into(), |half| format!("±{}", rate(half))))
 }
 
 fn remarks(row: &Row) -> String {
@@ -227,8 +270,27 @@ fn multiples(all: &Gathered<'_>) -> String {
         } else {
             format!("{words}: operations/s")
         };
-        let across = across.map_or("cell", |at| all.factors()[at]).to_owned();
-        out.push_str(&points(title, across, labels, dots, Vec::new(), top).draw());
+        let across_name = across.map_or("cell", |at| all.factors()[at]).to_owned();
+        let tails = rows.iter().enumerate().filter_map(|(number, row)| {
+            let p99 = row.figures.response_us.map(|three| three[1]).filter(|p99| p99.is_finite())?;
+            let place = match across.filter(|_| !searched) {
+                Some(at) => labels.iter().position(|level| *level == row.figures.levels[at].1)?,
+                None => number,
+            };
+            Some((place as f64, p99, None))
+        });
+        let tails: Vec<Dot> = tails.collect();
+        let worst = tails.iter().map(|(_, p99, _)| *p99).fold(0.0, f64::max);
+        let title_of_tails = if words.is_empty() {
+            "p99 of the response time".into()
+        } else {
+            format!("{words}: p99 of the response time")
+        };
+        out.push_str(&points(title, across_name.clone(), labels.clone(), dots, Vec::new(), top).draw());
+        if !tails.is_empty() {
+            let plot = points(title_of_tails, across_name, labels, tails, Vec::new(), worst * 1.05);
+            out.push_str(&Plot { show: us, ..plot }.draw());
+        }
     }
     out.push_str("</div>\n<p class=\"dim\">Points are means over repetitions, bars their 95 % intervals; one run has none. All \
                   drawings have the same scale.</p>\n");

@@ -25,6 +25,7 @@ pub mod text;
 pub mod timeline;
 pub mod users;
 pub mod watched;
+pub mod workload;
 
 #[cfg(test)]
 mod hostile_tests;

@@ -98,7 +98,7 @@ pub fn overlaid(all: &Gathered<'_>, data: &mut Data) -> Option<(String, String)>
 fn cell(rows: &[&Row]) -> String {
     let runs: Vec<f64> = rows.iter().flat_map(|row| row.figures.throughputs.iter().copied()).collect();
     match (mean_interval(&runs), runs.first()) {
-        (Some(found), _) => format!("{} +-{}", rate(found.mean), rate(found.half_width)),
+        (Some(found), _) => format!("{} ±{}", rate(found.mean), rate(found.half_width)),
         (None, Some(one)) => format!("{} (one run)", rate(*one)),
         (None, None) => "-".into(),
     }

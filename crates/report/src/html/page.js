@@ -24,7 +24,7 @@ const digits = v => {
 const show = (v, unit) => {
   if (v === null || v === undefined) return "-";
   if (unit === "us") {
-    return v < 1000 ? digits(v) + " us" : v < 1e6 ? digits(v / 1e3) + " ms" : digits(v / 1e6) + " s";
+    return v < 1000 ? digits(v) + " µs" : v < 1e6 ? digits(v / 1e3) + " ms" : digits(v / 1e6) + " s";
   }
   const a = Math.abs(v);
   return a >= 1e9 ? digits(v / 1e9) + " G" : a >= 1e6 ? digits(v / 1e6) + " M" : a >= 1e4 ? digits(v / 1e3) + " k" : digits(v);
@@ -117,10 +117,15 @@ const draw = chart => {
   const x = t => box.l + (t - a) / (b - a) * (box.w - box.l - box.r);
   const seen = [];
   const series = chart.spec.choices[chart.choice].s;
+  /* What is seen of the measured phase sets the scale: a burst of the load must not flatten it. */
+  const phase = data.bands.find(band => band[2] === "measure");
+  const [c, d] = phase && phase[0] < b && phase[1] > a ? [Math.max(a, phase[0]), Math.min(b, phase[1])] : [a, b];
   for (const one of shown(chart)) {
     unpack(one);
-    for (let i = Math.max(0, find(one.x, a) - 1); i < one.v.length && one.x[i] <= b; i++) seen.push(one.v[i]);
+    for (let i = Math.max(0, find(one.x, c) - 1); i < one.v.length && one.x[i] <= d; i++) seen.push(one.v[i]);
   }
+  const limits = (data.limits || []).filter(one => one.chart === chart.spec.id &&
+    (one.choice === "" || one.choice === chart.spec.choices[chart.choice].n.toLowerCase()));
   const [lo, hi] = range(seen, chart.spec.log);
   for (const [from, to, name] of data.bands) {
     if (to < a || from > b) continue;
@@ -134,6 +139,19 @@ const draw = chart => {
     svg("line", { class: "grid", x1: x(t), x2: x(t), y1: box.h - box.b, y2: box.h - box.b + 4 }, root);
     const anchor = x(t) > box.w - 40 ? "end" : x(t) < box.l + 20 ? "start" : "middle";
     svg("text", { x: x(t), y: box.h - 6, "text-anchor": anchor }, root, clock(t, fine));
+  }
+  for (const one of limits) {
+    const at = y(one.at), top = box.t, bottom = box.h - box.b;
+    if (!(at > top && at < bottom)) continue;
+    svg("rect", { class: "over", x: box.l, width: box.w - box.l - box.r, y: one.below ? top : at, height: one.below ? at - top : bottom - at }, root);
+    svg("line", { class: "limit", x1: box.l, x2: box.w - box.r, y1: at, y2: at }, root);
+    svg("text", { class: "limit", x: box.w - box.r - 2, y: at - 3, "text-anchor": "end" }, root, one.words);
+  }
+  for (const [from, to, name] of data.faults || []) {
+    if (to < a || from > b) continue;
+    const x1 = x(Math.max(from, a)), x2 = x(Math.min(to, b));
+    svg("rect", { class: "fault", x: x1, y: box.t, width: Math.max(x2 - x1, 2), height: box.h - box.b - box.t }, root);
+    if (chart.tall) svg("text", { x: x1 + 2, y: box.t + 10 }, root, name);
   }
   for (const [t] of data.marks) {
     if (t >= a && t <= b) svg("line", { class: "mark", x1: x(t), x2: x(t), y1: box.t, y2: box.h - box.b }, root);
@@ -300,7 +318,10 @@ const legend = (chart, names) => {
   });
 };
 const start = (figure, spec, number) => {
-  const chart = { figure, spec, number, choice: 0, off: new Set(), tall: number < 2, dirty: true, values: [] };
+  /* What a threshold is about is shown first. */
+  const asked = (data.limits || []).filter(one => one.chart === spec.id && one.choice !== "").map(one => one.choice);
+  const choice = Math.max(0, (spec.choices || []).findIndex(one => asked.includes(one.n.toLowerCase())));
+  const chart = { figure, spec, number, choice, off: new Set(), tall: number < 2, dirty: true, values: [] };
   chart.plot = figure.querySelector(".plot");
   chart.legend = figure.querySelector(".legend");
   chart.plot.tabIndex = 0;
@@ -318,6 +339,7 @@ document.querySelectorAll("figure[data-chart]").forEach(figure => {
     const select = html("select", "", figure.querySelector("figcaption"));
     select.setAttribute("aria-label", spec.title + ": what is shown");
     spec.choices.forEach((one, i) => { html("option", "", select, one.n).value = i; });
+    select.value = String(chart.choice);
     select.addEventListener("change", () => {
       chart.choice = Number(select.value);
       chart.off.clear();

@@ -1,14 +1,16 @@
 //! The page of a run.
 
 use crate::html::analysis_sections::OverTime;
-use crate::html::charts::{Data, distributions, of_load};
+use crate::html::charts::{Data, Limit, distributions, of_load};
 use crate::html::document::document;
 use crate::html::sections;
 use crate::html::sections::{PageParts, Report};
 use crate::html::text::rate;
 use crate::html::timeline::{Mark, Timeline};
 use crate::html::watched::watched;
+use dyno_analysis::Condition;
 use dyno_analysis::series::stability;
+use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::files;
 use dyno_rundir::series;
 
@@ -49,9 +51,38 @@ pub fn run_page(report: &Report<'_>) -> String {
     data.marks = inside.take(MARKS).map(|mark| (mark.at, mark.text.clone())).collect();
     data.charts = load.into_iter().chain(seen.into_iter().flat_map(|seen| seen.charts)).collect();
     data.distributions = measured.map_or(Vec::new(), |phase| distributions(report.dir, &phase.name, open));
+    data.limits = report.summary.thresholds.iter().filter_map(|one| limit(&one.expression)).collect();
+    if let Some(begin) = axis.span("measure").map(|span| span.from) {
+        let end = |one: &FaultFigures| begin + one.end_s.unwrap_or(f64::MAX).min(to - begin);
+        let fault = |one: &FaultFigures| (begin + one.begin_s, end(one), one.fault.clone());
+        data.faults = report.summary.faults.iter().map(fault).collect();
+    }
     let made = PageParts { data: &data, load: first, marks: &axis.marks, constant: &constant, notes: &notes };
     let body = sections::body(report, &made, steady.as_ref());
     document(&format!("{}: {}", report.summary.title, report.summary.database), &body, &data)
+}
+
+/// A threshold on the chart of what it is about.
+fn limit(expression: &str) -> Option<Limit> {
+    let bound = Condition::parse(expression).ok()?.bound()?;
+    let chart = match (&bound.metric, bound.service) {
+        (None, _) => "throughput",
+        (Some(_), false) => "response",
+        (Some(_), true) => "service",
+    };
+    // What is asked of all operations together is asked of each, as far as a chart can show it.
+    let choice = match &bound.metric {
+        None => "all operations".to_owned(),
+        Some(metric) if metric == "all" => String::new(),
+        Some(metric) => metric.clone(),
+    };
+    Some(Limit {
+        chart: chart.into(),
+        choice,
+        at: bound.limit,
+        below: bound.is_upper,
+        words: expression.to_owned(),
+    })
 }
 
 /// Judges how steady the throughput was.

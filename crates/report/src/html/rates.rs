@@ -45,7 +45,7 @@ fn levels(found: &Rates, unit: &str) -> String {
                 rate(level.rate),
                 level.runs.to_string(),
                 rate(level.throughput),
-                level.half_width.map_or("one run: none".into(), |half| format!("+-{}", rate(half))),
+                level.half_width.map_or("one run: none".into(), |half| format!("±{}", rate(half))),
                 percent(level.ratio),
                 level.response_s.map_or("-".into(), |found| us(found * 1e6)),
                 level.model_s.map_or("-".into(), |model| us(model * 1e6)),

@@ -4,8 +4,9 @@ use crate::html::analysis_sections;
 use crate::html::analysis_sections::OverTime;
 use crate::html::charts::Data;
 use crate::html::document::{TOOLS, figure, percentile_figure};
-use crate::html::text::{bytes, esc, heads, percent, rate, table, us, whole};
+use crate::html::text::{bytes, esc, heads, percent, rate, table, table_of_markup, us, whole};
 use crate::html::timeline::Mark;
+use crate::html::workload;
 use crate::{faults, worth};
 use dyno_analysis::diagnose::Finding;
 use dyno_rundir::monitor::Recording;
@@ -45,17 +46,17 @@ pub struct PageParts<'a> {
     pub notes: &'a [String],
 }
 
-/// Identifiers and titles.
-const SECTIONS: [(&str, &str); 9] = [
-    ("time", "Throughput and latency over time"),
-    ("percentiles", "Latency by percentile"),
-    ("operations", "Operations and outcomes"),
-    ("resources", "Resources and database"),
-    ("stability", "Stability"),
-    ("laws", "Laws"),
-    ("diagnosis", "Diagnosis"),
-    ("environment", "Environment and settings"),
-    ("repeat", "Repeat this run"),
+/// Identifiers, titles, and what the bar at the top calls them.
+const SECTIONS: [(&str, &str, &str); 9] = [
+    ("time", "Throughput and latency over time", "Over time"),
+    ("percentiles", "Latency by percentile", "Percentiles"),
+    ("operations", "Operations and outcomes", "Operations"),
+    ("resources", "Resources and database", "Resources"),
+    ("stability", "Stability", "Stability"),
+    ("laws", "Laws", "Laws"),
+    ("diagnosis", "Diagnosis", "Diagnosis"),
+    ("environment", "Environment and settings", "Settings"),
+    ("repeat", "Repeat this run", "Repeat"),
 ];
 
 /// Events that are listed at most.
@@ -63,13 +64,15 @@ const LISTED: usize = 200;
 
 /// Everything between `<body>` and the data.
 pub fn body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>) -> String {
-    let mut out = format!("<header>\n{}", headline(report, made, steady));
-    out.push_str("<nav aria-label=\"Sections\"><ul>");
-    for (id, title) in SECTIONS {
-        let _ = write!(out, "<li><a href=\"#{id}\">{title}</a></li>");
-    }
-    out.push_str("</ul></nav>\n</header>\n<main id=\"main\" tabindex=\"-1\">\n");
-    for (id, title) in SECTIONS {
+    let links: String =
+        SECTIONS.iter().map(|(id, _, short)| format!("<li><a href=\"#{id}\">{short}</a></li>")).collect();
+    let (class, word) = mark(report.summary);
+    let mut out = format!(
+        "<div class=\"bar\"><strong class=\"trust {class}\">{word}</strong>\
+         <nav aria-label=\"Sections\"><ul>{links}</ul></nav></div>\n<header>\n{}</header>\n<main id=\"main\" tabindex=\"-1\">\n",
+        headline(report, made, steady)
+    );
+    for (id, title, _) in SECTIONS {
         let text = match id {
             "time" => over_time(made) + &faults(report.summary),
             "percentiles" => by_percentile(made),
@@ -123,18 +126,24 @@ fn tile(out: &mut String, name: &str, value: &str, more: &str) {
     let _ = write!(out, "<div><dt>{}</dt><dd>{}{more}</dd></div>", esc(name), esc(value));
 }
 
+/// Class and word of the verdict.
+fn mark(summary: &Summary) -> (&'static str, &'static str) {
+    match summary.verdict.trust {
+        _ if crate::rebuilt::is_under_way(summary) => ("running", "RUNNING"),
+        Trust::Valid => ("valid", "VALID"),
+        Trust::Suspect => ("suspect", "SUSPECT"),
+        Trust::Invalid => ("invalid", "INVALID"),
+    }
+}
+
 /// Verdict and the figures that stand for the run.
 fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>) -> String {
     let summary = report.summary;
     let under_way = crate::rebuilt::is_under_way(summary);
-    let (class, word) = match summary.verdict.trust {
-        _ if under_way => ("running", "RUNNING"),
-        Trust::Valid => ("valid", "VALID"),
-        Trust::Suspect => ("suspect", "SUSPECT"),
-        Trust::Invalid => ("invalid", "INVALID"),
-    };
+    let workload = workload::words(&report.dir.run.settings, summary.measured());
+    let workload = if workload.is_empty() { workload } else { format!("<p>{}</p>\n", esc(&workload)) };
     let mut out = format!(
-        "<h1>{} on {}</h1>\n<p><strong class=\"trust {class}\">{word}</strong> <span class=\"dim\">{}, {}</span></p>\n",
+        "<h1>{} on {}</h1>\n{workload}<p class=\"dim\">{}, {}</p>\n",
         esc(&summary.title),
         esc(&summary.database),
         esc(&summary.target),
@@ -180,10 +189,11 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
                 e if e.starts_with("errors") => format!("{value:.3} %"),
                 _ => us(value),
             });
-            vec![(if t.passed { "PASS" } else { "FAIL" }).to_owned(), t.expression.clone(), measured]
+            let (class, word) = if t.passed { ("valid", "PASS") } else { ("invalid", "FAIL") };
+            vec![format!("<strong class=\"{class}\">{word}</strong>"), esc(&t.expression), esc(&measured)]
         };
         let rows: Vec<Vec<String>> = summary.thresholds.iter().map(row).collect();
-        out.push_str(&table("Thresholds", &heads(&["result", "threshold", "measured"]), &rows, 2));
+        out.push_str(&table_of_markup("Thresholds", &heads(&["result", "threshold", "measured"]), &rows, 2));
     }
     out.push_str(&links(summary));
     made.notes.iter().for_each(|note| out.push_str(&format!("<p class=\"note\">{}</p>\n", esc(note))));
@@ -195,32 +205,32 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Op
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
     let level = steady.and_then(|steady| steady.found.steady.as_ref());
     let more = level.map_or(String::new(), |level| {
-        format!("+- {} (95 %) within this run", rate(level.interval.half_width))
+        format!("± {} (95 %) within this run", rate(level.interval.half_width))
     });
     let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
     let unit = unit(&names);
     let more = if more.is_empty() { unit.to_owned() } else { format!("{unit}; {more}") };
     tile(out, "Throughput", &format!("{}/s", rate(phase.throughput)), &more);
     for (name, what, worth) in worth::of_run(phase, level.map(|level| &level.interval), price) {
-        let half = worth.half_width.map_or(String::new(), |half| format!(", +- {} (95 %)", rate(half)));
+        let half = worth.half_width.map_or(String::new(), |half| format!(", ± {} (95 %)", rate(half)));
         tile(out, name, &rate(worth.value), &format!("{what}{half}"));
     }
     if let Some(offered) = phase.offered {
         tile(out, "Offered", &format!("{}/s", rate(offered)), "scheduled arrivals");
     }
-    let busiest = phase
-        .metrics
-        .iter()
-        .filter(|m| adds_up(&names, &m.name))
-        .max_by_key(|m| m.response.as_ref().map_or(0, |l| l.count));
-    if let Some((metric, latency)) = busiest.and_then(|m| Some((m, m.arrival_response()?))) {
-        for name in ["p50", "p99", "p99.9"] {
-            let value = match latency.percentiles_us.get(name) {
-                Some(Some(value)) => us(*value),
-                Some(None) => "dropped".into(),
-                None => "too few".into(),
-            };
-            tile(out, &format!("{name} response"), &value, &metric.name);
+    for name in ["p50", "p99", "p99.9"] {
+        let of = phase.metrics.iter().filter(|m| adds_up(&names, &m.name));
+        // An arrival that was never served took longer than any that was.
+        let known = of.filter_map(|m| {
+            Some((m, (*m.arrival_response()?.percentiles_us.get(name)?).unwrap_or(f64::INFINITY)))
+        });
+        let worst = known.max_by(|a, b| a.1.total_cmp(&b.1));
+        match worst {
+            Some((metric, value)) => {
+                let shown = if value.is_finite() { us(value) } else { "dropped".into() };
+                tile(out, &format!("{name} response"), &shown, &format!("{}, the slowest", metric.name));
+            }
+            None => tile(out, &format!("{name} response"), "too few", ""),
         }
     }
     let failed = phase.outcomes.values().sum::<u64>().saturating_sub(ok);
@@ -429,7 +439,9 @@ fn environment(report: &Report<'_>) -> String {
     rows.extend(host.tuning.iter().map(|(key, value)| (key.clone(), value.clone())));
     let two =
         |rows: &[(String, String)]| rows.iter().map(|(a, b)| vec![a.clone(), b.clone()]).collect::<Vec<_>>();
-    let mut out = String::from("<div class=\"long\">");
+    let mut out = String::from(
+        "<details><summary>Host, load generator, database and settings</summary><div class=\"long\">",
+    );
     out.push_str(&table("Host of the load generator", &heads(&["what", "value"]), &two(&rows), 2));
     if let Some(client) = report.summary.measured().map(|phase| &phase.client) {
         let cpu = client.cpu_us_per_op;
@@ -461,7 +473,7 @@ fn environment(report: &Report<'_>) -> String {
         let list = table(title, &heads(&["setting", "value", "source"]), &rows, 3);
         let _ = writeln!(out, "<details{open}><summary>{title}: {}</summary>{list}</details>", rows.len());
     }
-    out.push_str("</div>\n");
+    out.push_str("</div></details>\n");
     out
 }
 

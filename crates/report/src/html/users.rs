@@ -55,7 +55,7 @@ fn levels(found: &Sweep, think: f64, unit: &str) -> String {
                 format!("{}", level.users),
                 level.runs.to_string(),
                 rate(level.throughput),
-                level.half_width.map_or("one run: none".into(), |half| format!("+-{}", rate(half))),
+                level.half_width.map_or("one run: none".into(), |half| format!("±{}", rate(half))),
                 us(level.response_s * 1e6),
                 // With the client's own time between operations, as it was measured.
                 level.little.map_or("-".into(), |error| format!("{:.2}", level.users * (1.0 + error))),
@@ -80,14 +80,14 @@ fn words_of(found: &Sweep) -> String {
     let errors: Vec<f64> = found.levels.iter().filter_map(|level| level.little).map(f64::abs).collect();
     let worst = errors.iter().copied().fold(0.0, f64::max);
     lines.push(match errors.len() {
-        0 => "Whether Lazowska is right cannot be said: failed operations or unrecorded times leave Little's law \
+        0 => "Whether Little's law holds cannot be said: failed operations or unrecorded times leave Little's law \
             untestable.".into(),
         _ if worst <= TOLERANCE => format!(
-            "Lazowska is right on these data: X (R + Z) gives the number of users back to within {} everywhere.",
+            "Little's law holds on these data: X (R + Z) gives the number of users back to within {} everywhere.",
             percent(worst)
         ),
         _ => format!(
-            "Lazowska is right by definition; the measurement is not: X (R + Z) misses the number of users by up to {}. \
+            "Little's law holds by definition; the measurement does not: X (R + Z) misses the number of users by up to {}. \
                 Users were \
              idle in ways that were not measured, or times outside of the phase were counted.",
             percent(worst)

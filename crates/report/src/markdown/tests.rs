@@ -187,7 +187,7 @@ fn an_experiment_merges_its_repetitions() {
     );
     assert!(page.contains("<a href=\"./runs/2-3/report.html\">"));
     // Three runs at 201, 202 and 203: Student's interval is 4.303 / sqrt(3).
-    assert!(page.contains("<td>202</td><td>+-2.484</td>"), "{page}");
+    assert!(page.contains("<td>202</td><td>±2.484</td>"), "{page}");
     assert!(page.contains("class=\"fixed\"") && !page.contains("Lazowska"), "users do not vary here");
 }
 
@@ -213,11 +213,8 @@ fn engines_by_memory_are_laid_over_each_other() {
     assert_eq!((series.len(), series[1]["n"].as_str()), (2, Some("two")));
     assert_eq!(series[0]["v"], serde_json::json!([200.0, 200.0]), "a level is its ends");
     assert_eq!(series[0]["t"], serde_json::json!([500, 2000]));
-    // 201 and 202: 201.5 +- 12.706 x 0.5.
-    assert!(
-        page.contains("<td class=\"word\">1g</td><td>201.5 +-6.353</td><td>211.5 +-6.353</td>"),
-        "{page}"
-    );
+    // 201 and 202: 201.5 ± 12.706 x 0.5.
+    assert!(page.contains("<td class=\"word\">1g</td><td>201.5 ±6.353</td><td>211.5 ±6.353</td>"), "{page}");
 }
 
 #[test]
@@ -234,7 +231,7 @@ fn any_two_factors_with_repetitions_are_laid_over_each_other() {
     assert!(!page.contains("<img"), "{page}");
     // Levels that are words are laid over each other, those that are numbers have a chart each.
     assert!(page.contains("policy by size") && page.contains("size 1: throughput of ten seconds"), "{page}");
-    assert!(page.contains("<td class=\"word\">1</td><td>201.5 +-6.353</td><td>211.5 +-6.353</td>"), "{page}");
+    assert!(page.contains("<td class=\"word\">1</td><td>201.5 ±6.353</td><td>211.5 ±6.353</td>"), "{page}");
     // One repetition, or three factors: no such section.
     for (repetitions, more) in [(1, ""), (2, "third")] {
         let folder = tempfile::tempdir().unwrap();

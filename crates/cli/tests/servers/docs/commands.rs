@@ -101,6 +101,7 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
         ("docs/export.md", export()),
         ("docs/first-run.md", first_run()),
         ("docs/guide.md", guide()),
+        ("docs/install.md", vec![here("--version"), here("run sim: --duration 1s").load()]),
         ("docs/lab.md", lab()),
         (
             "docs/logging.md",
@@ -141,6 +142,7 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
 
 fn readme() -> Vec<Row> {
     vec![
+        here("--version"),
         short("run").more("--records 2000 --duration 1s --out first"),
         here("run redis://127.0.0.1:6379 --workload b --records 1M --users 64 --duration 1m")
             .instead("1M", "2k")
