@@ -94,10 +94,12 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
     vec![
         ("README.md", readme()),
         ("docs/bexhoma.md", bexhoma()),
+        ("docs/ci.md", ci()),
         ("docs/clusters.md", clusters()),
         ("docs/documents.md", own_documents()),
         ("docs/explain.md", explain()),
         ("docs/export.md", export()),
+        ("docs/first-run.md", first_run()),
         ("docs/guide.md", guide()),
         ("docs/install.md", vec![here("--version"), here("run sim: --duration 1s").load()]),
         ("docs/lab.md", lab()),
@@ -108,6 +110,18 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
             ],
         ),
         ("docs/memcached.md", memcached()),
+        (
+            "docs/memtier.md",
+            vec![
+                here(
+                    "run 'redis://127.0.0.1:6379?layout=string' --records 100k --fields 1 --field-length 32 --users 200 \
+                     --duration 1m -p readproportion=0.90909091 -p updateproportion=0.09090909 --distribution uniform",
+                )
+                .instead("100k", "2k")
+                .instead("1m", "1s")
+                .load(),
+            ],
+        ),
         ("docs/mongodb.md", mongodb()),
         (
             "docs/monitoring.md",
@@ -115,6 +129,11 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
         ),
         ("docs/pocdriver.md", pocdriver()),
         ("docs/prove.md", prove()),
+        (
+            "docs/reading-results.md",
+            vec![here(SEEDED).more("--out one").load().prepares(), here("report one -v")],
+        ),
+        ("docs/redis.md", redis()),
         ("docs/report.md", report()),
         ("docs/sysbench-mongodb.md", sysbench()),
         ("docs/wsf.md", wsf()),
@@ -187,6 +206,69 @@ fn readme() -> Vec<Row> {
         here("list"),
         here("presets"),
         here("plan percona/engines-embedded --scale 512"),
+    ]
+}
+
+fn first_run() -> Vec<Row> {
+    let shorter = "--set repetitions=2 --set duration=1s --set records=1000";
+    vec![
+        here("doctor"),
+        here("run --records 10k --duration 10s").instead("10s", "1s").load(),
+        here("run --records 10k --rate 5k --duration 10s --require 'p99(read) < 50ms' --out one")
+            .instead("10s", "1s")
+            .instead("p99(read) < 50ms", "p99(read) < 60s")
+            .load(),
+        here("run docs/examples/first.yaml --quiet --out A").more(shorter).load(),
+        here(
+            "run docs/examples/first.yaml --quiet --out B --set server.options.appendonly=yes --set \
+             server.options.appendfsync=always",
+        )
+        .more(shorter)
+        .load(),
+        here("compare A B"),
+        here("report one --format html -o one.html"),
+        here("compare A B --html comparison.html"),
+    ]
+}
+
+fn ci() -> Vec<Row> {
+    let gate = |command: &'static str| {
+        here(command).instead("10s", "2s").instead("p99(read) < 50ms", "p99(read) < 60s").load()
+    };
+    vec![
+        gate(
+            "run --records 10k --rate 2k --duration 10s --require 'p99(read) < 50ms' --require 'errors < 0.1%'",
+        ),
+        here("doctor"),
+        gate(
+            "run --records 10k --rate 2k --duration 10s --require 'p99(read) < 50ms' --require 'errors < 0.1%' --quiet \
+             --out run",
+        ),
+        here("run docs/examples/first.yaml --quiet --out B")
+            .more("--set repetitions=1 --set duration=1s --set records=1000")
+            .load(),
+        // Whether B is worse is the host's doing here.
+        there(
+            "compare A B --fail-on worse",
+            "compare.rs",
+            "a_slower_server_is_found_and_the_same_is_the_same",
+        ),
+    ]
+}
+
+fn redis() -> Vec<Row> {
+    vec![
+        here("run redis://127.0.0.1:6379 --workload b --records 100k --users 64 --duration 1m")
+            .instead("100k", "2k")
+            .instead("1m", "1s")
+            .load(),
+        here("run 'redis://127.0.0.1:6379/1?layout=string' --records 100k --fields 1 --rate 20k")
+            .instead("100k", "2k")
+            .instead("20k", "5k")
+            .more("--duration 1s")
+            .load(),
+        here("run spawn:redis --records 10k --users 16").more("--duration 1s").load(),
+        here("top redis://127.0.0.1:6379").more("--count 1"),
     ]
 }
 
