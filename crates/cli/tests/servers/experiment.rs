@@ -397,7 +397,7 @@ fn presets_can_be_listed_printed_planned_and_run() {
     std::fs::write(fixture.path("mine.yaml"), &printed.stdout).unwrap();
     let planned = fixture.dyno(&["plan", "mine.yaml"]);
     assert!(out(&planned).contains("engine=redb memory=8/16"), "{}", out(&planned));
-    assert!(err(&fixture.dyno(&["presets", "lab"])).contains("presets: "));
+    assert!(err(&fixture.dyno(&["presets", "lab"])).contains("Presets: "));
     // The ingest proof with a claim that nothing keeps: complete data, and exit code 4.
     let claim =
         ["--set", "target=null:", "--set", "duration=1s", "--set", "require=[throughput > 1000000000]"];

@@ -40,7 +40,7 @@ pub fn markdown(all: &[Pairing]) -> String {
                 esc(&figure.name),
                 number(found.means.0),
                 number(found.means.1),
-                figure.unit.to_owned(),
+                figure.shown_unit().to_owned(),
                 format!("{:.3}", found.p),
                 rank::size(found.delta).to_owned(),
                 verdict(figure),

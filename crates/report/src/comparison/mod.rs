@@ -24,6 +24,13 @@ pub struct Figure {
     pub each: (Vec<f64>, Vec<f64>),
 }
 
+impl Figure {
+    /// Returns the unit as people read it.
+    pub fn shown_unit(&self) -> &'static str {
+        if self.unit == "us" { "µs" } else { self.unit }
+    }
+}
+
 fn nothing(each: &(Vec<f64>, Vec<f64>)) -> bool {
     each.0.is_empty() && each.1.is_empty()
 }

@@ -83,7 +83,7 @@ fn table(figures: &[Figure]) -> String {
             figure.name.clone(),
             number(found.means.0),
             number(found.means.1),
-            figure.unit.to_owned(),
+            figure.shown_unit().to_owned(),
             format!("{:.3}", found.p),
             rank::size(found.delta).to_owned(),
             verdict(figure),

@@ -129,7 +129,7 @@ fn figures(one: &Pairing, of: &str) -> String {
             };
             let noise = if figure.noise > 0.0 { percent(figure.noise) } else { "-".into() };
             vec![
-                format!("{} <small class=\"dim\">{}</small>", esc(&figure.name), esc(figure.unit)),
+                format!("{} <small class=\"dim\">{}</small>", esc(&figure.name), esc(figure.shown_unit())),
                 format!("<strong class=\"{class}\">{word}</strong> {}", esc(&words(figure))),
                 number(found.means.0),
                 number(found.means.1),
@@ -168,7 +168,7 @@ fn runs(one: &Pairing, figure: &Figure) -> String {
         faint.extend(side.iter().map(|value| (at as f64 + 0.12, *value)));
     }
     let words = vec![one.first.clone(), one.second.clone()];
-    points(format!("{}, {}", figure.name, figure.unit), "mean, and every run".into(), words, dots, faint, 0.0)
+    points(format!("{}, {}", figure.name, figure.shown_unit()), "mean, and every run".into(), words, dots, faint, 0.0)
         .draw()
 }
 
