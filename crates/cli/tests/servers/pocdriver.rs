@@ -275,7 +275,7 @@ fn what_cannot_be_done_is_refused_by_its_flag() {
         ("-v x", "letters of i u I k K p"),
         ("-a 5", "X:Y"),
         ("--insrts 3", "--inserts"),
-        ("--thread 3", "'--threads'"),
+        ("--thread 3", "did you mean --threads?"),
         ("-in 3", "--in"),
         ("-t -e", "a value is required for '--threads"),
         ("-k=x", "invalid value 'x' for '--keyqueries"),
