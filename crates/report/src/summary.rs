@@ -66,7 +66,7 @@ pub(crate) fn grades(verdict: &Verdict) -> Option<String> {
 
 /// What may be left out where there is no room: reasons beyond so many, and service times.
 #[derive(Clone, Copy)]
-struct Room {
+struct Shown {
     reasons: usize,
     services: bool,
 }
@@ -76,7 +76,7 @@ pub fn text(summary: &Summary, known: Known<'_>, style: Style) -> String {
     let fits = |text: &str| style.details || text.lines().count() < SCREEN;
     let mut text = String::new();
     for (reasons, services) in [(REASONS, true), (2, true), (2, false), (1, false)] {
-        text = made(summary, known, style, Room { reasons, services });
+        text = made(summary, known, style, Shown { reasons, services });
         if fits(&text) {
             break;
         }
@@ -84,7 +84,7 @@ pub fn text(summary: &Summary, known: Known<'_>, style: Style) -> String {
     text
 }
 
-fn made(summary: &Summary, known: Known<'_>, style: Style, room: Room) -> String {
+fn made(summary: &Summary, known: Known<'_>, style: Style, shown: Shown) -> String {
     let mut out = String::new();
     let under_way = is_under_way(summary);
     let mark = if under_way { style.bold("RUNNING") } else { style.trust(summary.verdict.trust) };
@@ -97,13 +97,13 @@ fn made(summary: &Summary, known: Known<'_>, style: Style, room: Room) -> String
         let _ = writeln!(out, "{words}");
     }
     claims(&mut out, summary, style);
-    reasons(&mut out, &summary.verdict, style, room);
+    reasons(&mut out, &summary.verdict, style, shown);
     out.push('\n');
     for phase in &summary.phases {
         match phase.name.as_str() {
             "load" => load_line(&mut out, phase, style),
             "warmup" => {}
-            _ => measured(&mut out, phase, style, room),
+            _ => measured(&mut out, phase, style, shown),
         }
     }
     out.push_str(&crate::faults::lines(&summary.faults));
@@ -159,10 +159,10 @@ fn passed(threshold: &Threshold, style: Style) -> String {
 }
 
 /// Reasons against what was asked for, the worst first; with details all of them, and notes.
-fn reasons(out: &mut String, verdict: &Verdict, style: Style, room: Room) {
+fn reasons(out: &mut String, verdict: &Verdict, style: Style, shown: Shown) {
     let told = |reason: &&Reason| style.details || reason.trust != Trust::Valid && verdict.is_asked(reason);
     let told: Vec<&Reason> = verdict.reasons.iter().filter(told).collect();
-    let most = if style.details { told.len() } else { room.reasons };
+    let most = if style.details { told.len() } else { shown.reasons };
     for (at, reason) in told.iter().take(most).enumerate() {
         let text = format!("  {} {}: {}", reason.trust.word(), reason.check, one_line(&reason.text));
         // The worst is told in full; of the others without details as much as a line holds.
@@ -221,7 +221,7 @@ fn load_line(out: &mut String, phase: &Phase, style: Style) {
     let _ = writeln!(out, "{}", style.wrap(&line, 9));
 }
 
-fn measured(out: &mut String, phase: &Phase, style: Style, room: Room) {
+fn measured(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
     let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
     let rate = format!("measure  {} {}/s:", Rate(phase.throughput), unit(&names));
@@ -247,12 +247,12 @@ fn measured(out: &mut String, phase: &Phase, style: Style, room: Room) {
     if style.details {
         details::measured(out, phase, style);
     } else {
-        latencies(out, phase, style, room);
+        latencies(out, phase, style, shown);
     }
 }
 
 /// One table: response times of all that was asked for, and service times where they differ.
-fn latencies(out: &mut String, phase: &Phase, style: Style, room: Room) {
+fn latencies(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     // Closing connections says nothing about the database.
     let metrics = || phase.metrics.iter().filter(|m| m.name != "CLEANUP");
     let failures = metrics().any(|m| m.all_response.is_some());
@@ -264,7 +264,7 @@ fn latencies(out: &mut String, phase: &Phase, style: Style, room: Room) {
         let service = metric.service.as_ref().filter(|one| response.is_none_or(|other| differ(one, other)));
         rows.extend(service.map(|latency| (SERVICE.to_owned(), latency)));
     }
-    if rows.len() > ROWS || !room.services {
+    if rows.len() > ROWS || !shown.services {
         rows.retain(|(name, _)| name != SERVICE);
     }
     if rows.is_empty() {

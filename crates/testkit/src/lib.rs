@@ -252,6 +252,8 @@ impl Dyno {
         let failed: Vec<&str> = told.lines().filter(|line| line.starts_with("* TEST failed")).collect();
         let allowed = |line: &str| {
             line.contains("contains no 0 or NaN in CPU [CPUs]")
+                // How fast this host is.
+                || line.contains("target missed")
                 || code == Some(5) && line.contains("Every run has a verdict that is not invalid")
         };
         let other = failed.iter().find(|line| !allowed(line));
