@@ -44,7 +44,8 @@ sbom() {
   tar -c --exclude='*/target' Cargo.toml Cargo.lock crates | tar -x -C "$work/tree"
   (cd "$work/tree/crates/cli" && "$cargo" cyclonedx --quiet --format json --spec-version 1.5 --target "$1-unknown-linux-musl" \
     --describe binaries --no-build-deps)
-  mv "$work/tree/crates/cli/dyno_bin.cdx.json" "$2"
+  # Paths of this machine are no part of it.
+  sed "s|$work/tree|/dyno|g" "$work/tree/crates/cli/dyno_bin.cdx.json" >"$2"
 }
 
 for arch in $archs; do

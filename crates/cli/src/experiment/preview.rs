@@ -10,6 +10,7 @@ use dyno_config::experiment::Plan;
 use dyno_config::experiment::estimate::estimate;
 use dyno_presets::Preset;
 use dyno_types::secret::conceal_json;
+use dyno_types::units::counted;
 use std::fmt::Write as _;
 
 /// Runs that are listed unless all are asked for.
@@ -48,7 +49,9 @@ fn words(plan: &Plan, all: bool) -> String {
     }
     let (cells, runs) = (plan.cells.len(), plan.runs.len());
     let searched = if plan.base.strategy.is_some() { ", each a search" } else { "" };
-    let _ = writeln!(out, "{cells} cells, {} repetitions, {runs} runs{searched}\n", plan.base.repetitions);
+    let counts = [(cells, "cell"), (plan.base.repetitions as usize, "repetition"), (runs, "run")];
+    let counts = counts.map(|(count, what)| counted(count, what)).join(", ");
+    let _ = writeln!(out, "{counts}{searched}\n");
     let shown = if all { runs } else { SHOWN.min(runs) };
     let wide = runs.to_string().len();
     for run in plan.runs.iter().take(shown) {

@@ -45,7 +45,7 @@ impl<'a> Fields<'a> {
             None => Ok(()),
             Some((key, node)) => {
                 let near = hint(key, known.iter().copied());
-                bad(node, format!("unknown key {key:?}{near} Accepted: {}", known.join(", ")))
+                bad(node, format!("unknown key {key:?}{near}; accepted: {}", known.join(", ")))
             }
         }
     }

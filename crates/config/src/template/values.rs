@@ -150,7 +150,7 @@ fn generator(name: &str, how: &Node, node: &Node, names: &Names) -> Result<Value
         }
         _ => {
             let near = hint(name, KNOWN);
-            bad(node, format!("unknown generator {name:?}{near} Accepted: {}", KNOWN.join(", ")))
+            bad(node, format!("unknown generator {name:?}{near}; accepted: {}", KNOWN.join(", ")))
         }
     }
 }

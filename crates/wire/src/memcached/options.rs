@@ -258,7 +258,7 @@ fn host_and_port(text: &str) -> Result<Address, Refused> {
 fn unknown(key: &str) -> Refused {
     let names: Vec<&str> = KEYS.iter().map(|(k, _)| *k).collect();
     let hint = suggest::hint(key, names.iter().copied());
-    Refused(format!("unknown option {key:?} of the memcached target{hint} Accepted: {}", names.join(", ")))
+    Refused(format!("unknown option {key:?} of the memcached target{hint}; accepted: {}", names.join(", ")))
 }
 
 #[cfg(test)]
@@ -301,7 +301,7 @@ mod tests {
     fn refusals_name_what_is_accepted() {
         let cases = [
             ("memcached://h?protcol=text", "did you mean protocol"),
-            ("memcached://h?x=1", "Accepted: protocol, hash, layout, update, prefix, expiry, user, ca"),
+            ("memcached://h?x=1", "accepted: protocol, hash, layout, update, prefix, expiry, user, ca"),
             ("memcached://h?protocol=binary", "auto, meta or text"),
             ("memcached://h?hash=crc", "ketama or modulo"),
             ("memcached://h?layout=fields", "json or string"),

@@ -291,7 +291,7 @@ fn host_and_port(text: &str) -> Result<Address, Refused> {
 fn unknown(key: &str) -> Refused {
     let names: Vec<&str> = KEYS.iter().map(|(k, _)| *k).collect();
     let hint = suggest::hint(key, names.iter().copied());
-    Refused(format!("unknown option {key:?} of the Redis target{hint} Accepted: {}", names.join(", ")))
+    Refused(format!("unknown option {key:?} of the Redis target{hint}; accepted: {}", names.join(", ")))
 }
 
 #[cfg(test)]
