@@ -170,6 +170,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     let wanted = target_kind(args)?;
     let mut resolved = Resolved::from_args(args)?;
+    resolved.one_loader = matches!(wanted, TargetKind::Sqlite);
     let watch = monitor::plan(args)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;

@@ -29,6 +29,8 @@ pub(super) struct Resolved {
     /// Cores of the load threads; `None`: any.
     pub cores: Vec<Option<usize>>,
     spin: bool,
+    /// True where one user loads the records: several writers of SQLite would only wait for each other, and give up.
+    pub one_loader: bool,
 }
 
 impl Resolved {
@@ -46,7 +48,7 @@ impl Resolved {
             }
         }
         let spec = lowered.spec;
-        let mut resolved = Resolved { spec, work, conditions: Vec::new(), cores: vec![None], spin: false };
+        let mut resolved = Resolved { spec, work, conditions: Vec::new(), cores: vec![None], spin: false, one_loader: false };
         let metrics = resolved.measure_job()?.workload.metrics().to_vec();
         let condition = |text: &String| {
             let condition = Condition::parse(text)?;
@@ -103,11 +105,10 @@ impl Resolved {
 
     /// The job of the load phase, where there is something to load: closed loop, until every record is in.
     pub fn load_job(&self, opened: &dyn OpenTarget) -> Result<Option<Job>, Failure> {
-        let on_cores = |job: Job| Job {
-            pipeline: opened.pipeline(job.pipeline),
-            cores: self.cores.iter().copied().take(job.users).collect(),
-            spin: self.spin,
-            ..job
+        let on_cores = |job: Job| {
+            let users = if self.one_loader { 1 } else { job.users };
+            let cores = self.cores.iter().copied().take(users).collect();
+            Job { pipeline: opened.pipeline(job.pipeline), users, cores, spin: self.spin, ..job }
         };
         Ok(self.work.load()?.map(on_cores))
     }
