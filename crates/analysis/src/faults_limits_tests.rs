@@ -14,7 +14,7 @@ fn fault(begin_s: f64, end_s: f64) -> InjectedFault {
     InjectedFault { number: 1, begin_s, end_s: Some(end_s), ..InjectedFault::default() }
 }
 
-/// Figures of a fault from 10 s to 11 s that does this to these quarters.
+/// Effect of a fault from 10 s to 11 s on these quarters.
 fn of(change: impl Fn(usize, &mut Interval)) -> FaultFigures {
     assess(&quarters(81, change), 0.25, &[fault(10.0, 11.0)]).figures.remove(0)
 }

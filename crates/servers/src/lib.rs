@@ -7,7 +7,7 @@
 //! -> clusters and replica sets (databases) -> Server: URIs, processes, cores, facts
 //! ```
 //!
-//! Settings that must be put back stand in the journal of `dyno_localhost::undo` before they are changed.
+//! Changes that must be put back stand in the journal of `dyno_localhost::undo` before they are made.
 
 pub mod launch;
 pub mod member;

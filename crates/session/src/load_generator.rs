@@ -1,4 +1,4 @@
-//! Generator of a session's load: an open target of this process, or a pool of worker processes.
+//! Load generator of a session: an open target of this process, or a pool of worker processes.
 
 use crate::collection_stats::Part;
 use crate::parts;

@@ -13,7 +13,7 @@ pub enum Pace {
     Even {
         /// Nanoseconds between two units.
         interval_ns: f64,
-        /// Most time that is made up for of what was missed, nanoseconds: a second's worth under a cap, all of a schedule.
+        /// Most of the missed time that is made up for, nanoseconds: a second's worth under a cap, all of a schedule.
         behind_ns: u64,
     },
     /// At full speed until so many units are done within a second, then nothing until it is over.

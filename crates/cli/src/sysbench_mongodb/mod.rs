@@ -142,7 +142,7 @@ impl SysbenchRun<'_> {
         conductor::begin(plan, &self.opened, self.control.clone())
     }
 
-    /// Makes what is asked for of load and transactions.
+    /// Runs what is asked for of load and transactions.
     fn phases(&self) -> Result<Exit, Failure> {
         let plan = &self.plan;
         if !plan.load && !plan.query {

@@ -17,7 +17,7 @@ pub struct PreCheck {
     pub name: String,
     /// True if it is as the claim needs it.
     pub held: bool,
-    /// Value that was found.
+    /// State that was found.
     pub found: String,
 }
 
@@ -154,7 +154,7 @@ pub trait Talk: Send {
     /// Writes records and waits until as many copies have them as the plan says.
     fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome;
 
-    /// Records sent since the last call, acknowledged or not.
+    /// Counts of what has gone out since the last call, acknowledged or not.
     fn take_sent(&mut self) -> Sent {
         Sent::default()
     }

@@ -56,7 +56,7 @@ impl Ledger {
         &self.ranges
     }
 
-    /// Number of records that have a status.
+    /// Number of records that have this status.
     pub fn count(&self, status: Status) -> u64 {
         self.ranges.iter().filter(|range| range.status == status).map(|range| range.to - range.from).sum()
     }

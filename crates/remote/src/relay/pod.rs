@@ -127,7 +127,7 @@ fn accept(listener: &TcpListener, door: &Arc<ListenerState>) {
         door.knocks(number, own);
         let inside = door.clone();
         let serve = move || {
-            // The hub hears of a failure, and it hears that the connection has ended.
+            // The hub hears of a failure: it hears that the connection has ended.
             let _ = serve(&stream, &inside, number);
             inside.settled(number);
             let _ = stream.shutdown(std::net::Shutdown::Both);

@@ -123,7 +123,7 @@ pub enum Value {
 pub struct ValueContext<'a> {
     /// Number of the document; of an operation: its index.
     pub number: u64,
-    /// Number that differs from field to field, and so does the choice among distinct texts.
+    /// Salt of the field: the choice among distinct texts differs from field to field.
     pub salt: u64,
     /// Documents of other collections.
     pub source: &'a dyn Source,
