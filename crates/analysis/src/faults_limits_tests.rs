@@ -14,7 +14,7 @@ fn fault(begin_s: f64, end_s: f64) -> InjectedFault {
     InjectedFault { number: 1, begin_s, end_s: Some(end_s), ..InjectedFault::default() }
 }
 
-/// What a fault from 10 s to 11 s does to these quarters.
+/// Effect of a fault from 10 s to 11 s on these quarters.
 fn of(change: impl Fn(usize, &mut Interval)) -> FaultFigures {
     assess(&quarters(81, change), 0.25, &[fault(10.0, 11.0)]).figures.remove(0)
 }
@@ -31,7 +31,7 @@ fn a_fault_is_compared_with_ten_calm_seconds_before_and_needs_three() {
     let short = seconds(&[7, 8, 9, 0, 9, 9, 9, 9, 9]);
     let before = |begin_s: f64| assess(&short, 1.0, &[fault(begin_s, begin_s + 1.0)]).figures[0].before_per_s;
     assert_eq!((before(3.0), before(2.9)), (Some(8.0), None));
-    // What belongs to the warm-up is none of them, but for a microsecond.
+    // Seconds that belong to the warm-up are none of them, but for a microsecond.
     let early = |begin_s: f64| {
         let first = Interval { start_s: begin_s, ok: 1, ..Interval::default() };
         let all = [vec![first], seconds(&[7, 8, 9, 9, 9, 9, 9])].concat();
@@ -88,7 +88,7 @@ fn an_effect_begins_at_most_three_seconds_after_its_fault_was_undone() {
     assert_eq!((at_once.recover_s, at_once.worst_per_s, at_once.depth), (Some(0.0), Some(40.0), Some(0.0)));
     let missing = |k: usize| of(|at, one| one.ok = if at == k { 1 } else { 10 }).detect_s;
     assert_eq!((missing(40), missing(56), missing(57)), (Some(0.25), Some(4.25), None));
-    // What waits is told up to the interval after that.
+    // Waits are told up to the interval after that.
     let slow = |k: usize| of(|at, one| one.response_s = if at == k { 0.02 } else { 0.001 }).worst_us.unwrap();
     assert_eq!((slow(39), slow(40), slow(57), slow(58)), (1_000.0, 20_000.0, 20_000.0, 1_000.0));
 }
@@ -125,7 +125,7 @@ fn failures_at_an_edge_belong_to_the_first_fault_that_has_them() {
     let warm = Interval { start_s: -0.25, failed: 3, ..Interval::default() };
     let found = assess(&[vec![warm], all].concat(), 0.25, &[fault(10.01, 11.0)]);
     assert_eq!((found.figures[0].failed, found.failed), (8, 8));
-    // What was done stands beside what it did.
+    // The fault stands beside its effect.
     let told =
         InjectedFault { number: 3, fault: "pause".into(), means: "SIGSTOP".into(), ..fault(10.01, 11.0) };
     let one = &assess(&[], 0.25, &[told]).figures[0];

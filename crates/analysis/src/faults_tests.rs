@@ -179,7 +179,7 @@ fn what_is_caught_up_within_a_second_has_its_depth() {
     assert!(one.effect().contains("at worst 0/s, 100 % below 1,000/s"), "{}", one.effect());
 }
 
-/// What is shorter than an interval has no depth that the interval could tell.
+/// Checks that a stop shorter than an interval has no depth that the interval could tell.
 #[test]
 fn a_stop_shorter_than_an_interval_has_no_depth() {
     let whole = &assess(&course(&[1000; 12], &[]), 1.0, &[fault(5.1, Some(5.8))]).figures[0];
@@ -221,7 +221,7 @@ fn failures_that_a_late_thread_counts_before_the_edge_are_of_the_fault() {
     let ok = [1000, 1000, 1000, 1000, 990, 0, 1000, 1000, 1000, 1000, 1000, 1000];
     let found = assess(&course(&ok, &[(4, 8), (5, 900)]), 1.0, &[fault(5.01, Some(6.0))]);
     assert_eq!((found.figures[0].failed, found.failed), (908, 908));
-    // Who fails now and then anyway has failed by himself.
+    // Operations that fail now and then anyway have failed by themselves.
     let found = assess(&course(&ok, &[(2, 1), (4, 8), (5, 900)]), 1.0, &[fault(5.01, Some(6.0))]);
     assert_eq!(found.failed, 900);
     let found = assess(&course(&ok, &[(4, 8), (5, 900)]), 1.0, &[fault(5.3, Some(6.0))]);

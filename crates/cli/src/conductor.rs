@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a run is called, what is kept of it, and what is watched.
+/// Plan of a run: its name, what is kept of it, and what is watched.
 pub struct RunPlan {
     /// Title of the run.
     pub title: String,
@@ -39,7 +39,7 @@ pub struct RunPlan {
     pub settings: Vec<Setting>,
     /// Unit of the histograms that are kept.
     pub scale: Scale,
-    /// What is watched beside the load; `None`: nothing.
+    /// Plan of what is watched beside the load; `None`: nothing.
     pub watch: Option<WatchPlan>,
     /// Cores of the load threads, which monitors keep off.
     pub busy: Vec<usize>,
@@ -174,11 +174,11 @@ pub fn failed(conductor: &mut Conductor<'_>, failure: Failure) -> Failure {
     failure
 }
 
-/// What is left of a run that has ended.
+/// Result of a run that has ended.
 pub struct Closed {
     /// The code to exit with.
     pub exit: Exit,
-    /// What limits the run, if it has a directory with reports.
+    /// Findings about what limits the run, if it has a directory with reports.
     pub findings: Option<Vec<Finding>>,
     /// Address of the report, in the same case.
     pub page: Option<String>,

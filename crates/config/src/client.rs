@@ -50,7 +50,7 @@ const MOST_S: u64 = 1_000_000_000;
 const MORE_THREADS: &str =
     "Warning: the threadcount is bigger than recordcount, the threadcount will be recordcount!";
 
-/// How the gaps between arrivals are spread.
+/// Distribution of the gaps between arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
     /// All the same.
@@ -59,7 +59,7 @@ pub enum Arrivals {
     Poisson,
 }
 
-/// What the client is told.
+/// Settings of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
     /// Users, at most one per operation.
@@ -90,7 +90,7 @@ pub struct ClientConfig {
     pub pipeline: u32,
     /// Inserts that go out as one batch in phases that only insert.
     pub batch: u32,
-    /// How arrivals are spread where a target is set.
+    /// Distribution of arrivals where a target is set.
     pub arrivals: Arrivals,
     /// Duration at the start that does not count, nanoseconds.
     pub warmup_ns: u64,
@@ -105,12 +105,12 @@ pub struct ClientConfig {
     pub load_threads: Option<u32>,
     /// Workers among which users and operations are divided.
     pub workers: u32,
-    /// What is worth saying.
+    /// Warnings that are worth saying.
     pub warnings: Vec<Warning>,
     threads_set: u32,
 }
 
-/// What is odd about the client's settings.
+/// Warning about odd settings of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warning {
     /// There are more users than operations; there will be one per operation. The text is YCSB's, which prints it

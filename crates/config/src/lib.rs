@@ -1,5 +1,5 @@
-//! What is to be run, in words: experiments and their servers, settings with their provenance, `.properties` files, inventories
-//! and document workloads in YAML.
+//! Configuration of what is to be run, in words: experiments and their servers, settings with their provenance, `.properties`
+//! files, inventories and document workloads in YAML.
 //!
 //! Nothing here prints, opens a connection or touches a file, save that the files a configuration names are read. What a workload
 //! makes of its properties is `dyno-workload`'s affair; the grammar of drop-ins is in `compat-*`.

@@ -34,12 +34,12 @@ pub struct Entry {
 pub struct BadLine {
     /// The line, from 1.
     pub line: u32,
-    /// What is wrong with it.
+    /// Problem of the line.
     #[source]
     pub problem: LineError,
 }
 
-/// What is wrong with a line.
+/// Problem of a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// A logical line beyond [`LINE_BYTES`].
@@ -107,7 +107,7 @@ fn skip_blanks(text: &[u8]) -> &[u8] {
     &text[start..]
 }
 
-/// What is left to read, and how many natural lines have been.
+/// Text left to read, and the number of natural lines that have been read.
 struct Lines<'a> {
     rest: &'a [u8],
     line: u32,

@@ -73,7 +73,7 @@ impl fmt::Display for Source {
 pub struct Setting {
     /// The value as written.
     pub value: String,
-    /// Who set it.
+    /// Source of the value.
     pub source: Source,
 }
 
@@ -151,7 +151,7 @@ impl Settings {
         }
     }
 
-    /// What is set, and by whom, for the run directory; then the `defaults` (key, value) that nobody set and that are
+    /// Lists what is set, and by whom, for the run directory; then the `defaults` (key, value) that nobody set and that are
     /// not empty. `mask` hides secrets: [`mask_value`], or something stricter.
     pub fn provenance<'a>(
         &self,
@@ -178,9 +178,9 @@ pub struct BadSetting {
     pub key: String,
     /// Value; `None` if it is not set and has no default.
     pub value: Option<String>,
-    /// Who set it.
+    /// Source of the value.
     pub source: Source,
-    /// What is accepted.
+    /// Form that is accepted.
     pub expected: String,
 }
 

@@ -48,7 +48,7 @@ impl Node {
         })
     }
 
-    /// What it is, in words.
+    /// The value in words.
     pub fn word(&self) -> String {
         match self.value() {
             Yaml::Null => "nothing".into(),

@@ -6,7 +6,7 @@ use dyno_monitor::database::Ask;
 use dyno_types::Endpoint;
 use std::sync::Arc;
 
-/// How long one question may take, connecting included.
+/// Time that one question may take, connecting included.
 pub(super) const PATIENCE_NS: u64 = 2_000_000_000;
 
 /// Something to be said and heard on a line.

@@ -10,7 +10,7 @@ pub trait Collections {
     /// Makes an index on several fields.
     fn index(&self, name: &str, index: &str, fields: &[(String, i32)]) -> Result<(), RunError>;
 
-    /// How many documents a collection holds.
+    /// Number of documents that a collection holds.
     fn count(&self, name: &str) -> Result<u64, RunError>;
 
     /// At most `count` documents of a collection.
@@ -19,7 +19,7 @@ pub trait Collections {
     /// The document of a collection with the highest `_id`; with `between`, a document of `$gte` and `$lt`, of those `_id`s.
     fn highest(&self, name: &str, between: Option<&[u8]>) -> Result<Option<Vec<u8>>, RunError>;
 
-    /// Whether an embedded store keeps them, in the forms of its own records.
+    /// Returns whether an embedded store keeps them, in the forms of its own records.
     fn is_embedded(&self) -> bool {
         false
     }

@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 pub struct ContainerConfig {
     /// Name and text, if it has a file.
     pub file: Option<(&'static str, String)>,
-    /// Whether a password or its like is in it.
+    /// True if a password or its like is in it.
     pub secret: bool,
     /// The program and its arguments.
     pub command: Vec<String>,
 }
 
-/// What a process in a container is there for.
+/// Purpose of a process in a container.
 pub struct Role {
     /// The instance it belongs to, from 0.
     pub instance: usize,
@@ -45,7 +45,7 @@ fn node(spec: &ServerSpec, role: Role, socket: SocketAddr, home: &Path) -> Node 
     }
 }
 
-/// What a server is told that listens on all addresses of its container, with its file in `home` and its data in `/data`.
+/// Configuration of a server that listens on all addresses of its container, with its file in `home` and its data in `/data`.
 pub fn container_config(
     spec: &ServerSpec,
     role: Role,

@@ -10,11 +10,11 @@ pub struct Node {
     pub name: String,
     /// Where it listens.
     pub address: IpAddr,
-    /// Its port.
+    /// The port it listens on.
     pub port: u16,
-    /// Its configuration and log.
+    /// Folder of the process's configuration and log.
     pub home: PathBuf,
-    /// Its data.
+    /// Folder of the process's data.
     pub data: PathBuf,
     /// The instance it belongs to.
     pub instance: usize,

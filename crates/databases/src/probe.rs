@@ -18,10 +18,10 @@ use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a server may take to answer.
+/// Time that a server may take to answer.
 const PATIENCE_NS: u64 = 5_000_000_000;
 
-/// How long nothing may come back before it is looked for what else the server may speak, nanoseconds.
+/// Time without a byte before it is looked for what else the server may speak, nanoseconds.
 const SILENCE_NS: u64 = 300_000_000;
 
 /// Says whether nobody waits any longer.
@@ -30,10 +30,10 @@ pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 /// Of waits that are short, and those of whom nobody can stop.
 pub const NEVER: Stop<'static> = &|| false;
 
-/// How often it is asked whether anybody still waits.
+/// Interval between looks at whether anybody still waits, nanoseconds.
 const LOOK_NS: u64 = 20_000_000;
 
-/// What is said of a wait that was stopped.
+/// Words for a wait that was stopped.
 pub(crate) const STOPPED: &str = "no longer waited for";
 
 /// Asks each address in turn until one answers.
@@ -70,7 +70,7 @@ pub(crate) fn first_that_answers<T>(
             Err(failure) => {
                 let error = failure.at(&endpoint).to_string();
                 let after_ms = begun.elapsed().as_millis() as u64;
-                // Who waits for a server to be ready asks often: what comes of it is said by who asked.
+                // Callers that wait for a server to be ready ask often: they say themselves what comes of it.
                 tracing::debug!(%endpoint, after_ms, error, "the server has not answered");
                 failures.push(error);
             }
@@ -87,7 +87,7 @@ pub enum ResolveError {
     LookUp {
         /// The name.
         host: String,
-        /// What the resolver says.
+        /// Words of the resolver.
         source: std::io::Error,
     },
     /// It has no address.
@@ -159,7 +159,7 @@ impl Failure {
     }
 }
 
-/// What has been heard.
+/// State of reading: more to come, done, or refused.
 pub(crate) enum ReadStatus {
     /// More must come.
     Need,
@@ -208,7 +208,7 @@ pub(crate) struct Line {
     socket: Socket,
     tls: bool,
     established: bool,
-    /// What is still to be sent.
+    /// Bytes still to be sent.
     unsent: Vec<u8>,
     received: Vec<u8>,
     buffer: Vec<u8>,
@@ -249,7 +249,7 @@ impl Line {
             if !self.established {
                 continue;
             }
-            // What came with the end of the handshake is there already and wakes nobody.
+            // Bytes that came with the end of the handshake are there already and wake nobody.
             let closed = self.receive().map_err(|e| self.failed(&e))?;
             if self.received.len() > ANSWER_BYTES {
                 return Err(Failure::Final(format!("its answer is longer than {ANSWER_BYTES} bytes")));
@@ -384,11 +384,11 @@ fn explain(error: &std::io::Error, tls: bool) -> String {
     }
 }
 
-/// What often lies behind a TLS connection that is cut or stays silent.
+/// Hint at the usual cause of a TLS connection that is cut or stays silent.
 const SPEAKS_TLS: &str = " (does it speak TLS, and does it ask for a client certificate? then give cert=FILE and key=FILE, or \
                           tlsCertificateKeyFile=FILE for mongodb://)";
 
-/// What often lies behind a server that listens and closes plain connections.
+/// Hint at the usual cause of a server that listens and closes plain connections.
 const EXPECTS_TLS: &str =
     " (does it expect TLS? then write rediss:// or memcacheds://, or tls=true for mongodb://)";
 

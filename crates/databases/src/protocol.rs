@@ -3,13 +3,13 @@
 /// A database's protocol, as far as it is told from others.
 #[derive(Debug)]
 pub struct Protocol {
-    /// Whose it is, with an apostrophe.
+    /// Name of the database, with an apostrophe.
     pub name: &'static str,
     /// The scheme of its URIs.
     pub scheme: &'static str,
     /// A question that every server answers, also before a login.
     pub question: fn() -> Vec<u8>,
-    /// Whether the bytes are an answer to it.
+    /// Returns whether the bytes are an answer to it.
     pub is_answer: fn(&[u8]) -> bool,
 }
 

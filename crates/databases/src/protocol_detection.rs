@@ -1,4 +1,4 @@
-//! What a port speaks, found out by asking in each protocol: a target whose URI names another one is told so at once.
+//! Protocol that a port speaks, found out by asking in each protocol: a target whose URI names another one is told so at once.
 
 use crate::protocol::Protocol;
 use crate::{memcached, mongodb, redis};
@@ -12,10 +12,10 @@ use std::time::Duration;
 static PROTOCOLS: [&Protocol; 3] =
     [&redis::protocol::PROTOCOL, &mongodb::protocol::PROTOCOL, &memcached::protocol::PROTOCOL];
 
-/// How long an answer is awaited.
+/// Time that an answer is awaited.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// What was found at an endpoint.
+/// Protocol found at an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum DetectedProtocol {
     /// It answered in this protocol.

@@ -24,7 +24,7 @@ pub static ALL: [&dyn Database; 13] = [
     &spawned::Spawn,
 ];
 
-/// How servers of a kind are started and asked.
+/// Starts and asks servers of a kind.
 pub fn server(kind: ServerKind) -> &'static dyn DatabaseServer {
     match kind {
         ServerKind::Redis | ServerKind::Valkey | ServerKind::KeyDb => &redis::server::RedisServer,

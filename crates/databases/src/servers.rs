@@ -9,12 +9,12 @@ use dyno_localhost::error::{Cause, LocalError};
 use dyno_localhost::machine::Machine;
 use std::net::SocketAddr;
 
-/// How a process is started: its configuration file and its command line.
+/// Start of a process: its configuration file and its command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchConfig {
     /// Name and text of its configuration file, if it has one.
     pub configuration: Option<(&'static str, String)>,
-    /// Its command line without the program.
+    /// Arguments of its command line, without the program.
     pub arguments: Vec<String>,
 }
 
@@ -30,11 +30,11 @@ pub enum NotReady {
     /// Another process has its port.
     #[error("process {other} answers on {socket}, not process {pid}")]
     AnotherProcess {
-        /// Who answers.
+        /// Number of the process that answers.
         other: u32,
         /// Where.
         socket: SocketAddr,
-        /// Who was started.
+        /// Number of the process that was started.
         pid: u32,
     },
 }
@@ -141,7 +141,7 @@ impl dyn DatabaseServer {
 /// Hosts and ports of those that clients are told of, separated by commas.
 pub(crate) fn hosts(spec: &ServerSpec, nodes: &[&Node]) -> String {
     let asked = |node: &&&Node| match (spec.topology, spec.part(node.number as u32)) {
-        // Its primary knows the copies.
+        // The primary knows the copies.
         (Topology::Replication, _) => node.number == 0,
         (Topology::Sharded, part) => part == Part::Router,
         _ => true,

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server may take until it listens.
+/// Time that a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server that runs until this is dropped.
@@ -28,7 +28,7 @@ pub struct Spawned {
     /// Holds its data and its log; removed on drop.
     home: Temporary,
     server: &'static TempServer,
-    /// Its loopback port.
+    /// Loopback port of the server.
     pub port: u16,
     /// The core it was pinned to, if there is more than one.
     pub core: Option<usize>,
@@ -45,12 +45,12 @@ impl Spawned {
         (self.server.uri)(self.port)
     }
 
-    /// Its process number.
+    /// Process number of the server.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// How it ended, with the last lines of its log, if it has.
+    /// Words on its end, with the last lines of its log, if it has ended.
     pub fn died(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok()??;
         Some(format!("{} ended ({status}): {}", self.server.kind, self.last_words()))

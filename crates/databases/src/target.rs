@@ -1,4 +1,4 @@
-//! What the rest of dyno knows of a database: [`Database`], [`Target`], [`OpenTarget`].
+//! Interface of a database to the rest of dyno: [`Database`], [`Target`], [`OpenTarget`].
 
 use crate::collections::Collections;
 use crate::probe::Stop;
@@ -26,7 +26,7 @@ pub struct Scheme {
     pub name: &'static str,
     /// The form of a URI.
     pub form: &'static str,
-    /// Who a client says that it is.
+    /// Login that a client's URI can give.
     pub login: Login,
 }
 
@@ -37,7 +37,7 @@ impl Scheme {
     }
 }
 
-/// What a URI can say of a login.
+/// Login that a URI can give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Login {
     /// Nothing: it names no server.
@@ -70,7 +70,7 @@ impl From<dyno_config::experiment::Driver> for Client {
 
 /// A kind of database.
 pub trait Database: Sync {
-    /// Its name: `redis`.
+    /// The database's name: `redis`.
     fn name(&self) -> &'static str;
 
     /// Schemes of its URIs.
@@ -96,15 +96,15 @@ pub trait Database: Sync {
 /// A server that is started for a run and ends with it.
 #[derive(Debug)]
 pub struct TempServer {
-    /// What follows `spawn:`.
+    /// Word that follows `spawn:`.
     pub kind: &'static str,
-    /// Its program, looked for on PATH.
+    /// The server's program, looked for on PATH.
     pub program: &'static str,
     /// Arguments for a loopback port and a folder of its own.
     pub arguments: fn(u16, &Path) -> Vec<String>,
     /// The URI of a target on that port.
     pub uri: fn(u16) -> String,
-    /// Whether it is started where a run names no target.
+    /// True if it is started where a run names no target.
     pub stands_for_any: bool,
 }
 
@@ -124,7 +124,7 @@ pub trait Target: fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// Whether it runs on this host, so that a core must be left to it.
+    /// Returns whether it runs on this host, so that a core must be left to it.
     fn is_local(&self) -> bool {
         let here = |address: &Address| match address {
             Address::Tcp(host, _) => matches!(host.as_str(), "localhost" | "::1") || host.starts_with("127."),
@@ -133,7 +133,7 @@ pub trait Target: fmt::Debug + Send + Sync {
         !self.addresses().is_empty() && self.addresses().iter().all(here)
     }
 
-    /// Whether the URI holds a password.
+    /// Returns whether the URI holds a password.
     fn has_password(&self) -> bool {
         false
     }
@@ -141,12 +141,12 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// Chooses the database of the records, where a server has several.
     fn set_database(&mut self, _database: &str) {}
 
-    /// Whether its server says of its collections how large they are.
+    /// Returns whether its server says of its collections how large they are.
     fn has_collections(&self) -> bool {
         false
     }
 
-    /// Whether it is a server that can be watched beside the load.
+    /// Returns whether it is a server that can be watched beside the load.
     fn is_watched(&self) -> bool {
         false
     }
@@ -166,7 +166,7 @@ pub trait Target: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether documents of POCDriver's are kept as such.
+    /// Returns whether documents of POCDriver's are kept as such.
     fn keeps_documents(&self) -> bool {
         false
     }
@@ -186,7 +186,7 @@ impl dyn Target {
         self.open(Arc::new(Nothing), stop)
     }
 
-    /// Whether the servers are known to be on another host: not one of their addresses is this host's.
+    /// Returns whether the servers are known to be on another host: not one of their addresses is this host's.
     pub fn is_elsewhere(&self) -> bool {
         let elsewhere = |address: &Address| match address {
             Address::Unix(_) => false,
@@ -200,26 +200,26 @@ impl dyn Target {
     }
 }
 
-/// What a session must know of a target and of the way to it.
+/// Facts that a session must know of a target and of the way to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetInfo {
     /// Product and version.
     pub database: String,
-    /// Who speaks to the database, where there is a choice.
+    /// Driver that speaks to the database, where there is a choice.
     pub driver: Option<String>,
-    /// Whether load threads of the engine apply the load (not users that block inside a store).
+    /// True if load threads of the engine apply the load (not users that block inside a store).
     pub wire: bool,
-    /// Whether its data belong on a disk, not in memory alone.
+    /// True if its data belong on a disk, not in memory alone.
     pub on_disk: bool,
-    /// Whether time is virtual.
+    /// True if time is virtual.
     pub virtual_time: bool,
-    /// Whether several inserts can go out as one batch.
+    /// True if several inserts can go out as one batch.
     pub batches: bool,
 }
 
 /// A target that has answered.
 pub trait OpenTarget: Any + Send + Sync {
-    /// What it is.
+    /// Facts about the target.
     fn info(&self) -> TargetInfo;
 
     /// The URI without secrets, or what it is.
@@ -251,12 +251,12 @@ pub trait OpenTarget: Any + Send + Sync {
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Finished, RunError>;
 
-    /// Whether it is spoken to over sockets of dyno's own.
+    /// Returns whether it is spoken to over sockets of dyno's own.
     fn has_sockets(&self) -> bool {
         false
     }
 
-    /// Whether a connection takes several requests at a time.
+    /// Returns whether a connection takes several requests at a time.
     fn pipelines(&self) -> bool {
         self.info().wire
     }
@@ -266,7 +266,7 @@ pub trait OpenTarget: Any + Send + Sync {
         Vec::new()
     }
 
-    /// What is asked of them while the load runs; a source for a node is called as `name` says.
+    /// Sources that are asked while the load runs; a source for a node is called as `name` says.
     fn sources(&self, _name: &dyn Fn(Option<&Endpoint>) -> String) -> Vec<Box<dyn Source>> {
         Vec::new()
     }
@@ -276,12 +276,12 @@ pub trait OpenTarget: Any + Send + Sync {
         None
     }
 
-    /// What of the target did not answer and is left out until it does, in words.
+    /// Parts of the target that did not answer and are left out until they do, in words.
     fn missing(&self) -> Option<String> {
         None
     }
 
-    /// Its collections of documents, where it keeps documents.
+    /// The target's collections of documents, where it keeps documents.
     fn collections(&self) -> Option<Box<dyn Collections + '_>> {
         None
     }
@@ -298,7 +298,7 @@ impl dyn OpenTarget {
         self.info().database
     }
 
-    /// Whether load threads of the engine apply the load (not users that block inside a store).
+    /// Returns whether load threads of the engine apply the load (not users that block inside a store).
     pub fn is_wire(&self) -> bool {
         self.info().wire
     }
@@ -320,7 +320,7 @@ impl dyn OpenTarget {
         Ok(())
     }
 
-    /// Whether time is virtual.
+    /// Returns whether time is virtual.
     pub fn is_virtual(&self) -> bool {
         self.info().virtual_time
     }
@@ -344,7 +344,7 @@ impl dyn OpenTarget {
     }
 }
 
-/// How TLS is used, for the report.
+/// Words for how TLS is used, for the report.
 pub(crate) fn tls_words(tls: &Tls) -> &'static str {
     match (tls.insecure, tls.any_name) {
         (true, _) => "on, certificates NOT verified",

@@ -63,7 +63,7 @@ pub fn allow(connections: usize) -> Result<(), Refused> {
     if setrlimit(Resource::Nofile, beyond).is_ok() {
         return Ok(());
     }
-    // What this does not raise is told below.
+    // A limit that this does not raise is told below.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64);
     match getrlimit(Resource::Nofile).current {

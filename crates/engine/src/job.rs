@@ -1,4 +1,4 @@
-//! What one engine run is asked to do, and the flag that ends it early.
+//! Job of one engine run, and the flag that ends it early.
 
 use crate::arrivals::{Process, Profile};
 use crate::net::monotonic_ns;
@@ -18,7 +18,7 @@ pub const INTERVAL_NS: u64 = 1_000_000_000;
 /// The shortest interval that can be recorded, nanoseconds.
 const SHORTEST_INTERVAL_NS: u64 = 10_000_000;
 
-/// Who decides when the next operation starts.
+/// Rule that decides when the next operation starts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pacing {
     /// Users: each starts its next operation when its last has ended and it has thought.
@@ -79,7 +79,7 @@ impl Retry {
     }
 }
 
-/// Whose clock says when a reply arrived.
+/// Clock that says when a reply arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// The kernel's, where the connection has it: when the reply's last byte came. What the client was late is no part of it.
@@ -128,7 +128,7 @@ pub struct Job {
     pub interval_ns: u64,
     /// Keep every sample (for reports that list raw data).
     pub raw_samples: bool,
-    /// Whose clock ends service times.
+    /// Clock that ends service times.
     pub stamps: Clock,
     /// Spin instead of sleeping.
     pub spin: bool,
@@ -352,7 +352,7 @@ impl Team {
     }
 }
 
-/// Who is told when a run begins.
+/// Called when a run begins.
 type OnBegin = Box<dyn Fn(SystemTime) + Send + Sync>;
 
 /// Ends a run early, from any thread, and tells when one begins.

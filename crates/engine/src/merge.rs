@@ -1,4 +1,4 @@
-//! What load threads report, and how the intervals of all are added up, second by second.
+//! Reports of load threads, and how the intervals of all are added up, second by second.
 
 use crate::run_error::RunError;
 use crate::shared::Shared;

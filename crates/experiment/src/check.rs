@@ -1,4 +1,4 @@
-//! What is wrong with a file, found without touching anything, and where it was written.
+//! Finds problems of a file without touching anything, and where they were written.
 
 use crate::steps;
 use dyno_config::experiment::{Cell, Experiment, Plan};

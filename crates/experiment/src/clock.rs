@@ -1,4 +1,4 @@
-//! What happens beside the load waits here for the epoch of the engine's run, for a time after it, and for its end.
+//! Clock for what happens beside the load: it waits here for the epoch of the engine's run, for a time after it, and for its end.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};

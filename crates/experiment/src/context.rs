@@ -1,4 +1,4 @@
-//! What an experiment is made with, and who watches it.
+//! Means by which an experiment is made, and its watchers.
 
 use crate::journal::RunRecord;
 use crate::point::Point;
@@ -10,7 +10,7 @@ use dyno_session::session::Observer;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Who watches an experiment.
+/// Watches an experiment.
 pub trait Watcher: Observer {
     /// A run begins: its cell, its point, and how many of the planned runs have ended.
     fn run_begins(&mut self, cell: &Cell, point: &Point, ended: usize, planned: usize);

@@ -49,7 +49,7 @@ fn folders(experiment_dir: &Path) -> Vec<PathBuf> {
 /// Removes all copies: the experiment needs them no more.
 pub(super) fn remove(experiment_dir: &Path) {
     for folder in folders(experiment_dir) {
-        // What cannot be removed is in nobody's way.
+        // A folder that cannot be removed is in nobody's way.
         let _ = std::fs::remove_dir_all(folder);
     }
 }

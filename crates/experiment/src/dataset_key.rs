@@ -1,4 +1,4 @@
-//! What a run begins with: the data of a volume, if their key is that of what it would load.
+//! Data that a run begins with: those of a volume, if their key is that of what it would load.
 //!
 //! A run begins with a volume's data only if their key is that of what it would load, and if the server, once started, has
 //! as many keys or documents as the record says. Everything that shapes the data is in the key.
@@ -186,7 +186,7 @@ mod tests {
             let why = differs(&base, &wanted).unwrap();
             assert!(why.contains(&format!("{name}: ")), "{name}: {why}");
         }
-        // What a run does with the data is not in it, and neither is who may speak to the server.
+        // The use that a run makes of the data is not in it, and neither is who may speak to the server.
         let same = "server: {kind: redis, options: {requirepass: x}}\nworkload: {ycsb: {workload: b, records: 1000, \
                     run_properties: {readproportion: 1}}}\nphases: {measure: {users: 9}}\n";
         assert_eq!(differs(&base, &of(same)), None);

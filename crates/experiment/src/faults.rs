@@ -186,7 +186,7 @@ impl FaultInjector<'_> {
         loop {
             let end = self.active.iter().filter_map(|one| one.planned.end_ns).min();
             let begin = left.peek().map(|next| next.begin_ns);
-            // What ends goes first.
+            // A fault that ends goes first.
             let next = match (end, begin) {
                 (None, None) => break,
                 (end, begin) => end.unwrap_or(u64::MAX).min(begin.unwrap_or(u64::MAX)),

@@ -124,7 +124,7 @@ fn one(
     loop {
         match child.try_wait()? {
             Some(status) => {
-                // What it has left running is meant to run on.
+                // A process that it has left running is meant to run on.
                 if let Some((mut journal, id)) = noted.take() {
                     // A note that cannot be taken back is of a process that has ended.
                     let _ = journal.forget(id);

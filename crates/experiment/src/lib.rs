@@ -304,7 +304,7 @@ pub fn clean_up(path: &Path) -> CleanupReport {
         let words = |count| format!("{}: {count} things put back", journal.display());
         cleaned.take(done.map(|count| Some(count).filter(|count| *count > 0).map(words)));
     }
-    // What could not be ended still stands.
+    // A server that could not be ended still stands.
     if cleaned.left().is_empty() {
         let forgotten =
             persistent_servers::forget(path).map_err(|error| LocalError::failed(path.display(), error));
@@ -347,7 +347,7 @@ fn clean_pods(path: &Path, journal: &Path) -> Result<String, LocalError> {
     trusted::directory(path)?;
     let record = read_record(path).map_err(|e| refused(e.to_string()))?;
     let text = files::read_to_string(&path.join("experiment.yaml")).map_err(|e| refused(e.to_string()))?;
-    // What is masked is no secret of kubectl's; unquoted, YAML takes it for an alias.
+    // A masked value is no secret of kubectl's; unquoted, YAML takes it for an alias.
     let (text, sets) =
         (text.replace(MASK, "masked"), record.sets.iter().map(|set| set.replace(MASK, "masked")));
     let plan = dyno_config::experiment::plan(&text, &record.path, &sets.collect::<Vec<_>>())

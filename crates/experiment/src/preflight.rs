@@ -1,4 +1,4 @@
-//! What a plan asks for and this machine does not have: cores, memory, programs. Looks, touches nothing.
+//! Things that a plan asks for and this machine does not have: cores, memory, programs. Looks, touches nothing.
 
 use crate::check::placed;
 use dyno_config::experiment::{Cell, Experiment};
@@ -91,7 +91,7 @@ fn of_cell(cell: &Cell, topology: &Topology) -> Vec<(bool, TreeError)> {
     let told = |path: &str, text: String| (true, placed(&cell.tree, path, text));
     let mut errors = Vec::new();
     let (mut of_server, mut of_client) = (None, None);
-    // What is on other hosts is compared with them when it is started.
+    // A server on other hosts is compared with them when it is started.
     let server = spec.server.as_ref().filter(|_| spec.ssh.servers.is_empty() && spec.kubernetes.is_none());
     if let Some(server) = server {
         let ports: Vec<u16> = (0..server.processes() as u16).map(|n| server.port.unwrap_or(0) + n).collect();

@@ -1,4 +1,4 @@
-//! What a run is applied to: a target that exists, a folder for an embedded store, or a server that is started.
+//! Provision of what a run is applied to: a target that exists, a folder for an embedded store, or a server that is started.
 //!
 //! A server lives for a run, or (`server_lifetime: shared`) until a run describes it in other words.
 
@@ -80,7 +80,7 @@ fn here(
         let Some((server, program)) = found else {
             return Err(Failed::other(format!("target: no server of kind {kind:?} on PATH")));
         };
-        // What could not be removed is told by `dyno stop`.
+        // Things that could not be removed are told by `dyno stop`.
         let _ = remove_abandoned();
         let kind = server.kind;
         let server = spawn_under(server, &program, Some(control)).map_err(|e| LocalError::failed(kind, e))?;

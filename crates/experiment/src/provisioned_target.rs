@@ -1,4 +1,4 @@
-//! What a run is applied to once it is there: targets, the servers that were started for it, and how they end.
+//! Target that a run is applied to once it is there: targets, the servers that were started for it, and how they end.
 
 use crate::failed::{Failed, of_server};
 use crate::fault_targets::FaultTargets;

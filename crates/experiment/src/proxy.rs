@@ -375,7 +375,7 @@ mod tests {
         let narrow = round_trip(&mut stream, &large[..100_000]);
         assert!(narrow >= Duration::from_millis(400), "{narrow:?}");
         proxy.treat(|now| *now = Treatment { shut: true, ..Treatment::default() });
-        // What was on its way when the way was shut is received before.
+        // Bytes that were on their way when the way was shut are received before.
         std::thread::sleep(Duration::from_millis(20));
         stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         stream.write_all(b"held").unwrap();

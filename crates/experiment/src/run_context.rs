@@ -203,7 +203,7 @@ impl<'a> RunContext<'a> {
         if run.control.stopping() {
             return Err(Failed::Interrupted);
         }
-        // What follows is of the run that measures.
+        // Messages that follow are of the run that measures.
         run_log::leave();
         Ok((summary, ended.phase.seconds))
     }
@@ -349,7 +349,7 @@ impl<'a> RunContext<'a> {
         if matches!(failed, Failed::Interrupted) {
             return failed;
         }
-        // What the kernel has killed in a worker's group.
+        // True if the kernel has killed something in a worker's group.
         let killed = |group: &(String, PathBuf)| {
             let read = |name: &str| std::fs::read_to_string(group.1.join(name)).unwrap_or_default();
             let counters = read("memory.events") + &read("memory.oom_control");

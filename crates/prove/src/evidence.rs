@@ -1,4 +1,4 @@
-//! What else a proof takes down: how far copies were behind meanwhile, whose clock says what.
+//! Further evidence of a proof: how far copies were behind meanwhile, whose clock says what.
 
 use dyno_databases::copies::database::{Database, PreCheck};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What one load thread counted in one interval, and the recorder that swaps intervals out.
+//! Counts of one load thread in one interval, and the recorder that swaps intervals out.
 
 use crate::histogram::{Histogram, Scale};
 use crate::stamps::Stamps;
@@ -54,7 +54,7 @@ pub struct Interval {
     pub lag: Histogram,
     /// Kernel's arrival of a reply to its handling.
     pub receive_lag: Histogram,
-    /// Whose clock ended service times.
+    /// Counts of replies by the clock that ended service times.
     pub stamps: Stamps,
     /// Decoding of a reply to the next sending on the same connection (closed loop).
     pub turnaround: Histogram,

@@ -1,4 +1,4 @@
-//! Whose clock ended service times.
+//! Clocks that ended service times.
 
 /// Replies by the clock that says when they arrived. All zero where the kernel was not asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -33,7 +33,7 @@ pub struct Totals {
     pub lag: Buckets,
     /// Kernel's arrival of a reply to its handling.
     pub receive_lag: Buckets,
-    /// Whose clock ended service times.
+    /// Counts of replies by the clock that ended service times.
     pub stamps: Stamps,
     /// Decoding of a reply to the next sending.
     pub turnaround: Buckets,

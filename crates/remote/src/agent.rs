@@ -146,7 +146,7 @@ fn clean(directory: &Path) {
         if words.split('\0').any(|word| word == "host") && words.contains("--stdio") {
             continue;
         }
-        // What cannot be undone stays there to be looked at.
+        // A folder that cannot be undone stays there to be looked at.
         let undone = |folder: PathBuf| undo::revert(&folder.join(undo::NAME), &Machine::default()).is_ok();
         if undone(entry.path().join(WORKERS)) && undone(entry.path()) {
             let _ = std::fs::remove_dir_all(entry.path());
@@ -371,7 +371,7 @@ impl Host {
     ) -> Result<FromHost, AgentError> {
         let roots = Roots::default();
         let mut sources: Vec<Box<dyn Source>> = vec![Box::new(HostSource::new(roots.clone()))];
-        // Its own servers may be ended and started again, and may have been: they are known by their names.
+        // This host's own servers may be ended and started again, and may have been: they are known by their names.
         let own = self.server.as_ref().map_or(Vec::new(), Server::watched);
         for (name, pid) in processes {
             let named =

@@ -89,7 +89,7 @@ impl SshHost {
 
     /// ssh with a command for the far shell; the words reach the program there as they are.
     pub fn command(&self, remote: &[&str]) -> Command {
-        // What ssh is told first counts.
+        // The first value that ssh is told counts.
         let mut command = child::command("ssh");
         command.args(OPTIONS).args(&self.options).arg("--").arg(&self.destination).arg(shell::quoted(remote));
         command
@@ -137,7 +137,7 @@ impl SshHost {
         let read = |mut pipe: Box<dyn Read + Send>| {
             std::thread::spawn(move || {
                 let mut text = Vec::new();
-                // What could be read is what there is to say.
+                // Text that could be read is what there is to say.
                 let _ = pipe.read_to_end(&mut text);
                 String::from_utf8_lossy(&text).into_owned()
             })

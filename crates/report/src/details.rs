@@ -1,4 +1,4 @@
-//! What `-v` adds to the summary: every table of latencies, what monitors saw, and what the client did.
+//! Additions of `-v` to the summary: every table of latencies, what monitors saw, and what the client did.
 
 use crate::latency_table::{IDEAL, table};
 use crate::style::{Style, us};
@@ -47,7 +47,7 @@ fn all(
     table(out, title, &rows, &columns, style);
 }
 
-/// Whose clock says when replies arrived. A lag of receiving is sampled only where it is the client's.
+/// Clock that says when replies arrived. A lag of receiving is sampled only where it is the client's.
 pub(crate) fn whose_clock(phase: &Phase) -> Option<String> {
     let Some(stamps) = &phase.stamps else {
         return phase.receive_lag.as_ref().map(|_| "arrivals by the client's clock".to_owned());

@@ -1,4 +1,4 @@
-//! What faults did to the load, as rows of a table: the same for text, page and Markdown.
+//! Effects of faults on the load, as rows of a table: the same for text, page and Markdown.
 
 use dyno_rundir::faults::FaultFigures;
 use dyno_types::units::{Latency, Rate};

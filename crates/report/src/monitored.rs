@@ -1,4 +1,4 @@
-//! What monitors saw, in three to five lines of the summary.
+//! Figures that monitors saw, in three to five lines of the summary.
 
 use dyno_rundir::schema::{DatabaseUse, HostUse, Monitored, ProcessUse};
 use dyno_types::units::{Bytes, Latency, Thousands};
@@ -93,7 +93,7 @@ pub(crate) fn block(out: &mut String, seen: &Monitored, title: &str) {
     if let Some(seen) = &seen.host {
         host(out, seen);
     }
-    // What is less than a hundredth of a core is not worth a line.
+    // Use of less than a hundredth of a core is not worth a line.
     if let Some(others) = seen.others.as_ref().filter(|others| others.cpu_cores >= 0.01) {
         row(out, "others", vec![Some(format!("CPU {:.2} cores: {}", others.cpu_cores, others.named()))]);
     }

@@ -64,7 +64,7 @@ fn load_of(dir: &RunDir) -> (usize, Option<f64>) {
 
 fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summary {
     let of = |recorded: &RecordedPhase| {
-        // Its own length, where its beginning is known: seconds are counted from that of the warm-up.
+        // The phase's own length, where its beginning is known: seconds are counted from that of the warm-up.
         let boundaries =
             dir.phase_boundaries(recorded).ok().flatten().map(|(from_ms, to_ms)| (to_ms - from_ms) / 1e3);
         let seconds = boundaries.filter(|s| *s > 0.0).unwrap_or(recorded.seconds as f64);

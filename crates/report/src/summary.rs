@@ -13,7 +13,7 @@ use dyno_rundir::unit;
 use dyno_types::units::{Rate, Thousands, counted};
 use std::fmt::Write as _;
 
-/// What is known of a run beside its summary.
+/// Facts that are known of a run beside its summary.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known<'a> {
     /// Findings of the diagnosis, the surest first; `None`: nobody looked.
@@ -31,7 +31,7 @@ const REASONS: usize = 3;
 /// Rows of a small terminal.
 const SCREEN: usize = 24;
 
-/// What rows of service times are called.
+/// Name of rows of service times.
 const SERVICE: &str = "  service";
 
 /// With more rows than this the table has response times alone.
@@ -64,7 +64,7 @@ pub(crate) fn grades(verdict: &Verdict) -> Option<String> {
     differ.then(|| all.join(", "))
 }
 
-/// What may be left out where there is no room: reasons beyond so many, and service times.
+/// Room for what may be left out: reasons beyond so many, and service times.
 #[derive(Clone, Copy)]
 struct Shown {
     reasons: usize,
@@ -179,7 +179,7 @@ fn reasons(out: &mut String, verdict: &Verdict, style: Style, shown: Shown) {
     }
 }
 
-/// What limits the run, and how sure that is; nothing of a simulation or of a load alone.
+/// Limit of the run, and how sure that is; nothing of a simulation or of a load alone.
 fn limit(summary: &Summary, findings: &[Finding]) -> Option<String> {
     let phase = summary.phases.iter().find(|phase| phase.name == "measure")?;
     if let Some(finding) = findings.first() {

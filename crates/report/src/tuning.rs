@@ -1,4 +1,4 @@
-//! What tunings have found, in words: the same for the terminal, the page and Markdown.
+//! Findings of tunings, in words: the same for the terminal, the page and Markdown.
 
 use dyno_rundir::tuning::{Tuned, TunedCell};
 

@@ -1,4 +1,4 @@
-//! What a fault that the experiment asked for did to the load, as `summary.json` has it.
+//! Effect on the load of a fault that the experiment asked for, as `summary.json` has it.
 
 use dyno_types::units::{Latency, Rate};
 use schemars::JsonSchema;

@@ -224,7 +224,7 @@ impl Log {
         let bytes = STANDARD.decode(encoded)?;
         let plain = inflated(bytes)?;
         let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut plain.as_slice())?;
-        // What is of all operations together is always in the engine's own unit.
+        // Values of all operations together are always in the engine's own unit.
         let scale = if tag.contains(".client.") { Scale::Ns64 } else { self.scale };
         let before = self.merged.get(tag).map_or(0, Buckets::count);
         let mut counts = histogram.iter_recorded().map(|value| value.count_at_value());

@@ -1,4 +1,4 @@
-//! What becomes of another program's results, file by file.
+//! Tests of what becomes of another program's results, file by file.
 
 use super::*;
 use crate::fixtures::{BEGIN_S, phase, run, summary};

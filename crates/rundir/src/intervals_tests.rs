@@ -1,4 +1,4 @@
-//! What `intervals.jsonl` and the histogram log hold, and what comes back from them.
+//! Tests of what `intervals.jsonl` and the histogram log hold, and what comes back from them.
 
 use super::*;
 use crate::hlog;

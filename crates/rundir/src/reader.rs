@@ -339,7 +339,7 @@ impl RunDir {
         let mut seconds = std::collections::BTreeMap::new();
         for step in self.measured()?.iter().filter(|step| step.second >= begin) {
             let (from, ok) = (step.second - begin, step.ok);
-            // What is known only over several seconds is spread over them evenly; the sum stays.
+            // Operations that are known only over several seconds are spread over them evenly; the sum stays.
             let length = step.end_s - step.second;
             if length > LONGEST_S.saturating_sub(seconds.len() as u64) {
                 let path = self.path.join("intervals.jsonl");
@@ -360,7 +360,7 @@ impl RunDir {
         let of = |steps: &[Step]| steps.iter().filter(|step| Some(step.phase) == phase).copied().collect();
         match &self.steps {
             Some(steps) => Ok(of(steps)),
-            // What could not be read before fails again, with its reason.
+            // A file that could not be read before fails again, with its reason.
             None => Self::counters(&self.path.join("intervals.jsonl")).map(|(_, steps)| of(&steps)),
         }
     }

@@ -1,4 +1,4 @@
-//! What a summary says of itself.
+//! Tests of what a summary says of itself.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What one operation of a run is, and which metrics tell how long it took: one fact for throughput, times, laws and models.
+//! Unit of a run's operations, and which metrics tell how long one took: one fact for throughput, times, laws and models.
 //!
 //! An operation may be a script of several requests. Its metrics are then the requests, and one that covers them all.
 

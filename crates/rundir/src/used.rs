@@ -1,4 +1,4 @@
-//! What host, processes and database did meanwhile, as `summary.json` has it.
+//! Use of host, processes and database meanwhile, as `summary.json` has it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

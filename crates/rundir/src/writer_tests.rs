@@ -1,4 +1,4 @@
-//! What is refused and what fails; what is written is read back in `tests/read_back.rs`.
+//! Tests of what is refused and what fails; what is written is read back in `tests/read_back.rs`.
 
 use super::*;
 use crate::fixtures::{run, summary};

@@ -7,7 +7,7 @@
 //! -> clusters and replica sets (databases) -> Server: URIs, processes, cores, facts
 //! ```
 //!
-//! What must be put back stands in the journal of `dyno_localhost::undo` before it is done.
+//! Changes that must be put back stand in the journal of `dyno_localhost::undo` before they are made.
 
 pub mod launch;
 pub mod member;

@@ -1,4 +1,4 @@
-//! What a server needs before anything is made: its program, its ports, its share of memory, its folders.
+//! Needs of a server before anything is made: its program, its ports, its share of memory, its folders.
 
 use dyno_config::server::{Part, ServerKind, ServerSpec, Topology as Shape};
 use dyno_databases::registry::server;
@@ -78,7 +78,7 @@ pub(super) fn version(program: &Path) -> String {
     while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < Duration::from_secs(5) {
         std::thread::sleep(Duration::from_millis(2));
     }
-    // What it has forked holds the pipe open; what has gone its own way is not waited for.
+    // A process that it has forked holds the pipe open; one that has gone its own way is not waited for.
     process::end_group(child.id());
     let (tell, told) = std::sync::mpsc::channel();
     if let Some(pipe) = child.stdout.take() {

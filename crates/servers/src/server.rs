@@ -464,7 +464,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // What fails here stays in the journal.
+        // A step that fails here stays in the journal.
         let _ = self.end_all(false);
         let _ = self.journal.undo_all();
     }

@@ -1,4 +1,4 @@
-//! What the controller itself knows and asks of a worker pool's targets.
+//! Facts that the controller itself knows and asks of a worker pool's targets.
 
 use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::probe::NEVER;

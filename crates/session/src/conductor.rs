@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// A run directory that is to be made.
 pub struct RunDirectory<'a> {
-    /// Its path; nothing is there yet.
+    /// Path of the directory; nothing is there yet.
     pub path: &'a Path,
     /// Every setting with its source, secrets masked; the title is put before them.
     pub settings: Vec<Setting>,

@@ -1,4 +1,4 @@
-//! What the records that are there look like, beside those that a run would load: a load is skipped only for records of
+//! Check of the records that are there against those that a run would load: a load is skipped only for records of
 //! the same shape.
 
 use crate::presence::{found, present};

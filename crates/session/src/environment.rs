@@ -1,4 +1,4 @@
-//! What a run directory says of the host.
+//! Facts about the host for a run directory.
 
 use dyno_engine::affinity;
 use dyno_monitor::environment::{EnvironmentFacts, Places};

@@ -1,4 +1,4 @@
-//! How many keys a workload really asks for. A property that is set wrong can make a whole run hit one record: YCSB's
+//! Number of keys that a workload really asks for. A property that is set wrong can make a whole run hit one record: YCSB's
 //! zipfian chooser over a small `insertcount` does.
 
 use dyno_types::Verb;

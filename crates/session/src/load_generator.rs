@@ -1,4 +1,4 @@
-//! What applies the load of a session: an open target of this process, or a pool of worker processes.
+//! Load generator of a session: an open target of this process, or a pool of worker processes.
 
 use crate::collection_stats::Part;
 use crate::parts;

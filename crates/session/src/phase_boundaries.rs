@@ -7,7 +7,7 @@ use dyno_rundir::schema::Phase;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Who is told the epoch of a run and the length of its warm-up.
+/// Receives the epoch of a run and the length of its warm-up.
 pub(crate) type OnEpoch = Arc<dyn Fn(SystemTime, Duration) + Send + Sync>;
 
 fn unix_ns(at: SystemTime) -> u64 {

@@ -58,7 +58,7 @@ pub struct Progress<'a> {
     pub said: Vec<(String, SourceSnapshot)>,
 }
 
-/// Who watches a run.
+/// Watches a run.
 pub trait Observer {
     /// A phase begins.
     fn begin(&mut self, phase: &str, plan: &Job);

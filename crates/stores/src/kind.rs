@@ -5,11 +5,11 @@ use crate::options::OptionSpec;
 /// A kind of store that [`crate::open`] knows.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreKind {
-    /// What stands before the colon of its URI.
+    /// Word before the colon of its URI.
     pub scheme: &'static str,
     /// The URI without options.
     pub form: &'static str,
-    /// What it is, in a few words.
+    /// Description of the store, in a few words.
     pub about: &'static str,
     /// The options its URI accepts.
     pub options: &'static [OptionSpec],

@@ -15,7 +15,7 @@ pub struct OptionSpec {
     pub values: &'static str,
     /// Value where it is not given.
     pub default: &'static str,
-    /// What it does, in one sentence.
+    /// Effect of the option, in one sentence.
     pub about: &'static str,
 }
 
@@ -26,7 +26,7 @@ pub(crate) const DURATION: &str = "DURATION such as 500ms";
 /// The accepted values of a switch, as written in [`OptionSpec::values`].
 pub(crate) const SWITCH: &str = "true|false";
 
-/// What an insert does when the key exists already: the same for every store.
+/// Option for what an insert does when the key exists already: the same for every store.
 pub(crate) const INSERT: OptionSpec = OptionSpec {
     name: "insert",
     values: "replace|fail",

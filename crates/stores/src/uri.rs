@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// A store's URI, `SCHEME:PATH?name=value&name=value`, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreUri {
-    /// What stands before the first colon.
+    /// Text before the first colon.
     pub scheme: String,
     /// The path, percent-decoded; empty if none was given.
     pub path: PathBuf,

@@ -1,4 +1,4 @@
-//! How a request's keys, field names and values are rendered as bytes.
+//! Rendering of a request's keys, field names and values as bytes.
 //!
 //! A workload implements [`Content`]; drivers and stores call it while they encode. All methods are pure: the same
 //! request gives the same bytes, so that a retry, a redirect or a verification can render them again.

@@ -1,4 +1,4 @@
-//! How the engine meets a database.
+//! Interfaces by which the engine meets a database.
 //!
 //! Two lanes: a [`Driver`] speaks a network protocol without doing any input or output itself (bytes in, bytes
 //! out), one instance per load thread; a [`Store`] is a library that blocks, one [`StoreSession`] per user.

@@ -1,4 +1,4 @@
-//! What every room of dyno shares: units, requests, outcomes, the counter-based generator, the limits, and the
+//! Parts that every room of dyno shares: units, requests, outcomes, the counter-based generator, the limits, and the
 //! traits by which the engine meets a database.
 //!
 //! Nothing here does input or output, reads a clock or depends on another crate of the workspace. [`child`] and [`secret`] know

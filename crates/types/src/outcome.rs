@@ -1,4 +1,4 @@
-//! How an arrival ended. Every arrival ends as exactly one of these.
+//! End of an arrival. Every arrival ends as exactly one of these.
 
 /// The end of one arrival (or of one request inside it).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

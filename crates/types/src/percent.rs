@@ -2,7 +2,7 @@
 
 pub use percent_encoding::AsciiSet;
 
-/// What is encoded in any part of a URI: all but letters, digits and `-._~`.
+/// Characters that are encoded in any part of a URI: all but letters, digits and `-._~`.
 pub const RESERVED: &AsciiSet =
     &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 

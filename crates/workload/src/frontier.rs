@@ -95,7 +95,7 @@ impl Frontier {
         self.base + self.issued.fetch_add(1, SeqCst)
     }
 
-    /// How many acknowledgements lay outside the window and were lost. Above 0 the run is suspect: reads no longer
+    /// Number of acknowledgements that lay outside the window and were lost. Above 0 the run is suspect: reads no longer
     /// reach the keys inserted since.
     pub fn refused(&self) -> u64 {
         self.refused.load(SeqCst)

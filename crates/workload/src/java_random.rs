@@ -45,7 +45,7 @@ impl Bound {
         Bound { n, limit: (1 << 31) / n * n }
     }
 
-    /// How many different numbers are drawn.
+    /// Count of different numbers that are drawn.
     pub fn count(self) -> u32 {
         self.n
     }

@@ -82,10 +82,10 @@ fn eight_digits(value: u32) -> u64 {
     ones | 0x3030_3030_3030_3030
 }
 
-/// How key numbers become key names.
+/// Rule by which key numbers become key names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyNames {
-    /// What every name starts with; YCSB's is `user`.
+    /// Text that every name starts with; YCSB's is `user`.
     pub prefix: String,
     /// Least number of digits; shorter numbers get leading zeros. Hashed numbers have up to 19 digits.
     pub zero_padding: usize,

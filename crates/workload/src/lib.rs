@@ -1,4 +1,4 @@
-//! What is done to the database: keys, values, distributions and mixes.
+//! Operations on the database: keys, values, distributions and mixes.
 //!
 //! The picture: `index -> draw` is pure; `bind` turns a draw into a request and is the only step that may look at the
 //! state of the run (the [`Frontier`] of acknowledged inserts); `next` continues a script of several requests.
@@ -108,7 +108,7 @@ pub trait Workload: Send + Sync {
         false
     }
 
-    /// How long a user of a closed loop waits before its first operation, nanoseconds.
+    /// Time that a user of a closed loop waits before its first operation, nanoseconds.
     fn begin_ns(&self) -> u64 {
         0
     }

@@ -24,7 +24,7 @@ const BLOCK_BITS: u32 = crate::permute::BLOCK_BITS;
 /// Totals of integer weights stay below this, so that products of two of them fit 64 bits.
 const MAX_TOTAL: u64 = 1 << 31;
 
-/// How kinds are spread over the indexes.
+/// Method by which kinds are spread over the indexes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Exact shares in every block of [`BLOCK`] indexes, in shuffled order.
@@ -43,7 +43,7 @@ struct Split {
 }
 
 impl Split {
-    /// How many places below `place` are of this kind, and whether `place` is.
+    /// Number of places below `place` that are of this kind, and whether `place` is.
     #[inline]
     fn at(&self, place: u64) -> (u64, bool) {
         let (whole, part) = self.total.divide(place);
@@ -152,7 +152,7 @@ impl Mix {
         self.splits.last().expect("a mix has at least one kind").kind
     }
 
-    /// How many operations before `index` are no inserts. Exact where the mix is stratified, which takes up to a
+    /// Number of operations before `index` that are no inserts. Exact where the mix is stratified, which takes up to a
     /// microsecond; `index` itself where nothing is inserted or kinds are drawn one by one.
     pub fn others_before(&self, index: u64) -> u64 {
         let (Some(_), Mode::Stratified) = (self.inserts, self.mode) else { return index };

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// How a user is held back.
+/// Method by which a user is held back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
     /// Not at all.
@@ -13,7 +13,7 @@ pub enum Pace {
     Even {
         /// Nanoseconds between two units.
         interval_ns: f64,
-        /// How much of what was missed is made up for, nanoseconds: a second's worth under a cap, all of a schedule.
+        /// Most of the missed time that is made up for, nanoseconds: a second's worth under a cap, all of a schedule.
         behind_ns: u64,
     },
     /// At full speed until so many units are done within a second, then nothing until it is over.

@@ -7,7 +7,7 @@ use crate::keys::{java_hash_ascii, push_signed};
 use dyno_types::rng::{Purpose, Stream};
 use std::sync::OnceLock;
 
-/// What a value consists of.
+/// Content of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ValueKind {
     /// YCSB's printable bytes (32 to 127), six from 32 random bits: entropy coders shrink them to about 2/3.
@@ -63,7 +63,7 @@ impl ValueKind {
 const POOL: usize = 512 << 10;
 const PIECE: usize = 64 << 10;
 
-/// What values are cut from.
+/// Bytes that values are cut from.
 pub fn pool() -> &'static [u8] {
     static POOLED: OnceLock<Vec<u8>> = OnceLock::new();
     POOLED.get_or_init(|| {
@@ -155,7 +155,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// What YCSB 0.17.0 itself writes.
+    /// Checks values that YCSB 0.17.0 itself writes.
     #[test]
     fn integrity_vectors() {
         assert_eq!(

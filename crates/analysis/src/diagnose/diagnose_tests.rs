@@ -14,7 +14,7 @@ fn host(busy: f64, steal: f64) -> String {
     )
 }
 
-/// What is known of a run that waits for four operations for each in service, or for none.
+/// A run that waits for four operations for each in service, or for none.
 fn made(monitor: &str, client: &str) -> Made {
     let made = Made::new(Given { database: "MongoDB 8", cores: "0, 1", monitor, client, ..Given::default() });
     made.timed(&[6_400; 10], &[])
@@ -31,7 +31,7 @@ fn few_users_are_found_only_where_nothing_better_explains_the_throughput() {
     assert_eq!(found(&made(&host(0.5, 0.0), CLIENT).run, None), [("few_users", 0.73)]);
     assert_eq!(found(&made(&host(0.65, 0.0), CLIENT).run, None), [("few_users", 0.55)]);
     assert_eq!(found(&made(&host(0.5, 0.05), CLIENT).run, None), [("steal", 0.6)]);
-    // What is less sure than even does not explain it; the surest comes first.
+    // A cause that is less sure than even does not explain it; the surest comes first.
     let mut recording = Recording::new();
     for second in 0..=10 {
         let at = f64::from(second);
@@ -247,7 +247,7 @@ fn a_fall_is_held_against_the_burst_credits_of_the_volume() {
     let found = facts(&made.run, Some(&recording));
     let disk = ["burst.before_per_s", "burst.after_per_s"].map(|name| found.get(name));
     assert_eq!(disk, [Some(3_000.0), Some(99.0)]);
-    // What rises does not fall.
+    // A rate that rises does not fall.
     let text = intervals(&course.iter().rev().copied().collect::<Vec<u64>>(), 1);
     let made = Made::new(Given { intervals: &text, ..given });
     assert_eq!(facts(&made.run, Some(&recording)).get("burst.ratio"), None);

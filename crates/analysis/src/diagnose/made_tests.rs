@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
-/// What is special of a run; each part is JSON without its outer braces.
+/// Special parts of a run; each is JSON without its outer braces.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Given<'a> {
     pub database: &'a str,

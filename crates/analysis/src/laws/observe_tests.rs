@@ -57,7 +57,7 @@ fn a_closed_loop_is_seen_with_its_users_and_times() {
     made.run.summary.as_mut().unwrap().verdict.reasons.push(overload);
     let seen = observe(&made.run).unwrap();
     assert_eq!((seen.planned_s, seen.grows), (Some(30.0), true));
-    // Whose users are not known has none, and without turns between operations nothing is the client's.
+    // A run whose users are not known has none, and without turns between operations nothing is the client's.
     let imported = CLIENT.replace("\"users\": 4, ", "");
     let mut made = timed(Given { client: &imported, ..GIVEN });
     made.run.phases[0].totals.turnaround = dyno_record::Buckets::new(dyno_record::Scale::Ns64);
@@ -164,7 +164,7 @@ fn resources_have_the_servers_that_are_known() {
     assert_eq!(used, [client.clone(), one("server CPU", 0.8, 4.0, true), all.clone(), disk.clone()]);
     let named =
         |all: Vec<(&str, f64)>| all.into_iter().map(|(name, x)| (name.to_owned(), x)).collect::<Vec<_>>();
-    // What did nothing is not told.
+    // A resource that did nothing is not told.
     assert_eq!(
         activity,
         named(vec![("database commands", 1_234.0), ("reads of sda", 30.0), ("network bytes", 30.0)])

@@ -156,7 +156,7 @@ fn ladder(levels: &[(f64, f64)]) -> Sweep {
 fn a_fall_is_no_plateau() {
     let five = ladder(&[(1.0, 100.0), (4.0, 380.0), (16.0, 892.0), (64.0, 601.0), (128.0, 302.0)]);
     assert_eq!((five.maximum, five.best), (Maximum::Fall(128.0, 302.0), (892.0, 16.0)));
-    // What was measured is no breach of a bound that is the mean of a fall.
+    // A measured throughput is no breach of a bound that is the mean of a fall.
     assert!(
         (five.bottleneck_s * 892.0 - 1.0).abs() < 1e-9 && five.levels.iter().all(|level| !level.above),
         "{five:?}"

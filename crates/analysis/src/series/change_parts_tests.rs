@@ -180,7 +180,7 @@ fn every_step_of_constants_is_a_change_that_matters_from_the_share_on() {
         (of(&[(1.0, 12), (9.0, 20)], 0.05), of(&[(1.0, 13), (9.0, 20)], 0.05)),
         (vec![], vec![change(13, 1.0, 9.0)])
     );
-    // What changes in more than a quarter of its intervals has no levels.
+    // A series that changes in more than a quarter of its intervals has no levels.
     let often = |count: usize| {
         let all: Vec<f64> = (0..64)
             .map(|at| if at >= 20 && at < 20 + count { (at % 2 * 50 + 50) as f64 } else { 100.0 })

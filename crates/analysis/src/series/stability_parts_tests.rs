@@ -23,7 +23,7 @@ fn levels_are_labelled_by_what_came_before() {
     assert_eq!(of(&[100.0, 79.0, 80.0, 63.0], 40), [Level, Collapse, Recovery, Collapse]);
     assert_eq!(of(&[100.0, 80.0, 90.0], 30), [Level, Level, Level]);
     assert_eq!(of(&[100.0, 79.0, 79.0], 30), [Level, Collapse, Level]);
-    // What rises within the first third of the run is its warm-up.
+    // A level that rises within the first third of the run is its warm-up.
     assert_eq!((of(&[50.0, 100.0], 30), of(&[50.0, 100.0], 29)), (vec![WarmUp, Level], vec![Level, Level]));
     assert_eq!((of(&[50.0, 50.0], 60), of(&[50.0], 60)), (vec![Level, Level], vec![Level]));
     let (found, step) = levels(&[[1.0; 4], [4.0; 4], [5.0; 4]].concat(), &[4, 8]);
@@ -86,7 +86,7 @@ fn a_step_a_fall_and_a_stop_are_told_with_their_figures() {
     // A step of less than a tenth of the greatest level is no alarm, but a level.
     let small = level(930.0, 60, 120);
     assert_eq!((small.segments.len(), small.alarm, small.stands_out), (2, None, true));
-    // What warms up is no alarm, and is told.
+    // A level of the warm-up is no alarm, and is told.
     let warm = level(500.0, 0, 30);
     assert_eq!((warm.warm_up, warm.alarm, warm.segments[0].label), (30, None, Label::WarmUp));
     // Where hardly anything is done it is a stop, where two fifths are it is a part that stands out, however short.

@@ -1,4 +1,4 @@
-//! What a check needs before it speaks, and the figures in its words.
+//! Tests of what a check needs before it speaks, and the figures in its words.
 
 use super::*;
 use dyno_rundir::faults::FaultFigures;
@@ -28,7 +28,7 @@ fn a_disk_is_read_from_one_read_for_a_thousand_operations_on() {
         case.says("cache")
     };
     assert_eq!([reads(0.499, None), reads(0.5, None)], [VALID, None]);
-    // What others read is not the server's: half a page of 4,096 bytes each second is half a read.
+    // Reads by others are not the server's: half a page of 4,096 bytes each second is half a read.
     assert_eq!([reads(9.0, Some(2_047.0)), reads(9.0, Some(2_048.0))], [VALID, None]);
 }
 

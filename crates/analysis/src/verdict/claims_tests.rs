@@ -1,4 +1,4 @@
-//! What each check speaks against, and the verdict on what was asked for.
+//! Tests of what each check speaks against, and the verdict on what was asked for.
 
 use super::*;
 use dyno_rundir::schema::{Claim, Grade};

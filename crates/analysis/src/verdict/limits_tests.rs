@@ -100,7 +100,7 @@ impl Case {
         reasons.filter(|reason| reason.check == check).map(|reason| reason.text).next()
     }
 
-    /// What a check says, if it was made and says anything; it is what the whole is called by.
+    /// Trust that a check gives, if it was made and says anything; it is what the whole is called by.
     fn says(&self, check: &str) -> Option<Trust> {
         let verdict = self.verdict();
         let found = verdict.reasons.iter().find(|reason| reason.check == check)?;
@@ -109,7 +109,7 @@ impl Case {
     }
 }
 
-/// What a check says of the usual case with a change.
+/// Trust that a check gives the usual case with a change.
 fn says(check: &str, change: impl FnOnce(&mut Case)) -> Option<Trust> {
     let mut case = Case::usual();
     change(&mut case);
@@ -209,7 +209,7 @@ fn requests_that_find_nothing_are_suspect_above_a_twentieth() {
         })
     };
     assert_eq!([missed(1_000), missed(1_001)], [None, SUSPECT]);
-    // What fails its operation counts as the step and as the whole, and is a failure.
+    // A miss that fails its operation counts as the step and as the whole, and is a failure.
     let failed = |operations: u64, missed: u64| {
         let mut case = Case::usual().ended(Outcome::NotFound, operations);
         case.totals.outcomes[0][Outcome::Ok as usize] -= missed;
@@ -272,7 +272,7 @@ fn a_thousand_operations_and_a_second_are_enough() {
     };
     assert_eq!([samples(1_000, 1.0), samples(999, 1.0), samples(1_000, 0.999)], [None, SUSPECT, SUSPECT]);
     assert_eq!(samples(0, SECONDS), INVALID);
-    // What is too short is not judged by what compares percentiles.
+    // A run that is too short is not judged by what compares percentiles.
     let judged = |operations: u64| {
         let mut case = Case::usual();
         case.totals.ended[Outcome::Ok as usize] = operations;

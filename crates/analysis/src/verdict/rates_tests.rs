@@ -1,4 +1,4 @@
-//! How often runs that are not steady are told, and steady ones accused: the rates of docs/reliability.md.
+//! Rates at which runs that are not steady are told, and steady ones accused: those of docs/reliability.md.
 //! `RATES=1 cargo test --release -p dyno-analysis observations::rates` prints them.
 
 use super::tests::{overload_of, reasons};
@@ -40,7 +40,7 @@ fn steady_runs_are_seldom_accused() {
     }
 }
 
-/// What happens to a run: its length, and the share of the level that is left from one second to another, which the seed moves
+/// Change of a run: its length, and the share of the level that is left from one second to another, which the seed moves
 /// within the run where `moved`.
 struct Seeded {
     what: &'static str,

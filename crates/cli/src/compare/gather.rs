@@ -49,7 +49,8 @@ fn words<'a>(levels: impl Iterator<Item = &'a (String, String)>) -> String {
 }
 
 /// Gives groups that are to stand beside each other names that tell the sides apart: labels, or paths where labels are the same.
-/// What cells have in common is said elsewhere; where nothing but one cell of each is compared, its levels are in the name.
+/// Levels that cells have in common are said elsewhere; where nothing but one cell of each is compared, its levels are in the
+/// name.
 pub fn tell_apart(sides: &mut [Side]) {
     let mut labels: Vec<String> = sides.iter().map(|side| side.label.clone()).collect();
     let different = labels.iter().enumerate().all(|(at, label)| !labels[..at].contains(label));

@@ -15,12 +15,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How far an experiment is.
+/// Progress of an experiment.
 struct Progress {
     ended: Vec<RunRecord>,
     by: Option<u32>,
     words: String,
-    /// Whether there is nothing left to be made.
+    /// True if there is nothing left to be made.
     over: bool,
 }
 
@@ -79,7 +79,7 @@ pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// How long a run may take to end when asked to.
+/// Time that a run may take to end when asked to.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sends a process what Ctrl-C sends.

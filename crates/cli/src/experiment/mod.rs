@@ -48,7 +48,7 @@ impl From<DirectoryError> for Failure {
     }
 }
 
-/// Whether the positional of `dyno run` names an experiment or a preset.
+/// Returns whether the positional of `dyno run` names an experiment or a preset.
 pub fn is_experiment(text: &str) -> bool {
     presets::find(text).is_some()
         || text.ends_with(".yaml")
@@ -278,7 +278,7 @@ fn exit(directory: &Directory) -> Exit {
     if unreachable > 0 && unreachable == runs.len() {
         return Exit::Unreachable;
     }
-    // What was asked for cannot be had: an option of the server, a port, a program.
+    // Something that was asked for cannot be had: an option of the server, a port, a program.
     if !runs.is_empty() && runs.iter().all(|run| run.not_started) {
         return Exit::Usage;
     }

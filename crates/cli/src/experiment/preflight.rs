@@ -1,4 +1,4 @@
-//! Whether this machine has what a plan asks for.
+//! Checks that this machine has what a plan asks for.
 
 use crate::exit::Failure;
 use crate::terminal;
@@ -11,7 +11,7 @@ use dyno_localhost::machine::Machine;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What a plan asks for and this machine does not have.
+/// Things that a plan asks for and this machine does not have.
 pub struct Findings {
     pub unmet_requirements: Vec<UnmetRequirement>,
     pub missing_programs: Vec<MissingProgram>,
@@ -56,7 +56,7 @@ impl Findings {
         self.missing_programs.iter().map(of).collect()
     }
 
-    /// Whether no cell can be run for want of a program.
+    /// Returns whether no cell can be run for want of a program.
     pub fn nothing_runs(&self) -> bool {
         self.missing_programs.iter().map(|one| one.cells.len()).sum::<usize>() == self.cells
     }

@@ -80,7 +80,7 @@ impl Watcher for Watch {
         let label = &point.label;
         let searched = if label.is_empty() { String::new() } else { format!(" {label}") };
         let (number, repetition) = (ended + 1, point.repetition);
-        // How many runs a search makes is not known before.
+        // The number of runs that a search makes is not known before.
         let (of, left) = match cell.spec.strategy.is_some() {
             true => (String::new(), String::new()),
             false => (format!(" of {}", planned.max(number)), left),

@@ -102,7 +102,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     Ok(conductor::close(conductor, exit(args, &summary)).exit)
 }
 
-/// What an experiment says of it: no time-outs and no warm-up, and times by the client's clock, as the original takes them.
+/// Experiment of these arguments: no time-outs and no warm-up, and times by the client's clock, as the original takes them.
 fn experiment(args: &PocArgs, config: &PocConfig) -> Experiment {
     let mut spec = Experiment { seed: config.seed, ..Experiment::default() };
     spec.client.stamps = Stamps::Client;
@@ -158,7 +158,7 @@ fn send_the_rest(job: Job, opened: &dyn OpenTarget, control: &Arc<Control>) -> R
     Ok(bulks - sent.min(bulks))
 }
 
-/// Whether nothing failed but searches for documents that are not there: an update of a document whose insert still
+/// Returns whether nothing failed but searches for documents that are not there: an update of a document whose insert still
 /// waits for its bulk finds nothing, and that is how this load works.
 fn only_misses(summary: &Summary) -> bool {
     let measured = summary.phases.iter().filter(|phase| phase.name == "measure");

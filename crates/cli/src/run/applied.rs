@@ -12,7 +12,7 @@ use dyno_rundir::schema::Setting;
 use dyno_types::secret::mask_value;
 use dyno_workload::ycsb::known_properties;
 
-/// What was typed behind `run`.
+/// Arguments that were typed behind `run`.
 fn typed() -> Option<ArgMatches> {
     let command = RunArgs::augment_args(Command::new("run").no_binary_name(true));
     let words = std::env::args_os().skip_while(|word| word != "run").skip(1);

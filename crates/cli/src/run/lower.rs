@@ -29,7 +29,7 @@ pub(super) const INSTEAD: [(&str, &str); 4] = [
     ("maxexecutiontime", "--duration"),
 ];
 
-/// Whether `dyno run` takes note of a property: of YCSB's client only of those that describe the data.
+/// Returns whether `dyno run` takes note of a property: of YCSB's client only of those that describe the data.
 pub(super) fn is_used(key: &str) -> bool {
     let scope = known_properties().iter().find(|p| p.name == key).map(|p| p.scope);
     match scope {
@@ -56,7 +56,7 @@ fn count(option: &str, text: &str) -> Result<Count, Failure> {
     parse_count(text).map(Count).map_err(|e| usage(option, e))
 }
 
-/// What was asked for, and which option has set which property of the workload.
+/// Experiment that was asked for, and which option has set which property of the workload.
 pub(super) struct Lowered {
     /// The experiment.
     pub spec: Experiment,

@@ -33,16 +33,16 @@ use std::io::{IsTerminal, stderr, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the run is to be applied to, and what must be removed afterwards.
+/// Target that the run is to be applied to, and what must be removed afterwards.
 struct ProvidedTarget {
     target: Box<dyn Target>,
     server: Option<Spawned>,
     _folder: Option<Temporary>,
 }
 
-/// What the load is for.
+/// Kind of target that the load is for.
 enum TargetKind {
-    /// What a URI names.
+    /// The target that a URI names.
     Target(Box<dyn Target>),
     /// A server of this kind that is started for the run; empty: of any.
     Spawn(String),

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Shortest and longest time between two ticks, seconds.
 const INTERVAL_S: (f64, f64) = (0.01, 3_600.0);
 
-/// What was asked for, checked; `None` with `--no-monitor`.
+/// Plan of the monitors that were asked for, checked; `None` with `--no-monitor`.
 pub(super) fn plan(args: &RunArgs) -> Result<Option<WatchPlan>, Failure> {
     let option = "--monitor-interval";
     let ns = parse_duration_ns(&args.monitor_interval, 1_000_000_000).map_err(|e| usage(option, e))?;

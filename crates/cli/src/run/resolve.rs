@@ -1,4 +1,4 @@
-//! What `dyno run` asks for: an experiment, its work and its thresholds; the target is not touched before
+//! Request of `dyno run`: an experiment, its work and its thresholds; the target is not touched before
 //! [`Resolved::prepare`].
 
 use super::lower::{INSTEAD, Lowered, usage};
@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 /// Everything a run needs to know, checked.
 pub(super) struct Resolved {
-    /// What was asked for.
+    /// Experiment that was asked for.
     pub spec: Experiment,
-    /// Its load.
+    /// Load of the experiment.
     pub work: Box<dyn Work>,
     /// Thresholds.
     pub conditions: Vec<Condition>,
@@ -119,7 +119,7 @@ impl Resolved {
         Ok(Job { cores: self.cores.clone(), spin: self.spin, ..job })
     }
 
-    /// What is done, in words.
+    /// Title of the run: what is done, in words.
     pub fn title(&self) -> Result<String, Failure> {
         let job = self.measure_job()?;
         let loop_words = match &job.pacing {
@@ -135,7 +135,7 @@ impl Resolved {
         self.cores.iter().copied().flatten().collect()
     }
 
-    /// What was set of the workload, and by whom.
+    /// Settings of the workload, and who set them.
     pub fn settings(&self) -> Settings {
         self.work.settings()
     }

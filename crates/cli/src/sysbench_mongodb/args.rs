@@ -1,4 +1,4 @@
-//! What can be typed after `dyno sysbench-mongodb`.
+//! Arguments of `dyno sysbench-mongodb`.
 
 use clap::{Args, ValueEnum};
 use dyno_compat_sysbench_mongodb::plan::resolve::Overrides;

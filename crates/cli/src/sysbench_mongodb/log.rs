@@ -33,7 +33,7 @@ pub struct Log {
     aside: bool,
 }
 
-/// What a log needs to know.
+/// Settings that a log needs.
 pub struct Layout<'a> {
     /// Makes the lines.
     pub reporter: Reporter,
@@ -41,7 +41,7 @@ pub struct Layout<'a> {
     pub stage: Stage,
     /// Path of the log file; the table is called the same with `.tsv` behind it.
     pub path: &'a Path,
-    /// Whether the console's lines go to stderr.
+    /// True if the console's lines go to stderr.
     pub aside: bool,
     /// Seconds between two lines.
     pub every_s: Option<u64>,

@@ -41,7 +41,7 @@ use log::{Layout, Log};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// What all phases need.
+/// State that all phases need.
 struct SysbenchRun<'a> {
     args: &'a SysbenchArgs,
     plan: SysbenchPlan,
@@ -73,7 +73,7 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     SysbenchRun { args, plan, work, target, opened, control }.phases()
 }
 
-/// What an experiment says of it: no time-outs, and times by the client's clock, as the original takes them.
+/// Experiment of this plan: no time-outs, and times by the client's clock, as the original takes them.
 fn experiment(plan: &SysbenchPlan) -> Experiment {
     let mut spec = Experiment { seed: plan.config.seed as u64, ..Experiment::default() };
     spec.client.stamps = Stamps::Client;
@@ -142,13 +142,13 @@ impl SysbenchRun<'_> {
         conductor::begin(plan, &self.opened, self.control.clone())
     }
 
-    /// What is asked for of load and transactions.
+    /// Runs what is asked for of load and transactions.
     fn phases(&self) -> Result<Exit, Failure> {
         let plan = &self.plan;
         if !plan.load && !plan.query {
             return Ok(Exit::Ok);
         }
-        // What is there is used, as by the original, if it looks like what these settings load.
+        // Collections that are there are used, as by the original, if they look like what these settings load.
         let ways = "drop them to have them loaded again, or name another DB_NAME";
         same_collections(self.opened.as_ref(), &plan.config, ways)?;
         let job = self.on_cores(self.work.measure()?)?;

@@ -1,4 +1,4 @@
-//! What `ctest.sh` can do beside running a case: tracers, the background, a prepared system; and what of it has no meaning on
+//! Abilities of `ctest.sh` beside running a case: tracers, the background, a prepared system; and what of it has no meaning on
 //! one host.
 
 use crate::exit::{Exit, Failure};
@@ -142,7 +142,7 @@ impl CtestArgs {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(std::env::args_os().skip(1)).env(DETACHED, "1").stdin(Stdio::null());
         command.stdout(file.try_clone()?).stderr(file);
-        // Its own session is made by itself, see `detached`; it is waited for by nobody.
+        // The process makes its own session, see `detached`; it is waited for by nobody.
         let child = command.spawn()?;
         terminal::note(&format!(
             "process {} goes on in the background, output in {shown}; `dyno wsf --status`, `dyno wsf --stop`",

@@ -59,7 +59,7 @@ pub(super) fn lines(audit: &Audit) -> Vec<Line> {
     ]
 }
 
-/// What there is to complain of.
+/// Complaint about the count of the money, if there is one.
 pub(super) fn complaint(audit: &Audit) -> Option<String> {
     let changed = audit.counted - audit.total as i64;
     let what = if changed < 0 { "vanished" } else { "appeared" };

@@ -1,4 +1,4 @@
-//! What is left at the end: the report through the chosen exporter, raw samples, and warnings of the verdict.
+//! Results that are left at the end: the report through the chosen exporter, raw samples, and warnings of the verdict.
 
 use super::trouble::Trouble;
 use crate::exit::{Exit, Failure};
@@ -15,7 +15,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// What advice on options of `dyno run` means on YCSB's command line.
+/// Advice on options of `dyno run`, and its form on YCSB's command line.
 const DIALECT: [(&str, &str); 8] = [
     ("let it run for 30 s or more", "raise operationcount or maxexecutiontime"),
     ("see --timeout and --drain", "see redis.timeout and dyno.timeout"),
@@ -139,8 +139,8 @@ pub(super) fn say_integrity(work: &YcsbWork) {
 /// Checks of the set-up: they are said of a load and of a short run as well.
 const OF_EVERY_RUN: [&str; 4] = ["pinning", "clock_jump", "monitors", "shared_cores"];
 
-/// What speaks against the result. What speaks against single figures says nothing of a load, which only has to bring the records
-/// in, and nothing of a run that is too short for percentiles, which is said instead.
+/// Reasons that speak against the result. Reasons against single figures say nothing of a load, which only has to bring the
+/// records in, and nothing of a run that is too short for percentiles, which is said instead.
 pub(super) fn reasons(mode: Mode, summary: &Summary) -> Vec<&Reason> {
     let all = &summary.verdict.reasons;
     let too_short = |reason: &Reason| reason.check == "samples";

@@ -26,9 +26,9 @@ use std::time::Instant;
 /// A target that answers, and what belongs to it.
 struct OpenBinding {
     opened: InProcess,
-    /// Its URI without secrets.
+    /// URI of the target without secrets.
     shown: String,
-    /// Whether it runs on this host, so that a core is left to it.
+    /// True if it runs on this host, so that a core is left to it.
     local: bool,
     /// Where the `basic` binding writes its lines.
     lines: Arc<Mutex<terminal::Results>>,

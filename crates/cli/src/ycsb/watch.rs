@@ -19,12 +19,12 @@ use dyno_types::Outcome;
 use jiff::Timestamp;
 use std::time::{Instant, SystemTime};
 
-/// What follows a run.
+/// Follows a run.
 pub(super) struct Watch {
     options: MeasurementOptions,
     interval: Interval,
     names: Vec<String>,
-    /// Whether status lines are shown.
+    /// True if status lines are shown.
     shown: bool,
     quiet: bool,
     operations: Option<u64>,
@@ -37,7 +37,7 @@ pub(super) struct Watch {
     next_ms: u64,
     /// Operations done in the intervals before.
     done: u64,
-    /// What the interval under way has recorded, and when it began.
+    /// Totals of the interval under way, and when it began.
     pending: Totals,
     since: SystemTime,
     told_limit: bool,

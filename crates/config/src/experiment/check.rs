@@ -1,11 +1,11 @@
-//! What the types of an experiment file cannot say: values that exclude each other, and bounds.
+//! Checks that the types of an experiment file cannot make: values that exclude each other, and bounds.
 
 use crate::experiment::{Experiment, Lifetime, Strategy, When, faults};
 use crate::server::Topology;
 use crate::server::invalid::InvalidSetting;
 use crate::tree::{Node, TreeError};
 
-/// What the types cannot say.
+/// Checks what the types cannot say.
 pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     let refuse = |path: &str, text: &str| {
         let node = tree.find(path).unwrap_or(tree);
@@ -106,7 +106,7 @@ fn check_shares(spec: &Experiment, measuring: u32, loading: u32) -> Result<(), I
         return Err(InvalidSetting::new("phases.measure.users", why));
     }
     let workers = load.workers.unwrap_or(loading);
-    // Whether a database that is there already is loaded is not known here.
+    // It is not known here whether a database that is there already is loaded.
     if spec.server.is_some()
         && load.when != When::Never
         && let Some(why) = too_few(load.users, workers, "phases.load.workers")

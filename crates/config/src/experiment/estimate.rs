@@ -1,4 +1,4 @@
-//! How long an experiment takes.
+//! Time that an experiment takes.
 
 use crate::experiment::{Experiment, Plan, Strategy, When};
 use dyno_types::units::parse_rate;
@@ -17,7 +17,7 @@ pub struct Estimate {
     pub open_ended: bool,
 }
 
-/// How long all runs of a plan take.
+/// Estimates how long all runs of a plan take.
 pub fn estimate(plan: &Plan) -> Estimate {
     let mut all = Estimate::default();
     for run in &plan.runs {

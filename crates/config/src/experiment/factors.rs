@@ -1,4 +1,4 @@
-//! What is varied: factors, their levels, and the cells that are left out or changed.
+//! Factors: their levels, and the cells that are left out or changed.
 //!
 //! A factor is a key of the experiment with several values, or a name of one's own whose levels set several keys together.
 
@@ -27,11 +27,11 @@ pub fn full_path(name: &str) -> &str {
 /// One value of a factor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// What tables, `exclude` and `overrides` call it.
+    /// Name of the level in tables, `exclude` and `overrides`.
     pub label: String,
-    /// What it sets: keys and values.
+    /// Keys and values that it sets.
     pub set: Vec<(String, Node)>,
-    /// What `--set` has changed of it, in words that tables show after the label.
+    /// Changes that `--set` has made to it, in words that tables show after the label.
     pub changed: String,
 }
 
@@ -51,7 +51,7 @@ impl Level {
     }
 }
 
-/// What is varied.
+/// A factor that is varied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factor {
     /// Name.

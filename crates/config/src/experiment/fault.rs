@@ -1,4 +1,4 @@
-//! What an experiment file can say of a fault. The doc comments are the descriptions of the published JSON Schema.
+//! Fault of an experiment file. The doc comments are the descriptions of the published JSON Schema.
 
 use crate::values::{Bytes, Shift, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

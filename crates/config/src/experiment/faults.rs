@@ -25,7 +25,7 @@ pub struct Planned {
     pub end_ns: Option<u64>,
 }
 
-/// What is wrong: the key of the fault and the words.
+/// A problem: the key of the fault and the words.
 type Wrong = (&'static str, String);
 
 impl Fault {
@@ -188,7 +188,7 @@ impl Fault {
                 ));
             }
             let workers = spec.client.workers.saturating_mul(instances);
-            // How many hosts a group has is known once it is looked up.
+            // The number of hosts in a group is known once it is looked up.
             return match number > workers && !far_servers && !far_clients && !in_pods {
                 true => Err(("on", format!("worker {number}: there are {workers}"))),
                 false => Ok(()),
@@ -233,7 +233,7 @@ impl Fault {
         }
     }
 
-    /// What cannot be done to servers in pods.
+    /// Refuses what cannot be done to servers in pods.
     fn check_in_pods(&self) -> Result<(), Wrong> {
         match self.kind {
             FaultKind::Pause => Ok(()),

@@ -16,9 +16,9 @@ pub const RUNS: usize = 50_000;
 pub struct Plan {
     /// Part of the directory's name.
     pub name: String,
-    /// What holds for the whole experiment (the first cell's values where a factor varies them).
+    /// Values that hold for the whole experiment (the first cell's values where a factor varies them).
     pub base: Experiment,
-    /// What is varied.
+    /// Factors that are varied.
     pub factors: Vec<Factor>,
     /// The matrix.
     pub cells: Vec<Cell>,
@@ -72,7 +72,7 @@ fn apply(tree: &mut Node, set: &str) -> Result<Option<(String, Node)>, TreeError
     Ok(Some((whole, node)))
 }
 
-/// What `--set` has done to factors.
+/// Changes that `--set` has made to factors.
 struct Given {
     /// Keys and values that replace what levels of several keys say.
     last: Vec<(String, Node)>,

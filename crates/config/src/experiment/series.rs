@@ -3,7 +3,7 @@
 /// Most values of a series.
 const LEVELS: usize = 10_000;
 
-/// What a series must be.
+/// Form that a series must have.
 pub(super) const SERIES: &str = "expected one of step (not 0, towards `to`), times (above 0, not 1, towards `to`) and count \
                                  (2 or more), and at most 10000 values";
 

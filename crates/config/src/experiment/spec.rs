@@ -1,4 +1,4 @@
-//! What an experiment file can say, typed. The doc comments are the descriptions of the published JSON Schema.
+//! Experiment file, typed. The doc comments are the descriptions of the published JSON Schema.
 
 use crate::experiment::fault::Fault;
 use crate::experiment::kubernetes::Kubernetes;

@@ -1,4 +1,4 @@
-//! What an experiment file can say of searches, typed. The doc comments are the descriptions of the published JSON Schema.
+//! Searches of an experiment file, typed. The doc comments are the descriptions of the published JSON Schema.
 
 use crate::experiment::series::{SERIES, series};
 use crate::server::Setting;

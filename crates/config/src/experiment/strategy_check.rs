@@ -1,11 +1,11 @@
-//! What the types cannot say of a strategy: its points must be experiments that can be run.
+//! Checks of a strategy that the types cannot make: its points must be experiments that can be run.
 
 use crate::experiment::cell::Cell;
 use crate::experiment::factors::{self, Factor};
 use crate::experiment::strategies::{Strategy, Tune};
 use crate::tree::TreeError;
 
-/// What is searched is not varied by a factor, too: its levels would all make the same search.
+/// Refuses a factor that varies what is searched, too: its levels would all make the same search.
 pub(super) fn check_strategy(cell: &Cell, strategy: &Strategy, factors: &[Factor]) -> Result<(), TreeError> {
     let (name, keys): (&str, Vec<&str>) = match strategy {
         Strategy::Ladder(_) => ("ladder", vec!["phases.measure.users"]),

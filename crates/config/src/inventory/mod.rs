@@ -81,7 +81,7 @@ pub enum InventoryError {
         path: String,
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Problem of the line.
         #[source]
         problem: LineError,
     },
@@ -97,7 +97,7 @@ pub enum InventoryError {
     },
 }
 
-/// What is wrong with a line of an inventory.
+/// Problem of a line of an inventory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// A bracket that begins no section.
@@ -209,7 +209,7 @@ impl Inventory {
         hosts
     }
 
-    /// How far every group is from the top, at most [`DEPTH`]: variables of what is nearer to the host win.
+    /// Distance of every group from the top, at most [`DEPTH`]: variables of what is nearer to the host win.
     fn depths(&self) -> BTreeMap<&str, usize> {
         let mut depths: BTreeMap<&str, usize> = self.groups.keys().map(|name| (name.as_str(), 0)).collect();
         for _ in 0..DEPTH {

@@ -6,7 +6,7 @@
 pub struct InvalidSetting {
     /// Key, relative to what was checked, such as `limits.memory`; two are separated by a comma.
     pub key: String,
-    /// What is wrong with it, and what is accepted.
+    /// Problem of the setting, and what is accepted.
     pub problem: String,
 }
 

@@ -68,7 +68,7 @@ pub enum Reads {
     Any,
 }
 
-/// What a process of an instance is there for.
+/// Purpose of a process of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// It holds data; of a sharded cluster those of a shard, from 0.
@@ -273,7 +273,7 @@ impl ServerSpec {
         }
     }
 
-    /// What process `number` of an instance is there for: the config server comes first, then shard by shard, then routers.
+    /// Purpose of process `number` of an instance: the config server comes first, then shard by shard, then routers.
     pub fn part(&self, number: u32) -> Part {
         match (self.topology, number) {
             (Topology::Sharded, 0) => Part::Config,

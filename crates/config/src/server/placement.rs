@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// How processes are spread over cores and memory nodes; a name or the number that stands for it.
+/// Spread of processes over cores and memory nodes; a name or the number that stands for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// 0: any core, memory interleaved over all nodes.

@@ -7,7 +7,7 @@ use dyno_types::units::parse_count;
 /// Line and words.
 pub(super) type Bad = (u64, String);
 
-/// What is wrong at a value.
+/// Reports a problem at a value.
 pub(super) fn bad<T>(node: &Node, text: impl Into<String>) -> Result<T, Bad> {
     Err((node.line(), text.into()))
 }

@@ -17,14 +17,14 @@ use crate::yaml::{Node, Yaml};
 use dyno_workload::template::{Collection, Index, Template, Value};
 use std::fmt;
 
-/// What is wrong with a file, and where.
+/// Problem of a file, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TemplateError {
     /// The file.
     pub path: String,
     /// Line, from 1; 0 if it belongs to none.
     pub line: u64,
-    /// What was found and what is accepted.
+    /// Words on what was found and what is accepted.
     pub text: String,
 }
 

@@ -9,7 +9,7 @@ use dyno_types::document::{
 };
 use dyno_workload::template::{Kind, Operation, Step, Value};
 
-/// What an operation may be, by the key that names its collection.
+/// Verbs of operations: each is the key that names its operation's collection.
 const VERBS: [&str; 11] = [
     "findOne",
     "find",

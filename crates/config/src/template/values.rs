@@ -1,4 +1,4 @@
-//! How values are drawn: a mapping whose only key begins with `$`; anything else is meant as it stands.
+//! Generators of values: a mapping whose only key begins with `$`; anything else is meant as it stands.
 
 use crate::template::fields::{Bad, Fields, bad, count, number, range, text, whole};
 use crate::yaml::{Node, Yaml};

@@ -49,7 +49,7 @@ impl Error for TreeError {
     }
 }
 
-/// What is wanted, in the words of a file instead of the program's types.
+/// Form that is wanted, in the words of a file instead of the program's types.
 fn wanted(expected: &str) -> &str {
     match expected {
         "usize" | "u64" | "u32" | "u16" | "u8" => "a whole number, 0 or more",
@@ -65,7 +65,7 @@ fn wanted(expected: &str) -> &str {
     }
 }
 
-/// What was found, as it was written.
+/// Value that was found, as it was written.
 fn words(found: &Unexpected<'_>) -> String {
     match found {
         Unexpected::Bool(b) => b.to_string(),

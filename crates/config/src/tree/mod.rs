@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// stands in the comment behind it instead of line and key.
 pub const MADE: &str = "# Made by dyno: the comment behind a value names what set it.";
 
-/// What begins such a comment.
+/// Text that begins such a comment.
 const COMMENT: &str = "  # ";
 
 /// Where a value was written.
@@ -95,14 +95,14 @@ pub struct Node {
     pub origin: Origin,
 }
 
-/// What is wrong with a value, and where it was written.
+/// Problem of a value, and where it was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TreeError {
     /// Where the value was written.
     pub origin: Option<Origin>,
     /// Keys from the root, such as `phases.measure.users`; empty for the root.
     pub path: String,
-    /// What was found and what is accepted.
+    /// Words on what was found and what is accepted.
     pub text: String,
 }
 
@@ -301,7 +301,7 @@ impl Node {
         }
     }
 
-    /// What it is, in words, as a label of a factor's level.
+    /// The value in words, as a label of a factor's level.
     pub fn label(&self) -> String {
         match &self.value {
             Value::Null => "none".into(),

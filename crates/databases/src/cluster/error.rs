@@ -12,7 +12,7 @@ pub enum ClusterError {
     /// A reply lacks a value.
     #[error("{command} has no {key}")]
     Lacking {
-        /// What was asked.
+        /// The command sent.
         command: String,
         /// The value's name.
         key: &'static str,
@@ -20,13 +20,13 @@ pub enum ClusterError {
     /// A node does not know all others, or all shards.
     #[error("{node} knows {known} {what} of {all}")]
     Unacquainted {
-        /// Its name.
+        /// The node's name.
         node: String,
-        /// How many it knows.
+        /// Number of nodes or shards it knows.
         known: String,
         /// Nodes or shards.
         what: &'static str,
-        /// How many there are.
+        /// Number of nodes or shards there are.
         all: usize,
     },
     /// A node is still shaking hands.
@@ -40,7 +40,7 @@ pub enum ClusterError {
     Link {
         /// The copy's name.
         node: String,
-        /// What it says instead of `up`.
+        /// Status that it reports instead of `up`.
         status: String,
     },
     /// Copies lack what their primary has.
@@ -48,25 +48,25 @@ pub enum ClusterError {
     Behind {
         /// The primary's name.
         primary: String,
-        /// How many have everything.
+        /// Number of copies that have everything.
         counted: usize,
-        /// How many there are.
+        /// Number of copies there are.
         all: usize,
     },
     /// The same of replicas of a cluster.
     #[error("{counted} of {all} replicas are in step")]
     ReplicasBehind {
-        /// How many have everything.
+        /// Number of replicas that have everything.
         counted: usize,
-        /// How many there are to be.
+        /// Number of replicas there are to be.
         all: u32,
     },
     /// Some replicas are something else.
     #[error("{found} replicas of {all}")]
     Replicas {
-        /// How many there are.
+        /// Number of replicas there are.
         found: u32,
-        /// How many there are to be.
+        /// Number of replicas there are to be.
         all: u32,
     },
     /// A node says that the cluster is not whole.
@@ -76,9 +76,9 @@ pub enum ClusterError {
         node: String,
         /// The state that it tells.
         state: String,
-        /// How many slots it says are served.
+        /// Number of slots that it says are served.
         covered: String,
-        /// How many there are.
+        /// Number of slots there are.
         all: u32,
     },
     /// A primary takes no key of those that are tried.
@@ -101,7 +101,7 @@ pub enum ClusterError {
     /// None of this has ended in time; the last reason.
     #[error("not ready after {patience:?}: {source}")]
     Late {
-        /// How long was waited.
+        /// Time that was waited.
         patience: Duration,
         /// Why it was not ready by then.
         source: Box<ClusterError>,

@@ -1,5 +1,5 @@
-//! What processes make together: clusters, copies of a primary, replica sets and shards. What their data keep is made once,
-//! the rest at every start; all of it is awaited.
+//! Arrangements that processes make together: clusters, copies of a primary, replica sets and shards. Data that they keep are
+//! made once, the rest at every start; all of it is awaited.
 
 mod error;
 
@@ -11,19 +11,19 @@ use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
 use std::time::{Duration, Instant};
 
-/// How long one command may take.
+/// Time that one command may take.
 pub const COMMAND: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether somebody wants the end.
+/// Interval between looks at whether somebody wants the end.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The processes of one instance, and who may end the waiting for them.
 pub struct Group<'a> {
-    /// What they are to be.
+    /// Specification of the group that they are to be.
     pub spec: &'a ServerSpec,
     /// The processes; primaries come before replicas.
     pub nodes: &'a [&'a Node],
-    /// Whether their data say that it has been made.
+    /// True if their data say that it has been made.
     pub made: bool,
     /// Nobody waits any longer once it stops.
     pub control: Option<&'a Control>,

@@ -1,4 +1,4 @@
-//! What a proof asks of a database.
+//! Questions that a proof asks of a database.
 
 use crate::copies::ledger::Ledger;
 use crate::copies::plan::{Durability, IngestPlan};
@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 /// A question that is asked before anything is claimed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PreCheck {
-    /// What is looked at.
+    /// Name of the thing that is checked.
     pub name: String,
-    /// Whether it is as the claim needs it.
+    /// True if it is as the claim needs it.
     pub held: bool,
-    /// What was found.
+    /// State that was found.
     pub found: String,
 }
 
@@ -69,7 +69,7 @@ impl DatabaseError {
     }
 }
 
-/// What copies are counted behind in, and by how much each is.
+/// Unit that copies are counted behind in, and by how much each is.
 pub type Behind = (&'static str, Vec<(String, f64)>);
 
 /// A primary, and copies elsewhere; members are `host:port`.
@@ -80,10 +80,10 @@ pub trait Database: Send + Sync {
     /// Members that hold copies, the primary left out.
     fn replicas(&self) -> Result<Vec<String>, DatabaseError>;
 
-    /// What must be so that the claim means anything.
+    /// Conditions that must hold so that the claim means anything.
     fn pre_checks(&self, copies: usize, durability: Durability) -> Result<Vec<PreCheck>, DatabaseError>;
 
-    /// What an acknowledgement of this plan stands for, by what the members say of themselves; and in words.
+    /// Durability that an acknowledgement of this plan stands for, by what the members say of themselves; and in words.
     fn acknowledges(&self, plan: &IngestPlan) -> (Durability, String) {
         let words = match plan.durability {
             Durability::Memory => "in memory",
@@ -100,7 +100,7 @@ pub trait Database: Send + Sync {
     /// Speaks to a member, whose answers to writes may take `patience` longer than others.
     fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, DatabaseError>;
 
-    /// Whether a replica has everything that the primary has written by now.
+    /// Returns whether a replica has everything that the primary has written by now.
     fn caught_up(&self, replica: &str) -> Result<bool, DatabaseError>;
 
     /// A member's clock, Unix nanoseconds.
@@ -108,7 +108,7 @@ pub trait Database: Send + Sync {
         Err(DatabaseError::NotAsked)
     }
 
-    /// How far each copy is behind the primary by now, and what that is counted in.
+    /// Distance of each copy behind the primary by now, and the unit that it is counted in.
     fn behind(&self) -> Result<Behind, DatabaseError> {
         Err(DatabaseError::NotAsked)
     }
@@ -118,7 +118,7 @@ pub trait Database: Send + Sync {
         Ok(0)
     }
 
-    /// What the primary says of the size of what it holds, by name.
+    /// Sizes that the primary reports of what it holds, by name.
     fn storage(&self, _plan: &IngestPlan) -> Result<BTreeMap<String, f64>, DatabaseError> {
         Ok(BTreeMap::new())
     }
@@ -127,7 +127,7 @@ pub trait Database: Send + Sync {
     fn remove(&self, records: &Records, ledger: Option<&Ledger>) -> Result<(), DatabaseError>;
 }
 
-/// What became of a batch.
+/// Outcome of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteOutcome {
     /// As many copies as asked for have it; it was sent then.
@@ -154,12 +154,12 @@ pub trait Talk: Send {
     /// Writes records and waits until as many copies have them as the plan says.
     fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome;
 
-    /// What has gone out since it was asked last, acknowledged or not.
+    /// Counts of what has gone out since the last call, acknowledged or not.
     fn take_sent(&mut self) -> Sent {
         Sent::default()
     }
 
-    /// What a copy holds of a record that is there as it was sent.
+    /// Content that a copy holds of a record that is there as it was sent.
     fn content(&self, records: &Records, worker: u32, number: u64) -> Vec<u8> {
         records.value(worker, number).into_bytes()
     }

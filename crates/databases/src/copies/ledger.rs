@@ -1,8 +1,8 @@
-//! What became of every record: keys are dense in each worker, so that ranges say it all.
+//! Outcome of every record: keys are dense in each worker, so that ranges say it all.
 
 use serde::Serialize;
 
-/// What is known of a record.
+/// Status of a record, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -56,7 +56,7 @@ impl Ledger {
         &self.ranges
     }
 
-    /// How many records have a status.
+    /// Number of records that have this status.
     pub fn count(&self, status: Status) -> u64 {
         self.ranges.iter().filter(|range| range.status == status).map(|range| range.to - range.from).sum()
     }

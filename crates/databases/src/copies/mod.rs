@@ -1,4 +1,4 @@
-//! What a proof asks of a database: primaries, copies, and what an acknowledgement stands for.
+//! Questions that a proof asks of a database: primaries, copies, and what an acknowledgement stands for.
 
 pub mod database;
 pub mod ledger;

@@ -1,4 +1,4 @@
-//! What a proof writes.
+//! Plan of the records that a proof writes.
 
 use crate::copies::records::Records;
 use dyno_workload::pocdriver::{PocConfig, Template};
@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What an acknowledgement must stand for.
+/// Durability that an acknowledgement must stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
@@ -16,7 +16,7 @@ pub enum Durability {
     Disk,
 }
 
-/// What is to be written.
+/// Records to be written.
 #[derive(Clone, Debug)]
 pub struct IngestPlan {
     /// Connections, each with a thread.
@@ -29,13 +29,13 @@ pub struct IngestPlan {
     pub indexes: usize,
     /// Copies that an acknowledgement stands for, the primary's own among them.
     pub copies: usize,
-    /// What a copy is.
+    /// Durability that makes something a copy.
     pub durability: Durability,
-    /// How long a batch waits for its copies.
+    /// Time that a batch waits for its copies.
     pub patience: Duration,
     /// For how long records are written.
     pub duration: Option<Duration>,
-    /// How many of them.
+    /// Number of records to write.
     pub records: Option<u64>,
     /// Records a second, at most.
     pub rate: Option<f64>,
@@ -48,7 +48,7 @@ pub struct IngestPlan {
 }
 
 impl IngestPlan {
-    /// How its records are made.
+    /// Recipe by which its records are made.
     pub fn contents(&self) -> Records {
         let (run, bytes, indexes, seed) = (self.run.clone(), self.record_bytes, self.indexes, self.seed);
         let pocdriver = self.pocdriver.as_ref().map(|config| Arc::new(Template::new(config)));

@@ -5,7 +5,7 @@ use dyno_workload::pocdriver::Template;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How records are made.
+/// Recipe by which records are made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Records {
     /// Makes names of this run's own.
@@ -34,7 +34,7 @@ impl Records {
         format!("proof:{}:{worker}:{number}", self.run)
     }
 
-    /// Its value: letters that do not compress to less than six bits each.
+    /// The value of a record: letters that do not compress to less than six bits each.
     pub fn value(&self, worker: u32, number: u64) -> String {
         let mut stream = self.stream(worker, number);
         let mut out = String::with_capacity(self.bytes);
@@ -63,7 +63,7 @@ impl Records {
         format!("proof:{}:index:{index}", self.run)
     }
 
-    /// What an index sorts the record by.
+    /// Number that an index sorts the record by.
     pub fn score(&self, worker: u32, number: u64, index: usize) -> u64 {
         mix(self.seed ^ mix(u64::from(worker) << 32 ^ number) ^ index as u64) >> 20
     }

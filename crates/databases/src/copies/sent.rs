@@ -1,4 +1,4 @@
-//! What has gone out.
+//! Counts of the records that have gone out.
 
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ impl Sent {
         self.record_bytes += bytes;
     }
 
-    /// What another connection has sent, too.
+    /// Adds the records that another connection has sent.
     pub fn merge(&mut self, other: Sent) {
         if other.records > 0 {
             self.least_bytes =

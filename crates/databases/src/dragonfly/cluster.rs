@@ -54,7 +54,7 @@ fn admin_socket(node: &Node) -> SocketAddr {
     SocketAddr::new(node.address, admin_port(node.port))
 }
 
-/// Whose which slots are: contiguous ranges for the primaries, each with its replicas.
+/// Shards and the slots of each: contiguous ranges for the primaries, each with its replicas.
 fn shards(spec: &ServerSpec, nodes: &[&Node], names: &[String]) -> Value {
     let primaries = spec.primaries();
     let node = |i: usize| json!({"id": names[i], "ip": nodes[i].address.to_string(), "port": nodes[i].port});
@@ -72,7 +72,7 @@ fn shards(spec: &ServerSpec, nodes: &[&Node], names: &[String]) -> Value {
 
 /// Tells every node. Where some may be `absent`, those that cannot be reached are told of all the same.
 fn assign(spec: &ServerSpec, nodes: &[&Node], absent: bool) -> Result<(), ClusterError> {
-    // Who may be absent is not waited for long.
+    // Nodes that may be absent are not waited for long.
     let patience = if absent { Duration::from_secs(1) } else { COMMAND };
     let mut names = Vec::new();
     let mut there = Vec::new();

@@ -82,7 +82,7 @@ impl DatabaseServer for DragonflyServer {
         configure(spec, node)
     }
 
-    /// Who answers is not looked at: Dragonfly does not tell its process number.
+    /// Ignores which process answers: Dragonfly does not tell its process number.
     fn ready(
         &self,
         spec: &ServerSpec,

@@ -1,5 +1,4 @@
-//! What no server at hand speaks, by scripted
-//! servers that answer as its documents say.
+//! Tests of what no server at hand speaks, by scripted servers that answer as its documents say.
 
 use crate::cluster::{ClusterError, Group};
 use crate::dragonfly::server::DragonflyServer;
@@ -21,7 +20,7 @@ fn slots_are_contiguous_and_all_of_them() {
     assert_eq!(redis::slots(1, 3), (5461, 10_921));
 }
 
-/// What the nodes of a scripted cluster have been told, by port.
+/// Commands that the nodes of a scripted cluster have received, by port.
 pub type Told = Arc<Mutex<BTreeMap<u16, Vec<Vec<String>>>>>;
 
 /// A node of Dragonfly in cluster mode: until it is told a configuration its state is "fail", and only the port for

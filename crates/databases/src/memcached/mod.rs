@@ -141,7 +141,7 @@ struct OpenMemcached {
     /// TLS made ready.
     tls: Option<Arc<TlsConfig>>,
     servers: Servers,
-    /// What each server says of itself, in the order of the URI.
+    /// Facts that each server reports of itself, in the order of the URI.
     facts: Vec<Facts>,
 }
 

@@ -1,4 +1,4 @@
-//! What memcached says of itself while the load runs.
+//! Facts that memcached reports of itself while the load runs.
 
 use crate::ask::{PATIENCE_NS, ask};
 use crate::probe::{Line, NEVER, ReadStatus};

@@ -1,4 +1,4 @@
-//! How memcached's protocol is told from others'.
+//! Marks that tell memcached's protocol from others'.
 
 use crate::protocol::Protocol;
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a command may take.
+/// Time that a command may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Commands without an answer after which collections are not asked for their figures any longer.
@@ -21,7 +21,7 @@ const SILENT: u32 = 3;
 const COLLECTIONS: usize = 64;
 /// Most indexes of a collection whose sizes are kept.
 const INDEXES: usize = 64;
-/// What is kept of `collStats`, beside the size of each index.
+/// Figures that are kept of `collStats`, beside the size of each index.
 const COLLECTION_STATS: [&str; 8] = [
     "count",
     "size",
@@ -43,7 +43,7 @@ mod code {
 /// A command's reply, or its result.
 type Done<T> = Result<T, CommandError>;
 
-/// What was to be done, unless the server says by one of these codes that it was so before.
+/// Result of an action, taken as done if the server says by one of these codes that it was so before.
 fn unless(codes: &[i64], made: Done<Vec<u8>>) -> Done<()> {
     match made {
         Err(error) if error.code().is_none_or(|code| !codes.contains(&code)) => Err(error),
@@ -54,7 +54,7 @@ fn unless(codes: &[i64], made: Done<Vec<u8>>) -> Done<()> {
 /// Commands that prepare a workload or look after it: indexes, counts, drops.
 pub struct MongoAdmin(CommandRoute);
 
-/// How they are sent.
+/// Route by which they are sent.
 enum CommandRoute {
     /// Each on a connection of its own, to the primary (or the first router that answers).
     Wire(Box<Direct>),
@@ -175,7 +175,7 @@ impl MongoAdmin {
         Err(error.explained(words))
     }
 
-    /// What the routers know of a sharded collection.
+    /// Facts that the routers know of a sharded collection.
     fn known(&self, collection: &str) -> Done<Option<Vec<u8>>> {
         let name = format!("{}.{collection}", self.database());
         self.first_of("config", "collections", &|out| {
@@ -279,7 +279,7 @@ impl MongoAdmin {
         if place == Some(shard) { Ok(()) } else { Err(error) }
     }
 
-    /// Whether the balancer is on.
+    /// Returns whether the balancer is on.
     pub fn balances(&self) -> Done<bool> {
         let reply = self.run_on("admin", &|out| bson::int32(out, "balancerStatus", 1))?;
         let mode = bson::find(&reply, "mode").and_then(|mode| mode.as_str().map(str::to_owned));
@@ -315,7 +315,7 @@ impl MongoAdmin {
         Ok(names.any(|name| name == collection))
     }
 
-    /// How many documents a collection has, by its metadata.
+    /// Number of documents in a collection, by its metadata.
     pub fn count(&self, collection: &str) -> Done<u64> {
         let reply = self.run(&|out| bson::string(out, "count", collection))?;
         let n = bson::find(&reply, "n").and_then(|e| e.as_i64());
@@ -323,7 +323,8 @@ impl MongoAdmin {
             .ok_or(CommandError::Incomplete("the server's count is no number"))
     }
 
-    /// What the server says of each collection (`collStats`): name, figure, value. What it does not say is not there.
+    /// Figures that the server reports of each collection (`collStats`): name, figure, value. Figures that it does not report are
+    /// left out.
     pub fn collections(&self) -> BTreeMap<String, BTreeMap<String, f64>> {
         let listed = self.run(&|out| {
             bson::int32(out, "listCollections", 1);

@@ -37,7 +37,7 @@ pub struct MongoSet {
     begun_ms: Arc<OnceLock<i64>>,
 }
 
-/// What a server says of itself.
+/// Facts that a server reports of itself.
 struct Greeted {
     primary: Option<String>,
     set: Option<String>,
@@ -82,7 +82,7 @@ impl MongoSet {
         Ok(Greeted { primary, set, router: text("msg").is_some_and(|msg| msg == "isdbgrid") })
     }
 
-    /// Whether a member says of itself that it is the primary.
+    /// Returns whether a member says of itself that it is the primary.
     pub fn is_writable(&self, member: &str) -> bool {
         let reply = self.ask(member, &|out| bson::int32(out, "hello", 1));
         let reply = reply.or_else(|_| self.ask(member, &|out| bson::int32(out, "isMaster", 1)));
@@ -115,20 +115,20 @@ impl MongoSet {
         without
     }
 
-    /// How many members a majority has; beyond all where nobody says so.
+    /// Number of members in a majority; beyond all where nobody says so.
     fn majority(&self, primary: &str) -> usize {
         let of = || self.voters(primary).map_or(usize::MAX, |voters| voters.len() / 2 + 1);
         *self.majority.get_or_init(of)
     }
 
-    /// What the primary says of something: a command's name, and a path in its reply.
+    /// Value that the primary reports: a command's name, and a path in its reply.
     fn told(&self, primary: &str, command: &str, path: &str) -> Option<String> {
         let reply = self.ask(primary, &|out| bson::int32(out, command, 1)).ok()?;
         bson::path(&reply, path).map(|found| shown(&found))
     }
 
-    /// Whether the set's configuration has a majority write to its journals. Servers before 4.4 leave out what is the default of
-    /// their protocol: of version 1 it is true.
+    /// Returns whether the set's configuration has a majority write to its journals. Servers before 4.4 leave out what is the
+    /// default of their protocol: of version 1 it is true.
     fn majority_is_journaled(&self, primary: &str) -> Option<bool> {
         let told = |name: &str| self.told(primary, "replSetGetConfig", &format!("config.{name}"));
         match told("writeConcernMajorityJournalDefault").as_deref() {

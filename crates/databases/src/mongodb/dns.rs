@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const SERVERS: &str = "DYNO_DNS";
 /// Time for one answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often every server is asked.
+/// Number of times that every server is asked.
 const ROUNDS: usize = 2;
 /// As many servers as the system's own resolver asks.
 const MOST_SERVERS: usize = 3;
@@ -66,7 +66,7 @@ fn look_up(options: MongoOptions, servers: &[SocketAddr]) -> Result<MongoOptions
     let hosts = hosts.map_err(|why| failed(&name, why))?;
     let texts = ask(servers, &host, Rtype::TXT).and_then(|answer| texts(&answer));
     let texts = texts.map_err(|why| failed(&host, why))?;
-    // What the records say is no fault of the command line.
+    // Errors in the records are no fault of the command line.
     options.with_records(hosts, &texts).map_err(|refused| TargetError::Unreachable(refused.0))
 }
 
@@ -184,7 +184,7 @@ fn ask_one(server: SocketAddr, owner: &Name<Vec<u8>>, kind: Rtype) -> Result<Vec
     if truncated { by_stream(server, &question) } else { Ok(answer) }
 }
 
-/// Whether `bytes` answer the question; whatever else arrives is not taken.
+/// Returns whether `bytes` answer the question; whatever else arrives is not taken.
 fn answers(bytes: &[u8], question: &Message<Vec<u8>>) -> bool {
     Message::from_octets(bytes).is_ok_and(|answer| answer.is_answer(question))
 }
@@ -231,7 +231,7 @@ mod tests {
     use dyno_wire::address::Address;
     use std::net::TcpListener;
 
-    /// What a scripted server does with a question.
+    /// Behaviour of a scripted server towards a question.
     #[derive(Clone, Copy, PartialEq)]
     enum Manner {
         Plain,

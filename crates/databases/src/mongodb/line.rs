@@ -11,7 +11,7 @@ use dyno_wire::mongodb::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a greeting may take.
+/// Time that a greeting may take.
 const GREETING_NS: u64 = 5_000_000_000;
 
 /// The connection, logged in.

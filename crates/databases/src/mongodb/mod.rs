@@ -133,7 +133,7 @@ struct OpenMongo {
     tls: Option<Arc<TlsConfig>>,
     /// Nodes and roles.
     deployment: Deployment,
-    /// What the primary or the first router says of itself.
+    /// Facts that the primary or the first router reports of itself.
     facts: Facts,
 }
 

@@ -1,4 +1,4 @@
-//! What MongoDB servers say of themselves while the load runs.
+//! Facts that MongoDB servers report of themselves while the load runs.
 
 use crate::ask::{PATIENCE_NS, ask};
 use crate::mongodb::admin::MongoAdmin;

@@ -33,12 +33,12 @@ impl OfficialTarget {
         self.0.database = database.to_owned();
     }
 
-    /// Whether inserts replace a record that is there.
+    /// Sets whether inserts replace a record that is there.
     pub fn set_upsert(&mut self, upsert: bool) {
         self.0.upsert = upsert;
     }
 
-    /// Whether all hosts are this one.
+    /// Returns whether all hosts are this one.
     pub fn is_local(&self) -> bool {
         self.0.is_local()
     }

@@ -1,4 +1,4 @@
-//! What there is to know of a MongoDB deployment before a run: who its nodes are, and what they say of themselves.
+//! Facts about a MongoDB deployment before a run: who its nodes are, and what they say of themselves.
 
 use crate::mongodb::protocol::PROTOCOL;
 use crate::probe::{Failure, ReadStatus, Stop, converse, first_that_answers, resolve};
@@ -27,7 +27,7 @@ impl From<TargetError> for Unready {
     }
 }
 
-/// How a server is asked: over TLS or not, until somebody stops it.
+/// Options for asking a server: over TLS or not, until somebody stops it.
 type ConnectOptions<'a> = (Option<&'a Arc<TlsConfig>>, Stop<'a>);
 
 /// Asks the seeds; the first that answers tells the deployment, and its primary (or a router) the facts. A replica set that
@@ -182,7 +182,7 @@ pub(crate) fn address(text: &str) -> Address {
     Address::Tcp(host.trim_matches(['[', ']']).to_owned(), port.parse().unwrap_or(27017))
 }
 
-/// What one server has answered.
+/// Answer of one server.
 struct Answer {
     facts: Facts,
     /// When it was asked what it is.

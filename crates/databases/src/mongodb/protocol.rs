@@ -1,4 +1,4 @@
-//! How MongoDB's protocol is told from others'.
+//! Marks that tell MongoDB's protocol from others'.
 
 use crate::protocol::Protocol;
 use dyno_types::bson;

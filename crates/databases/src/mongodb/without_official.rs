@@ -1,4 +1,4 @@
-//! What stands for `official` in a build without the official driver: no target can be made, so nothing can be asked of
+//! Stand-in for `official` in a build without the official driver: no target can be made, so nothing can be asked of
 //! one.
 
 use crate::mongodb::command_error::CommandError;

@@ -41,7 +41,7 @@ pub enum RespError {
     },
 }
 
-/// Who connects, and how.
+/// Login and transport of a connection.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Login<'a> {
     /// An ACL user; the default one without.

@@ -15,7 +15,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long one command may take.
+/// Time that one command may take.
 const COMMAND: Duration = Duration::from_secs(10);
 
 /// A primary and its replicas.
@@ -124,7 +124,7 @@ impl Database for RedisSet {
         let mut checks = Vec::new();
         let server = client.call(&["INFO", "server"])?;
         let known = |text: &str, name: &str| line(text, name).unwrap_or_else(|| "unknown".into());
-        // Its kin call themselves Redis, too.
+        // Redis's kin call themselves Redis, too.
         let own = ["dragonfly_version", "valkey_version"]
             .iter()
             .find_map(|name| Some(format!("{} {}", name.split('_').next()?, line(server.text(), name)?)));
@@ -150,7 +150,7 @@ impl Database for RedisSet {
             let held = durability == Durability::Memory || name != "appendonly" || found == "yes";
             checks.push(PreCheck::new(name, held, found));
         }
-        // What copies are waited for by: Dragonfly has no such command.
+        // Command that waits for copies: Dragonfly has none.
         let wait: Option<&[&str]> = match durability {
             Durability::Disk => Some(&["WAITAOF", "0", "0", "1"]),
             Durability::Memory if copies > 1 => Some(&["WAIT", "0", "1"]),
@@ -220,7 +220,7 @@ impl Database for RedisSet {
             );
         }
         let records = plan.contents();
-        // What is not there, or not known, is left out.
+        // Keys that are not there, or not known, are left out.
         let mut of = |name: &str, key: String| -> Option<(String, f64)> {
             let told = client.call(&["MEMORY", "USAGE", &key, "SAMPLES", "0"]).ok()?;
             Some((name.to_owned(), told.text().parse().ok()?))

@@ -154,7 +154,7 @@ struct OpenRedis {
     tls: Option<Arc<TlsConfig>>,
     /// Nodes and slots.
     topology: Topology,
-    /// What the first of them says of itself.
+    /// Facts that the first of them reports of itself.
     facts: Facts,
 }
 

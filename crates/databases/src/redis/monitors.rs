@@ -1,4 +1,4 @@
-//! What Redis servers say of themselves while the load runs.
+//! Facts that Redis servers report of themselves while the load runs.
 
 use crate::ask::{PATIENCE_NS, ask};
 use crate::probe::{Line, NEVER, ReadStatus};

@@ -1,4 +1,4 @@
-//! How Redis's protocol is told from others'.
+//! Marks that tell Redis's protocol from others'.
 
 use crate::protocol::Protocol;
 

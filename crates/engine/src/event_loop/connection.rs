@@ -101,7 +101,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 let text = format!("{endpoint}: {error}");
                 c.state = State::Opening { since_ns: now };
                 self.unsettled += 1;
-                // What this process may not open says nothing of the server.
+                // A limit on what this process may open says nothing of the server.
                 let own = OutOfFiles::behind(&error).is_some();
                 self.lose(id, if own { Outcome::Aborted } else { Outcome::Unreachable }, &text);
             }
@@ -263,7 +263,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
             }
             Err(error) => {
-                // What was answered before the connection broke has been answered.
+                // Replies that came before the connection broke have been given.
                 self.receive(id, true);
                 if self.connections[id as usize].state == State::Ready {
                     let text = self.naming(id, &error.to_string());

@@ -147,7 +147,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let interval = &mut self.recorder.now;
         let kind = self.shared.job.workload.draw(index).kind as usize;
         if intended < self.measure_ns && self.measuring {
-            // Its warm-up interval is closed: it counts as an arrival of the warm-up that ended late.
+            // The arrival's warm-up interval is closed: it counts as an arrival of the warm-up that ended late.
             interval.carried += 1;
             interval.carried_arrivals += 1;
             return;
@@ -330,7 +330,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let service_ns = if op.sent_ns == 0 { 0 } else { now.saturating_sub(op.sent_ns) };
         let response_ns = now.saturating_sub(op.intended_ns);
         if self.schedule.is_some() {
-            // What was never sent held its place all the same.
+            // An operation that was never sent held its place all the same.
             op.ideal_ns = if op.sent_ns == 0 { now } else { op.ideal_ns + service_ns };
         }
         let request = op.request;
@@ -418,7 +418,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             response_ns,
         };
         if let (Some(metric), dyno_types::Verb::Read) = (self.shared.own.verify, op.request.verb) {
-            // What was not read cannot be what it should be, and what nobody looked at is not verified.
+            // A value that was not read cannot be what it should be, and one that nobody looked at is not verified.
             let verified = if outcome.is_ok() { self.driver.verified(&op.exchange) } else { Some(outcome) };
             if let Some(verified) = verified {
                 interval.record_sample(sample(metric, verified, op.verify_ns, op.verify_ns), keep);

@@ -1,4 +1,4 @@
-//! Whose turn an operation is: the indexes of users, and how much of their quota is left.
+//! Turns of users: the indexes of users, and how much of their quota is left.
 
 use super::state::LoadThread;
 use crate::net::Net;

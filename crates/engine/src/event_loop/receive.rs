@@ -47,7 +47,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
             }
         }
-        // Those that have not been read to their end come again.
+        // Connections that have not been read to their end come again.
         ready.append(&mut self.unread);
         self.ready = ready;
         Ok(())

@@ -1,4 +1,4 @@
-//! What a load thread holds: its users, its connections, and the operations in flight.
+//! State of a load thread: its users, its connections, and the operations in flight.
 
 use super::alarm::Alarm;
 use crate::arrivals::Schedule;

@@ -1,4 +1,4 @@
-//! What happens by time: the interval's swap, the end of the warm-up, time-outs, reconnecting, asking for the topology.
+//! Events that happen by time: the interval's swap, the end of the warm-up, time-outs, reconnecting, asking for the topology.
 
 use super::state::{Connection, LoadThread, State};
 use crate::net::Net;

@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub struct Socket {
     fd: OwnedFd,
     tls: Option<Box<ClientConnection>>,
-    /// Who says when bytes arrived.
+    /// Source of the times at which bytes arrived.
     source: StampSource,
     /// When the last bytes of TLS records arrived.
     record: Times,

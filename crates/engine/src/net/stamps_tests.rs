@@ -74,7 +74,7 @@ fn a_connection_knows_the_card_of_its_own_address() {
 
 /// Bytes of a reply.
 const REPLY: usize = 64 << 10;
-/// How many are sent at a time: pieces end within records and within each other's segments.
+/// Number of bytes that are sent at a time: pieces end within records and within each other's segments.
 const PIECE: usize = 5_000;
 
 /// Answers one byte with a reply in pieces, a while apart; gives the time just before the last piece.

@@ -479,7 +479,7 @@ impl Users {
                 // No kernel sees a call into a library, nor what another driver has received.
                 interval.stamps.client += u64::from(self.shared.job.stamps != Clock::Client);
                 if let (Some(verify), Verb::Read) = (own.verify, request.verb) {
-                    // What was not read cannot be what it should be, and what nobody looked at is not verified.
+                    // A value that was not read cannot be what it should be, and one that nobody looked at is not verified.
                     let unread = (!outcome.is_ok()).then_some((outcome, 0));
                     if let Some((outcome, ns)) = executed.verified.map(|v| (v.outcome, v.took_ns)).or(unread)
                     {

@@ -46,7 +46,7 @@ pub enum FailoverError {
     /// Something has not come about in time.
     #[error("{what} after {} s", patience.as_secs())]
     Late {
-        /// What is not so.
+        /// Condition that is not met.
         what: String,
         /// Time that it was waited for.
         patience: Duration,
@@ -64,7 +64,7 @@ pub(super) trait FailoverCluster {
     /// Their version.
     fn version(&self) -> String;
 
-    /// What writers speak to: whoever is primary.
+    /// Database that writers speak to: whoever is primary.
     fn database(&self) -> Arc<dyn Database>;
 
     /// Takes the primary away; from then on it is gone.

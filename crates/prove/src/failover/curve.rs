@@ -1,4 +1,4 @@
-//! What a failover did to the writers: the time without acknowledgements, and how they came back.
+//! Effect of a failover on the writers: the time without acknowledgements, and how they came back.
 
 use crate::drive::BatchHistory;
 use dyno_types::stats::median;
@@ -13,7 +13,7 @@ const BEFORE: usize = 4;
 const AFTER: usize = 4;
 /// Most windows of a curve.
 const MOST: usize = 400;
-/// What counts as recovered, of the level before.
+/// Share of the level before that counts as recovered.
 const RECOVERED: f64 = 0.9;
 
 /// Acknowledged records around a fault, window by window.

@@ -35,13 +35,13 @@ use std::time::{Duration, Instant};
 /// A primary that was taken away.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Round {
-    /// What was done.
+    /// Fault that was injected.
     pub by: By,
     /// When, seconds after the first sending.
     pub at_s: f64,
-    /// Who was primary.
+    /// Member that was primary.
     pub primary: String,
-    /// Who is now.
+    /// Member that is primary now.
     pub promoted: String,
     /// Until another was primary and said so, seconds.
     pub elected_s: f64,
@@ -62,15 +62,15 @@ pub struct Round {
 pub struct FailoverProof {
     /// Result of writing.
     pub written: IngestResult,
-    /// What was done.
+    /// Rounds that were made.
     pub rounds: Vec<Round>,
-    /// What the last primary and its replicas hold.
+    /// Contents of the last primary and its replicas.
     pub copies: Vec<Copy>,
     /// Version of the servers.
     pub version: String,
 }
 
-/// What became of all records, by the last primary.
+/// Outcome of all records, by the last primary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OutcomeCounts {
     /// Acknowledged, and not there.
@@ -200,7 +200,7 @@ impl FailoverProof {
         self.copies.iter().find(|copy| copy.primary && copy.trouble.is_none())
     }
 
-    /// What became of all records, by the last primary.
+    /// Outcome of all records, by the last primary.
     pub fn outcomes(&self) -> Option<OutcomeCounts> {
         let last = self.primary()?;
         Some(OutcomeCounts {

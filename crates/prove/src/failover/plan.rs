@@ -1,11 +1,11 @@
-//! What a proof of failover does: the load, the faults, and the servers.
+//! Plan of a proof of failover: the load, the faults, and the servers.
 
 use dyno_config::server::{Election, ServerKind};
 use dyno_databases::copies::plan::IngestPlan;
 use serde::Serialize;
 use std::time::Duration;
 
-/// What is done to a primary.
+/// Fault that is injected into a primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
@@ -15,14 +15,14 @@ pub enum By {
     Cut,
 }
 
-/// What is to be proven.
+/// Plan of what is to be proven.
 #[derive(Clone, Debug)]
 pub struct FailoverPlan {
-    /// What is written meanwhile.
+    /// Records that are written meanwhile.
     pub ingest: IngestPlan,
-    /// What is done to primaries.
+    /// Fault that is injected into primaries.
     pub by: By,
-    /// How often.
+    /// Number of rounds.
     pub rounds: u32,
     /// Servers beside the primary.
     pub replicas: u32,
@@ -34,8 +34,8 @@ pub struct FailoverPlan {
     pub down_after: Duration,
     /// Between two rounds, at least; up to as long again at random.
     pub between: Duration,
-    /// What kind of servers.
+    /// Kind of the servers.
     pub kind: ServerKind,
-    /// Who elects a new primary of them.
+    /// Processes that elect a new primary of them.
     pub election: Election,
 }

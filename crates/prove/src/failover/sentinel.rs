@@ -124,7 +124,7 @@ impl<'a> SentinelCluster<'a> {
 
     fn follow(&self, replica: SocketAddr, primary: SocketAddr) -> Result<(), DatabaseError> {
         let mut client = Client::connect(replica, None, COMMAND)?;
-        // What has no disk needs no wait before a copy is sent.
+        // A server without a disk needs no wait before a copy is sent.
         client.call(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"])?;
         client.call(&["REPLICAOF", &primary.ip().to_string(), &primary.port().to_string()])?;
         Ok(())

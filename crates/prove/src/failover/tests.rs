@@ -191,7 +191,7 @@ fn what_both_have_acknowledged_stays() {
     let outcomes = proof.outcomes().unwrap();
     assert!(proof.acknowledged() > 0);
     assert_eq!((outcomes.lost, outcomes.wrong, outcomes.refused_found), (0, 0, 0));
-    // What was written into the cut is not there.
+    // Records that were written into the cut are not there.
     assert!(outcomes.indeterminate_not_found > 0, "{outcomes:?}");
 }
 

@@ -158,7 +158,7 @@ impl Relay {
         let controller = relay.0.clone();
         let thread = std::thread::Builder::new().name("alive".into());
         thread.spawn(move || controller.keep_alive())?;
-        // Who writes may have to wait; who looks at the silence never writes.
+        // A thread that writes may have to wait; the one that looks at the silence never writes.
         let controller = relay.0.clone();
         let thread = std::thread::Builder::new().name("silence".into());
         thread.spawn(move || controller.end_silence())?;
@@ -249,7 +249,7 @@ impl ControllerEnd {
         while !self.ending.load(Ordering::Relaxed) && held(&self.lost).is_none() {
             let silent_ns = monotonic_ns().saturating_sub(self.heard_ns.load(Ordering::Relaxed));
             if u128::from(silent_ns) > SILENCE.as_nanos() {
-                // Its end is read like any other; it may have come already.
+                // The end of the child is read like any other; it may have come already.
                 let _ = held(&self.child).kill();
                 return;
             }
@@ -259,7 +259,7 @@ impl ControllerEnd {
 
     /// Returns the last line of kubectl, or else `why`.
     fn lost(&self, why: &str) -> RelayError {
-        // Its pipe closes a moment before its last words are there.
+        // The child's pipe closes a moment before its last words are there.
         let end = Instant::now() + Duration::from_millis(500);
         while matches!(held(&self.child).try_wait(), Ok(None)) && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));
@@ -273,7 +273,7 @@ impl ControllerEnd {
         let mut output = io::BufReader::with_capacity(1 << 16, &mut output);
         let first = read(&mut output).and_then(|piece| greeted(&piece));
         let well = first.is_ok();
-        // Who waits for it may have been interrupted.
+        // The thread that waits for it may have been interrupted.
         let _ = tell.send(first);
         while well && let Ok(piece) = read(&mut output) {
             self.heard_ns.store(monotonic_ns(), Ordering::Relaxed);

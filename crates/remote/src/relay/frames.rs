@@ -12,7 +12,7 @@ pub(super) const VERSION: u32 = 2;
 pub(super) const TOKEN_BYTES: usize = 32;
 /// Longest message of the Noise Protocol, in which a record travels between pods.
 pub(super) const MESSAGE_BYTES: usize = 65_535;
-/// What shows that a message is whole and from the other end.
+/// Bytes of the tag that shows that a message is whole and from the other end.
 pub(super) const TAG_BYTES: usize = 16;
 /// Longest payload of a frame or a record, beside its kind; longer ones are cut.
 pub(super) const PIECE: usize = MESSAGE_BYTES - TAG_BYTES - 1;
@@ -116,7 +116,7 @@ pub(super) fn read(from: &mut dyn Read) -> io::Result<Piece> {
     if !(5..=FRAME_BYTES).contains(&length) {
         return Err(io::Error::other(format!("a frame of {length} bytes; is the other end dyno?")));
     }
-    // What is announced need not come.
+    // Bytes that are announced need not come.
     let mut bytes = Vec::new();
     from.take(length as u64 - 5).read_to_end(&mut bytes)?;
     if bytes.len() < length - 5 {
@@ -131,7 +131,7 @@ pub fn reread(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     while let Ok(piece) = read(&mut bytes) {
         let mut written = Vec::new();
         piece.put(&mut written);
-        // Whether it is a greeting of ours or words to open a channel is for those who expect one.
+        // A frame is taken for a greeting of ours, or for words to open a channel, by those who expect one.
         let _ = (greeted(&piece), serde_json::from_slice::<Open>(&piece.bytes));
         all.push(written);
     }

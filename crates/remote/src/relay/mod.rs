@@ -10,8 +10,8 @@
 //! is cut into frames of channels; a channel is the standard input, output and error of one program in one pod. Nobody but the
 //! holders of the run's token, which stands in a Secret of the run, can open a connection between pods, or read it (`seal`).
 //!
-//! What ends: a channel whose program has ended, with how it did; all channels of a hub that is lost; programs in pods whose
-//! connection is lost; and a hub to which nobody speaks.
+//! Things that end: a channel whose program has ended, with how it did; all channels of a hub that is lost; programs in pods
+//! whose connection is lost; and a hub to which nobody speaks.
 
 pub mod controller;
 pub mod frames;

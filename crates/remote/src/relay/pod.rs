@@ -127,7 +127,7 @@ fn accept(listener: &TcpListener, door: &Arc<ListenerState>) {
         door.knocks(number, own);
         let inside = door.clone();
         let serve = move || {
-            // Who hears of a failure is the hub, and it hears that the connection has ended.
+            // The hub hears of a failure: it hears that the connection has ended.
             let _ = serve(&stream, &inside, number);
             inside.settled(number);
             let _ = stream.shutdown(std::net::Shutdown::Both);
@@ -235,7 +235,7 @@ fn feed(opener: &mut Opener, mut input: Option<impl Write>) -> bool {
             Ok((Kind::Data, bytes)) => drop(input.as_mut().map(|pipe| pipe.write_all(&bytes))),
             Ok((Kind::Close, _)) => drop(input.take()),
             Ok((Kind::Abort, _)) => return false,
-            // Its input closes with this.
+            // The program's input closes with this.
             Err(_) => return true,
             Ok(_) => {}
         }

@@ -43,7 +43,7 @@ fn open(to: &mut UnixStream, channel: u32, address: SocketAddr) {
     write(to, channel, Kind::Open, &serde_json::to_vec(&open).unwrap()).unwrap();
 }
 
-/// What a channel says until it ends.
+/// Output of a channel until it ends.
 fn heard(from: &mut UnixStream, channel: u32) -> (String, String, String) {
     let (mut data, mut words) = (Vec::new(), Vec::new());
     loop {

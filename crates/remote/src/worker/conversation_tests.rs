@@ -236,7 +236,7 @@ impl Work for Queued {
 
     fn rest(&self) -> Option<Job> {
         let end = End { operations: Some(7), duration_ns: None };
-        // Its load threads are for the worker to choose.
+        // The worker chooses the load threads itself.
         Some(Job { end, cores: Vec::new(), ..self.measure().ok()? })
     }
 }

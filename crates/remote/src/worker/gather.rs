@@ -37,7 +37,7 @@ impl WorkerPool {
         waiting.for_each(|at| seconds.ended(at));
         let mut own: Vec<Option<Totals>> = vec![None; self.members.len()];
         let (mut said_stop, mut aborted) = (false, None);
-        // What has arrived is kept; the others end as if told to.
+        // Results that have arrived are kept; the others end as if told to.
         let lose = |worker: usize, words: &str, seconds: &mut Seconds, open: &mut Vec<usize>| {
             let ending = self.ending_of(worker, words);
             held(&self.lost).push(ending);
@@ -108,7 +108,7 @@ impl WorkerPool {
             }
             seconds.hand_out(on_second);
         }
-        // Who has not ended holds back nothing of what the others have done.
+        // A worker that has not ended holds back nothing of what the others have done.
         open.iter().for_each(|worker| seconds.ended(*worker));
         seconds.hand_out(on_second);
         self.keep_parts(own, &done, whole.map_or(0, |job| job.warmup_ns));

@@ -232,7 +232,7 @@ impl WorkerPool {
 
     /// Returns how a worker that is gone has ended.
     pub(super) fn ending_of(&self, worker: usize, words: &str) -> String {
-        // Its pipe closes a moment before it can be waited for.
+        // The worker's pipe closes a moment before it can be waited for.
         let end = Instant::now() + Duration::from_millis(500);
         let member = &self.members[worker];
         let mut running = held(&member.running);
@@ -270,7 +270,7 @@ impl WorkerPool {
 
     /// Connects all who take part and lets them begin at the same instant. True if they have begun.
     fn begin(&self, stage: Stage, active: &[usize], control: &Control) -> Result<bool, WorkerPoolError> {
-        // Who takes no part in this phase has begun another one.
+        // A worker that takes no part in this phase has begun another one.
         self.members.iter().for_each(|member| member.began_ns.store(0, Ordering::Relaxed));
         let widest_ns = self.ask_clocks(control)?;
         tracing::info!(phase = stage.name(), workers = active.len(), "workers connect their users");

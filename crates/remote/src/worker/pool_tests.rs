@@ -17,7 +17,7 @@ use std::sync::mpsc::Sender;
 
 type Says = Sender<(usize, WorkerEvent)>;
 
-/// What a worker says at a word.
+/// Answer of a worker to a word.
 type Answer = fn(&ToWorker) -> Option<FromWorker>;
 
 /// A worker's end of the pipe.
@@ -167,7 +167,7 @@ fn seconds_of_all_who_take_part_are_added_up_and_what_each_did_is_kept() {
     let other = Done { epoch_ns: 4_600, ..done() };
     assert_eq!(told, [Some(done()), Some(other), None]);
     assert_eq!(rehearsal.seconds, [(0, true, 33), (1, false, 11), (2, false, 11)]);
-    // What was warm-up is none of it.
+    // Counts of the warm-up are none of it.
     assert_eq!(rehearsal.parts(), [(0, 2, 2, 1_500_000_000), (1, 2, 20, 1_500_000_000)]);
     // On their clocks: a load thread of each began 30 ns after the epoch.
     let began = rehearsal.pool.members.iter().map(|member| member.began_ns.load(Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! What the figures mean: stability, operational laws, diagnosis.
+//! Meaning of the figures: stability, operational laws, diagnosis.
 
 use crate::html::text::{esc, heads, percent, rate, table, us};
 use dyno_analysis::diagnose::Finding;

@@ -1,4 +1,4 @@
-//! What the page draws: throughput, latencies, queue, percentiles; what monitors saw is in [`crate::html::watched`].
+//! Charts of the page: throughput, latencies, queue, percentiles; what monitors saw is in [`crate::html::watched`].
 
 use crate::html::points::{MOST, Packed, Point, packed, with_gaps};
 use crate::html::timeline::{Timeline, interval};

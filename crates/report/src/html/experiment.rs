@@ -74,7 +74,8 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>) -> String {
     document(&dir.name, &out, &data)
 }
 
-/// What came of it, in a sentence or two: the greatest mean throughput, and whether its interval keeps clear of the others'.
+/// Answer of the experiment, in a sentence or two: the greatest mean throughput, and whether its interval keeps clear of the
+/// others'.
 fn answer(all: &Gathered<'_>) -> String {
     let known = |row: &'_ Row| Some((row.figures.throughput?, row.figures.half_width, row.label()));
     let mut means: Vec<(f64, Option<f64>, String)> = all.rows.iter().filter_map(known).collect();
@@ -193,7 +194,7 @@ fn cells(all: &Gathered<'_>) -> String {
     }
     let words = names.len();
     names.extend(heads(&["runs", "operations/s", "95 % interval", "p50", "p99", "p99.9"]));
-    // What throughput is worth: where the server was watched, where a price is given.
+    // Worth of throughput: where the server was watched, where a price is given.
     let worth = |of: &dyn Fn(&Row) -> Option<Worth>| all.rows.iter().any(|row| of(row).is_some());
     let per_core = worth(&|row| row.figures.per_core);
     let per_price = worth(&|row| row.figures.per_price);

@@ -70,7 +70,7 @@ fn limit(expression: &str) -> Option<Limit> {
         (Some(_), false) => "response",
         (Some(_), true) => "service",
     };
-    // What is asked of all operations together is asked of each, as far as a chart can show it.
+    // A limit for all operations together is asked of each, as far as a chart can show it.
     let choice = match &bound.metric {
         None => "all operations".to_owned(),
         Some(metric) if metric == "all" => String::new(),

@@ -72,7 +72,8 @@ impl Timeline {
             let begin = at("begin", name);
             let epoch = before.or(begin).and_then(since).unwrap_or(after - first);
             let from = begin.and_then(since).unwrap_or(epoch + first);
-            // What lies before the phase before it, or ends before its last interval began, was dated by a clock that jumped.
+            // A phase that lies before the phase before it, or ends before its last interval began, was dated by a clock that
+            // jumped.
             let jumped = from < after - JUMP_S;
             let (epoch, from) = if jumped { (after - first, after) } else { (epoch, from) };
             let told = at("end", name).and_then(since).filter(|_| !jumped);

@@ -1,4 +1,4 @@
-//! What monitors saw, on the axis of the load: the usual figures of host, server and database, then every other series.
+//! Figures that monitors saw, on the axis of the load: the usual figures of host, server and database, then every other series.
 
 use crate::html::charts::{Chart, Choice};
 use crate::html::points::{MOST, Packed, Point, packed, with_gaps};

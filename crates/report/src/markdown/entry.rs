@@ -291,7 +291,7 @@ impl Entry {
                 phase,
                 totals,
                 names,
-                // What a database says of its own process stands in for what nobody saw.
+                // Figures that a database reports of its own process stand in for what nobody saw.
                 server: component(recording, &["server", "database"], boundaries),
                 client: component(recording, &["worker", "dyno"], boundaries),
                 application: catalogue.remove(name).unwrap_or_else(|| application(recording, boundaries)),

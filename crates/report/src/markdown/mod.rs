@@ -1,8 +1,8 @@
 //! `summary.md`: the sections, tables and tests of bexhoma's summary, so that the two can be set side by side, line by line.
 //!
-//! What differs is computed correctly: a percentile comes from merged histograms, never from a mean or a maximum of percentiles;
-//! throughput is over the phase's own time; what was not measured is `-`, never 0; and a test that cannot be made is `skipped`,
-//! with its reason. `entry` reduces a run to its figures, `tables` are the sections, `tests_made` the tests.
+//! Figures that differ are computed correctly: a percentile comes from merged histograms, never from a mean or a maximum of
+//! percentiles; throughput is over the phase's own time; what was not measured is `-`, never 0; and a test that cannot be made is
+//! `skipped`, with its reason. `entry` reduces a run to its figures, `tables` are the sections, `tests_made` the tests.
 
 pub mod entry;
 pub mod places;
@@ -198,7 +198,7 @@ fn entry_of(dir: &ExperimentDir, ended: &EndedRun) -> Result<Entry, EntryError> 
     // Cells of bexhoma's flags have its names.
     let levels = dir.cell(ended.cell).map_or(&[][..], |cell| cell.levels.as_slice());
     let level = |name: &str| levels.iter().find(|(known, _)| known == name).map(|(_, level)| level.clone());
-    // Its only configuration has no level.
+    // The only configuration has no level.
     let topology = run.run.settings.iter().find(|one| one.key == "server.topology");
     let cluster = topology.is_some_and(|one| one.value == "cluster" || one.value == "replication");
     let kind = if cluster { "Cluster" } else { "" };

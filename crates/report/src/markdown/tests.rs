@@ -165,7 +165,7 @@ fn a_kubelet_that_looked_once_in_a_phase_says_nothing_of_it() {
         |prefixes: &[&str], from, to| entry::component(Some(&recording), prefixes, Some((from, to))).cpu_s;
     assert_eq!(of(&["server"], 1_000.0, 30_000.0), Some(29.0));
     assert_eq!(of(&["server"], 1_000.0, 13_000.0), None, "shorter than its period");
-    // What the database says of its own process is known of every second.
+    // Figures that the database reports of its own process are known of every second.
     assert_eq!(of(&["server", "database"], 1_000.0, 13_000.0), Some(6.0));
 }
 

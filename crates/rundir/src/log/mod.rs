@@ -136,7 +136,7 @@ impl Log {
     }
 
     fn enter(&mut self, folder: &Path, epoch_ns: u64) -> io::Result<()> {
-        // Who has not begun, such as a test, has nothing to keep.
+        // A process that has not begun, such as a test, has nothing to keep.
         if !self.begun {
             return Ok(());
         }

@@ -63,7 +63,7 @@ pub struct Record {
     pub unix_ns: u64,
     /// Severity.
     pub level: Level,
-    /// Whose it is: `controller`, `worker-1`, `host-NAME`, as monitors and messages name them.
+    /// Source of the record: `controller`, `worker-1`, `host-NAME`, as monitors and messages name them.
     pub source: String,
     /// The part of dyno that says it.
     pub target: String,

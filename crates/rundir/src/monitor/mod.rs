@@ -1,4 +1,4 @@
-//! What monitors saw: `monitor/SOURCE.csv` and `monitor/series.json`.
+//! Series that monitors saw: `monitor/SOURCE.csv` and `monitor/series.json`.
 //!
 //! One wide CSV a source: Unix time in milliseconds with three decimals, then a column for each series; an empty cell is
 //! a missing value. A source whose set of series grows goes on in `SOURCE.2.csv`. Counters are kept raw; rates are

@@ -131,7 +131,7 @@ fn an_hour_is_small_and_complete() {
     assert!((rate / (199.0 * 1_234_567.0) - 1.0).abs() < 1e-9, "{rate}");
 }
 
-/// What a load generator saw of its own host says nothing of a server on another one.
+/// Checks that what a load generator saw of its own host says nothing of a server on another one.
 #[test]
 fn the_host_of_a_server_elsewhere_is_unknown_unless_it_was_watched() {
     let run = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a server is prepared for before it starts, so that faults can be done to it later.
+//! Preparation of a server before it starts, so that faults can be done to it later.
 
 use dyno_config::experiment::fault::{Fault, FaultKind};
 use dyno_config::server::placement::Limits;

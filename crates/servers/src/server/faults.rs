@@ -1,4 +1,4 @@
-//! What is done to a server on purpose while it is under load, process by process (from 0), and undone again.
+//! Faults done to a server on purpose while it is under load, process by process (from 0), and undone again.
 
 use crate::server::Server;
 use dyno_config::experiment::fault::{Fault, FaultKind};

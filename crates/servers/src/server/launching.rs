@@ -101,7 +101,7 @@ impl Server {
             lasting: self.lasting,
         };
         member.command = launch.words();
-        // Its own file has its password; options of the file may hold others.
+        // The server's own file has its password; options of the file may hold others.
         let words =
             dyno_types::shell::words(&member.command).unwrap_or_else(|_| vec![member.command.clone()]);
         let command = dyno_types::shell::quoted(&mask_arguments(&words));
@@ -130,7 +130,7 @@ impl Server {
             Ok(()) => tracing::info!(server, after_ms, "a server is ready"),
             Err(error) => tracing::error!(server, after_ms, %error, "a server is not ready"),
         }
-        // Whether it answers or has ended: it has read its configuration, which stays in the run's folder.
+        // The server answers or has ended: in both cases it has read its configuration, which stays in the run's folder.
         awaited.and(self.hide(i))
     }
 

@@ -1,4 +1,4 @@
-//! What monitors have seen: written to the run directory, else kept for the summary, and the newest for the live view.
+//! Samples that monitors have seen: written to the run directory, else kept for the summary, and the newest for the live view.
 
 use dyno_analysis::is_summarised;
 use dyno_monitor::{Kind, Reading, Sample, Sink, unix_ns};

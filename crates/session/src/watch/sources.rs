@@ -1,4 +1,4 @@
-//! What there is to watch of a target.
+//! Sources that can be watched of a target.
 
 use dyno_databases::target::OpenTarget;
 use dyno_monitor::Source;

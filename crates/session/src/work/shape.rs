@@ -1,4 +1,4 @@
-//! What jobs of all kinds take from `phases` and `client`.
+//! Parts that jobs of all kinds take from `phases` and `client`.
 
 use dyno_config::experiment::{Arrivals, Experiment, Stamps};
 use dyno_engine::arrivals::{Process, Profile};

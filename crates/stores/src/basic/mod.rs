@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Where the `basic` mock writes its lines.
 pub type Sink = Arc<Mutex<dyn Write + Send>>;
 
-/// What `basic:` URIs look like.
+/// Form and options of `basic:` URIs.
 pub const KIND: StoreKind = StoreKind {
     scheme: "basic",
     form: "basic:",
@@ -75,7 +75,7 @@ pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
     settings(given).map(drop)
 }
 
-/// How the mock behaves.
+/// Behaviour of the mock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// True if a line is written for each request.

@@ -21,7 +21,7 @@ use shared::{NAME_BYTES, NameTooLong, Shared, Stripes, durability_in_words, name
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What `fjall:` URIs look like.
+/// Form and options of `fjall:` URIs.
 pub const KIND: StoreKind = StoreKind {
     scheme: "fjall",
     form: "fjall:PATH",
@@ -47,7 +47,7 @@ pub const KIND: StoreKind = StoreKind {
 /// Records that are counted one by one; fjall knows the exact number only by reading all.
 const COUNTED: usize = 2_000_000;
 
-/// What options say: durability, bytes of cache, whether an insert replaces.
+/// Reads the options: durability, bytes of cache, whether an insert replaces.
 fn settings(given: &Given<'_>) -> Result<(PersistMode, Option<u64>, bool), Refused> {
     use PersistMode as P;
     let mode = given.choice(

@@ -1,4 +1,4 @@
-//! What all sessions of fjall share: the keyspace and its locks, the engine's name, and how durable it is.
+//! State that all sessions of fjall share: the keyspace and its locks, the engine's name, and how durable it is.
 
 use dyno_types::Content;
 use fjall::{Database, Keyspace, PersistMode};
@@ -10,7 +10,7 @@ pub(super) const STRIPES: usize = 256;
 /// Longest name of a keyspace, in bytes: fjall panics beyond.
 pub(super) const NAME_BYTES: usize = 255;
 
-/// What all sessions share.
+/// State that all sessions share.
 pub(super) struct Shared {
     pub(super) database: Database,
     pub(super) keyspace: Keyspace,

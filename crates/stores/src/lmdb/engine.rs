@@ -171,7 +171,7 @@ impl Drop for Env {
     }
 }
 
-/// What options say: syncing, size of the map, flags, whether an insert replaces.
+/// Reads the options: syncing, size of the map, flags, whether an insert replaces.
 fn settings(given: &Given<'_>) -> Result<(c_uint, u64, c_uint, bool), Refused> {
     let sync = given.choice("sync", &[("full", 0), ("nometa", NOMETASYNC), ("none", NOSYNC)])?;
     let map = given.bytes("map", 1 << 46)?.unwrap_or(16 << 30);

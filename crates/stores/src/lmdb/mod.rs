@@ -10,7 +10,7 @@ mod engine;
 use crate::kind::StoreKind;
 use crate::options::{self, OptionSpec, SIZE, SWITCH};
 
-/// What `lmdb:` URIs look like.
+/// Form and options of `lmdb:` URIs.
 pub const KIND: StoreKind = StoreKind {
     scheme: "lmdb",
     form: "lmdb:PATH",

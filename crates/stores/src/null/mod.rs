@@ -6,7 +6,7 @@ use crate::uri::StoreUri;
 use dyno_types::{Executed, Outcome, Refused, Request, Store, StoreSession};
 use std::sync::Arc;
 
-/// What `null:` URIs look like.
+/// Form and options of `null:` URIs.
 pub const KIND: StoreKind = StoreKind {
     scheme: "null",
     form: "null:",

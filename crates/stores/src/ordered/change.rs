@@ -7,7 +7,7 @@ use super::RequestError;
 use dyno_types::bson::{self, Element, kind};
 use dyno_types::document::Modify;
 
-/// What happens to the element at a path.
+/// Change of the element at a path.
 #[derive(Clone, Copy)]
 pub(super) struct Edit<'a> {
     pub(super) modify: Modify,

@@ -34,7 +34,7 @@ pub(crate) struct DocumentStore<E: Engine> {
     common: Arc<Common>,
 }
 
-/// What all sessions share.
+/// State that all sessions share.
 struct Common {
     patience: Patience,
     /// Held while a collection is opened and its indexes are made.
@@ -48,7 +48,7 @@ impl<E: Engine> DocumentStore<E> {
 }
 
 impl<E: Engine> DocumentStore<E> {
-    /// What `ask` finds of a collection, tried again after conflicts; no session opens one meanwhile.
+    /// Returns what `ask` finds of a collection, tried again after conflicts; no session opens one meanwhile.
     fn with<T>(
         &self,
         collection: &str,

@@ -1,4 +1,4 @@
-//! What databases of ordered keys have in common, and operations on documents above it.
+//! Common parts of databases of ordered keys, and operations on documents above them.
 //!
 //! An engine is met as a [`Handle`] for each user, which opens tables by name and begins transactions. Above stand two
 //! layers: `records` (YCSB's records, for engines without a session of their own for them) and `documents` (collections
@@ -165,7 +165,7 @@ pub(crate) trait Engine: Send + Sync + 'static {
     }
 }
 
-/// How long transactions that met a conflict are tried again, in all; the pauses between are added up.
+/// Time for which transactions that met a conflict are tried again, in all; the pauses between are added up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     left: Duration,

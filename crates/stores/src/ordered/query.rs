@@ -25,7 +25,7 @@ pub(super) struct Condition<'s> {
 /// A filter with its operands.
 pub(super) struct Query<'s>(Vec<Condition<'s>>);
 
-/// How documents are reached; it meets one condition by itself.
+/// Path by which documents are reached; it meets one condition by itself.
 pub(super) enum AccessPath {
     /// By the keys of documents.
     Points(Vec<Vec<u8>>),
@@ -35,7 +35,7 @@ pub(super) enum AccessPath {
     Index(usize, Vec<Range>),
 }
 
-/// How the documents are found.
+/// Plan by which the documents are found.
 pub(super) struct Plan {
     pub(super) access: AccessPath,
     /// In which direction.
@@ -188,7 +188,7 @@ fn single(key: Vec<u8>) -> Range {
     (key, after)
 }
 
-/// What a comparison allows: values of the operand's class.
+/// Range that a comparison allows: values of the operand's class.
 fn compared(compare: Compare, bound: Vec<u8>) -> Range {
     let class = bound[0];
     let below = vec![class + 1];
@@ -202,7 +202,7 @@ fn compared(compare: Compare, bound: Vec<u8>) -> Range {
     }
 }
 
-/// What all of `ranges` allow.
+/// Range that all of `ranges` allow.
 fn common(ranges: &[Range]) -> Option<Range> {
     let low = ranges.iter().map(|range| &range.0).max()?;
     let high = ranges.iter().map(|range| &range.1).min()?;
@@ -303,7 +303,7 @@ fn items(array: &[u8], paths: &[&str], shows: bool, out: &mut Vec<u8>) {
     bson::close(out, at);
 }
 
-/// What follows `name` and a dot in `path`.
+/// Rest of `path` behind `name` and a dot.
 fn below<'p>(path: &'p str, name: &[u8]) -> Option<&'p str> {
     let (first, rest) = path.split_once('.')?;
     (first.as_bytes() == name).then_some(rest)

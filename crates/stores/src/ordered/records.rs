@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Records that are counted one by one; the engines tell no exact number.
 const COUNTED: u64 = 2_000_000;
 
-/// What `content` needs of an engine that `open` opens: a store of documents or of records.
+/// Opens the store that `content` needs of an engine that `open` opens: a store of documents or of records.
 pub(crate) fn store<E: Engine>(
     scheme: &str,
     content: Arc<dyn Content>,
@@ -34,7 +34,7 @@ struct RecordStore<E: Engine> {
     common: Arc<Common>,
 }
 
-/// What all sessions share.
+/// State that all sessions share.
 struct Common {
     content: Arc<dyn Content>,
     /// True if an insert replaces an existing record.

@@ -39,7 +39,7 @@ pub(crate) enum RequestError {
     HoldsNoFields {
         /// The field that is neither document nor array.
         name: String,
-        /// What follows it in the path.
+        /// Rest of the path behind the field.
         rest: String,
     },
     /// A path names an item of an array otherwise than by a number.

@@ -20,7 +20,7 @@ use shared::{Shared, create_table, name};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What `redb:` URIs look like.
+/// Form and options of `redb:` URIs.
 pub const KIND: StoreKind = StoreKind {
     scheme: "redb",
     form: "redb:PATH",
@@ -43,7 +43,7 @@ pub const KIND: StoreKind = StoreKind {
     built: true,
 };
 
-/// What options say: durability, bytes of cache, whether an insert replaces.
+/// Reads the options: durability, bytes of cache, whether an insert replaces.
 fn settings(given: &Given<'_>) -> Result<(Durability, Option<u64>, bool), Refused> {
     let choices = [("immediate", Durability::Immediate), ("none", Durability::None)];
     Ok((given.choice("durability", &choices)?, given.bytes("cache", 1 << 40)?, given.replaces()?))

@@ -1,4 +1,4 @@
-//! What all sessions of redb share: the file and its table, the engine's name, and how durable it is.
+//! State that all sessions of redb share: the file and its table, the engine's name, and how durable it is.
 
 use dyno_types::Content;
 use redb::{Database, Durability, ReadableDatabase, ReadableTableMetadata, TableDefinition};
@@ -14,7 +14,7 @@ pub(super) fn create_table(database: &Database, name: &str) -> Result<(), redb::
     Ok(transaction.commit()?)
 }
 
-/// What all sessions share.
+/// State that all sessions share.
 pub(super) struct Shared {
     pub(super) database: Database,
     pub(super) content: Arc<dyn Content>,

@@ -79,7 +79,7 @@ struct Settings {
     wait_ms: u32,
 }
 
-/// What options say, and whether an insert replaces.
+/// Reads the options, and whether an insert replaces.
 fn settings(given: &Given<'_>) -> Result<(Settings, bool), Refused> {
     let size = |name, default: u64| {
         let bytes = given.bytes(name, 1 << 40)?.unwrap_or(default);
@@ -286,7 +286,7 @@ impl Drop for Writing<'_> {
         // SAFETY: both are this transaction's own.
         unsafe {
             if self.open {
-                // What cannot be rolled back goes with the object.
+                // A transaction that cannot be rolled back goes with the object.
                 let _ = call(|e| rocksdb_transaction_rollback(self.txn, e));
             }
             rocksdb_transaction_destroy(self.txn);

@@ -12,7 +12,7 @@ mod sys;
 use crate::kind::StoreKind;
 use crate::options::{self, DURATION, OptionSpec, SIZE};
 
-/// What `rocksdb:` URIs look like.
+/// Form and options of `rocksdb:` URIs.
 pub const KIND: StoreKind = StoreKind {
     scheme: "rocksdb",
     form: "rocksdb:PATH",

@@ -292,7 +292,7 @@ impl DocumentSession {
             self.connection.execute_batch("BEGIN IMMEDIATE")?;
         }
         let mut done = self.insert_all(request, count);
-        // What SQLite says of a table that is not there has no code of its own; where it means something else, making the
+        // SQLite's error for a table that is not there has no code of its own; where it means something else, making the
         // table changes nothing and the insert fails again.
         if matches!(&done, Err(Failure::Sqlite(error)) if is_of_statement(error)) {
             self.create(request)?;
@@ -367,7 +367,7 @@ pub(super) fn table_of(collection: &str) -> String {
     format!("\"{}\"", collection.replace('"', ""))
 }
 
-/// How many rows a collection's table has.
+/// Number of rows in a collection's table.
 pub(super) fn count(connection: &Connection, collection: &str) -> Result<u64, Error> {
     if !connection.table_exists(None, collection)? {
         return Ok(0);

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What `sqlite:` URIs look like.
+/// Form and options of `sqlite:` URIs.
 pub const KIND: StoreKind = StoreKind {
     scheme: "sqlite",
     form: "sqlite:PATH",
@@ -86,7 +86,7 @@ enum Synchronous {
     Extra = 3,
 }
 
-/// What was set by the URI.
+/// Settings made by the URI.
 #[derive(Clone, Debug)]
 struct Settings {
     path: PathBuf,
@@ -231,7 +231,7 @@ struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// What `ask` finds by the store's own connection.
+    /// Returns what `ask` finds by the store's own connection.
     fn with<T>(&self, ask: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>) -> Result<T, Refused> {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         ask(&connection)

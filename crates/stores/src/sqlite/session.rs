@@ -17,7 +17,7 @@ pub(super) struct Session {
     connection: Connection,
     schema: Arc<Schema>,
     content: Arc<dyn Content>,
-    /// How a failed batch ends: without a journal SQLite cannot roll back.
+    /// Statement that ends a failed batch: without a journal SQLite cannot roll back.
     undo: &'static str,
     key: Vec<u8>,
     name: Vec<u8>,
@@ -257,7 +257,7 @@ fn found(changed: usize) -> Executed {
 pub(super) fn outcome(error: &Error) -> Outcome {
     match error.sqlite_error_code() {
         Some(ErrorCode::ConstraintViolation) => match error.sqlite_extended_error_code() {
-            // What a trigger or a check refuses is no duplicate.
+            // A refusal by a trigger or a check is no duplicate.
             Some(
                 ffi::SQLITE_CONSTRAINT_PRIMARYKEY
                 | ffi::SQLITE_CONSTRAINT_UNIQUE

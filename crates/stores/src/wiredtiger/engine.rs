@@ -83,7 +83,7 @@ impl Drop for Connection {
     }
 }
 
-/// What options say.
+/// Settings that options make.
 struct Settings {
     cache: u64,
     compression: &'static str,

@@ -12,7 +12,7 @@ mod sys;
 use crate::kind::StoreKind;
 use crate::options::{self, DURATION, OptionSpec, SIZE};
 
-/// What `wiredtiger:` URIs look like.
+/// Form and options of `wiredtiger:` URIs.
 pub const KIND: StoreKind = StoreKind {
     scheme: "wiredtiger",
     form: "wiredtiger:PATH",

@@ -149,7 +149,7 @@ fn uris_of_a_list_are_hidden_one_by_one() {
     ] {
         assert_eq!(mask_text(text), shown);
     }
-    // What is hidden by its value is looked at by place again, in each of them.
+    // A text whose secret is hidden by its value is looked at by place again, in each of them.
     remember("l1sted two");
     assert_eq!(mask_text("mongodb://u:l1sted two@a|mongodb://v:z@b"), "mongodb://u:***@a|mongodb://v:***@b");
 }

@@ -48,7 +48,7 @@ pub fn mask_text(text: &str) -> String {
     let shown = by_place(text);
     match conceal(&shown) {
         Cow::Borrowed(_) => shown,
-        // What was hidden by its value may have held what ended a URI.
+        // A secret that was hidden by its value may have held what ended a URI.
         Cow::Owned(concealed) => by_place(&concealed),
     }
 }
@@ -70,7 +70,7 @@ fn listed(text: &str) -> Vec<&str> {
 
 fn mask_one(text: &str) -> String {
     let mut shown = masked_once(text);
-    // What is left of a text that is no URI may read as one with a longer login, and so on. Each time some of the text goes.
+    // The rest of a text that is no URI may read as one with a longer login, and so on. Each time some of the text goes.
     for _ in 0..text.len() {
         match masked_once(&shown) {
             again if again == shown => break,
@@ -98,7 +98,7 @@ fn masked_once(text: &str) -> String {
                 false => place.rfind('@'),
             }
         };
-        // What follows, a query, may hold URIs of its own.
+        // The part that follows, a query, may hold URIs of its own.
         rest = match place[..path_end].rfind('@').or_else(odd) {
             Some(login_end) => {
                 let user = place[..login_end].split(':').next().unwrap_or("");

@@ -1,4 +1,4 @@
-//! What a command is about, in both text protocols: a key as it is sent, and the condition of a write.
+//! Subject of a command, in both text protocols: a key as it is sent, and the condition of a write.
 
 /// A key as it is sent.
 #[derive(Clone, Copy)]

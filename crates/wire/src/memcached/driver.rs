@@ -15,9 +15,9 @@ use dyno_types::driver::NOWHERE;
 use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
 use std::sync::Arc;
 
-/// How often an update of some fields is tried before it ends as [`Outcome::Busy`]. With 8 users on 2,000 records (YCSB's zipfian
-/// choice, half of it updates) 4 tries fail for 2 of 10,000 updates and 8 for none. With 128 updates under way by pipelining 5 %
-/// fail, and 16 tries help little: those that read the same version move in step.
+/// Number of times that an update of some fields is tried before it ends as [`Outcome::Busy`]. With 8 users on 2,000 records
+/// (YCSB's zipfian choice, half of it updates) 4 tries fail for 2 of 10,000 updates and 8 for none. With 128 updates under way by
+/// pipelining 5 % fail, and 16 tries help little: those that read the same version move in step.
 const TRIES: u32 = 8;
 
 /// State of one operation in flight.
@@ -50,7 +50,7 @@ struct KeySpan {
     end: u32,
 }
 
-/// What only batches and updates of some fields need.
+/// State that only batches and updates of some fields need.
 #[derive(Debug, Default)]
 struct More {
     /// The changed value of an update.
@@ -74,7 +74,7 @@ pub struct MemcachedDriver {
     options: Arc<MemcachedOptions>,
     content: Arc<dyn Content>,
     servers: Servers,
-    /// How many fields a record has.
+    /// Number of fields of a record.
     fields: usize,
     error: String,
     value: Vec<u8>,
@@ -183,7 +183,7 @@ impl MemcachedDriver {
         self.value = value;
     }
 
-    /// What a reply means for its exchange; [`Err`] if it cannot be the reply to its command.
+    /// Takes a reply and returns what it means for its exchange; [`Err`] if it cannot be the reply to its command.
     #[inline]
     fn take(&mut self, x: &mut Exchange, command: u32, found: Reply<'_>) -> Result<Then, NotMemcached> {
         let verb = x.request.verb;

@@ -157,7 +157,7 @@ fn golden_commands() {
     }
 }
 
-/// What a reply to the only command of a request is taken for, whole and in pieces.
+/// Meaning taken from a reply to the only command of a request, whole and in pieces.
 fn replied(uri: &str, request: &Request, bytes: &str) -> (Decoded, u32, Option<Outcome>) {
     let bytes = bytes.as_bytes();
     let decode = |input: &[u8]| {
@@ -312,7 +312,7 @@ fn an_update_that_others_overtake_is_tried_again_and_gives_up() {
     driver.begin(&mut x, &UPDATE);
     then(&mut driver, &mut x, 0, "VA 2 c1\r\n{}\r\n");
     assert_eq!(then(&mut driver, &mut x, 1, "NF\r\n"), Then::Finish(Outcome::NotFound));
-    // Its second command carries a value.
+    // The second command of an update carries a value.
     driver.begin(&mut x, &UPDATE);
     then(&mut driver, &mut x, 0, "VA 2 c1\r\n{}\r\n");
     assert_eq!(driver.decode(&mut x, 1, b"CLIENT_ERROR bad data chunk\r\n"), Decoded::Broken);

@@ -1,4 +1,4 @@
-//! What an error reply means.
+//! Meaning of an error reply.
 
 use dyno_types::Outcome;
 

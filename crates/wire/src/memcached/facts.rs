@@ -60,7 +60,7 @@ fn not_memcached(input: &[u8]) -> String {
     format!("what answered is not a memcached server: \"{shown}\"")
 }
 
-/// What a server says of itself.
+/// Facts that a server reports of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Names and values of `stats`, in its order. Empty where the server does not tell.
@@ -97,7 +97,7 @@ impl Facts {
         self.get("curr_items")?.parse().ok()
     }
 
-    /// What a report says of a server, by name: memory limit and largest value in bytes, threads, connections, evictions, login
+    /// Facts of a server for a report, by name: memory limit and largest value in bytes, threads, connections, evictions, login
     /// and protocol.
     pub fn summary(&self) -> Vec<(String, String)> {
         let known = [

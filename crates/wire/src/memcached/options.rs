@@ -17,7 +17,7 @@ pub enum Protocol {
     Text,
 }
 
-/// How keys are spread over servers.
+/// Method by which keys are spread over servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
     /// On a ring of MD5 hashes, 160 points for each server.
@@ -26,7 +26,7 @@ pub enum Hash {
     Modulo,
 }
 
-/// How a record is stored.
+/// Form in which a record is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// As a JSON object of strings (YCSB's memcached binding).
@@ -35,7 +35,7 @@ pub enum Layout {
     String,
 }
 
-/// What an update of some fields does with the others. One of all fields always replaces the value.
+/// Treatment of the other fields by an update of some. An update of all fields always replaces the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
     /// Keeps them: the value is read, changed, and written on condition that nobody else has written it.
@@ -57,13 +57,13 @@ pub struct MemcachedOptions {
     pub tls: Option<Tls>,
     /// Which protocol is spoken.
     pub protocol: Protocol,
-    /// How keys are spread over servers.
+    /// Method by which keys are spread over servers.
     pub hash: Hash,
-    /// How records are stored.
+    /// Form in which records are stored.
     pub layout: Layout,
-    /// What an update of some fields does with the others.
+    /// Treatment of the other fields by an update of some.
     pub update: Update,
-    /// What every key begins with.
+    /// Text that every key begins with.
     pub prefix: String,
     /// Seconds after which a record that is written expires; 0: never. The server takes more than 30 days for a date, as
     /// seconds since 1970.

@@ -153,7 +153,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// What an escaped text means: itself if nothing is escaped, else what is written to `out`, which is cleared.
+/// Meaning of an escaped text: itself if nothing is escaped, else what is written to `out`, which is cleared.
 fn plain<'a>(text: &'a [u8], out: &'a mut Vec<u8>) -> Result<&'a [u8], NotRecord> {
     let Some(mut at) = first(text, |b| b == b'\\') else { return Ok(text) };
     out.clear();

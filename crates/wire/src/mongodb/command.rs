@@ -13,7 +13,7 @@ use dyno_types::bson::{self, kind};
 use dyno_types::document::{Action, Change, Filter, Order, Projection, Stage, Test};
 use dyno_types::{Content, Request, Verb};
 
-/// What every command needs.
+/// Parts that every command needs.
 pub(super) struct Writer<'a> {
     pub options: &'a MongoOptions,
     pub content: &'a dyn Content,

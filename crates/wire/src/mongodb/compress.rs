@@ -4,7 +4,7 @@ use super::message::{HEADER, Header, NotMessage, code, end, int};
 use dyno_types::limits::MESSAGE_BYTES;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-/// How messages are compressed.
+/// Compression of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Compressor {

@@ -15,7 +15,7 @@ pub struct Deployment {
     pub endpoints: Vec<Endpoint>,
     /// The node that takes writes, or did when last heard of; several routers (`mongos`) take turns where there is none.
     pub primary: Option<u16>,
-    /// What each node of a replica set is; empty for one server and for routers.
+    /// Role and state of each node of a replica set; empty for one server and for routers.
     members: Vec<Member>,
     /// The replica set's name.
     set: String,
@@ -110,7 +110,7 @@ impl Deployment {
             || self.members.get(usize::from(node)).is_some_and(|member| member.role == Role::Unknown)
     }
 
-    /// What a node was holds no more.
+    /// Forgets what a node was: that holds no more.
     pub(super) fn doubt(&mut self, node: u16, options: &MongoOptions) {
         if let Some(member) = self.members.get_mut(usize::from(node)) {
             member.role = Role::Unknown;
@@ -120,7 +120,7 @@ impl Deployment {
         }
     }
 
-    /// How long the way to a node and back takes.
+    /// Sets how long the way to a node and back takes, microseconds.
     pub fn measured(&mut self, node: u16, away_us: u64) {
         if let Some(member) = self.members.get_mut(usize::from(node)) {
             member.away_us = away_us;

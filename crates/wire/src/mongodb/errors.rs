@@ -1,4 +1,4 @@
-//! What a server's error means.
+//! Meaning of a server's error.
 
 use dyno_types::Outcome;
 use dyno_types::bson::{self, Element};
@@ -23,7 +23,7 @@ pub fn classify(code: i64) -> Outcome {
     }
 }
 
-/// What a server says of a command that it refuses.
+/// Error of a command that a server refuses, in its words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{words}")]
 pub struct ServerError {

@@ -31,7 +31,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// What came of the first try does not count: there will be a second, and no third.
+    /// Forgets what came of the first try: there will be a second, and no third.
     pub(super) fn forget(&mut self) {
         self.retried = true;
         (self.answered, self.records, self.cursor, self.verified) = (false, 0, 0, None);

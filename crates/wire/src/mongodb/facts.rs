@@ -1,4 +1,4 @@
-//! What a server says of itself. A command that it does not know leaves its facts out; nothing is taken for zero.
+//! Facts that a server reports of itself. A command that it does not know leaves its facts out; nothing is taken for zero.
 
 use super::errors::is_ok;
 use super::greeting;
@@ -18,7 +18,7 @@ pub const QUESTIONS: [(&str, &str); 8] = [
     ("replSetGetConfig", "admin"),
 ];
 
-/// What is kept of each answer: its command, a dotted path, and the name of the fact.
+/// Facts that are kept of each answer: its command, a dotted path, and the name of the fact.
 const KEPT: [(&str, &str, &str); 23] = [
     ("isMaster", "setName", "replica_set"),
     ("isMaster", "msg", "msg"),

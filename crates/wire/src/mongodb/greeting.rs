@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 /// Least wire version that knows OP_MSG (MongoDB 3.6).
 const LEAST_WIRE: i64 = 6;
 
-/// What all connections of a run share: the logins, made once.
+/// State that all connections of a run share: the logins, made once.
 #[derive(Debug)]
 pub(super) struct Credentials {
     sha1: OnceLock<Arc<Login>>,
@@ -35,10 +35,10 @@ impl Credentials {
     }
 }
 
-/// What hello and its answer agree on.
+/// Terms that hello and its answer agree on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Agreed {
-    /// How commands are packed.
+    /// Compressor of commands.
     pub compressor: Option<Compressor>,
     /// True if commands carry a session.
     pub sessions: bool,

@@ -9,7 +9,7 @@ use dyno_types::Refused;
 use dyno_types::bson::{self, kind};
 use std::path::PathBuf;
 
-/// How many members must have a write before it is acknowledged.
+/// Number of members that must have a write before it is acknowledged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteConcern {
     /// `w`: a number of members, or `majority` or a tag. `None` leaves it to the server.
@@ -47,7 +47,7 @@ impl WriteConcern {
     }
 }
 
-/// Who logs in, and how.
+/// Method of login, and the user who logs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth {
     /// By a password.
@@ -71,7 +71,7 @@ pub enum Auth {
 pub struct MongoOptions {
     /// Seeds.
     pub addresses: Vec<Address>,
-    /// What DNS is asked for the seeds.
+    /// Questions to DNS for the seeds.
     pub srv: Option<Srv>,
     /// Database of the records.
     pub database: String,
@@ -91,7 +91,7 @@ pub struct MongoOptions {
     pub read_concern: Option<String>,
     /// Which members are read from.
     pub read_preference: ReadPreference,
-    /// What narrows the choice of members.
+    /// Conditions that narrow the choice of members.
     pub selection: Selection,
     /// Compressors offered, in order of preference.
     pub compressors: Vec<Compressor>,
@@ -168,7 +168,7 @@ impl Default for MongoOptions {
 const UNESCAPED: &str = "there is an @ behind the first / or ?: in a user or password write %2F for /, %3F for ? and \
                          %40 for @";
 
-/// What the options say about the login, until all of them are known.
+/// Parts of the login in the options, until all of them are known.
 #[derive(Default)]
 struct Pending {
     user: Option<String>,

@@ -38,7 +38,7 @@ fn parts(reply: &[u8]) -> Result<Parts<'_>, NotBson> {
     Ok(found)
 }
 
-/// What a reply means for its exchange. `error` receives the server's words where it failed.
+/// Takes a reply and returns what it means for its exchange. `error` receives the server's words where it failed.
 pub(super) fn take(
     content: &dyn Content,
     x: &mut Exchange,

@@ -135,14 +135,14 @@ pub enum ScramError {
     Unproven,
 }
 
-/// What the server's first message says.
+/// Content of the server's first message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFirst<'a> {
     /// Both nonces.
     pub nonce: &'a str,
     /// Salt of the password.
     pub salt: Vec<u8>,
-    /// How often it is mixed.
+    /// Number of times that it is mixed.
     pub iterations: u32,
 }
 

@@ -37,12 +37,12 @@ impl ReadPreference {
 /// Names and values that a member has, or is asked to have.
 pub type Tags = Vec<(String, String)>;
 
-/// How often a primary that is idle writes to its log, seconds.
+/// Interval at which a primary that is idle writes to its log, seconds.
 const IDLE_WRITE_S: u64 = 10;
 /// Least bound of staleness, seconds.
 const LEAST_STALENESS_S: u64 = 90;
 
-/// What narrows the choice of members.
+/// Conditions that narrow the choice of members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// `readPreferenceTags`: the first of these that any member has counts.
@@ -70,12 +70,12 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// How often members are asked what they are, nanoseconds.
+    /// Interval at which members are asked what they are, nanoseconds.
     pub(super) fn heartbeat_ns(&self) -> u64 {
         self.heartbeat_ms.saturating_mul(1_000_000)
     }
 
-    /// How long a member is waited for, nanoseconds.
+    /// Time that a member is waited for, nanoseconds.
     pub(super) fn patience_ns(&self) -> u64 {
         self.patience_ms.saturating_mul(1_000_000)
     }
@@ -153,7 +153,7 @@ fn tags(text: &str) -> Option<Tags> {
     text.split(',').map(pair).collect()
 }
 
-/// What a member is.
+/// Role of a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// Takes writes.
@@ -170,7 +170,7 @@ pub enum Role {
 /// A member as it was when last asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Member {
-    /// What it is.
+    /// Role of the member.
     pub role: Role,
     /// Tags.
     pub tags: Tags,
@@ -208,7 +208,7 @@ pub fn eligible(members: &[Member], mode: ReadPreference, selection: &Selection)
     chosen.into_iter().filter(|at| members[usize::from(*at)].away_us <= farthest).collect()
 }
 
-/// Those that are fresh enough and have the tags.
+/// Members that are fresh enough and have the tags.
 fn narrowed(members: &[Member], mut chosen: Vec<u16>, selection: &Selection) -> Vec<u16> {
     if let Some(most_s) = selection.staleness_s {
         let most_ms = i64::try_from(most_s.saturating_mul(1_000)).unwrap_or(i64::MAX);
@@ -222,7 +222,7 @@ fn narrowed(members: &[Member], mut chosen: Vec<u16>, selection: &Selection) -> 
     sets.into_iter().find(|found: &Vec<u16>| !found.is_empty()).unwrap_or_default()
 }
 
-/// How far a member is behind, as far as can be told.
+/// Time that a member is behind, as far as can be told, milliseconds.
 fn staleness_ms(members: &[Member], member: &Member, selection: &Selection) -> i64 {
     let heartbeat = i64::try_from(selection.heartbeat_ms).unwrap_or(i64::MAX);
     let behind = match members.iter().find(|other| other.role == Role::Primary) {

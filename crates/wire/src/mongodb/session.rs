@@ -8,7 +8,7 @@ use dyno_types::bson::{self, kind};
 use dyno_types::document::Action;
 use dyno_types::{Content, Request, Verb};
 
-/// What servers that give no label say when a write may be sent again.
+/// Codes by which servers that give no label say that a write may be sent again.
 const RETRYABLE: [i64; 12] = [6, 7, 89, 91, 134, 189, 262, 9_001, 10_107, 11_600, 11_602, 13_435];
 
 /// A session: its random id, and the number of its last retryable write.
@@ -60,7 +60,7 @@ impl Session {
     }
 }
 
-/// What ends a transaction: a command to the database `admin`.
+/// Writes the end of a transaction: a command to the database `admin`.
 pub(super) fn put_end(action: &Action, session: Option<&Session>, concern: &WriteConcern, out: &mut Vec<u8>) {
     let body = bson::open(out);
     let name = if *action == Action::Commit { "commitTransaction" } else { "abortTransaction" };

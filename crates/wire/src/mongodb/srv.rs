@@ -4,7 +4,7 @@
 use crate::address::Address;
 use dyno_types::Refused;
 
-/// What a URI asks of DNS.
+/// Questions of a URI to DNS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Srv {
     /// The name in the URI.

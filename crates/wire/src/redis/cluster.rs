@@ -37,7 +37,7 @@ pub fn key_slot(key: &[u8]) -> u16 {
     crc % SLOTS as u16
 }
 
-/// What one load thread knows of the nodes and of who serves which slot.
+/// Knowledge of one load thread about the nodes and about who serves which slot.
 #[derive(Clone, Debug)]
 pub struct Topology {
     endpoints: Vec<Endpoint>,

@@ -18,7 +18,7 @@ pub struct Exchange {
     pub(super) more: Box<More>,
 }
 
-/// What only scans and batches need.
+/// State that only scans and batches need.
 #[derive(Debug, Default)]
 pub(super) struct More {
     /// A scan's keys end to end, and where each ends.
@@ -50,7 +50,7 @@ pub(super) struct Batch {
     indexed: bool,
 }
 
-/// What a command of a batch is for.
+/// Purpose of a command of a batch.
 pub(super) enum Part<'a> {
     /// A record's content.
     Record(&'a Request),
@@ -67,7 +67,7 @@ impl Batch {
         self.requests.extend(requests.iter().map(|request| (*request, Outcome::Ok)));
     }
 
-    /// What a command is for.
+    /// Purpose of a command.
     pub fn part(&self, command: u32) -> Part<'_> {
         let command = command as usize;
         match self.record_of(command) {
@@ -96,7 +96,7 @@ impl Batch {
         failed.iter_mut().filter(|(_, own)| own.is_ok()).for_each(|(_, own)| *own = outcome);
     }
 
-    /// How request number `number` has ended.
+    /// Outcome of request number `number`.
     pub fn outcome(&self, number: u32) -> Outcome {
         self.requests[number as usize].1
     }

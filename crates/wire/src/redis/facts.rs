@@ -70,7 +70,7 @@ pub(super) fn greeting_reply(options: &RedisOptions, reply: u16, input: &[u8]) -
     }
 }
 
-/// What a server says of itself.
+/// Facts that a server reports of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// `name value` pairs of INFO, in its order.
@@ -98,7 +98,7 @@ impl Facts {
     }
 }
 
-/// What follows in the conversation of [`Facts`].
+/// Next step in the conversation of [`Facts`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FactsStep {
     /// More bytes are needed.

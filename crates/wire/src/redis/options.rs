@@ -5,7 +5,7 @@ use dyno_types::units::parse_duration_ns;
 use dyno_types::{Refused, suggest};
 use std::path::PathBuf;
 
-/// How a record is stored.
+/// Form in which a record is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// A hash of fields (YCSB's Redis binding).
@@ -53,7 +53,7 @@ pub struct RedisOptions {
     pub cluster: bool,
     /// Where reads go.
     pub reads: ReadFrom,
-    /// How records are stored.
+    /// Form in which records are stored.
     pub layout: Layout,
     /// Where keys are listed.
     pub index: Index,

@@ -356,7 +356,7 @@ mod tests {
         let fits = most / (size_of::<Reply>() + 3) - 1;
         assert!(reply(&long(fits), most).is_ok_and(|read| read.is_some()));
         assert_eq!(reply(&long(fits + 1), most), Err(NotResp));
-        // What is not there is not believed.
+        // Bytes that are not there are not believed.
         assert_eq!(reply(b"$1000\r\nabc", most), Ok(None));
     }
 

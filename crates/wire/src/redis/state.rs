@@ -1,4 +1,4 @@
-//! What one load thread knows: options and content, the map of the nodes, and the last error.
+//! State of one load thread: options and content, the map of the nodes, and the last error.
 
 use super::cluster::Topology;
 use super::errors::classify;
@@ -19,7 +19,7 @@ pub struct RedisDriver {
 }
 
 impl RedisDriver {
-    /// What went wrong, in our own words.
+    /// Records what went wrong, in our own words.
     pub(super) fn say(&mut self, words: &str) {
         self.error.clear();
         self.error.push_str(words);

@@ -17,7 +17,7 @@ pub enum Service {
     Exponential(f64),
 }
 
-/// What the server is like.
+/// Properties of the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimOptions {
     /// Service time.

@@ -18,7 +18,7 @@ pub struct BadHistogram {
     pub line: usize,
     /// The line.
     pub text: String,
-    /// What it should have been.
+    /// Form that was expected.
     pub expected: String,
 }
 

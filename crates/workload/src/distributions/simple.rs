@@ -9,7 +9,7 @@ use dyno_types::rng::{Stream, below};
 pub struct Uniform {
     /// First key number.
     pub first: u64,
-    /// How many; not 0.
+    /// Number of items; not 0.
     pub items: u64,
 }
 

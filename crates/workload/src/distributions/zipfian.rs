@@ -30,7 +30,7 @@ impl Zipfian {
         Zipfian { items, zeta_n, alpha: 1.0 / (1.0 - theta), eta, second }
     }
 
-    /// How many ranks there are.
+    /// Number of ranks.
     pub fn items(&self) -> u64 {
         self.items
     }

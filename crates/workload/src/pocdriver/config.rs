@@ -1,8 +1,8 @@
-//! What is written and how often.
+//! Settings of what is written and how often.
 
 use crate::ycsb::BadProperty;
 
-/// How often each kind of iteration occurs; only the proportions matter.
+/// Frequency of each kind of iteration; only the proportions matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weights {
     /// `-i`: new documents.
@@ -56,7 +56,7 @@ impl Step {
     }
 }
 
-/// How operations, keys and values are chosen.
+/// Method by which operations, keys and values are chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Choice {
     /// All alike.
@@ -93,7 +93,7 @@ pub struct PocConfig {
     pub update_fields: u32,
     /// Fields that a query returns; 0 for all.
     pub project_fields: u32,
-    /// How things are chosen.
+    /// Method by which things are chosen.
     pub choice: Choice,
     /// Iterations a second, all workers together; 0 for no cap.
     pub per_second: u64,

@@ -1,6 +1,6 @@
 //! Shapes of the commands, and the bytes of requests.
 //!
-//! What a request means: `seed` is the number of the user, `collection` the collection. Inserts: `key` is the first
+//! Meaning of a request: `seed` is the number of the user, `collection` the collection. Inserts: `key` is the first
 //! sequence number and `limit` the number of documents. Queued updates: `key` is the place of the first among the
 //! worker's, `limit` their number. Queries and single updates: `key` is the sequence number, `limit` a random value.
 

@@ -1,9 +1,9 @@
-//! What has been done, and what of it was slow.
+//! Counts of what has been done, and of what of it was slow.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What the server has acknowledged: inserts, key queries, updates, range queries, the order of the original's reports.
+/// Counts of what the server has acknowledged: inserts, key queries, updates, range queries, the order of the original's reports.
 #[derive(Debug)]
 pub struct Counted {
     all: [AtomicU64; 4],

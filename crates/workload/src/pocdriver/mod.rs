@@ -7,7 +7,7 @@
 //!   a bulk is a script of runs (inserts, updates, ...), each one command
 //! ```
 //!
-//! What the original gets wrong is right here by default: writes still queued at the end are sent (as the last arrivals
+//! Things that the original gets wrong are right here by default: writes still queued at the end are sent (as the last arrivals
 //! of a worker with a known number of iterations), keys are chosen uniformly or by a zipfian over existing ones and not
 //! by the clock, sequence numbers have 64 bits up to the limit of an int32, array updates are done, updates of several
 //! fields use up no sequence number, several collections are found again.

@@ -1,4 +1,4 @@
-//! What each worker does next, and what has been done.
+//! Next step of each worker, and counts of what has been done.
 //!
 //! A worker is touched by one load thread at a time; its lock is free whenever it is taken.
 
@@ -94,7 +94,7 @@ impl PocWorkload {
         })
     }
 
-    /// What has been acknowledged so far.
+    /// Counts of what has been acknowledged so far.
     pub fn counted(&self) -> &Arc<Counted> {
         &self.counted
     }
@@ -125,7 +125,7 @@ impl PocWorkload {
     /// Iterations of all workers that were due within `duration_ns` and have not been made, and all that were due.
     pub fn missed(&self, duration_ns: u64) -> (u64, u64) {
         let (due, workers) = (self.due(duration_ns), u64::from(self.config.workers));
-        // What is not sent in bulks begins with the first iteration, and a bulk of it may lie ahead of its time.
+        // Work that is not sent in bulks begins with the first iteration, and a bulk of it may lie ahead of its time.
         let missed = |user| due.saturating_sub(self.content.workers.get(user).iteration);
         ((0..workers).map(missed).sum(), workers * due)
     }
@@ -144,7 +144,7 @@ impl PocWorkload {
         }
     }
 
-    /// What is still queued when the run has ended after `duration_ns`, and how many bulks that is.
+    /// Writes that are still queued when the run has ended after `duration_ns`, and how many bulks that is.
     pub fn rest(&self, duration_ns: u64) -> (PocWorkload, u64) {
         (0..u64::from(self.config.workers)).for_each(|user| self.make_due(user, duration_ns));
         let waiting = |user: &u64| !self.content.workers.get(*user).queue.is_empty();
@@ -188,7 +188,7 @@ impl PocWorkload {
         worker.unsent.saturating_sub(range) + value
     }
 
-    /// What the next iteration is, if it does anything.
+    /// Step of the next iteration, if it does anything.
     fn choose(&self, worker: &mut Worker) -> Option<Step> {
         if !self.config.workflow.is_empty() {
             let at = (worker.iteration % self.config.workflow.len() as u64) as usize;

@@ -1,4 +1,4 @@
-//! What each worker has done, has queued, and is sending.
+//! State of each worker: what it has done, has queued, and is sending.
 
 use dyno_types::rng::Stream;
 use std::sync::{Mutex, MutexGuard, PoisonError};

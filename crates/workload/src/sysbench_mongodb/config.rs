@@ -1,4 +1,4 @@
-//! What is loaded and what a transaction consists of.
+//! Settings of what is loaded and what a transaction consists of.
 
 use crate::pace::Pace;
 use crate::ycsb::BadProperty;
@@ -28,7 +28,7 @@ pub enum Streams {
     Transactions,
 }
 
-/// How often each command occurs in a transaction.
+/// Number of times that each command occurs in a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     /// Finds of one document by `_id`.
@@ -104,7 +104,7 @@ pub struct SysbenchConfig {
     pub collections: u32,
     /// Documents of each collection, `_id` 1 to N.
     pub documents: u32,
-    /// How documents are spread over shards; the product is `documents`.
+    /// Spread of documents over shards; the product is `documents`.
     pub sharding: Option<Sharding>,
     /// Documents of one insert of the loader.
     pub batch: u32,
@@ -201,7 +201,7 @@ impl SysbenchConfig {
         u64::from(self.loaded().div_ceil(self.batch))
     }
 
-    /// How a user keeps to its share of the cap.
+    /// Pace by which a user keeps to its share of the cap.
     pub fn pace(&self) -> Pace {
         let (cap, users) = (u64::from(self.max_tps), u64::from(self.writers.max(self.all_writers)));
         match (self.max_tps >= UNLIMITED_TPS, self.faithful, self.dialect) {

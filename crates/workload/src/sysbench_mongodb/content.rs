@@ -1,6 +1,6 @@
 //! Renders requests: documents from a generator's state, operands from the `_id`.
 //!
-//! What a request means: `collection` from 0, `key` the (first) `_id`, `seed` the generator's state before the request's
+//! Meaning of a request: `collection` from 0, `key` the (first) `_id`, `seed` the generator's state before the request's
 //! own draws; `limit` is the number of documents of a batch or the user of a transaction.
 
 use super::config::{Dialect, Sharding, SysbenchConfig};
@@ -11,10 +11,10 @@ use dyno_types::document::{Operand, Shape};
 use dyno_types::{Content, Request, bson};
 use std::cell::Cell;
 
-/// What collections are called, less their number.
+/// Name of collections, less their number.
 const TABLE: &str = "sbtest";
 
-/// How far this thread has come in a batch, so that each document begins where the one before it has ended.
+/// Position of this thread in a batch, so that each document begins where the one before it has ended.
 #[derive(Clone, Copy)]
 struct BatchPosition {
     bound: u32,

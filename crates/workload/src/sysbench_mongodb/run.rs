@@ -91,7 +91,7 @@ impl SysbenchRun {
         &self.users[request.limit as usize % self.users.len()]
     }
 
-    /// How many `_id`s precede those of an `_id`'s `shardKey`.
+    /// Number of `_id`s that precede those of an `_id`'s `shardKey`.
     fn first_of_shard(&self, id: u64) -> u64 {
         self.shards.map_or(0, |(_, each)| id.saturating_sub(1) / each * each)
     }

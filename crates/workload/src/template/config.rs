@@ -23,7 +23,7 @@ pub struct Collection {
     pub indexes: Vec<Index>,
 }
 
-/// What an operation does.
+/// Action of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// Inserts so many new documents by one command.
@@ -39,7 +39,7 @@ pub struct Operation {
     pub name: String,
     /// Weight among all.
     pub weight: f64,
-    /// What it does: one request, or those of a transaction.
+    /// Steps of the operation: one request, or those of a transaction.
     pub steps: Vec<Step>,
     /// True if the steps are one transaction.
     pub transaction: bool,
@@ -52,7 +52,7 @@ pub struct Step {
     pub name: String,
     /// Number of the collection it works on.
     pub collection: usize,
-    /// What it does.
+    /// Action of the step.
     pub kind: Kind,
     /// Operands.
     pub values: Vec<Value>,

@@ -4,7 +4,7 @@ use crate::distributions::RejectionInversion;
 use dyno_types::bson::{self, kind};
 use dyno_types::rng::{self, Purpose, Stream};
 
-/// How a number out of `0..n` is drawn.
+/// Distribution by which a number out of `0..n` is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Spread {
     /// All equally often.
@@ -49,7 +49,7 @@ impl Spread {
 pub struct Keys {
     /// Number of the collection.
     pub collection: usize,
-    /// How its documents are chosen. Popular ones are scattered over the collection.
+    /// Distribution by which its documents are chosen. Popular ones are scattered over the collection.
     pub spread: Spread,
 }
 
@@ -66,7 +66,7 @@ pub enum Value {
         min: i64,
         /// Greatest.
         max: i64,
-        /// How it is drawn.
+        /// Distribution by which it is drawn.
         spread: Spread,
         /// True if it takes 64 bits.
         wide: bool,
@@ -88,7 +88,7 @@ pub enum Value {
         length: (u32, u32),
         /// Different values; `None` for as many as there are draws.
         distinct: Option<u64>,
-        /// How a distinct value is chosen.
+        /// Distribution by which a distinct value is chosen.
         spread: Spread,
         /// About so many times smaller when compressed.
         ratio: u32,
@@ -123,13 +123,13 @@ pub enum Value {
 pub struct ValueContext<'a> {
     /// Number of the document; of an operation: its index.
     pub number: u64,
-    /// What is chosen among distinct texts differs from field to field.
+    /// Salt of the field: the choice among distinct texts differs from field to field.
     pub salt: u64,
     /// Documents of other collections.
     pub source: &'a dyn Source,
 }
 
-/// What there is beside the value itself.
+/// Documents of other collections, which a value may depend on.
 pub trait Source {
     /// The number of a document out of `keys`, drawn.
     fn choose(&self, keys: &Keys, words: &mut Stream) -> u64;

@@ -36,7 +36,7 @@ impl Proportions {
     }
 }
 
-/// How long a field is, in bytes.
+/// Length of a field, in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldLengths {
     /// Always the greatest length.
@@ -54,7 +54,7 @@ pub enum FieldLengths {
     },
 }
 
-/// How many records a scan asks for.
+/// Distribution of the number of records that a scan asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanLengths {
     /// Every length equally often.
@@ -63,7 +63,7 @@ pub enum ScanLengths {
     Zipfian,
 }
 
-/// What happens to a failed insert of the load phase.
+/// Treatment of a failed insert of the load phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InsertRetries {
     /// Further attempts after the first.
@@ -79,11 +79,11 @@ pub struct InsertRetries {
 pub struct CoreConfig {
     /// Table, collection or key space.
     pub table: String,
-    /// How keys are named.
+    /// Rule by which keys are named.
     pub names: KeyNames,
     /// Fields per record.
     pub field_count: u16,
-    /// What every field's name starts with; its number follows.
+    /// Text that every field's name starts with; its number follows.
     pub field_prefix: String,
     /// Greatest field length, bytes.
     pub field_bytes: u64,
@@ -91,7 +91,7 @@ pub struct CoreConfig {
     pub min_field_bytes: u64,
     /// Distribution of field lengths.
     pub lengths: FieldLengths,
-    /// What values consist of, unless `data_integrity`.
+    /// Content of values, unless `data_integrity`.
     pub value: ValueKind,
     /// Values that can be verified.
     pub data_integrity: bool,
@@ -103,7 +103,7 @@ pub struct CoreConfig {
     pub write_all_fields: bool,
     /// Weights of the operations.
     pub proportions: Proportions,
-    /// How keys are chosen.
+    /// Distribution by which keys are chosen.
     pub requests: RequestDistribution,
     /// Records of the whole key space; the first key of run-phase inserts.
     pub record_count: u64,
@@ -126,7 +126,7 @@ pub struct CoreConfig {
     pub retries: InsertRetries,
     /// Seed of every draw.
     pub seed: u64,
-    /// How kinds of operation are spread over the indexes.
+    /// Method by which kinds of operation are spread over the indexes.
     pub mode: Mode,
     /// Number of this client among several, from 0.
     pub client_id: u64,
@@ -225,7 +225,7 @@ impl CoreConfig {
         self.load_count
     }
 
-    /// How many keys YCSB expects the run phase to add, for the range of the zipfian distribution: twice the
+    /// Number of keys that YCSB expects the run phase to add, for the range of the zipfian distribution: twice the
     /// inserts that the weight, taken as a probability, stands for.
     pub fn expected_new_keys(&self) -> u64 {
         ((self.operation_count as f64 * self.proportions.insert * 2.0) as u64).min(MAX_COUNT)

@@ -1,4 +1,4 @@
-//! How the core workload's requests look as bytes: key names, field names and values.
+//! Bytes of the core workload's requests: key names, field names and values.
 
 use super::config::{CoreConfig, FieldLengths};
 use super::properties::BadProperty;

@@ -59,7 +59,7 @@ impl Earlier {
         Earlier { first, ranks, places, gaps }
     }
 
-    /// What a worker's own keys are of these.
+    /// Returns a worker's own keys of these.
     pub(super) fn part(&self, worker: Worker) -> Self {
         let own = |rank: &u64| (rank % worker.total == worker.index).then(|| worker.own(*rank));
         let end = self.first + self.ranks.len() as u64;
@@ -70,7 +70,7 @@ impl Earlier {
         )
     }
 
-    /// How many records are there: the place of the first new insert.
+    /// Number of records that are there: the place of the first new insert.
     pub fn count(&self) -> u64 {
         self.first + self.ranks.len() as u64 - self.gaps
     }

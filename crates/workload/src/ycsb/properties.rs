@@ -14,7 +14,7 @@ pub struct BadProperty {
     pub key: String,
     /// Value (its default, if it was not set).
     pub value: String,
-    /// What is accepted.
+    /// Form that is accepted.
     pub expected: String,
 }
 

@@ -1,4 +1,4 @@
-//! How keys are chosen, as configured.
+//! Choice of keys, as configured.
 
 use super::properties::BadProperty;
 use crate::distributions::Hotspot;
@@ -12,7 +12,7 @@ pub enum Flavour {
     True,
 }
 
-/// How keys are chosen, as configured.
+/// Choice of keys, as configured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RequestDistribution {
     /// Every loaded key equally often.

@@ -3,7 +3,7 @@
 //! The table serves help output and the warning about unknown properties; reading and checking is in
 //! [`super::config`] and its like. Properties of bindings belong to their drivers.
 
-/// Whose a property is.
+/// Owner of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The client: phases, threads, measurements, reports, and the mock bindings.
@@ -27,9 +27,9 @@ pub struct Property {
     pub name: &'static str,
     /// Default as text; empty if there is none.
     pub default: &'static str,
-    /// What it means, one line.
+    /// Meaning of the property, one line.
     pub doc: &'static str,
-    /// Whose it is.
+    /// Owner of the property.
     pub scope: Scope,
 }
 

@@ -1,4 +1,4 @@
-//! What was typed, as the content of one request, and what the database answered.
+//! Words that were typed, as the content of one request, and what the database answered.
 
 use dyno_types::sync::held;
 use dyno_types::{Content, Fields, Outcome, Request, Verb};
@@ -48,7 +48,7 @@ impl ShellContent {
         held(&self.seen).clear();
     }
 
-    /// What the last request has read.
+    /// Takes what the last request has read.
     pub fn seen(&self) -> Vec<Seen> {
         std::mem::take(&mut held(&self.seen))
     }

@@ -40,7 +40,7 @@ Commands:
   quit - Quit
 ";
 
-/// What stands between the records of a scan.
+/// Line between the records of a scan.
 const RULE: &str = "--------------------------------\n";
 
 /// A shell that is connected.

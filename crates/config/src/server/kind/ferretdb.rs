@@ -5,7 +5,7 @@ use super::rules::ServerRules;
 use crate::server::ServerSpec;
 use crate::server::invalid::InvalidSetting;
 
-/// What a process takes, bytes.
+/// Memory that a process takes, bytes.
 const OWN: u64 = 48 << 20;
 
 pub(super) struct FerretDb;

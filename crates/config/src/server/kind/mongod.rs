@@ -10,10 +10,10 @@ pub const PORT: u16 = 27_017;
 /// Least cache that mongod's own settings take, bytes.
 const SMALL: u64 = 256 << 20;
 
-/// What mongod takes beside its cache, bytes: 75 MiB when it starts, and its threads and buffers.
+/// Memory that mongod takes beside its cache, bytes: 75 MiB when it starts, and its threads and buffers.
 pub const OWN: u64 = 128 << 20;
 
-/// What a mongod whose engine has a cache needs where no size is given, bytes: WiredTiger takes 256 MiB or more.
+/// Memory that a mongod whose engine has a cache needs where no size is given, bytes: WiredTiger takes 256 MiB or more.
 const UNSIZED: u64 = 384 << 20;
 
 /// Returns whether a mongod of this version (`db version v7.0.5`, `7.0.5`) keeps its journal whatever it is told: 6.1

@@ -36,7 +36,7 @@ pub(super) static KEYDB: Redis = Redis {
     election: None,
 };
 
-/// What a process takes beside its data, bytes.
+/// Memory that a process takes beside its data, bytes.
 const OWN: u64 = 8 << 20;
 
 /// Port, topologies and password of everything that speaks Redis' protocol.

@@ -1,9 +1,9 @@
-//! What can be asked of a kind of server.
+//! Questions that can be asked of a kind of server.
 
 use crate::server::invalid::InvalidSetting;
 use crate::server::{ServerSpec, Topology};
 
-/// Who makes a copy the primary when the primary fails.
+/// Processes that make a copy the primary when the primary fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Election {
     /// Processes beside the servers: Redis Sentinel.
@@ -12,7 +12,7 @@ pub enum Election {
     Members,
 }
 
-/// What can be said of a kind of server without looking at a machine.
+/// Facts about a kind of server that need no look at a machine.
 pub trait ServerRules: Sync {
     /// Name in an experiment file.
     fn name(&self) -> &'static str;
@@ -29,7 +29,7 @@ pub trait ServerRules: Sync {
     /// The port that clients expect.
     fn port(&self) -> u16;
 
-    /// What its processes can form beside [`Topology::Single`].
+    /// Topologies that its processes can form beside [`Topology::Single`].
     fn topologies(&self) -> &'static [Topology] {
         &[]
     }
@@ -82,7 +82,7 @@ pub trait ServerRules: Sync {
         false
     }
 
-    /// Who elects a new primary; `None` where dyno has not tried it.
+    /// Processes that elect a new primary; `None` where dyno has not tried it.
     fn election(&self) -> Option<Election> {
         None
     }

@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How long one command may take, beyond what a write waits for its copies.
+/// Time that one command may take, beyond what a write waits for its copies.
 pub(super) const COMMAND: Duration = Duration::from_secs(10);
 
 /// Most bytes of documents in one insert: a command ends at 16 MiB.
@@ -62,13 +62,13 @@ fn from_anyone(out: &mut Vec<u8>) {
 pub(super) struct MongoTalk {
     pub line: MongoLine,
     pub database: String,
-    /// How many members a majority has.
+    /// Number of members in a majority.
     pub majority: usize,
     pub sent: Sent,
 }
 
 impl MongoTalk {
-    /// How many documents have a field of this class, by an index or by looking at each.
+    /// Number of documents that have a field of this class, by an index or by looking at each.
     fn count(
         &mut self,
         records: &Records,
@@ -134,7 +134,7 @@ impl MongoTalk {
     }
 }
 
-/// What a reply to an insert of `count` documents says, if it is not that all are where they are to be.
+/// Reason in a reply to an insert of `count` documents why not all are where they are to be, if there is one.
 fn trouble(reply: &[u8], count: u64) -> Option<String> {
     let words = |path: &str| {
         let text = bson::path(reply, path).and_then(|e| e.as_str().map(str::to_owned));
@@ -252,7 +252,7 @@ impl Talk for MongoTalk {
     }
 }
 
-/// What a count has come to.
+/// Number in the reply to a count.
 pub(super) fn counted(reply: Result<Vec<u8>, CommandError>) -> Result<u64, DatabaseError> {
     let reply = reply?;
     let n = bson::find(&reply, "n").and_then(|n| n.as_i64()).and_then(|n| u64::try_from(n).ok());

@@ -1,4 +1,4 @@
-//! What is known of the money: balances read by operations under way, the pot, and the count at the end.
+//! Knowledge of the money: balances read by operations under way, the pot, and the count at the end.
 //!
 //! One lock guards the slots of operations under way. It is held for nanoseconds beside operations of microseconds,
 //! and this workload measures correctness before speed.
@@ -49,7 +49,7 @@ pub(super) struct Bank {
     unreadable: AtomicU64,
 }
 
-/// What became of the money.
+/// Result of counting the money.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Audit {
     /// Money that must be there.
@@ -233,7 +233,7 @@ impl Count {
         Count { metrics: vec!["READ".into()], bank }
     }
 
-    /// How many accounts there are to read.
+    /// Number of accounts to read.
     pub fn accounts(&self) -> u64 {
         self.bank.end.load(Ordering::Relaxed)
     }

@@ -12,7 +12,7 @@ pub struct EconomyConfig {
     pub total_cash: u64,
     /// Money in an account when it is loaded.
     pub initial: u64,
-    /// What is worth saying.
+    /// Warnings that are worth saying.
     pub warnings: Vec<String>,
 }
 

@@ -94,7 +94,7 @@ impl EconomyWorkload {
         Arc::new(Count::new(self.bank.clone()))
     }
 
-    /// What [`EconomyWorkload::count`] has found, after `operations` operations.
+    /// Result of [`EconomyWorkload::count`], after `operations` operations.
     pub fn audit(&self, operations: u64) -> Audit {
         self.bank.audit(operations)
     }

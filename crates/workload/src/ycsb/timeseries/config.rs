@@ -79,7 +79,7 @@ pub struct TimeSeriesConfig {
     pub random_timestamps: bool,
     /// Series of each timestamp in random order.
     pub random_series: bool,
-    /// What is stored.
+    /// Kind of the numbers that are stored.
     pub numbers: NumberKind,
     /// Values that can be verified.
     pub data_integrity: bool,
@@ -103,7 +103,7 @@ pub struct TimeSeriesConfig {
     pub downsampling: Option<Downsampling>,
     /// Weights of the operations; no read-modify-writes.
     pub proportions: Proportions,
-    /// How series keys are chosen; not latest, not exponential.
+    /// Distribution by which series keys are chosen; not latest, not exponential.
     pub requests: RequestDistribution,
     /// Shortest scan, records.
     pub min_scan: u32,
@@ -111,7 +111,7 @@ pub struct TimeSeriesConfig {
     pub max_scan: u32,
     /// Seed of every draw.
     pub seed: u64,
-    /// How kinds of operation are spread over the indexes.
+    /// Method by which kinds of operation are spread over the indexes.
     pub mode: Mode,
 }
 

@@ -1,4 +1,4 @@
-//! How points and queries look as bytes. YCSB squeezes both into its key-value interface: a point is a record with
+//! Points and queries as bytes. YCSB squeezes both into its key-value interface: a point is a record with
 //! its tags, its timestamp and its value as fields; a query is a read or a scan whose *field names* say what is
 //! wanted: `tag=value`, `YCSBTS=from,to`, `YCSBGB=function`, `YCSBDS=...`.
 //!
@@ -91,7 +91,7 @@ impl TimeSeriesContent {
         Stream::new(seed, 1, Purpose::Choice).next_below(steps) * self.space.interval()
     }
 
-    /// What follows tags and time in a query: grouping (0), downsampling (1).
+    /// Appends what follows tags and time in a query: grouping (0), downsampling (1).
     fn push_aggregate(&self, request: &Request, mut part: usize, out: &mut Vec<u8>) {
         let delimiter = self.config.pair_delimiter.as_bytes();
         if let Some(grouping) = &self.config.grouping {
