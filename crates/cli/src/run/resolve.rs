@@ -48,7 +48,14 @@ impl Resolved {
             }
         }
         let spec = lowered.spec;
-        let mut resolved = Resolved { spec, work, conditions: Vec::new(), cores: vec![None], spin: false, one_loader: false };
+        let mut resolved = Resolved {
+            spec,
+            work,
+            conditions: Vec::new(),
+            cores: vec![None],
+            spin: false,
+            one_loader: false,
+        };
         let metrics = resolved.measure_job()?.workload.metrics().to_vec();
         let condition = |text: &String| {
             let condition = Condition::parse(text)?;

@@ -168,8 +168,15 @@ fn runs(one: &Pairing, figure: &Figure) -> String {
         faint.extend(side.iter().map(|value| (at as f64 + 0.12, *value)));
     }
     let words = vec![one.first.clone(), one.second.clone()];
-    points(format!("{}, {}", figure.name, figure.shown_unit()), "mean, and every run".into(), words, dots, faint, 0.0)
-        .draw()
+    points(
+        format!("{}, {}", figure.name, figure.shown_unit()),
+        "mean, and every run".into(),
+        words,
+        dots,
+        faint,
+        0.0,
+    )
+    .draw()
 }
 
 /// The shift function of an operation.
