@@ -83,7 +83,8 @@ fn svg(screen: &Screen) -> String {
     let rows = last.map_or(1, |row| row + 1);
     let (width, height) = (CELL.0 * f64::from(COLUMNS) + 24.0, CELL.1 * f64::from(rows) + 24.0);
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
+         width=\"{width:.0}\" height=\"{height:.0}\" \
          font-family=\"DejaVu Sans Mono,Menlo,Consolas,monospace\" font-size=\"14\">\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#0d1117\"/>\n"
     );
