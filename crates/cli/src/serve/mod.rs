@@ -138,12 +138,15 @@ pub fn live_page_of(directory: &Path) -> Result<String, Failure> {
     let named = |error: std::io::Error| Failure::Usage(format!("--web: {}: {error}", directory.display()));
     let served = ServedDirectory::open(directory).map_err(named)?;
     let inside = directory.canonicalize().map_err(named)?;
-    let name = served.name(&inside).ok_or_else(|| Failure::Usage("--web: the directory's name is no text".into()))?;
+    let name = served
+        .name(&inside)
+        .ok_or_else(|| Failure::Usage("--web: the directory's name is no text".into()))?;
     let auth = Auth::new(&["127.0.0.1".to_owned()], None)?;
     let (shown, pending_pages) = (directory.display().to_string(), PendingPages::new(DEADLINE));
     let site = Arc::new(Site { directory: served, auth, shown, reports: Mutex::default(), pending_pages });
-    let listening = http::listen(([127, 0, 0, 1], 0).into(), Arc::new(move |request: &Request| site.answer(request)))
-        .map_err(|error| Failure::Usage(format!("--web: {error}")))?;
+    let listening =
+        http::listen(([127, 0, 0, 1], 0).into(), Arc::new(move |request: &Request| site.answer(request)))
+            .map_err(|error| Failure::Usage(format!("--web: {error}")))?;
     const SET: &AsciiSet = &RESERVED.remove(b'/');
     Ok(format!("http://{listening}/live/{}", percent::encode(&name, SET)))
 }

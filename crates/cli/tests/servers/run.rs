@@ -225,7 +225,10 @@ fn thresholds_decide_the_exit_code() {
     let passed = run("p99(read) < 100s");
     assert_exit(&passed, &[0]);
     let shown = stdout(&passed);
-    assert!(shown.lines().any(|line| line.contains("p99(read) < 100s") && line.contains("PASS (")), "{shown}");
+    assert!(
+        shown.lines().any(|line| line.contains("p99(read) < 100s") && line.contains("PASS (")),
+        "{shown}"
+    );
     let failed = run("p50(update.service) < 1ns");
     assert_exit(&failed, &[4]);
     assert!(stdout(&failed).contains("FAIL"));
@@ -284,7 +287,8 @@ fn service_times_end_by_the_clock_that_was_asked_for() {
         [(&uri, "kernel", "kernel"), (&uri, "client", "client"), (&unix, "kernel", "unix")]
     {
         let base = ["run", target, "-n", "200", "--ops", "5000", "--users", "4", "--pipeline", "4"];
-        let output = dyno.run(&[&base[..], &["-v", "--warmup", "0s", "--stamps", stamps, "--out", out]].concat());
+        let output =
+            dyno.run(&[&base[..], &["-v", "--warmup", "0s", "--stamps", stamps, "--out", out]].concat());
         dyno.assert_ran(&output);
         let summary = dyno.summary(out);
         let found = &phase(&summary, "measure")["stamps"];
