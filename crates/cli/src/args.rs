@@ -13,7 +13,7 @@ use std::ffi::OsString;
 #[derive(Debug, Parser)]
 #[command(name = "dyno", version, about, max_term_width = 110, infer_subcommands = false)]
 pub struct Cli {
-    /// What to do.
+    /// Command to carry out.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -37,7 +37,7 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Print the summary of a run directory again, from its files alone
     Report(crate::report::ReportArgs),
-    /// What the maximum is, how sure that is, what limits it, and whether the laws hold
+    /// Explain what the maximum is, how sure that is, what limits it, and whether the laws hold
     Explain(crate::explain::ExplainArgs),
     /// Is B better than A? Runs, experiments cell by cell, or the levels of a factor, with intervals and a verdict
     Compare(crate::compare::CompareArgs),
@@ -82,11 +82,11 @@ pub enum Command {
     Resume(ResumeArgs),
     /// List runs and experiments: how far they are, and what came of them
     List(ListArgs),
-    /// How far an experiment is, and its table
+    /// Print how far an experiment is, and its table
     Status(StatusArgs),
     /// End an experiment that runs, as Ctrl-C does; after a crash, remove what it left behind
     Stop(StopArgs),
-    /// What this host is, how it is set up, and what of that speaks against good measurements
+    /// Describe this host: what it is, how it is set up, and what of that speaks against good measurements
     Doctor(crate::doctor::DoctorArgs),
     /// Write dashboards for Grafana: run, host, database
     Grafana(crate::grafana::GrafanaArgs),

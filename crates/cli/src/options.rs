@@ -255,7 +255,7 @@ pub struct RunArgs {
     /// Time-out of one operation; 0 waits for ever
     #[arg(long, default_value = "10s", value_name = "DURATION", help_heading = "Load")]
     pub timeout: String,
-    /// How long replies are awaited after the last arrival
+    /// Time for which replies are awaited after the last arrival
     #[arg(long, default_value = "10s", value_name = "DURATION", help_heading = "Load")]
     pub drain: String,
 
@@ -279,7 +279,7 @@ pub struct RunArgs {
     /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI
     #[arg(long, value_name = "FROM", help_heading = "Client")]
     pub password_from: Option<crate::secret::PasswordFrom>,
-    /// Who speaks to MongoDB
+    /// Client that speaks to MongoDB
     #[arg(long, value_enum, default_value = "wire", help_heading = "Client")]
     pub client: Client,
     /// Load threads; default: one a core, less one where the target is on this host
@@ -291,12 +291,12 @@ pub struct RunArgs {
     /// Do not pin load threads to cores
     #[arg(long, help_heading = "Client")]
     pub no_pin: bool,
-    /// How load threads wait: sleep; spin (precise, takes whole cores); auto spins only where the server is known to
+    /// Way in which load threads wait: sleep; spin (precise, takes whole cores); auto spins only where the server is known to
     /// be kept off the load threads' cores
     #[arg(long, value_enum, default_value = "auto", help_heading = "Client")]
     pub wait: Wait,
 
-    /// Whose clock says when a reply has arrived: the kernel's, so that what the client is late is no part of a service time;
+    /// Clock that says when a reply has arrived: the kernel's, so that what the client is late is no part of a service time;
     /// or the client's own
     #[arg(long, value_enum, default_value = "kernel", help_heading = "Client")]
     pub stamps: Stamps,

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 pub struct ReportArgs {
     /// The run directory, or an experiment's
     pub dir: PathBuf,
-    /// What to make of it
+    /// Form of the report
     #[arg(long, value_enum, default_value = "text")]
     pub format: FormatArg,
     /// Print JSON, as --format json does
@@ -47,7 +47,7 @@ pub enum FormatArg {
 /// Forms of a report alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Own {
-    /// What `dyno run` prints
+    /// The summary that `dyno run` prints
     Text,
     /// One page that works offline
     Html,

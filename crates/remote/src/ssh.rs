@@ -29,7 +29,7 @@ pub enum RemoteError {
     Failed {
         /// Name.
         host: String,
-        /// What.
+        /// Cause of the failure.
         source: Cause,
     },
 }

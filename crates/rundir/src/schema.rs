@@ -191,7 +191,7 @@ fn one() -> usize {
 /// Resources that the client used. Threads, users and CPU times are absent where an imported result does not say them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Client {
-    /// Who spoke to the database, where there is a choice: `wire` or `official, mongodb VERSION`.
+    /// Client that spoke to the database, where there is a choice: `wire` or `official, mongodb VERSION`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub driver: Option<String>,
     /// Load threads.
@@ -259,7 +259,7 @@ pub struct Phase {
     /// Open loop: response times of all successful requests as a client that is never late would have seen them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ideal_response: Option<Latency>,
-    /// Whose clock ended service times, where the kernel was asked.
+    /// Replies by the clock that ended their service times, where the kernel was asked.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stamps: Option<StampCounts>,
     /// Completion to the next sending of the same user (closed loop).

@@ -63,7 +63,7 @@ pub enum Action {
     Update {
         /// Which.
         filter: Filter,
-        /// How.
+        /// Change made to the documents.
         change: Change,
         /// All that match, not only the first.
         many: bool,
@@ -85,7 +85,7 @@ pub enum Action {
     FindAndModify {
         /// Which.
         filter: Filter,
-        /// How.
+        /// Change made to the document.
         change: Change,
         /// The fields returned; empty for all.
         fields: Projection,

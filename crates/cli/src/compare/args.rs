@@ -40,7 +40,7 @@ pub enum FailOn {
 A side is a run directory, an experiment's directory, or a folder of run directories that are repetitions of each other.\n\
 Experiments are compared cell by cell. With --by FACTOR one experiment is enough: its levels are compared with the first.")]
 pub struct CompareArgs {
-    /// What to compare: the first is the baseline
+    /// Directories to compare: the first is the baseline
     #[arg(required = true, value_name = "DIR")]
     pub sides: Vec<PathBuf>,
     /// Compare the levels of a factor within one experiment
@@ -64,7 +64,7 @@ pub struct CompareArgs {
     /// Seed of the resampling
     #[arg(long, value_name = "N", default_value_t = SEED)]
     pub seed: u64,
-    /// What to make of it
+    /// Form of the output
     #[arg(long, value_enum, default_value = "text")]
     pub format: FormatArg,
     /// Print JSON, as --format json does

@@ -22,7 +22,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 7] = [
             ("init", "Write a commented experiment to begin with"),
             ("presets", "List presets, or print one as a file"),
             ("plan", "Print cells, order and duration; nothing is touched"),
-            ("status", "How far an experiment is, and its table"),
+            ("status", "Print how far an experiment is, and its table"),
             ("resume", "Go on after an interruption or a crash"),
             ("stop", "End an experiment, or remove what a crash has left"),
             ("sample", "Print documents of your own workload"),
@@ -62,7 +62,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 7] = [
     (
         "Set-up",
         &[
-            ("doctor", "What of this host speaks against good measurements"),
+            ("doctor", "Find what of this host speaks against good measurements"),
             ("schema", "Print a JSON Schema"),
             ("completions", "Print the completions of a shell"),
             ("help", "Print this, or the help of a command"),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// `dyno import`.
 #[derive(Clone, Debug, Args)]
 pub struct ImportArgs {
-    /// Whose results
+    /// Program that made the results
     #[command(subcommand)]
     pub of: Program,
 }
@@ -49,7 +49,7 @@ pub struct Plain {
     /// Product and version of the database
     #[arg(long, value_name = "TEXT")]
     pub database: Option<String>,
-    /// What was measured, in words; runs of one title are one history
+    /// Title: what was measured, in words; runs of one title are one history
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
     /// When the run began, where no file says it, such as 2015-06-01T10:00:00Z
@@ -103,7 +103,7 @@ pub struct CsvArgs {
     /// Product and version of the database
     #[arg(long, value_name = "TEXT")]
     pub database: Option<String>,
-    /// What was measured, in words
+    /// Title: what was measured, in words
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
     /// When the run began, such as 2015-06-01T10:00:00Z

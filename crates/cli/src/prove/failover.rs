@@ -35,13 +35,13 @@ looked up on the last primary. --copies 1 is the negative control: it must lose 
 runs in a network namespace of its own (unshare, ip and nft must be there), in which a primary that is cut off goes on serving \
 the writers that have it.")]
 pub struct FailoverArgs {
-    /// What is started: redis, valkey or mongod
+    /// Server that is started: redis, valkey or mongod
     #[arg(default_value = "redis")]
     pub kind: String,
-    /// What is done to primaries
+    /// Fault of primaries
     #[arg(long, value_enum, default_value = "kill")]
     pub by: By,
-    /// How often
+    /// Number of rounds
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub rounds: u32,
     /// Servers beside the primary [default: 1; of mongod 2]
@@ -50,10 +50,10 @@ pub struct FailoverArgs {
     /// Copies that an acknowledgement stands for (of mongod: 1 for w:1, otherwise w:majority)
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub copies: usize,
-    /// How long the others stand still before a kill
+    /// Time for which the others stand still before a kill
     #[arg(long, value_name = "DURATION", default_value = "500ms")]
     pub isolate: String,
-    /// How long a cut goes on after the election, at least
+    /// Least time that a cut goes on after the election
     #[arg(long, value_name = "DURATION", default_value = "1s")]
     pub heal_after: String,
     /// After how long without a sign a server counts as down [default: 1s; of mongod 2s]

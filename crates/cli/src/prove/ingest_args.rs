@@ -65,7 +65,7 @@ pub struct IngestArgs {
     /// Size, indexes and rate of the published proof
     #[arg(long, value_enum, default_value = "small")]
     pub size: Size,
-    /// What records are
+    /// Kind of the records
     #[arg(long, value_enum, default_value = "plain")]
     pub document: Document,
     /// Bytes of a record, instead of the size's
@@ -86,10 +86,10 @@ pub struct IngestArgs {
     /// A copy is in an append-only file or a journal on disk, not in memory alone (Redis 7.2 or later)
     #[arg(long)]
     pub durable: bool,
-    /// How long records are written
+    /// Duration for which records are written
     #[arg(short, long, value_name = "DURATION", default_value = "10m")]
     pub duration: String,
-    /// How many records, instead of a duration
+    /// Number of records, instead of a duration
     #[arg(short = 'n', long, value_name = "N")]
     pub records: Option<String>,
     /// Shortest time that proves a rate; records must be 1,000 or more in it. 0s takes any: a demonstration
@@ -104,7 +104,7 @@ pub struct IngestArgs {
     /// Write no more records a second than this
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
-    /// How long a batch waits for its copies, and copies may take to catch up in the end
+    /// Longest time a batch waits for its copies, and that copies may take to catch up in the end
     #[arg(long, value_name = "DURATION", default_value = "10s")]
     pub patience: String,
     /// Seed of the contents

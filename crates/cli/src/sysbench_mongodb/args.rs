@@ -37,7 +37,7 @@ pub struct SysbenchArgs {
     /// Target instead of the configuration's, such as mongodb://host or null:
     #[arg(long, value_name = "URI")]
     pub target: Option<String>,
-    /// Who speaks to MongoDB
+    /// Client that speaks to MongoDB
     #[arg(long, value_enum, default_value = "wire")]
     pub client: Client,
     /// Number of the first user, where several clients share the work

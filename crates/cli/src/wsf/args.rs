@@ -65,7 +65,7 @@ Values: default, exported variable, case, --config, --set; the last one wins.\n\
 Exit codes: 0 passed, 1 internal error, 2 usage, 3 target unreachable, 5 a run failed or is invalid, 130 interrupted."
 )]
 pub struct WsfArgs {
-    /// What to do with logs
+    /// Action on logs
     #[command(subcommand)]
     pub action: Option<Action>,
     /// The case: `gated`, `wsf-23.3/write`, `mongodb_ycsb_read`, `test_mongodb_ycsb_90read10update`, ...
@@ -107,7 +107,7 @@ pub struct WsfArgs {
     /// Print configuration and experiment of every iteration; nothing is started
     #[arg(long)]
     pub dry_run: bool,
-    /// Whose defaults and mixes
+    /// Version whose defaults and mixes apply
     #[arg(long, value_enum)]
     pub reading: Option<ReadingArg>,
     /// Keep the original's defects where they change what is done: one key for INSERT_COUNT=0, 1000 records, ...
@@ -122,10 +122,10 @@ pub struct WsfArgs {
     /// Print all variables with their defaults
     #[arg(long)]
     pub describe_params: bool,
-    /// What is started
+    /// Server that is started
     #[arg(long, value_enum, default_value = "mongod")]
     pub server: ServerArg,
-    /// Its program; default: the usual name, on PATH
+    /// Program of the server; default: the usual name, on PATH
     #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
     /// Port of the first server; default: 27017 for mongod, a free one for others
@@ -143,7 +143,7 @@ pub struct WsfArgs {
     /// Time between load and run phase, seconds; default: none, with --faithful 30
     #[arg(long, value_name = "S")]
     pub pause: Option<u64>,
-    /// What to do without leave for placement, limits or host settings
+    /// Reaction where placement, limits or host settings are not permitted
     #[arg(long, value_enum, default_value = "fail")]
     pub if_not_permitted: Leave,
     /// Where and how it runs
@@ -155,7 +155,7 @@ pub struct WsfArgs {
     /// End what runs, of logs whose names begin so (or all)
     #[arg(long, value_name = "PREFIX", num_args = 0..=1, default_missing_value = "all")]
     pub stop: Option<String>,
-    /// How far everything is
+    /// Print how far everything is
     #[arg(long)]
     pub status: bool,
     /// Go on with what was interrupted
@@ -164,7 +164,7 @@ pub struct WsfArgs {
     /// Print no progress
     #[arg(short, long)]
     pub quiet: bool,
-    /// What ctest.sh can do beside that
+    /// Further options of ctest.sh
     #[command(flatten)]
     pub ctest: CtestArgs,
 }
@@ -200,7 +200,7 @@ pub struct RigArgs {
     pub manifests: Option<PathBuf>,
 }
 
-/// What to do with logs.
+/// Actions on logs.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Action {
     /// List KPIs of logs, and statistics over iterations

@@ -43,7 +43,7 @@ pub struct PocArgs {
     /// Iterations between two bulks
     #[arg(short, long, value_name = "N", default_value_t = 512)]
     pub bulksize: u32,
-    /// Whether a bulk ends at its first failure
+    /// End a bulk at its first failure
     #[arg(long, value_name = "true|false", default_value_t = true, action = clap::ArgAction::Set)]
     pub ordered: bool,
     /// Weight of inserts
@@ -149,7 +149,7 @@ pub struct PocArgs {
     /// Load threads; default: one a core, less one where the target is on this host
     #[arg(long = "load-threads", value_name = "N", help_heading = "Added by dyno")]
     pub load_threads: Option<usize>,
-    /// Who speaks to MongoDB
+    /// Client that speaks to MongoDB
     #[arg(long, value_enum, default_value = "wire", help_heading = "Added by dyno")]
     pub client: Client,
     /// Run directory; none is kept without it

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What is done.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
@@ -24,9 +24,9 @@ pub enum FaultKind {
     IoLimit,
     /// The filesystem image that dyno made for the data is filled.
     DiskFull,
-    /// What goes to the server comes later by `delay`.
+    /// Traffic to the server comes later by `delay`.
     Delay,
-    /// What goes to the server, and what comes back, is limited to `bytes_per_s` each.
+    /// Traffic to the server, and traffic that comes back, is limited to `bytes_per_s` each.
     Bandwidth,
     /// Nothing comes through between workers and server; connections stay.
     Partition,
@@ -208,7 +208,7 @@ impl JsonSchema for Moment {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// What is done.
+    /// Kind of fault.
     pub kind: FaultKind,
     /// Whom it is on: `server` (all its processes), `server N` or `worker N`, from 1. Default: server.
     #[serde(default)]
@@ -224,7 +224,7 @@ pub struct Fault {
     /// Length. Needed by all but `kill`; of `restart` the time until the start. Default: of `restart` 0s. Unit: duration.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
     pub length: Option<Span>,
-    /// How often it comes. Default: 1.
+    /// Number of times that the fault comes. Default: 1.
     #[serde(default = "once")]
     pub times: u32,
     /// From one begin to the next, where it comes more often and not at random. Unit: duration.

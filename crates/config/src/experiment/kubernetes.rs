@@ -50,7 +50,7 @@ pub struct Kubernetes {
     /// them; dyno's labels are put on them. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifests: Option<String>,
-    /// How long a pod may wait for a node or for its image. Default: 2m.
+    /// Longest time a pod may wait for a node or for its image. Default: 2m.
     pub patience: Span,
 }
 

@@ -21,7 +21,7 @@ pub struct Experiment {
     /// Part of the experiment directory's name. Default: the file's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is about, for people.
+    /// Subject of the experiment, in words for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Values by name for `{NAME}` in any text of this file, so that one factor can set several at once. Default: none.
@@ -33,7 +33,7 @@ pub struct Experiment {
     /// A server that is started on this host instead; its URI is the target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerSpec>,
-    /// How long a server that was started lives. Default: run.
+    /// Lifetime of a server that was started. Default: run.
     pub server_lifetime: Lifetime,
     /// Settings of the host, applied before the first run and reverted after the last. Default: none is touched.
     #[serde(skip_serializing_if = "HostTuning::is_nothing")]
@@ -46,11 +46,11 @@ pub struct Experiment {
     pub kubernetes: Option<Kubernetes>,
     /// The load's side.
     pub client: Client,
-    /// What is done.
+    /// Workload that is applied.
     pub workload: Workload,
-    /// How it is done: load, pause, warm-up, measurement.
+    /// Phases of a run: load, pause, warm-up, measurement.
     pub phases: Phases,
-    /// What is varied: a mapping of names to values, see docs/experiments.md. Default: nothing, one cell.
+    /// Factors that are varied: a mapping of names to values, see docs/experiments.md. Default: nothing, one cell.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factors: Option<serde_json::Value>,
@@ -62,7 +62,7 @@ pub struct Experiment {
     #[schemars(with = "Vec<BTreeMap<String, serde_json::Value>>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overrides: Option<serde_json::Value>,
-    /// How often every cell is run. Default: 1.
+    /// Number of times that every cell is run. Default: 1.
     pub repetitions: u32,
     /// In which order runs are made. Default: random.
     pub order: Order,
@@ -80,16 +80,16 @@ pub struct Experiment {
     pub hooks: Hooks,
     /// Thresholds of every run, such as `p99(read) < 5ms`; one that is missed makes the exit code 4. Default: none.
     pub require: Vec<String>,
-    /// What is watched while the load runs.
+    /// Monitoring while the load runs.
     pub monitors: Monitors,
     /// Commands that run for a window of a phase, such as `perf stat -a`; what they print is kept in the run directory.
     pub traces: Vec<Trace>,
-    /// What is done to server, workers and the way between them in the measured phase, see docs/faults.md. Default: nothing.
+    /// Faults that hit server, workers and the way between them in the measured phase, see docs/faults.md. Default: nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
     /// The part of the measured phase that the table shows.
     pub window: Window,
-    /// What happens when a run fails: the rest goes on, or the experiment ends. Default: continue.
+    /// Reaction to a run that fails: the rest goes on, or the experiment ends. Default: continue.
     pub on_failure: OnFailure,
 }
 
@@ -159,9 +159,9 @@ impl Default for Experiment {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Client {
-    /// Who speaks to MongoDB: dyno's own codec or the official driver. Default: wire.
+    /// Client that speaks to MongoDB: dyno's own codec or the official driver. Default: wire.
     pub driver: Driver,
-    /// Whose clock says when a reply has arrived: the kernel's, the network card's or the client's. Default: kernel.
+    /// Clock that says when a reply has arrived: the kernel's, the network card's or the client's. Default: kernel.
     pub stamps: Stamps,
     /// Worker processes among which users and operations are divided. Default: 1. Unit: processes.
     pub workers: u32,
@@ -173,7 +173,7 @@ pub struct Client {
     pub cores: Option<Cores>,
     /// True if load threads are pinned to their cores. Default: true.
     pub pin: bool,
-    /// How load threads wait for replies. Default: auto.
+    /// Way in which load threads wait for replies. Default: auto.
     #[serde(skip_serializing_if = "Wait::is_auto")]
     pub wait: Wait,
     /// Which cores and memory nodes each worker process gets. Default: no policy.
@@ -183,7 +183,7 @@ pub struct Client {
     /// the worker. Default: none.
     #[serde(skip_serializing_if = "Limits::is_nothing")]
     pub limits: Limits,
-    /// What to do without leave for placement or limits. Default: fail.
+    /// Reaction where placement or limits are not permitted. Default: fail.
     pub if_not_permitted: IfNotPermitted,
 }
 
@@ -204,7 +204,7 @@ impl Default for Client {
     }
 }
 
-/// How long a server that was started lives.
+/// Lifetime of a server that was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Lifetime {
@@ -215,7 +215,7 @@ pub enum Lifetime {
     Shared,
 }
 
-/// Who speaks to MongoDB.
+/// Client that speaks to MongoDB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Driver {
@@ -226,7 +226,7 @@ pub enum Driver {
     Official,
 }
 
-/// Whose clock says when a reply has arrived.
+/// Clock that says when a reply has arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stamps {
@@ -239,7 +239,7 @@ pub enum Stamps {
     Client,
 }
 
-/// How load threads wait.
+/// Way in which load threads wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Wait {
@@ -267,7 +267,7 @@ impl Wait {
     }
 }
 
-/// What is done: exactly one of the four kinds; `ycsb` with workload a if nothing is said.
+/// Workload: exactly one of the four kinds; `ycsb` with workload a if nothing is said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Workload {
@@ -393,7 +393,7 @@ impl Default for Load {
     }
 }
 
-/// How arrivals stand.
+/// Arrival process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
@@ -435,7 +435,7 @@ pub struct Measure {
     pub pipeline: usize,
     /// Time-out of one operation; 0 waits for ever. Default: 10s. Unit: duration.
     pub timeout: Span,
-    /// How long replies are awaited after the last arrival. Default: 10s. Unit: duration.
+    /// Time for which replies are awaited after the last arrival. Default: 10s. Unit: duration.
     pub drain: Span,
     /// Open loop: due arrivals that may wait before the oldest is dropped. Default: 1M. Unit: arrivals.
     pub queue: Count,
@@ -482,7 +482,7 @@ pub enum Order {
     Sequential,
 }
 
-/// What happens when a run fails.
+/// Reaction to a run that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
@@ -513,12 +513,12 @@ pub struct Hooks {
     pub before_measure: Vec<Vec<String>>,
     /// After the measured phase.
     pub after_measure: Vec<Vec<String>>,
-    /// How long a command may take. Default: 5m. Unit: duration.
+    /// Longest time a command may take. Default: 5m. Unit: duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
 }
 
-/// What is watched while the load runs.
+/// Monitoring while the load runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Monitors {
@@ -540,7 +540,7 @@ impl Default for Monitors {
     }
 }
 
-/// How one figure is made of the intervals of a window.
+/// Method that makes one figure of the intervals of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Estimator {
@@ -566,6 +566,6 @@ pub struct Window {
     /// Length of an interval. Default: 1s. Unit: duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
-    /// How one figure is made of them. Default: mean.
+    /// Method that makes one figure of the intervals. Default: mean.
     pub estimator: Estimator,
 }

@@ -45,7 +45,7 @@ impl Default for Ladder {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HighestRate {
-    /// What must hold, such as `p99(read) < 5ms`. Achieved rate within 1 % of the offered one is always an objective.
+    /// Conditions that must hold, such as `p99(read) < 5ms`. Achieved rate within 1 % of the offered one is always an objective.
     pub objectives: Vec<String>,
     /// Lowest rate tried. Default: 1000. Unit: operations per second.
     #[serde(default = "first_rate")]
@@ -138,7 +138,7 @@ impl Levels {
     }
 }
 
-/// What is better.
+/// Direction in which a figure is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
@@ -156,13 +156,13 @@ pub enum Goal {
 pub struct Tune {
     /// Keys of the file and their values, such as `server.options.io-threads: [1, 2, 4]`.
     pub parameters: BTreeMap<String, Levels>,
-    /// What is looked at: `throughput`, or a figure of a threshold such as `p99(read)`. Default: throughput.
+    /// Objective: `throughput`, or a figure of a threshold such as `p99(read)`. Default: throughput.
     #[serde(default = "throughput")]
     pub objective: String,
     /// Direction of the goal: more or less. Default: maximise.
     #[serde(default)]
     pub goal: Goal,
-    /// What must hold, as in `require`. Default: nothing.
+    /// Conditions that must hold, as in `require`. Default: nothing.
     #[serde(default)]
     pub constraints: Vec<String>,
     /// Configurations that are screened, beside the defaults. Default: 8. Unit: configurations.

@@ -25,7 +25,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// How the processes of one instance belong together.
+/// Topology of the processes of one instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Topology {
@@ -82,7 +82,7 @@ pub enum Part {
     Router,
 }
 
-/// What to do without leave for cgroups, mounts or host settings.
+/// Reaction where cgroups, mounts or host settings are not permitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IfNotPermitted {
@@ -123,7 +123,7 @@ impl fmt::Display for Setting {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerSpec {
-    /// What kind of server.
+    /// Kind of server.
     pub kind: ServerKind,
     /// The program; default: the kind's usual name (redis-server, mongod, ...), looked for on PATH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,7 +145,7 @@ pub struct ServerSpec {
     /// gets a password, if the options name none. Default: 127.0.0.1; on hosts of `ssh.servers` the address that ssh uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
-    /// How the processes of an instance belong together. Default: single.
+    /// Topology of the processes of an instance. Default: single.
     #[serde(default)]
     pub topology: Topology,
     /// Members of each replica set, primaries of each cluster, or shards. Default: 3; 2 shards; of `single` and
@@ -194,13 +194,13 @@ pub struct ServerSpec {
     /// True if the kernel's page cache is dropped before each start (needs root). Default: false.
     #[serde(default)]
     pub drop_caches: bool,
-    /// What to do without leave for something asked for here. Default: fail.
+    /// Reaction where something asked for here is not permitted. Default: fail.
     #[serde(default)]
     pub if_not_permitted: IfNotPermitted,
-    /// How long a process may take until it answers. Default: 60s.
+    /// Longest time a process may take until it answers. Default: 60s.
     #[serde(default = "a_minute")]
     pub ready_within: Span,
-    /// How long a process may take to end when asked to, before it is killed. Default: 60s.
+    /// Longest time a process may take to end when asked to, before it is killed. Default: 60s.
     #[serde(default = "a_minute")]
     pub stop_within: Span,
 }

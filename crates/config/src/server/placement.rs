@@ -111,7 +111,7 @@ impl JsonSchema for Policy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Placement {
-    /// How processes are spread. Default: none.
+    /// Policy by which processes are spread. Default: none.
     #[serde(default)]
     pub policy: Policy,
     /// The memory node of policy `node` (default: 0), or the only one whose cores `cores_each` deals out (default: all).

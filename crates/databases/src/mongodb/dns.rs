@@ -104,9 +104,9 @@ pub enum NoAnswer {
     /// It has failed, or refuses.
     #[error("{server} says {code}")]
     Says {
-        /// Who.
+        /// Server that answered.
         server: SocketAddr,
-        /// What.
+        /// Response code that it gave.
         code: Rcode,
     },
 }

@@ -36,7 +36,7 @@ pub enum Start {
 /// A worker to be started.
 #[derive(Debug)]
 pub struct WorkerSpec {
-    /// How.
+    /// Start of its process.
     pub start: Start,
     /// Work of the worker.
     pub assignment: Assignment,

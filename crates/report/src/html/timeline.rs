@@ -21,7 +21,7 @@ pub struct Span {
 pub struct Mark {
     /// When.
     pub at: f64,
-    /// What.
+    /// Text of the event.
     pub text: String,
 }
 

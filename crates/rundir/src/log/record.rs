@@ -67,7 +67,7 @@ pub struct Record {
     pub source: String,
     /// The part of dyno that says it.
     pub target: String,
-    /// What.
+    /// Text of the message.
     pub message: String,
     /// Details by name.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
