@@ -48,7 +48,7 @@ pub enum Login {
     User,
 }
 
-/// Who speaks to the database, where there is a choice.
+/// Client that speaks to the database, where there is a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Client {
