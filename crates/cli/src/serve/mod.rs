@@ -130,7 +130,8 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     Ok(Exit::Interrupted)
 }
 
-/// Serves the live page of a run or experiment of this process, on a free port of the loopback, until the process ends; its address.
+/// Serves the live page of a run or experiment of this process, on a free port of the loopback, until the process ends; its
+/// address.
 ///
 /// # Errors
 /// The directory cannot be read, or nothing can listen.
