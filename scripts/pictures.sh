@@ -7,8 +7,6 @@ program=${CARGO_TARGET_DIR:-target}/release/dyno
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "$cargo" run --quiet --release --locked -p dyno-xtask -- pictures "$program" "$folder"
-# Paths of this machine are no part of a picture.
-sed -i "s|$folder/||g; s|file://run/|file:///results/run/|" "$folder"/*.svg
 cp "$folder/live.svg" "$folder/summary.svg" docs/images/
 for browser in chromium chromium-browser google-chrome; do
   command -v "$browser" >/dev/null || continue

@@ -50,6 +50,7 @@ pub fn pictures(program: &Path, folder: &Path) -> io::Result<Vec<(PathBuf, Vec<u
     let mut reader = pty.master.try_clone_reader().map_err(io::Error::other)?;
     let size = |n: u16| NonZero::new(n).unwrap_or(NonZero::<u16>::MIN);
     let (mut parser, begun) = (Parser::new(size(ROWS), size(COLUMNS), 0), Instant::now());
+    let hidden = folder.canonicalize()?.display().to_string();
     let (mut live, mut buffer) = (None, [0; 4096]);
     while begun.elapsed() < PATIENCE {
         // The terminal's other end is gone: the program has ended.
@@ -57,12 +58,12 @@ pub fn pictures(program: &Path, folder: &Path) -> io::Result<Vec<(PathBuf, Vec<u
         parser.process(&buffer[..n]);
         let text = parser.screen().contents();
         if text.contains("measure ") && text.contains("<= ") && text.contains(", 5 s left") {
-            live = Some(svg(parser.screen()));
+            live = Some(svg(parser.screen(), &hidden));
         }
     }
     child.wait()?;
     let live = live.ok_or_else(|| io::Error::other("no live view was shown"))?;
-    let summary = svg(parser.screen());
+    let summary = svg(parser.screen(), &hidden);
     Ok(vec![(folder.join("live.svg"), live.into_bytes()), (folder.join("summary.svg"), summary.into_bytes())])
 }
 
@@ -75,8 +76,9 @@ fn colour(colour: Color) -> &'static str {
     }
 }
 
-/// The screen as text on a dark ground, each run of equal cells by itself.
-fn svg(screen: &Screen) -> String {
+/// The screen as text on a dark ground, each run of equal cells by itself; the folder `hidden` is called `/results`: paths of this
+/// machine are no part of a picture.
+fn svg(screen: &Screen, hidden: &str) -> String {
     let last = (0..ROWS)
         .rev()
         .find(|row| !screen.rows(0, COLUMNS).nth(usize::from(*row)).unwrap_or_default().trim().is_empty());
@@ -111,7 +113,7 @@ fn svg(screen: &Screen) -> String {
             let (fg, bold, dim) = look(from).unwrap_or((Color::Default, false, false));
             let weight = if bold { " font-weight=\"bold\"" } else { "" };
             let opacity = if dim { " opacity=\"0.7\"" } else { "" };
-            let text = text.trim_end().replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            let text = text.trim_end().replace(hidden, "/results").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
             let (x, length) = (12.0 + CELL.0 * f64::from(from), CELL.0 * text_width(&text));
             let _ = writeln!(
                 out,
