@@ -113,7 +113,12 @@ fn svg(screen: &Screen, hidden: &str) -> String {
             let (fg, bold, dim) = look(from).unwrap_or((Color::Default, false, false));
             let weight = if bold { " font-weight=\"bold\"" } else { "" };
             let opacity = if dim { " opacity=\"0.7\"" } else { "" };
-            let text = text.trim_end().replace(hidden, "/results").replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            let text = text
+                .trim_end()
+                .replace(hidden, "/results")
+                .replace('&', "&amp;")
+                .replace('<', "&lt;")
+                .replace('>', "&gt;");
             let (x, length) = (12.0 + CELL.0 * f64::from(from), CELL.0 * text_width(&text));
             let _ = writeln!(
                 out,
