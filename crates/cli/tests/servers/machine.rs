@@ -28,7 +28,7 @@ fn refused(text: &str, words: &str) {
     let folder = of(text);
     let plan = dyno(folder.path(), &["plan", "x.yaml"]);
     assert_eq!(plan.status.code(), Some(2), "{}", err(&plan));
-    assert!(out(&plan).contains("runs") && out(&plan).contains("duration:"), "{}", out(&plan));
+    assert!(out(&plan).contains(" run") && out(&plan).contains("duration:"), "{}", out(&plan));
     assert!(err(&plan).contains(words), "{words:?} is not in {}", err(&plan));
     let json = dyno(folder.path(), &["plan", "x.yaml", "--json"]);
     assert_eq!(json.status.code(), Some(2));

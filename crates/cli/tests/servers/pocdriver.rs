@@ -278,7 +278,7 @@ fn what_cannot_be_done_is_refused_by_its_flag() {
         ("--thread 3", "did you mean --threads?"),
         ("-in 3", "--in"),
         ("-t -e", "a value is required for '--threads"),
-        ("-k=x", "invalid value 'x' for '--keyqueries"),
+        ("-k=x", "--keyqueries x: expected a whole number"),
         ("--ordered maybe", "true, false"),
         ("stray", "unexpected argument 'stray'"),
         ("--binary 16384", "at most 16777216 bytes"),

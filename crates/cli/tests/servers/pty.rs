@@ -96,7 +96,7 @@ fn the_live_view_is_tidy() {
         // Lags are counted in the measured part only.
         .find(|s| ["measure ", " left", "<= ", "lag p99"].iter().all(|w| s.contains(w)))
         .unwrap_or_else(|| panic!("no live view:\n{}", screens.last().unwrap()));
-    for word in ["%", "rate ", "/s", "due 2,000/s", "p50", "p99", "▁", "<= ", "ok", "failed", "lag p99"] {
+    for word in ["%", "rate ", "/s", "due 2,000/s", "p50", "p99", "█", "<= ", "ok", "failed", "lag p99"] {
         assert!(view.contains(word), "{word:?} is missing:\n{view}");
     }
     // Bar, time, three lines of the last seconds, the distribution, counts: a line that is too long would make it more.
