@@ -76,8 +76,8 @@ fn colour(colour: Color) -> &'static str {
     }
 }
 
-/// The screen as text on a dark ground, each run of equal cells by itself; the folder `hidden` is called `/results`: paths of this
-/// machine are no part of a picture.
+/// The screen as text on a dark ground, each run of equal cells by itself; the folder `hidden` is called `/results`: paths of
+/// this machine are no part of a picture.
 fn svg(screen: &Screen, hidden: &str) -> String {
     let last = (0..ROWS)
         .rev()
