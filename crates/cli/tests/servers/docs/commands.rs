@@ -97,6 +97,7 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
         ("docs/ci.md", ci()),
         ("docs/clusters.md", clusters()),
         ("docs/documents.md", own_documents()),
+        ("docs/experiments.md", vec![here("plan docs/examples/users.yaml")]),
         ("docs/explain.md", explain()),
         ("docs/export.md", export()),
         ("docs/first-run.md", first_run()),
