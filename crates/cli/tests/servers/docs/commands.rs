@@ -138,6 +138,7 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
         ("docs/report.md", report()),
         ("docs/sysbench-mongodb.md", sysbench()),
         ("docs/wsf.md", wsf()),
+        ("docs/ycsb.md", ycsb()),
     ]
 }
 
@@ -442,8 +443,8 @@ fn mongodb() -> Vec<Row> {
 
 fn pocdriver() -> Vec<Row> {
     vec![
-        here("pocdriver -c mongodb://host -e -t 4 -d 600 -f 25 -a 5:5 --depth 2 -x 3")
-            .instead("600", "2")
+        here("pocdriver -c mongodb://host -e -t 4 -d 10 -f 25 -a 5:5 --depth 2 -x 3")
+            .instead("10", "2")
             .load(),
     ]
 }
@@ -514,6 +515,18 @@ fn sysbench() -> Vec<Row> {
         "sysbench.rs",
         "data_and_transactions_are_those_of_the_original",
     )]
+}
+
+fn ycsb() -> Vec<Row> {
+    vec![
+        here("ycsb load redis -P workloads/workloada -p redis.host=127.0.0.1 -p recordcount=100000 -threads 16")
+            .instead("recordcount=100000", "recordcount=1000")
+            .more("-p redis.port=REDIS"),
+        here("ycsb run redis -P workloads/workloada -p redis.host=127.0.0.1 -p operationcount=1000000 -threads 16 -s")
+            .instead("operationcount=1000000", "operationcount=2000")
+            .more("-p redis.port=REDIS")
+            .load(),
+    ]
 }
 
 fn wsf() -> Vec<Row> {
