@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The Python package: its tests on runs made on the spot, SciPy, ruptures and Apache Otava as oracles of dyno's statistics, and the
-# example notebook, executed. Everything is installed into a temporary environment. DYNO names the command; it is built if it is not set.
+# The Python packages: tests on runs made on the spot, SciPy, ruptures and Apache Otava as oracles of dyno's statistics, the wheel with
+# the program in it, the example notebook and the lines of both README files, executed. Everything is installed into temporary environments.
+# DYNO names the command; it is built if it is not set.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 cargo=${CARGO:-cargo}
@@ -33,26 +34,59 @@ fi
 DYNO=$(readlink -f "$DYNO")
 export DYNO PYTHONDONTWRITEBYTECODE=1
 
-failed=0
+failed=0 passed=0 broken=0 skipped=0
+
+unittested() { # LOG: counts what unittest says of each test.
+  grep -vE '\.\.\. ok$' "$1" | grep -v '^$'
+  passed=$((passed + $(grep -cE '\.\.\. ok$' "$1")))
+  broken=$((broken + $(grep -cE '\.\.\. (FAIL|ERROR)$' "$1")))
+  grep -E '\.\.\. skipped' "$1" | sed 's/^\([^ ]*\).*skipped/SKIPPED: \1:/'
+  skipped=$((skipped + $(grep -cE '\.\.\. skipped' "$1")))
+}
+
+executed() { # COMMAND...: one test more.
+  if "$@" >"$work/log" 2>&1; then
+    passed=$((passed + 1))
+    grep '^SKIPPED:' "$work/log" && skipped=$((skipped + 1))
+  else
+    tail -n 40 "$work/log"
+    broken=$((broken + 1))
+    failed=1
+  fi
+}
+
 echo "== unittest of dyno-results"
 "$work/venv/bin/python" -m unittest discover -v -s "$root/python/dyno-results/tests" >"$work/tests" 2>&1 || failed=1
-grep -vE '\.\.\. ok$' "$work/tests" | grep -v '^$'
-passed=$(grep -cE '\.\.\. ok$' "$work/tests")
-broken=$(grep -cE '\.\.\. (FAIL|ERROR)$' "$work/tests")
-grep -E '\.\.\. skipped' "$work/tests" | sed 's/^\([^ ]*\).*skipped/SKIPPED: \1:/'
-skipped=$(grep -cE '\.\.\. skipped' "$work/tests")
+unittested "$work/tests"
 [ -z "$missing" ] || echo "could not be installed:$missing"
+
+echo "== the wheel dyno-bench"
+# A wheel of this program, made as scripts/dist.sh makes it, from a copy.
+mkdir -p "$work/tree/wheel" && cp -r "$root/python" "$root/Cargo.toml" "$work/tree"
+if "$root/scripts/need-hatch.sh" 2>"$work/log"; then
+  (cd "$work/tree/python/dyno-bench" && DYNO_PROGRAM=$DYNO DYNO_ARCH=$(uname -m) \
+    "${XDG_CACHE_HOME:-$HOME/.cache}/dyno-hatch/bin/hatchling" build -t wheel -d "$work/tree/wheel") >"$work/log" 2>&1 ||
+    { cat "$work/log" && exit 1; }
+  wheel=$(echo "$work/tree/wheel"/*.whl)
+  # Nothing but the wheel is in the first one.
+  "$python" -m venv "$work/alone" && "$work/alone/bin/pip" --quiet --disable-pip-version-check install --no-index "$wheel" || exit 1
+  (cd "$work" && "$work/alone/bin/python" -m unittest discover -v -s "$root/python/dyno-bench/tests") >"$work/tests" 2>&1 || failed=1
+  unittested "$work/tests"
+  $pip "$wheel[notebook]" >"$work/log" 2>&1 || { cat "$work/log" && failed=1; }
+  if command -v redis-server >/dev/null; then
+    MPLBACKEND=Agg executed "$work/venv/bin/python" "$root/python/dyno-bench/tests/readme.py" "$root"/python/*/README.md
+  else
+    echo "SKIPPED: the lines of the README files: no redis-server on PATH"
+    skipped=$((skipped + 1))
+  fi
+else
+  echo "SKIPPED: the wheel and the lines of the README files: $(tail -n 1 "$work/log")"
+  skipped=$((skipped + 2))
+fi
 
 echo "== the example notebook"
 # `dyno bexhoma jupyter` starts what is on PATH.
-if PATH="$work/venv/bin:$PATH" "$work/venv/bin/python" "$root/python/dyno-results/examples/execute.py" "$work" >"$work/log" 2>&1; then
-  passed=$((passed + 1))
-  grep '^SKIPPED:' "$work/log" && skipped=$((skipped + 1))
-else
-  tail -n 40 "$work/log"
-  broken=$((broken + 1))
-  failed=1
-fi
+PATH="$work/venv/bin:$PATH" executed "$work/venv/bin/python" "$root/python/dyno-results/examples/execute.py" "$work"
 [ "$failed" = 0 ] || [ "$broken" -gt 0 ] || broken=1
 echo "$passed passed, $broken failed, $skipped skipped"
 exit "$failed"

@@ -1,7 +1,7 @@
 """Executes the example notebook as it is and as `dyno bexhoma jupyter` serves it: `execute.py FOLDER`; DYNO names the command.
 
-Experiments are made on the spot: users against a simulated server whose law is known, and bexhoma's flags on a Redis of this host,
-where there is one. Prints a line that begins with SKIPPED where there is none.
+As it is, it runs an experiment itself: users against a simulated server whose law is known. It is executed once more on a directory, and
+on what bexhoma's flags leave of a Redis of this host, where there is one. Prints a line that begins with SKIPPED where there is none.
 """
 
 import json
@@ -18,11 +18,14 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
+NOTEBOOK = Path(__file__).with_name("experiment.ipynb").resolve()
+
+#: Two factors.
 EXPERIMENT = """
 target: "sim:?service=100us&distribution=exponential"
 workload: {ycsb: {workload: a, records: 100}}
 phases: {load: {when: never}, measure: {operations: 40000}}
-factors: {users: [1, 2, 4, 8, 16]}
+factors: {users: [1, 4], workload.ycsb.workload: [a, c]}
 repetitions: 2
 """
 
@@ -43,15 +46,18 @@ def dyno(words, folder, accepted=(0,)):
 
 
 def execute(notebook, experiment, folder, then=None):
-    """Executes it on an experiment; three pictures are expected."""
+    """Executes it on an experiment, or on the one that it makes; four pictures and two cards are expected."""
     if then:
         notebook.cells.append(nbformat.v4.new_code_cell(then))
-    os.environ["DYNO_EXPERIMENT"] = str(experiment)
+    os.environ.pop("DYNO_EXPERIMENT", None)
+    if experiment:
+        os.environ["DYNO_EXPERIMENT"] = str(experiment)
     NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
-    pictures = [output for output in outputs if "image/png" in output.get("data", {})]
-    if len(pictures) != 3:
-        sys.exit(f"the notebook on {experiment} shows {len(pictures)} pictures, not three")
+    pictures = sum("image/png" in output.get("data", {}) for output in outputs)
+    cards = sum("border-radius" in output.get("data", {}).get("text/html", "") for output in outputs)
+    if (pictures, cards) != (4, 2):
+        sys.exit(f"the notebook on {experiment} shows {pictures} pictures and {cards} cards, not four and two")
 
 
 def served(folder):
@@ -73,6 +79,8 @@ def served(folder):
                     if child.poll() is not None or time.monotonic() > until:
                         sys.exit(f"nothing is served at {base}:\n{(folder / 'jupyter.log').read_text()}")
                     time.sleep(0.2)
+            if content != json.loads(NOTEBOOK.read_text()):
+                sys.exit(f"dyno serves another notebook than {NOTEBOOK}: build it anew")
             experiments = [path for path in (folder / "results").iterdir() if path.is_dir()]
             return nbformat.from_dict(content), experiments[0]
         finally:
@@ -83,10 +91,13 @@ def served(folder):
 
 def main(folder):
     folder = Path(folder).resolve()
-    (folder / "users.yaml").write_text(EXPERIMENT)
-    dyno(["run", "users.yaml", "--out", "experiment", "--quiet"], folder)
-    notebook = nbformat.read(Path(__file__).with_name("experiment.ipynb"), as_version=4)
-    execute(notebook, folder / "experiment", folder, then=LAW)
+    (folder / "two.yaml").write_text(EXPERIMENT)
+    dyno(["run", "two.yaml", "--out", "experiment", "--quiet"], folder)
+    for experiment, then in ((None, LAW), (folder / "experiment", None)):
+        notebook = nbformat.read(NOTEBOOK, as_version=4)
+        execute(notebook, experiment, folder, then)
+    if not list(folder.glob("dyno-runs/*-users/experiment.json")):
+        sys.exit("the notebook has run no experiment of its own")
     if not shutil.which("redis-server"):
         print("SKIPPED: the notebook of dyno bexhoma jupyter: no redis-server on PATH")
         return
