@@ -472,6 +472,15 @@ fn a_second_stalls_below_half_of_the_median() {
         })
     };
     assert_eq!([stalls(500.0), stalls(499.0)], [None, SUSPECT]);
+    // A lower level has been named; a stop within it has not.
+    let in_a_lower_level = |left: f64| {
+        says("stalls", |case| {
+            case.observations.series = level();
+            case.observations.series[20..].fill(400.0);
+            case.observations.series[40..43].fill(left);
+        })
+    };
+    assert_eq!([in_a_lower_level(400.0), in_a_lower_level(0.0)], [None, SUSPECT]);
     // Below it by more than four deviations of the noise, too.
     let noisy = |left: f64| {
         let mut all: Vec<f64> = (0..60).map(|at| if at % 2 == 0 { 850.0 } else { 1_150.0 }).collect();

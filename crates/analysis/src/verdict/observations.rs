@@ -3,7 +3,7 @@
 use super::checks::{Checks, EVERY, FIGURES, Found, LATENCIES, RATE_AND_TAIL, RESOURCES};
 use super::evidence::Evidence;
 use crate::series::trend::trend;
-use crate::series::{Label, Stability, Stall, mean, stability};
+use crate::series::{Label, Segment, Stability, Stall, mean, stability};
 use dyno_rundir::schema::{Phase, Trust};
 use dyno_types::Outcome;
 use dyno_types::stats::median;
@@ -201,13 +201,17 @@ fn drift(found: &Stability) -> Found {
 }
 
 fn stalls(found: &Stability) -> Found {
-    // A level that is that low has been named.
+    // A level that is that low has been named. A stall within it is far below that level, too.
     let levels = found.segments.iter().skip(1).zip(&found.segments);
-    let low = levels.filter(|(own, before)| own.median < before.median / 2.0).map(|(own, _)| own.range);
-    let low: Vec<(usize, usize)> = low.filter(|_| found.alarm.is_some()).collect();
+    let low = levels.filter(|(own, before)| own.median < before.median / 2.0).map(|(own, _)| own);
+    let low: Vec<&Segment> = low.filter(|_| found.alarm.is_some()).collect();
+    let named = |stall: &Stall, level: &Segment| {
+        let within = stall.at + stall.intervals > level.range.0 && stall.at < level.range.1;
+        within && stall.least >= level.median / 2.0
+    };
     let own = |stall: &&Stall| {
         let warming = found.stands_out && stall.at + stall.intervals <= found.warm_up;
-        !warming && !low.iter().any(|(from, to)| stall.at + stall.intervals > *from && stall.at < *to)
+        !warming && !low.iter().any(|level| named(stall, level))
     };
     let own: Vec<&Stall> = found.stalls.iter().filter(own).collect();
     let longest = own.iter().max_by_key(|stall| (stall.intervals, std::cmp::Reverse(stall.at)))?;

@@ -362,15 +362,17 @@ fn stalls_of_a_warm_up_or_of_a_level_that_is_named_are_not_told_again() {
     assert!(one.contains("for 1 s (29 to 30 s, down to 9/s)"), "{one}");
     // A level below half of the one before it, where levels are told.
     let alarmed = |found: &mut Stability| found.alarm = Some(1);
-    assert_eq!(told(vec![stall(30, 5, 0.0)], alarmed), None);
-    assert_eq!(told(vec![stall(25, 6, 0.0)], alarmed), None, "it reaches into the level");
-    assert!(told(vec![stall(25, 5, 0.0)], alarmed).is_some(), "it ends where the level begins");
+    assert_eq!(told(vec![stall(30, 5, 300.0)], alarmed), None);
+    assert_eq!(told(vec![stall(25, 6, 300.0)], alarmed), None, "it reaches into the level");
+    assert!(told(vec![stall(25, 5, 300.0)], alarmed).is_some(), "it ends where the level begins");
+    assert_eq!(told(vec![stall(30, 5, 249.5)], alarmed), None, "half of the level is the level");
+    assert!(told(vec![stall(30, 5, 249.4)], alarmed).is_some(), "it is below half of the level, too");
     let back = |found: &mut Stability| {
         found.alarm = Some(1);
         found.segments.push(segment(60, 90, 1_000.0, Label::Recovery));
     };
-    assert_eq!(told(vec![stall(59, 5, 0.0)], back), None, "it begins in the level");
-    assert!(told(vec![stall(60, 5, 0.0)], back).is_some(), "it begins where the level ends");
+    assert_eq!(told(vec![stall(59, 5, 300.0)], back), None, "it begins in the level");
+    assert!(told(vec![stall(60, 5, 300.0)], back).is_some(), "it begins where the level ends");
     assert!(told(vec![stall(30, 5, 0.0)], |_| ()).is_some(), "no level was told");
     let half = |found: &mut Stability| (found.alarm, found.segments[1].median) = (Some(1), 500.0);
     assert!(told(vec![stall(30, 5, 0.0)], half).is_some(), "half is not below half");
