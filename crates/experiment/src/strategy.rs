@@ -50,13 +50,22 @@ fn climb(ladder: &Ladder, repetition: u32, history: &[&RunRecord]) -> Option<Poi
     }
 }
 
-/// Returns whether a run kept its objectives at its rate.
+/// Returns whether a run kept its objectives at its rate, as far as its figures can be used.
 pub fn kept(run: &RunRecord) -> bool {
+    holds(run) && run.trust != "invalid"
+}
+
+/// Returns whether nothing speaks against a rate but that its run is invalid: a client that was late is no fault of the target.
+pub fn undecided(run: &RunRecord) -> bool {
+    holds(run) && run.trust == "invalid"
+}
+
+fn holds(run: &RunRecord) -> bool {
     let sustained = match (run.throughput, run.offered) {
         (Some(achieved), Some(offered)) => achieved >= SUSTAINED * offered,
         _ => false,
     };
-    run.status == RunStatus::Complete && run.passed && sustained && !run.overloaded && run.trust != "invalid"
+    run.status == RunStatus::Complete && run.passed && sustained && !run.overloaded
 }
 
 fn rate(value: f64, repetition: u32) -> Point {
@@ -66,8 +75,10 @@ fn rate(value: f64, repetition: u32) -> Point {
 }
 
 fn bisect(search: &HighestRate, repetition: u32, history: &[&RunRecord]) -> Option<Point> {
-    let good = history.iter().filter(|run| kept(run)).map(|run| run.value).reduce(f64::max);
-    let bad = history.iter().filter(|run| !kept(run)).map(|run| run.value).reduce(f64::min);
+    // An undecided rate ends nothing: rates above it are tried, and one that is kept there decides it.
+    let good = history.iter().filter(|run| kept(run) || undecided(run)).map(|run| run.value).reduce(f64::max);
+    let bad =
+        history.iter().filter(|run| !kept(run) && !undecided(run)).map(|run| run.value).reduce(f64::min);
     match (good, bad) {
         (None, None) => Some(rate(search.from.0, repetition)),
         // Not even the lowest rate: there is nothing to find.
@@ -160,6 +171,14 @@ mod tests {
         let growing = |rate: f64| RunRecord { overloaded: rate > 37_500.0, ..record(rate, rate) };
         let tried = search(&Strategy::HighestRate(asked.clone()), growing);
         assert!(tried.iter().all(|rate| *rate < 80_000.0), "{tried:?}");
+        // A client that is late once says nothing of the target.
+        let late = |rate: f64| RunRecord {
+            trust: if rate == 8_000.0 { "invalid" } else { "valid" }.into(),
+            ..growing(rate)
+        };
+        let tried = search(&Strategy::HighestRate(asked.clone()), late);
+        let best = tried.iter().copied().filter(|rate| kept(&late(*rate))).reduce(f64::max).unwrap();
+        assert!((36_500.0..=37_900.0).contains(&best), "{tried:?}");
         let never = |rate: f64| record(rate, rate / 2.0);
         assert_eq!(search(&Strategy::HighestRate(asked), never), [1_000.0]);
     }

@@ -22,19 +22,20 @@ use crate::work::read_work;
 use crate::{pages, signals, terminal};
 use dyno_compat_wsf::folder::continues;
 use dyno_config::experiment;
-use dyno_config::experiment::{Cell, Plan};
+use dyno_config::experiment::{Cell, Plan, Strategy};
 use dyno_engine::Control;
 use dyno_experiment::check::check;
 use dyno_experiment::context::ExperimentContext;
 use dyno_experiment::directory::{Directory, DirectoryError};
-use dyno_experiment::journal::{Entry, RunStatus};
+use dyno_experiment::journal::{Entry, RunRecord, RunStatus};
 use dyno_experiment::persistent_servers::PersistentServers;
-use dyno_experiment::{Ending, pending, run_experiment};
+use dyno_experiment::{Ending, pending, run_experiment, strategy};
 use dyno_localhost::trusted;
 use dyno_presets as presets;
 use dyno_rundir::progress;
 use dyno_session::environment::environment;
 use dyno_types::secret::{MASK, conceal};
+use dyno_types::units::Rate;
 use std::path::Path;
 use std::sync::Arc;
 use watch::Watch;
@@ -249,6 +250,7 @@ pub fn carry_out_on(
     table::show(&rows, json)?;
     if !json {
         terminal::out(&dyno_report::tuning::text(&dyno_rundir::tuning::read(directory.path())?));
+        terminal::out(&highest_rates(plan, &directory.ended));
         terminal::out(&format!("\nexperiment directory: {}\n", directory.path().display()));
     }
     if ending == Ending::Interrupted {
@@ -258,6 +260,28 @@ pub fn carry_out_on(
         return Ok(Exit::Interrupted);
     }
     Ok(exit(directory))
+}
+
+/// The answer of each search for the highest rate, a line for each cell and repetition.
+fn highest_rates(plan: &Plan, ended: &[RunRecord]) -> String {
+    let mut out = String::new();
+    let searches = |cell: &&Cell| matches!(cell.spec.strategy, Some(Strategy::HighestRate(_)));
+    for cell in plan.cells.iter().filter(searches) {
+        for repetition in 1..=plan.base.repetitions {
+            let own = || ended.iter().filter(|run| (run.cell, run.repetition) == (cell.number, repetition));
+            let highest = |of: fn(&RunRecord) -> bool| {
+                own().filter(|run| of(run)).map(|run| run.value).reduce(f64::max)
+            };
+            let (best, open) = (highest(strategy::kept), highest(strategy::undecided));
+            let found = best.map_or("none was kept".into(), |rate| format!("{}/s", Rate(rate)));
+            let open =
+                open.filter(|rate| best.is_none_or(|best| *rate > best)).map_or(String::new(), |rate| {
+                    format!("; runs up to {}/s are invalid and decide nothing", Rate(rate))
+                });
+            out += &format!("\n{}: highest rate that keeps the objectives: {found}{open}", cell.label());
+        }
+    }
+    if out.is_empty() { out } else { out + "\n" }
 }
 
 /// The worst of all runs: a run that failed or is invalid comes before a threshold that was missed.

@@ -129,3 +129,29 @@ fn a_wrong_objective_is_told_at_its_place() {
         "{words}"
     );
 }
+
+/// A server that does 1,000/s and no more, in virtual time.
+#[test]
+fn a_search_for_the_highest_rate_ends_with_its_answer() {
+    let dyno = Dyno::new();
+    let text = |from: u32| {
+        format!(
+            "target: \"sim:?service=1ms&capacity=1\"\nworkload: {{ycsb: {{workload: c, records: 100}}}}\n\
+             phases: {{load: {{when: never}}, measure: {{duration: 10s, users: 16, warmup: 0s}}}}\n\
+             strategy: {{highest_rate: {{objectives: [\"p99(read) < 100ms\"], from: {from}, to: 8000, precision: 0.1}}}}\n"
+        )
+    };
+    for (name, from) in [("found", 300), ("none", 4_000)] {
+        std::fs::write(dyno.path(&format!("{name}.yaml")), text(from)).unwrap();
+        let done = dyno.run(&["run", &format!("{name}.yaml"), "--out", name, "--quiet"]);
+        let words = stdout(&done);
+        let told = words.lines().find_map(|line| line.split_once("highest rate that keeps the objectives: "));
+        let told = told.unwrap_or_else(|| panic!("{words}")).1;
+        if name == "none" {
+            assert_eq!(told, "none was kept");
+            continue;
+        }
+        let rate: f64 = told.trim_end_matches("/s").replace(',', "").parse().unwrap();
+        assert!((900.0..=1_000.0).contains(&rate), "{words}");
+    }
+}
