@@ -163,6 +163,17 @@ class Measured(Folder):
         with self.assertRaisesRegex(ValueError, "no histograms of READ"):
             dyno.open(copy).percentile(99, "READ")
 
+    def test_a_run_without_a_summary_has_no_figures(self):
+        copy = Path("killed")
+        shutil.copytree("r", copy)
+        (copy / "summary.json").unlink()
+        run = dyno.open(copy)
+        self.assertEqual((run.verdict, run.throughput, run.exit_code, run.passed, run.reasons), (None, None, None, False, []))
+        self.assertTrue(run.latencies.empty)
+        self.assertIn("no summary", run._repr_html_())
+        with self.assertRaisesRegex(ValueError, "no summary"):
+            run.percentile(99)
+
     def test_intervals_cover_the_phase(self):
         measured = self.run_.intervals.query("phase == 'measure'")
         self.assertAlmostEqual(measured["length_s"].sum(), self.run_.measured["seconds"], places=6)
@@ -428,6 +439,16 @@ class Experiments(Folder):
         with self.assertRaisesRegex(ValueError, "mean: expected throughput, or a percentile"):
             self.experiment.plot(y="mean")
         ax.figure.savefig(io.BytesIO(), format="png")
+        matplotlib.pyplot.close("all")
+
+    @unittest.skipUnless(matplotlib, "matplotlib is not installed")
+    def test_an_experiment_without_factors_has_one_cell(self):
+        plan = {name: value for name, value in EXPERIMENT.items() if name != "factors"}
+        single = dyno.run(plan, out="single", program=DYNO)
+        self.assertEqual(list(single.cells["runs"]), [2])
+        self.assertEqual(list(single.percentile(99).index), ["loops"])
+        self.assertEqual(len(single.plot().get_lines()), 1)
+        self.assertEqual(len(single.plot(y="p99").get_lines()), 1)
         matplotlib.pyplot.close("all")
 
     def test_options_of_a_run_are_refused(self):

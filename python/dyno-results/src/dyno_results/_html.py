@@ -119,14 +119,12 @@ def comparison(found: Comparison) -> str:
         for figure in part["figures"]:
             word, more = conclusion(figure)
             ratio = figure["ratio"]
-            shown = [latency(mean) if figure["unit"] == "us" else f"{mean:,.0f}" for mean in figure["means"]]
+            means = [latency(mean) if figure["unit"] == "us" else f"{mean:,.0f}" for mean in figure["means"]]
             change = f"{(ratio['value'] - 1) * 100:+.1f} % [{(ratio['low'] - 1) * 100:+.1f}, {(ratio['high'] - 1) * 100:+.1f}]"
             note = f" ({more} more runs a side)" if more else ""
-            rows.append([text(part["cell"]), text(figure["name"]), chip(word) + note, *shown, change])
+            rows.append([text(part["cell"]), text(figure["name"]), chip(word) + note, *means, change])
     warnings = "".join(f"<div>{text(words)}</div>" for words in dict.fromkeys(found.warnings))
-    sides = found.found[0] if found.found else {"first": "", "second": ""}
-    head = f"<div><b>{text(sides['second'])}</b> against <b>{text(sides['first'])}</b></div>"
-    if len({(part["first"], part["second"]) for part in found.found}) > 1:
-        head = ""
+    sides = {(part["first"], part["second"]) for part in found.found}
+    head = "".join(f"<div><b>{text(second)}</b> against <b>{text(first)}</b></div>" for first, second in sides) if len(sides) == 1 else ""
     shown = table(["cell", "figure", "conclusion", "before", "after", "change [95 %]"], rows, 3)
     return f'<div style="{_CARD}">{head}{shown}{warnings}</div>'

@@ -95,7 +95,8 @@ def resume(
     """Goes on with an experiment that was interrupted, as `dyno resume` does; keywords, errors and the result are those of `run`."""
     folder = path.path if isinstance(path, Experiment) else Path(path)
     flags = words(options, {name: why for name, why in RESERVED.items() if name != "no_out"})
-    found = _finish(_program.call(_command("resume", [os.fspath(folder)], flags, program, progress), progress), folder)
+    ended = _program.call(_command("resume", [os.fspath(folder)], flags, program, progress), progress)
+    found = _finish(ended, folder, level=3)
     assert isinstance(found, Experiment)
     return found
 
@@ -121,10 +122,10 @@ def _begun(folder: Path) -> Run | Experiment | None:
         return None
 
 
-def _finish(ended: Ended, folder: Path, other: bool = False) -> Run | Experiment:
+def _finish(ended: Ended, folder: Path, other: bool = False, level: int = 4) -> Run | Experiment:
     """The result of a command, or the error that its exit code says."""
     for text in ended.warnings:
-        warnings.warn(text, DynoWarning, stacklevel=4)
+        warnings.warn(text, DynoWarning, stacklevel=level)
     found = None if other else _begun(folder)
     if ended.interrupted or ended.code == 130:
         where = f"; what was measured is in {folder}" if found is not None else ""

@@ -27,16 +27,6 @@ class Merged(Result):
     def __repr__(self) -> str:
         return f"<Merged {len(self.runs)} runs {self.verdict}, {self.throughput:,.0f} operations/s>"
 
-    @property
-    def title(self) -> str:
-        """Title of the merged run."""
-        return self.summary_json["title"]
-
-    @property
-    def status(self) -> str:
-        """complete."""
-        return self.summary_json["status"]
-
     def _counts(self, phase: str, kind: str) -> dict[str, Counts]:
         whole: dict[str, Counts] = {}
         for run in self.runs:

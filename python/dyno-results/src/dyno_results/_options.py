@@ -44,7 +44,7 @@ def words(options: Mapping[str, Any], reserved: Mapping[str, str] | None = None)
     """Options as words: `max_age=3` is `--max-age=3`, True a bare flag, False and None nothing; lists repeat, mappings are KEY=VALUE."""
     out: list[str] = []
     for name, value in options.items():
-        if name in (reserved or {}):
+        if reserved and name in reserved:
             raise TypeError(f"{name}: {reserved[name]}")
         flag = "--" + name.replace("_", "-")
         if value is None or value is False:

@@ -58,6 +58,7 @@ def experiment(found: Experiment, x: str | None, y: str, ax: Axes | None) -> Axe
     if ax is None:
         _, ax = plt.subplots(layout="constrained")
     trusted = runs[runs["trust"] != "invalid"]
+    values: Any
     if percentile:
         values = found.percentile(float(percentile[1])).rename("value").div(1e3).reset_index()
     else:
@@ -80,9 +81,8 @@ def experiment(found: Experiment, x: str | None, y: str, ax: Axes | None) -> Axe
         ax.scatter(place(bad), bad["throughput"], color="red", marker="x", label="invalid runs")
     ylabel = f"{y} of the response time, ms" if percentile else "operations/s"
     ax.set(xlabel=_plain(x or ""), ylabel=ylabel, title=_plain(found.name))
-    levels = runs[x].unique() if x else []
-    if x and len(levels) <= 12 and pd.api.types.is_numeric_dtype(runs[x]):
-        ax.set_xticks(sorted(levels))
+    if x and runs[x].nunique() <= 12 and pd.api.types.is_numeric_dtype(runs[x]):
+        ax.set_xticks(sorted(set(runs[x].tolist())))
     _from_zero(ax)
     if others or (len(bad) and not percentile):
         ax.legend(fontsize="small")

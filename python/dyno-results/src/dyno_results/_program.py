@@ -12,6 +12,7 @@ import threading
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import IO
 
 from ._errors import ProgramNotFound
 
@@ -74,12 +75,13 @@ def call(command: list[str], progress: bool = False) -> Ended:
     """
     said: list[str] = []
 
-    def listen(stream):
-        for line in stream:
-            said.append(line)
-            if progress and not line.startswith("warning: "):
-                sys.stderr.write(line)
-                sys.stderr.flush()
+    def listen(stream: IO[str]) -> None:
+        with stream:
+            for line in stream:
+                said.append(line)
+                if progress and not line.startswith("warning: "):
+                    sys.stderr.write(line)
+                    sys.stderr.flush()
 
     interrupted = False
     with tempfile.TemporaryFile() as printed:
@@ -92,13 +94,14 @@ def call(command: list[str], progress: bool = False) -> Ended:
             errors="replace",
             start_new_session=True,
         )
-        listener = threading.Thread(target=listen, args=(process.stderr,), daemon=True)
         try:
+            listener = threading.Thread(target=listen, args=(process.stderr,), daemon=True)
             listener.start()
             while True:
                 try:
                     code = process.wait()
-                    listener.join()
+                    # Something that dyno has left running may hold the other end.
+                    listener.join(timeout=5)
                     break
                 except KeyboardInterrupt:
                     interrupted = True
@@ -112,7 +115,6 @@ def call(command: list[str], progress: bool = False) -> Ended:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
-            process.stderr.close()
         printed.seek(0)
         stdout = printed.read().decode("utf-8", errors="replace")
     return Ended(command, code, stdout, "".join(said), interrupted)

@@ -39,7 +39,7 @@ class Result:
     """A summary with its verdict, throughput and latencies."""
 
     #: summary.json as it is; None for a run that has not come to its end.
-    summary_json: dict[str, Any] | None
+    summary_json: dict[str, Any] | None = None
 
     #: What `dyno run` has ended with; None where the result was opened, not run.
     _ended_with: int | None = None
@@ -47,7 +47,17 @@ class Result:
     @property
     def verdict(self) -> str | None:
         """valid, suspect or invalid; None without a summary."""
-        return self.summary_json and self.summary_json["verdict"]["trust"]
+        return self.summary_json["verdict"]["trust"] if self.summary_json else None
+
+    @property
+    def title(self) -> str:
+        """Title of the result."""
+        return self.summary_json["title"] if self.summary_json else ""
+
+    @property
+    def status(self) -> str:
+        """running, complete, interrupted or failed."""
+        return self.summary_json["status"] if self.summary_json else "running"
 
     @property
     def reasons(self) -> list[str]:
@@ -57,7 +67,7 @@ class Result:
     @property
     def passed(self) -> bool:
         """True if there is a summary and every threshold of it held."""
-        return bool(self.summary_json) and all(one["passed"] for one in self.summary_json["thresholds"])
+        return self.summary_json is not None and all(one["passed"] for one in self.summary_json["thresholds"])
 
     @property
     def thresholds(self) -> pd.DataFrame:
@@ -83,13 +93,14 @@ class Result:
     @property
     def throughput(self) -> float | None:
         """Successful operations per second in the measured phase; None without a summary."""
-        return self.measured and self.measured["throughput"]
+        return self.measured["throughput"] if self.measured else None
 
     @property
     def failed(self) -> int | None:
         """Arrivals of the measured phase that did not succeed: failed or dropped; None without a summary."""
-        phase = self.measured
-        return phase and sum(count for outcome, count in phase["outcomes"].items() if outcome != "ok")
+        if self.measured is None:
+            return None
+        return sum(count for outcome, count in self.measured["outcomes"].items() if outcome != "ok")
 
     def _operations(self) -> list[dict[str, Any]]:
         """Operations of the measured phase."""
@@ -175,7 +186,8 @@ def percentile(results: Iterable[Result], p: float, operation: str | None, kind:
         raise ValueError(f"{p}: expected a percentile above 0 and at most 100, such as 99")
     if kind not in KINDS[:2]:
         raise ValueError(f"{kind}: expected response or service")
-    whole, greatest, names = None, 0.0, set()
+    whole, greatest = None, 0.0
+    names: set[str] = set()
     for result in results:
         phase = result.measured
         if phase is None:

@@ -45,6 +45,8 @@ class Run(Result):
         self.path = Path(path)
         #: run.json as it is: command line, target, facts, settings.
         self.run: dict[str, Any] = read_head(self.path, "run.json")
+        summary = self.path / "summary.json"
+        self.summary_json = read_json(summary) if summary.is_file() else None
 
     def __repr__(self) -> str:
         figures = "" if self.throughput is None else f" {self.verdict}, {self.throughput:,.0f} operations/s"
@@ -64,12 +66,6 @@ class Run(Result):
     def environment(self) -> dict[str, Any]:
         """environment.json as it is."""
         return read_json(self.path / "environment.json")
-
-    @cached_property
-    def summary_json(self) -> dict[str, Any] | None:
-        """summary.json as it is; None for a run that has not come to its end."""
-        path = self.path / "summary.json"
-        return read_json(path) if path.is_file() else None
 
     @cached_property
     def series(self) -> pd.DataFrame:
