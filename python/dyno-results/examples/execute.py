@@ -60,6 +60,11 @@ def execute(notebook, experiment, folder, then=None):
         sys.exit(f"the notebook on {experiment} shows {pictures} pictures and {cards} cards, not four and two")
 
 
+def sources(notebook):
+    """What its cells say."""
+    return [(cell.cell_type, cell.source) for cell in notebook.cells]
+
+
 def served(folder):
     """The notebook that `dyno bexhoma jupyter` serves, asked of its server, and the experiment that it is told of."""
     command = [os.environ["DYNO"], "bexhoma", "jupyter", "--resultfolder", "results"]
@@ -79,10 +84,11 @@ def served(folder):
                     if child.poll() is not None or time.monotonic() > until:
                         sys.exit(f"nothing is served at {base}:\n{(folder / 'jupyter.log').read_text()}")
                     time.sleep(0.2)
-            if content != json.loads(NOTEBOOK.read_text()):
+            notebook = nbformat.from_dict(content)
+            if sources(notebook) != sources(nbformat.read(NOTEBOOK, as_version=4)):
                 sys.exit(f"dyno serves another notebook than {NOTEBOOK}: build it anew")
             experiments = [path for path in (folder / "results").iterdir() if path.is_dir()]
-            return nbformat.from_dict(content), experiments[0]
+            return notebook, experiments[0]
         finally:
             child.send_signal(signal.SIGINT)
             if child.wait(timeout=60) != 130:
