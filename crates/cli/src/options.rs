@@ -237,7 +237,7 @@ pub struct RunArgs {
     /// Open loop: connections, each with one operation under way; default 64
     #[arg(short, long, value_name = "N", requires = "rate", help_heading = "Load")]
     pub connections: Option<usize>,
-    /// Open loop: how arrivals stand
+    /// Open loop: arrival process
     #[arg(long, value_enum, default_value = "poisson", help_heading = "Load")]
     pub arrivals: Arrivals,
     /// Open loop: due arrivals that may wait for a free connection before the oldest is dropped

@@ -47,14 +47,9 @@ pub enum Profile {
 
 /// A text that is no rate over time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} is no rate profile ({why}); expected a rate such as 20000, ramp:FROM-TO:DURATION or \
-     steps:RATE:DURATION,RATE:DURATION"
-)]
+#[error("{why}; a rate over time is ramp:FROM-TO:DURATION or steps:RATE:DURATION,RATE:DURATION")]
 pub struct BadProfile {
-    /// The text.
-    pub text: String,
-    /// Error.
+    /// What is wrong with it.
     #[source]
     pub why: ProfileProblem,
 }
@@ -63,13 +58,13 @@ pub struct BadProfile {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileProblem {
     /// A ramp without its length.
-    #[error("no duration")]
+    #[error("a ramp needs a duration")]
     NoDuration,
     /// A ramp without two rates.
-    #[error("no FROM-TO")]
+    #[error("a ramp needs two rates")]
     NoRates,
     /// A step without its length.
-    #[error("{0:?}")]
+    #[error("the step {0:?} needs a rate and a duration")]
     Step(String),
     /// A rate or a duration that is none.
     #[error(transparent)]
@@ -85,7 +80,7 @@ impl Profile {
 
     /// Reads `20000`, `ramp:1000-20000:30s` or `steps:1000:10s,2000:10s`.
     pub fn parse(text: &str) -> Result<Self, BadProfile> {
-        Self::read(text).map_err(|why| BadProfile { text: text.to_owned(), why })
+        Self::read(text).map_err(|why| BadProfile { why })
     }
 
     fn read(text: &str) -> Result<Self, ProfileProblem> {
@@ -363,6 +358,6 @@ mod tests {
         assert!(
             matches!(Profile::parse("steps:1k:10s,2k:5s"), Ok(Profile::Steps { steps }) if steps.len() == 2)
         );
-        assert!(Profile::parse("ramp:5").unwrap_err().to_string().contains("expected"));
+        assert!(Profile::parse("ramp:5").unwrap_err().to_string().contains("a ramp needs a duration"));
     }
 }

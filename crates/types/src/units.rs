@@ -191,6 +191,11 @@ impl fmt::Display for Rate {
     }
 }
 
+/// A unit as people read it: `us` in files and names of figures is µs.
+pub fn symbol(unit: &'static str) -> &'static str {
+    if unit == "us" { "µs" } else { unit }
+}
+
 /// Counts in words: `1 user`, `8 users`.
 pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })

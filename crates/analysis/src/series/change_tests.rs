@@ -59,11 +59,25 @@ fn level(noise: &[f64], deviation: f64) -> Vec<f64> {
     noise.iter().map(|one| 1000.0 * (1.0 + deviation * one)).collect()
 }
 
+// A test for each kind of noise: they take long, and run beside each other.
+
 #[test]
-fn steady_series_raise_no_alarm() {
+fn independent_noise_raises_no_alarm() {
     alarms(|seed, n| level(&noise(&mut random(seed), n, 0.0), 0.03), "independent noise");
+}
+
+#[test]
+fn noise_that_remembers_raises_no_alarm() {
     alarms(|seed, n| level(&noise(&mut random(seed), n, 0.5), 0.03), "noise that remembers");
+}
+
+#[test]
+fn heavy_tails_raise_no_alarm() {
     alarms(|seed, n| level(&heavy(&mut random(seed), n), 0.03), "heavy tails");
+}
+
+#[test]
+fn a_wave_raises_no_alarm() {
     alarms(
         |seed, n| {
             let wave = |at: usize| 0.05 * (at as f64 * std::f64::consts::TAU / 12.0 + seed as f64).sin();

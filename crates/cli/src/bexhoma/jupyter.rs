@@ -55,13 +55,17 @@ pub fn jupyter(typed: &Typed) -> Result<Exit, Failure> {
     };
     let mut probe = child::command("python3");
     probe
-        .args(["-c", "import dyno_results"])
+        .args([
+            "-c",
+            "import importlib.util as u, sys; sys.exit(not any(map(u.find_spec, ('dyno', 'dyno_results'))))",
+        ])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     if !probe.status().is_ok_and(|status| status.success()) {
         terminal::warn(
-            "python3 has no package dyno_results, which the notebook reads with: `pip install ./python/dyno-results[notebook]`",
+            "python3 has neither dyno nor dyno_results, which the notebook reads with: \
+             `pip install ./python/dyno-results[notebook]`",
         );
     }
     serve(&program, Path::new(typed.value("resultfolder")), &experiment)

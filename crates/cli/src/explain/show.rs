@@ -7,7 +7,7 @@ use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{Holds, Maximum, Observed, Sweep};
 use dyno_analysis::series::{Label, Stability};
 use dyno_types::shell::quoted;
-use dyno_types::units::{counted, ends, span};
+use dyno_types::units::{counted, ends, span, symbol};
 
 /// All of it.
 pub fn text(all: &Explained) -> String {
@@ -56,7 +56,7 @@ fn of_run(run: &OfRun) -> String {
                 "  {} against {} {} ({:+.2} %)",
                 number(law.measured),
                 number(law.expected),
-                law.unit,
+                symbol(law.unit),
                 law.error * 100.0
             ),
         };
@@ -118,13 +118,8 @@ fn headline(run: &OfRun) -> String {
 }
 
 fn of_finding(finding: &Finding) -> String {
-    let sure = match finding.confidence {
-        c if c >= 0.85 => "very likely",
-        c if c >= 0.65 => "likely",
-        c if c >= 0.4 => "possible",
-        _ => "doubtful",
-    };
-    let mut out = format!("  {} ({sure}, {:.0} %)\n", finding.claim, finding.confidence * 100.0);
+    let mut out =
+        format!("  {} ({}, {:.0} %)\n", finding.claim, finding.sureness(), finding.confidence * 100.0);
     finding.evidence.iter().for_each(|words| out += &format!("    + {words}\n"));
     finding.against.iter().for_each(|words| out += &format!("    - {words}\n"));
     out += &format!("    do: {}\n", finding.advice);

@@ -201,7 +201,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let listening = metrics(args, &target, &mut conductor);
     let mut metrics = listening.map_err(|failure| conductor::failed(&mut conductor, failure))?;
     if let Some(writer) = conductor.session.writer().filter(|_| args.web || args.open) {
-        let shown = serve::show_live_page(&writer.path().to_owned(), args.open);
+        let shown = serve::show_live_page(writer.path(), args.open);
         shown.map_err(|failure| conductor::failed(&mut conductor, failure))?;
     }
     let ended =

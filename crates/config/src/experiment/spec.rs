@@ -417,7 +417,7 @@ pub struct Measure {
     /// Open loop: operations per second, or `ramp:FROM-TO:DURATION`, or `steps:RATE:DURATION,...`. Default: closed loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
-    /// Open loop: how arrivals stand. Default: poisson.
+    /// Open loop: arrival process. Default: poisson.
     pub arrivals: Arrivals,
     /// Closed loop: pause of a user between two operations. Default: 0s. Unit: duration.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,7 @@ pub mod text;
 
 use dyno_analysis::ArrivalLatency;
 use dyno_analysis::compare::{Comparison, Conclusion, Shift};
-use dyno_types::units::Thousands;
+use dyno_types::units::{Thousands, symbol};
 
 /// One figure of two groups.
 #[derive(Debug, serde::Serialize)]
@@ -27,7 +27,7 @@ pub struct Figure {
 impl Figure {
     /// Returns the unit as people read it.
     pub fn shown_unit(&self) -> &'static str {
-        if self.unit == "us" { "µs" } else { self.unit }
+        symbol(self.unit)
     }
 }
 
