@@ -112,10 +112,31 @@ pub fn answer(error: &clap::Error, words: Option<String>) -> io::Result<()> {
     }
 }
 
-/// Writes progress or a note.
+/// Writes progress or a note. A terminal gets its lines broken between words.
 pub fn note(text: &str) {
+    // Masked first: a secret in two lines is not found.
+    let text = conceal(text);
+    verbatim(&if stderr().is_terminal() { wrapped(&text, 0).into() } else { text });
+}
+
+/// Writes a line of progress as it is: another tool's line, say.
+pub fn verbatim(text: &str) {
     let text = if stderr().is_terminal() { shown(text) } else { text.into() };
     let _ = writeln!(stderr(), "{}", conceal(&text));
+}
+
+/// Breaks lines between words where the terminal ends, `begun` columns being taken in the first. What a line goes on with stands two
+/// columns further in than it.
+fn wrapped(text: &str, begun: usize) -> String {
+    let wrap = |line: &str, begun: usize| {
+        let depth = line.len() - line.trim_start_matches(' ').len();
+        let (first, next) = (" ".repeat(begun), " ".repeat(depth + 2));
+        let options = textwrap::Options::new(columns()).initial_indent(&first).subsequent_indent(&next);
+        textwrap::fill(line, options.break_words(false)).get(begun..).unwrap_or_default().to_owned()
+    };
+    let lines: Vec<String> =
+        text.split('\n').enumerate().map(|(at, line)| wrap(line, if at == 0 { begun } else { 0 })).collect();
+    lines.join("\n")
 }
 
 /// The view that redraws itself, while there is one.
@@ -150,8 +171,13 @@ fn marked(mark: &str, code: &str, text: &str) {
     let text = &*conceal(text);
     let _ = match (stderr().is_terminal(), colour(stderr().is_terminal())) {
         (false, _) => writeln!(stderr(), "{mark} {text}"),
-        (true, false) => writeln!(stderr(), "{mark} {}", shown(text).replace('\n', "\n  ")),
-        (true, true) => writeln!(stderr(), "\x1b[{code}m{mark}\x1b[0m {}", shown(text).replace('\n', "\n  ")),
+        (true, colours) => {
+            let text = wrapped(&shown(text).replace('\n', "\n  "), mark.len() + 1);
+            match colours {
+                true => writeln!(stderr(), "\x1b[{code}m{mark}\x1b[0m {text}"),
+                false => writeln!(stderr(), "{mark} {text}"),
+            }
+        }
     };
 }
 

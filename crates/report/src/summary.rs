@@ -277,8 +277,10 @@ fn latencies(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
 
 /// Returns whether two distributions differ in what the table shows of them.
 fn differ(a: &Latency, b: &Latency) -> bool {
-    COLUMNS.iter().any(|column| match (a.percentiles_us.get(*column), b.percentiles_us.get(*column)) {
-        (Some(Some(a)), Some(Some(b))) => (a - b).abs() > DIFFERS * a.max(*b),
+    let apart = |a: f64, b: f64| (a - b).abs() > DIFFERS * a.max(b);
+    let percentile = |column: &&str| match (a.percentiles_us.get(*column), b.percentiles_us.get(*column)) {
+        (Some(Some(a)), Some(Some(b))) => apart(*a, *b),
         (a, b) => a != b,
-    })
+    };
+    apart(a.mean_us, b.mean_us) || COLUMNS.iter().any(percentile)
 }

@@ -129,7 +129,7 @@ fn say_write_concern(config: &PocConfig, opened: &dyn OpenTarget) {
     };
     let one = words.starts_with("write concern w: 1") && !words.starts_with("write concern w: 1.");
     match one {
-        false => terminal::note(words),
+        false => terminal::verbatim(words),
         true => terminal::warn(&format!(
             "{words}: a write counts when one member has it, and may be lost with that member; for copies put w=majority into \
              the URI (dyno prove ingest proves them)"

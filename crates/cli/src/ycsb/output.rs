@@ -120,7 +120,7 @@ pub(super) fn warn(work: &YcsbWork, text: &str) {
 /// A line of YCSB's own talk on standard error.
 pub(super) fn say(work: &YcsbWork, text: &str) {
     if !work.extras.quiet {
-        terminal::note(text);
+        terminal::verbatim(text);
     }
 }
 

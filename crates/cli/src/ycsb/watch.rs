@@ -95,7 +95,7 @@ impl Watch {
             let todo = self.operations.map_or(0, |all| all.saturating_sub(self.done));
             let at = Timestamp::now();
             let line = self.lines.line(at, Where { elapsed_ms, operations: self.done, todo }, &interval);
-            terminal::note(&line);
+            terminal::verbatim(&line);
             if self.options.status_on_stdout() {
                 terminal::out(&format!("{line}\n"));
             }
@@ -106,8 +106,8 @@ impl Watch {
     fn tell_limit(&mut self) {
         self.told_limit = true;
         if !self.quiet {
-            terminal::note("Maximum time elapsed. Requesting stop for the workload.");
-            terminal::note("Stop requested for workload. Now Joining!");
+            terminal::verbatim("Maximum time elapsed. Requesting stop for the workload.");
+            terminal::verbatim("Stop requested for workload. Now Joining!");
         }
     }
 
@@ -117,7 +117,7 @@ impl Watch {
             if self.operations.is_none_or(|all| totals.ended_total() < all) {
                 self.tell_limit();
             } else if !self.quiet {
-                terminal::note("Could not wait until max specified time, TerminatorThread interrupted.");
+                terminal::verbatim("Could not wait until max specified time, TerminatorThread interrupted.");
             }
         }
         self.line();
@@ -137,7 +137,7 @@ impl Observer for Watch {
             let todo = self.operations.unwrap_or(0);
             let place = Where { elapsed_ms: 0, operations: 0, todo };
             let line = self.lines.line(Timestamp::now(), place, &none);
-            terminal::note(&line);
+            terminal::verbatim(&line);
             if self.options.status_on_stdout() {
                 terminal::out(&format!("{line}\n"));
             }
