@@ -125,8 +125,8 @@ pub fn verbatim(text: &str) {
     let _ = writeln!(stderr(), "{}", conceal(&text));
 }
 
-/// Breaks lines between words where the terminal ends, `begun` columns being taken in the first. What a line goes on with stands two
-/// columns further in than it.
+/// Breaks lines between words where the terminal ends; `begun` columns of the first are taken. Further lines are indented by two
+/// columns more.
 fn wrapped(text: &str, begun: usize) -> String {
     let wrap = |line: &str, begun: usize| {
         let depth = line.len() - line.trim_start_matches(' ').len();

@@ -26,6 +26,9 @@ use std::time::{Duration, Instant};
 /// Time that a writer may say nothing beyond the gaps that its rate makes: it opens a store that was left by a kill.
 const OPENING: Duration = Duration::from_secs(120);
 
+/// Time for which a batch is sent again that another writer keeps from the store.
+const BUSY: Duration = Duration::from_secs(60);
+
 /// Why a proof of an embedded store, or its writer, does not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
@@ -248,10 +251,14 @@ fn put(layout: &Layout, session: &mut dyn StoreSession, part: Part) -> Result<()
         }
         requests.push(layout.request(Verb::Insert, part.worker, number, None));
     }
-    let done = session.execute_batch(&requests);
-    match done.outcome.is_ok() {
-        true => Ok(()),
-        false => Err(failed(done.outcome, session)),
+    let begun = Instant::now();
+    loop {
+        match session.execute_batch(&requests).outcome {
+            outcome if outcome.is_ok() => return Ok(()),
+            // Nothing of the transaction is stored. The wait counts: the batch's time goes on.
+            Outcome::Busy if begun.elapsed() < BUSY => std::thread::sleep(Duration::from_millis(1)),
+            outcome => return Err(failed(outcome, session)),
+        }
     }
 }
 

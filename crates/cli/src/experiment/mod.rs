@@ -251,7 +251,9 @@ pub fn carry_out_on(
     if !json {
         terminal::out(&dyno_report::tuning::text(&dyno_rundir::tuning::read(directory.path())?));
         terminal::out(&highest_rates(plan, &directory.ended));
-        terminal::out(&format!("\nexperiment directory: {}\n", directory.path().display()));
+        let path = directory.path();
+        let page = pages::address(path);
+        terminal::out(&format!("\nexperiment directory: {}\nreport: {page}\n", path.display()));
     }
     if ending == Ending::Interrupted {
         let path = directory.path();
