@@ -98,9 +98,9 @@ impl PocWork {
         let mut args = parse(flags, caller.warn).map_err(|why| refused(&why))?;
         let mut spec = spec.clone();
         let measure = &mut spec.phases.measure;
-        match measure.users {
+        match measure.concurrency() {
             Some(users) => args.threads = users as u32,
-            None => measure.users = Some(args.threads as usize),
+            None => measure.set_concurrency(args.threads as usize),
         }
         if measure.duration.is_none() && measure.operations.is_none() {
             measure.duration = Some(Span(args.duration * 1_000_000_000));

@@ -57,9 +57,9 @@ impl SysbenchWork {
     pub fn of(spec: &Experiment, mut plan: SysbenchPlan) -> Result<Self, Refused> {
         let mut spec = spec.clone();
         let measure = &mut spec.phases.measure;
-        match measure.users {
+        match measure.concurrency() {
             Some(users) => plan.config.writers = users as u32,
-            None => measure.users = Some(plan.config.writers as usize),
+            None => measure.set_concurrency(plan.config.writers as usize),
         }
         if measure.duration.is_none() && measure.operations.is_none() {
             measure.duration = Some(Span(plan.run_seconds * 1_000_000_000));

@@ -147,8 +147,8 @@ fn experiment(client: &ClientConfig, timeout_ns: Option<u64>, seed: u64) -> Expe
     spec.client.stamps = Stamps::Client;
     spec.client.wait = if client.spin_sleep { Wait::Spin } else { Wait::Sleep };
     let measure = &mut spec.phases.measure;
-    measure.users = Some(client.threads as usize);
     measure.rate = (client.target > 0).then(|| client.target.to_string());
+    measure.set_concurrency(client.threads as usize);
     measure.arrivals = match client.arrivals {
         Arrivals::Constant => experiment::Arrivals::Constant,
         Arrivals::Poisson => experiment::Arrivals::Poisson,

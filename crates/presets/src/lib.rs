@@ -215,7 +215,7 @@ mod tests {
         );
         let measure = |n: usize| &plan.cells[n].spec.phases.measure;
         assert_eq!(measure(8).rate.as_deref(), Some("5000"));
-        assert_eq!((measure(8).users, measure(18).users), (Some(16), Some(100)));
+        assert_eq!((measure(8).connections, measure(18).users), (Some(16), Some(100)));
         assert_eq!(measure(19).duration.as_ref().unwrap().to_string(), "1h");
         let short = dyno_config::experiment::plan(LAB, "lab", &["duration=1m".into()]).unwrap();
         assert_eq!(short.cells[19].spec.phases.measure.duration.as_ref().unwrap().to_string(), "1m");

@@ -57,7 +57,14 @@ fn load_of(dir: &RunDir) -> (usize, Option<f64>) {
         let setting = |key: &&str| dir.run.settings.iter().find(|setting| setting.key == *key);
         keys.iter().filter_map(setting).find_map(|setting| setting.value.parse::<f64>().ok())
     };
-    let users = number(&["users", "connections", "threadcount", "threads", "phases.measure.users"]);
+    let users = number(&[
+        "users",
+        "connections",
+        "threadcount",
+        "threads",
+        "phases.measure.users",
+        "phases.measure.connections",
+    ]);
     let rate = number(&["rate", "target", "phases.measure.rate"]).filter(|rate| *rate > 0.0);
     (users.unwrap_or(0.0) as usize, rate)
 }

@@ -104,6 +104,7 @@ fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
         ("--ops", args.ops.is_some(), "operations"),
         ("--duration", args.duration.is_some(), "duration"),
         ("--users", args.users.is_some(), "users"),
+        ("--connections", args.connections.is_some(), "connections"),
         ("--rate", args.rate.is_some(), "rate"),
         ("--warmup", args.warmup.is_some(), "warmup"),
         ("--threads", args.threads.is_some(), "client.threads"),

@@ -171,7 +171,7 @@ fn phases(args: &RunArgs, spec: &mut Experiment) -> Result<(), Failure> {
         Profile::parse(rate).map_err(|e| usage("--rate", e))?;
     }
     let optional = |option: &str, text: &Option<String>| text.as_deref().map(|t| span(option, t)).transpose();
-    measure.users = args.users.or(args.connections);
+    (measure.users, measure.connections) = (args.users, args.connections);
     measure.rate = args.rate.clone();
     measure.arrivals = match args.arrivals {
         options::Arrivals::Poisson => Arrivals::Poisson,
@@ -187,7 +187,7 @@ fn phases(args: &RunArgs, spec: &mut Experiment) -> Result<(), Failure> {
     measure.queue = count("--queue", &args.queue)?;
     measure.queue_age = optional("--queue-age", &args.queue_age)?;
     measure.interval = interval(&args.interval)?;
-    let users = measure.users.unwrap_or(LOADERS);
+    let users = measure.concurrency().unwrap_or(LOADERS);
     let load = &mut spec.phases.load;
     load.when = match (args.no_load, args.reload) {
         (true, _) => When::Never,

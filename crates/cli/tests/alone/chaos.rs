@@ -156,7 +156,7 @@ impl Fixture {
         let text = format!(
             "target: {}\nworkload: {{ycsb: {{workload: a, records: {LOADED}, properties: {{insertproportion: 1, \
              readproportion: 0, updateproportion: 0}}}}}}\nclient: {{workers: 2}}\n\
-             phases: {{measure: {{duration: 5s, warmup: 0s, users: 8, rate: '1000', timeout: 1s}}}}\n\
+             phases: {{measure: {{duration: 5s, warmup: 0s, connections: 8, rate: '1000', timeout: 1s}}}}\n\
              monitors: {{interval: 200ms, prometheus: {{x: 'http://127.0.0.1:{port}/metrics'}}}}\n",
             server.uri()
         );

@@ -73,7 +73,7 @@ fn too_few_users() {
 fn an_unloaded_control() {
     judge(
         &format!(
-            "server: {{kind: redis}}\n{LOAD}\nphases: {{measure: {{rate: 300, users: 16, duration: 5s}}}}\n"
+            "server: {{kind: redis}}\n{LOAD}\nphases: {{measure: {{rate: 300, connections: 16, duration: 5s}}}}\n"
         ),
         None,
     );

@@ -62,7 +62,7 @@ fn memory_and_descriptors_stay_flat() {
     let (dyno, port) = (Dyno::new(), free_port());
     let text = format!(
         "target: {}\nworkload: {{ycsb: {{workload: a, records: 2000}}}}\nclient: {{workers: 2}}\n\
-         phases: {{measure: {{duration: {seconds}s, warmup: 0s, users: 16, rate: '2000'}}}}\n\
+         phases: {{measure: {{duration: {seconds}s, warmup: 0s, connections: 16, rate: '2000'}}}}\n\
          monitors: {{interval: 1s}}\n",
         server.uri()
     );

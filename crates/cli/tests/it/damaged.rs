@@ -120,7 +120,7 @@ fn make(dyno: &Dyno, server: Option<&Server>) {
     let target = server.map_or("sqlite:a.db".into(), Server::uri);
     let text = format!(
         "target: {target}\nworkload: {{ycsb: {{workload: a, records: 100}}}}\nmonitors: {{interval: 500ms}}\n\
-         phases: {{measure: {{users: 2, rate: 200, duration: 2s, warmup: 1s}}}}\nclient: {{workers: 2}}\n\
+         phases: {{measure: {{connections: 2, rate: 200, duration: 2s, warmup: 1s}}}}\nclient: {{workers: 2}}\n\
          faults: [{{at: 1s, kind: pause, on: worker 1, for: 200ms}}]\n"
     );
     std::fs::write(dyno.path("x.yaml"), text).unwrap();

@@ -61,7 +61,7 @@ fn options_of_dyno_run_are_keys_of_an_experiment() {
     assert_exit(&dyno.run(&[&options[..], &age].concat()), &[5]);
     let text = format!(
         "target: '{target}'\nworkload: {{ycsb: {{records: 1000}}}}\nclient: {{wait: sleep}}\n\
-         phases: {{measure: {{rate: '2000', users: 4, duration: 2s, warmup: 0s, queue_age: 50ms}}}}\n"
+         phases: {{measure: {{rate: '2000', connections: 4, duration: 2s, warmup: 0s, queue_age: 50ms}}}}\n"
     );
     std::fs::write(dyno.path("x.yaml"), text).unwrap();
     assert_exit(&dyno.run(&["run", "x.yaml", "--out", "o", "--quiet"]), &[5]);

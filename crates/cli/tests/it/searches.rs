@@ -137,7 +137,7 @@ fn a_search_for_the_highest_rate_ends_with_its_answer() {
     let text = |from: u32| {
         format!(
             "target: \"sim:?service=1ms&capacity=1\"\nworkload: {{ycsb: {{workload: c, records: 100}}}}\n\
-             phases: {{load: {{when: never}}, measure: {{duration: 10s, users: 16, warmup: 0s}}}}\n\
+             phases: {{load: {{when: never}}, measure: {{duration: 10s, connections: 16, warmup: 0s}}}}\n\
              strategy: {{highest_rate: {{objectives: [\"p99(read) < 100ms\"], from: {from}, to: 8000, precision: 0.1}}}}\n"
         )
     };

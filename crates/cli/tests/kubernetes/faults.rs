@@ -16,7 +16,7 @@ pub fn servers_and_workers_have_faults(cluster: &Cluster) {
     let dyno = Dyno::new();
     let more = "faults:\n- {kind: pause, at: 4s, for: 2s}\n- {kind: restart, at: 11s}\n\
                 - {kind: pause, on: worker 1, at: 21s, for: 600ms}\n";
-    let phases = "users: 4, rate: 500, duration: 25s, warmup: 0s";
+    let phases = "connections: 4, rate: 500, duration: 25s, warmup: 0s";
     let text = cluster.experiment("bench", "{kind: redis, journal: true}", "", phases) + more;
     std::fs::write(dyno.path("e.yaml"), &text).unwrap();
     let output = dyno.run(&["run", "e.yaml", "--out", "faults", "--quiet"]);

@@ -62,7 +62,7 @@ fn a_server_and_two_pods_of_workers(cluster: &Cluster) {
         "bench",
         "{kind: redis}",
         two,
-        "users: 8, rate: 2000, operations: 10000, warmup: 0s",
+        "connections: 8, rate: 2000, operations: 10000, warmup: 0s",
     );
     std::fs::write(dyno.path("e.yaml"), text).unwrap();
     let plan = dyno.run(&["plan", "e.yaml", "--manifests", "m"]);
@@ -281,7 +281,7 @@ fn what_cannot_be_says_why(cluster: &Cluster) {
 fn a_server_that_is_evicted(cluster: &Cluster) {
     let dyno = Dyno::new();
     let little = "  servers: {limits: {ephemeral-storage: 4Mi}}\n";
-    let phases = "users: 2, rate: 200, duration: 10m, warmup: 0s";
+    let phases = "connections: 2, rate: 200, duration: 10m, warmup: 0s";
     let text = cluster.experiment("bench", "{kind: redis, journal: true}", little, phases);
     std::fs::write(dyno.path("e.yaml"), text.replace("records: 1000", "records: 20000")).unwrap();
     let begun = Instant::now();
@@ -434,7 +434,7 @@ fn await_measuring(dyno: &Dyno, out: &str) {
 
 /// A minute of little load by two pods.
 fn a_minute(cluster: &Cluster, dyno: &Dyno) -> std::process::Child {
-    let phases = "users: 4, rate: 200, duration: 60s, warmup: 0s";
+    let phases = "connections: 4, rate: 200, duration: 60s, warmup: 0s";
     let text = cluster.experiment("bench", "{kind: redis}", "  worker_pods: 2\n", phases);
     std::fs::write(dyno.path("e.yaml"), text).unwrap();
     let child = dyno.start(&["run", "e.yaml", "--out", "o", "--quiet"]);

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A short run on mongods as `server` says; the facts of the run, and what its pods are called without numbers of runs.
 fn facts(cluster: &Cluster, server: &str, pods: usize) -> (Value, BTreeSet<String>) {
     let dyno = Dyno::new();
-    let phases = "users: 4, rate: 1000, operations: 4000, warmup: 0s";
+    let phases = "connections: 4, rate: 1000, operations: 4000, warmup: 0s";
     let text = cluster.experiment("bench", server, "", phases);
     std::fs::write(dyno.path("e.yaml"), text.replace("localhost/redis:7", "localhost/mongo:test")).unwrap();
     let output = dyno.run(&["run", "e.yaml", "--out", "mongo", "--quiet"]);

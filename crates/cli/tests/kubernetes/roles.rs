@@ -44,7 +44,7 @@ fn between(rows: &[(f64, f64)], at: f64) -> Option<f64> {
 pub fn pods_that_load_others_that_measure_and_a_server_that_is_watched(cluster: &Cluster) {
     let dyno = Dyno::new();
     let more = "  worker_pods: 1\n  load_pods: 2\n  loaders: {node_selector: {kubernetes.io/os: linux}}\n";
-    let phases = "users: 4, rate: 4000, operations: 160000, warmup: 0s";
+    let phases = "connections: 4, rate: 4000, operations: 160000, warmup: 0s";
     let text = cluster.experiment("bench", "{kind: redis}", more, phases);
     std::fs::write(dyno.path("e.yaml"), text).unwrap();
     let output = dyno.run(&["run", "e.yaml", "--out", "roles", "--quiet"]);

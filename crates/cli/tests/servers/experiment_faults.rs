@@ -219,7 +219,7 @@ fn a_quota_of_the_control_group_presses() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let text_of = "server: {kind: redis, stop_within: 5s}\nworkload: {ycsb: {workload: c, records: 1000}}\n\
-                   phases: {measure: {duration: 12s, warmup: 1s, users: 8, rate: '4000'}}\n\
+                   phases: {measure: {duration: 12s, warmup: 1s, connections: 8, rate: '4000'}}\n\
                    faults: [{kind: cpu_pressure, cpus: 0.01, at: 5s, for: 2s}]\n";
     std::fs::write(here.join("x.yaml"), text_of).unwrap();
     let done = run_words(here);

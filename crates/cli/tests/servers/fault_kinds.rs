@@ -141,7 +141,7 @@ fn nothing_passes_a_partition() {
 /// Whether a partition stood out from what was before.
 fn a_partition_is_detected() -> bool {
     let fault = "kind: partition, at: 4s, for: 1500ms";
-    let run = Run::made(&text("", "c, records: 1000", "duration: 14s, users: 4, rate: '400'", fault));
+    let run = Run::made(&text("", "c, records: 1000", "duration: 14s, connections: 4, rate: '400'", fault));
     let figures = run.fault("partition on server");
     assert!(figures["means"].as_str().unwrap().contains("dyno's own TCP proxy"), "{figures:#}");
     // Whole seconds lie in it.
@@ -165,7 +165,7 @@ fn a_bandwidth_is_what_is_left() {
     }
     // A read brings a kilobyte: about twenty of them a second.
     let fault = "kind: bandwidth, bytes_per_s: 20k, at: 4s, for: 2s";
-    let run = Run::made(&text("", "c, records: 1000", "duration: 15s, users: 4, rate: '400'", fault));
+    let run = Run::made(&text("", "c, records: 1000", "duration: 15s, connections: 4, rate: '400'", fault));
     let figures = run.fault("bandwidth to 20000 a second on server");
     assert!(figures["means"].as_str().unwrap().contains("dyno's own TCP proxy"), "{figures:#}");
     let worst = figure(&figures, "worst_per_s");
@@ -197,7 +197,7 @@ fn packets_are_lost_and_counted() {
         return;
     }
     let fault = "kind: loss, percent: 40, at: 4s, for: 3s";
-    let whole = text("", "c, records: 1000", "duration: 20s, users: 4, rate: '400'", fault);
+    let whole = text("", "c, records: 1000", "duration: 20s, connections: 4, rate: '400'", fault);
     let (mut run, mut child) = Run::start(&whole);
     until("the loss", || tables(Some(child.id())).is_some_and(|tables| tables.len() == 1));
     child.wait().unwrap();
@@ -363,7 +363,7 @@ fn memory_is_short_for_what_the_server_writes() {
     let run = Run::made(&text(
         ", journal: true, options: {auto-aof-rewrite-percentage: 0}",
         load,
-        "duration: 14s, users: 4, rate: '1500'",
+        "duration: 14s, connections: 4, rate: '1500'",
         fault,
     ));
     if let Some(why) = run.refused() {
@@ -387,7 +387,7 @@ fn a_disk_is_slow_for_a_time() {
     }
     let fault = "kind: io_limit, bytes_per_s: 10k, at: 5s, for: 3s";
     let load = "a, records: 500, properties: {readproportion: '0', updateproportion: '1'}";
-    let run = Run::made(&text(IMAGE, load, "duration: 20s, users: 2, rate: '100'", fault));
+    let run = Run::made(&text(IMAGE, load, "duration: 20s, connections: 2, rate: '100'", fault));
     if let Some(why) = run.refused() {
         return skip_because("io_limit", why);
     }
@@ -413,7 +413,7 @@ fn a_disk_is_full_for_a_time() {
     let run = Run::made(&text(
         &IMAGE.replace("always", "everysec"),
         load,
-        "duration: 16s, users: 2, rate: '200'",
+        "duration: 16s, connections: 2, rate: '200'",
         fault,
     ));
     if let Some(why) = run.refused() {

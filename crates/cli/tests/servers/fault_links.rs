@@ -73,7 +73,7 @@ fn a_token_bucket() {
     let dyno = Dyno::new();
     let text = "server: {kind: redis, stop_within: 10s}\n\
                 workload: {ycsb: {workload: c, records: 1000, properties: {fieldlength: 1000}}}\n\
-                phases: {measure: {warmup: 1s, interval: 100ms, users: 4, rate: '400', duration: 14s, timeout: 8s}}\n\
+                phases: {measure: {warmup: 1s, interval: 100ms, connections: 4, rate: '400', duration: 14s, timeout: 8s}}\n\
                 faults:\n- {kind: bandwidth, bytes_per_s: 2M, at: 5s, for: 3s}\n";
     let [fault] = faults_of(&dyno, text, "o").try_into().unwrap();
     let means = fault["means"].as_str().unwrap();
@@ -91,7 +91,7 @@ fn one_of_a_cluster() {
     let dyno = Dyno::new();
     let text = "server: {kind: redis, topology: cluster, members: 3, stop_within: 10s}\n\
                 workload: {ycsb: {workload: c, records: 1000}}\n\
-                phases: {measure: {warmup: 1s, interval: 100ms, users: 4, rate: '400', duration: 14s, timeout: 8s}}\n\
+                phases: {measure: {warmup: 1s, interval: 100ms, connections: 4, rate: '400', duration: 14s, timeout: 8s}}\n\
                 faults:\n- {kind: partition, on: server 2, at: 5s, for: 1500ms}\n";
     let [fault] = faults_of(&dyno, text, "o").try_into().unwrap();
     let means = fault["means"].as_str().unwrap();
@@ -105,7 +105,7 @@ fn a_primary_with_a_copy() {
     let dyno = Dyno::new();
     let text = "server: {kind: redis, topology: replication, replicas: 1, stop_within: 10s}\n\
                 workload: {ycsb: {workload: a, records: 1000}}\n\
-                phases: {measure: {warmup: 1s, interval: 100ms, users: 4, rate: '400', duration: 12s, timeout: 8s}}\n\
+                phases: {measure: {warmup: 1s, interval: 100ms, connections: 4, rate: '400', duration: 12s, timeout: 8s}}\n\
                 faults:\n- {kind: partition, on: server 1, at: 4s, for: 1500ms}\n";
     let [fault] = faults_of(&dyno, text, "o").try_into().unwrap();
     let means = fault["means"].as_str().unwrap();
@@ -122,7 +122,7 @@ fn far(lab: &Lab, duration: &str, faults: &str) -> String {
         "server: {{kind: redis, stop_within: 10s}}\n\
          ssh:\n  config: {}\n  servers: [db]\n  clients: [load1]\n  directory: {}\n\
          workload: {{ycsb: {{workload: c, records: 1000, properties: {{fieldlength: 1000}}}}}}\n\
-         phases: {{measure: {{users: 4, rate: '400', duration: {duration}, warmup: 1s, interval: 100ms, timeout: 8s}}}}\n\
+         phases: {{measure: {{connections: 4, rate: '400', duration: {duration}, warmup: 1s, interval: 100ms, timeout: 8s}}}}\n\
          faults:\n{faults}",
         lab.path("ssh_config").display(),
         lab.path("far").display()

@@ -59,8 +59,7 @@ fn only_run(dyno: &Dyno, out: &str) -> (std::path::PathBuf, Value) {
 fn servers_and_load_run_on_other_hosts_and_nothing_is_left_there() {
     let Some(lab) = lab(&["db", "load1", "load2"]) else { return };
     let dyno = Dyno::new();
-    let more =
-        "client: {workers: 2}\nphases: {measure: {users: 8, rate: 5000, operations: 20000, warmup: 0s}}\n";
+    let more = "client: {workers: 2}\nphases: {measure: {connections: 8, rate: 5000, operations: 20000, warmup: 0s}}\n";
     std::fs::write(dyno.path("e.yaml"), experiment(&lab, more)).unwrap();
     let output = dyno.run(&["run", "e.yaml", "--out", "far", "--quiet"]);
     dyno.assert_ran(&output);
@@ -111,7 +110,7 @@ fn the_host_of_a_target_is_watched_where_it_is_named() {
         format!(
             "target: redis://{address}:6390\nssh: {{config: {}, clients: [load1], directory: {}{watched}}}\n\
              workload: {{ycsb: {{workload: a, records: 2000}}}}\n\
-             phases: {{measure: {{users: 4, rate: 2000, duration: 4s, warmup: 0s}}}}\n",
+             phases: {{measure: {{connections: 4, rate: 2000, duration: 4s, warmup: 0s}}}}\n",
             lab.path("ssh_config").display(),
             lab.path("far").display()
         )
@@ -273,7 +272,8 @@ fn until(what: &str, is: impl Fn() -> bool) {
 }
 
 fn run_for(lab: &Lab, dyno: &Dyno, seconds: u64) -> std::process::Child {
-    let more = format!("phases: {{measure: {{users: 8, rate: 500, duration: {seconds}s, warmup: 0s}}}}\n");
+    let more =
+        format!("phases: {{measure: {{connections: 8, rate: 500, duration: {seconds}s, warmup: 0s}}}}\n");
     std::fs::write(dyno.path("e.yaml"), experiment(lab, &more)).unwrap();
     let child = dyno.start(&["run", "e.yaml", "--out", "far", "--quiet"]);
     let measuring = || {

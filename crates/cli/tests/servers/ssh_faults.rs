@@ -19,7 +19,7 @@ fn experiment(lab: &Lab, servers: &str, duration: &str, faults: &str) -> String 
         "server: {{kind: redis, journal: true, stop_within: 10s}}\n\
          ssh:\n  config: {}\n  servers: [{servers}]\n  clients: [load1]\n  directory: {}\n\
          workload: {{ycsb: {{workload: a, records: 1000}}}}\n\
-         phases: {{measure: {{users: 4, rate: '400', duration: {duration}, warmup: 1s, interval: 100ms, timeout: 8s}}}}\n\
+         phases: {{measure: {{connections: 4, rate: '400', duration: {duration}, warmup: 1s, interval: 100ms, timeout: 8s}}}}\n\
          faults:\n{faults}",
         lab.path("ssh_config").display(),
         lab.path("far").display()

@@ -425,9 +425,10 @@ fn of_loading(job: &Job) -> Vec<(String, Value)> {
 
 /// Settings of a round.
 fn of_round(job: &Job) -> Vec<(String, Value)> {
+    let concurrency = if job.target > 0 { "connections" } else { "users" };
     let mut all = vec![
         ("phases.measure.workers".to_owned(), json!(job.pods)),
-        ("phases.measure.users".to_owned(), json!(job.threads)),
+        (format!("phases.measure.{concurrency}"), json!(job.threads)),
     ];
     if job.target > 0 {
         all.push(("phases.measure.rate".to_owned(), json!(job.target.to_string())));

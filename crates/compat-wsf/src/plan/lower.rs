@@ -115,11 +115,12 @@ impl Draft<'_> {
         if let Some(seconds) = pause {
             self.own("phases.pause", json!(format!("{seconds}s")));
         }
-        self.put("phases.measure.users", json!(threads), "THREADS");
         let number = |name: &str| self.from.number(name);
         // Blank operations mean the workload file's.
         let operations = number("OPERATION_COUNT").unwrap_or(mix::FILE_OPERATIONS);
         let (seconds, target) = (number("MAX_EXECUTION_TIME").unwrap_or(0), number("TARGET").unwrap_or(0));
+        let concurrency = if target > 0 { "connections" } else { "users" };
+        self.put(&format!("phases.measure.{concurrency}"), json!(threads), "THREADS");
         if target > 0 {
             self.put("phases.measure.rate", json!(target.to_string()), "TARGET");
             self.own("phases.measure.arrivals", json!("constant"));

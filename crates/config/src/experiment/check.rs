@@ -78,10 +78,29 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
         return refuse("window.to", "expected a time after window.from");
     }
     check_window(spec).map_err(invalid)?;
-    if measure.users == Some(0) {
-        return refuse("phases.measure.users", "0: expected 1 or more");
-    }
+    check_loop(spec).map_err(invalid)?;
     faults::check(tree, spec)
+}
+
+/// A closed loop has users, an open one a rate and connections.
+fn check_loop(spec: &Experiment) -> Result<(), InvalidSetting> {
+    let measure = &spec.phases.measure;
+    let refuse = |key: &str, why: &str| Err(InvalidSetting::new(&format!("phases.measure.{key}"), why));
+    for (key, count) in [("users", measure.users), ("connections", measure.connections)] {
+        if count == Some(0) {
+            return refuse(key, "0: expected 1 or more");
+        }
+    }
+    let searched = matches!(spec.strategy, Some(Strategy::HighestRate(_)));
+    match (measure.users.is_some(), measure.connections.is_some(), measure.rate.is_some() || searched) {
+        (true, _, true) => refuse(
+            "users",
+            "users and rate exclude each other: a closed loop has users; an open loop has a rate, and connections \
+             (--set users=null takes users away)",
+        ),
+        (_, true, false) => refuse("connections", "only with phases.measure.rate; a closed loop has users"),
+        _ => Ok(()),
+    }
 }
 
 /// Every worker has a user at least: of `measuring` and `loading` workers, as far as it is known how many there are.
@@ -99,11 +118,12 @@ fn check_shares(spec: &Experiment, measuring: u32, loading: u32) -> Result<(), I
         (users < workers as usize).then_some(why)
     };
     let workers = measure.workers.unwrap_or(measuring);
-    if let Some(users) = measure.users
+    if let Some(users) = measure.concurrency()
         && !matches!(spec.strategy, Some(Strategy::Ladder(_)))
         && let Some(why) = too_few(users, workers, "phases.measure.workers")
     {
-        return Err(InvalidSetting::new("phases.measure.users", why));
+        let key = if measure.users.is_some() { "phases.measure.users" } else { "phases.measure.connections" };
+        return Err(InvalidSetting::new(key, why));
     }
     let workers = load.workers.unwrap_or(loading);
     // It is not known here whether a database that is there already is loaded.

@@ -7,8 +7,9 @@ use crate::tree::{Node, Origin, TreeError, Value};
 use dyno_types::secret::mask_value;
 
 /// Short names of keys that are varied often.
-pub const ALIASES: [(&str, &str); 9] = [
+pub const ALIASES: [(&str, &str); 10] = [
     ("users", "phases.measure.users"),
+    ("connections", "phases.measure.connections"),
     ("rate", "phases.measure.rate"),
     ("duration", "phases.measure.duration"),
     ("warmup", "phases.measure.warmup"),

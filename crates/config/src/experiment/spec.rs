@@ -408,9 +408,12 @@ pub enum Arrivals {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Measure {
-    /// Closed loop: users; open loop: connections. Default: 16, with a rate 64. Unit: users.
+    /// Closed loop: users, each with one operation under way. Not with a rate. Default: 16. Unit: users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<usize>,
+    /// Open loop: connections, each with one operation under way. Only with a rate. Default: 64. Unit: connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<usize>,
     /// Workers of each target that take part, the first ones; the others wait. Default: all. Unit: processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<u32>,
@@ -452,6 +455,7 @@ impl Default for Measure {
         let ten = Span(10_000_000_000);
         Measure {
             users: None,
+            connections: None,
             workers: None,
             rate: None,
             arrivals: Arrivals::Poisson,
@@ -466,6 +470,19 @@ impl Default for Measure {
             queue_age: None,
             interval: Span(1_000_000_000),
         }
+    }
+}
+
+impl Measure {
+    /// Users of a closed loop, or connections of an open one, as far as they are given.
+    pub fn concurrency(&self) -> Option<usize> {
+        self.users.or(self.connections)
+    }
+
+    /// Sets the users of a closed loop, or the connections of an open one: after the rate.
+    pub fn set_concurrency(&mut self, count: usize) {
+        (self.users, self.connections) =
+            if self.rate.is_some() { (None, Some(count)) } else { (Some(count), None) };
     }
 }
 

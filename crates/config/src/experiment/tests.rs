@@ -90,17 +90,43 @@ fn options_have_the_last_word_over_factors() {
 
 #[test]
 fn a_level_is_asked_for_by_its_longest_label() {
-    let text = "factors: {size: [{users: 4}, {users: 4, rate: 1000}, {users: 8}]}\n";
-    for (wanted, rate) in [
-        ("users=4", None),
-        ("users=4 rate=1000", Some("1000")),
-        ("users=4 duration=5s", None),
-        ("users=4 rate=1000 duration=5s", Some("1000")),
+    let text = "factors: {size: [{users: 4}, {users: 4, pipeline: 2}, {users: 8}]}\n";
+    for (wanted, pipeline) in [
+        ("users=4", 1),
+        ("users=4 pipeline=2", 2),
+        ("users=4 duration=5s", 1),
+        ("users=4 pipeline=2 duration=5s", 2),
     ] {
         let plan = plan(text, "x.yaml", &[format!("size={wanted}")]).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(plan.cells.len(), 1, "{wanted}");
-        assert_eq!(plan.cells[0].spec.phases.measure.rate.as_deref(), rate, "{wanted}");
+        assert_eq!(plan.cells[0].spec.phases.measure.pipeline, pipeline, "{wanted}");
     }
+}
+
+#[test]
+fn a_loop_has_users_or_a_rate() {
+    let of = |measure: &str, more: &str| {
+        let text = format!("phases: {{measure: {{{measure}}}}}\n{more}");
+        plan(&text, "x.yaml", &[]).map(|_| ()).map_err(|e| e.to_string())
+    };
+    let search = "strategy: {highest_rate: {objectives: [\"errors < 1%\"], from: 1, to: 2}}\n";
+    for (measure, more) in
+        [("users: 8, rate: 100", ""), ("users: 8", "factors: {rate: [100]}\n"), ("users: 8", search)]
+    {
+        let why = of(measure, more).unwrap_err();
+        assert!(why.contains("phases.measure.users: users and rate exclude each other"), "{why}");
+    }
+    let why = of("connections: 8", "").unwrap_err();
+    assert!(why.contains("phases.measure.connections: only with phases.measure.rate"), "{why}");
+    for key in ["users: 0", "connections: 0, rate: 1"] {
+        assert!(of(key, "").unwrap_err().contains("0: expected 1 or more"));
+    }
+    for (measure, more) in [("users: 8", ""), ("connections: 8, rate: 100", ""), ("connections: 8", search)] {
+        assert_eq!(of(measure, more), Ok(()));
+    }
+    // A level may be of the other kind of loop.
+    let levels = "factors: {test: [{users: 4}, {users: null, rate: 100, connections: 2}]}\n";
+    assert_eq!(of("users: 8", levels), Ok(()));
 }
 
 #[test]

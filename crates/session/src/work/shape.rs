@@ -24,7 +24,7 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
         (None, Some(ns)) => (ns / 10).min(5 * SECOND_NS),
         (None, None) => 0,
     };
-    let users = measure.users.unwrap_or(if measure.rate.is_some() { 64 } else { 16 });
+    let users = measure.concurrency().unwrap_or(if measure.rate.is_some() { 64 } else { 16 });
     let interval_ns = measure.interval.0;
     if !(10_000_000..=SECOND_NS).contains(&interval_ns) || !SECOND_NS.is_multiple_of(interval_ns) {
         let words = "expected 10ms to 1s, a whole number of them in a second";
