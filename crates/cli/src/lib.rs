@@ -14,6 +14,7 @@ mod grafana;
 mod help;
 mod import;
 mod json;
+mod junit;
 mod list;
 mod live;
 mod log;

@@ -1,5 +1,6 @@
 //! Options of the commands that have no folder of their own, and those that several commands share.
 
+use crate::metrics::LiveArgs;
 use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 use dyno_databases::target::Client;
@@ -72,9 +73,11 @@ pub struct PresetsArgs {
 pub struct ResumeArgs {
     /// The experiment's directory
     pub dir: PathBuf,
-    /// Serve live metrics for Prometheus, as `dyno run --metrics` does
-    #[arg(long, value_name = "[HOST:]PORT")]
-    pub metrics: Option<String>,
+    #[command(flatten)]
+    pub live: LiveArgs,
+    /// Write the results of all runs as JUnit XML, as CI systems read tests
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
     /// A value that held a secret when the experiment began, given again: secrets are not kept
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
@@ -313,6 +316,9 @@ pub struct RunArgs {
     /// Print summary.json instead of the summary
     #[arg(long, help_heading = "Result")]
     pub json: bool,
+    /// Write the result as JUnit XML, as CI systems read tests: a case for each threshold and for each claim of the verdict
+    #[arg(long, value_name = "FILE", help_heading = "Result")]
+    pub junit: Option<PathBuf>,
     /// Print no progress
     #[arg(short, long, help_heading = "Result")]
     pub quiet: bool,
@@ -332,10 +338,8 @@ pub struct RunArgs {
     /// The same, and open it in a browser
     #[arg(long, conflicts_with = "no_out", help_heading = "Result")]
     pub open: bool,
-    /// Serve live metrics of this run for Prometheus; the host is the loopback unless given, port 0 takes a free
-    /// one
-    #[arg(long, value_name = "[HOST:]PORT", help_heading = "Monitoring")]
-    pub metrics: Option<String>,
+    #[command(flatten)]
+    pub live: LiveArgs,
 }
 
 /// `dyno top`.

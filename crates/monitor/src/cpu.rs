@@ -2,6 +2,7 @@
 
 use rustix::process::{Pid, getpid};
 use std::fs;
+use std::time::{Duration, SystemTime};
 
 /// CPU used so far by this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -36,6 +37,16 @@ impl ProcessCpu {
     pub fn of(pid: u32) -> Option<f64> {
         let (user, system) = Self::ticks(Pid::from_raw(pid as i32)?)?;
         Some((user + system) / TICKS)
+    }
+
+    /// Returns the moment since which this process counts: its start, to a hundredth of a second.
+    pub fn began() -> Option<SystemTime> {
+        let stat = fs::read_to_string("/proc/self/stat").ok()?;
+        let ticks: f64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
+        let uptime = fs::read_to_string("/proc/uptime").ok()?;
+        let uptime_s: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+        let age = Duration::try_from_secs_f64(uptime_s - ticks / TICKS).ok()?;
+        SystemTime::now().checked_sub(age)
     }
 
     /// Returns the use since `earlier`.
@@ -114,6 +125,16 @@ fn read() -> Option<CpuTimes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn this_process_began_a_little_while_ago() {
+        let began = ProcessCpu::began().unwrap();
+        let age = SystemTime::now().duration_since(began).unwrap();
+        assert!(age < Duration::from_secs(86_400), "{age:?}");
+        let again = ProcessCpu::began().unwrap();
+        let apart = again.duration_since(began).unwrap_or_else(|error| error.duration());
+        assert!(apart < Duration::from_secs(1), "{apart:?}");
+    }
 
     #[test]
     fn burning_cpu_shows() {

@@ -3,7 +3,7 @@
 //! `summary` is what a person reads after a run (`details`: what `-v` adds), `experiment` the table of an experiment,
 //! `comparison` what `dyno compare` says, `faults` what faults did, `tuning` what tunings have found, `rebuilt` summaries of runs
 //! that have none, `worth` throughput for a core and for money; `html` is the report as a page, `markdown` as `summary.md`,
-//! `grafana` makes dashboards.
+//! `junit` as tests for CI, `grafana` makes dashboards.
 
 pub mod comparison;
 pub mod details;
@@ -11,6 +11,7 @@ pub mod experiment;
 pub mod faults;
 pub mod grafana;
 pub mod html;
+pub mod junit;
 pub mod latency_table;
 pub mod markdown;
 pub mod monitored;

@@ -193,7 +193,7 @@ fn limit(summary: &Summary, findings: &[Finding]) -> Option<String> {
     phase.monitor.as_ref().map(|_| "nothing that was watched is near one".to_owned())
 }
 
-fn measured_in_unit(expression: &str, value: f64) -> String {
+pub(crate) fn measured_in_unit(expression: &str, value: f64) -> String {
     if expression.starts_with("throughput") {
         format!("measured {}/s", Rate(value))
     } else if expression.starts_with("errors") {

@@ -73,6 +73,10 @@ pub const LOG_TEXT_BYTES: usize = 8 << 10;
 /// Records of the log that wait for a run directory, or for the controller: starting a large cluster takes some hundred.
 pub const LOG_WAITING: usize = 4_096;
 
+/// Pushes of live metrics that wait for a receiver: a minute at one a second. The oldest goes first, and the next has counted
+/// what was in it.
+pub const PUSHES_WAITING: usize = 60;
+
 /// Distinct error texts kept per run; further ones are only counted.
 pub const ERROR_TEXTS: usize = 32;
 

@@ -143,8 +143,8 @@ fn run_on(ready: &Ready, persistent: Option<&Path>, control: Arc<Control>) -> Re
         ));
     }
     let quiet = ready.typed().given("quiet");
-    let exit =
-        experiment::carry_out_on(&ready.plan, &mut directory, control, (quiet, false), (None, persistent))?;
+    let how = experiment::CarryOut { quiet, persistent, ..Default::default() };
+    let exit = experiment::carry_out(&ready.plan, &mut directory, control, how)?;
     if !ready.catalogue.metrics.is_empty() {
         ready.catalogue.figure(&experiment_dir)?;
         pages::leave_experiment(&experiment_dir);

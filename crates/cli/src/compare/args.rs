@@ -76,6 +76,9 @@ pub struct CompareArgs {
     /// Write one page that works offline, beside what is printed
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Write JUnit XML, as CI systems read tests, beside what is printed: a case for each figure, which fails as --fail-on says
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
 }
 
 /// Forms of a comparison.
@@ -108,6 +111,7 @@ impl CompareArgs {
             json: false,
             out: None,
             html: None,
+            junit: None,
         }
     }
 }

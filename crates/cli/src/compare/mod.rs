@@ -12,6 +12,7 @@ use crate::{pages, price, terminal};
 use args::{FailOn, FormatArg};
 use dyno_analysis::compare::Conclusion;
 use dyno_report::comparison::Pairing;
+use dyno_report::comparison::junit::junit;
 use dyno_report::comparison::markdown::markdown;
 use dyno_report::comparison::text::text;
 use dyno_report::html::comparison::comparison_page;
@@ -52,6 +53,9 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     let left_out: Vec<String> = sides.iter().flat_map(|side| side.warnings.iter().cloned()).collect();
     if let Some(path) = &args.html {
         pages::write(path, &comparison_page(&all, &left_out))?;
+    }
+    if let Some(path) = &args.junit {
+        pages::write(path, &junit(&all, |conclusion| is_bad(args.fail_on, conclusion)).xml())?;
     }
     let made = match if args.json { FormatArg::Json } else { args.format } {
         FormatArg::Text => text(&all),
@@ -97,17 +101,21 @@ fn pairings(
     pairs.iter().map(one).collect()
 }
 
-fn exit(fail_on: Option<FailOn>, all: &[Pairing]) -> Exit {
-    let bad = |conclusion: Conclusion| match (fail_on, conclusion) {
+/// Returns whether the command fails on a conclusion.
+fn is_bad(fail_on: Option<FailOn>, conclusion: Conclusion) -> bool {
+    match (fail_on, conclusion) {
         (None, _) => false,
         (Some(_), Conclusion::Worse) => true,
         (Some(FailOn::Different), Conclusion::Better) => true,
         (Some(FailOn::Unclear), Conclusion::Unclear(_)) => true,
         _ => false,
-    };
+    }
+}
+
+fn exit(fail_on: Option<FailOn>, all: &[Pairing]) -> Exit {
     let conclusions =
         || all.iter().flat_map(|pairing| &pairing.figures).map(|figure| figure.found.conclusion);
-    if conclusions().any(bad) {
+    if conclusions().any(|conclusion| is_bad(fail_on, conclusion)) {
         return Exit::Threshold;
     }
     match conclusions().next() {

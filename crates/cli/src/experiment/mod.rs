@@ -15,11 +15,11 @@ pub use preflight::{Findings, ready};
 pub use preview::{plan, presets as list_presets};
 
 use crate::exit::{Exit, Failure};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Outlets};
 use crate::options::{ResumeArgs, RunArgs};
 use crate::run_directory::new_directory;
 use crate::work::read_work;
-use crate::{pages, signals, terminal};
+use crate::{junit, pages, signals, terminal};
 use dyno_compat_wsf::folder::continues;
 use dyno_config::experiment;
 use dyno_config::experiment::{Cell, Plan, Strategy};
@@ -32,7 +32,8 @@ use dyno_experiment::persistent_servers::PersistentServers;
 use dyno_experiment::{Ending, pending, run_experiment, strategy};
 use dyno_localhost::trusted;
 use dyno_presets as presets;
-use dyno_rundir::progress;
+use dyno_report::junit::of_experiment;
+use dyno_rundir::{ExperimentDir, progress};
 use dyno_session::environment::environment;
 use dyno_types::secret::{MASK, conceal};
 use dyno_types::units::Rate;
@@ -78,9 +79,25 @@ pub fn planned(text: &str, name: &str, sets: &[String]) -> Result<Plan, Failure>
     Ok(plan)
 }
 
-/// `dyno run FILE`.
-pub fn run(args: &RunArgs, name: &str) -> Result<Exit, Failure> {
+/// How an experiment is carried out, beside what its file says.
+#[derive(Default)]
+pub struct CarryOut<'a> {
+    /// Print no progress.
+    pub quiet: bool,
+    /// Print the table as JSON.
+    pub json: bool,
+    /// Where live metrics go.
+    pub outlets: Outlets,
+    /// The file of `--junit`.
+    pub junit: Option<&'a Path>,
+    /// Another experiment, on whose servers this one runs.
+    pub persistent: Option<&'a Path>,
+}
+
+/// `dyno run FILE`; `junit`: the file of `--junit`.
+pub fn run(args: &RunArgs, name: &str, junit: Option<&Path>) -> Result<Exit, Failure> {
     refuse_options(args)?;
+    let outlets = args.live.outlets()?;
     let text = text_of(name, args.scale)?;
     let mut sets = args.sets.clone();
     sets.extend(args.require_rate.as_ref().map(|rate| format!("require=['throughput > {rate}']")));
@@ -93,7 +110,8 @@ pub fn run(args: &RunArgs, name: &str) -> Result<Exit, Failure> {
     if args.web || args.open {
         crate::serve::show_live_page(directory.path(), args.open)?;
     }
-    carry_out(&plan, &mut directory, control, (args.quiet, args.json), args.metrics.as_deref())
+    let how = CarryOut { quiet: args.quiet, json: args.json, outlets, junit, persistent: None };
+    carry_out(&plan, &mut directory, control, how)
 }
 
 /// Options that speak of a single run: an experiment says it in its file.
@@ -123,6 +141,12 @@ fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
 
 /// `dyno resume DIR`.
 pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
+    let name = args.dir.display().to_string();
+    junit::keep(args.junit.as_deref(), &name, |place| resume_to(args, place))
+}
+
+fn resume_to(args: &ResumeArgs, junit: Option<&Path>) -> Result<Exit, Failure> {
+    let outlets = args.live.outlets()?;
     // Relative paths are meant where they were typed; the directory's own must still be found there.
     let dir = args.dir.canonicalize().map_err(|e| Failure::Usage(format!("{}: {e}", args.dir.display())))?;
     trusted::directory(&dir).map_err(|e| Failure::Usage(e.to_string()))?;
@@ -149,7 +173,8 @@ pub fn resume(args: &ResumeArgs) -> Result<Exit, Failure> {
     signals::listen(&control)?;
     let so_far = progress(directory.ended.len(), plan.runs.len(), directory.record.searches);
     terminal::note(&format!("{so_far} have ended already"));
-    carry_out(&plan, &mut directory, control, (args.quiet, args.json), args.metrics.as_deref())
+    let how = CarryOut { quiet: args.quiet, json: args.json, outlets, junit, persistent: None };
+    carry_out(&plan, &mut directory, control, how)
 }
 
 /// The plan of a directory that is gone on with, and whether this machine still has what the runs to be made ask for.
@@ -215,20 +240,9 @@ pub fn carry_out(
     plan: &Plan,
     directory: &mut Directory,
     control: Arc<Control>,
-    (quiet, json): (bool, bool),
-    metrics: Option<&str>,
+    how: CarryOut<'_>,
 ) -> Result<Exit, Failure> {
-    carry_out_on(plan, directory, control, (quiet, json), (metrics, None))
-}
-
-/// The same, on the servers that another experiment has left running, if one is named.
-pub fn carry_out_on(
-    plan: &Plan,
-    directory: &mut Directory,
-    control: Arc<Control>,
-    (quiet, json): (bool, bool),
-    (metrics, persistent): (Option<&str>, Option<&Path>),
-) -> Result<Exit, Failure> {
+    let CarryOut { quiet, json, outlets, junit, persistent } = how;
     let environment = environment();
     let program = std::env::current_exe()?;
     let context = ExperimentContext {
@@ -239,14 +253,14 @@ pub fn carry_out_on(
         persistent,
     };
     let name = directory.path().file_name().map(|name| name.to_string_lossy().into_owned());
-    let listen = |place: &str| {
-        let listening = Metrics::listen(place, name.unwrap_or_default(), plan.name.clone());
-        listening.map_err(|e| Failure::Usage(format!("--metrics {place}: {e}")))
-    };
-    let metrics = metrics.map(listen).transpose()?;
+    let metrics = Metrics::open(outlets, name.unwrap_or_default(), plan.name.clone())?;
     let mut watch = Watch::new(directory.path(), quiet || json && !terminal::live(), quiet, metrics);
     let ending = run_experiment(plan, directory, &context, &mut watch)?;
+    watch.end_of_experiment();
     pages::leave_experiment(directory.path());
+    if let Some(place) = junit {
+        junit::write(place, &of_experiment(&ExperimentDir::open(directory.path())?))?;
+    }
     let rows = table::rows(directory.path(), &directory.record, &directory.ended, None);
     table::show(&rows, json)?;
     if !json {

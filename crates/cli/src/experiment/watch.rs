@@ -31,6 +31,13 @@ impl Watch {
         let place = place.to_owned();
         Watch { live: Live::new(still), metrics, quiet, begun: Instant::now(), ended: 0, place }
     }
+
+    /// Nothing more is told.
+    pub fn end_of_experiment(&mut self) {
+        if let Some(metrics) = &mut self.metrics {
+            metrics.finish();
+        }
+    }
 }
 
 /// `3 min`, `2 h 05 min`.

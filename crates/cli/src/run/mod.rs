@@ -11,11 +11,11 @@ mod resolve;
 use crate::conductor::{self, RunPlan};
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
-use crate::metrics::{Metrics, ObserverPair};
+use crate::metrics::{Metrics, ObserverPair, Outlets};
 use crate::options::RunArgs;
 use crate::report::{exit_of, show};
 use crate::run_directory::{new_directory, now};
-use crate::{experiment, secret, serve, signals, terminal};
+use crate::{experiment, junit, secret, serve, signals, terminal};
 use applied::settings_of;
 use dyno_databases::registry;
 use dyno_databases::spawn::{Spawned, find_server, spawn_under};
@@ -23,14 +23,16 @@ use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
 use dyno_record::Scale;
+use dyno_report::junit::{Document, of_run};
 use dyno_report::summary::Known;
 use dyno_rundir::schema::Summary;
 use dyno_session::conductor::Conductor;
 use dyno_session::session::{EndedPhase, PhasePlan, Session};
 use dyno_session::watch::WatchPlan;
+use dyno_types::secret::mask_text;
 use resolve::Resolved;
 use std::io::{IsTerminal, stderr, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Target that the run is to be applied to, and what must be removed afterwards.
@@ -152,13 +154,19 @@ fn prepare(wanted: TargetKind, control: &Control) -> Result<ProvidedTarget, Fail
 
 /// The command.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
+    let name = args.target.as_deref().map_or_else(|| "dyno run".to_owned(), mask_text);
+    junit::keep(args.junit.as_deref(), &name, |place| run_to(args, place))
+}
+
+/// The same; `place`: the file of `--junit`.
+fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
     if let Some(name) = args.target.as_deref().filter(|name| experiment::is_experiment(name)) {
         if args.password_from.is_some() {
             return Err(Failure::Usage(format!(
                 "--password-from: goes with a target's URI; {name} has its own"
             )));
         }
-        return experiment::run(args, name);
+        return experiment::run(args, name, place);
     }
     if let Some(rate) = &args.require_rate {
         let words =
@@ -172,22 +180,23 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let mut resolved = Resolved::from_args(args)?;
     resolved.one_loader = matches!(wanted, TargetKind::Sqlite);
     let watch = monitor::plan(args)?;
+    let outlets = args.live.outlets()?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let place = prepare(wanted, &control)?;
+    let provided = prepare(wanted, &control)?;
     let content = resolved.work.content();
     let opened = conductor::open(
-        place.target.as_ref(),
+        provided.target.as_ref(),
         &content,
         &resolved.work.verbs(),
         resolved.spec.phases.measure.pipeline,
     )?;
-    let local = place.target.is_local();
-    resolved.place_threads(opened.as_ref(), local, place.server.as_ref().and_then(|s| s.core))?;
-    let server = place.server.as_ref().map(|server| ("server".to_owned(), server.pid().into()));
+    let local = provided.target.is_local();
+    resolved.place_threads(opened.as_ref(), local, provided.server.as_ref().and_then(|s| s.core))?;
+    let server = provided.server.as_ref().map(|server| ("server".to_owned(), server.pid().into()));
     let plan = RunPlan {
         title: resolved.title()?,
-        target: place.target.redacted(),
+        target: provided.target.redacted(),
         conditions: resolved.conditions.clone(),
         claims: Vec::new(),
         out: directory(args, &resolved),
@@ -198,7 +207,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     };
     let target = plan.target.clone();
     let mut conductor = conductor::begin(plan, &opened, control.clone())?;
-    let listening = metrics(args, &target, &mut conductor);
+    let listening = metrics(outlets, &target, &mut conductor);
     let mut metrics = listening.map_err(|failure| conductor::failed(&mut conductor, failure))?;
     if let Some(writer) = conductor.session.writer().filter(|_| args.web || args.open) {
         let shown = serve::show_live_page(writer.path(), args.open);
@@ -206,7 +215,10 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     }
     let ended =
         phases(args, &mut resolved, opened.as_ref(), &control, &mut conductor.session, metrics.as_mut());
-    conclude(args, &resolved, conductor, ended)
+    if let Some(metrics) = &mut metrics {
+        metrics.finish();
+    }
+    conclude(args, &resolved, conductor, ended, place)
 }
 
 /// The run directory, if one is wanted.
@@ -216,13 +228,14 @@ fn directory(args: &RunArgs, resolved: &Resolved) -> Option<PathBuf> {
 }
 
 /// Live metrics, if they are wanted; the run is called as its directory is.
-fn metrics(args: &RunArgs, target: &str, conductor: &mut Conductor<'_>) -> Result<Option<Metrics>, Failure> {
-    let Some(place) = &args.metrics else { return Ok(None) };
+fn metrics(
+    outlets: Outlets,
+    target: &str,
+    conductor: &mut Conductor<'_>,
+) -> Result<Option<Metrics>, Failure> {
     let writer = conductor.session.writer();
     let name = writer.and_then(|w| w.path().file_name()).map(|name| name.to_string_lossy().into_owned());
-    let run = name.unwrap_or_else(now);
-    let listening = Metrics::listen(place, run, target.to_owned());
-    listening.map(Some).map_err(|e| Failure::Usage(format!("--metrics {place}: {e}")))
+    Metrics::open(outlets, name.unwrap_or_else(now), target.to_owned())
 }
 
 fn phases(
@@ -275,6 +288,7 @@ fn conclude(
     resolved: &Resolved,
     mut conductor: Conductor<'_>,
     ended: Result<EndedPhase, Failure>,
+    place: Option<&Path>,
 ) -> Result<Exit, Failure> {
     let ended = ended.map_err(|failure| conductor::failed(&mut conductor, failure))?;
     let summary = conductor.finish(&ended, &resolved.measure_job()?.pacing);
@@ -286,6 +300,10 @@ fn conclude(
         && let Some(path) = directory.filter(|_| !args.json)
     {
         terminal::out(&format!("run directory: {}\n", path.display()));
+    }
+    if let Some(place) = place {
+        let suites = vec![of_run(summary.title.clone(), &summary, None)];
+        junit::write(place, &Document { name: "dyno run".into(), suites })?;
     }
     if args.json || !stdout().is_terminal() || !stderr().is_terminal() {
         warn_if_suspect(&summary);

@@ -2,6 +2,7 @@
 
 use super::logs;
 use crate::exit::{Exit, Failure};
+use crate::metrics::LiveArgs;
 use crate::options::{ResumeArgs, StatusArgs};
 use crate::{experiment, signals, terminal};
 use dyno_compat_wsf::folder::EXPERIMENT;
@@ -68,7 +69,8 @@ pub fn go_on(out: &Path, quiet: bool) -> Result<Exit, Failure> {
             sets: Vec::new(),
             json: false,
             quiet,
-            metrics: None,
+            live: LiveArgs::default(),
+            junit: None,
         })?;
         let passed = logs::write(&logs_dir, &finished(read_journal(&dir)?))?;
         logs::show(&logs_dir, 0)?;

@@ -102,7 +102,12 @@ pub fn run(args: &WsfArgs, iteration: &Iteration, control: &Arc<Control>) -> Res
     let plan = plan(text, &name, &[])?;
     rig::note(&plan, &logs_dir)?;
     let mut directory = Directory::create(&path, text, &name, &[], &plan)?;
-    let made = experiment::carry_out(&plan, &mut directory, control.clone(), (args.quiet, false), None);
+    let made = experiment::carry_out(
+        &plan,
+        &mut directory,
+        control.clone(),
+        experiment::CarryOut { quiet: args.quiet, ..Default::default() },
+    );
     // Also of what was interrupted: what has ended has logs.
     let passed = logs::write(&logs_dir, &directory.ended)?;
     let exit = made?;

@@ -4,7 +4,7 @@ use dyno_testkit::{Dyno, stderr};
 use std::os::unix::fs::symlink;
 
 /// Commands that write `OUT`, and the file that they write in it where it is a folder.
-const COMMANDS: [(&str, &str); 10] = [
+const COMMANDS: [(&str, &str); 12] = [
     ("report run --format html --out OUT", ""),
     ("report run --format md --out OUT", ""),
     ("report run --format csv --out OUT", ""),
@@ -14,6 +14,8 @@ const COMMANDS: [(&str, &str); 10] = [
     ("export run --format parquet --out OUT", ""),
     ("export run --format ycsb --out OUT", ""),
     ("compare run run --html OUT", ""),
+    ("compare run run --junit OUT", ""),
+    ("run sim: --ops 1000 --no-out --junit OUT", ""),
     ("grafana --out OUT", "dyno-run.json"),
 ];
 

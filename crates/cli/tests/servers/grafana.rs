@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Ends with the test.
-struct Ended(Child);
+pub struct Ended(pub Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
@@ -20,7 +20,7 @@ impl Drop for Ended {
     }
 }
 
-fn program(name: &str, arguments: &[String], folder: &Path) -> Option<Ended> {
+pub fn program(name: &str, arguments: &[String], folder: &Path) -> Option<Ended> {
     let mut command = Command::new(name);
     command
         .args(arguments)
@@ -103,7 +103,7 @@ fn dashboards_are_what_grafana_loads() {
     }
 }
 
-fn encoded(text: &str) -> String {
+pub fn encoded(text: &str) -> String {
     text.bytes()
         .map(
             |byte| {
@@ -117,13 +117,23 @@ fn encoded(text: &str) -> String {
         .collect()
 }
 
-fn get(port: u16, path: &str) -> Value {
+pub fn get(port: u16, path: &str) -> Value {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     serde_json::from_str(body).unwrap_or_else(|e| panic!("{e}: {answer}"))
+}
+
+/// Waits, at most 30 s, until a Prometheus answers queries.
+pub fn await_ready(port: u16) {
+    await_port(port);
+    let end = Instant::now() + Duration::from_secs(30);
+    while !page_at(port, "/-/ready").is_some_and(|answer| answer.starts_with("HTTP/1.0 200 ")) {
+        assert!(Instant::now() < end, "Prometheus is not ready");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Every query of the dashboards: (where it stands, expression with the variables replaced).
@@ -284,8 +294,12 @@ fn every_query_of_mongodb_is_answered() {
 }
 
 fn page(port: u16) -> Option<String> {
+    page_at(port, "/metrics")
+}
+
+fn page_at(port: u16, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    write!(stream, "GET /metrics HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     Some(answer)

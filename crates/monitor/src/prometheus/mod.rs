@@ -1,13 +1,16 @@
-//! Prometheus' text format: reading that of others (`scrape`, `parse`), and serving one's own (`exporter`, `text`).
+//! Prometheus' text format: reading that of others (`scrape`, `parse`), and serving one's own (`exporter`, `text`), which is
+//! made of `family`.
 
 mod error;
 mod exporter;
+mod family;
 mod parse;
 mod scrape;
 mod text;
 
 pub use error::{ScrapeError, TextError};
 pub use exporter::Exporter;
+pub use family::{Families, Family, FamilyKind, Histogram, Series, Value};
 pub use parse::parse;
 pub use scrape::{PrometheusSource, Url, UrlError, UrlProblem, answer};
-pub use text::Text;
+pub use text::text;

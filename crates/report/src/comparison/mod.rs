@@ -1,5 +1,6 @@
 //! A comparison: what was found, as data, as text for a terminal and as Markdown. Its page is in `html`.
 
+pub mod junit;
 pub mod markdown;
 pub mod text;
 

@@ -212,6 +212,9 @@ fn ci() -> Vec<Row> {
             "compare.rs",
             "a_slower_server_is_found_and_the_same_is_the_same",
         ),
+        gate(
+            "run --records 10k --rate 2k --duration 10s --require 'p99(read) < 50ms' --quiet --junit dyno.xml",
+        ),
     ]
 }
 
