@@ -108,7 +108,7 @@ fn an_experiment_is_followed_and_stopped_in_a_browser() {
     browser.await_load();
     browser.until("/^[0-9,.]+\\/s$/.test(document.getElementById('throughput').textContent)");
     browser.until("document.getElementById('phase').textContent === 'measure'");
-    browser.until("/ms|us/.test(document.getElementById('p99').textContent)");
+    browser.until("/ms|µs/.test(document.getElementById('p99').textContent)");
     browser.until("/min|s$/.test(document.getElementById('left').textContent)");
     assert_eq!(browser.value("document.getElementById('state').textContent"), "running");
     // Seconds come as they are written.
