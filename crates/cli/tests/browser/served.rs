@@ -56,6 +56,12 @@ fn runs_are_listed_opened_and_compared_in_a_browser() {
     }
     assert_eq!(browser.value("document.querySelectorAll('tbody tr').length"), 3);
     assert_eq!(browser.value("document.querySelectorAll('form[method=post]').length"), 0, "read-only");
+    // Words that only one row has.
+    let typed = "(w => { const e = document.getElementById('filter'); e.value = w; \
+        e.dispatchEvent(new Event('input')); return [...document.querySelectorAll('tbody tr')].filter(r => !r.hidden).length; })";
+    for (words, rows) in [("sqlite RUN", 1), ("nothing has this", 0), ("", 3)] {
+        assert_eq!(browser.value(&format!("{typed}({words:?})")), rows, "{words}");
+    }
     // A report, of a directory whose name would be markup.
     browser
         .value("[...document.querySelectorAll('tbody a')].find(a => a.textContent.includes('<b>')).click()");

@@ -307,7 +307,8 @@ fn cells(all: &Gathered<'_>) -> String {
             line.push(remarks(row));
             let links: Vec<String> =
                 row.runs.iter().map(|run| link(all, run, &run.ended.repetition.to_string())).collect();
-            line.push(links.join(" "));
+            // Numbers are small: each gets room for a finger.
+            line.push(format!("<span class=\"numbers\">{}</span>", links.join(" ")));
             line
         })
         .collect();

@@ -27,7 +27,7 @@ const show = told => {
   const last = t.length - 1, failed = lines[1].some(v => v > 0);
   put("state", told.state + (told.silent_s ? `, nothing written for ${length(told.silent_s)}` : ""));
   put("phase", told.phase || "-");
-  put("left", told.left_s === null ? "not known" : length(told.left_s));
+  put("left", told.over ? "-" : told.left_s === null ? "not known" : length(told.left_s));
   put("throughput", last < 0 ? "-" : rate(lines[0][last] || 0));
   put("p50", last < 0 ? "-" : time(lines[2][last]));
   put("p99", last < 0 ? "-" : time(lines[3][last]));

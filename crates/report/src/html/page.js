@@ -131,7 +131,14 @@ const draw = chart => {
   }
   const limits = (data.limits || []).filter(one => one.chart === chart.spec.id &&
     (one.choice === "" || one.choice === chart.spec.choices[chart.choice].n.toLowerCase()));
-  const [lo, hi] = range(seen, chart.spec.log);
+  let [lo, hi] = range(seen, chart.spec.log);
+  /* A little more is shown as it is. */
+  const all = [];
+  for (const one of shown(chart)) {
+    for (let i = find(one.x, a); i < one.v.length && one.x[i] <= b; i++) all.push(one.v[i]);
+  }
+  const wide = range(seen.concat(all), chart.spec.log);
+  if (chart.spec.log || wide[1] <= hi * 1.5) [lo, hi] = wide;
   for (const [from, to, name] of data.bands) {
     if (to < a || from > b) continue;
     const x1 = x(Math.max(from, a)), x2 = x(Math.min(to, b));
@@ -262,7 +269,9 @@ const setCursor = t => {
   cursor = t;
   for (const chart of charts) if (!chart.dirty) follow(chart);
   const words = document.getElementById("at");
-  if (words) words.textContent = t === null ? "" : "at " + clock(t, view[1] - view[0] < 120 ? 1 : 0);
+  /* The time of day, as logs have it. */
+  const day = t === null || !data.origin ? "" : ", " + new Date(data.origin + t * 1000).toISOString().slice(11, 19) + " UTC";
+  if (words) words.textContent = t === null ? "" : "at " + clock(t, view[1] - view[0] < 120 ? 1 : 0) + day;
 };
 const zoom = factor => {
   const middle = cursor !== null && cursor >= view[0] && cursor <= view[1] ? cursor : (view[0] + view[1]) / 2;

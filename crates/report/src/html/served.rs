@@ -111,7 +111,8 @@ pub fn list_rows(all: &[Listed], writes: bool) -> String {
             "<tr><td data-head=\"compare\"><input type=\"checkbox\" name=\"dir\" value=\"{name}\" form=\"choice\" \
              aria-label=\"compare {name}\"></td><td data-head=\"baseline\"><input type=\"radio\" name=\"baseline\" \
              value=\"{name}\" form=\"choice\" aria-label=\"{name} is the baseline\"></td>\
-             <td class=\"word\" data-head=\"name\"><span>{report} <small class=\"dim\">{}</small></span></td><td class=\"word when\" data-head=\"started\">{}</td>\
+             <td class=\"word\" data-head=\"name\"><span>{report} <small class=\"dim\">{}</small></span></td>\
+             <td class=\"word when\" data-head=\"started\">{}</td>\
              <td class=\"word\" data-head=\"target\">{}</td><td data-head=\"operations/s\">{}</td>\
              <td data-head=\"p99\">{}</td><td class=\"word grade\" data-head=\"verdict\"><span class=\"{}\">{}</span></td>\
              <td class=\"word{}\" data-head=\"state\">{}{words}{follow}{stop}</td></tr>",
