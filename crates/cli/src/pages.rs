@@ -1,6 +1,7 @@
 //! Reports as files: what `dyno run` leaves in a directory, and what `dyno report` makes of one again.
 
 use crate::exit::Failure;
+use crate::experiment::searched;
 use crate::terminal;
 use crate::terminal::limited;
 use dyno_analysis::diagnose::{Finding, diagnose};
@@ -128,7 +129,7 @@ pub fn leave_experiment(path: &Path) {
     let both = |dir: ExperimentDir| {
         write(
             &path.join("report.html"),
-            &experiment_page(&dir, dyno_compat_bexhoma::catalogue::price(path)),
+            &experiment_page(&dir, dyno_compat_bexhoma::catalogue::price(path), &searched(path)),
         )?;
         write(&path.join("summary.md"), &markdown::of_experiment(&dir))
     };

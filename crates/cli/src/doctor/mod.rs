@@ -4,6 +4,7 @@
 mod show;
 
 use crate::exit::{Exit, Failure};
+use crate::log::verbose;
 use crate::terminal;
 use clap::Args;
 use dyno_monitor::environment::{EnvironmentFacts, PROFILES, Places, findings, profile};
@@ -22,7 +23,7 @@ pub struct DoctorArgs {
     /// bkm-m6i.16xlarge
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
-    /// Show every fact
+    /// Show every fact in full
     #[arg(long)]
     pub all: bool,
     /// Print JSON
@@ -54,9 +55,14 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
             unknown.iter().map(|(fact, told_by)| json!({ "fact": fact, "told_by": told_by })).collect();
         print_json(&json!({ "system": system, "findings": found, "unknown": unknown }));
     } else {
-        terminal::out(&show::facts(&system, args.all));
-        terminal::out(&show::unknown(&unknown));
         terminal::out(&show::findings(&found));
+        match args.all || verbose() {
+            true => {
+                terminal::out(&show::facts(&system, args.all));
+                terminal::out(&show::unknown(&unknown));
+            }
+            false => terminal::out(&show::left_out(&system, unknown.len())),
+        }
     }
     Ok(Exit::Ok)
 }

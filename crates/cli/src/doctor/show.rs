@@ -2,6 +2,7 @@
 
 use dyno_monitor::environment::{Checked, Finding, Match, Profile};
 use dyno_rundir::system::{Difference, System};
+use dyno_types::units::counted;
 
 /// Values longer than this are cut unless everything is wanted.
 const SHORT: usize = 80;
@@ -11,7 +12,7 @@ const LONG: [&str; 3] = ["mitigations", "interrupts", "limits"];
 
 /// Facts by group, a hash first.
 pub fn facts(system: &System, all: bool) -> String {
-    let mut out = format!("environment {}\n", system.hash);
+    let mut out = format!("\nenvironment {}\n", system.hash);
     let groups = system.facts.iter().map(|group| ("", group));
     let volatile = system.volatile.iter().map(|group| (" (changes by itself)", group));
     let mut left_out = 0;
@@ -34,6 +35,12 @@ pub fn facts(system: &System, all: bool) -> String {
     out
 }
 
+/// A line for the facts that are not shown.
+pub fn left_out(system: &System, unknown: usize) -> String {
+    let facts: usize = system.facts.values().chain(system.volatile.values()).map(|group| group.len()).sum();
+    format!("\nenvironment {}\n{facts} facts with -v, {unknown} are unknown\n", system.hash)
+}
+
 /// Lists what is not known here, and what would tell it.
 pub fn unknown(facts: &[(String, &str)]) -> String {
     let mut out = String::from("\nunknown\n");
@@ -46,9 +53,9 @@ pub fn unknown(facts: &[(String, &str)]) -> String {
 /// Findings, those that matter most first.
 pub fn findings(found: &[Finding]) -> String {
     if found.is_empty() {
-        return "\nNothing that was read speaks against good measurements.\n".into();
+        return "Nothing that was read speaks against good measurements.\n".into();
     }
-    let mut out = format!("\n{} findings\n", found.len());
+    let mut out = format!("{}\n", counted(found.len(), "finding"));
     for finding in found {
         out.push_str(&format!("  {:<6}  {}: {}\n", finding.severity.name(), finding.check, finding.found));
         out.push_str(&format!("          {} [{}]\n", finding.reason, finding.source));

@@ -3,6 +3,7 @@
 use super::served_directory::ServedDirectory;
 use crate::run_directory::is_under_way;
 use dyno_experiment::directory::holder;
+use dyno_report::html::sections::slowest;
 use dyno_report::html::served::{Kind, Listed};
 use dyno_rundir::files;
 use dyno_rundir::schema::{Run, Status, Summary, VERSION};
@@ -101,6 +102,7 @@ fn run(path: &Path, entry: &mut Listed) -> Result<(), ListingError> {
         let summary: Summary = json(&path.join("summary.json"))?;
         entry.verdict = summary.verdict.trust.name().into();
         entry.throughput = summary.measured().map(|phase| phase.throughput);
+        entry.p99_us = summary.measured().and_then(|phase| slowest(phase, "p99")).map(|(_, us)| us);
         entry.title = summary.title;
     }
     Ok(())

@@ -274,7 +274,10 @@ impl Site {
         }
         drop(kept);
         let page: Arc<str> = match kind {
-            Kind::Experiment => experiment_page(&ExperimentDir::open(path).map_err(Failure::from)?, None),
+            Kind::Experiment => {
+                let dir = ExperimentDir::open(path).map_err(Failure::from)?;
+                experiment_page(&dir, None, &crate::experiment::searched(path))
+            }
             Kind::Run => pages::Material::read(path)?.html(None),
         }
         .into();

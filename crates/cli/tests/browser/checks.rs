@@ -37,6 +37,7 @@ const LOOK: &str = r#"(async () => {
     await wait(150);
     seen.after = text("view");
     seen.at = text("at");
+    seen.dated = Boolean(JSON.parse(document.getElementById("data").textContent).origin);
     seen.values = [...document.querySelectorAll("figure[data-chart] .legend output")].filter(e => e.textContent !== "").length;
     plot.dispatchEvent(new PointerEvent("pointerleave"));
   }
@@ -89,7 +90,9 @@ pub fn look(browser: &mut Chromium, axe: &Axe, address: &str, width: u32, dark: 
     assert_eq!(seen["background"] == "rgb(255, 255, 255)", !dark, "{what}: {seen}");
     if seen["before"].is_string() {
         assert!(seen["zoomed"] != seen["before"] && seen["after"] == seen["before"], "{what}: {seen}");
-        let at = seen["at"].as_str().is_some_and(|at| at.starts_with("at "));
+        let at = seen["at"].as_str().is_some_and(|at| {
+            at.starts_with("at ") && (at.contains("UTC") || !seen["dated"].as_bool().unwrap_or(false))
+        });
         assert!(number("values") > 0 && at, "{what}: {seen}");
     }
     axe.check(browser, &what);

@@ -75,7 +75,24 @@ fn reports_work_in_a_browser() {
         }
         printed(&mut browser, &address);
     }
+    // A burst of the load that is a thousand times the measured phase flattens nothing, and is told.
+    browser.open(&format!("file://{}", dyno.path("run/report.html").display()), 1280, false);
+    let drawn = browser.value(BURST);
+    let (height, told) = (drawn[0].as_f64().expect("a number"), drawn[1].as_str().expect("text"));
+    assert!(height > 60.0 && told.contains("\u{2191} 100,000"), "{drawn}");
 }
+
+/// Gives the page a load of 100,000/s before a phase of 50 to 100/s: the height of the phase on the chart, and its words.
+const BURST: &str = r#"(async () => {
+  const t = [1, 2, 3, 4, 6, 7, 8, 9], v = [100000, 100000, 100000, 100000, 100, 50, 100, 50];
+  const s = [{ n: "succeeded", t, v, x: Float64Array.from(t) }];
+  const detail = { span: [0, 10], bands: [[0, 5, "load"], [5, 10, "measure"]], charts: [s] };
+  document.dispatchEvent(new CustomEvent("dyno:more", { detail }));
+  await new Promise(done => setTimeout(done, 300));
+  const plot = document.querySelector("figure[data-chart='0'] .plot");
+  const y = plot.querySelector("path.s").getAttribute("d").split(/[ML]/).slice(-4).map(p => Number(p.split(" ")[1]));
+  return [Math.max(...y) - Math.min(...y), plot.textContent];
+})()"#;
 
 /// Pages that are there already, such as those of `dyno-bench reports FOLDER`: `DYNO_PAGES` names their folder.
 #[test]

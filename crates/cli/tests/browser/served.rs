@@ -56,6 +56,12 @@ fn runs_are_listed_opened_and_compared_in_a_browser() {
     }
     assert_eq!(browser.value("document.querySelectorAll('tbody tr').length"), 3);
     assert_eq!(browser.value("document.querySelectorAll('form[method=post]').length"), 0, "read-only");
+    // Words that only one row has.
+    let typed = "(w => { const e = document.getElementById('filter'); e.value = w; \
+        e.dispatchEvent(new Event('input')); return [...document.querySelectorAll('tbody tr')].filter(r => !r.hidden).length; })";
+    for (words, rows) in [("sqlite RUN", 1), ("nothing has this", 0), ("", 3)] {
+        assert_eq!(browser.value(&format!("{typed}({words:?})")), rows, "{words}");
+    }
     // A report, of a directory whose name would be markup.
     browser
         .value("[...document.querySelectorAll('tbody a')].find(a => a.textContent.includes('<b>')).click()");
@@ -108,7 +114,7 @@ fn an_experiment_is_followed_and_stopped_in_a_browser() {
     browser.await_load();
     browser.until("/^[0-9,.]+\\/s$/.test(document.getElementById('throughput').textContent)");
     browser.until("document.getElementById('phase').textContent === 'measure'");
-    browser.until("/ms|us/.test(document.getElementById('p99').textContent)");
+    browser.until("/ms|µs/.test(document.getElementById('p99').textContent)");
     browser.until("/min|s$/.test(document.getElementById('left').textContent)");
     assert_eq!(browser.value("document.getElementById('state').textContent"), "running");
     // Seconds come as they are written.

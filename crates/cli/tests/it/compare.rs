@@ -86,6 +86,10 @@ fn experiments_are_compared_cell_by_cell_and_level_by_level() {
     assert_eq!(cells, ["users=1", "users=2"]);
     assert_eq!(conclusion(&found, "throughput"), "worse");
     let levels = dyno.run(&["compare", "one", "--by", "users"]);
+    // The page does not repeat the experiment that both sides are of.
+    let page = stdout(&dyno.run(&["compare", "one", "--by", "users", "--format", "html"]));
+    let title = page.split("<h1>").nth(1).and_then(|rest| rest.split("</h1>").next()).expect("a title");
+    assert_eq!(title, "one: users=2 against users=1", "{page}");
     assert_exit(&levels, &[0]);
     assert!(stdout(&levels).contains("users=2  against"), "{}", stdout(&levels));
     let unknown = dyno.run(&["compare", "one", "--by", "user"]);

@@ -140,3 +140,56 @@ fn a_price_adds_what_throughput_is_worth() {
     let page = stdout(&dyno.run(&["report", "e", "--price", "server=1", "--format", "html"]));
     assert!(page.contains("per currency unit"), "{page}");
 }
+
+/// What may hold or not whatever the host does: a threshold that none misses, and one that all do.
+#[test]
+fn the_bar_of_a_page_has_verdict_thresholds_and_workload() {
+    let dyno = Dyno::new();
+    let mut args = vec!["run", "sim:?service=100us", "--users", "2", "--ops", "5000", "--out", "d", "-q"];
+    args.extend(["--require", "throughput > 1", "--require", "max(read) < 1us"]);
+    dyno.run(&args);
+    let page = std::fs::read_to_string(dyno.path("d/report.html")).expect("report.html");
+    let bar = page.split("<div class=\"bar\"").nth(1).and_then(|rest| rest.split("</div>").next()).unwrap();
+    for words in ["FAIL 1 of 2", "2 users", "href=\"#time\"", "class=\"trust "] {
+        assert!(bar.contains(words), "{words}: {bar}");
+    }
+    let result = |word: &str, class: &str| format!("<strong class=\"{class}\">{word}</strong>");
+    assert!(page.contains(&result("PASS", "valid")) && page.contains(&result("FAIL", "invalid")), "{page}");
+}
+
+#[test]
+fn the_page_of_a_fault_experiment_has_its_faults() {
+    let dyno = Dyno::new();
+    let file = "description: Does it come back?\ntarget: \"sim:?service=100us\"\n\
+                workload: {ycsb: {workload: c, records: 100}}\nphases: {measure: {operations: 20000, users: 2}}\n";
+    std::fs::write(dyno.path("x.yaml"), file).unwrap();
+    dyno.assert_ran(&dyno.run(&["run", "x.yaml", "--out", "e", "-q"]));
+    let page = || stdout(&dyno.run(&["report", "e", "--format", "html"]));
+    assert!(
+        page().contains("<h1>Does it come back?</h1>") && !page().contains("id=\"faults\""),
+        "{}",
+        page()
+    );
+    // A simulated server has no faults: those of another are put into its summary.
+    let run = std::fs::read_dir(dyno.path("e/runs")).unwrap().flatten().next().unwrap().path();
+    let path = run.join("summary.json");
+    let mut summary: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    summary["faults"] = serde_json::json!([
+        {"number": 1, "fault": "pause on server", "means": "SIGSTOP", "begin_s": 3.0, "end_s": 4.0, "recover_s": 1.25},
+        {"number": 2, "fault": "kill <on> server", "means": "SIGKILL", "begin_s": 9.0},
+    ]);
+    std::fs::write(&path, summary.to_string()).unwrap();
+    let page = page();
+    assert!(
+        page.contains("2 faults: throughput is seen to recover from 1, at the latest after 1.25 s."),
+        "{page}"
+    );
+    let section =
+        page.split("<section id=\"faults\"").nth(1).and_then(|rest| rest.split("</section>").next());
+    let section = section.unwrap_or_else(|| panic!("{page}"));
+    assert!(
+        section.contains("1 pause on server") && section.contains("2 kill &lt;on&gt; server"),
+        "{section}"
+    );
+}

@@ -147,10 +147,15 @@ fn a_search_for_the_highest_rate_ends_with_its_answer() {
         let words = stdout(&done);
         let told = words.lines().find_map(|line| line.split_once("highest rate that keeps the objectives: "));
         let told = told.unwrap_or_else(|| panic!("{words}")).1;
+        let page = std::fs::read_to_string(dyno.path(name).join("report.html")).unwrap();
         if name == "none" {
             assert_eq!(told, "none was kept");
+            assert!(page.contains("<strong>No rate keeps the objectives.</strong>"), "{page}");
             continue;
         }
+        // The page opens with the same answer.
+        let answer = format!("<strong>{told} is the highest rate that keeps the objectives");
+        assert!(page.contains(&answer), "{answer}: {page}");
         let rate: f64 = told.trim_end_matches("/s").replace(',', "").parse().unwrap();
         assert!((900.0..=1_000.0).contains(&rate), "{words}");
     }

@@ -77,8 +77,17 @@ fn runs_are_listed_opened_and_compared_and_nothing_else_is_given_away() {
     let (status, list) = served.get("/");
     assert_eq!(status, 200);
     assert!(list.contains("/dir/a/report.html") && list.contains("/dir/below/b/report.html"), "{list}");
+    assert!(
+        list.contains("type=\"search\" id=\"filter\"") && list.contains("<link rel=\"icon\" href=\"data:"),
+        "{list}"
+    );
+    // Each has a p99; the latest is the first.
     let list = list.split("<tbody>").nth(1).unwrap().split("</tbody>").next().unwrap();
     assert!(!list.contains("link") && !list.contains("foreign") && !list.contains("elsewhere"), "{list}");
+    let p99: Vec<&str> =
+        list.split("data-head=\"p99\">").skip(1).filter_map(|rest| rest.split('<').next()).collect();
+    assert!(p99.len() == 2 && p99.iter().all(|one| one.ends_with('s')), "{list}");
+    assert!(list.find("/dir/below/b/report.html") < list.find("/dir/a/report.html"), "{list}");
     let head = served.ask("HEAD", "/", "");
     for field in ["X-Frame-Options: DENY", "X-Content-Type-Options: nosniff", "Cache-Control: no-store"] {
         assert!(head.contains(field), "{head}");

@@ -83,6 +83,11 @@ impl Pairing {
 
     /// The verdict in one sentence.
     pub fn verdict(&self) -> String {
+        self.verdict_between(&self.first, &self.second)
+    }
+
+    /// The same with other names of the sides.
+    pub(crate) fn verdict_between(&self, first: &str, second: &str) -> String {
         if self.figures.is_empty() {
             return "Nothing can be compared: there is no figure that both have.".into();
         }
@@ -100,9 +105,9 @@ impl Pairing {
             }
         }
         if parts.is_empty() {
-            return format!("{} and {} do not differ by more than matters.", self.second, self.first);
+            return format!("{second} and {first} do not differ by more than matters.");
         }
-        format!("{} against {}: {}.", self.second, self.first, parts.join("; "))
+        format!("{second} against {first}: {}.", parts.join("; "))
     }
 }
 

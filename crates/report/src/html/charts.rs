@@ -63,6 +63,9 @@ pub struct Limit {
 pub struct Data {
     /// Begin and end of the axis of time, seconds.
     pub span: (f64, f64),
+    /// Unix time of the axis' 0, milliseconds, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<f64>,
     /// Phases: begin, end, name.
     pub bands: Vec<(f64, f64, String)>,
     /// Events: time, words.

@@ -3,7 +3,7 @@
 use crate::comparison::text::words;
 use crate::comparison::{FOOT, Figure, Pairing, Responses, number};
 use crate::html::charts::{Data, distribution};
-use crate::html::document::{document, percentile_figure};
+use crate::html::document::{bar, chip, document, percentile_figure};
 use crate::html::plot::{Across, Plot, points};
 use crate::html::text::{esc, heads, percent, table, table_of_markup, us};
 use dyno_analysis::compare::{Conclusion, rank};
@@ -24,21 +24,26 @@ fn class(conclusion: Conclusion) -> (&'static str, &'static str) {
 /// The page. `left_out` says what of the sides could not be used.
 pub fn comparison_page(all: &[Pairing], left_out: &[String]) -> String {
     let mut data = Data::default();
-    let title = match all {
-        [one] => one.title(),
-        _ => "Comparison".to_owned(),
+    let (pairs, within) = short(all);
+    let all = pairs.as_slice();
+    let title = match (all, &within) {
+        ([one], None) => one.title(),
+        ([one], Some(name)) => format!("{name}: {}", one.title()),
+        (_, Some(name)) => format!("{name}: levels compared"),
+        (_, None) => "Comparison".to_owned(),
     };
-    let mut out = format!("<header>\n<h1>{}</h1>\n", esc(&title));
+    let links: Vec<(String, String)> =
+        all.iter().enumerate().map(|(number, one)| (format!("p{number}"), one.title())).collect();
+    let main = |one: &Pair<'_>| one.of.figures.first().map(|figure| class(figure.found.conclusion));
+    let chips: String = match all {
+        [one] => main(one).map_or(String::new(), |(class, word)| chip(class, word)),
+        _ => String::new(),
+    };
+    let bar = if all.len() > 1 { bar(&chips, &title, &links) } else { bar(&chips, &title, &[]) };
+    let mut out = format!("{bar}<header>\n<h1>{}</h1>\n", esc(&title));
     verdicts(&mut out, all);
     for note in left_out {
         let _ = writeln!(out, "<p class=\"note\">{}</p>", esc(note));
-    }
-    if all.len() > 1 {
-        out.push_str("<nav aria-label=\"Sections\"><ul>");
-        for (number, one) in all.iter().enumerate() {
-            let _ = write!(out, "<li><a href=\"#p{number}\">{}</a></li>", esc(&one.title()));
-        }
-        out.push_str("</ul></nav>\n");
     }
     out.push_str("</header>\n<main id=\"main\" tabindex=\"-1\">\n");
     for (number, one) in all.iter().enumerate() {
@@ -56,35 +61,107 @@ pub fn comparison_page(all: &[Pairing], left_out: &[String]) -> String {
     document(&title, &out, &data)
 }
 
-/// Writes the conclusions, one line for each pair.
-fn verdicts(out: &mut String, all: &[Pairing]) {
+/// A pair with the names that its page gives the sides.
+struct Pair<'a> {
+    of: &'a Pairing,
+    first: String,
+    second: String,
+}
+
+impl Pair<'_> {
+    fn title(&self) -> String {
+        let cell = if self.of.cell.is_empty() { String::new() } else { format!(" [{}]", self.of.cell) };
+        format!("{} against {}{cell}", self.second, self.first)
+    }
+}
+
+/// Pairs without the name of an experiment that is on both sides of all of them, and that name.
+fn short(all: &[Pairing]) -> (Vec<Pair<'_>>, Option<String>) {
+    let sides = || all.iter().flat_map(|one| [&one.first, &one.second]);
+    let shared = sides().next().and_then(|side| side.split_once(' ')).map(|(name, _)| name.to_owned());
+    let shared = shared.filter(|name| {
+        sides().all(|side| side.split_once(' ').is_some_and(|(first, _)| first == name.as_str()))
+    });
+    let rest = |side: &String| match (&shared, side.split_once(' ')) {
+        (Some(_), Some((_, rest))) => rest.to_owned(),
+        _ => side.clone(),
+    };
+    let pairs = all.iter().map(|of| Pair { of, first: rest(&of.first), second: rest(&of.second) });
+    (pairs.collect(), shared)
+}
+
+/// Conclusion and figures of a pair's main figure, a row for each pair.
+fn verdicts(out: &mut String, all: &[Pair<'_>]) {
     if all.is_empty() {
         out.push_str(
             "<p class=\"note\">Nothing stands beside each other: there is nothing to compare.</p>\n",
         );
+        return;
     }
-    for one in all {
-        let main = one.figures.first();
-        let (class, word) = main.map_or(("suspect", "NOTHING"), |figure| class(figure.found.conclusion));
-        let figure = main.map_or(String::new(), |figure| format!(" {} {}.", figure.name, words(figure)));
-        let _ = writeln!(
-            out,
-            "<p><strong class=\"trust {class}\">{word}</strong>{} <span>{}</span></p>",
-            esc(&figure),
-            esc(&one.verdict())
-        );
+    let many = all.len() > 1;
+    let row = |(at, one): (usize, &Pair<'_>)| {
+        // Of one pair the title of the page says it.
+        let link = many.then(|| format!("<a href=\"#p{at}\">{}</a>", esc(&one.title())));
+        let Some(figure) = one.of.figures.first() else {
+            let nothing = ["<strong class=\"trust suspect\">NOTHING</strong>", "", "", "", "", ""];
+            return link.into_iter().chain(nothing.map(str::to_owned)).collect();
+        };
+        let found = &figure.found;
+        let (class, word) = class(found.conclusion);
+        let cells = [
+            format!("<strong class=\"trust {class}\">{word}</strong>"),
+            format!("{} <small class=\"dim\">{}</small>", esc(&figure.name), esc(figure.shown_unit())),
+            number(found.means.0),
+            number(found.means.1),
+            change(figure),
+            interval(figure),
+        ];
+        link.into_iter().chain(cells).collect()
+    };
+    let rows: Vec<Vec<String>> = all.iter().enumerate().map(row).collect();
+    let mut names = if many { heads(&["pair"]) } else { Vec::new() };
+    names.extend(heads(&["verdict", "figure", "first", "second", "change", "95 % interval"]));
+    out.push_str(&table_of_markup("Verdict", &names, &rows, 2 + usize::from(many)));
+    // More than a few would be a wall of words: each has its own in its section.
+    if let [one] = all {
+        let figure = one.of.figures.first();
+        let figure = figure.map_or(String::new(), |figure| format!("{} {}. ", figure.name, words(figure)));
+        let verdict = one.of.verdict_between(&one.first, &one.second);
+        let _ = writeln!(out, "<p>{}</p>", esc(&(figure + &verdict)));
     }
 }
 
-fn pairing(one: &Pairing, of: &str, data: &mut Data) -> String {
+/// Relative change of a figure from the first side to the second.
+fn change(figure: &Figure) -> String {
+    let found = &figure.found;
+    match found.means.0 > 0.0 {
+        true => format!("{:+.1} %", (found.means.1 / found.means.0 - 1.0) * 100.0),
+        false => "-".into(),
+    }
+}
+
+/// Interval of a difference, in the figure's unit.
+fn interval(figure: &Figure) -> String {
+    let found = &figure.found;
+    match found.runs.0.min(found.runs.1) > 1 {
+        true => format!("{} to {}", number(found.difference.low), number(found.difference.high)),
+        false => "one run: none".into(),
+    }
+}
+
+fn pairing(pair: &Pair<'_>, of: &str, data: &mut Data) -> String {
+    let one = pair.of;
     let mut out = String::new();
+    if !of.is_empty() {
+        let _ = writeln!(out, "<p>{}</p>", esc(&one.verdict_between(&pair.first, &pair.second)));
+    }
     for warning in &one.warnings {
         let _ = writeln!(out, "<p class=\"note\">{}</p>", esc(warning));
     }
     out.push_str(&figures(one, of));
     out.push_str("<div class=\"grid2\">\n");
-    one.figures.iter().for_each(|figure| out.push_str(&runs(one, figure)));
-    one.responses.iter().for_each(|responses| out.push_str(&shift(one, responses, of)));
+    one.figures.iter().for_each(|figure| out.push_str(&runs(pair, figure)));
+    one.responses.iter().for_each(|responses| out.push_str(&shift(pair, responses, of)));
     out.push_str("</div>\n");
     if one.responses.is_empty() {
         out.push_str(
@@ -98,7 +175,7 @@ fn pairing(one: &Pairing, of: &str, data: &mut Data) -> String {
     }
     let from = data.distributions.len();
     for responses in &one.responses {
-        for (side, times) in [(&one.first, &responses.merged.0), (&one.second, &responses.merged.1)] {
+        for (side, times) in [(&pair.first, &responses.merged.0), (&pair.second, &responses.merged.1)] {
             data.distributions.extend(distribution(&format!("{side}: {}", responses.metric), times));
         }
     }
@@ -121,20 +198,16 @@ fn figures(one: &Pairing, of: &str) -> String {
         .map(|figure| {
             let found = &figure.found;
             let (class, word) = class(found.conclusion);
-            let enough = found.runs.0.min(found.runs.1) > 1;
             let difference = &found.difference;
-            let interval = match enough {
-                true => format!("{} to {}", number(difference.low), number(difference.high)),
-                false => "one run: none".into(),
-            };
             let noise = if figure.noise > 0.0 { percent(figure.noise) } else { "-".into() };
             vec![
                 format!("{} <small class=\"dim\">{}</small>", esc(&figure.name), esc(figure.shown_unit())),
-                format!("<strong class=\"{class}\">{word}</strong> {}", esc(&words(figure))),
+                format!("<strong class=\"{class}\">{word}</strong>"),
                 number(found.means.0),
                 number(found.means.1),
                 number(difference.value),
-                interval,
+                change(figure),
+                interval(figure),
                 format!("{} / {}", found.runs.0, found.runs.1),
                 format!("{:.3}", found.p),
                 rank::size(found.delta).to_owned(),
@@ -148,17 +221,27 @@ fn figures(one: &Pairing, of: &str) -> String {
         "first",
         "second",
         "difference",
+        "change",
         "95 % interval",
         "runs",
         "p",
         "effect",
         "noise floor",
     ]);
-    table_of_markup(&format!("Figures of both sides{of}"), &names, &rows, 2)
+    let table = table_of_markup(&format!("Figures of both sides{of}"), &names, &rows, 2);
+    let said = |figure: &Figure| {
+        let (class, word) = class(figure.found.conclusion);
+        let name = esc(&figure.name);
+        format!("<li>{name}: <strong class=\"{class}\">{word}</strong> {}</li>", esc(&words(figure)))
+    };
+    let items: String = one.figures.iter().map(said).collect();
+    format!(
+        "{table}<details><summary>Figures in words</summary><ul class=\"reasons\">{items}</ul></details>\n"
+    )
 }
 
 /// The value of every run, with means and intervals.
-fn runs(one: &Pairing, figure: &Figure) -> String {
+fn runs(one: &Pair<'_>, figure: &Figure) -> String {
     let sides = [&figure.each.0, &figure.each.1];
     let mut dots = Vec::new();
     let mut faint = Vec::new();
@@ -180,7 +263,7 @@ fn runs(one: &Pairing, figure: &Figure) -> String {
 }
 
 /// The shift function of an operation.
-fn shift(one: &Pairing, responses: &Responses, of: &str) -> String {
+fn shift(one: &Pair<'_>, responses: &Responses, of: &str) -> String {
     let change = |ratio: f64| (ratio - 1.0) * 100.0;
     let places = responses.shifts.iter().enumerate();
     let lows = responses.shifts.iter().map(|s| change(s.interval.map_or(s.ratio, |found| found.0)));
@@ -207,7 +290,7 @@ fn shift(one: &Pairing, responses: &Responses, of: &str) -> String {
         }],
         top,
         bottom,
-        show: |value| format!("{value:+.0} %"),
+        show: |value| if value.abs() < 0.5 { "0 %".into() } else { format!("{value:+.0} %") },
     };
     let rows: Vec<Vec<String>> = responses
         .shifts

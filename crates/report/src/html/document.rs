@@ -7,6 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
+/// The sign of all pages: a needle on a dial. It stands in the page, so that nothing is asked for.
+const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16' fill='none' \
+    stroke='%230a7fc4' stroke-width='2' stroke-linecap='round'%3E%3Cpath d='M2 12a6.5 6.5 0 1 1 12 0M8 11l3-5'/%3E%3C/svg%3E";
+
 const STYLE: &str = include_str!("page.css");
 pub(super) const SCRIPT: &str = include_str!("page.js");
 
@@ -36,7 +40,7 @@ pub(super) fn page(title: &str, body: &str, assets: &PageAssets<'_>) -> String {
     let scripts = if sources.is_empty() { "'none'".to_owned() } else { sources.join(" ") };
     let asks = if assets.asks { "connect-src 'self'; form-action 'self'" } else { "form-action 'none'" };
     let policy = format!(
-        "default-src 'none'; style-src {}; script-src {scripts}; base-uri 'none'; {asks}",
+        "default-src 'none'; style-src {}; script-src {scripts}; img-src data:; base-uri 'none'; {asks}",
         source(STYLE)
     );
     let mut out = format!(
@@ -44,6 +48,7 @@ pub(super) fn page(title: &str, body: &str, assets: &PageAssets<'_>) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <link rel=\"icon\" href=\"{ICON}\">\n\
          <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
          <a class=\"skip\" href=\"#main\">To the content</a>\n{body}",
         esc(title)
@@ -67,6 +72,27 @@ pub(super) fn figure(number: usize, chart: &Chart) -> String {
         esc(&chart.title),
         esc(unit)
     )
+}
+
+/// The bar that stays: `chips` and navigation. `links`: addresses within the page, and their words.
+pub(super) fn bar(chips: &str, what: &str, links: &[(String, String)]) -> String {
+    let items: String = links
+        .iter()
+        .map(|(id, words)| format!("<li><a href=\"#{}\">{}</a></li>", esc(id), esc(words)))
+        .collect();
+    format!(
+        "<div class=\"bar\" role=\"region\" aria-label=\"Verdict and sections\">{chips}<span class=\"what\">{}</span>{}</div>\n",
+        esc(what),
+        match links.is_empty() {
+            true => String::new(),
+            false => format!("<nav aria-label=\"Sections\"><ul>{items}</ul></nav>"),
+        }
+    )
+}
+
+/// A verdict as a chip: class and words.
+pub(super) fn chip(class: &str, words: &str) -> String {
+    format!("<strong class=\"trust {class}\">{}</strong>", esc(words))
 }
 
 /// Buttons above charts over time.

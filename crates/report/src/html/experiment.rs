@@ -1,13 +1,14 @@
 //! The page of an experiment: its cells with intervals, small multiples, users, one factor by another, and links to every run.
 
+use crate::faults;
 use crate::html::analysis_sections::{OverTime, stability};
 use crate::html::charts::Data;
-use crate::html::document::document;
+use crate::html::document::{bar, chip, document};
 use crate::html::gathered::{Gathered, OneRun, Row, gather};
 use crate::html::overlay::overlaid;
 use crate::html::plot::{Dot, Plot, points};
 use crate::html::rates;
-use crate::html::text::{esc, heads, rate, table_of_markup, us, whole};
+use crate::html::text::{esc, heads, rate, table_of_markup, us, when, whole};
 use crate::html::users;
 use crate::tuning;
 use crate::worth::Worth;
@@ -15,16 +16,23 @@ use dyno_analysis::series;
 use dyno_rundir::{ExperimentDir, RunDir};
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 use dyno_types::shell::{own_name, quoted};
+use dyno_types::units::counted;
 use std::fmt::Write as _;
 
-/// The page. `price`: of an hour of everything that took part.
-pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>) -> String {
+/// The page. `price`: of an hour of everything that took part. `found`: what searches have found, a sentence each.
+pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>, found: &[String]) -> String {
     let all = gather(dir, price);
     let mut data = Data::default();
     let overlay = overlaid(&all, &mut data);
-    let mut sections: Vec<(&str, &str, String)> =
-        vec![("multiples", "Throughput and p99 by cell", multiples(&all))];
+    let mut sections: Vec<(&str, &str, String)> = Vec::new();
+    // One point is no drawing.
+    if all.rows.len() != 1 {
+        sections.push(("multiples", "Throughput and p99 by cell", multiples(&all)));
+    }
     sections.push(("cells", "Cells", cells(&all)));
+    if let Some(text) = faulted(&all) {
+        sections.push(("faults", "Faults", text));
+    }
     if let Some(text) = users::section(&all) {
         sections.push(("users", "Users: does Little's law hold?", text));
     }
@@ -47,22 +55,22 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>) -> String {
         Some(question) => (question.as_str(), format!("{}, ", dir.name)),
         None => (dir.name.as_str(), String::new()),
     };
+    let links: Vec<(String, String)> =
+        sections.iter().map(|(id, title, _)| ((*id).to_owned(), (*title).to_owned())).collect();
+    let said = if found.is_empty() { answer(&all) } else { found.join(" ") } + &recovered(&all);
     let mut out = format!(
-        "<header>\n<h1>{}</h1>\n<p><strong>{}</strong></p>\n<p class=\"dim\">{}{}</p>\n",
+        "{}<header>\n<h1>{}</h1>\n<p><strong>{}</strong></p>\n<p class=\"dim\">{}{}</p>\n",
+        bar(&chips(&all), &dir.name, &links),
         esc(title),
-        esc(&answer(&all)),
+        esc(&said),
         esc(&name),
-        esc(&dir.started)
+        esc(&when(&dir.started))
     );
     headline(&mut out, &all);
     for note in &all.notes {
         let _ = writeln!(out, "<p class=\"note\">{}</p>", esc(note));
     }
-    out.push_str("<nav aria-label=\"Sections\"><ul>");
-    for (id, title, _) in &sections {
-        let _ = write!(out, "<li><a href=\"#{id}\">{}</a></li>", esc(title));
-    }
-    out.push_str("</ul></nav>\n</header>\n<main id=\"main\" tabindex=\"-1\">\n");
+    out.push_str("</header>\n<main id=\"main\" tabindex=\"-1\">\n");
     for (id, title, text) in &sections {
         let _ = write!(
             out,
@@ -72,6 +80,72 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>) -> String {
     }
     out.push_str("</main>\n");
     document(&dir.name, &out, &data)
+}
+
+/// The worst verdict of the runs as a chip, with how many have it.
+fn chips(all: &Gathered<'_>) -> String {
+    let count = |of: &dyn Fn(&Row) -> usize| all.rows.iter().map(of).sum::<usize>();
+    let ended = all.rows.iter().map(|row| row.runs.len()).sum::<usize>();
+    let worst = [
+        (count(&|row| row.figures.failed), "invalid", "FAILED"),
+        (count(&|row| row.figures.invalid), "invalid", "INVALID"),
+        (count(&|row| row.figures.suspect), "suspect", "SUSPECT"),
+        (count(&|row| row.figures.runs), "valid", "VALID"),
+    ];
+    let (class, words) = match worst.into_iter().find(|(runs, ..)| *runs > 0) {
+        Some((runs, class, word)) => (class, format!("{word} {runs} of {ended}")),
+        None => ("running", "NO RUN".into()),
+    };
+    let missed = match count(&|row| row.figures.missed) {
+        0 => String::new(),
+        runs => chip("invalid", &format!("FAIL {runs} of {ended}")),
+    };
+    chip(class, &words) + &missed
+}
+
+/// What faults did, a table of all runs.
+fn faulted(all: &Gathered<'_>) -> Option<String> {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let some = || all.rows.iter().flat_map(|row| &row.runs).filter(|run| !run.faults.is_empty());
+    let many = some().count() > 1;
+    for row in &all.rows {
+        for run in row.runs.iter().filter(|run| !run.faults.is_empty()) {
+            let whose = match all.rows.len() {
+                1 => format!("repetition {}", run.ended.repetition),
+                _ => format!("{}, repetition {}", row.label(), run.ended.repetition),
+            };
+            for fault in &run.faults {
+                let cells = faults::row(fault).into_iter().map(|cell| esc(&cell));
+                rows.push(many.then(|| link(all, run, &whose)).into_iter().chain(cells).collect());
+            }
+        }
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let mut names = if many { heads(&["run"]) } else { Vec::new() };
+    names.extend(heads(&faults::HEADS));
+    let words = 1 + usize::from(many);
+    let table = table_of_markup("Faults that the experiment asked for", &names, &rows, words);
+    Some(format!("<div class=\"dense\">{table}</div>\n<p class=\"dim\">{}</p>\n", esc(faults::MEANING)))
+}
+
+/// What became of faults, in a sentence; nothing where there was none.
+fn recovered(all: &Gathered<'_>) -> String {
+    let faults = || all.rows.iter().flat_map(|row| &row.runs).flat_map(|run| &run.faults);
+    let (count, times) = (faults().count(), faults().filter_map(|fault| fault.recover_s));
+    let (recovered, longest) = times.fold((0, 0.0_f64), |(n, most), s| (n + 1, most.max(s)));
+    match (count, recovered) {
+        (0, _) => String::new(),
+        (count, 0) => format!(" {}: throughput is not seen to recover.", counted(count, "fault")),
+        (count, all) if all == count => {
+            format!(" {}: throughput recovers, at the latest after {longest:.2} s.", counted(count, "fault"))
+        }
+        (count, some) => format!(
+            " {}: throughput is seen to recover from {some}, at the latest after {longest:.2} s.",
+            counted(count, "fault")
+        ),
+    }
 }
 
 /// Answer of the experiment, in a sentence or two: the greatest mean throughput, and whether its interval keeps clear of the
@@ -86,7 +160,11 @@ fn answer(all: &Gathered<'_>) -> String {
     };
     match means.as_slice() {
         [] => "No run has completed.".into(),
-        [only] => format!("Throughput is {}.", said(only)),
+        // The label of the only cell says nothing.
+        [(mean, half, _)] => {
+            let half = half.map_or(" in one run".into(), |share| format!(" ± {}", rate(share * mean)));
+            format!("Throughput is {}/s{half}.", rate(*mean))
+        }
         [best, others @ ..] => {
             let low = best.1.map(|share| best.0 * (1.0 - share));
             let clear = |other: &(f64, Option<f64>, String)| {
@@ -119,16 +197,21 @@ fn headline(out: &mut String, all: &Gathered<'_>) {
             false => format!("{} of {}", count(&|r| r.figures.runs), all.dir.planned),
         },
     ));
-    out.push_str(&tile("Failed", count(&|r| r.figures.failed).to_string()));
-    out.push_str(&tile("Suspect", count(&|r| r.figures.suspect).to_string()));
-    out.push_str(&tile("Invalid", count(&|r| r.figures.invalid).to_string()));
+    for (name, class, runs) in [
+        ("Failed", "invalid", count(&|r| r.figures.failed)),
+        ("Suspect", "suspect", count(&|r| r.figures.suspect)),
+        ("Invalid", "invalid", count(&|r| r.figures.invalid)),
+    ] {
+        let class = if runs > 0 { format!(" class=\"{class}\"") } else { String::new() };
+        let _ = write!(out, "<div><dt>{name}</dt><dd{class}>{runs}</dd></div>");
+    }
     let best = all.rows.iter().filter_map(|row| Some((row.figures.throughput?, row)));
     if let Some((throughput, row)) = best.max_by(|a, b| a.0.total_cmp(&b.0)) {
         let _ = write!(
             out,
             "<div><dt>Greatest mean throughput</dt><dd>{}/s<small>{}</small></dd></div>",
             rate(throughput),
-            esc(&row.label())
+            esc(&if all.rows.len() > 1 { row.label() } else { String::new() })
         );
     }
     out.push_str("</dl>\n");
@@ -159,16 +242,18 @@ fn with_interval(row: &Row) -> (String, String) {
     (rate(mean), half.map_or("one run: none".into(), |half| format!("±{}", rate(half))))
 }
 
+/// The same with its colours, as markup.
 fn remarks(row: &Row) -> String {
     let figures = &row.figures;
     let counts = [
-        (figures.failed, "failed"),
-        (figures.invalid, "invalid"),
-        (figures.suspect, "suspect"),
-        (figures.missed, "missed a threshold"),
+        (figures.failed, "invalid", "failed"),
+        (figures.invalid, "invalid", "invalid"),
+        (figures.suspect, "suspect", "suspect"),
+        (figures.missed, "invalid", "missed a threshold"),
     ];
+    let some = counts.iter().filter(|(runs, ..)| *runs > 0);
     let words: Vec<String> =
-        counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+        some.map(|(runs, class, what)| format!("<span class=\"{class}\">{runs} {what}</span>")).collect();
     words.join(", ")
 }
 
@@ -189,7 +274,7 @@ fn cells(all: &Gathered<'_>) -> String {
     let factors = all.factors();
     let mut names: Vec<String> = factors.iter().map(|name| (*name).to_owned()).collect();
     let points = all.rows.iter().any(|row| !row.figures.point.is_empty());
-    if points || names.is_empty() {
+    if points {
         names.push("point".into());
     }
     let words = names.len();
@@ -219,10 +304,11 @@ fn cells(all: &Gathered<'_>) -> String {
             for (shown, one) in [(per_core, row.figures.per_core), (per_price, row.figures.per_price)] {
                 line.extend(shown.then(|| one.map_or("-".into(), |one| one.shown())));
             }
-            line.push(esc(&remarks(row)));
+            line.push(remarks(row));
             let links: Vec<String> =
                 row.runs.iter().map(|run| link(all, run, &run.ended.repetition.to_string())).collect();
-            line.push(links.join(" "));
+            // Numbers are small: each gets room for a finger.
+            line.push(format!("<span class=\"numbers\">{}</span>", links.join(" ")));
             line
         })
         .collect();
@@ -250,12 +336,23 @@ fn multiples(all: &Gathered<'_>) -> String {
     let across = (0..all.factors().len()).max_by_key(|at| (all.levels(*at).len(), std::cmp::Reverse(*at)));
     let mut out = String::from("<div class=\"grid2\">\n");
     let groups = all.groups(&across.map_or(Vec::new(), |at| vec![at]));
-    for (words, rows) in groups {
+    let tail = |row: &Row| row.figures.response_us.map(|three| three[1]).filter(|p99| p99.is_finite());
+    let worst = all.rows.iter().filter_map(tail).fold(0.0, f64::max);
+    let many = groups.len() > 1;
+    for (words, mut rows) in groups {
         // A search has several points in a cell: each stands by itself.
         let searched = rows.iter().any(|row| !row.figures.point.is_empty());
-        let labels: Vec<String> = match across.filter(|_| !searched) {
-            Some(at) => all.levels(at).iter().map(|level| (*level).to_owned()).collect(),
-            None => rows.iter().map(|row| row.label()).collect(),
+        let one = if searched { one_searched(&mut rows) } else { None };
+        let (across_name, labels) = match (across.filter(|_| !searched), one) {
+            (Some(at), _) => (
+                all.factors()[at].to_owned(),
+                all.levels(at).iter().map(|level| (*level).to_owned()).collect(),
+            ),
+            (None, Some((name, values))) => (name, values),
+            (None, None) => {
+                let labels: Vec<String> = rows.iter().map(|row| row.label()).collect();
+                (across.map_or("cell", |at| all.factors()[at]).to_owned(), labels)
+            }
         };
         let dots = rows.iter().enumerate().filter_map(|(number, row)| {
             let mean = row.figures.throughput?;
@@ -271,9 +368,8 @@ fn multiples(all: &Gathered<'_>) -> String {
         } else {
             format!("{words}: operations/s")
         };
-        let across_name = across.map_or("cell", |at| all.factors()[at]).to_owned();
         let tails = rows.iter().enumerate().filter_map(|(number, row)| {
-            let p99 = row.figures.response_us.map(|three| three[1]).filter(|p99| p99.is_finite())?;
+            let p99 = tail(row)?;
             let place = match across.filter(|_| !searched) {
                 Some(at) => labels.iter().position(|level| *level == row.figures.levels[at].1)?,
                 None => number,
@@ -281,7 +377,6 @@ fn multiples(all: &Gathered<'_>) -> String {
             Some((place as f64, p99, None))
         });
         let tails: Vec<Dot> = tails.collect();
-        let worst = tails.iter().map(|(_, p99, _)| *p99).fold(0.0, f64::max);
         let title_of_tails = if words.is_empty() {
             "p99 of the response time".into()
         } else {
@@ -293,9 +388,30 @@ fn multiples(all: &Gathered<'_>) -> String {
             out.push_str(&Plot { show: us, ..plot }.draw());
         }
     }
-    out.push_str("</div>\n<p class=\"dim\">Points are means over repetitions, bars their 95 % intervals; one run has none. All \
-                  drawings have the same scale.</p>\n");
+    let scale = if many { " All drawings of a figure have the same scale." } else { "" };
+    let _ = write!(
+        out,
+        "</div>\n<p class=\"dim\">Points are means over repetitions, bars their 95 % intervals; one run has none.{scale}</p>\n"
+    );
     out
+}
+
+/// Rows of a search for one value, such as `rate=2000`, put in the order of their values: its name and the values.
+fn one_searched(rows: &mut [&Row]) -> Option<(String, Vec<String>)> {
+    let value = |row: &Row| {
+        let (name, value) = row.figures.point.split_once('=')?;
+        Some((name.to_owned(), value.parse::<f64>().ok()?))
+    };
+    let all: Vec<(String, f64)> = rows.iter().map(|row| value(row)).collect::<Option<_>>()?;
+    let name =
+        all.first().map(|(name, _)| name.clone()).filter(|name| all.iter().all(|one| one.0 == *name))?;
+    // Other factors are words beside it: without them points would look alike.
+    if rows.iter().any(|row| row.figures.levels != rows[0].figures.levels) {
+        return None;
+    }
+    let order = |row: &Row| value(row).map_or(0.0, |(_, value)| value);
+    rows.sort_by(|a, b| order(a).total_cmp(&order(b)));
+    Some((name, rows.iter().map(|row| rate(order(row))).collect()))
 }
 
 /// Describes what tunings have found, if anything was tuned.
@@ -326,14 +442,17 @@ fn runs(all: &Gathered<'_>) -> String {
                 esc(&row.label()),
                 run.ended.repetition.to_string(),
                 esc(&run.ended.status),
-                esc(&run.ended.trust),
+                format!("<span class=\"{}\">{0}</span>", esc(&run.ended.trust)),
                 run.ended.throughput.map_or("-".into(), rate),
                 esc(&run.ended.words),
             ]);
         }
     }
     let names = heads(&["run", "cell", "repetition", "status", "verdict", "operations/s", "words"]);
-    format!("<div class=\"long\">{}</div>\n", table_of_markup("Every run that has ended", &names, &rows, 2))
+    format!(
+        "<div class=\"long runs\">{}</div>\n",
+        table_of_markup("Every run that has ended", &names, &rows, 2)
+    )
 }
 
 fn repeat(dir: &ExperimentDir) -> String {

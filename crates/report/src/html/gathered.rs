@@ -7,6 +7,7 @@ use dyno_analysis::ArrivalLatency;
 use dyno_analysis::interval::mean_interval;
 use dyno_analysis::laws::{Group, Observed, for_their_course, observe, observe_rate};
 use dyno_record::Scale;
+use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir, progress};
 use std::collections::BTreeMap;
 
@@ -20,6 +21,8 @@ pub struct OneRun {
     pub at_rate: Option<Observed>,
     /// Successful operations of each second after the warm-up.
     pub seconds: BTreeMap<u64, u64>,
+    /// What faults did that the experiment asked for.
+    pub faults: Vec<FaultFigures>,
 }
 
 /// A cell at a point of a strategy.
@@ -65,7 +68,8 @@ fn row(
     let mut response = ArrivalLatency::new(Scale::Ns64);
     let (mut all, mut per_core) = (Vec::with_capacity(runs.len()), Vec::new());
     for ended in runs {
-        let mut one = OneRun { ended, observed: None, at_rate: None, seconds: BTreeMap::new() };
+        let mut one =
+            OneRun { ended, observed: None, at_rate: None, seconds: BTreeMap::new(), faults: Vec::new() };
         if complete(&one.ended) {
             match RunDir::open(&dir.path.join(&one.ended.dir)) {
                 Ok(found) => {
@@ -73,6 +77,9 @@ fn row(
                     one.observed = observe(&found);
                     one.at_rate = observe_rate(&found);
                     one.seconds = found.succeeded().unwrap_or_default();
+                    if let Some(summary) = &found.summary {
+                        one.faults.clone_from(&summary.faults);
+                    }
                     let phase = found.summary.as_ref().and_then(|summary| summary.measured());
                     per_core.extend(phase.and_then(worth::per_core));
                     let length = phase.map_or(0.0, |phase| phase.seconds);

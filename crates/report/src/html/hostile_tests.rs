@@ -84,6 +84,7 @@ fn nothing_gets_out_of_the_pages_of_a_server() {
         started: hostile(),
         target: hostile(),
         throughput: Some(1.0),
+        p99_us: Some(4_570.0),
         verdict: hostile(),
         state: state.into(),
         runs: Some((1, 2)),

@@ -8,6 +8,21 @@ const count = () => {
   compare.textContent = n < 2 ? "Compare (choose two or more)" : `Compare ${n}`;
 };
 document.addEventListener("change", count);
+const filter = document.getElementById("filter"), shown = document.getElementById("shown");
+/* Every word must be in the row; what is chosen for a comparison stays to be seen. */
+const sift = () => {
+  const words = filter.value.toLowerCase().split(/\s+/).filter(word => word);
+  const rows = [...body.rows];
+  for (const row of rows) {
+    const text = row.textContent.toLowerCase();
+    row.hidden = !words.every(word => text.includes(word)) && !row.querySelector("input[name=dir]:checked");
+  }
+  const left = rows.filter(row => !row.hidden).length;
+  shown.textContent = words.length ? `${left} of ${rows.length}` : "";
+};
+filter.addEventListener("input", sift);
+/* Enter in the filter compares nothing. */
+filter.addEventListener("keydown", event => { if (event.key === "Enter") event.preventDefault(); });
 let before = "", wait = 2000;
 const look = async () => {
   try {
@@ -26,6 +41,7 @@ const look = async () => {
         if (e) e.focus();
       }
       count();
+      sift();
     }
     before = text;
     wait = 2000;
@@ -36,5 +52,6 @@ const look = async () => {
   setTimeout(look, wait);
 };
 count();
+sift();
 look();
 })();

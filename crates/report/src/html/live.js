@@ -6,7 +6,7 @@ const MOST = 3600;
 let run = "", next = 0, metric = "", t = [], lines = [[], [], [], []];
 const rate = v => v >= 100 ? Math.round(v).toLocaleString("en") + "/s" : v.toPrecision(3) + "/s";
 const time = us => us === null || us === undefined ? "-"
-  : us < 1000 ? us.toFixed(0) + " us" : us < 1e6 ? (us / 1e3).toFixed(2) + " ms" : (us / 1e6).toFixed(2) + " s";
+  : us < 1000 ? us.toFixed(us < 100 ? 1 : 0) + " µs" : us < 1e6 ? (us / 1e3).toFixed(2) + " ms" : (us / 1e6).toFixed(2) + " s";
 const length = s => {
   const h = Math.floor(s / 3600), m = Math.floor(s % 3600 / 60), two = n => String(n).padStart(2, "0");
   return s < 120 ? Math.ceil(s) + " s" : h ? `${h}:${two(m)}:${two(Math.floor(s % 60))}` : `${m}:${two(Math.floor(s % 60))} min`;
@@ -27,12 +27,14 @@ const show = told => {
   const last = t.length - 1, failed = lines[1].some(v => v > 0);
   put("state", told.state + (told.silent_s ? `, nothing written for ${length(told.silent_s)}` : ""));
   put("phase", told.phase || "-");
-  put("left", told.left_s === null ? "not known" : length(told.left_s));
+  put("left", told.over ? "-" : told.left_s === null ? "not known" : length(told.left_s));
   put("throughput", last < 0 ? "-" : rate(lines[0][last] || 0));
   put("p50", last < 0 ? "-" : time(lines[2][last]));
   put("p99", last < 0 ? "-" : time(lines[3][last]));
   put("metric", metric);
-  put("which", run);
+  put("metric99", metric);
+  /* Of an experiment: the run that is followed. */
+  put("which", main.dataset.name === run ? "" : run);
   if (told.runs) put("runs", `${told.runs[0]} of ${told.runs[1]}`);
   if (t.length) {
     const span = [Math.min(t[0], told.phases.length && t.length < MOST ? 0 : t[0]), Math.max(t[last] + 0.5, t[0] + 1)];

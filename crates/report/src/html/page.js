@@ -27,8 +27,11 @@ const show = (v, unit) => {
     return v < 1000 ? digits(v) + " µs" : v < 1e6 ? digits(v / 1e3) + " ms" : digits(v / 1e6) + " s";
   }
   const a = Math.abs(v);
-  return a >= 1e9 ? digits(v / 1e9) + " G" : a >= 1e6 ? digits(v / 1e6) + " M" : a >= 1e4 ? digits(v / 1e3) + " k" : digits(v);
+  return a >= 1e9 ? digits(v / 1e9) + " G" : a >= 1e6 ? digits(v / 1e6) + " M"
+    : a >= 1e3 ? Math.round(v).toLocaleString("en") : digits(v);
 };
+/* Beside an axis figures are round: no zeros at their end. */
+const tick = (v, unit) => show(v, unit).replace(/(\.\d*?)0+(?= |$)/, "$1").replace(/\.(?= |$)/, "");
 const clock = (s, fine) => {
   const sign = s < 0 ? "-" : "", a = Math.abs(s);
   const h = Math.floor(a / 3600), m = Math.floor(a % 3600 / 60), r = a % 60;
@@ -90,7 +93,7 @@ const yAxis = (root, box, lo, hi, log, unit) => {
     : v => box.h - box.b - (v - lo) / (hi - lo) * (box.h - box.b - box.t);
   for (const v of log ? logTicks(lo, hi) : ticks(lo, hi, steps(hi - lo, 4))) {
     svg("line", { class: "grid", x1: box.l, x2: box.w - box.r, y1: y(v), y2: y(v) }, root);
-    svg("text", { x: box.l - 6, y: y(v) + 4, "text-anchor": "end" }, root, show(v, unit));
+    svg("text", { x: box.l - 6, y: y(v) + 4, "text-anchor": "end" }, root, tick(v, unit));
   }
   return y;
 };
@@ -122,11 +125,20 @@ const draw = chart => {
   const [c, d] = phase && phase[0] < b && phase[1] > a ? [Math.max(a, phase[0]), Math.min(b, phase[1])] : [a, b];
   for (const one of shown(chart)) {
     unpack(one);
-    for (let i = Math.max(0, find(one.x, c) - 1); i < one.v.length && one.x[i] <= d; i++) seen.push(one.v[i]);
+    /* The point before the edge of the view is on its line; one before the phase is none of its own. */
+    const first = find(one.x, c), before = c === a && !(phase && phase[0] === c) ? 1 : 0;
+    for (let i = Math.max(0, first - before); i < one.v.length && one.x[i] <= d; i++) seen.push(one.v[i]);
   }
   const limits = (data.limits || []).filter(one => one.chart === chart.spec.id &&
     (one.choice === "" || one.choice === chart.spec.choices[chart.choice].n.toLowerCase()));
-  const [lo, hi] = range(seen, chart.spec.log);
+  let [lo, hi] = range(seen, chart.spec.log);
+  /* A little more is shown as it is. */
+  const all = [];
+  for (const one of shown(chart)) {
+    for (let i = find(one.x, a); i < one.v.length && one.x[i] <= b; i++) all.push(one.v[i]);
+  }
+  const wide = range(seen.concat(all), chart.spec.log);
+  if (chart.spec.log || wide[1] <= hi * 1.5) [lo, hi] = wide;
   for (const [from, to, name] of data.bands) {
     if (to < a || from > b) continue;
     const x1 = x(Math.max(from, a)), x2 = x(Math.min(to, b));
@@ -142,20 +154,30 @@ const draw = chart => {
   }
   for (const one of limits) {
     const at = y(one.at), top = box.t, bottom = box.h - box.b;
-    if (!(at > top && at < bottom)) continue;
+    if (!(at > top && at < bottom)) {
+      /* Beyond the scale: said, so that nobody looks for the line. */
+      const high = chart.spec.log ? one.at >= hi : at <= top;
+      svg("text", { class: "limit", x: box.w - box.r - 2, y: high ? top + 11 : bottom - 5, "text-anchor": "end" }, root,
+        (high ? "\u2191 " : "\u2193 ") + one.words);
+      continue;
+    }
     svg("rect", { class: "over", x: box.l, width: box.w - box.l - box.r, y: one.below ? top : at, height: one.below ? at - top : bottom - at }, root);
     svg("line", { class: "limit", x1: box.l, x2: box.w - box.r, y1: at, y2: at }, root);
     svg("text", { class: "limit", x: box.w - box.r - 2, y: at - 3, "text-anchor": "end" }, root, one.words);
   }
-  for (const [from, to, name] of data.faults || []) {
+  for (const [n, [from, to, name]] of (data.faults || []).entries()) {
     if (to < a || from > b) continue;
     const x1 = x(Math.max(from, a)), x2 = x(Math.min(to, b));
     svg("rect", { class: "fault", x: x1, y: box.t, width: Math.max(x2 - x1, 2), height: box.h - box.b - box.t }, root);
-    if (chart.tall) svg("text", { x: x1 + 2, y: box.t + 10 }, root, name);
+    if (chart.tall) {
+      const late = x1 > box.w - 110;
+      svg("text", { x: late ? x2 - 2 : x1 + 2, y: box.t + 11 + n % 3 * 13, "text-anchor": late ? "end" : "start", class: "name" }, root, name);
+    }
   }
   for (const [t] of data.marks) {
     if (t >= a && t <= b) svg("line", { class: "mark", x1: x(t), x2: x(t), y1: box.t, y2: box.h - box.b }, root);
   }
+  let off = null;
   series.forEach((one, index) => {
     if (chart.off.has(index)) return;
     unpack(one);
@@ -173,10 +195,18 @@ const draw = chart => {
     const id = "clip" + chart.number;
     if (!root.querySelector("clipPath")) {
       const clip = svg("clipPath", { id }, root);
-      svg("rect", { x: box.l, y: 0, width: box.w - box.l - box.r, height: box.h - box.b + 2 }, clip);
+      svg("rect", { x: box.l, y: box.t - 1, width: box.w - box.l - box.r, height: box.h - box.b - box.t + 3 }, clip);
+    }
+    for (let i = from; i <= to; i++) {
+      if (one.v[i] > hi && one.x[i] >= a && one.x[i] <= b && !(off && off[1] >= one.v[i])) off = [one.x[i], one.v[i]];
     }
     svg("path", { class: "s k" + index % 8, d: parts.join(""), "stroke-dasharray": DASH[index % 8], "clip-path": `url(#${id})` }, root);
   });
+  if (off) {
+    /* What the scale cuts off is told by its figure. */
+    const at = x(off[0]), anchor = at > box.w - 90 ? "end" : at < box.l + 40 ? "start" : "middle";
+    svg("text", { class: "off", x: at, y: box.t + 12, "text-anchor": anchor }, root, "\u2191 " + show(off[1], chart.spec.unit));
+  }
   chart.line = svg("line", { class: "cursor", y1: box.t, y2: box.h - box.b, visibility: "hidden" }, root);
   chart.drag = svg("rect", { class: "drag", y: box.t, height: box.h - box.b - box.t, visibility: "hidden" }, root);
   chart.box = box;
@@ -239,7 +269,9 @@ const setCursor = t => {
   cursor = t;
   for (const chart of charts) if (!chart.dirty) follow(chart);
   const words = document.getElementById("at");
-  if (words) words.textContent = t === null ? "" : "at " + clock(t, view[1] - view[0] < 120 ? 1 : 0);
+  /* The time of day, as logs have it. */
+  const day = t === null || !data.origin ? "" : ", " + new Date(data.origin + t * 1000).toISOString().slice(11, 19) + " UTC";
+  if (words) words.textContent = t === null ? "" : "at " + clock(t, view[1] - view[0] < 120 ? 1 : 0) + day;
 };
 const zoom = factor => {
   const middle = cursor !== null && cursor >= view[0] && cursor <= view[1] ? cursor : (view[0] + view[1]) / 2;

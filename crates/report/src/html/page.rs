@@ -44,7 +44,7 @@ pub fn run_page(report: &Report<'_>) -> String {
     let load = of_load(&rows, &axis, open);
     let seen = report.recording.map(|recording| watched(recording, &axis));
     let (first, constant) = (load.len(), seen.as_ref().map_or(Vec::new(), |seen| seen.constant.clone()));
-    let mut data = Data { span: axis.reach(), ..Data::default() };
+    let mut data = Data { span: axis.reach(), origin: axis.origin_ms, ..Data::default() };
     data.bands = axis.spans.iter().map(|span| (span.from, span.to, span.name.clone())).collect();
     let (from, to) = data.span;
     let inside = axis.marks.iter().filter(|mark| (from..=to).contains(&mark.at));

@@ -27,6 +27,9 @@ pub fn plain_page(title: &str, parts: &[Part]) -> String {
             Part::Verdict(class, word) => {
                 format!("<p><strong class=\"trust {class}\">{}</strong></p>\n", esc(word))
             }
+            Part::Table(caption, _, rows, _) if rows.is_empty() => {
+                format!("<p class=\"dim\">{}: none.</p>\n", esc(caption))
+            }
             Part::Table(caption, heads, rows, words) => table(caption, heads, rows, *words),
             Part::Verbatim(text) => format!("<pre>{}</pre>\n", esc(text)),
         };
@@ -37,6 +40,13 @@ pub fn plain_page(title: &str, parts: &[Part]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_without_rows_is_words() {
+        let table = Part::Table("Pre-checks".into(), vec!["looked at".into()], Vec::new(), 1);
+        let page = plain_page("x", &[table]);
+        assert!(page.contains("Pre-checks: none.") && !page.contains("looked at"), "{page}");
+    }
 
     #[test]
     fn everything_is_escaped() {

@@ -76,6 +76,19 @@ fn step(top: f64, count: f64) -> f64 {
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|n| n * power).find(|n| *n >= raw).unwrap_or(raw)
 }
 
+/// A figure beside an axis: without zeros at its end, and 0 without a unit.
+fn round(text: &str) -> String {
+    let (number, unit) = text.split_once(' ').map_or((text, ""), |(number, unit)| (number, unit));
+    let number = match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => number,
+    };
+    match (number, unit) {
+        ("0", _) | (_, "") => number.to_owned(),
+        _ => format!("{number} {unit}"),
+    }
+}
+
 impl Plot {
     fn numbers(&self) -> (f64, f64, bool) {
         let all = self
@@ -143,7 +156,7 @@ impl Plot {
                 ticks
                     .into_iter()
                     .filter(inside)
-                    .for_each(|tick| label(x(tick), &format!("{tick}"), "middle"));
+                    .for_each(|tick| label(x(tick), &round(&crate::html::text::rate(tick)), "middle"));
             }
         }
         let middle = LEFT + (WIDTH - LEFT - RIGHT) / 2.0;
@@ -186,7 +199,7 @@ impl Plot {
                 WIDTH - RIGHT,
                 LEFT - 6.0,
                 at + 4.0,
-                esc(&(self.show)(tick))
+                esc(&round(&(self.show)(tick)))
             );
         }
         if bottom < 0.0 {
@@ -230,5 +243,24 @@ impl Plot {
         }
         out.push_str("</div></figure>\n");
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_beside_an_axis_are_round() {
+        for (text, shown) in [
+            ("5.00 ms", "5 ms"),
+            ("0 ns", "0"),
+            ("1.50 s", "1.5 s"),
+            ("100 µs", "100 µs"),
+            ("150,000", "150,000"),
+            ("+50 %", "+50 %"),
+        ] {
+            assert_eq!(round(text), shown);
+        }
     }
 }

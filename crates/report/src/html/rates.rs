@@ -59,9 +59,9 @@ fn words_of(found: &Rates) -> Vec<String> {
     let mut lines = Vec::new();
     match (found.kept, found.missed) {
         (Some(kept), None) if found.disturbed.is_empty() => {
-            lines.push(format!("Every rate up to {}/s is kept.", rate(kept)));
+            lines.push(format!("Throughput keeps up with every rate up to {}/s.", rate(kept)));
         }
-        (Some(kept), None) => lines.push(format!("{}/s is kept.", rate(kept))),
+        (Some(kept), None) => lines.push(format!("Throughput keeps up with {}/s.", rate(kept))),
         (Some(kept), Some((missed, done))) => lines.push(format!(
             "{}/s is kept; of {}/s only {}/s are done.",
             rate(kept),

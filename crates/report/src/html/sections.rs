@@ -3,14 +3,14 @@
 use crate::html::analysis_sections;
 use crate::html::analysis_sections::OverTime;
 use crate::html::charts::Data;
-use crate::html::document::{TOOLS, figure, percentile_figure};
-use crate::html::text::{bytes, esc, heads, percent, rate, table, table_of_markup, us, whole};
+use crate::html::document::{TOOLS, bar, chip, figure, percentile_figure};
+use crate::html::text::{bytes, esc, heads, percent, rate, table, table_of_markup, us, when, whole};
 use crate::html::timeline::Mark;
 use crate::html::workload;
 use crate::{faults, worth};
 use dyno_analysis::diagnose::Finding;
 use dyno_rundir::monitor::Recording;
-use dyno_rundir::schema::{Latency, Metric, Phase, Status, Summary, Trust};
+use dyno_rundir::schema::{Grade, Latency, Metric, Phase, Status, Summary, Trust};
 use dyno_rundir::{RunDir, adds_up, unit};
 use dyno_types::shell::{own_name, quoted};
 use dyno_types::units::counted;
@@ -64,12 +64,15 @@ const LISTED: usize = 200;
 
 /// Everything between `<body>` and the data.
 pub fn body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>) -> String {
-    let links: String =
-        SECTIONS.iter().map(|(id, _, short)| format!("<li><a href=\"#{id}\">{short}</a></li>")).collect();
+    let links: Vec<(String, String)> =
+        SECTIONS.iter().map(|(id, _, short)| ((*id).to_owned(), (*short).to_owned())).collect();
     let (class, word) = mark(report.summary);
+    let words = workload::words(&report.dir.run.settings, report.summary.measured());
+    let words = if words.is_empty() { report.summary.title.clone() } else { words };
+    let chips = chip(class, word) + &kept(report.summary);
     let mut out = format!(
-        "<div class=\"bar\"><strong class=\"trust {class}\">{word}</strong>\
-         <nav aria-label=\"Sections\"><ul>{links}</ul></nav></div>\n<header>\n{}</header>\n<main id=\"main\" tabindex=\"-1\">\n",
+        "{}<header>\n{}</header>\n<main id=\"main\" tabindex=\"-1\">\n",
+        bar(&chips, &words, &links),
         headline(report, made, steady)
     );
     for (id, title, _) in SECTIONS {
@@ -100,7 +103,7 @@ fn faults(summary: &Summary) -> String {
     }
     let rows: Vec<Vec<String>> = summary.faults.iter().map(faults::row).collect();
     let table = table("Faults that the experiment asked for", &heads(&faults::HEADS), &rows, 1);
-    format!("{table}<p class=\"dim\">{}</p>\n", esc(faults::MEANING))
+    format!("<div class=\"dense\">{table}</div>\n<p class=\"dim\">{}</p>\n", esc(faults::MEANING))
 }
 
 /// Where a dashboard shows the exact time of each phase.
@@ -136,18 +139,27 @@ fn mark(summary: &Summary) -> (&'static str, &'static str) {
     }
 }
 
+/// How many thresholds held, as a chip: a run may be valid and miss one.
+fn kept(summary: &Summary) -> String {
+    let all = summary.thresholds.len();
+    let missed = summary.thresholds.iter().filter(|one| !one.passed).count();
+    match (all, missed) {
+        (0, _) => String::new(),
+        (_, 0) => chip("valid", &format!("PASS {all} of {all}")),
+        _ => chip("invalid", &format!("FAIL {missed} of {all}")),
+    }
+}
+
 /// Verdict and the figures that stand for the run.
 fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>) -> String {
     let summary = report.summary;
     let under_way = crate::rebuilt::is_under_way(summary);
-    let workload = workload::words(&report.dir.run.settings, summary.measured());
-    let workload = if workload.is_empty() { workload } else { format!("<p>{}</p>\n", esc(&workload)) };
     let mut out = format!(
-        "<h1>{} on {}</h1>\n{workload}<p class=\"dim\">{}, {}</p>\n",
+        "<h1>{} on {}</h1>\n<p class=\"dim\">{}, {}</p>\n",
         esc(&summary.title),
         esc(&summary.database),
         esc(&summary.target),
-        esc(&summary.started)
+        esc(&when(&summary.started))
     );
     let words = match summary.status {
         Status::Complete => None,
@@ -159,17 +171,25 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
         Status::Failed => Some("FAILED: the run ended by an error."),
     };
     words.into_iter().for_each(|words| out.push_str(&format!("<p class=\"note\">{words}</p>\n")));
-    if let Some(words) = crate::summary::grades(&summary.verdict) {
-        let _ = writeln!(out, "<p class=\"grades\">{}</p>", esc(&words));
+    // The same words as in the summary, each in its colour.
+    if crate::summary::grades(&summary.verdict).is_some() {
+        let one = |grade: &Grade| {
+            let name = grade.trust.name();
+            format!("{}: <strong class=\"{name}\">{name}</strong>", esc(&grade.claim))
+        };
+        let all: Vec<String> = summary.verdict.grades.iter().map(one).collect();
+        let _ = writeln!(out, "<p class=\"grades\">{}</p>", all.join(", "));
     }
     if !summary.verdict.reasons.is_empty() {
         out.push_str("<ul class=\"reasons\">");
         for reason in &summary.verdict.reasons {
-            let class = reason.trust.word();
+            let word = reason.trust.word();
+            // What speaks against nothing has no colour.
+            let class = if reason.trust == Trust::Valid { "plain" } else { word };
             let dim = if summary.verdict.is_asked(reason) { "" } else { " class=\"dim\"" };
             let _ = write!(
                 out,
-                "<li{dim}><strong class=\"{class}\">{class} {}</strong>: {}</li>",
+                "<li{dim}><strong class=\"{class}\">{word} {}</strong>: {}</li>",
                 esc(&reason.check),
                 esc(&reason.text)
             );
@@ -200,6 +220,19 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
     out
 }
 
+/// The operation whose response time is the greatest at a percentile such as `p99`, and that, microseconds; infinite where
+/// arrivals were dropped.
+pub fn slowest<'a>(phase: &'a Phase, percentile: &str) -> Option<(&'a str, f64)> {
+    let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
+    let of = phase.metrics.iter().filter(|m| adds_up(&names, &m.name));
+    // An arrival that was never served took longer than any that was.
+    let known = of.filter_map(|m| {
+        let us = (*m.arrival_response()?.percentiles_us.get(percentile)?).unwrap_or(f64::INFINITY);
+        Some((m.name.as_str(), us))
+    });
+    known.max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
 fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Option<f64>) {
     out.push_str("<dl class=\"figures\">");
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
@@ -219,16 +252,10 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Op
         tile(out, "Offered", &format!("{}/s", rate(offered)), "scheduled arrivals");
     }
     for name in ["p50", "p99", "p99.9"] {
-        let of = phase.metrics.iter().filter(|m| adds_up(&names, &m.name));
-        // An arrival that was never served took longer than any that was.
-        let known = of.filter_map(|m| {
-            Some((m, (*m.arrival_response()?.percentiles_us.get(name)?).unwrap_or(f64::INFINITY)))
-        });
-        let worst = known.max_by(|a, b| a.1.total_cmp(&b.1));
-        match worst {
+        match slowest(phase, name) {
             Some((metric, value)) => {
                 let shown = if value.is_finite() { us(value) } else { "dropped".into() };
-                tile(out, &format!("{name} response"), &shown, &format!("{}, the slowest", metric.name));
+                tile(out, &format!("{name} response"), &shown, &format!("{metric}, the slowest"));
             }
             None => tile(out, &format!("{name} response"), "too few", ""),
         }
@@ -276,8 +303,8 @@ fn over_time(made: &PageParts<'_>) -> String {
         let list = table("Events", &heads(&["time", "event"]), &rows, 2);
         let _ = writeln!(
             out,
-            "<details open class=\"long\"><summary>{} event(s)</summary>{list}</details>",
-            made.marks.len()
+            "<details open class=\"long\"><summary>{}</summary>{list}</details>",
+            counted(made.marks.len(), "event")
         );
         if made.marks.len() > LISTED {
             let _ = writeln!(out, "<p>The first {LISTED} are listed; events.jsonl has all of them.</p>");

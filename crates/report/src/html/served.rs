@@ -2,7 +2,7 @@
 
 use crate::html::charts::{Chart, Choice, Data};
 use crate::html::document::{PageAssets, SCRIPT, TOOLS, figure, page};
-use crate::html::text::{esc, rate};
+use crate::html::text::{esc, rate, us, when};
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 use std::fmt::Write as _;
 
@@ -34,6 +34,8 @@ pub struct Listed {
     pub target: String,
     /// Operations per second; of an experiment the greatest of its runs.
     pub throughput: Option<f64>,
+    /// p99 of the response time of the slowest operation of a run, microseconds; infinite if arrivals were dropped.
+    pub p99_us: Option<f64>,
     /// The verdict, in words.
     pub verdict: String,
     /// `running`, `complete` ...
@@ -48,14 +50,6 @@ pub struct Listed {
 fn address(kind: &str, name: &str) -> String {
     const SET: &AsciiSet = &RESERVED.remove(b'/');
     format!("/{kind}/{}", percent::encode(name, SET))
-}
-
-/// A time to the second; anything else as it is.
-fn when(started: &str) -> String {
-    match started.parse::<jiff::Timestamp>().and_then(|at| at.round(jiff::Unit::Second)) {
-        Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-        Err(_) => started.to_owned(),
-    }
 }
 
 fn class(verdict: &str) -> &'static str {
@@ -73,6 +67,19 @@ fn stop_form(name: &str) -> String {
         esc(&address("stop", name)),
         esc(name)
     )
+}
+
+/// What an entry is: `experiment, 3 of 12 runs, users`; of a run its title.
+fn words_of(one: &Listed) -> String {
+    let what = match (one.kind, one.runs) {
+        (Kind::Experiment, Some((ended, planned))) => format!("experiment, {ended} of {planned} runs"),
+        (Kind::Experiment, None) => "experiment".into(),
+        (Kind::Run, _) => "run".into(),
+    };
+    match one.title.is_empty() || one.title == one.name {
+        true => what,
+        false => format!("{what}, {}", one.title),
+    }
 }
 
 /// The rows of the list. `writes`: whether experiments may be stopped.
@@ -98,29 +105,26 @@ pub fn list_rows(all: &[Listed], writes: bool) -> String {
             true => stop_form(&one.name),
             false => String::new(),
         };
-        let what = match (one.kind, one.runs) {
-            (Kind::Experiment, Some((ended, planned))) => format!("experiment, {ended} of {planned} runs"),
-            (Kind::Experiment, None) => "experiment".into(),
-            (Kind::Run, _) => "run".into(),
-        };
         let words = if one.words.is_empty() { String::new() } else { format!(": {}", esc(&one.words)) };
         let _ = writeln!(
             out,
             "<tr><td data-head=\"compare\"><input type=\"checkbox\" name=\"dir\" value=\"{name}\" form=\"choice\" \
              aria-label=\"compare {name}\"></td><td data-head=\"baseline\"><input type=\"radio\" name=\"baseline\" \
              value=\"{name}\" form=\"choice\" aria-label=\"{name} is the baseline\"></td>\
-             <td class=\"word\" data-head=\"name\">{report} <small class=\"dim\">{}</small></td>\
-             <td class=\"word\" data-head=\"kind\">{}</td><td class=\"word when\" data-head=\"started\">{}</td>\
+             <td class=\"word\" data-head=\"name\"><span>{report} <small class=\"dim\">{}</small></span></td>\
+             <td class=\"word when\" data-head=\"started\">{}</td>\
              <td class=\"word\" data-head=\"target\">{}</td><td data-head=\"operations/s\">{}</td>\
-             <td class=\"word\" data-head=\"verdict\"><span class=\"{}\">{}</span></td>\
-             <td class=\"word\" data-head=\"state\">{}{words}{follow}{stop}</td></tr>",
-            esc(&one.title),
-            what,
+             <td data-head=\"p99\">{}</td><td class=\"word grade\" data-head=\"verdict\"><span class=\"{}\">{}</span></td>\
+             <td class=\"word{}\" data-head=\"state\">{}{words}{follow}{stop}</td></tr>",
+            esc(&words_of(one)),
             esc(&when(&one.started)),
             esc(&one.target),
             one.throughput.map_or("-".into(), rate),
+            one.p99_us.map_or("-".into(), |p99| if p99.is_finite() { us(p99) } else { "dropped".into() }),
             class(&one.verdict),
             if one.verdict.is_empty() { "-".into() } else { esc(&one.verdict) },
+            // Words say what is wrong, as long as they need.
+            if one.words.is_empty() { " state" } else { "" },
             esc(&one.state),
         );
     }
@@ -147,16 +151,18 @@ pub fn list_page(folder: &str, all: &[Listed], left_out: usize, writes: bool) ->
     out.push_str(
         "</header>\n<main id=\"main\" tabindex=\"-1\">\n<form id=\"choice\" method=\"get\" action=\"/compare\">\
          <div class=\"tools\"><button type=\"submit\" id=\"compare\">Compare</button>\
-         <span class=\"dim\">Without a baseline the earliest is it.</span></div></form>\n\
+         <span class=\"dim\">Without a baseline the earliest is it.</span>\
+         <input type=\"search\" id=\"filter\" placeholder=\"Filter\" autocomplete=\"off\" \
+         aria-label=\"Show only rows with these words\"> <span id=\"shown\" class=\"dim\" role=\"status\"></span></div></form>\n\
          <div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Runs and experiments\">\
          <table class=\"list\"><thead><tr>",
     );
     for (at, head) in
-        ["compare", "baseline", "name", "kind", "started", "target", "operations/s", "verdict", "state"]
+        ["compare", "baseline", "name", "started", "target", "operations/s", "p99", "verdict", "state"]
             .iter()
             .enumerate()
     {
-        let class = if matches!(at, 2..=5 | 7..=8) { " class=\"word\"" } else { "" };
+        let class = if matches!(at, 2..=4 | 7..=8) { " class=\"word\"" } else { "" };
         let _ = write!(out, "<th scope=\"col\"{class}>{head}</th>");
     }
     let _ = write!(out, "</tr></thead><tbody>\n{}</tbody></table></div>\n</main>\n", list_rows(all, writes));
@@ -189,7 +195,7 @@ pub fn live_page(name: &str, kind: Kind, writes: bool) -> String {
     let mut tiles = vec![
         ("throughput", "Throughput", ""),
         ("p50", "p50 response", "metric"),
-        ("p99", "p99 response", ""),
+        ("p99", "p99 response", "metric99"),
         ("phase", "Phase", ""),
         ("left", "Left of the phase", ""),
     ];
@@ -206,8 +212,9 @@ pub fn live_page(name: &str, kind: Kind, writes: bool) -> String {
     }
     let _ = write!(
         out,
-        "</header>\n<main id=\"main\" tabindex=\"-1\" data-follow=\"{}\">\n{TOOLS}",
-        esc(&address("tail", name))
+        "</header>\n<main id=\"main\" tabindex=\"-1\" data-follow=\"{}\" data-name=\"{}\">\n{TOOLS}",
+        esc(&address("tail", name)),
+        esc(name)
     );
     data.charts.iter().enumerate().for_each(|(number, chart)| out.push_str(&figure(number, chart)));
     out.push_str(

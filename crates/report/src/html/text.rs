@@ -51,6 +51,14 @@ pub fn rate(value: f64) -> String {
     Rate(value).to_string()
 }
 
+/// A time to the second; anything else as it is.
+pub fn when(started: &str) -> String {
+    match started.parse::<jiff::Timestamp>().and_then(|at| at.round(jiff::Unit::Second)) {
+        Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => started.to_owned(),
+    }
+}
+
 /// A share as a percentage.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)

@@ -180,7 +180,7 @@ fn an_experiment_merges_its_repetitions() {
     let cells: Vec<&str> = row.split('|').map(str::trim).collect();
     assert_eq!((cells[3], cells[11]), ("all 3", "7200"), "counts of all repetitions: {row}");
     assert!(test_line(&text, "Workflow as planned").starts_with("* TEST passed"));
-    let page = crate::html::experiment::experiment_page(&dir, None);
+    let page = crate::html::experiment::experiment_page(&dir, None, &[]);
     assert!(
         !page.contains("<img") && page.matches("<script").count() == 2,
         "the journal's words are no markup"
@@ -200,7 +200,7 @@ fn engines_by_memory_are_laid_over_each_other() {
         ("c", &[("engine", "one"), ("memory", "2g")]),
         ("d", &[("engine", "two"), ("memory", "2g")]),
     ];
-    let page = crate::html::experiment::experiment_page(&experiment(folder.path(), &cells, 2, 35), None);
+    let page = crate::html::experiment::experiment_page(&experiment(folder.path(), &cells, 2, 35), None, &[]);
     assert!(
         page.contains("memory 1g: throughput of ten seconds")
             && page.contains("memory 2g: throughput of ten seconds")
@@ -227,7 +227,7 @@ fn any_two_factors_with_repetitions_are_laid_over_each_other() {
         ("c", &[("size", "2"), ("policy", hostile)]),
         ("d", &[("size", "2"), ("policy", "lru")]),
     ];
-    let page = crate::html::experiment::experiment_page(&experiment(folder.path(), &cells, 2, 21), None);
+    let page = crate::html::experiment::experiment_page(&experiment(folder.path(), &cells, 2, 21), None, &[]);
     assert!(!page.contains("<img"), "{page}");
     // Levels that are words are laid over each other, those that are numbers have a chart each.
     assert!(page.contains("policy by size") && page.contains("size 1: throughput of ten seconds"), "{page}");
@@ -242,6 +242,7 @@ fn any_two_factors_with_repetitions_are_laid_over_each_other() {
         let page = crate::html::experiment::experiment_page(
             &experiment(folder.path(), &[("a", &levels)], repetitions, 21),
             None,
+            &[],
         );
         assert!(!page.contains("policy by size"), "{repetitions} {more}");
         assert!(repetitions > 1 || page.contains("one run: none"), "{page}");
