@@ -50,8 +50,14 @@ pub fn command() -> clap::Command {
     args::command()
 }
 
+/// The script by which a shell completes what is typed; none for an unknown shell.
+pub fn completions_of(shell: &str) -> Option<String> {
+    completions::registration(shell).ok()
+}
+
 /// The program.
 pub fn main() -> ExitCode {
+    completions::answer();
     dyno_worker::outlive_long_files();
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     dyno_types::secret::remember_arguments(&words);

@@ -102,7 +102,7 @@ mod tests {
         let files = completions::files(Path::new("completions"));
         for name in ["dyno", "_dyno", "dyno.fish"] {
             let (_, text) = files.iter().find(|(path, _)| path.ends_with(name)).unwrap();
-            assert!(String::from_utf8_lossy(text).contains("require"), "{name}");
+            assert!(String::from_utf8_lossy(text).contains("COMPLETE="), "{name}");
         }
     }
 

@@ -50,7 +50,7 @@ fn findings_come_first_and_facts_on_request() {
     for words in [&["doctor", "-v"][..], &["doctor", "--all"]] {
         let long = told(words);
         let (findings, facts) =
-            (long.find(first.split(' ').last().unwrap()).unwrap(), long.find("\ncpu\n").unwrap());
+            (long.find(first.rsplit(' ').next().unwrap()).unwrap(), long.find("\ncpu\n").unwrap());
         assert!(findings < facts && long.contains("\nunknown\n"), "{long}");
     }
 }
