@@ -1,5 +1,5 @@
-//! `dyno completions`: what a shell asks `dyno` for while somebody types. Commands and options are the command line's own; presets,
-//! run directories and keys of experiments are looked up at that moment.
+//! `dyno completions`: what a shell asks `dyno` for while somebody types. Commands and options are the command line's own;
+//! presets, run directories and keys of experiments are looked up at that moment.
 
 use crate::args::command;
 use crate::exit::{Exit, Failure};

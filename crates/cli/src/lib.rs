@@ -12,6 +12,7 @@ mod explain;
 mod export;
 mod grafana;
 mod help;
+mod highest_rate;
 mod import;
 mod json;
 mod junit;

@@ -1,7 +1,7 @@
 //! Reports as files: what `dyno run` leaves in a directory, and what `dyno report` makes of one again.
 
 use crate::exit::Failure;
-use crate::experiment::searched;
+use crate::highest_rate::searched;
 use crate::terminal;
 use crate::terminal::limited;
 use dyno_analysis::diagnose::{Finding, diagnose};

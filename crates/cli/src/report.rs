@@ -169,9 +169,11 @@ fn priced(args: &ReportArgs, shown: bool) -> Result<(), Failure> {
 fn report_experiment(args: &ReportArgs, own: Own, price: Option<f64>) -> Result<Exit, Failure> {
     priced(args, own != Own::Md)?;
     let made = match own {
-        Own::Html => {
-            experiment_page(&ExperimentDir::open(&args.dir)?, price, &crate::experiment::searched(&args.dir))
-        }
+        Own::Html => experiment_page(
+            &ExperimentDir::open(&args.dir)?,
+            price,
+            &crate::highest_rate::searched(&args.dir),
+        ),
         Own::Md => dyno_report::markdown::of_experiment(&ExperimentDir::open(&args.dir)?),
         Own::Text | Own::Json => crate::experiment::table_of(&args.dir, price, own == Own::Json)?,
     };

@@ -276,7 +276,7 @@ impl Site {
         let page: Arc<str> = match kind {
             Kind::Experiment => {
                 let dir = ExperimentDir::open(path).map_err(Failure::from)?;
-                experiment_page(&dir, None, &crate::experiment::searched(path))
+                experiment_page(&dir, None, &crate::highest_rate::searched(path))
             }
             Kind::Run => pages::Material::read(path)?.html(None),
         }

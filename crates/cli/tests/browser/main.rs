@@ -33,7 +33,7 @@ const ENGINES: &str = "workload: {ycsb: {workload: a, records: 200}}\n\
 fn sweep(service: &str) -> String {
     format!(
         "target: \"sim:?service={service}&distribution=exponential\"\nworkload: {{ycsb: {{workload: c, records: 100}}}}\n\
-         phases: {{measure: {{operations: 20000}}}}\nfactors: {{users: {{from: 1, to: 8, times: 2}}}}\nrepetitions: 3\n"
+         phases: {{measure: {{operations: 20000}}}}\nfactors: {{users: {{from: 1, to: 8, times: 2}}}}\nrepetitions: 4\n"
     )
 }
 

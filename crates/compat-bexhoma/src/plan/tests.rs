@@ -122,7 +122,7 @@ fn the_seeds_pods_and_names() {
         let (load, measure) = (&spec.phases.load, &spec.phases.measure);
         assert_eq!((load.workers, load.users, load.rate.as_deref()), (Some(8), 64, Some("196608")));
         assert_eq!(
-            (measure.workers, measure.users, measure.rate.as_deref()),
+            (measure.workers, measure.connections, measure.rate.as_deref()),
             (Some(1), Some(128), Some("65536"))
         );
         assert_eq!(spec.kubernetes.unwrap().worker_pods, 8);
