@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// What is typed behind `dyno`.
-const MISTAKES: [&str; 28] = [
+const MISTAKES: [&str; 29] = [
     "rnu",
     "run redis.hots",
     "run localhost:6379",
@@ -29,6 +29,7 @@ const MISTAKES: [&str; 28] = [
     "run experiment.yaml --set usrs=[1]",
     "run experiment.yaml --set phases.measure.usrs=1",
     "run wrong.yaml",
+    "run both.yaml",
     "run redis://127.0.0.1:1 --records 10",
     "report nowhere",
     "report experiment.yaml --format pdf",
@@ -43,6 +44,8 @@ fn mistakes_are_answered_in_words() {
     let experiment = "target: 'null:'\nworkload: {ycsb: {records: 100}}\nphases: {measure: {duration: 1s}}\n";
     std::fs::write(dyno.path("experiment.yaml"), experiment).unwrap();
     std::fs::write(dyno.path("wrong.yaml"), "target: 'null:'\nphases:\n  mesure: {duration: 1s}\n").unwrap();
+    std::fs::write(dyno.path("both.yaml"), "target: 'null:'\nphases:\n  measure: {users: 8, rate: 100}\n")
+        .unwrap();
     let mut told = String::new();
     for line in MISTAKES {
         let words: Vec<&str> = line.split(' ').collect();
