@@ -53,17 +53,19 @@ fn with_values(command: Command) -> Command {
 }
 
 fn value(command: &str, arg: Arg) -> Arg {
-    match (command, arg.get_id().as_str()) {
-        ("run" | "plan" | "init" | "presets", _) if arg.is_positional() => {
+    let is_set = arg.get_long() == Some("set");
+    match command {
+        "run" | "plan" if is_set => arg.add(ArgValueCompleter::new(keys)),
+        "run" | "plan" | "init" | "presets" if arg.is_positional() => {
             let targets = command == "run";
             arg.add(ArgValueCompleter::new(move |typed: &OsStr| experiments(typed, targets)))
         }
-        ("run" | "plan", "set") => arg.add(ArgValueCompleter::new(keys)),
-        (
-            "report" | "explain" | "compare" | "history" | "export" | "merge" | "status" | "resume" | "stop"
-            | "serve",
-            _,
-        ) if arg.is_positional() => arg.add(ArgValueCompleter::new(directories)),
+        "report" | "explain" | "compare" | "history" | "export" | "merge" | "status" | "resume" | "stop"
+        | "serve"
+            if arg.is_positional() =>
+        {
+            arg.add(ArgValueCompleter::new(directories))
+        }
         _ => arg,
     }
 }
@@ -92,9 +94,13 @@ fn directories(typed: &OsStr) -> Vec<CompletionCandidate> {
         .filter(|path| path.starts_with(&*begun))
         .collect();
     runs.sort();
-    let mut all: Vec<CompletionCandidate> = runs.into_iter().rev().map(CompletionCandidate::new).collect();
-    all.extend(PathCompleter::dir().complete(typed));
-    all
+    let is_run = |one: &CompletionCandidate| {
+        let path = one.get_value().to_string_lossy();
+        runs.iter().any(|run| run.as_str() == path.trim_end_matches('/'))
+    };
+    let others =
+        PathCompleter::dir().complete(typed).into_iter().filter(|one| !is_run(one)).collect::<Vec<_>>();
+    runs.iter().rev().map(CompletionCandidate::new).chain(others).collect()
 }
 
 /// Keys of an experiment, one level at a time, each with `=` or `.` behind it; short names first.
@@ -145,6 +151,20 @@ mod tests {
         assert_eq!(told(keys(OsStr::new("phases.measure.us"))), ["phases.measure.users="]);
         assert!(told(keys(OsStr::new("server.ki"))).contains(&"server.kind=".to_owned()));
         assert_eq!(told(keys(OsStr::new("nothing.of"))), [""; 0]);
+    }
+
+    /// What a shell is answered: `words` are typed, the last is completed.
+    fn answered(words: &[&str]) -> Vec<String> {
+        let words = words.iter().map(Into::into).collect::<Vec<_>>();
+        let last = words.len() - 1;
+        told(clap_complete::engine::complete(&mut with_values(command()), words, last, None).unwrap())
+    }
+
+    #[test]
+    fn a_shell_is_answered_where_values_are_looked_up() {
+        assert_eq!(answered(&["dyno", "run", "--set", "phases.measure.us"]), ["phases.measure.users="]);
+        assert_eq!(answered(&["dyno", "plan", "quick/ra"]), ["quick/rate"]);
+        assert_eq!(answered(&["dyno", "run", "--us"]), ["--users"]);
     }
 
     #[test]
