@@ -102,8 +102,8 @@ fn a_rate_that_was_not_kept_hides_none_that_were() {
     let dyno = Dyno::new();
     let text = "target: \"sim:?service=1ms\"\nworkload: {ycsb: {workload: c, records: 100}}\n\
                 phases: {load: {when: never}, measure: {duration: 10s, warmup: 0s, connections: 1, arrivals: constant}}\n\
-                factors:\n  test: [{label: t-100, rate: 100}, {label: t-200, rate: 200, target: \"sim:?service=10ms\"}, {label: t-300, \
-                rate: 300}, {label: t-500, rate: 500}]\n";
+                factors:\n  test: [{label: t-100, rate: 100}, {label: t-200, rate: 200, target: \"sim:?service=10ms\"}, \
+                {label: t-300, rate: 300}, {label: t-500, rate: 500}]\n";
     std::fs::write(dyno.path("r.yaml"), text).unwrap();
     dyno.assert_ran(&dyno.run(&["run", "r.yaml", "--out", "r", "--quiet"]));
     let told = stdout(&dyno.run(&["explain", "r"]));
