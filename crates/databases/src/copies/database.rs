@@ -127,6 +127,25 @@ pub trait Database: Send + Sync {
     fn remove(&self, records: &Records, ledger: Option<&Ledger>) -> Result<(), DatabaseError>;
 }
 
+/// Longest time that writes of clients that are gone may come after a removal.
+const LATE_WRITES: Duration = Duration::from_secs(60);
+
+/// Removes until nothing is left: a server may still be at work on what a killed client had sent, and make again what was removed.
+/// `remove` returns whether anything was there or on its way.
+///
+/// # Errors
+/// Those of `remove`; or something was still written after a minute.
+pub fn until_gone(mut remove: impl FnMut() -> Result<bool, DatabaseError>) -> Result<(), DatabaseError> {
+    let begun = Instant::now();
+    while remove()? {
+        if begun.elapsed() > LATE_WRITES {
+            return Err(DatabaseError::incomplete("something still writes the records of this proof"));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
 /// Outcome of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteOutcome {
@@ -173,5 +192,19 @@ pub trait Talk: Send {
     /// All records of the run, each counted as often as it is there; `None` where a name can be there only once.
     fn held(&mut self, _records: &Records) -> Result<Option<u64>, DatabaseError> {
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_after_a_removal_is_removed_too() {
+        let mut left = vec![false, true, true];
+        until_gone(|| Ok(left.pop().expect("it ends with the first look that finds nothing"))).unwrap();
+        assert!(left.is_empty());
+        let refused = until_gone(|| Err(DatabaseError::NotAsked));
+        assert!(matches!(refused, Err(DatabaseError::NotAsked)));
     }
 }

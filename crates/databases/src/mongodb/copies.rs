@@ -2,7 +2,7 @@
 
 pub mod talk;
 
-use crate::copies::database::{Behind, Database, DatabaseError, PreCheck, Talk};
+use crate::copies::database::{Behind, Database, DatabaseError, PreCheck, Talk, until_gone};
 use crate::copies::ledger::Ledger;
 use crate::copies::plan::{Durability, IngestPlan};
 use crate::copies::records::Records;
@@ -353,13 +353,28 @@ impl Database for MongoSet {
     fn remove(&self, records: &Records, _: Option<&Ledger>) -> Result<(), DatabaseError> {
         let collection = records.collection();
         let mut line = self.line(&self.primary()?)?;
-        let dropped =
-            line.call(&self.options.database, COMMAND, &|out| bson::string(out, "drop", &collection));
-        match dropped {
-            Err(error) if error.code() != Some(NAMESPACE_NOT_FOUND) => Err(error.into()),
-            _ => Ok(()),
-        }
+        until_gone(|| {
+            let writes = is_written_to(&mut line, &collection);
+            let dropped =
+                line.call(&self.options.database, COMMAND, &|out| bson::string(out, "drop", &collection));
+            match dropped {
+                // Servers from 7.0 on have dropped a collection that is not there, too, but none of its indexes.
+                Ok(told) => Ok(writes || bson::find(&told, "nIndexesWas").is_some()),
+                Err(error) if error.code() == Some(NAMESPACE_NOT_FOUND) => Ok(writes),
+                Err(error) => Err(error.into()),
+            }
+        })
     }
+}
+
+/// Returns whether an operation that the server has begun names a collection. An insert whose client is gone goes on, and would
+/// make the collection again after its drop. A server that does not tell its operations counts as one without any.
+fn is_written_to(line: &mut MongoLine, collection: &str) -> bool {
+    let told = line.call("admin", COMMAND, &|out| {
+        bson::int32(out, "currentOp", 1);
+        bson::boolean(out, "$ownOps", true);
+    });
+    told.is_ok_and(|told| told.windows(collection.len()).any(|part| part == collection.as_bytes()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Redis, Valkey and Dragonfly: a primary, its replicas, and WAIT.
 
-use crate::copies::database::{Behind, Database, DatabaseError, Part, PreCheck, Talk, WriteOutcome};
+use crate::copies::database::{
+    Behind, Database, DatabaseError, Part, PreCheck, Talk, WriteOutcome, until_gone,
+};
 use crate::copies::ledger::Ledger;
 use crate::copies::plan::{Durability, IngestPlan};
 use crate::copies::records::Records;
@@ -234,7 +236,7 @@ impl Database for RedisSet {
 
     fn remove(&self, records: &Records, ledger: Option<&Ledger>) -> Result<(), DatabaseError> {
         let mut client = self.client(self.primary)?;
-        let Some(ledger) = ledger else { return sweep(&mut client, &records.keys()) };
+        let Some(ledger) = ledger else { return until_gone(|| sweep(&mut client, &records.keys())) };
         for index in 0..records.indexes {
             client.call(&["UNLINK", &records.index(index)])?;
         }
@@ -249,9 +251,10 @@ impl Database for RedisSet {
     }
 }
 
-/// Removes all keys that a pattern matches.
-fn sweep(client: &mut Client, pattern: &str) -> Result<(), DatabaseError> {
+/// Removes all keys that a pattern matches; returns whether there was any.
+fn sweep(client: &mut Client, pattern: &str) -> Result<bool, DatabaseError> {
     let mut cursor = "0".to_owned();
+    let mut found = false;
     loop {
         let Reply::List(mut told) = client.call(&["SCAN", &cursor, "MATCH", pattern, "COUNT", "1000"])?
         else {
@@ -263,11 +266,12 @@ fn sweep(client: &mut Client, pattern: &str) -> Result<(), DatabaseError> {
         };
         cursor = told.pop().map(|cursor| cursor.text().to_owned()).unwrap_or_default();
         if !keys.is_empty() {
+            found = true;
             let words: Vec<&str> = std::iter::once("UNLINK").chain(keys.iter().map(Reply::text)).collect();
             client.call(&words)?;
         }
         if cursor == "0" {
-            return Ok(());
+            return Ok(found);
         }
     }
 }
