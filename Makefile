@@ -9,7 +9,7 @@ DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 build:
 	$(CARGO) build --release --locked -p dyno-cli
 
-# Without the forms of `dyno export` that take a minute to compile.
+# Without the forms of `dyno export` and the embedded stores that take two minutes of CPU to compile.
 demo:
 	$(CARGO) build --release --locked -p dyno-cli --no-default-features
 	@scripts/need-redis.sh || true

@@ -13,8 +13,10 @@ pub struct StoreKind {
     pub about: &'static str,
     /// The options its URI accepts.
     pub options: &'static [OptionSpec],
-    /// True if this build has it: some need a library and a feature of cargo.
+    /// True if this build has it: most are features of cargo.
     pub built: bool,
+    /// Package of the library that it needs on Debian; none where everything is compiled.
+    pub library: Option<&'static str>,
 }
 
 impl StoreKind {
@@ -22,7 +24,8 @@ impl StoreKind {
     pub fn missing(&self) -> Option<String> {
         let (name, scheme) = (self.about.split(',').next().unwrap_or_default(), self.scheme);
         (!self.built).then(|| {
-            format!("{scheme}: this build has no {name}: build with --features {scheme} (lib{scheme}-dev)")
+            let library = self.library.map(|package| format!(" ({package})")).unwrap_or_default();
+            format!("{scheme}: this build has no {name}: build with --features {scheme}{library}")
         })
     }
 }

@@ -18,8 +18,11 @@ pub mod kind;
 pub mod lmdb;
 pub mod null;
 pub mod options;
+#[cfg(feature = "ordered")]
 mod ordered;
+#[cfg_attr(not(feature = "ordered"), allow(dead_code, reason = "most of it is for databases of ordered keys"))]
 mod reading;
+#[cfg_attr(not(feature = "ordered"), allow(dead_code, reason = "it is for databases of ordered keys"))]
 mod record;
 pub mod redb;
 pub mod rocksdb;
@@ -80,7 +83,9 @@ pub fn open_with_sink(
     let given = options::Given::check(&uri, kind.options)?;
     match kind.scheme {
         "sqlite" => sqlite::open(&uri, &given, content),
+        #[cfg(feature = "redb")]
         "redb" => redb::open(&uri, &given, content),
+        #[cfg(feature = "fjall")]
         "fjall" => fjall::open(&uri, &given, content),
         #[cfg(feature = "lmdb")]
         "lmdb" => lmdb::open(&uri, &given, content),
@@ -103,7 +108,9 @@ pub fn check(uri: &str) -> Result<(), Refused> {
     let given = options::Given::check(&uri, kind.options)?;
     match kind.scheme {
         "sqlite" => sqlite::check(&uri, &given),
+        #[cfg(feature = "redb")]
         "redb" => redb::check(&given),
+        #[cfg(feature = "fjall")]
         "fjall" => fjall::check(&given),
         #[cfg(feature = "lmdb")]
         "lmdb" => lmdb::check(&given),

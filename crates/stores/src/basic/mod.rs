@@ -49,6 +49,7 @@ pub const KIND: StoreKind = StoreKind {
         },
     ],
     built: true,
+    library: None,
 };
 
 /// Opens `basic:`.

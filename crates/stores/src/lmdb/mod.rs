@@ -43,6 +43,7 @@ pub const KIND: StoreKind = StoreKind {
         options::INSERT,
     ],
     built: cfg!(feature = "lmdb"),
+    library: Some("liblmdb-dev"),
 };
 
 #[cfg(feature = "lmdb")]

@@ -13,6 +13,7 @@ pub const KIND: StoreKind = StoreKind {
     about: "does nothing; the ceiling of the engine for stores that block",
     options: &[],
     built: true,
+    library: None,
 };
 
 /// The store that does nothing.

@@ -45,6 +45,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Request(#[from] RequestError),
     /// Another transaction was in the way: this one has changed nothing.
+    #[cfg_attr(not(feature = "fjall"), allow(dead_code, reason = "redb has no conflicts"))]
     #[error(transparent)]
     Conflict(EngineError),
     /// A lock was waited for in vain: this transaction has changed nothing.

@@ -57,6 +57,7 @@ pub const KIND: StoreKind = StoreKind {
         options::INSERT,
     ],
     built: cfg!(feature = "rocksdb"),
+    library: Some("librocksdb-dev"),
 };
 
 #[cfg(feature = "rocksdb")]

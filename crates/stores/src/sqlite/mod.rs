@@ -59,6 +59,7 @@ pub const KIND: StoreKind = StoreKind {
         options::INSERT,
     ],
     built: true,
+    library: None,
 };
 
 /// Milliseconds a session waits for a lock by default.

@@ -46,6 +46,7 @@ pub const KIND: StoreKind = StoreKind {
         options::INSERT,
     ],
     built: cfg!(feature = "wiredtiger"),
+    library: Some("libwiredtiger-dev"),
 };
 
 #[cfg(feature = "wiredtiger")]
