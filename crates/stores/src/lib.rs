@@ -20,7 +20,10 @@ pub mod null;
 pub mod options;
 #[cfg(feature = "ordered")]
 mod ordered;
-#[cfg_attr(not(feature = "ordered"), allow(dead_code, reason = "most of it is for databases of ordered keys"))]
+#[cfg_attr(
+    not(feature = "ordered"),
+    allow(dead_code, reason = "most of it is for databases of ordered keys")
+)]
 mod reading;
 #[cfg_attr(not(feature = "ordered"), allow(dead_code, reason = "it is for databases of ordered keys"))]
 mod record;

@@ -4,7 +4,7 @@ use super::checks::Found;
 use super::evidence::Evidence;
 use dyno_rundir::schema::Trust;
 use dyno_types::Outcome;
-use dyno_types::units::Rate;
+use dyno_types::units::{Rate, Thousands};
 
 pub(super) fn invariants(e: &Evidence<'_>) -> Found {
     let (arrivals, ended) = (e.totals.arrivals, e.totals.ended_total());
@@ -12,7 +12,11 @@ pub(super) fn invariants(e: &Evidence<'_>) -> Found {
     lost.then(|| {
         (
             Trust::Invalid,
-            format!("{arrivals} arrivals but {ended} outcomes: the engine lost count; please report this"),
+            format!(
+                "{} arrivals but {} outcomes: the engine lost count; please report this",
+                Thousands(arrivals),
+                Thousands(ended)
+            ),
         )
     })
 }
@@ -98,8 +102,9 @@ pub(super) fn errors(e: &Evidence<'_>) -> Found {
     let words = words.map_or(String::new(), |w| format!(" (\"{w}\")"));
     let beside = if e.observations.faults.is_empty() { "" } else { " apart from those of the faults" };
     let text = format!(
-        "{failed} operations ({:.3} %) failed{beside}, most as {}{words}; percentiles and thresholds count \
+        "{} operations ({:.3} %) failed{beside}, most as {}{words}; percentiles and thresholds count \
          them with at least the time after which they failed",
+        Thousands(failed),
         share * 100.0,
         worst.name()
     );
@@ -117,7 +122,8 @@ pub(super) fn found(e: &Evidence<'_>) -> Found {
     (share > 0.05).then(|| {
         let share = share * 100.0;
         let text = format!(
-            "{missed} requests within transactions ({share:.1} %) found nothing: are the data those that the run expects?"
+            "{} requests within transactions ({share:.1} %) found nothing: are the data those that the run expects?",
+            Thousands(missed)
         );
         (Trust::Suspect, text)
     })
@@ -130,8 +136,9 @@ pub(super) fn drops(e: &Evidence<'_>) -> Found {
         (
             if share > 0.01 { Trust::Invalid } else { Trust::Suspect },
             format!(
-                "{dropped} arrivals ({:.3} %) were dropped from a queue that was full, or after the time that they \
+                "{} arrivals ({:.3} %) were dropped from a queue that was full, or after the time that they \
                  may wait there; percentiles count them as infinite: lower --rate, or raise --connections or --queue",
+                Thousands(dropped),
                 share * 100.0
             ),
         )
@@ -142,8 +149,10 @@ pub(super) fn offered_rate(e: &Evidence<'_>) -> Found {
     let (unsent, due) = e.observations.missed.unwrap_or((unsent(e), e.totals.ended_total()));
     if unsent > 0 && !e.interrupted {
         let text = format!(
-            "{unsent} of {due} operations that were due had not been sent when the time was over: the target or the \
-             connections do not keep up with the rate"
+            "{} of {} operations that were due had not been sent when the time was over: the target or the \
+             connections do not keep up with the rate",
+            Thousands(unsent),
+            Thousands(due)
         );
         return Some((Trust::Suspect, text));
     }

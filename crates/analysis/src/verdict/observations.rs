@@ -7,7 +7,7 @@ use crate::series::{Label, Segment, Stability, Stall, mean, stability};
 use dyno_rundir::schema::{Phase, Trust};
 use dyno_types::Outcome;
 use dyno_types::stats::median;
-use dyno_types::units::{Bytes, Latency, Rate};
+use dyno_types::units::{Bytes, Latency, Rate, Thousands};
 use std::iter;
 
 /// A warm-up that changes the mean by so much is worth a word.
@@ -67,7 +67,7 @@ fn faults(e: &Evidence<'_>) -> Found {
     let more = if all.len() > 3 { format!(" and {} more", all.len() - 3) } else { String::new() };
     let failed = match e.observations.failed_in_faults {
         0 => "no operation failed by them".to_owned(),
-        count => format!("{count} operations failed by them, which are told apart"),
+        count => format!("{} operations failed by them, which are told apart", Thousands(count)),
     };
     (!all.is_empty()).then(|| {
         let words = format!(
@@ -96,7 +96,9 @@ fn load(e: &Evidence<'_>) -> Found {
     let (failed, all) = e.observations.load_failed.filter(|(failed, _)| *failed > 0)?;
     let share = failed as f64 / all.max(1) as f64;
     let text = format!(
-        "{failed} of {all} operations of the load ({:.3} %) failed: the data are not those that were asked for",
+        "{} of {} operations of the load ({:.3} %) failed: the data are not those that were asked for",
+        Thousands(failed),
+        Thousands(all),
         share * 100.0
     );
     Some((if share > 0.05 { Trust::Invalid } else { Trust::Suspect }, text))

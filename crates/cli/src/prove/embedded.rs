@@ -11,6 +11,7 @@ use dyno_engine::Control;
 use dyno_prove::embedded::embedded;
 use dyno_prove::embedded::{EmbeddedProof, Kill, write_embedded};
 use dyno_report::html::plain::Part;
+use dyno_types::units::counted;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,11 +88,11 @@ fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64) -> Claim {
     Claim {
         words: format!(
             "{} records of {} bytes a second with {} secondary indexes, none lost when the process that writes \
-             is killed {} times.",
+             is killed {}.",
             figure(rate),
             plan.record_bytes,
             plan.indexes,
-            args.kills
+            counted(args.kills as usize, "time")
         ),
         rate: Some(rate),
         copies: 1,

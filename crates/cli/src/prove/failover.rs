@@ -10,7 +10,7 @@ use dyno_databases::copies::plan::{Durability, IngestPlan};
 use dyno_engine::Control;
 use dyno_prove::failover;
 use dyno_prove::failover::{FailoverPlan, FailoverProof, OutcomeCounts, Round};
-use dyno_types::units::parse_duration_ns;
+use dyno_types::units::{counted, parse_duration_ns};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -262,7 +262,9 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
 fn target(plan: &FailoverPlan) -> String {
     match plan.election {
         Election::Members => format!("a replica set of {} {}", plan.replicas + 1, plan.kind),
-        Election::Sentinels => format!("{} with {} replicas and three sentinels", plan.kind, plan.replicas),
+        Election::Sentinels => {
+            format!("{} with {} and three sentinels", plan.kind, counted(plan.replicas as usize, "replica"))
+        }
     }
 }
 
@@ -274,11 +276,12 @@ fn claim(plan: &FailoverPlan) -> Claim {
     let copies = match (plan.election, plan.ingest.copies) {
         (Election::Members, 1) => "one member has (w:1)".to_owned(),
         (Election::Members, _) => "a majority has (w:majority)".to_owned(),
+        (Election::Sentinels, 1) => "one copy has".to_owned(),
         (Election::Sentinels, copies) => format!("{copies} copies have"),
     };
     let words = format!(
-        "No record that {copies} acknowledged is lost when the primary is {done} {} times under load.",
-        plan.rounds
+        "No record that {copies} acknowledged is lost when the primary is {done} {} under load.",
+        counted(plan.rounds as usize, "time")
     );
     let durability = match plan.election {
         Election::Members => "as the set's default says",

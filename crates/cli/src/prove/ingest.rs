@@ -201,10 +201,10 @@ fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64, durability: &str) -> C
     };
     Claim {
         words: format!(
-            "{} {records} a second with {} secondary indexes, each acknowledged by {} copies, {}.",
+            "{} {records} a second with {} secondary indexes, each acknowledged by {}, {}.",
             figure(rate),
             plan.indexes,
-            plan.copies,
+            if plan.copies == 1 { "one copy".to_owned() } else { format!("{} copies", plan.copies) },
             durability
         ),
         rate: Some(rate),
