@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # static.sh PROGRAM ARCH: a static program for Linux on ARCH (x86_64 or aarch64; without a word this host's), as PROGRAM-ARCH beside
-# the usual one. PROGRAM is dyno-worker, for other hosts and for images of pods, or dyno. On musl, whose programs resolve names by themselves; where its target or a compiler cannot be had, on
-# this host's own C library, and that is said. The same tree and tools give the same bytes, wherever the tree lies.
+# the usual one. PROGRAM is dyno-worker, for other hosts and for images of pods, or dyno. On musl, whose programs
+# resolve names by themselves; where its target or a compiler cannot be had, on this host's own C library, and that is said. The same tree and tools give the same bytes, wherever the tree lies.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -42,8 +42,13 @@ fi
 home=${CARGO_HOME:-$HOME/.cargo}
 flags="-C target-feature=+crt-static"
 flags="$flags --remap-path-prefix=$home=/cargo --remap-path-prefix=$out=/target --remap-path-prefix=$PWD=/dyno"
-maps="-ffile-prefix-map=$home=/cargo -ffile-prefix-map=$out=/target -ffile-prefix-map=$PWD=/dyno"
-export "CFLAGS_${target//-/_}=$maps"
+cflags="-ffile-prefix-map=$home=/cargo -ffile-prefix-map=$out=/target -ffile-prefix-map=$PWD=/dyno"
+if [ "$profile" = dist-worker ]; then
+  # A program that aborts on a panic and has no symbols needs no tables for unwinding.
+  flags="$flags -C force-unwind-tables=no"
+  cflags="$cflags -fno-asynchronous-unwind-tables -fno-unwind-tables"
+fi
+export "CFLAGS_${target//-/_}=$cflags"
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 export SOURCE_DATE_EPOCH
 RUSTFLAGS="$flags" "$cargo" "$command" --profile "$profile" --locked -p "$package" --target "$target"
