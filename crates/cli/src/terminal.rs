@@ -16,6 +16,11 @@ fn colour(terminal: bool) -> bool {
         && std::env::var("TERM").as_deref() != Ok("dumb")
 }
 
+/// Returns whether messages and the live view may have colours.
+pub fn errors_have_colours() -> bool {
+    colour(stderr().is_terminal())
+}
+
 /// Returns whether a terminal would obey a character, or turn the order of others around, instead of showing it.
 fn is_obeyed(c: char) -> bool {
     c.is_control()
@@ -169,7 +174,7 @@ pub fn error(text: &str) {
 /// Writes a text behind a mark. On a terminal further lines are indented: none of them can pass for another message.
 fn marked(mark: &str, code: &str, text: &str) {
     let text = &*conceal(text);
-    let _ = match (stderr().is_terminal(), colour(stderr().is_terminal())) {
+    let _ = match (stderr().is_terminal(), errors_have_colours()) {
         (false, _) => writeln!(stderr(), "{mark} {text}"),
         (true, colours) => {
             let text = wrapped(&shown(text).replace('\n', "\n  "), mark.len() + 1);

@@ -33,7 +33,12 @@ const RUN: [&str; 12] = [
     "--out",
 ];
 
-/// Runs `program` and draws its live view and its summary, `live.svg` and `summary.svg`; the run's directory is left beside them.
+/// Beginnings of the lines of the summary that docs/reading-results.md explains, by number.
+const EXPLAINED: [&str; 9] =
+    ["VALID", "  p99(read)", "load", "measure", "READ", "  service", "ideal client", "limit", "report:"];
+
+/// Runs `program` and draws its live view and its summary, `live.svg` and `summary.svg` with numbers beside its lines; the run's
+/// directory is left beside them.
 ///
 /// # Errors
 /// The program cannot be run, or shows no view.
@@ -58,12 +63,18 @@ pub fn pictures(program: &Path, folder: &Path) -> io::Result<Vec<(PathBuf, Vec<u
         parser.process(&buffer[..n]);
         let text = parser.screen().contents();
         if text.contains("measure ") && text.contains("<= ") && text.contains(", 5 s left") {
-            live = Some(svg(parser.screen(), &hidden));
+            live = Some(svg(parser.screen(), &hidden, &[]));
         }
     }
     child.wait()?;
     let live = live.ok_or_else(|| io::Error::other("no live view was shown"))?;
-    let summary = svg(parser.screen(), &hidden);
+    let mut lines = parser.screen().rows(0, COLUMNS);
+    if let Some(missing) = EXPLAINED.iter().find(|begins| !lines.any(|line| line.starts_with(**begins))) {
+        let why =
+            format!("no line of the summary begins with {missing:?}: pictures are made on a quiet host");
+        return Err(io::Error::other(why));
+    }
+    let summary = svg(parser.screen(), &hidden, &EXPLAINED);
     Ok(vec![(folder.join("live.svg"), live.into_bytes()), (folder.join("summary.svg"), summary.into_bytes())])
 }
 
@@ -77,11 +88,10 @@ fn colour(colour: Color) -> &'static str {
 }
 
 /// The screen as text on a dark ground, each run of equal cells by itself; the folder `hidden` is called `/results`: paths of
-/// this machine are no part of a picture.
-fn svg(screen: &Screen, hidden: &str) -> String {
-    let last = (0..ROWS)
-        .rev()
-        .find(|row| !screen.rows(0, COLUMNS).nth(usize::from(*row)).unwrap_or_default().trim().is_empty());
+/// this machine are no part of a picture. Lines that begin as those of `explained`, in their order, get numbers.
+fn svg(screen: &Screen, hidden: &str, explained: &[&str]) -> String {
+    let line = |row: u16| screen.rows(0, COLUMNS).nth(usize::from(row)).unwrap_or_default();
+    let last = (0..ROWS).rev().find(|row| !line(*row).trim().is_empty());
     let rows = last.map_or(1, |row| row + 1);
     let (width, height) = (CELL.0 * f64::from(COLUMNS) + 24.0, CELL.1 * f64::from(rows) + 24.0);
     let mut out = format!(
@@ -90,8 +100,18 @@ fn svg(screen: &Screen, hidden: &str) -> String {
          font-family=\"DejaVu Sans Mono,Menlo,Consolas,monospace\" font-size=\"14\">\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#0d1117\"/>\n"
     );
+    let mut explained = explained.iter().enumerate().peekable();
     for row in 0..rows {
         let y = 12.0 + CELL.1 * f64::from(row) + 13.5;
+        if let Some((at, _)) = explained.next_if(|(_, begins)| line(row).starts_with(**begins)) {
+            let (x, y, number) = (width - 16.0, y - 4.5, at + 1);
+            let _ = writeln!(
+                out,
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"8.5\" fill=\"#e3b341\"/><text x=\"{x:.1}\" y=\"{:.1}\" \
+                 font-size=\"12\" font-weight=\"bold\" text-anchor=\"middle\" fill=\"#0d1117\">{number}</text>",
+                y + 4.3
+            );
+        }
         let mut column = 0;
         while column < COLUMNS {
             let look = |at: u16| screen.cell(row, at).map(|cell| (cell.fgcolor(), cell.bold(), cell.dim()));

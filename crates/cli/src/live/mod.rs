@@ -88,6 +88,19 @@ fn folded(text: &str, columns: usize) -> String {
     text.lines().map(|line| textwrap::fill(line, Options::new(columns - 1))).collect::<Vec<_>>().join("\n")
 }
 
+/// Colours the marks of thresholds, after lines were broken, where the terminal has colours.
+fn marked(text: String) -> String {
+    if !terminal::errors_have_colours() {
+        return text;
+    }
+    let mark = |line: &str| match line.split_at_checked(4) {
+        Some(("PASS", rest)) => format!("\x1b[32mPASS\x1b[0m{rest}"),
+        Some(("FAIL", rest)) => format!("\x1b[31mFAIL\x1b[0m{rest}"),
+        _ => line.to_owned(),
+    };
+    text.lines().map(mark).collect::<Vec<_>>().join("\n")
+}
+
 /// Columns and rows of the terminal as it is now; 80 by 24 where it does not say.
 fn size() -> (usize, usize) {
     match rustix::termios::tcgetwinsize(std::io::stderr()) {
@@ -148,7 +161,7 @@ impl Observer for Live {
                 let (columns, rows) = size();
                 let time = format!("{}{left}{gap}{}", time(p.elapsed_s), self.place);
                 let lines = self.phase.lines(p, &self.conditions, (columns, rows));
-                bar.set_message(folded(&format!("{time}\n{lines}"), columns));
+                bar.set_message(marked(folded(&format!("{time}\n{lines}"), columns)));
             }
         }
     }
