@@ -221,7 +221,7 @@ fn requests_that_find_nothing_are_suspect_above_a_twentieth() {
     case.totals.outcomes[0][Outcome::Ok as usize] -= 5_000;
     case.totals.outcomes[0][Outcome::NotFound as usize] += 5_000;
     let text = case.reason("found").unwrap();
-    assert!(text.starts_with("5000 requests within transactions (25.0 %) found nothing"), "{text}");
+    assert!(text.starts_with("5,000 requests within transactions (25.0 %) found nothing"), "{text}");
 }
 
 #[test]

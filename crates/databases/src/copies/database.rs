@@ -130,8 +130,8 @@ pub trait Database: Send + Sync {
 /// Longest time that writes of clients that are gone may come after a removal.
 const LATE_WRITES: Duration = Duration::from_secs(60);
 
-/// Removes until nothing is left: a server may still be at work on what a killed client had sent, and make again what was removed.
-/// `remove` returns whether anything was there or on its way.
+/// Removes until nothing is left: a server may still be at work on what a killed client had sent, and make again what was
+/// removed. `remove` returns whether anything was there or on its way.
 ///
 /// # Errors
 /// Those of `remove`; or something was still written after a minute.
