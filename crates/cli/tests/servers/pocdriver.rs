@@ -154,7 +154,7 @@ fn a_rate_that_is_missed_is_said_and_one_that_was_held_up_is_made_up_for() {
     let words = stderr(&much);
     assert!(
         words.contains("the run is suspect (offered_rate): ")
-            && words.contains(" of 2000000000 operations that were due"),
+            && words.contains(" of 2,000,000,000 operations that were due"),
         "{words}"
     );
     let Some(server) = Server::start(&[]) else { return skip("-q and a server that stands still") };
