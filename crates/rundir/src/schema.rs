@@ -209,10 +209,10 @@ pub struct Client {
     /// Inserts that went out as one batch.
     #[serde(default = "one")]
     pub batch: usize,
-    /// User CPU of the process, seconds.
+    /// User CPU of the process since the warm-up, seconds.
     #[serde(skip_serializing_if = "is_nothing", default)]
     pub user_cpu_s: f64,
-    /// System CPU of the process, seconds.
+    /// System CPU of the process since the warm-up, seconds.
     #[serde(skip_serializing_if = "is_nothing", default)]
     pub system_cpu_s: f64,
     /// CPU microseconds for one operation; 0 where none has ended.

@@ -14,9 +14,9 @@ use std::sync::Arc;
 pub struct Applied {
     /// The engine's own account.
     pub finished: Finished,
-    /// User CPU of all processes, seconds.
+    /// User CPU of all processes since the warm-up, seconds.
     pub user_s: f64,
-    /// System CPU of all processes, seconds.
+    /// System CPU of all processes since the warm-up, seconds.
     pub system_s: f64,
     /// Largest resident memory, bytes, of all processes together.
     pub peak_resident_bytes: u64,
@@ -106,8 +106,15 @@ pub fn run_jobs(
     control: &Arc<Control>,
     on_second: &mut dyn FnMut(Second),
 ) -> Result<Applied, RunError> {
-    let before = ProcessCpu::now();
-    let finished = parts::run(opened, jobs, control, on_second)?;
+    let mut before = ProcessCpu::now();
+    // A second is handed out as soon as all threads are past it: the last one of the warm-up ends that.
+    let mut counted = |second: Second| {
+        if second.warmup {
+            before = ProcessCpu::now();
+        }
+        on_second(second);
+    };
+    let finished = parts::run(opened, jobs, control, &mut counted)?;
     let cpu = ProcessCpu::now().since(&before);
     Ok(Applied {
         finished,
@@ -117,4 +124,51 @@ pub fn run_jobs(
         threads: None,
         rest: (0, 0),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_engine::{End, Pacing};
+    use std::time::{Duration, SystemTime};
+
+    /// Spends `warm` of CPU in the warm-up, and next to nothing afterwards.
+    struct Warming(Duration);
+
+    impl OpenTarget for Warming {
+        fn info(&self) -> TargetInfo {
+            TargetInfo::default()
+        }
+
+        fn apply(
+            &self,
+            job: Job,
+            _control: Arc<Control>,
+            on_second: &mut dyn FnMut(Second),
+        ) -> Result<Finished, RunError> {
+            let begun = ProcessCpu::now();
+            let spent = || ProcessCpu::now().since(&begun);
+            while spent().user_s + spent().system_s < self.0.as_secs_f64() {}
+            let totals = || Totals::new(job.workload.metrics().len(), job.scale);
+            on_second(Second { number: 0, warmup: true, totals: totals() });
+            on_second(Second { number: 0, warmup: false, totals: totals() });
+            Ok(Finished {
+                errors: Vec::new(),
+                epoch: SystemTime::now(),
+                elapsed_ns: 1,
+                connecting_ns: 0,
+                pinned: false,
+            })
+        }
+    }
+
+    #[test]
+    fn the_cpu_time_of_the_warm_up_is_not_counted() {
+        let warm = Duration::from_millis(200);
+        let end = End { operations: Some(1), ..End::default() };
+        let job = crate::oracle::job(Pacing::Closed { think_ns: 0 }, 1, 1, end);
+        let applied = run_jobs(&Warming(warm), &[job], &Arc::default(), &mut |_| ()).unwrap();
+        let counted = applied.user_s + applied.system_s;
+        assert!(counted < warm.as_secs_f64() / 4.0, "{counted}");
+    }
 }

@@ -108,7 +108,8 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
     let (plain, robust) = found.variation;
     lines.push(format!("Variation between intervals: {} (robust: {}).", percent(plain), percent(robust)));
     lines.push(match found.stalls.first() {
-        None => "Throughput never fell below half of its median.".into(),
+        None => "No interval stands out as a stall: below half of the median, and out of the usual scatter."
+            .into(),
         Some(first) => format!(
             "Throughput fell below half of its median {} time(s), first from {} to {} s.",
             found.stalls.len(),

@@ -351,7 +351,10 @@ const legend = (chart, names) => {
 };
 const start = (figure, spec, number) => {
   /* What a threshold is about is shown first. */
-  const asked = (data.limits || []).filter(one => one.chart === spec.id && one.choice !== "").map(one => one.choice);
+  const limits = (data.limits || []).filter(one => one.choice !== ""), own = limits.filter(one => one.chart === spec.id);
+  /* A chart of times without a threshold of its own shows the operation that the other one shows. */
+  const others = spec.unit === "us" ? limits.filter(one => one.chart !== "throughput") : [];
+  const asked = (own.length ? own : others).map(one => one.choice);
   const choice = Math.max(0, (spec.choices || []).findIndex(one => asked.includes(one.n.toLowerCase())));
   const chart = { figure, spec, number, choice, off: new Set(), tall: number < 2, dirty: true, values: [] };
   chart.plot = figure.querySelector(".plot");

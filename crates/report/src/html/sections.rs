@@ -215,9 +215,42 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
         let rows: Vec<Vec<String>> = summary.thresholds.iter().map(row).collect();
         out.push_str(&table_of_markup("Thresholds", &heads(&["result", "threshold", "measured"]), &rows, 2));
     }
+    summary.measured().into_iter().for_each(|phase| by_operation(&mut out, phase));
     out.push_str(&links(summary));
     made.notes.iter().for_each(|note| out.push_str(&format!("<p class=\"note\">{}</p>\n", esc(note))));
     out
+}
+
+/// Counts, rate and response times of each operation on one line.
+fn by_operation(out: &mut String, phase: &Phase) {
+    const SHOWN: [&str; 4] = ["p50", "p95", "p99", "p99.9"];
+    let row = |metric: &Metric| {
+        let ok = metric.outcomes.get("ok").copied().unwrap_or(0);
+        let failed = metric.outcomes.values().sum::<u64>() - ok;
+        let share = failed as f64 / ((ok + failed) as f64).max(1.0);
+        let times = metric.arrival_response();
+        let percentile = |name: &&str| match times.and_then(|times| times.percentiles_us.get(*name)) {
+            Some(Some(value)) => us(*value),
+            Some(None) => "dropped".into(),
+            None => "-".into(),
+        };
+        let per_s = if phase.seconds > 0.0 { rate(ok as f64 / phase.seconds) } else { "-".into() };
+        [metric.name.clone(), whole(ok as f64), whole(failed as f64), percent(share), per_s]
+            .into_iter()
+            .chain(SHOWN.iter().map(percentile))
+            .chain([times.and_then(|times| times.max_us).map_or("-".into(), us)])
+            .collect()
+    };
+    // What users do when all is over is no operation of the load.
+    let rows: Vec<Vec<String>> =
+        phase.metrics.iter().filter(|metric| metric.name != "CLEANUP").map(row).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let mut names = heads(&["operation", "succeeded", "failed", "failed, %", "succeeded, 1/s"]);
+    names.extend(SHOWN.iter().map(|name| (*name).to_owned()));
+    names.push("max".into());
+    out.push_str(&table("Response times and failures by operation", &names, &rows, 1));
 }
 
 /// The operation whose response time is the greatest at a percentile such as `p99`, and that, microseconds; infinite where
@@ -320,24 +353,28 @@ fn by_percentile(made: &PageParts<'_>) -> String {
     percentile_figure(0, made.data.distributions.len())
 }
 
-const COLUMNS: [&str; 5] = ["p50", "p90", "p99", "p99.9", "p99.99"];
+const COLUMNS: [&str; 6] = ["p50", "p90", "p95", "p99", "p99.9", "p99.99"];
 
 fn latencies<'a>(out: &mut String, title: &str, rows: impl Iterator<Item = (&'a str, Option<&'a Latency>)>) {
-    let row = |(name, latency): (&str, Option<&Latency>)| -> Option<Vec<String>> {
-        let latency = latency?;
+    let all: Vec<(&str, &Latency)> = rows.filter_map(|(name, latency)| Some((name, latency?))).collect();
+    // One that no operation has enough samples for is left out.
+    let is_known =
+        |column: &&&str| all.iter().any(|(_, latency)| latency.percentiles_us.contains_key(**column));
+    let columns: Vec<&str> = COLUMNS.iter().filter(is_known).copied().collect();
+    let row = |(name, latency): &(&str, &Latency)| -> Vec<String> {
         let first = [whole(latency.count as f64), us(latency.mean_us), latency.min_us.map_or("-".into(), us)];
-        let percentiles = COLUMNS.iter().map(|column| match latency.percentiles_us.get(*column) {
+        let percentiles = columns.iter().map(|column| match latency.percentiles_us.get(*column) {
             Some(Some(value)) => us(*value),
             Some(None) => "dropped".into(),
             None => "-".into(),
         });
         let max = latency.max_us.map_or("-".into(), us);
-        Some(std::iter::once(name.to_owned()).chain(first).chain(percentiles).chain([max]).collect())
+        std::iter::once((*name).to_owned()).chain(first).chain(percentiles).chain([max]).collect()
     };
-    let rows: Vec<Vec<String>> = rows.filter_map(row).collect();
+    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
     if !rows.is_empty() {
         let mut names = heads(&["operation", "count", "mean", "min"]);
-        names.extend(COLUMNS.iter().map(|name| (*name).to_owned()));
+        names.extend(columns.iter().map(|name| (*name).to_owned()));
         names.push("max".into());
         out.push_str(&table(title, &names, &rows, 1));
     }
