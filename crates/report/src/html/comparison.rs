@@ -247,7 +247,7 @@ fn runs(one: &Pair<'_>, figure: &Figure) -> String {
     let mut faint = Vec::new();
     for (at, side) in sides.into_iter().enumerate() {
         let Some(mean) = mean(side) else { return String::new() };
-        dots.push((at as f64, mean, mean_interval(side).map(|found| found.half_width)));
+        dots.push((at as f64, mean, mean_interval(side).map(|found| (found.half_width, found.half_width))));
         faint.extend(side.iter().map(|value| (at as f64 + 0.12, *value)));
     }
     let words = vec![one.first.clone(), one.second.clone()];
@@ -269,10 +269,9 @@ fn shift(one: &Pair<'_>, responses: &Responses, of: &str) -> String {
     let lows = responses.shifts.iter().map(|s| change(s.interval.map_or(s.ratio, |found| found.0)));
     let highs = responses.shifts.iter().map(|s| change(s.interval.map_or(s.ratio, |found| found.1)));
     let (bottom, top) = (lows.fold(-1.0, f64::min), highs.fold(1.0, f64::max));
-    // Half of an interval that lies unevenly is drawn from its middle, the estimate as a point of its own.
-    let dots = places.clone().filter_map(|(at, s)| {
-        let (low, high) = s.interval?;
-        Some((at as f64, change(low).midpoint(change(high)), Some((high - low) * 50.0)))
+    let dots = places.clone().map(|(at, s)| {
+        let interval = s.interval.map(|(low, high)| ((s.ratio - low) * 100.0, (high - s.ratio) * 100.0));
+        (at as f64, change(s.ratio), interval)
     });
     let plot = Plot {
         title: format!(
@@ -284,7 +283,7 @@ fn shift(one: &Pair<'_>, responses: &Responses, of: &str) -> String {
         dots: dots.collect(),
         faint: Vec::new(),
         lines: vec![crate::html::plot::Line {
-            name: "difference, % of the first".into(),
+            name: "difference, % of the first, with 95 % intervals".into(),
             style: 1,
             points: places.map(|(at, s)| (at as f64, change(s.ratio))).collect(),
         }],

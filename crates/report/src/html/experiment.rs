@@ -360,7 +360,7 @@ fn multiples(all: &Gathered<'_>) -> String {
                 Some(at) => labels.iter().position(|level| *level == row.figures.levels[at].1)?,
                 None => number,
             };
-            Some((place as f64, mean, row.figures.half_width.map(|share| share * mean)))
+            Some((place as f64, mean, row.figures.half_width.map(|share| (share * mean, share * mean))))
         });
         let dots = dots.collect();
         let title = if words.is_empty() {

@@ -203,7 +203,7 @@ impl Gathered<'_> {
     }
 }
 
-/// Mean and half of the 95 % interval of a figure `of` the runs at each place `at` the axis across.
+/// Mean and 95 % interval of a figure `of` the runs at each place `at` the axis across.
 pub fn dots(
     rows: &[&Row],
     at: impl Fn(&Observed) -> Option<f64>,
@@ -219,7 +219,7 @@ pub fn dots(
     }
     all.into_iter()
         .map(|(place, values)| match mean_interval(&values) {
-            Some(found) => (place, found.mean, Some(found.half_width)),
+            Some(found) => (place, found.mean, Some((found.half_width, found.half_width))),
             None => (place, values[0], None),
         })
         .collect()

@@ -13,8 +13,8 @@ pub enum Across {
     Numbers,
 }
 
-/// A point: x, y, half of its interval.
-pub type Dot = (f64, f64, Option<f64>);
+/// A point: x, y, and how far its interval reaches below and above.
+pub type Dot = (f64, f64, Option<(f64, f64)>);
 
 /// A line through points, with its name.
 pub struct Line {
@@ -170,14 +170,17 @@ impl Plot {
 
     /// The drawing as a figure.
     pub fn draw(&self) -> String {
-        let ends = |sign: f64| {
-            let dots = self.dots.iter().map(move |(_, y, half)| y + sign * half.unwrap_or(0.0));
+        let ends = |up: bool| {
+            let dots = self.dots.iter().map(move |(_, y, interval)| {
+                let (below, above) = interval.unwrap_or_default();
+                if up { y + above } else { y - below }
+            });
             let lines = self.lines.iter().flat_map(|line| line.points.iter().map(|p| p.1));
             dots.chain(lines).chain(self.faint.iter().map(|p| p.1)).filter(|y| y.is_finite())
         };
-        let top = ends(1.0).fold(self.top, f64::max).max(1e-9) * 1.05;
+        let top = ends(true).fold(self.top, f64::max).max(1e-9) * 1.05;
         let bottom = match self.bottom < 0.0 {
-            true => ends(-1.0).fold(self.bottom, f64::min) * 1.05,
+            true => ends(false).fold(self.bottom, f64::min) * 1.05,
             false => 0.0,
         };
         let base = HEIGHT - BOTTOM;
@@ -219,10 +222,10 @@ impl Plot {
             let (style, dash) = (line.style % 8, DASH[line.style % DASH.len()]);
             let _ = write!(out, "<path class=\"s k{style}\" stroke-dasharray=\"{dash}\" d=\"{path}\"/>");
         }
-        for (px, py, half) in &self.dots {
+        for (px, py, interval) in &self.dots {
             let (cx, cy) = (x(*px), y(*py));
-            if let Some(half) = half {
-                let (low, high) = (y(py - half), y(py + half));
+            if let Some((below, above)) = interval {
+                let (low, high) = (y(py - below), y(py + above));
                 let _ = write!(
                     out,
                     "<path class=\"s k0\" d=\"M{cx:.1} {low:.1}V{high:.1}M{0:.1} {low:.1}h8M{0:.1} {high:.1}h8\"/>",
