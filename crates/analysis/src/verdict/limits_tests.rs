@@ -446,7 +446,7 @@ fn a_server_that_is_gone_for_more_than_a_twentieth_is_invalid() {
         case.reason("gone")
     };
     let text = at_the_end(3, 0.0).unwrap();
-    assert!(text.contains("did not serve for 2.4 of 6 s (3.6 to 6 s)"), "{text}");
+    assert!(text.contains("did not serve for 2.4 of 6 s measured (3.6 to 6 s)"), "{text}");
     assert_eq!(at_the_end(3, 590.0), None);
     // Without a whole second that is empty nothing is told from a slow one.
     let mut case = Case::usual().ended(Outcome::Disconnected, 1);

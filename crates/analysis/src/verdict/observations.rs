@@ -140,8 +140,8 @@ fn gone(e: &Evidence<'_>) -> Found {
     Some((
         if gone_s / at_s > 0.05 { Trust::Invalid } else { Trust::Suspect },
         format!(
-            "the server did not serve for {} of {} s ({} to {} s{more}): nothing succeeded there, whatever the \
-             share of failed operations says: users wait instead of failing",
+            "the server did not serve for {} of {} s measured ({} to {} s{more}): nothing succeeded there, whatever \
+             the share of failed operations says: users wait instead of failing",
             tenths(gone_s),
             tenths(at_s),
             tenths(from_s),

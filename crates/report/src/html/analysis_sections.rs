@@ -6,6 +6,7 @@ use dyno_analysis::laws::{checks, observe};
 use dyno_analysis::series::{Label, Stability};
 use dyno_rundir::{IntervalHistory, RunDir};
 use dyno_types::shell::quoted;
+use dyno_types::units::counted;
 
 /// The measured phase over time, and what was found in it.
 pub struct OverTime {
@@ -45,16 +46,20 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
             rate(segment.mean),
         ]);
     }
-    let mut out =
-        table("Levels of throughput", &heads(&["level", "seconds", "median, 1/s", "mean, 1/s"]), &rows, 2);
+    let mut out = table(
+        "Levels of throughput",
+        &heads(&["level", "seconds of the phase", "median, 1/s", "mean, 1/s"]),
+        &rows,
+        2,
+    );
     let mut lines = vec![match found.segments.len() {
         1 => "No change of level of 5 % or more was found.".to_owned(),
-        n => format!("The level changed {} time(s).", n - 1),
+        n => format!("The level changed {}.", counted(n - 1, "time")),
     }];
     if let Some(alarm) = found.alarm {
         let (before, after) = (&found.segments[alarm - 1], &found.segments[alarm]);
         lines.push(format!(
-            "After {} s throughput went from {}/s to {}/s: one figure for the whole run would hide it.",
+            "After {} s of the phase throughput went from {}/s to {}/s: one figure for the whole run would hide it.",
             over_time.second(after.range.0),
             rate(before.median),
             rate(after.median)
@@ -111,8 +116,8 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
         None => "No interval stands out as a stall: below half of the median, and out of the usual scatter."
             .into(),
         Some(first) => format!(
-            "Throughput fell below half of its median {} time(s), first from {} to {} s.",
-            found.stalls.len(),
+            "Throughput fell below half of its median {}, first from {} to {} s of the phase.",
+            counted(found.stalls.len(), "time"),
             over_time.second(first.at),
             over_time.second(first.at + first.intervals)
         ),
