@@ -21,7 +21,7 @@ sed -e '/Content-Security-Policy/d' "$folder/run/report.html" |
 for browser in chromium chromium-browser google-chrome; do
   command -v "$browser" >/dev/null || continue
   for page in report explained; do
-    "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1280,1180 \
+    "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1280,1320 \
       --screenshot="$folder/$page.png" "file://$folder/run/$page.html" >/dev/null 2>&1
   done
   cp "$folder/report.png" docs/images/report.png
