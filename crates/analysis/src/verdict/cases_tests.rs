@@ -278,7 +278,7 @@ fn what_is_named_is_counted() {
     case.observations.series[10..12].fill(0.0);
     case.observations.series[30..33].fill(0.0);
     let text = case.reason("gone").unwrap();
-    assert!(text.contains("for 5 of 60 s (10 to 12 s and 1 more)"), "{text}");
+    assert!(text.contains("for 5 of 60 s measured (10 to 12 s and 1 more)"), "{text}");
     assert_eq!(says("pinning", |case| case.phase.client.pinned = false), SUSPECT);
 }
 

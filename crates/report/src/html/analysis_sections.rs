@@ -46,12 +46,8 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
             rate(segment.mean),
         ]);
     }
-    let mut out = table(
-        "Levels of throughput",
-        &heads(&["level", "seconds of the phase", "median, 1/s", "mean, 1/s"]),
-        &rows,
-        2,
-    );
+    let mut out =
+        table("Levels of throughput", &heads(&["level", "seconds", "median, 1/s", "mean, 1/s"]), &rows, 2);
     let mut lines = vec![match found.segments.len() {
         1 => "No change of level of 5 % or more was found.".to_owned(),
         n => format!("The level changed {}.", counted(n - 1, "time")),
@@ -59,7 +55,7 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
     if let Some(alarm) = found.alarm {
         let (before, after) = (&found.segments[alarm - 1], &found.segments[alarm]);
         lines.push(format!(
-            "After {} s of the phase throughput went from {}/s to {}/s: one figure for the whole run would hide it.",
+            "After {} s throughput went from {}/s to {}/s: one figure for the whole run would hide it.",
             over_time.second(after.range.0),
             rate(before.median),
             rate(after.median)
@@ -116,12 +112,16 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
         None => "No interval stands out as a stall: below half of the median, and out of the usual scatter."
             .into(),
         Some(first) => format!(
-            "Throughput fell below half of its median {}, first from {} to {} s of the phase.",
+            "Throughput fell below half of its median {}, first from {} to {} s.",
             counted(found.stalls.len(), "time"),
             over_time.second(first.at),
             over_time.second(first.at + first.intervals)
         ),
     });
+    // Of a table that was imported from a later second on they are those of the table.
+    if over_time.second(0) == 0 {
+        out.push_str("<p class=\"dim\">Seconds count from the beginning of the measured phase.</p>\n");
+    }
     out.push_str("<ul class=\"reasons\">");
     lines.iter().for_each(|line| out.push_str(&format!("<li>{}</li>", esc(line))));
     out.push_str("</ul>\n");
