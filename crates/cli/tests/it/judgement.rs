@@ -194,7 +194,7 @@ fn the_second_hour_of_a_table_can_be_imported_alone() {
     assert_exit(&dyno.run(&["report", "whole", "--format", "html", "--out", "page.html"]), &[0]);
     let page = std::fs::read_to_string(dyno.path("page.html")).unwrap();
     assert!(!page.contains("could not be read"), "rows of imported results are read");
-    assert!(page.contains("The level changed 1 time(s)"), "levels as `dyno explain` has them");
+    assert!(page.contains("The level changed 1 time."), "levels as `dyno explain` has them");
     assert!(page.contains("data-chart=\"0\"") && !page.contains("No operation succeeded"));
 }
 
