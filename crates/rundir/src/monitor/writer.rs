@@ -146,8 +146,10 @@ impl MonitorWriter {
     fn replace_index(&mut self) -> io::Result<()> {
         let part = self.folder.join(".series.json.part");
         let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&part)?;
-        serde_json::to_writer_pretty(&mut file, &self.index)?;
-        file.write_all(b"\n")?;
+        // In one piece: a writer of JSON makes a call for each of its words.
+        let mut text = serde_json::to_vec_pretty(&self.index)?;
+        text.push(b'\n');
+        file.write_all(&text)?;
         std::fs::rename(&part, self.folder.join("series.json"))
     }
 }
