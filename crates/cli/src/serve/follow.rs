@@ -203,24 +203,26 @@ struct Axis {
     span: (f64, Option<f64>),
 }
 
-/// Rows of a chunk by time; of response times those of the operation that was given before. Where the latest phase does not
-/// have it, as after the load, those of the phase's operation with the most requests.
+/// Rows of a chunk by time; of response times those of the operation that was given before, else of the one with the most
+/// requests in the latest phase.
 fn rows(text: &str, metric: &str, axis: &dyn Fn(&str) -> Option<Axis>, tail: &mut Tail) {
     let text = match text.starts_with("second,") {
         true => text.to_owned(),
         false => format!("{}{text}", series::HEADER),
     };
     let (rows, _) = series::read(&text);
-    let latest = rows.last().map(|row| &row.phase);
-    let mut counts: std::collections::BTreeMap<&str, u64> = Default::default();
-    for row in rows.iter().filter(|row| Some(&row.phase) == latest) {
-        if !["TOTAL", "CLEANUP"].contains(&row.metric.as_str()) {
-            *counts.entry(&row.metric).or_default() += row.ok;
+    tail.metric = metric.to_owned();
+    if metric.is_empty() {
+        let latest = rows.last().map(|row| &row.phase);
+        let mut counts: std::collections::BTreeMap<&str, u64> = Default::default();
+        for row in rows.iter().filter(|row| Some(&row.phase) == latest) {
+            if !["TOTAL", "CLEANUP"].contains(&row.metric.as_str()) {
+                *counts.entry(&row.metric).or_default() += row.ok;
+            }
         }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        tail.metric = most.map_or(String::new(), |(name, _)| name.to_owned());
     }
-    let most = counts.iter().max_by_key(|(_, count)| **count).map(|(name, _)| *name);
-    let given = counts.contains_key(metric).then_some(metric).or(most).unwrap_or(metric);
-    given.clone_into(&mut tail.metric);
     // The operations of an interval stand before its total.
     let mut last: Option<&series::Row> = None;
     for row in &rows {
@@ -279,7 +281,7 @@ mod tests {
         assert_eq!(tail.rows, []);
         assert_eq!(chunk(&path, end).unwrap(), (String::new(), end));
         assert_eq!(chunk(&path, end + 1_000).unwrap().1, end, "a shorter file begins anew");
-        // The load had another operation; an interval without any operation changes nothing.
+        // The load had another operation; an interval without the one that is followed changes nothing.
         let loaded = "1,load,INSERT,90,0,0,,,,,,1.0,2.0,,,,,\n1,load,TOTAL,90,1,1,,,,,,,,,,,0,\n";
         let followed = |text: &str, before: &str| {
             let mut tail = Tail::default();
@@ -287,9 +289,8 @@ mod tests {
             (tail.metric, tail.rows.last().and_then(|row| row.3))
         };
         assert_eq!(followed(loaded, ""), ("INSERT".into(), Some(1.0)));
-        assert_eq!(followed(&line(2, 9), "INSERT"), ("READ".into(), Some(5.0)));
         assert_eq!(followed(&format!("{loaded}{}", line(2, 9)), ""), ("READ".into(), Some(5.0)));
-        assert_eq!(followed("3,measure,TOTAL,0,1,1,,,,,,,,,,,0,\n", "READ"), ("READ".into(), None));
+        assert_eq!(followed(&line(2, 9), "UPDATE"), ("UPDATE".into(), None));
         let long: String = (0..40_000).map(|second| line(second, 1)).collect();
         std::fs::write(&path, format!("{}{long}", series::HEADER)).unwrap();
         let (text, end) = chunk(&path, 0).unwrap();

@@ -3,7 +3,7 @@
 const main = document.getElementById("main"), url = main.dataset.follow;
 const put = (id, text) => { const e = document.getElementById(id); if (e.textContent !== text) e.textContent = text; };
 const MOST = 3600;
-let run = "", next = 0, metric = "", t = [], lines = [[], [], [], []];
+let run = "", next = 0, metric = "", phase = "", t = [], lines = [[], [], [], []];
 const rate = v => v >= 100 ? Math.round(v).toLocaleString("en") + "/s" : v.toPrecision(3) + "/s";
 const time = us => us === null || us === undefined ? "-"
   : us < 1000 ? us.toFixed(us < 100 ? 1 : 0) + " µs" : us < 1e6 ? (us / 1e3).toFixed(2) + " ms" : (us / 1e6).toFixed(2) + " s";
@@ -33,6 +33,9 @@ const show = told => {
   put("p99", last < 0 ? "-" : time(lines[3][last]));
   put("metric", metric);
   put("metric99", metric);
+  /* The load has other operations than what follows it. */
+  if (told.phase !== phase && phase !== "warmup") metric = "";
+  phase = told.phase;
   /* Of an experiment: the run that is followed. */
   put("which", main.dataset.name === run ? "" : run);
   if (told.runs) put("runs", `${told.runs[0]} of ${told.runs[1]}`);
