@@ -2,7 +2,7 @@ use super::made::{Given, Made};
 use super::rules::rule::{Experiment, Limit, SECOND, Unit};
 use super::*;
 use dyno_rundir::monitor::Kind::Counter;
-use dyno_rundir::schema::Setting;
+use dyno_rundir::schema::{Reason, Setting, Trust};
 
 const CLIENT: &str = "\"users\": 8, \"pipeline\": 1, \"threads\": 2, \"busy_share\": 0.3";
 
@@ -251,4 +251,38 @@ fn a_fall_is_held_against_the_burst_credits_of_the_volume() {
     let text = intervals(&course.iter().rev().copied().collect::<Vec<u64>>(), 1);
     let made = Made::new(Given { intervals: &text, ..given });
     assert_eq!(facts(&made.run, Some(&recording)).get("burst.ratio"), None);
+}
+
+#[test]
+fn a_server_that_was_gone_explains_a_run_before_anything_else() {
+    let served = [1_000, 1_010, 990, 1_000, 500, 0, 0, 250, 1_000, 1_000, 1_000];
+    let found_in = |seconds: &[u64], each_s: usize, check: &str| {
+        let text = intervals(seconds, each_s);
+        let monitor = host(0.99, 0.05);
+        let mut made = Made::new(Given {
+            database: "MongoDB 8",
+            client: CLIENT,
+            monitor: &monitor,
+            intervals: &text,
+            ..Given::default()
+        });
+        let reason =
+            Reason { check: check.into(), trust: Trust::Invalid, affects: Vec::new(), text: String::new() };
+        made.run.summary.as_mut().unwrap().verdict.reasons.push(reason);
+        let share = facts(&made.run, None).get("server.gone_share").map(|share| (share * 1e3).round() / 1e3);
+        (share, found(&made.run, None).first().copied())
+    };
+    // Two seconds, half of the one before and three quarters of the one behind, of eleven.
+    assert_eq!(found_in(&served, 1, "gone"), (Some(0.295), Some(("gone", 0.95))));
+    // The same of results whose intervals are ten seconds long.
+    let tens = served.map(|ok| ok * 10);
+    assert_eq!(found_in(&tens, 10, "gone"), (Some(0.295), Some(("gone", 0.95))));
+    // Where the verdict does not say that it was gone, as with faults of the run's own, the figure is not there.
+    assert_eq!(found_in(&served, 1, "faults"), (None, Some(("steal", 0.6))));
+    assert_eq!(found_in(&[0; 11], 1, "gone"), (None, Some(("steal", 0.6))));
+    let made = Made::new(Given { client: CLIENT, ..Given::default() });
+    let rule = rules::all().find(|rule| rule.name == "gone").unwrap();
+    assert_eq!(apply(rule, &Facts::of(&[("server.gone_share", 0.0)]), &made.run), None);
+    let finding = apply(rule, &Facts::of(&[("server.gone_share", 0.325)]), &made.run).unwrap();
+    assert_eq!(finding.evidence, ["nothing succeeded for 32.5 % of the time"]);
 }

@@ -7,6 +7,7 @@
 
 pub mod burst;
 pub mod change;
+pub mod outage;
 pub mod period;
 pub mod spell;
 pub mod stability;

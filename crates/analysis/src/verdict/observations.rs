@@ -2,6 +2,7 @@
 
 use super::checks::{Checks, EVERY, FIGURES, Found, LATENCIES, RATE_AND_TAIL, RESOURCES};
 use super::evidence::Evidence;
+use crate::series::outage;
 use crate::series::trend::trend;
 use crate::series::{Label, Segment, Stability, Stall, mean, stability};
 use dyno_rundir::schema::{Phase, Trust};
@@ -104,35 +105,18 @@ fn load(e: &Evidence<'_>) -> Found {
     Some((if share > 0.05 { Trust::Invalid } else { Trust::Suspect }, text))
 }
 
-/// Fewest whole seconds in a row without a success that make a server gone: connections were lost meanwhile.
-const GONE_S: f64 = 2.0;
-
-/// Operations that ended in a second before the server stopped within it: up to this share of the median is nothing.
-const NOTHING: f64 = 0.01;
-
-/// A server that was not there for a part of the run: the few operations that failed do not say for how long. An outage is an
-/// empty second, with as much of the seconds beside it as they lack of the run's level.
+/// A server that was not there for a part of the run: the few operations that failed do not say for how long. Connections
+/// were lost meanwhile.
 fn gone(e: &Evidence<'_>) -> Found {
     let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut];
     let lost: u64 = lost.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
-    let served: Vec<f64> = e.observations.series.iter().copied().filter(|ok| *ok > 0.0).collect();
-    let level = median(&served).filter(|_| lost > 0)?;
+    let level = outage::level(&e.observations.series).filter(|_| lost > 0)?;
     let [before, behind] = e.observations.partial_seconds;
     let whole = e.observations.series.iter().map(|ok| (*ok, 1.0));
     let parts: Vec<(f64, f64)> =
         iter::once(before).chain(whole).chain([behind]).filter(|(_, length_s)| *length_s > 0.0).collect();
-    let is_empty = |(ok, length_s): &(f64, f64)| *ok <= level * length_s * NOTHING;
-    let lacks_s =
-        |part: Option<&(f64, f64)>| part.map_or(0.0, |(ok, length_s)| (length_s - ok / level).max(0.0));
-    let (mut spans, mut at, mut at_s): (Vec<(f64, f64)>, usize, f64) = (Vec::new(), 0, 0.0);
-    for part in parts.chunk_by(|one, next| is_empty(one) == is_empty(next)) {
-        let (next, next_s) = (at + part.len(), at_s + part.iter().map(|(_, length_s)| length_s).sum::<f64>());
-        let span = (at_s - lacks_s(parts[..at].last()), next_s + lacks_s(parts.get(next)));
-        if is_empty(&part[0]) && span.1 - span.0 >= GONE_S {
-            spans.push(span);
-        }
-        (at, at_s) = (next, next_s);
-    }
+    let spans = outage::outages(&parts, level);
+    let at_s: f64 = parts.iter().map(|(_, length_s)| length_s).sum();
     let (from_s, to_s) = *spans.first()?;
     let gone_s: f64 = spans.iter().map(|(from_s, to_s)| to_s - from_s).sum();
     let tenths = |s: f64| (s * 10.0).round() / 10.0;

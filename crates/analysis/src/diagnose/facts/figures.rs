@@ -57,6 +57,7 @@ pub const KNOWN: &[&str] = &[
     "server.cores",
     "server.cpu_of_limit",
     "server.cpu_share",
+    "server.gone_share",
     "server.limit_hits_per_s",
     "server.major_faults_per_op",
     "server.major_faults_per_s",

@@ -6,7 +6,7 @@ pub(super) mod figures;
 
 pub use figures::Facts;
 
-use crate::series::mean;
+use crate::series::{mean, outage};
 use dyno_record::Stamps;
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
@@ -21,6 +21,7 @@ pub fn facts(run: &RunDir, recording: Option<&Recording>) -> Facts {
     let mut facts = Facts::default();
     let Some(phase) = run.summary.as_ref().and_then(|summary| summary.measured()) else { return facts };
     client(&mut facts, run, phase);
+    gone(&mut facts, run);
     summarised(&mut facts, run, phase);
     let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name);
     let boundaries = recorded.and_then(|recorded| run.phase_boundaries(recorded).ok().flatten());
@@ -71,6 +72,21 @@ fn client(facts: &mut Facts, run: &RunDir, phase: &Phase) {
         (fast > 0.0).then(|| (usual / fast - 1.0).min(users - 1.0))
     });
     facts.set("closed.queue", ratio);
+}
+
+/// The share of the run for which the server did not serve, where the verdict says that it was so: of a run with faults of its
+/// own it is what was asked for.
+fn gone(facts: &mut Facts, run: &RunDir) {
+    let verdict = run.summary.as_ref().map(|summary| &summary.verdict);
+    if !verdict.is_some_and(|verdict| verdict.reasons.iter().any(|reason| reason.check == "gone")) {
+        return;
+    }
+    let Ok(history) = run.interval_history() else { return };
+    let Some(level) = outage::level(&history.values) else { return };
+    let length_s = history.step_s as f64;
+    let parts: Vec<(f64, f64)> = history.values.iter().map(|per_s| (per_s * length_s, length_s)).collect();
+    let gone_s: f64 = outage::outages(&parts, level).iter().map(|(from, to)| to - from).sum();
+    facts.set("server.gone_share", Some(gone_s / (length_s * parts.len() as f64)));
 }
 
 fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {

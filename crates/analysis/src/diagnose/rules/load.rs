@@ -1,9 +1,19 @@
-//! The load itself: its client and its users.
+//! The load itself: whether it met a server, its client and its users.
 
-use super::rule::{CPU_IDLE, MORE, Rule, THREADS, Unit, above, below};
+use super::rule::{CPU_IDLE, MORE, Rule, STAYS, THREADS, Unit, above, below};
 
 /// The rules.
 pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "gone",
+        claim: "the server was not there: it ended, hung, or could not be reached",
+        needs: &[above("server.gone_share", 0.0, Unit::Share, "nothing succeeded for {} of the time")],
+        supports: &[],
+        against: &[],
+        confidence: 0.95,
+        advice: "look into the server's log for why it stopped (memory limit, crash, restart); other figures of the run are of the rest",
+        experiment: STAYS,
+    },
     Rule {
         name: "client",
         claim: "the client limits the run, not the database: its load threads are saturated",

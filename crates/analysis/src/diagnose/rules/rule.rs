@@ -114,5 +114,11 @@ pub(super) const AGAIN: Experiment = Experiment {
     expect: "run again at once: if this is the cause, it begins at the low level",
 };
 
+pub(super) const STAYS: Experiment = Experiment {
+    option: "--duration",
+    factor: 1.0,
+    expect: "the same run again: every second has operations if the server stays up",
+};
+
 pub(super) const CPU_IDLE: Test =
     below("host.cpu.busy", 0.6, Unit::Share, "the host's CPU is busy no more than {} of the time");
