@@ -90,8 +90,25 @@ impl Material {
 /// Address of a directory's report.
 pub fn address(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned()).join("report.html");
-    const SET: &AsciiSet = &RESERVED.remove(b'/').remove(b'=').remove(b',').remove(b'+');
-    format!("file://{}", percent::encode(&whole.display().to_string(), SET))
+    format!("file://{}", percent::encode(&whole.display().to_string(), IN_ADDRESS))
+}
+
+/// What is encoded in the path of an address.
+const IN_ADDRESS: &AsciiSet = &RESERVED.remove(b'/').remove(b'=').remove(b',').remove(b'+');
+
+/// Address of a run's report for a page in the folder `page`: relative, so that both can be moved or published together.
+/// `None` if there is no report.
+pub fn address_of_report(run: &Path, page: &Path) -> Option<String> {
+    let whole = |path: &Path| path.canonicalize().ok();
+    let page = whole(if page.as_os_str().is_empty() { Path::new(".") } else { page })?;
+    let report = whole(&run.join("report.html")).filter(|path| path.is_file())?;
+    let shared = page.components().zip(report.components()).take_while(|(one, other)| one == other).count();
+    let up = page.components().skip(shared).map(|_| "..");
+    let down: Option<Vec<&str>> =
+        report.components().skip(shared).map(|part| part.as_os_str().to_str()).collect();
+    let parts: Vec<&str> = up.chain(down?).collect();
+    // A name with a colon would be taken for a scheme.
+    Some(percent::encode(&format!("./{}", parts.join("/")), IN_ADDRESS))
 }
 
 /// Writes a file beside its place and moves it there, readable by its owner alone, as everything of a run is.

@@ -96,10 +96,10 @@ pub struct Row {
     pub failed: u64,
     /// Dropped.
     pub dropped: u64,
-    /// p50, p99 and p99.9 of the service time, microseconds.
-    pub service_us: [Option<f64>; 3],
-    /// p50, p99 and p99.9 of the response time, microseconds.
-    pub response_us: [Option<f64>; 3],
+    /// p50, p99, p99.9 and the maximum of the service time, microseconds.
+    pub service_us: [Option<f64>; 4],
+    /// p50, p99, p99.9 and the maximum of the response time, microseconds.
+    pub response_us: [Option<f64>; 4],
     /// Queue of due arrivals; of `TOTAL` alone.
     pub backlog: Option<f64>,
 }
@@ -136,8 +136,8 @@ fn row(line: &str) -> Option<Row> {
         failed: number(1)?,
         // Imported results do not know it.
         dropped: if cells[2].is_empty() { 0 } else { number(2)? },
-        service_us: [figure(4), figure(5), figure(6)],
-        response_us: [figure(8), figure(9), figure(10)],
+        service_us: [figure(4), figure(5), figure(6), figure(7)],
+        response_us: [figure(8), figure(9), figure(10), figure(11)],
         backlog: figure(13),
     })
 }
@@ -188,7 +188,8 @@ mod tests {
             ("a,b", 1, 2, 0),
             "a comma in a name"
         );
-        assert_eq!(read[0].service_us, [Some(2_000.9), Some(3_000.1), Some(3_000.1)]);
+        assert_eq!(read[0].service_us, [Some(2_000.9), Some(3_000.1), Some(3_000.1), Some(3_000.1)]);
+        assert_eq!(read[0].response_us[3], Some(6_000.1));
         if let Some(slot) = &mut totals.slots[0] {
             slot.response = Buckets::new(Scale::Ns64);
         }

@@ -7,7 +7,6 @@ use crate::series::trend::trend;
 use crate::series::{Label, Segment, Stability, Stall, mean, stability};
 use dyno_rundir::schema::{Phase, Trust};
 use dyno_types::Outcome;
-use dyno_types::stats::median;
 use dyno_types::units::{Bytes, Latency, Rate, Thousands};
 use std::iter;
 

@@ -11,13 +11,14 @@ use crate::exit::{Exit, Failure};
 use crate::{pages, price, terminal};
 use args::{FailOn, FormatArg};
 use dyno_analysis::compare::Conclusion;
-use dyno_report::comparison::Pairing;
 use dyno_report::comparison::junit::junit;
 use dyno_report::comparison::markdown::markdown;
 use dyno_report::comparison::text::text;
+use dyno_report::comparison::{Pairing, ReportLink};
 use dyno_report::html::comparison::comparison_page;
+use dyno_rundir::RunDir;
 use gather::{Group, Side};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use args::CompareArgs;
 pub use history::{HistoryArgs, history};
@@ -45,7 +46,8 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     }
     let pairs = pairs(args, &sides)?;
     let floors = noise::Floors::read();
-    let all = pairings(args, price, &pairs, &floors);
+    let beside = args.html.as_deref().or(args.out.as_deref()).and_then(Path::parent).unwrap_or(Path::new(""));
+    let all = pairings(args, price, &pairs, &floors, &|run| pages::address_of_report(run, beside));
     if args.noise_floor {
         let kept = floors.keep(&pairs, &all)?;
         terminal::note(&format!("noise floor kept in {}", kept.display()));
@@ -70,13 +72,13 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     Ok(exit(args.fail_on, &all))
 }
 
-/// The page of a comparison of directories with the usual margins, as `dyno serve` shows it.
-pub fn page(sides: &mut [Side]) -> Result<String, Failure> {
+/// The page of a comparison of directories with the usual margins, as `dyno serve` shows it. `address` is that of a run's report.
+pub fn page(sides: &mut [Side], address: &dyn Fn(&Path) -> Option<String>) -> Result<String, Failure> {
     let args = CompareArgs::usual();
     gather::tell_apart(sides);
     let pairs = pairs(&args, sides)?;
     let left_out: Vec<String> = sides.iter().flat_map(|side| side.warnings.iter().cloned()).collect();
-    Ok(comparison_page(&pairings(&args, None, &pairs, &noise::Floors::read()), &left_out))
+    Ok(comparison_page(&pairings(&args, None, &pairs, &noise::Floors::read(), address), &left_out))
 }
 
 fn pairings(
@@ -84,7 +86,15 @@ fn pairings(
     price: Option<f64>,
     pairs: &[(String, &Group, &Group)],
     floors: &noise::Floors,
+    address: &dyn Fn(&Path) -> Option<String>,
 ) -> Vec<Pairing> {
+    let reports = |group: &Group| -> Vec<ReportLink> {
+        let link = |run: &RunDir| {
+            let name = run.path.file_name().unwrap_or(run.path.as_os_str()).to_string_lossy().into_owned();
+            Some(ReportLink { name, address: address(&run.path)? })
+        };
+        group.runs.iter().filter_map(link).collect()
+    };
     let one = |(cell, first, second): &(String, &Group, &Group)| {
         let (figures, responses, beyond) = metrics::compare(args, price, first, second, &floors.of(first));
         Pairing {
@@ -96,6 +106,7 @@ fn pairings(
             settings: gather::settings(first, second),
             environment: gather::environment(first, second),
             warnings: gather::warnings(first, second).into_iter().chain(beyond).collect(),
+            reports: (reports(first), reports(second)),
         }
     };
     pairs.iter().map(one).collect()

@@ -39,6 +39,12 @@ fn unknown(error: &clap::Error) -> Option<String> {
         let words = "unknown option --dry-run\n`dyno plan FILE` prints what an experiment would do; nothing is touched.";
         return Some(words.into());
     }
+    // Names that other load generators have for it.
+    if ["--threshold", "--thresholds", "--assert", "--fail-if"].contains(&typed.as_str()) {
+        let words =
+            "`dyno run --require 'p99(read) < 5ms'` sets a threshold; the exit code is 4 if it is missed.";
+        return Some(format!("unknown option {typed}\n{words}"));
+    }
     // A word that is no option stands where nothing is expected: clap says so.
     if !typed.starts_with('-') {
         return None;

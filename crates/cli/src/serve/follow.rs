@@ -239,7 +239,7 @@ fn rows(text: &str, metric: &str, axis: &dyn Fn(&str) -> Option<Axis>, tail: &mu
             continue;
         }
         let same = last.filter(|one| one.phase == row.phase && one.start_s == row.start_s);
-        let [p50, p99, _] = same.map_or([None; 3], |one| one.response_us);
+        let [p50, p99, ..] = same.map_or([None; 4], |one| one.response_us);
         let failed = (row.failed + row.dropped) as f64 / length;
         tail.rows.push((from.midpoint(to), row.ok as f64 / length, failed, p50, p99));
     }

@@ -12,7 +12,7 @@ use crate::{compare, experiment, pages, terminal};
 use auth::Auth;
 use clap::Args;
 use dyno_report::html::experiment::experiment_page;
-use dyno_report::html::served::{Kind, list_page, list_rows, live_page, message_page};
+use dyno_report::html::served::{Kind, address, list_page, list_rows, live_page, message_page};
 use dyno_rundir::ExperimentDir;
 use dyno_types::child;
 use dyno_types::percent::{self, AsciiSet, RESERVED};
@@ -326,14 +326,15 @@ impl Site {
         }
         // The baseline first, then in the order of their beginning.
         sides.sort();
-        self.page("/compare", move |_| {
+        self.page("/compare", move |site| {
             let read = |(_, _, name, path): &(bool, String, String, PathBuf)| {
                 let mut side = compare::gather::side(path, compare::gather::Take::Usable)?;
                 side.call(name);
                 Ok(side)
             };
             let sides: Result<Vec<_>, Failure> = sides.iter().map(read).collect();
-            let page = sides.and_then(|mut sides| compare::page(&mut sides));
+            let report = |run: &Path| Some(address("dir", &site.directory.name(run)?) + "/report.html");
+            let page = sides.and_then(|mut sides| compare::page(&mut sides, &report));
             Ok(page?.into())
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::checks::{Axe, look};
 use crate::{browser, run, sweep};
-use dyno_testkit::{self, Dyno};
+use dyno_testkit::{Dyno, signal};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -138,4 +138,35 @@ fn an_experiment_is_followed_and_stopped_in_a_browser() {
     assert!(begun.elapsed() < Duration::from_secs(100), "it was stopped, it did not end");
     assert!(dyno.path("all/long/journal.jsonl").is_file(), "nothing is deleted");
     dyno_testkit::assert_exit(&dyno.run(&["status", "all/long"]), &[0]);
+}
+
+#[test]
+#[ignore = "needs a browser: make test-all"]
+fn a_page_that_follows_a_load_goes_over_to_the_operations_behind_it() {
+    let dyno = Dyno::new();
+    let Some(mut browser) = browser(dyno.folder.path(), "following a load in a browser") else { return };
+    std::fs::create_dir(dyno.path("all")).expect("a folder");
+    let served = Served::start(&dyno, &["all"]);
+    let target = format!("sqlite:{}", dyno.path("a.db").display());
+    let small = ["--records", "100000", "--fields", "1", "--field-length", "10", "--load-batch", "1"];
+    let mut words = vec!["run", &target, "--users", "2", "--duration", "10s", "--quiet", "--out", "all/one"];
+    words.extend(small);
+    let mut run = dyno.start(&words);
+    // Held in the midst of its load, however fast that is.
+    let series = dyno.path("all/one/series.csv");
+    let end = Instant::now() + Duration::from_secs(60);
+    while !std::fs::read_to_string(&series).is_ok_and(|text| text.contains(",load,TOTAL,")) {
+        assert!(Instant::now() < end && run.try_wait().expect("a process").is_none(), "no second of a load");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    signal(run.id(), "STOP");
+    browser.open(&format!("{}live/one", served.address), 1280, false);
+    browser.until("document.getElementById('phase').textContent === 'load'");
+    browser.until("document.getElementById('metric').textContent === 'INSERT'");
+    signal(run.id(), "CONT");
+    browser.until("document.getElementById('phase').textContent === 'measure'");
+    browser.until("['READ', 'UPDATE'].includes(document.getElementById('metric').textContent)");
+    browser.until("/ms|µs/.test(document.getElementById('p99').textContent)");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    assert!(run.wait().expect("a process").success());
 }

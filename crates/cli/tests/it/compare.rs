@@ -232,8 +232,22 @@ fn a_comparison_is_also_a_page_markdown_and_json() {
     for words in ["quantile by quantile", "noise floor", "Settings that differ", "every run", "p99.5"] {
         assert!(page.contains(words), "{words}");
     }
+    assert!(
+        page.contains("<a href=\"./a/001/report.html\">001</a>, <a href=\"./a/002/report.html\">002</a>"),
+        "{page}"
+    );
     let again = dyno.run(&["compare", "a", "b<i>", "--format", "html"]);
     assert_eq!(stdout(&again), page);
+    // Links from another folder; a run without a report has none.
+    std::fs::create_dir(dyno.path("pages")).unwrap();
+    for run in ["a/002", "a/003", "a/004", "b<i>/011", "b<i>/013", "b<i>/014"] {
+        std::fs::remove_file(dyno.path(run).join("report.html")).unwrap();
+    }
+    assert_exit(&dyno.run(&["compare", "a", "b<i>", "--html", "pages/c.html"]), &[0]);
+    let page = std::fs::read_to_string(dyno.path("pages/c.html")).unwrap();
+    let links = "Reports of a: <a href=\"./../a/001/report.html\">001</a>; \
+                 of b&lt;i&gt;: <a href=\"./../b%3Ci%3E/012/report.html\">012</a>.";
+    assert!(page.contains(links), "{page}");
     let markdown = stdout(&dyno.run(&["compare", "a", "b<i>", "--format", "md"]));
     assert!(
         markdown.contains("**b&#60;i&#62; against a: worse in throughput")

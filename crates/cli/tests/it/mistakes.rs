@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// What is typed behind `dyno`.
-const MISTAKES: [&str; 29] = [
+const MISTAKES: [&str; 30] = [
     "rnu",
     "run redis.hots",
     "run localhost:6379",
@@ -21,6 +21,7 @@ const MISTAKES: [&str; 29] = [
     "run null: --duration 5parsecs",
     "run null: --durtion 5s",
     "run null: --dry-run",
+    "run null: --threshold p99<5ms",
     "run null: --require p99<5ms",
     "run null: --require p99(raed)<5ms",
     "run null: --workload z",

@@ -67,6 +67,18 @@ pub struct Pairing {
     pub environment: Vec<(String, String, String)>,
     /// Reasons against a comparison.
     pub warnings: Vec<String>,
+    /// Reports of the runs of each, as far as there are any.
+    #[serde(skip)]
+    pub reports: (Vec<ReportLink>, Vec<ReportLink>),
+}
+
+/// Where a run's report is.
+#[derive(Clone, Debug)]
+pub struct ReportLink {
+    /// The run directory's name.
+    pub name: String,
+    /// Address for a page of the comparison, encoded.
+    pub address: String,
 }
 
 impl Pairing {

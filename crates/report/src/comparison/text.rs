@@ -1,21 +1,20 @@
 //! A comparison as text: the verdict in words first, then the figures it comes from.
 
 use crate::comparison::{FOOT, Figure, Pairing, number};
-use dyno_analysis::compare::{Conclusion, rank};
+use dyno_analysis::compare::{Comparison, Conclusion, rank};
 use dyno_types::units::span;
+
+/// The interval of a change, in per cent of the first side. One run says nothing about how much runs differ.
+pub(crate) fn relative_interval(found: &Comparison) -> Option<String> {
+    let end = |ratio: f64| format!("{:+.1}", (ratio - 1.0) * 100.0);
+    (found.runs.0.min(found.runs.1) > 1).then(|| span((end(found.ratio.low), end(found.ratio.high)), " %"))
+}
 
 /// The words for a conclusion.
 pub fn words(figure: &Figure) -> String {
     let found = &figure.found;
     let change = (found.ratio.value - 1.0) * 100.0;
-    let interval = match found.runs.0.min(found.runs.1) {
-        // One run says nothing about how much runs differ.
-        0 | 1 => format!("{change:+.1} %, no interval"),
-        _ => {
-            let end = |ratio: f64| format!("{:+.1}", (ratio - 1.0) * 100.0);
-            span((end(found.ratio.low), end(found.ratio.high)), " %")
-        }
-    };
+    let interval = relative_interval(found).unwrap_or_else(|| format!("{change:+.1} %, no interval"));
     // The order of the runs is all that few of them say.
     let order = match (found.runs.0.max(found.runs.1), found.delta) {
         (1, _) => "",

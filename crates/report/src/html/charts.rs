@@ -178,7 +178,7 @@ fn latencies(rows: &[Row], axis: &Timeline, names: &[String], id: &str, title: &
     let service = id == "service";
     let choice = |name: &String| Choice {
         n: name.clone(),
-        s: ["p50", "p99", "p99.9"]
+        s: ["p50", "p99", "p99.9", "max"]
             .iter()
             .enumerate()
             .map(|(at, label)| {

@@ -1,7 +1,7 @@
 //! The page of a comparison: the verdict in words, then the figures it comes from, quantile by quantile, and what else differs.
 
-use crate::comparison::text::words;
-use crate::comparison::{FOOT, Figure, Pairing, Responses, number};
+use crate::comparison::text::{relative_interval, words};
+use crate::comparison::{FOOT, Figure, Pairing, ReportLink, Responses, number};
 use crate::html::charts::{Data, distribution};
 use crate::html::document::{bar, chip, document, percentile_figure};
 use crate::html::plot::{Across, Plot, points};
@@ -140,13 +140,9 @@ fn change(figure: &Figure) -> String {
     }
 }
 
-/// Interval of a difference, in the figure's unit.
+/// Interval of the change.
 fn interval(figure: &Figure) -> String {
-    let found = &figure.found;
-    match found.runs.0.min(found.runs.1) > 1 {
-        true => format!("{} to {}", number(found.difference.low), number(found.difference.high)),
-        false => "one run: none".into(),
-    }
+    relative_interval(&figure.found).unwrap_or_else(|| "one run: none".into())
 }
 
 fn pairing(pair: &Pair<'_>, of: &str, data: &mut Data) -> String {
@@ -158,6 +154,7 @@ fn pairing(pair: &Pair<'_>, of: &str, data: &mut Data) -> String {
     for warning in &one.warnings {
         let _ = writeln!(out, "<p class=\"note\">{}</p>", esc(warning));
     }
+    out.push_str(&reports(pair));
     out.push_str(&figures(one, of));
     out.push_str("<div class=\"grid2\">\n");
     one.figures.iter().for_each(|figure| out.push_str(&runs(pair, figure)));
@@ -185,6 +182,22 @@ fn pairing(pair: &Pair<'_>, of: &str, data: &mut Data) -> String {
     differences(&mut out, "Settings", of, &one.settings);
     differences(&mut out, "Environment", of, &one.environment);
     out
+}
+
+/// Links to the reports of both sides' runs.
+fn reports(pair: &Pair<'_>) -> String {
+    let (first, second) = &pair.of.reports;
+    let side = |name: &str, reports: &[ReportLink]| {
+        let link = |one: &ReportLink| format!("<a href=\"{}\">{}</a>", esc(&one.address), esc(&one.name));
+        let links: Vec<String> = reports.iter().map(link).collect();
+        (!links.is_empty()).then(|| format!("{}: {}", esc(name), links.join(", ")))
+    };
+    let sides: Vec<String> =
+        [side(&pair.first, first), side(&pair.second, second)].into_iter().flatten().collect();
+    match sides.as_slice() {
+        [] => String::new(),
+        all => format!("<p>Reports of {}.</p>\n", all.join("; of ")),
+    }
 }
 
 /// The table of figures.

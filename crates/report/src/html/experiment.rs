@@ -286,7 +286,9 @@ fn cells(all: &Gathered<'_>) -> String {
     for (shown, head) in [(per_core, "per core-second"), (per_price, "per currency unit")] {
         names.extend(shown.then(|| head.to_owned()));
     }
-    names.extend(heads(&["remarks", "reports"]));
+    let remarked = all.rows.iter().any(|row| !remarks(row).is_empty());
+    names.extend(remarked.then(|| "remarks".to_owned()));
+    names.push("reports".into());
     let rows: Vec<Vec<String>> = all
         .rows
         .iter()
@@ -304,7 +306,7 @@ fn cells(all: &Gathered<'_>) -> String {
             for (shown, one) in [(per_core, row.figures.per_core), (per_price, row.figures.per_price)] {
                 line.extend(shown.then(|| one.map_or("-".into(), |one| one.shown())));
             }
-            line.push(remarks(row));
+            line.extend(remarked.then(|| remarks(row)));
             let links: Vec<String> =
                 row.runs.iter().map(|run| link(all, run, &run.ended.repetition.to_string())).collect();
             // Numbers are small: each gets room for a finger.
@@ -434,7 +436,7 @@ fn tunings(dir: &ExperimentDir) -> Option<String> {
 }
 
 fn runs(all: &Gathered<'_>) -> String {
-    let mut rows = Vec::new();
+    let (mut rows, mut words) = (Vec::new(), Vec::new());
     for row in &all.rows {
         for run in &row.runs {
             rows.push(vec![
@@ -444,11 +446,16 @@ fn runs(all: &Gathered<'_>) -> String {
                 esc(&run.ended.status),
                 format!("<span class=\"{}\">{0}</span>", esc(&run.ended.trust)),
                 run.ended.throughput.map_or("-".into(), rate),
-                esc(&run.ended.words),
+                run.p99_us.map_or("-".into(), us),
             ]);
+            words.push(esc(&run.ended.words));
         }
     }
-    let names = heads(&["run", "cell", "repetition", "status", "verdict", "operations/s", "words"]);
+    let mut names = heads(&["run", "cell", "repetition", "status", "verdict", "operations/s", "p99"]);
+    if words.iter().any(|one| !one.is_empty()) {
+        names.push("remarks".into());
+        rows.iter_mut().zip(words).for_each(|(row, one)| row.push(one));
+    }
     format!(
         "<div class=\"long runs\">{}</div>\n",
         table_of_markup("Every run that has ended", &names, &rows, 2)

@@ -21,6 +21,8 @@ pub struct OneRun {
     pub at_rate: Option<Observed>,
     /// Successful operations of each second after the warm-up.
     pub seconds: BTreeMap<u64, u64>,
+    /// p99 of the response time, microseconds, where enough samples support it.
+    pub p99_us: Option<f64>,
     /// What faults did that the experiment asked for.
     pub faults: Vec<FaultFigures>,
 }
@@ -68,12 +70,20 @@ fn row(
     let mut response = ArrivalLatency::new(Scale::Ns64);
     let (mut all, mut per_core) = (Vec::with_capacity(runs.len()), Vec::new());
     for ended in runs {
-        let mut one =
-            OneRun { ended, observed: None, at_rate: None, seconds: BTreeMap::new(), faults: Vec::new() };
+        let mut one = OneRun {
+            ended,
+            observed: None,
+            at_rate: None,
+            seconds: BTreeMap::new(),
+            p99_us: None,
+            faults: Vec::new(),
+        };
         if complete(&one.ended) {
             match RunDir::open(&dir.path.join(&one.ended.dir)) {
                 Ok(found) => {
-                    response.merge(&ArrivalLatency::of_run(&found, "measure", Scale::Ns64));
+                    let own = ArrivalLatency::of_run(&found, "measure", Scale::Ns64);
+                    one.p99_us = (own.count() >= 1_000).then(|| own.percentile_ns(99.0) / 1e3);
+                    response.merge(&own);
                     one.observed = observe(&found);
                     one.at_rate = observe_rate(&found);
                     one.seconds = found.succeeded().unwrap_or_default();

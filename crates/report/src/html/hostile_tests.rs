@@ -2,7 +2,7 @@
 
 use crate::comparison::markdown::markdown;
 use crate::comparison::text::text;
-use crate::comparison::{Figure, Pairing, Responses};
+use crate::comparison::{Figure, Pairing, ReportLink, Responses};
 use crate::html::comparison::comparison_page;
 use crate::html::served::Kind;
 use crate::html::served::Listed;
@@ -45,6 +45,7 @@ fn pairing(runs: usize) -> Pairing {
         settings: rows.clone(),
         environment: rows,
         warnings: vec![HOSTILE.into()],
+        reports: (vec![ReportLink { name: HOSTILE.into(), address: HOSTILE.into() }], Vec::new()),
     }
 }
 

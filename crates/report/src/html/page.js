@@ -138,7 +138,7 @@ const draw = chart => {
     for (let i = find(one.x, a); i < one.v.length && one.x[i] <= b; i++) all.push(one.v[i]);
   }
   const wide = range(seen.concat(all), chart.spec.log);
-  if (chart.spec.log || wide[1] <= hi * 1.5) [lo, hi] = wide;
+  if (chart.spec.log || wide[1] <= hi * 1.5 || !seen.some(v => v !== null && v !== 0)) [lo, hi] = wide;
   for (const [from, to, name] of data.bands) {
     if (to < a || from > b) continue;
     const x1 = x(Math.max(from, a)), x2 = x(Math.min(to, b));
@@ -207,6 +207,8 @@ const draw = chart => {
     const at = x(off[0]), anchor = at > box.w - 90 ? "end" : at < box.l + 40 ? "start" : "middle";
     svg("text", { class: "off", x: at, y: box.t + 12, "text-anchor": anchor }, root, "\u2191 " + show(off[1], chart.spec.unit));
   }
+  chart.dots = svg("g", {}, root);
+  chart.y = v => v > hi ? box.t : y(v);
   chart.line = svg("line", { class: "cursor", y1: box.t, y2: box.h - box.b, visibility: "hidden" }, root);
   chart.drag = svg("rect", { class: "drag", y: box.t, height: box.h - box.b - box.t, visibility: "hidden" }, root);
   chart.box = box;
@@ -214,20 +216,25 @@ const draw = chart => {
   chart.plot.replaceChildren(root);
   follow(chart);
 };
-const valueAt = (one, t) => {
+/* The nearest sample: its time and its value. */
+const sampleAt = (one, t) => {
   unpack(one);
   let i = find(one.x, t);
   if (i === one.x.length || (i > 0 && t - one.x[i - 1] < one.x[i] - t)) i--;
-  return i < 0 ? null : one.v[i];
+  return i < 0 ? [t, null] : [one.x[i], one.v[i]];
 };
 const follow = chart => {
   if (!chart.x || chart.draw) return;
   const inside = cursor !== null && cursor >= view[0] && cursor <= view[1];
   chart.line.setAttribute("visibility", inside ? "visible" : "hidden");
   if (inside) { chart.line.setAttribute("x1", chart.x(cursor)); chart.line.setAttribute("x2", chart.x(cursor)); }
+  chart.dots.replaceChildren();
   chart.values.forEach((e, i) => {
-    const one = chart.spec.choices[chart.choice].s[i];
-    e.textContent = inside ? show(valueAt(one, cursor), chart.spec.unit) : "";
+    const [at, v] = inside ? sampleAt(chart.spec.choices[chart.choice].s[i], cursor) : [0, null];
+    e.textContent = inside ? show(v, chart.spec.unit) : "";
+    /* A dot says whose figure stands in the legend. */
+    if (v === null || chart.off.has(i) || at < view[0] || at > view[1] || (chart.spec.log && v <= 0)) return;
+    svg("circle", { class: "f" + i % 8, cx: chart.x(at), cy: chart.y(v), r: 3 }, chart.dots);
   });
 };
 const near = chart => {

@@ -14,6 +14,7 @@ use dyno_rundir::schema::{Grade, Latency, Metric, Phase, Status, Summary, Trust}
 use dyno_rundir::{RunDir, adds_up, unit};
 use dyno_types::shell::{own_name, quoted};
 use dyno_types::units::counted;
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 /// Content of a report.
@@ -197,7 +198,11 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
         out.push_str("</ul>\n");
     }
     match summary.measured() {
-        Some(phase) => figures(&mut out, phase, steady, report.price),
+        Some(phase) => {
+            let is_invalid = !under_way && summary.verdict.trust == Trust::Invalid;
+            out.push_str(&format!("<dl class=\"figures{}\">", if is_invalid { " invalid" } else { "" }));
+            figures(&mut out, phase, steady, report.price);
+        }
         None => {
             out.push_str("<p class=\"note\">No phase was recorded: there is no figure for this run.</p>\n")
         }
@@ -215,7 +220,10 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
         let rows: Vec<Vec<String>> = summary.thresholds.iter().map(row).collect();
         out.push_str(&table_of_markup("Thresholds", &heads(&["result", "threshold", "measured"]), &rows, 2));
     }
-    summary.measured().into_iter().for_each(|phase| by_operation(&mut out, phase));
+    summary.measured().into_iter().for_each(|phase| {
+        by_operation(&mut out, phase);
+        failures(&mut out, phase);
+    });
     out.push_str(&links(summary));
     made.notes.iter().for_each(|note| out.push_str(&format!("<p class=\"note\">{}</p>\n", esc(note))));
     out
@@ -253,6 +261,26 @@ fn by_operation(out: &mut String, phase: &Phase) {
     out.push_str(&table("Response times and failures by operation", &names, &rows, 1));
 }
 
+/// What operations failed by: how many of each outcome, and the first error of it.
+fn failures(out: &mut String, phase: &Phase) {
+    let mut names: Vec<&String> =
+        phase.outcomes.keys().chain(phase.errors.keys()).filter(|name| *name != "ok").collect();
+    names.sort_by_key(|name| (Reverse(phase.outcomes.get(*name)), *name));
+    names.dedup();
+    let row = |name: &&String| {
+        let count = phase.outcomes.get(*name).copied().unwrap_or(0);
+        let share = percent(count as f64 / (phase.arrivals as f64).max(1.0));
+        let error = phase.errors.get(*name).cloned().unwrap_or_default();
+        vec![(*name).clone(), whole(count as f64), share, error]
+    };
+    let rows: Vec<Vec<String>> = names.iter().map(row).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let list = table("Failures", &heads(&["outcome", "operations", "of arrivals", "first error"]), &rows, 1);
+    let _ = writeln!(out, "<div class=\"long\">{list}</div>");
+}
+
 /// The operation whose response time is the greatest at a percentile such as `p99`, and that, microseconds; infinite where
 /// arrivals were dropped.
 pub fn slowest<'a>(phase: &'a Phase, percentile: &str) -> Option<(&'a str, f64)> {
@@ -267,7 +295,6 @@ pub fn slowest<'a>(phase: &'a Phase, percentile: &str) -> Option<(&'a str, f64)>
 }
 
 fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Option<f64>) {
-    out.push_str("<dl class=\"figures\">");
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
     let level = steady.and_then(|steady| steady.found.steady.as_ref());
     let more = level.map_or(String::new(), |level| {
@@ -287,8 +314,7 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Op
     for name in ["p50", "p99", "p99.9"] {
         match slowest(phase, name) {
             Some((metric, value)) => {
-                let shown = if value.is_finite() { us(value) } else { "dropped".into() };
-                tile(out, &format!("{name} response"), &shown, &format!("{metric}, the slowest"));
+                tile(out, &format!("{name} response"), &us(value), &format!("{metric}, the slowest"));
             }
             None => tile(out, &format!("{name} response"), "too few", ""),
         }
@@ -430,12 +456,6 @@ fn operations(summary: &Summary) -> String {
     let clock = crate::details::whose_clock(phase).map_or(String::new(), |words| format!("; {words}"));
     latencies(&mut out, &format!("Service time from sending (succeeded{clock})"), of(|m| m.service.as_ref()));
     latencies(&mut out, "Service time (failed)", of(|m| m.failed_service.as_ref()));
-    if !phase.errors.is_empty() {
-        let rows: Vec<Vec<String>> =
-            phase.errors.iter().map(|(class, text)| vec![class.clone(), text.clone()]).collect();
-        let list = table("First error of each class", &heads(&["class", "error"]), &rows, 2);
-        let _ = write!(out, "<div class=\"long\">{list}</div>");
-    }
     if !phase.drops.is_empty() {
         let rows: Vec<Vec<String>> = phase
             .drops

@@ -47,7 +47,7 @@ pub struct Listed {
 }
 
 /// A path as part of an address of this server.
-fn address(kind: &str, name: &str) -> String {
+pub fn address(kind: &str, name: &str) -> String {
     const SET: &AsciiSet = &RESERVED.remove(b'/');
     format!("/{kind}/{}", percent::encode(name, SET))
 }

@@ -226,6 +226,10 @@ fn what_is_damaged_is_reported_with_what_is_known() {
     let all = page(failed.path());
     closed(&all);
     assert!(all.contains("No operation succeeded"));
+    assert!(
+        all.contains("<caption>Failures</caption>") && all.contains("<td class=\"word\">timed_out</td>"),
+        "{all}"
+    );
     assert!(all.contains("were not watched") && all.contains("No successful operation was measured"));
     // A damaged histogram, no events, no environment, an unreadable summary.
     let torn = tempfile::tempdir().unwrap();

@@ -34,6 +34,9 @@ pub fn json(value: &impl Serialize) -> String {
 
 /// Microseconds with a unit.
 pub fn us(value: f64) -> String {
+    if value.is_infinite() {
+        return "dropped".into();
+    }
     Latency((value * 1e3).round().max(0.0) as u64).to_string()
 }
 

@@ -21,7 +21,7 @@ pub fn facts(run: &RunDir, recording: Option<&Recording>) -> Facts {
     let mut facts = Facts::default();
     let Some(phase) = run.summary.as_ref().and_then(|summary| summary.measured()) else { return facts };
     client(&mut facts, run, phase);
-    gone(&mut facts, run);
+    gone(&mut facts, run, phase);
     summarised(&mut facts, run, phase);
     let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name);
     let boundaries = recorded.and_then(|recorded| run.phase_boundaries(recorded).ok().flatten());
@@ -76,17 +76,22 @@ fn client(facts: &mut Facts, run: &RunDir, phase: &Phase) {
 
 /// The share of the run for which the server did not serve, where the verdict says that it was so: of a run with faults of its
 /// own it is what was asked for.
-fn gone(facts: &mut Facts, run: &RunDir) {
+fn gone(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     let verdict = run.summary.as_ref().map(|summary| &summary.verdict);
     if !verdict.is_some_and(|verdict| verdict.reasons.iter().any(|reason| reason.check == "gone")) {
         return;
     }
-    let Ok(history) = run.interval_history() else { return };
-    let Some(level) = outage::level(&history.values) else { return };
-    let length_s = history.step_s as f64;
-    let parts: Vec<(f64, f64)> = history.values.iter().map(|per_s| (per_s * length_s, length_s)).collect();
+    let Ok(seconds) = run.succeeded() else { return };
+    // A second without a record is one in which nothing was done.
+    let whole: Vec<f64> = (0..phase.seconds.floor() as u64)
+        .map(|second| seconds.get(&second).copied().unwrap_or(0) as f64)
+        .collect();
+    let Some(level) = outage::level(&whole) else { return };
+    let behind_s = phase.seconds - whole.len() as f64;
+    let behind = seconds.get(&(whole.len() as u64)).copied().unwrap_or(0) as f64;
+    let parts: Vec<(f64, f64)> = whole.iter().map(|ok| (*ok, 1.0)).chain([(behind, behind_s)]).collect();
     let gone_s: f64 = outage::outages(&parts, level).iter().map(|(from, to)| to - from).sum();
-    facts.set("server.gone_share", Some(gone_s / (length_s * parts.len() as f64)));
+    facts.set("server.gone_share", Some(gone_s / phase.seconds));
 }
 
 fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {

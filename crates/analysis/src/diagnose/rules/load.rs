@@ -11,7 +11,7 @@ pub(super) const RULES: &[Rule] = &[
         supports: &[],
         against: &[],
         confidence: 0.95,
-        advice: "look into the server's log for why it stopped (memory limit, crash, restart); other figures of the run are of the rest",
+        advice: "look into the server's log for why it stopped: memory limit, crash, restart; other figures are of the rest",
         experiment: STAYS,
     },
     Rule {
