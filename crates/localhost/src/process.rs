@@ -19,7 +19,7 @@ struct Stat {
 }
 
 fn stat(machine: &Machine, pid: u32) -> Option<Stat> {
-    let stat = fs::read_to_string(machine.proc.join(pid.to_string()).join("stat")).ok()?;
+    let stat = dyno_monitor::read(&machine.proc.join(pid.to_string()).join("stat")).ok()?;
     // The name may hold spaces and brackets; what follows its last bracket does not.
     let rest: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().take(20).collect();
     if matches!(*rest.first()?, "Z" | "X") {

@@ -1,9 +1,8 @@
 //! The cgroup of a process: v2 (one tree) and v1 (a tree for each controller).
 
 use crate::host::pressure;
-use crate::roots::{Roots, number, pairs};
+use crate::roots::{Roots, number, pairs, read};
 use crate::sample::Sample;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders of a cgroup's files.
@@ -68,7 +67,7 @@ impl Cgroup {
     /// A number that processes of one group have in common, and no others, on other hosts either.
     pub fn number(&self, roots: &Roots) -> Option<f64> {
         use std::os::unix::fs::MetadataExt;
-        let inode = fs::metadata(self.folder()?).ok()?.ino();
+        let inode = std::fs::metadata(self.folder()?).ok()?.ino();
         let boot = roots.proc("sys/kernel/random/boot_id")?;
         // FNV-1a over both, as many bits as a number of 64 holds exactly.
         let bytes = boot.bytes().chain(inode.to_le_bytes());
@@ -101,7 +100,7 @@ impl Cgroup {
 }
 
 fn text(folder: &Path, name: &str) -> String {
-    fs::read_to_string(folder.join(name)).unwrap_or_default()
+    read(&folder.join(name)).unwrap_or_default()
 }
 
 /// Periods and time of throttling from `cpu.stat`.
@@ -212,7 +211,7 @@ fn v1_blkio(folder: &Path, into: &mut Sample) {
         ("blkio.throttle.io_serviced", "Write", "cgroup.writes"),
     ];
     for (file, direction, name) in files {
-        let Ok(text) = fs::read_to_string(folder.join(file)) else { continue };
+        let Ok(text) = read(&folder.join(file)) else { continue };
         // `8:0 Read 12`; the file is there, so that no device means none was used.
         let of = |line: &str| -> Option<f64> {
             let mut words = line.split_ascii_whitespace().skip(1);

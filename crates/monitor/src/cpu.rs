@@ -1,7 +1,8 @@
 //! CPU time of this process and of the host.
 
+use crate::roots::read;
 use rustix::process::{Pid, getpid};
-use std::fs;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// CPU used so far by this process.
@@ -28,7 +29,7 @@ impl ProcessCpu {
 
     /// User and system ticks of a process.
     fn ticks(pid: Pid) -> Option<(f64, f64)> {
-        let text = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
+        let text = read(Path::new(&format!("/proc/{}/stat", pid.as_raw_pid()))).ok()?;
         let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
         Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
     }
@@ -41,9 +42,9 @@ impl ProcessCpu {
 
     /// Returns the moment since which this process counts: its start, to a hundredth of a second.
     pub fn began() -> Option<SystemTime> {
-        let stat = fs::read_to_string("/proc/self/stat").ok()?;
+        let stat = read(Path::new("/proc/self/stat")).ok()?;
         let ticks: f64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
-        let uptime = fs::read_to_string("/proc/uptime").ok()?;
+        let uptime = read(Path::new("/proc/uptime")).ok()?;
         let uptime_s: f64 = uptime.split_whitespace().next()?.parse().ok()?;
         let age = Duration::try_from_secs_f64(uptime_s - ticks / TICKS).ok()?;
         SystemTime::now().checked_sub(age)
@@ -65,7 +66,7 @@ impl ProcessCpu {
 
 /// Largest resident memory of this process so far, bytes.
 pub fn peak_resident_bytes() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let status = read(Path::new("/proc/self/status")).ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
     Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
 }
@@ -90,12 +91,12 @@ pub struct HostCpu {
 impl HostCpu {
     /// Starts now.
     pub fn start() -> Self {
-        HostCpu { last: read().unwrap_or_default() }
+        HostCpu { last: times().unwrap_or_default() }
     }
 
     /// Returns the CPU times since the last call; `None` where /proc/stat cannot be read.
     pub fn lap(&mut self) -> Option<CpuTimes> {
-        let now = read()?;
+        let now = times()?;
         let lap = CpuTimes {
             total: now.total.saturating_sub(self.last.total),
             idle: now.idle.saturating_sub(self.last.idle),
@@ -113,8 +114,8 @@ impl CpuTimes {
     }
 }
 
-fn read() -> Option<CpuTimes> {
-    let text = fs::read_to_string("/proc/stat").ok()?;
+fn times() -> Option<CpuTimes> {
+    let text = read(Path::new("/proc/stat")).ok()?;
     let fields: Vec<u64> =
         text.lines().next()?.split_whitespace().skip(1).filter_map(|f| f.parse().ok()).collect();
     let at = |i: usize| fields.get(i).copied().unwrap_or(0);

@@ -25,5 +25,5 @@ pub use host::{Host, HostSource, host};
 pub use monitor::{Cost, Marker, Monitor, OWN, Sink, unix_ns};
 pub use neighbours::Neighbours;
 pub use process::{Pid, ProcessSource};
-pub use roots::Roots;
+pub use roots::{Roots, read};
 pub use sample::{Kind, Reading, Sample, SampleError, Source};

@@ -1,6 +1,7 @@
 //! Roots of the kernel's figures. Tests use recorded trees.
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// The roots of the file trees that are read.
@@ -28,13 +29,23 @@ impl Roots {
 
     /// A file below `proc`.
     pub(crate) fn proc(&self, name: &str) -> Option<String> {
-        fs::read_to_string(self.proc.join(name)).ok()
+        read(&self.proc.join(name)).ok()
     }
+}
+
+/// Reads a small file of the kernel's as text, in as few calls as it takes: such files say that they have no length, and
+/// [`std::fs::read_to_string`] begins with a few bytes. A run reads a thousand of them.
+pub fn read(path: &Path) -> io::Result<String> {
+    const USUAL: usize = 8192;
+    let mut text = String::with_capacity(USUAL);
+    File::open(path)?.take(u64::MAX).read_to_string(&mut text)?;
+    text.shrink_to_fit();
+    Ok(text)
 }
 
 /// The one number that a file holds; `max` and the like are no number.
 pub(crate) fn number(path: &Path) -> Option<f64> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
+    read(path).ok()?.trim().parse().ok()
 }
 
 /// Lines `name value` of a file.

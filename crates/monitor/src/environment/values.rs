@@ -1,12 +1,13 @@
 //! Values of facts: from small files, from the names in folders, and several as one.
 
+use crate::roots::read;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 /// Reads a small file, as one line.
 pub(super) fn text(path: impl AsRef<Path>) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
+    let text = read(path.as_ref()).ok()?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty())
 }
 

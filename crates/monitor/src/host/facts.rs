@@ -1,7 +1,8 @@
 //! Facts about this host, recorded with every run.
 
+use crate::roots::read;
 use std::collections::BTreeMap;
-use std::fs;
+use std::path::Path;
 
 /// Facts about the host.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,17 +35,17 @@ const TUNING: [(&str, &str); 7] = [
 pub fn host() -> Host {
     let uname = rustix::system::uname();
     let text = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
-    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpuinfo = read(Path::new("/proc/cpuinfo")).unwrap_or_default();
     let value = |name: &str| {
         cpuinfo.lines().find(|l| l.starts_with(name)).and_then(|l| l.split_once(':')).map(|(_, v)| v.trim())
     };
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let meminfo = read(Path::new("/proc/meminfo")).unwrap_or_default();
     let memory =
         meminfo.lines().next().and_then(|l| l.split_whitespace().nth(1)).and_then(|k| k.parse().ok());
     let tuning = TUNING
         .iter()
         .filter_map(|(name, path)| {
-            let found = fs::read_to_string(path).ok()?;
+            let found = read(Path::new(path)).ok()?;
             Some(((*name).to_owned(), chosen(found.trim()).to_owned()))
         })
         .collect();
@@ -54,7 +55,7 @@ pub fn host() -> Host {
         cpu: value("model name").or(value("CPU part")).unwrap_or("unknown").to_owned(),
         memory_bytes: memory.unwrap_or(0u64) * 1024,
         tuning,
-        load_average: fs::read_to_string("/proc/loadavg")
+        load_average: read(Path::new("/proc/loadavg"))
             .ok()
             .and_then(|l| l.split(' ').next().and_then(|v| v.parse().ok()))
             .unwrap_or(0.0),

@@ -1,6 +1,7 @@
 //! Reads a topology from the files of sysfs.
 
 use super::{Cache, Cpu, Node, Topology, TopologyError, parse_list};
+use crate::roots::read;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -10,7 +11,7 @@ fn error(path: &Path, why: impl std::fmt::Display) -> TopologyError {
 
 /// The file's numbers; `None` if there is no such file.
 fn numbers(path: &Path) -> Result<Option<Vec<usize>>, TopologyError> {
-    match std::fs::read_to_string(path) {
+    match read(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(error(path, e)),
         Ok(text) => match parse_list(&text) {
@@ -21,7 +22,7 @@ fn numbers(path: &Path) -> Result<Option<Vec<usize>>, TopologyError> {
 }
 
 fn word(path: &Path) -> Option<String> {
-    std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+    read(path).ok().map(|text| text.trim().to_owned())
 }
 
 impl Topology {
@@ -91,9 +92,9 @@ fn last_level(folder: &Path, online: &[usize]) -> Result<Option<Cache>, Topology
     let mut found: Option<Cache> = None;
     for index in 0..16 {
         let own = folder.join(format!("index{index}"));
-        let Some(level) = word(&own.join("level")).and_then(|text| text.parse::<u32>().ok()) else {
-            continue;
-        };
+        // They are counted without gaps.
+        let Some(level) = word(&own.join("level")) else { break };
+        let Ok(level) = level.parse::<u32>() else { continue };
         let data = word(&own.join("type")).is_none_or(|kind| kind != "Instruction");
         if !data || found.as_ref().is_some_and(|best| best.level >= level) {
             continue;
