@@ -1,5 +1,6 @@
 //! kubectl: the user's own way to the cluster and its credentials.
 
+use crate::in_pod;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_types::child;
 use dyno_types::shell::quoted;
@@ -60,6 +61,8 @@ fn last(stderr: &str) -> &str {
 pub struct Kubectl {
     program: String,
     options: Vec<String>,
+    /// A kubeconfig that only this process and its children see.
+    of_pod: Option<&'static str>,
 }
 
 impl Kubectl {
@@ -73,7 +76,9 @@ impl Kubectl {
         ] {
             options.extend(value.iter().map(|value| format!("{option}={value}")));
         }
-        Kubectl { program: asked.kubectl.clone().unwrap_or_else(|| "kubectl".into()), options }
+        let usual = asked.kubeconfig.is_none() && asked.context.is_none();
+        let of_pod = if usual { in_pod::kubeconfig() } else { None };
+        Kubectl { program: asked.kubectl.clone().unwrap_or_else(|| "kubectl".into()), options, of_pod }
     }
 
     /// Returns the words before a command where people type it.
@@ -84,6 +89,7 @@ impl Kubectl {
     /// A command.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = child::command(&self.program);
+        command.args(self.of_pod.map(|path| format!("--kubeconfig={path}")));
         command.args(&self.options).args(words).process_group(0);
         command
     }

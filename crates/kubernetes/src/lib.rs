@@ -6,6 +6,7 @@
 //! long.
 
 pub mod error;
+mod in_pod;
 pub mod kubectl;
 pub mod kubelet;
 pub mod manifests;
