@@ -14,6 +14,14 @@ fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/kubernetes")
 }
 
+/// The manifests of a run from inside a cluster.
+pub fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kubernetes")
+}
+
+/// Tag of the images in them.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 fn run(program: &Path, words: &[&str]) -> (bool, String) {
     let told = Command::new(program).args(words).stdin(Stdio::null()).output();
     told.map_or((false, format!("{} does not start", program.display())), |told| {
@@ -84,6 +92,21 @@ impl Cluster {
         let Some((_, program)) = dyno_databases::spawn::find_server(Some("dragonfly")) else { return false };
         self.image("localhost/dragonfly:test", &[&format!("{}:/usr/bin/dragonfly", program.display())]);
         true
+    }
+
+    /// The images of `deploy/kubernetes`, under the names in its manifests: the controller's has the lab's kubectl, and what its
+    /// `Containerfile` says of variables and entry point.
+    pub fn images_of_deploy(&self) {
+        let program = format!("{}:/usr/bin/dyno", crate::program().display());
+        self.image(&format!("dyno:{VERSION}"), &[&program]);
+        let text = std::fs::read_to_string(deploy().join("Containerfile")).unwrap();
+        let after = |word: &str| text.lines().find_map(|line| line.strip_prefix(word)).unwrap();
+        let kubectl = format!("{}:/usr/bin/kubectl", self.lab.join("bin/kubectl").display());
+        let mut words = vec!["--entrypoint", after("ENTRYPOINT "), &program, &kubectl];
+        after("ENV ").split(' ').for_each(|variable| words.extend(["--env", variable]));
+        self.image(&format!("dyno-controller:{VERSION}"), &words);
+        let busybox = ["/bin/busybox", "--link", "/bin/sleep:busybox", "--link", "/bin/tar:busybox"];
+        self.image("busybox:1.36", &busybox);
     }
 
     /// kubectl: whether it succeeded, and what it said.

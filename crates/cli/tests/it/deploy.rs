@@ -229,7 +229,8 @@ fn the_job_finds_what_it_names() {
     let there = there.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     let there: BTreeSet<String> =
         there.filter(|name| name.ends_with(".yaml") && name != "kustomization.yaml").collect();
-    assert_eq!(listed, there);
+    let beside = BTreeSet::from(["reader.yaml".to_owned()]);
+    assert_eq!(listed, &there - &beside);
     let all: Vec<Value> = listed.iter().flat_map(|name| documents(&format!("{folder}/{name}"))).collect();
     let named = |kind: &str, name: &Value| {
         all.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == *name).unwrap()
@@ -259,6 +260,13 @@ fn the_job_finds_what_it_names() {
     assert!(of_pod["runAsNonRoot"] == true && of_pod["seccompProfile"]["type"] == "RuntimeDefault");
     assert!(own["allowPrivilegeEscalation"] == false && own["capabilities"]["drop"][0] == "ALL");
     assert_eq!(own["readOnlyRootFilesystem"], true);
+    // Who reads the runs is who wrote them, and finds the same volume.
+    let reader = &document(&format!("{folder}/reader.yaml"))["spec"];
+    assert_eq!(&reader["securityContext"], of_pod);
+    let (claim, container) = (&reader["volumes"][0]["persistentVolumeClaim"], &reader["containers"][0]);
+    assert_eq!(claim["claimName"], volume("runs")["persistentVolumeClaim"]["claimName"]);
+    assert_eq!(container["securityContext"], *own);
+    assert_eq!(container["volumeMounts"][0]["mountPath"], mounted["runs"]);
     // dyno takes the experiment.
     let dyno = Dyno::new();
     fs::write(dyno.path("experiment.yaml"), config["data"][key].as_str().unwrap()).unwrap();

@@ -2,6 +2,7 @@
 
 mod bexhoma;
 mod faults;
+mod inside;
 use dyno_testkit::kube;
 mod mongo;
 mod presets;
@@ -53,6 +54,7 @@ fn experiments_run_in_pods_and_leave_nothing() {
     a_pod_that_is_lost(&cluster);
     a_run_that_is_interrupted(&cluster);
     a_controller_that_is_killed(&cluster);
+    inside::runs_of_the_manifests(&cluster);
 }
 
 fn a_server_and_two_pods_of_workers(cluster: &Cluster) {
