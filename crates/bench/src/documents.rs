@@ -15,9 +15,9 @@ pub fn rows(bench: &Bench) -> Result<()> {
     let dyno = bench.dyno.display().to_string();
     let logs = tempfile::tempdir()?;
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-    let mut sysbench = words("sysbench-mongodb --load-threads 1 --json --no-monitor --logs");
+    let mut sysbench = words("sysbench-mongodb --target null: --load-threads 1 --json --no-monitor --logs");
     sysbench.push(logs.path().display().to_string());
-    sysbench.extend(words("URI=null: NUM_COLLECTIONS=1 NUM_LOADER_THREADS=8 DOQUERY=no"));
+    sysbench.extend(words("NUM_COLLECTIONS=1 NUM_LOADER_THREADS=8 DOQUERY=no"));
     sysbench.push(format!("NUM_DOCUMENTS_PER_COLLECTION={LOADED}"));
     let pocdriver = words("pocdriver -c null: -f 1692 -a 10:10 --depth 2 -t 8 -d 4 --load-threads 1");
     let (mut small, mut large) = (Vec::new(), Vec::new());
