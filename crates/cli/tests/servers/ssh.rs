@@ -400,14 +400,15 @@ fn two_pairs_of_wsf_on_hosts() {
     let output = dyno.run(&words);
     // A busy host makes a verdict of its own.
     dyno.assert_ran(&output);
-    let logs = dyno.path("logs/logs-mongodb_ycsb_gated");
+    let (dir, run) = only_run(&dyno, "logs/logs-mongodb_ycsb_gated/experiment");
+    // An invalid run is a failed one for the framework.
+    let invalid = run["trust"] == "invalid";
+    assert_eq!(output.status.code(), Some(if invalid { 5 } else { 0 }), "{run:#}");
     for client in ["benchmark-0", "benchmark-1"] {
-        let status = std::fs::read_to_string(logs.join("itr-1").join(client).join("status")).unwrap();
-        // An invalid run is a failed one for the framework.
-        let expected = if output.status.code() == Some(0) { "0\n" } else { "1\n" };
-        assert_eq!(status, expected, "{client}");
+        let status = dyno.path("logs/logs-mongodb_ycsb_gated/itr-1").join(client).join("status");
+        let status = std::fs::read_to_string(status).unwrap();
+        assert_eq!(status, if invalid { "1\n" } else { "0\n" }, "{client}");
     }
-    let (dir, _) = only_run(&dyno, "logs/logs-mongodb_ycsb_gated/experiment");
     // Each client is on a machine of its own, both servers on the first of their group.
     for file in ["host-load1.csv", "host-load2.csv"] {
         assert!(dir.join("monitor").join(file).is_file(), "{file}");
