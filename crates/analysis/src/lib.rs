@@ -1,6 +1,7 @@
 //! Pure functions of recorded data: summaries, verdicts, thresholds, and the closed forms they are checked against.
 
 mod arrival_latency;
+mod between_requests;
 pub mod closed_form;
 pub mod compare;
 pub mod diagnose;

@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// `dyno list [FOLDER]`.
 pub fn list(args: &ListArgs) -> Result<Exit, Failure> {
+    if let Err(error) = std::fs::read_dir(&args.folder) {
+        return Err(Failure::Usage(format!("{}: {error}", args.folder.display())));
+    }
     let found = directories(&args.folder);
     if found.is_empty() {
         terminal::note(&format!("no runs and no experiments in {}", args.folder.display()));
@@ -52,5 +55,18 @@ fn line_of_run(path: &Path) -> String {
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     remove_abandoned().iter().for_each(|line| terminal::note(line));
     trusted::directory(&args.dir).map_err(|e| Failure::Usage(e.to_string()))?;
-    if prove::is_proof(&args.dir) { prove::stop(args) } else { experiment::stop(args) }
+    if prove::is_proof(&args.dir) {
+        return prove::stop(args);
+    }
+    // A single run has nothing else to be put back.
+    if args.dir.join("run.json").is_file() && !args.dir.join("experiment.json").is_file() {
+        return match serve::run_listed(&args.dir).state.as_str() {
+            "running" => {
+                let words = "a single run that is under way: Ctrl-C ends it where it was started";
+                Err(Failure::Usage(format!("{}: {words}", args.dir.display())))
+            }
+            _ => Ok(Exit::Ok),
+        };
+    }
+    experiment::stop(args)
 }

@@ -238,7 +238,7 @@ pub struct RunArgs {
     #[arg(short, long, value_name = "RATE", help_heading = "Load")]
     pub rate: Option<String>,
     /// Open loop: connections, each with one operation under way; default 64
-    #[arg(short, long, value_name = "N", requires = "rate", help_heading = "Load")]
+    #[arg(short, long, value_name = "N", requires = "rate", conflicts_with = "users", help_heading = "Load")]
     pub connections: Option<usize>,
     /// Open loop: arrival process
     #[arg(long, value_enum, default_value = "poisson", help_heading = "Load")]

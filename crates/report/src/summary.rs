@@ -229,6 +229,8 @@ fn measured(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     let done = format!("{rate} {} in {:.1} s, {failed} failed", Thousands(ok), phase.seconds);
     let users = phase.client.users;
     let line = match (phase.offered, users * phase.client.pipeline) {
+        // Of merged runs they are not known.
+        (Some(due), 0) => format!("{done}; {}/s were due (open loop)", Rate(due)),
         (Some(due), _) => format!("{done}; {}/s were due (open loop, {users} connections)", Rate(due)),
         // An imported result may not say.
         (None, 0) => done,

@@ -388,9 +388,10 @@ pub struct Pair {
 }
 
 impl Summary {
-    /// The measured phase.
+    /// The measured phase; of a run that only loads, its load. A run that was interrupted before has measured nothing.
     pub fn measured(&self) -> Option<&Phase> {
-        self.phases.iter().find(|p| p.name == "measure").or(self.phases.last())
+        let measured = self.phases.iter().find(|phase| phase.name == "measure");
+        measured.or_else(|| self.phases.last().filter(|_| self.status != Status::Interrupted))
     }
 }
 

@@ -43,13 +43,45 @@ pub fn words(text: &str) -> Result<Vec<String>, OpenQuote> {
 }
 
 /// A recorded command line with the program's own name instead of where it was.
-pub fn own_name(words: &[String]) -> Vec<String> {
+fn own_name(words: &[String]) -> Vec<String> {
     std::iter::once("dyno".to_owned()).chain(words.iter().skip(1).cloned()).collect()
+}
+
+/// Takes options with their values away.
+pub fn strip(words: &mut Vec<String>, names: &[&str]) {
+    let mut kept = Vec::with_capacity(words.len());
+    let mut all = std::mem::take(words).into_iter();
+    while let Some(word) = all.next() {
+        if names.contains(&word.as_str()) {
+            all.next();
+        } else if !names.iter().any(|name| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
+        {
+            kept.push(word);
+        }
+    }
+    *words = kept;
+}
+
+/// A recorded command line that does the same again: `dyno run` into a directory of its own, as the named one is there.
+pub fn again(words: &[String]) -> Vec<String> {
+    let mut words = own_name(words);
+    if words.get(1).is_some_and(|verb| verb == "run") {
+        strip(&mut words, &["--out", "-o"]);
+    }
+    words
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_is_made_again_in_a_directory_of_its_own() {
+        let of = |line: &str| quoted(&again(&words(line).unwrap()));
+        assert_eq!(of("/bin/dyno run a --out x -u 2"), "dyno run a -u 2");
+        assert_eq!(of("dyno run a -o x --out=y --outer z"), "dyno run a --outer z");
+        assert_eq!(of("dyno ycsb load basic -o x"), "dyno ycsb load basic -o x");
+    }
 
     #[test]
     fn there_and_back() {

@@ -3,6 +3,7 @@
 use super::rules::rule::Experiment;
 use dyno_rundir::schema::Setting;
 use dyno_rundir::{ExperimentDir, RunDir};
+use dyno_types::shell::{again, strip};
 
 /// The value of an option of a run, where the command does not say it.
 fn value(run: &RunDir, option: &str) -> Option<f64> {
@@ -66,8 +67,7 @@ pub fn varied(run: &RunDir, experiment: &Experiment) -> Vec<String> {
     if words.get(1).is_none_or(|verb| verb != "run") {
         return Vec::new();
     }
-    let mut out: Vec<String> = std::iter::once("dyno".to_owned()).chain(words[1..].iter().cloned()).collect();
-    strip(&mut out, &["--out", "-o"]);
+    let mut out = again(words);
     if let Some(cell) = run.run.settings.iter().find(|setting| setting.key == "cell") {
         let keys = keys(experiment.option);
         let levels = ExperimentDir::levels_around(&run.path, &cell.value).unwrap_or_default();
@@ -90,21 +90,6 @@ pub fn varied(run: &RunDir, experiment: &Experiment) -> Vec<String> {
     }
     out.extend([experiment.option.to_owned(), text]);
     out
-}
-
-/// Takes options with their values away.
-fn strip(words: &mut Vec<String>, names: &[&str]) {
-    let mut kept = Vec::with_capacity(words.len());
-    let mut all = std::mem::take(words).into_iter();
-    while let Some(word) = all.next() {
-        if names.contains(&word.as_str()) {
-            all.next();
-        } else if !names.iter().any(|name| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
-        {
-            kept.push(word);
-        }
-    }
-    *words = kept;
 }
 
 fn strip_flag(words: &mut Vec<String>, name: &str) {

@@ -1,5 +1,6 @@
 //! A run as operational analysis sees it: users, throughput, times, and what each resource did meanwhile.
 
+use crate::between_requests::between_requests_ns;
 use dyno_record::{MergedSlot, Totals};
 use dyno_rundir::schema::Phase;
 use dyno_rundir::{RunDir, adds_up, unit};
@@ -116,9 +117,10 @@ fn slots<'a>(totals: &'a Totals, names: &'a [String]) -> impl Iterator<Item = &'
     names.iter().enumerate().filter(move |(_, name)| own(name)).filter_map(|(n, _)| totals.ok_slot(n))
 }
 
-/// Sum of service times of successful operations, nanoseconds.
+/// Sum of service times of successful operations, from their first request to their last reply, nanoseconds.
 fn service_ns(totals: &Totals, names: &[String]) -> f64 {
-    slots(totals, names).map(|slot| slot.service.sum_ns() as f64).sum()
+    slots(totals, names).map(|slot| slot.service.sum_ns() as f64).sum::<f64>()
+        + between_requests_ns(totals, names)
 }
 
 /// Mean response time of operations from when they were due, seconds: requests of a script follow each other.

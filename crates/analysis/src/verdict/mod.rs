@@ -8,6 +8,7 @@ pub(crate) mod observations;
 
 pub use evidence::{Evidence, RunObservations};
 
+use crate::between_requests::between_requests_ns;
 use checks::{Checks, EVERY, FIGURES, Found, LATENCIES, TAIL};
 use dyno_record::Totals;
 use dyno_rundir::schema::{Trust, Verdict};
@@ -98,7 +99,8 @@ pub fn users_by_littles_law<S: AsRef<str>>(
         .map(|slot| slot.service.sum_ns())
         .sum();
     let thinking = u128::from(think_ns) * u128::from(totals.ok());
-    Some((service + totals.turnaround.sum_ns() + thinking) as f64 / (seconds * 1e9))
+    let between = between_requests_ns(totals, names);
+    Some(((service + totals.turnaround.sum_ns() + thinking) as f64 + between) / (seconds * 1e9))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// What is typed behind `dyno`.
-const MISTAKES: [&str; 30] = [
+const MISTAKES: [&str; 32] = [
     "rnu",
     "run redis.hots",
     "run localhost:6379",
@@ -22,6 +22,8 @@ const MISTAKES: [&str; 30] = [
     "run null: --durtion 5s",
     "run null: --dry-run",
     "run null: --threshold p99<5ms",
+    "run null: --connections 5 --users 3",
+    "run null: --duration 0s",
     "run null: --require p99<5ms",
     "run null: --require p99(raed)<5ms",
     "run null: --workload z",

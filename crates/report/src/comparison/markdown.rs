@@ -3,7 +3,6 @@
 use crate::comparison::text::verdict;
 use crate::comparison::{FOOT, Pairing, number};
 use crate::markdown::esc;
-use dyno_analysis::compare::rank;
 use std::fmt::Write as _;
 
 fn row(out: &mut String, cells: &[String]) {
@@ -42,7 +41,7 @@ pub fn markdown(all: &[Pairing]) -> String {
                 number(found.means.1),
                 figure.shown_unit().to_owned(),
                 format!("{:.3}", found.p),
-                rank::size(found.delta).to_owned(),
+                figure.effect().to_owned(),
                 verdict(figure),
             ];
             row(&mut out, &cells);

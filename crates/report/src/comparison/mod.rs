@@ -5,7 +5,7 @@ pub mod markdown;
 pub mod text;
 
 use dyno_analysis::ArrivalLatency;
-use dyno_analysis::compare::{Comparison, Conclusion, Shift};
+use dyno_analysis::compare::{Comparison, Conclusion, Shift, rank};
 use dyno_types::units::{Thousands, symbol};
 
 /// One figure of two groups.
@@ -26,6 +26,14 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// Size of the effect in words; `-` for one run a side, whose order says nothing.
+    pub(crate) fn effect(&self) -> &'static str {
+        match self.found.runs.0.max(self.found.runs.1) {
+            1 => "-",
+            _ => rank::size(self.found.delta),
+        }
+    }
+
     /// Returns the unit as people read it.
     pub fn shown_unit(&self) -> &'static str {
         symbol(self.unit)

@@ -1,7 +1,7 @@
 //! A comparison as text: the verdict in words first, then the figures it comes from.
 
 use crate::comparison::{FOOT, Figure, Pairing, number};
-use dyno_analysis::compare::{Comparison, Conclusion, rank};
+use dyno_analysis::compare::{Comparison, Conclusion};
 use dyno_types::units::span;
 
 /// The interval of a change, in per cent of the first side. One run says nothing about how much runs differ.
@@ -84,7 +84,7 @@ fn table(figures: &[Figure]) -> String {
             number(found.means.1),
             figure.shown_unit().to_owned(),
             format!("{:.3}", found.p),
-            rank::size(found.delta).to_owned(),
+            figure.effect().to_owned(),
             verdict(figure),
         ]);
     }

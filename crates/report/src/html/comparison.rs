@@ -6,7 +6,7 @@ use crate::html::charts::{Data, distribution};
 use crate::html::document::{bar, chip, document, percentile_figure};
 use crate::html::plot::{Across, Plot, points};
 use crate::html::text::{esc, heads, percent, table, table_of_markup, us};
-use dyno_analysis::compare::{Conclusion, rank};
+use dyno_analysis::compare::Conclusion;
 use dyno_analysis::interval::mean_interval;
 use dyno_types::stats::mean;
 use std::fmt::Write as _;
@@ -223,7 +223,7 @@ fn figures(one: &Pairing, of: &str) -> String {
                 interval(figure),
                 format!("{} / {}", found.runs.0, found.runs.1),
                 format!("{:.3}", found.p),
-                rank::size(found.delta).to_owned(),
+                figure.effect().to_owned(),
                 noise,
             ]
         })
@@ -296,7 +296,10 @@ fn shift(one: &Pair<'_>, responses: &Responses, of: &str) -> String {
         dots: dots.collect(),
         faint: Vec::new(),
         lines: vec![crate::html::plot::Line {
-            name: "difference, % of the first, with 95 % intervals".into(),
+            name: match responses.shifts.iter().any(|s| s.interval.is_some()) {
+                true => "difference, % of the first, with 95 % intervals".into(),
+                false => "difference, % of the first".into(),
+            },
             style: 1,
             points: places.map(|(at, s)| (at as f64, change(s.ratio))).collect(),
         }],

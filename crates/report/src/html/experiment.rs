@@ -15,7 +15,7 @@ use crate::worth::Worth;
 use dyno_analysis::series;
 use dyno_rundir::{ExperimentDir, RunDir};
 use dyno_types::percent::{self, AsciiSet, RESERVED};
-use dyno_types::shell::{own_name, quoted};
+use dyno_types::shell::{again, quoted};
 use dyno_types::units::counted;
 use std::fmt::Write as _;
 
@@ -468,7 +468,7 @@ fn repeat(dir: &ExperimentDir) -> String {
         let _ = write!(
             out,
             "<p>The same experiment again; secrets are masked:</p>\n<pre>{}</pre>\n",
-            esc(&quoted(&own_name(&dir.command)))
+            esc(&quoted(&again(&dir.command)))
         );
     }
     let place = dir.path.display().to_string();

@@ -12,7 +12,7 @@ use dyno_analysis::diagnose::Finding;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Grade, Latency, Metric, Phase, Status, Summary, Trust};
 use dyno_rundir::{RunDir, adds_up, unit};
-use dyno_types::shell::{own_name, quoted};
+use dyno_types::shell::{again, quoted};
 use dyno_types::units::counted;
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -204,7 +204,7 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
             figures(&mut out, phase, steady, report.price);
         }
         None => {
-            out.push_str("<p class=\"note\">No phase was recorded: there is no figure for this run.</p>\n")
+            out.push_str("<p class=\"note\">Nothing was measured: there is no figure for this run.</p>\n")
         }
     }
     if !summary.thresholds.is_empty() {
@@ -278,7 +278,7 @@ fn failures(out: &mut String, phase: &Phase) {
         return;
     }
     let list = table("Failures", &heads(&["outcome", "operations", "of arrivals", "first error"]), &rows, 1);
-    let _ = writeln!(out, "<div class=\"long\">{list}</div>");
+    let _ = writeln!(out, "<div class=\"long failures\">{list}</div>");
 }
 
 /// The operation whose response time is the greatest at a percentile such as `p99`, and that, microseconds; infinite where
@@ -566,7 +566,7 @@ fn repeat(report: &Report<'_>) -> String {
     match report.dir.run.command.is_empty() {
         true => out.push_str("<p>The command line of this run was not recorded.</p>\n"),
         false => {
-            let words = own_name(&report.dir.run.command);
+            let words = again(&report.dir.run.command);
             let _ = writeln!(
                 out,
                 "<p>The same run again, with dyno {}; secrets are masked:</p>",

@@ -6,7 +6,7 @@ use crate::markdown::rows::{Line, Of, Pick, Table, heads, line, lines, pods, tab
 use crate::markdown::{Document, esc};
 use crate::tuning;
 use dyno_rundir::schema::Status;
-use dyno_types::shell::{own_name, quoted};
+use dyno_types::shell::{again, quoted};
 use std::fmt::Write as _;
 
 impl Document {
@@ -69,7 +69,7 @@ impl Document {
             None => bullet("Experiment is run once.".into()),
         }
         if !self.command.is_empty() {
-            let words = own_name(&self.command);
+            let words = again(&self.command);
             bullet(format!("Command: {}", quoted(&words)));
         }
         bullet(
