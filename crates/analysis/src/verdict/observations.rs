@@ -32,8 +32,8 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
         if let Some(found) = stability(&e.observations.series) {
             checks.check("warm_up", FIGURES, warm_up(&found));
             checks.check("level", FIGURES, level(&found));
-            checks.check("drift", FIGURES, drift(&found));
             // The same seconds have one name.
+            checks.check("drift", FIGURES, drift(&found).filter(|_| was_there));
             checks.check("stalls", RATE_AND_TAIL, stalls(&found).filter(|_| was_there));
             checks.check("overload", LATENCIES, overload(e));
         }

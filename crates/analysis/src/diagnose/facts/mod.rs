@@ -82,14 +82,19 @@ fn gone(facts: &mut Facts, run: &RunDir, phase: &Phase) {
         return;
     }
     let Ok(seconds) = run.succeeded() else { return };
-    // A second without a record is one in which nothing was done.
-    let whole: Vec<f64> = (0..phase.seconds.floor() as u64)
-        .map(|second| seconds.get(&second).copied().unwrap_or(0) as f64)
-        .collect();
+    let warmup = run.summary.iter().flat_map(|summary| &summary.phases).find(|phase| phase.name == "warmup");
+    let warmup_s = warmup.map_or(0.0, |phase| phase.seconds);
+    // Seconds count from the first phase's begin, the measured phase begins and ends within one. One without a record is one
+    // in which nothing was done.
+    let (first, end_s) = (warmup_s.round(), warmup_s + phase.seconds);
+    let part = |second: u64| {
+        let from_s = first + second as f64;
+        let length_s = (from_s + 1.0).min(end_s) - from_s.max(warmup_s);
+        (seconds.get(&second).copied().unwrap_or(0) as f64, length_s)
+    };
+    let parts: Vec<(f64, f64)> = (0..(end_s - first).ceil() as u64).map(part).collect();
+    let whole: Vec<f64> = parts.iter().filter(|(_, length_s)| *length_s >= 1.0).map(|(ok, _)| *ok).collect();
     let Some(level) = outage::level(&whole) else { return };
-    let behind_s = phase.seconds - whole.len() as f64;
-    let behind = seconds.get(&(whole.len() as u64)).copied().unwrap_or(0) as f64;
-    let parts: Vec<(f64, f64)> = whole.iter().map(|ok| (*ok, 1.0)).chain([(behind, behind_s)]).collect();
     let gone_s: f64 = outage::outages(&parts, level).iter().map(|(from, to)| to - from).sum();
     facts.set("server.gone_share", Some(gone_s / phase.seconds));
 }
