@@ -4,7 +4,7 @@ use dyno_record::Totals;
 
 /// Nanoseconds that users spent within read-modify-writes of the core workload but in neither of their requests: from the
 /// reply of the read until the update is sent. The requests are counted under READ and UPDATE beside others of their kind, so
-/// that what they took is known by the means of these: the same requests of the same users.
+/// that what they took is estimated by the means of these: the same requests of the same users.
 pub(crate) fn between_requests_ns<S: AsRef<str>>(totals: &Totals, names: &[S]) -> f64 {
     // Transactions of the closed economy have more requests.
     if names.iter().any(|name| name.as_ref().starts_with("TX-")) {
@@ -15,8 +15,8 @@ pub(crate) fn between_requests_ns<S: AsRef<str>>(totals: &Totals, names: &[S]) -
         Some(&totals.ok_slot(number)?.service)
     };
     let Some(whole) = service("READ-MODIFY-WRITE") else { return 0.0 };
-    let requests = [service("READ"), service("UPDATE")].map(|of| of.map_or(0.0, |times| times.mean_ns()));
-    (whole.count() as f64 * (whole.mean_ns() - requests.iter().sum::<f64>())).max(0.0)
+    let (Some(read), Some(update)) = (service("READ"), service("UPDATE")) else { return 0.0 };
+    (whole.count() as f64 * (whole.mean_ns() - read.mean_ns() - update.mean_ns())).max(0.0)
 }
 
 #[cfg(test)]

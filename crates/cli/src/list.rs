@@ -2,10 +2,12 @@
 
 use crate::exit::{Exit, Failure};
 use crate::options::{ListArgs, StopArgs};
+use crate::run_directory::is_under_way;
 use crate::{experiment, prove, serve, terminal};
 use dyno_experiment::directory::read_record;
 use dyno_localhost::temporary::remove_abandoned;
 use dyno_localhost::trusted;
+use dyno_rundir::RunDir;
 use dyno_types::units::Rate;
 use std::path::{Path, PathBuf};
 
@@ -60,13 +62,14 @@ pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     }
     // A single run has nothing else to be put back.
     if args.dir.join("run.json").is_file() && !args.dir.join("experiment.json").is_file() {
-        return match serve::run_listed(&args.dir).state.as_str() {
-            "running" => {
-                let words = "a single run that is under way: Ctrl-C ends it where it was started";
-                Err(Failure::Usage(format!("{}: {words}", args.dir.display())))
-            }
-            _ => Ok(Exit::Ok),
-        };
+        let (run, _) = RunDir::salvage(&args.dir)?;
+        let shown = args.dir.display();
+        if is_under_way(&args.dir, run.run.status) {
+            let words = "under way; Ctrl-C ends it where it was started, or dyno stop its experiment";
+            return Err(Failure::Usage(format!("{shown}: {words}")));
+        }
+        terminal::note(&format!("{shown}: no dyno is at work on it"));
+        return Ok(Exit::Ok);
     }
     experiment::stop(args)
 }

@@ -34,12 +34,12 @@ impl Roots {
 }
 
 /// Reads a small file of the kernel's as text, in as few calls as it takes: such files say that they have no length, and
-/// [`std::fs::read_to_string`] begins with a few bytes. A run reads a thousand of them.
+/// [`std::fs::read_to_string`] begins with a few bytes. A run reads hundreds of them.
 pub fn read(path: &Path) -> io::Result<String> {
     const USUAL: usize = 8192;
     let mut text = String::with_capacity(USUAL);
+    // `take` has no length of its own: a file would ask for its.
     File::open(path)?.take(u64::MAX).read_to_string(&mut text)?;
-    text.shrink_to_fit();
     Ok(text)
 }
 

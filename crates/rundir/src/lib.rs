@@ -30,7 +30,7 @@ mod writer;
 pub use experiment::{Cell, EndedRun, ExperimentDir, progress};
 pub use interval_history::IntervalHistory;
 pub use intervals::{ImplausibleInterval, IntervalLine};
-pub use reader::{ContentError, Event, ReadError, RecordedPhase, RunDir};
+pub use reader::{ContentError, Event, LONGEST_S, ReadError, RecordedPhase, RunDir};
 pub use recorded::{RecordedInterval, RecordedMetric};
 pub use unit::{adds_up, unit};
 pub use writer::{Writer, must_be_new};

@@ -218,7 +218,7 @@ fn or_lost<T: Default>(read: Result<T, ReadError>, lost: &mut Option<Vec<String>
 }
 
 /// The longest measured phase that is looked at second by second: a third of a year.
-const LONGEST_S: u64 = 10_000_000;
+pub const LONGEST_S: u64 = 10_000_000;
 
 impl RunDir {
     /// Reads everything.

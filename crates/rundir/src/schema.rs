@@ -388,10 +388,11 @@ pub struct Pair {
 }
 
 impl Summary {
-    /// The measured phase; of a run that only loads, its load. A run that was interrupted before has measured nothing.
+    /// The measured phase. A load stands for it only where the run came to its end: what was cut off in its load may have
+    /// been about to measure.
     pub fn measured(&self) -> Option<&Phase> {
         let measured = self.phases.iter().find(|phase| phase.name == "measure");
-        measured.or_else(|| self.phases.last().filter(|_| self.status != Status::Interrupted))
+        measured.or_else(|| self.phases.last().filter(|_| self.status == Status::Complete))
     }
 }
 

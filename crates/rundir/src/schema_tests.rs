@@ -33,6 +33,19 @@ fn the_measured_phase_is_that_of_its_name_or_else_the_last_one() {
     };
     assert_eq!(of(&["load", "measure", "warmup"]).as_deref(), Some("measure"));
     assert_eq!((of(&["load", "warmup"]).as_deref(), of(&[])), (Some("warmup"), None));
+    // What was cut off in its load has measured nothing.
+    for status in [Status::Interrupted, Status::Running, Status::Failed] {
+        let of = |names: &[&str]| {
+            let phases: Vec<_> = names.iter().map(|name| crate::fixtures::phase(name, 1.0)).collect();
+            let summary = Summary { status, ..crate::fixtures::summary(&phases) };
+            summary.measured().map(|phase| phase.name.clone())
+        };
+        assert_eq!(
+            (of(&["load"]), of(&["load", "measure"]).as_deref()),
+            (None, Some("measure")),
+            "{status:?}"
+        );
+    }
 }
 
 #[test]

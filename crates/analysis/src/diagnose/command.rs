@@ -68,12 +68,19 @@ pub fn varied(run: &RunDir, experiment: &Experiment) -> Vec<String> {
         return Vec::new();
     }
     let mut out = again(words);
+    // The same once more, however it was to end.
+    let changes = experiment.factor != 1.0;
     if let Some(cell) = run.run.settings.iter().find(|setting| setting.key == "cell") {
-        let keys = keys(experiment.option);
+        let keys = if changes { keys(experiment.option) } else { ["", ""] };
         let levels = ExperimentDir::levels_around(&run.path, &cell.value).unwrap_or_default();
         let Some(pinned) = pinned(&levels, &run.run.settings, keys) else { return Vec::new() };
         out.extend(pinned);
-        out.extend(["--set".to_owned(), format!("{}={text}", keys[0])]);
+        if changes {
+            out.extend(["--set".to_owned(), format!("{}={text}", keys[0])]);
+        }
+        return out;
+    }
+    if !changes {
         return out;
     }
     let short: &[&str] = match experiment.option {

@@ -448,6 +448,12 @@ fn a_server_that_is_gone_for_more_than_a_twentieth_is_invalid() {
     let text = at_the_end(3, 0.0).unwrap();
     assert!(text.contains("did not serve for 2.4 of 6 s measured (3.6 to 6 s)"), "{text}");
     assert_eq!(at_the_end(3, 590.0), None);
+    let to_the_end = |lost: u64| {
+        let mut case = Case::usual().ended(Outcome::Disconnected, lost);
+        case.observations.series = vec![1_500.0, 1_530.0, 900.0, 0.0, 0.0];
+        (case.says("gone"), case.says("drift"))
+    };
+    assert_eq!((to_the_end(1), to_the_end(0).1.is_some()), ((INVALID, None), true));
     // Without a whole second that is empty nothing is told from a slow one.
     let mut case = Case::usual().ended(Outcome::Disconnected, 1);
     case.observations.series = vec![200.0; 3];

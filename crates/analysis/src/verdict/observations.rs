@@ -32,7 +32,7 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
         if let Some(found) = stability(&e.observations.series) {
             checks.check("warm_up", FIGURES, warm_up(&found));
             checks.check("level", FIGURES, level(&found));
-            // The same seconds have one name.
+            // Seconds in which the server was gone are no drift and no stall.
             checks.check("drift", FIGURES, drift(&found).filter(|_| was_there));
             checks.check("stalls", RATE_AND_TAIL, stalls(&found).filter(|_| was_there));
             checks.check("overload", LATENCIES, overload(e));

@@ -162,6 +162,9 @@ impl Side {
         };
         let why = match &run.summary {
             None => Some("it has not come to its end".to_owned()),
+            Some(summary) if summary.measured().is_none() => {
+                Some("it was cut off before it measured".to_owned())
+            }
             Some(summary) => {
                 // All figures are compared, whatever was asked of the run.
                 let invalid = summary.verdict.of_figures() == Trust::Invalid && self.take == Take::Usable;

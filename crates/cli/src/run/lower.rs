@@ -181,7 +181,10 @@ fn phases(args: &RunArgs, spec: &mut Experiment) -> Result<(), Failure> {
     measure.operations = args.ops.as_deref().map(|text| count("--ops", text)).transpose()?;
     measure.duration = optional("--duration", &args.duration)?;
     if measure.duration.as_ref().is_some_and(|duration| duration.0 == 0) {
-        return Err(usage("--duration", "0: expected a time above 0"));
+        return Err(usage(
+            "--duration",
+            format!("{}: expected a time above 0", args.duration.as_deref().unwrap_or("0")),
+        ));
     }
     measure.warmup = optional("--warmup", &args.warmup)?;
     measure.pipeline = args.pipeline;

@@ -169,4 +169,10 @@ fn a_page_that_follows_a_load_goes_over_to_the_operations_behind_it() {
     browser.until("/ms|µs/.test(document.getElementById('p99').textContent)");
     assert_eq!(browser.complaints(), Vec::<String>::new());
     assert!(run.wait().expect("a process").success());
+    // The last figures keep their name.
+    browser.until("document.getElementById('state').textContent === 'complete'");
+    browser.until("!document.getElementById('over').hidden");
+    assert!(
+        browser.value("['READ', 'UPDATE'].includes(document.getElementById('metric').textContent)") == true
+    );
 }

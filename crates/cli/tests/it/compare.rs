@@ -264,6 +264,20 @@ fn a_comparison_is_also_a_page_markdown_and_json() {
         let (low, high) = (shift["interval"][0].as_f64().unwrap(), shift["interval"][1].as_f64().unwrap());
         assert!(low <= ratio && ratio <= high && low > 1.0, "{shift}");
     }
+    // A run that was cut off before it measured takes nothing from the others.
+    let summary = std::fs::read_to_string(dyno.path("a/001/summary.json")).unwrap();
+    let mut cut: Value = serde_json::from_str(&summary).unwrap();
+    cut["status"] = "interrupted".into();
+    cut["phases"].as_array_mut().unwrap().retain(|phase| phase["name"] == "load");
+    std::fs::write(dyno.path("a/001/summary.json"), cut.to_string()).unwrap();
+    let three = dyno.run(&["compare", "a", "b<i>"]);
+    assert!(
+        stderr(&three).contains("a/001 is left out: it was cut off before it measured"),
+        "{}",
+        stderr(&three)
+    );
+    assert!(stdout(&three).contains("throughput"), "{}", stdout(&three));
+    std::fs::write(dyno.path("a/001/summary.json"), summary).unwrap();
     // One run a side: what cannot be said is said.
     let one = stdout(&dyno.run(&["compare", "a/001", "b<i>/011", "--format", "html"]));
     assert!(one.contains("UNCLEAR") && one.contains("one run: none") && one.contains("no interval"), "{one}");

@@ -26,7 +26,7 @@ fn summary(run: &RunDir) -> Result<&Summary, ExportError> {
 }
 
 fn measured(run: &RunDir) -> Result<&Phase, ExportError> {
-    summary(run)?.measured().ok_or_else(|| lacking(run, "the run has no phase"))
+    summary(run)?.measured().ok_or_else(|| lacking(run, "the run was cut off before it measured"))
 }
 
 fn setting<'a>(run: &'a RunDir, key: &str) -> Option<&'a str> {

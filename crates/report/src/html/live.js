@@ -31,11 +31,10 @@ const show = told => {
   put("throughput", last < 0 ? "-" : rate(lines[0][last] || 0));
   put("p50", last < 0 ? "-" : time(lines[2][last]));
   put("p99", last < 0 ? "-" : time(lines[3][last]));
-  put("metric", metric);
-  put("metric99", metric);
+  if (metric) { put("metric", metric); put("metric99", metric); }
   /* The load has other operations than what follows it. */
-  if (told.phase !== phase && phase !== "warmup") metric = "";
-  phase = told.phase;
+  if (told.phase && told.phase !== phase && phase !== "warmup") metric = "";
+  if (told.phase) phase = told.phase;
   /* Of an experiment: the run that is followed. */
   put("which", main.dataset.name === run ? "" : run);
   if (told.runs) put("runs", `${told.runs[0]} of ${told.runs[1]}`);

@@ -200,8 +200,7 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
     match summary.measured() {
         Some(phase) => {
             let is_invalid = !under_way && summary.verdict.trust == Trust::Invalid;
-            out.push_str(&format!("<dl class=\"figures{}\">", if is_invalid { " invalid" } else { "" }));
-            figures(&mut out, phase, steady, report.price);
+            figures(&mut out, phase, steady, report.price, is_invalid);
         }
         None => {
             out.push_str("<p class=\"note\">Nothing was measured: there is no figure for this run.</p>\n")
@@ -294,7 +293,8 @@ pub fn slowest<'a>(phase: &'a Phase, percentile: &str) -> Option<(&'a str, f64)>
     known.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Option<f64>) {
+fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Option<f64>, is_invalid: bool) {
+    out.push_str(if is_invalid { "<dl class=\"figures invalid\">" } else { "<dl class=\"figures\">" });
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
     let level = steady.and_then(|steady| steady.found.steady.as_ref());
     let more = level.map_or(String::new(), |level| {

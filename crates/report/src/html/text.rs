@@ -32,7 +32,7 @@ pub fn json(value: &impl Serialize) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// Microseconds with a unit.
+/// Microseconds with a unit; an infinite time is that of arrivals that were dropped.
 pub fn us(value: f64) -> String {
     if value.is_infinite() {
         return "dropped".into();

@@ -8,9 +8,9 @@ pub use figures::Facts;
 
 use crate::series::{mean, outage};
 use dyno_record::Stamps;
-use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::Phase;
+use dyno_rundir::{LONGEST_S, RunDir};
 use dyno_types::stats::median;
 
 /// Products that do their work in one thread.
@@ -82,6 +82,10 @@ fn gone(facts: &mut Facts, run: &RunDir, phase: &Phase) {
         return;
     }
     let Ok(seconds) = run.succeeded() else { return };
+    // No file makes this go on for ever.
+    if phase.seconds > LONGEST_S as f64 {
+        return;
+    }
     let warmup = run.summary.iter().flat_map(|summary| &summary.phases).find(|phase| phase.name == "warmup");
     let warmup_s = warmup.map_or(0.0, |phase| phase.seconds);
     // Seconds count from the first phase's begin, the measured phase begins and ends within one. One without a record is one
