@@ -3,7 +3,7 @@
 use dyno_analysis::{Evidence, PhaseFacts, monitored, phase, verdict};
 use dyno_record::Totals;
 use dyno_rundir::monitor::Recording;
-use dyno_rundir::schema::{Client, Phase, Status, Summary, Trust, VERSION, Verdict};
+use dyno_rundir::schema::{Client, Phase, Reason, Status, Summary, Trust, VERSION, Verdict};
 use dyno_rundir::{ReadError, RecordedPhase, RunDir};
 use std::path::Path;
 
@@ -132,7 +132,13 @@ pub fn assemble(dir: &RunDir, title: String, status: Status, phases: &[(Phase, &
             asked: Vec::new(),
             observations: dyno_analysis::RunObservations::default(),
         }),
-        None => Verdict::none(Trust::Invalid),
+        // Judged, unlike a run under way.
+        None => {
+            let check = "samples".to_owned();
+            let text = "no second of it was recorded".to_owned();
+            let reason = Reason { check: check.clone(), trust: Trust::Invalid, affects: Vec::new(), text };
+            Verdict::new(vec![reason], vec![check], &[])
+        }
     };
     Summary {
         version: VERSION,

@@ -275,6 +275,13 @@ fn what_is_damaged_is_reported_with_what_is_known() {
     let all = page(empty.path());
     closed(&all);
     assert!(all.contains("there is nothing to draw"));
+    // The same of a run that was killed before its first second had ended is judged: it is not under way.
+    std::fs::remove_file(empty.path().join("summary.json")).unwrap();
+    let (mut dir, _) = RunDir::salvage(empty.path()).unwrap();
+    dir.phases.clear();
+    let killed = crate::rebuilt::rebuild(&dir, None, false);
+    assert!(!crate::rebuilt::is_under_way(&killed) && killed.verdict.trust == Trust::Invalid);
+    assert!(crate::rebuilt::is_under_way(&crate::rebuilt::rebuild(&dir, None, true)));
 }
 
 #[test]
