@@ -262,7 +262,15 @@ fn one(
         }
         (None, ..) => Some("nothing failed and nothing was missing beyond what was usual before".into()),
         (_, None, Some(_)) => Some("had not recovered when the next fault came".into()),
-        (_, None, None) => Some("had not recovered for three seconds when the phase ended".into()),
+        (_, None, None) => {
+            let over = all.last().zip(fault.end_s).map(|(last, end)| (last.start_s - end).max(0.0));
+            Some(match over.filter(|over| *over < HELD as f64 + history.length_s) {
+                Some(over) => format!(
+                    "too short to tell whether it recovered: the phase ended {over:.1} s after the fault, and it takes {HELD} s"
+                ),
+                None => format!("had not recovered for {HELD} s when the phase ended"),
+            })
+        }
         _ => None,
     };
     (figures, to)

@@ -43,6 +43,18 @@ fn what_never_comes_back_owns_all_failures() {
 }
 
 #[test]
+fn a_phase_that_ends_right_after_a_fault_cannot_show_a_recovery() {
+    let ok = [1000, 1000, 1000, 1000, 0, 0, 1000, 1000, 200];
+    let note = |ok: &[u64]| assess(&course(ok, &[]), 1.0, &[fault(4.0, Some(6.0))]).figures[0].note.clone();
+    assert_eq!(
+        note(&ok).unwrap(),
+        "too short to tell whether it recovered: the phase ended 2.0 s after the fault, and it takes 3 s"
+    );
+    let ok = [1000, 1000, 1000, 1000, 0, 0, 100, 100, 100, 100, 100, 100];
+    assert_eq!(note(&ok).unwrap(), "had not recovered for 3 s when the phase ended");
+}
+
+#[test]
 fn scatter_is_no_effect_and_other_failures_stay_a_surprise() {
     let ok = [1000, 850, 1100, 900, 1000, 870, 1000, 990, 1000, 1000, 1000, 1000, 1000];
     let found = assess(&course(&ok, &[(11, 5)]), 1.0, &[fault(5.0, Some(6.0))]);

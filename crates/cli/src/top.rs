@@ -215,8 +215,12 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
         let now = match NodesSnapshot::take(&mut sources) {
             Ok(now) => now,
             Err(error) => {
-                terminal::warn(&error.to_string());
                 printed += 1;
+                // A server that comes back was watched; one that is away at the end was not.
+                if args.count == Some(printed) {
+                    return Err(Failure::Unreachable(error.to_string()));
+                }
+                terminal::warn(&error.to_string());
                 // The time between is not known.
                 before = NodesSnapshot::default();
                 continue;

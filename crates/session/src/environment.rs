@@ -30,7 +30,8 @@ pub fn environment() -> Environment {
 /// Returns what is not as it was at the beginning of the run.
 pub fn changes(then: &Environment) -> Vec<String> {
     let Some(before) = &then.system else { return Vec::new() };
-    let found = before.differences(&system());
+    let read = EnvironmentFacts::settings(&Places::default());
+    let found = before.differences(&System::new(read.facts, read.volatile));
     let side = |value: Option<String>| value.unwrap_or("unknown".into());
     found
         .into_iter()

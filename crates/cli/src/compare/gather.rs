@@ -79,8 +79,17 @@ pub enum Take {
     All,
 }
 
-/// Reads what a path holds.
+/// Reads what a path holds; nothing that can be taken is an error.
 pub fn side(path: &Path, take: Take) -> Result<Side, Failure> {
+    let side = read(path, take)?;
+    if side.groups.is_empty() {
+        return Err(side.empty());
+    }
+    Ok(side)
+}
+
+/// Reads what a path holds; there may be nothing that can be taken.
+pub fn read(path: &Path, take: Take) -> Result<Side, Failure> {
     let name = path.display().to_string();
     let mut side =
         Side { name: name.clone(), label: name.clone(), groups: Vec::new(), warnings: Vec::new(), take };
@@ -97,13 +106,7 @@ pub fn side(path: &Path, take: Take) -> Result<Side, Failure> {
         }
     }
     side.groups.retain(|group| !group.runs.is_empty());
-    match side.groups.is_empty() {
-        false => Ok(side),
-        true => {
-            let left = side.warnings.first().map_or(String::new(), |w| format!(" ({w})"));
-            Err(Failure::Usage(format!("{name}: no run with a result in it{left}")))
-        }
-    }
+    Ok(side)
 }
 
 fn experiment(path: &Path, side: &mut Side) -> Result<(), Failure> {
@@ -132,6 +135,12 @@ fn experiment(path: &Path, side: &mut Side) -> Result<(), Failure> {
 }
 
 impl Side {
+    /// The error that nothing of it can be taken.
+    pub fn empty(&self) -> Failure {
+        let left = self.warnings.first().map_or(String::new(), |w| format!(" ({w})"));
+        Failure::Usage(format!("{}: no run with a result in it{left}", self.name))
+    }
+
     /// Gives it another name than its path.
     pub fn call(&mut self, name: &str) {
         let before = std::mem::replace(&mut self.name, name.to_owned());

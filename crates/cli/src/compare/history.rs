@@ -77,8 +77,13 @@ fn operations(phase: &Phase) -> impl Iterator<Item = String> + '_ {
 /// `dyno history`.
 pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
     let mut lines: Vec<(String, Vec<RunDir>)> = Vec::new();
-    for dir in &args.dirs {
-        let side = gather::side(dir, gather::Take::Usable)?;
+    let sides = args.dirs.iter().map(|dir| gather::read(dir, gather::Take::Usable));
+    let sides = sides.collect::<Result<Vec<_>, _>>()?;
+    // Runs that cannot be used are left out, whether they are named one by one or lie in a folder.
+    if let Some(first) = sides.first().filter(|_| sides.iter().all(|side| side.groups.is_empty())) {
+        return Err(first.empty());
+    }
+    for side in sides {
         side.warnings.iter().for_each(|warning| terminal::warn(warning));
         for Group { levels, runs, .. } in side.groups {
             for run in runs {

@@ -112,7 +112,7 @@ fn headline(run: &OfRun) -> String {
     };
     let times = match observed.due_s {
         Some(due) => format!("mean response time {}, service time {}", time(due), time(observed.response_s)),
-        None => format!("mean {}", time(observed.response_s)),
+        None => format!("mean service time {}", time(observed.response_s)),
     };
     format!("  {} {}/s{sure}; {times}{load}\n", rate(observed.throughput), observed.unit)
 }

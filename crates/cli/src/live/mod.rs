@@ -75,6 +75,9 @@ fn lag(totals: &Totals) -> String {
 }
 
 fn time(seconds: f64) -> String {
+    if seconds > 0.0 && seconds < 1.0 {
+        return format!("{:.0} ms", seconds * 1e3);
+    }
     let s = seconds.round().max(0.0) as u64;
     match s {
         0..60 => format!("{s} s"),

@@ -160,8 +160,14 @@ impl<E: Serialize> Certificate<E> {
         match (self.interrupted, self.met) {
             (true, _) => ("suspect", "INTERRUPTED: NOTHING IS PROVEN"),
             (false, true) => ("valid", "CLAIM MET"),
+            (false, false) if self.is_unread() => ("suspect", "NO COPY COULD BE READ: NOTHING IS PROVEN"),
             (false, false) => ("invalid", "CLAIM NOT MET"),
         }
+    }
+
+    /// Returns whether no copy could be looked at to its end, so that none refutes the claim either.
+    fn is_unread(&self) -> bool {
+        !self.copies.is_empty() && self.copies.iter().all(|copy| copy.trouble.is_some())
     }
 
     /// Returns the exit code of the command.
@@ -169,6 +175,7 @@ impl<E: Serialize> Certificate<E> {
         match (self.interrupted, self.met) {
             (true, _) => Exit::Interrupted,
             (false, true) => Exit::Ok,
+            (false, false) if self.is_unread() => Exit::Unreachable,
             (false, false) => Exit::Threshold,
         }
     }

@@ -135,6 +135,15 @@ fn a_history_dates_a_regression() {
     assert!(steps[0]["first_run"].as_str().unwrap().ends_with("009"), "{found}");
     assert!(stdout(&dyno.run(&["history", "h", "--figure", "p99(read)"])).contains("16 runs"));
     assert_exit(&dyno.run(&["history", "h", "--figure", "p99("]), &[2]);
+    // A run that cannot be used is left out where it is named as where it lies in a folder.
+    let folder = dyno.path("h");
+    std::fs::create_dir(folder.join("cut")).unwrap();
+    std::fs::copy(folder.join("001/run.json"), folder.join("cut/run.json")).unwrap();
+    let (used, cut) = ("h/001", "h/cut");
+    let one = dyno.run(&["history", used, cut]);
+    assert_exit(&one, &[0]);
+    assert!(stdout(&one).contains("throughput of 1 runs") && stderr(&one).contains("is left out"), "{one:?}");
+    assert_exit(&dyno.run(&["history", cut]), &[2]);
     // A figure that no run has is a mistake, not a history without changes.
     let unknown = dyno.run(&["history", "h", "--figure", "p99(nope)", "--fail-on-worse"]);
     assert_exit(&unknown, &[2]);

@@ -371,6 +371,13 @@ fn top_shows_a_redis_server() {
     for (target, code) in [("sqlite:x", 2), ("redis://127.0.0.1:1", 3)] {
         assert_exit(&dyno.run(&["top", target, "--count", "1"]), &[code]);
     }
+    // It is away at the last look: what was asked for was not seen.
+    let watched = dyno.start(&["top", &uri, "--interval", "500ms", "--count", "4"]);
+    std::thread::sleep(Duration::from_millis(700));
+    drop(server);
+    let watched = finish(watched);
+    assert_exit(&watched, &[3]);
+    assert_eq!(stderr(&watched).matches("error: ").count(), 1, "{}", stderr(&watched));
 }
 
 #[test]

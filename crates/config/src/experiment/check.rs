@@ -91,6 +91,9 @@ fn check_loop(spec: &Experiment) -> Result<(), InvalidSetting> {
             return refuse(key, "0: expected 1 or more");
         }
     }
+    if measure.duration.as_ref().is_some_and(|duration| duration.0 == 0) {
+        return refuse("duration", "0s: expected a time above 0");
+    }
     let searched = matches!(spec.strategy, Some(Strategy::HighestRate(_)));
     match (measure.users.is_some(), measure.connections.is_some(), measure.rate.is_some() || searched) {
         (true, _, true) => refuse(

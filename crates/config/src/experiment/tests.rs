@@ -191,6 +191,8 @@ fn refusals_name_the_place() {
     );
     let none = error("phases:\n  measure:\n    users: 0\n");
     assert!(none.starts_with("x.yaml:3:12: phases.measure.users: 0: expected 1 or more"), "{none}");
+    let none = error("phases: {measure: {operations: 10, duration: 0s}}\n");
+    assert!(none.contains("phases.measure.duration: 0s: expected a time above 0"), "{none}");
     for (text, words) in [
         ("phases: {measure: {users: many}}\n", "\"many\": expected a whole number, 0 or more"),
         ("strategy: {ladder: {times: fast}}\n", "\"fast\": expected a number"),

@@ -1,12 +1,18 @@
-//! Processors: what they are, their clock, idle states, memory nodes and mitigations.
+//! Processors: model, clock, idle states, memory nodes, mitigations and prefetchers.
 
-use super::facts::EnvironmentFacts;
+use super::facts::{EnvironmentFacts, Places};
 use super::values::{names, tally, text};
 use crate::roots::Roots;
 use crate::topology::{MEMORY, Topology, list};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-pub(super) fn read(roots: &Roots, all: &mut EnvironmentFacts) {
+/// Intel's register of prefetchers, and what its lowest bits switch off.
+const PREFETCH: (u64, [&str; 4]) = (0x1a4, ["L2", "L2 adjacent line", "DCU", "DCU IP"]);
+
+pub(super) fn read(places: &Places, all: &mut EnvironmentFacts) {
+    let roots = &places.roots;
     let cpus = roots.sys.join("devices/system/cpu");
     model(roots, all);
     all.fact("cpu", "smt", text(cpus.join("smt/control")));
@@ -16,6 +22,9 @@ pub(super) fn read(roots: &Roots, all: &mut EnvironmentFacts) {
     let folder = cpus.join("vulnerabilities");
     for name in names(&folder) {
         all.fact("mitigations", &name, text(folder.join(&name)));
+    }
+    if all.get("cpu", "vendor") == Some("GenuineIntel") {
+        all.fact("cpu", "prefetchers", prefetchers(&places.dev.join("cpu/0/msr")));
     }
 }
 
@@ -58,9 +67,10 @@ fn topology(roots: &Roots, all: &mut EnvironmentFacts) {
     let facts = topology.facts();
     for (name, value) in facts {
         let group = if name == "numa_nodes" || name.starts_with("node") { "numa" } else { "cpu" };
-        match name.ends_with(MEMORY) {
-            true => all.volatile(group, &name, Some(value)),
-            false => all.fact(group, &name, Some(value)),
+        if name.ends_with(MEMORY) {
+            all.volatile(group, &name, Some(value));
+        } else {
+            all.fact(group, &name, Some(value));
         }
     }
     let caches = topology.caches.iter().map(|cache| {
@@ -113,4 +123,17 @@ fn idle(cpus: &Path, all: &mut EnvironmentFacts) {
         Some(format!("{}{latency}{}", text(folder.join("name"))?, if off { " off" } else { "" }))
     });
     all.fact("idle", "states", Some(said.collect::<Vec<_>>().join(", ")));
+}
+
+/// `L2 on, L2 adjacent line off, ...`, where the register may be read.
+fn prefetchers(register: &Path) -> Option<String> {
+    let mut bytes = [0; 8];
+    File::open(register).ok()?.read_exact_at(&mut bytes, PREFETCH.0).ok()?;
+    let bits = u64::from_le_bytes(bytes);
+    let said = PREFETCH
+        .1
+        .iter()
+        .enumerate()
+        .map(|(bit, name)| format!("{name} {}", if bits >> bit & 1 == 0 { "on" } else { "off" }));
+    Some(said.collect::<Vec<_>>().join(", "))
 }

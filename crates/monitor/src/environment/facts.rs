@@ -53,6 +53,15 @@ impl EnvironmentFacts {
         put(&mut self.volatile, group, name, value);
     }
 
+    /// Adds what another part of the host told.
+    pub(super) fn extend(&mut self, more: EnvironmentFacts) {
+        for (facts, more) in [(&mut self.facts, more.facts), (&mut self.volatile, more.volatile)] {
+            for (group, values) in more {
+                facts.entry(group).or_default().extend(values);
+            }
+        }
+    }
+
     /// A fact, if it is known.
     pub fn get(&self, group: &str, name: &str) -> Option<&str> {
         self.facts.get(group)?.get(name).map(String::as_str)

@@ -53,7 +53,6 @@ pub(super) fn read(places: &Places, all: &mut EnvironmentFacts) {
     all.volatile("host", "boot_id", text(proc.join("sys/kernel/random/boot_id")));
     limits(roots, all);
     cgroup(roots, all);
-    neighbours(roots, all);
 }
 
 fn limits(roots: &Roots, all: &mut EnvironmentFacts) {
@@ -98,7 +97,7 @@ fn cgroup(roots: &Roots, all: &mut EnvironmentFacts) {
 }
 
 /// Other processes: those that have used most CPU time, and databases.
-fn neighbours(roots: &Roots, all: &mut EnvironmentFacts) {
+pub(super) fn neighbours(roots: &Roots, all: &mut EnvironmentFacts) {
     let mut busiest: Vec<(u64, String)> = Vec::new();
     let mut databases = Vec::new();
     for pid in names(&roots.proc).iter().filter(|name| name.bytes().all(|b| b.is_ascii_digit())) {

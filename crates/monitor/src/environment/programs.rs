@@ -1,12 +1,10 @@
 //! Facts that the kernel shows to programs alone: firmware and offloads of network cards (`ethtool`), the clock's offset
-//! (`chronyc`), and bits of the processor's registers. A program that is not there leaves its facts unknown.
+//! (`chronyc`). A program that is not there leaves its facts unknown.
 
 use super::facts::{EnvironmentFacts, Places};
 use super::values::names;
 use dyno_types::child;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 /// Offloads that change what a packet costs.
@@ -22,20 +20,19 @@ const OFFLOADS: [&str; 9] = [
     "ntuple-filters",
 ];
 
-/// Intel's register of prefetchers, and what its lowest bits switch off.
-const PREFETCH: (u64, [&str; 4]) = (0x1a4, ["L2", "L2 adjacent line", "DCU", "DCU IP"]);
-
 pub(super) fn read(places: &Places, all: &mut EnvironmentFacts) {
-    let cards = names(&places.roots.sys.join("class/net"));
-    for card in cards.iter().filter(|name| *name != "lo") {
-        if let Some(text) = answer(places, "ethtool", &["-i", card]) {
-            driver(card, &text, all);
-        }
-        if let Some(text) = answer(places, "ethtool", &["-k", card]) {
-            offloads(card, &text, all);
+    if let Some(ethtool) = find(places, "ethtool") {
+        let cards = names(&places.roots.sys.join("class/net"));
+        for card in cards.iter().filter(|name| *name != "lo") {
+            if let Some(text) = answer(&ethtool, &["-i", card]) {
+                driver(card, &text, all);
+            }
+            if let Some(text) = answer(&ethtool, &["-k", card]) {
+                offloads(card, &text, all);
+            }
         }
     }
-    match answer(places, "chronyc", &["-n", "tracking"]) {
+    match find(places, "chronyc").and_then(|chronyc| answer(&chronyc, &["-n", "tracking"])) {
         Some(text) => chrony(&text, all),
         None => {
             // systemd-timesyncd keeps this file since its first answer; it does not tell how far off the clock is.
@@ -43,16 +40,17 @@ pub(super) fn read(places: &Places, all: &mut EnvironmentFacts) {
             all.fact("clock", "synchronised_by", there.then(|| "systemd-timesyncd".to_owned()));
         }
     }
-    if all.get("cpu", "vendor") == Some("GenuineIntel") {
-        all.fact("cpu", "prefetchers", prefetchers(&places.dev.join("cpu/0/msr")));
-    }
 }
 
-/// Returns the output of a program, if it is there and ends well.
-fn answer(places: &Places, program: &str, arguments: &[&str]) -> Option<String> {
+/// Returns where a program is, if it is there and may be asked.
+fn find(places: &Places, program: &str) -> Option<PathBuf> {
     let more = ["/usr/sbin", "/sbin"].map(Into::into);
     let folders = std::env::split_paths(places.path.as_ref()?).chain(more);
-    let program = folders.map(|folder| folder.join(program)).find(|path| path.is_file())?;
+    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// Returns the output of a program, if it ends well.
+fn answer(program: &Path, arguments: &[&str]) -> Option<String> {
     let output = child::command(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output();
     let output = output.ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -97,19 +95,6 @@ fn chrony(text: &str, all: &mut EnvironmentFacts) {
         }
     }
     all.fact("clock", "synchronised_by", Some("chrony".into()));
-}
-
-/// `L2 on, L2 adjacent line off, ...`, where the register may be read.
-fn prefetchers(register: &Path) -> Option<String> {
-    let mut bytes = [0; 8];
-    File::open(register).ok()?.read_exact_at(&mut bytes, PREFETCH.0).ok()?;
-    let bits = u64::from_le_bytes(bytes);
-    let said = PREFETCH
-        .1
-        .iter()
-        .enumerate()
-        .map(|(bit, name)| format!("{name} {}", if bits >> bit & 1 == 0 { "on" } else { "off" }));
-    Some(said.collect::<Vec<_>>().join(", "))
 }
 
 /// Facts that matter and are not known here: which, and what would tell them.
