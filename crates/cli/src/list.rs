@@ -33,11 +33,15 @@ pub fn list(args: &ListArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Runs and experiments in a folder; the runs of an experiment are its own.
+/// Runs and experiments in a folder, or the one that it is; the runs of an experiment are its own.
 fn directories(folder: &Path) -> Vec<PathBuf> {
+    let is_one = |path: &Path| ["experiment.json", "run.json"].iter().any(|name| path.join(name).is_file());
+    if is_one(folder) {
+        return vec![folder.to_owned()];
+    }
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    found.retain(|path| ["experiment.json", "run.json"].iter().any(|name| path.join(name).is_file()));
+    found.retain(|path| is_one(path));
     found.sort();
     found
 }

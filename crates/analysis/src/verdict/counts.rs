@@ -28,8 +28,14 @@ pub(super) fn workers(e: &Evidence<'_>) -> Found {
 }
 
 pub(super) fn completed(e: &Evidence<'_>) -> Found {
-    let aborted =
-        e.totals.ended[Outcome::Aborted as usize] - unsent(e).min(e.totals.ended[Outcome::Aborted as usize]);
+    let aborted = e.totals.ended[Outcome::Aborted as usize];
+    if e.partial {
+        // Of these nobody recorded an end.
+        let open = aborted + e.totals.arrivals.saturating_sub(e.totals.ended_total());
+        let text = format!("cut off after {:.1} s; {open} operations had not ended", e.phase.seconds);
+        return Some((Trust::Suspect, text));
+    }
+    let aborted = aborted - unsent(e).min(aborted);
     if e.interrupted {
         return Some((
             Trust::Suspect,

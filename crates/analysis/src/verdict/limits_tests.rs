@@ -242,6 +242,13 @@ fn interrupted_runs_and_missing_replies_are_suspect() {
     let verdict = both.verdict();
     let reason = verdict.reasons.iter().find(|reason| reason.check == "completed").unwrap();
     assert_eq!(reason.text, "interrupted after 60.0 s; 3 operations had not ended");
+    // Of a run that was killed, operations without an end are known from the arrivals alone.
+    let mut killed = Case::usual();
+    (killed.interrupted, killed.partial) = (true, true);
+    killed.totals.arrivals += 16;
+    let verdict = killed.verdict();
+    let reason = verdict.reasons.iter().find(|reason| reason.check == "completed").unwrap();
+    assert_eq!(reason.text, "cut off after 60.0 s; 16 operations had not ended");
 }
 
 /// Operations that were due and had not been sent when the time was over: they wait for no reply, and the rate was not kept.

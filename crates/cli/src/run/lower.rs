@@ -159,6 +159,9 @@ fn client(args: &RunArgs, spec: &mut Experiment) -> Result<(), Failure> {
         options::Wait::Sleep => Wait::Sleep,
         options::Wait::Spin => Wait::Spin,
     };
+    if args.threads == Some(0) {
+        return Err(usage("--threads", "0: expected 1 or more"));
+    }
     client.threads = args.threads;
     client.cores = args.cores.as_deref().map(core_list).transpose()?.map(Cores);
     client.pin = !args.no_pin;

@@ -14,7 +14,7 @@ use crate::live::Live;
 use crate::metrics::{Metrics, ObserverPair, Outlets};
 use crate::options::RunArgs;
 use crate::report::{exit_of, show};
-use crate::run_directory::{new_directory, now};
+use crate::run_directory::{check_new, new_directory, now};
 use crate::{experiment, junit, secret, serve, signals, terminal};
 use applied::settings_of;
 use dyno_databases::registry;
@@ -181,6 +181,7 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
     resolved.one_loader = matches!(wanted, TargetKind::Sqlite);
     let watch = monitor::plan(args)?;
     let outlets = args.live.outlets()?;
+    check_new(args.out.as_ref().filter(|_| !args.no_out))?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let provided = prepare(wanted, &control)?;

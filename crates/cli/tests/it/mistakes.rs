@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// What is typed behind `dyno`.
-const MISTAKES: [&str; 32] = [
+const MISTAKES: [&str; 34] = [
     "rnu",
     "run redis.hots",
     "run localhost:6379",
@@ -24,6 +24,8 @@ const MISTAKES: [&str; 32] = [
     "run null: --threshold p99<5ms",
     "run null: --connections 5 --users 3",
     "run null: --duration 0s",
+    "run --threads 0",
+    "run --out full",
     "run null: --require p99<5ms",
     "run null: --require p99(raed)<5ms",
     "run null: --workload z",
@@ -49,6 +51,8 @@ fn mistakes_are_answered_in_words() {
     std::fs::write(dyno.path("wrong.yaml"), "target: 'null:'\nphases:\n  mesure: {duration: 1s}\n").unwrap();
     std::fs::write(dyno.path("both.yaml"), "target: 'null:'\nphases:\n  measure: {users: 8, rate: 100}\n")
         .unwrap();
+    std::fs::create_dir(dyno.path("full")).unwrap();
+    std::fs::write(dyno.path("full/report.html"), "").unwrap();
     let mut told = String::new();
     for line in MISTAKES {
         let words: Vec<&str> = line.split(' ').collect();

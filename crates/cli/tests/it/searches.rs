@@ -55,6 +55,7 @@ fn a_tuning_finds_the_best_values_of_variables() {
     assert!(status.contains(&format!("t: complete, {} runs of a search ended", runs.len())), "{status}");
     let list = stdout(&dyno.run(&["list", "."]));
     assert!(list.contains("runs of a search ended"), "{list}");
+    assert!(stdout(&dyno.run(&["list", "t"])).starts_with("t  complete"), "{list}");
 }
 
 #[test]

@@ -112,7 +112,7 @@ pub fn time_series(input: &Input, columns: &Columns) -> Result<Found, BadFile> {
     };
     let begins = first.0 == 0.0;
     let mut found = Found { program: "csv", phase: "measure", ..Found::default() };
-    let (mut ok, mut weighted, mut timed) = (0, 0.0, 0);
+    let (mut ok, mut weighted, mut timed, mut known_s) = (0, 0.0, 0, 0.0);
     for (number, (at, x, us)) in points.iter().enumerate() {
         let (start, end) = match begins {
             true => {
@@ -122,6 +122,7 @@ pub fn time_series(input: &Input, columns: &Columns) -> Result<Found, BadFile> {
         };
         found.seconds = end;
         let Some(x) = x else { continue };
+        known_s += end - start;
         let n = (x * (end - start)).round() as u64;
         if n > MOST - ok {
             let expected = format!("up to {MOST:e} operations in all");
@@ -144,6 +145,12 @@ pub fn time_series(input: &Input, columns: &Columns) -> Result<Found, BadFile> {
     found.metrics = vec![metric(ALL, count(ok), service, true)];
     found.outcomes = count(ok);
     unknown(&mut found, response.is_some());
+    // A gap is not a time in which nothing was done: the mean is over what is known.
+    let gaps_s = found.seconds - known_s;
+    if gaps_s > 0.0 && known_s > 0.0 {
+        found.throughput = Some(ok as f64 / known_s);
+        found.unknown.push(format!("throughput in {gaps_s} s without a rate"));
+    }
     Ok(found)
 }
 

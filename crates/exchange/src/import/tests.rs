@@ -89,6 +89,8 @@ fn columns_are_named_and_gaps_are_gaps() {
     let columns = csv::Columns { time: Some("t".into()), throughput: "x".into(), ..Default::default() };
     let found = csv::time_series(&input("l.csv", "t,x\n10,100\n20,\n30,50.04\n"), &columns).unwrap();
     assert_eq!((found.seconds, found.outcomes["ok"], found.intervals.len()), (30.0, 1_500, 2));
+    assert_eq!(found.throughput, Some(75.0), "over the 20 s that are known");
+    assert!(found.unknown.contains(&"throughput in 10 s without a rate".to_owned()), "{:?}", found.unknown);
     let begins = csv::time_series(&input("l.csv", "t,x\n0,100\n10,50\n"), &columns).unwrap();
     assert_eq!((begins.seconds, begins.intervals[1].start_ms), (20.0, 10_000));
 }
