@@ -94,6 +94,12 @@ impl ArrivalLatency {
         all
     }
 
+    /// A percentile in nanoseconds, if ten arrivals lie beyond it: the 99th of a thousand, the 99.9th of ten thousand.
+    pub fn supported_ns(&self, percentile: f64) -> Option<f64> {
+        let beyond = self.count() as f64 * (100.0 - percentile) / 100.0;
+        (beyond > 10.0 - 1e-6).then(|| self.percentile_ns(percentile))
+    }
+
     /// A percentile in nanoseconds; infinite among what was never sent.
     pub fn percentile_ns(&self, percentile: f64) -> f64 {
         if self.all_ok() {
@@ -143,6 +149,14 @@ mod tests {
         (1..=ok).for_each(|i| arrivals.ok.record(i * 1_000));
         (0..failed).for_each(|_| arrivals.failed.record(ns));
         ArrivalLatency { unsent, ..arrivals }
+    }
+
+    #[test]
+    fn a_percentile_wants_ten_arrivals_beyond_it() {
+        let known = |count, percentile| of(count, (0, 0), 0).supported_ns(percentile).is_some();
+        assert_eq!([known(999, 99.0), known(1_000, 99.0)], [false, true]);
+        assert_eq!([known(9_999, 99.9), known(10_000, 99.9)], [false, true]);
+        assert_eq!([known(19, 50.0), known(20, 50.0), known(0, 50.0)], [false, true, false]);
     }
 
     #[test]

@@ -1,20 +1,20 @@
 //! Time of users between the requests of one operation.
 
 use dyno_record::Totals;
+use dyno_rundir::{READ_MODIFY_WRITE, TRANSACTIONAL};
 
 /// Nanoseconds that users spent within read-modify-writes of the core workload but in neither of their requests: from the
 /// reply of the read until the update is sent. The requests are counted under READ and UPDATE beside others of their kind, so
 /// that what they took is estimated by the means of these: the same requests of the same users.
 pub(crate) fn between_requests_ns<S: AsRef<str>>(totals: &Totals, names: &[S]) -> f64 {
-    // Transactions of the closed economy have more requests.
-    if names.iter().any(|name| name.as_ref().starts_with("TX-")) {
+    if names.iter().any(|name| name.as_ref().starts_with(TRANSACTIONAL)) {
         return 0.0;
     }
     let service = |name: &str| {
         let number = names.iter().position(|one| one.as_ref() == name)?;
         Some(&totals.ok_slot(number)?.service)
     };
-    let Some(whole) = service("READ-MODIFY-WRITE") else { return 0.0 };
+    let Some(whole) = service(READ_MODIFY_WRITE) else { return 0.0 };
     let (Some(read), Some(update)) = (service("READ"), service("UPDATE")) else { return 0.0 };
     (whole.count() as f64 * (whole.mean_ns() - read.mean_ns() - update.mean_ns())).max(0.0)
 }

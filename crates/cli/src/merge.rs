@@ -61,8 +61,12 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
     for path in &args.dirs {
         let (dir, words) = open(path)?;
         words.iter().for_each(|words| terminal::note(words));
-        if dir.summary.is_none() {
-            let why = "the run has not come to its end; merge it when it has";
+        let why = match &dir.summary {
+            None => Some("the run has not come to its end; merge it when it has"),
+            Some(summary) if summary.measured().is_none() => Some("the run was cut off before it measured"),
+            Some(_) => None,
+        };
+        if let Some(why) = why {
             return Err(Failure::Usage(format!("{}: {why}", path.display())));
         }
         let measured = dir.phases.iter().find(|phase| phase.name == "measure").or(dir.phases.last());

@@ -1,9 +1,27 @@
 //! Other programs on this host, and the CPU time that they take.
 
-use crate::environment::kernel::DATABASES;
+use crate::environment::values::names;
 use crate::roots::Roots;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
+
+/// Programs whose presence on the load generator's host matters.
+pub(crate) const DATABASES: [&str; 14] = [
+    "mongod",
+    "mongos",
+    "redis-server",
+    "valkey-server",
+    "keydb-server",
+    "dragonfly",
+    "postgres",
+    "mysqld",
+    "mariadbd",
+    "memcached",
+    "scylla",
+    "etcd",
+    "ferretdb",
+    "clickhouse-serv",
+];
 
 /// The kernel's own threads have this parent.
 const KERNEL: u32 = 2;
@@ -11,11 +29,14 @@ const KERNEL: u32 = 2;
 /// Longest chain of parents that is followed.
 const DEEPEST: usize = 64;
 
+/// A process as the kernel counts it.
 #[derive(Clone, Debug, PartialEq)]
-struct Process {
-    name: String,
+pub(crate) struct Process {
+    /// Its command's name, up to 15 bytes.
+    pub(crate) name: String,
     parent: u32,
-    ticks: u64,
+    /// CPU time since its start, clock ticks.
+    pub(crate) ticks: u64,
     started: u64,
 }
 
@@ -40,8 +61,9 @@ fn parse(stat: &str) -> Option<Process> {
     })
 }
 
-fn processes(roots: &Roots) -> BTreeMap<u32, Process> {
-    let numbers = crate::environment::values::names(&roots.proc);
+/// All processes of the host.
+pub(crate) fn processes(roots: &Roots) -> BTreeMap<u32, Process> {
+    let numbers = names(&roots.proc);
     let numbers = numbers.iter().filter_map(|name| name.parse::<u32>().ok());
     numbers.filter_map(|pid| Some((pid, parse(&roots.proc(&format!("{pid}/stat"))?)?))).collect()
 }

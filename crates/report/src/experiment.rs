@@ -61,11 +61,9 @@ impl CellRow {
         self.throughput = mean(&throughputs);
         self.half_width = mean_interval(&throughputs).filter(|i| i.mean > 0.0).map(|i| i.half_width / i.mean);
         self.throughputs = throughputs;
-        let at = |p: f64| response.percentile_ns(p) / 1e3;
-        // A percentile that too few samples support is not shown: 10 samples must lie beyond it.
-        let enough = response.count() >= 10_000;
-        self.response_us = (response.count() >= 1_000)
-            .then(|| [at(50.0), at(99.0), if enough { at(99.9) } else { f64::NAN }]);
+        // A percentile that too few samples support is not shown.
+        let at = |p: f64| response.supported_ns(p).map(|ns| ns / 1e3);
+        self.response_us = at(50.0).zip(at(99.0)).map(|(p50, p99)| [p50, p99, at(99.9).unwrap_or(f64::NAN)]);
     }
 }
 

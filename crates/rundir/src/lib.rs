@@ -32,5 +32,5 @@ pub use interval_history::IntervalHistory;
 pub use intervals::{ImplausibleInterval, IntervalLine};
 pub use reader::{ContentError, Event, LONGEST_S, ReadError, RecordedPhase, RunDir};
 pub use recorded::{RecordedInterval, RecordedMetric};
-pub use unit::{adds_up, unit};
+pub use unit::{READ_MODIFY_WRITE, TRANSACTIONAL, adds_up, unit};
 pub use writer::{Writer, must_be_new};

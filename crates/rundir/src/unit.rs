@@ -8,8 +8,14 @@ const TRANSACTION: &str = "TRANSACTION";
 /// The metric of a bulk of several commands.
 const BULK: &str = "BULK";
 
+/// The metric of YCSB's read and update of one record, as a whole.
+pub const READ_MODIFY_WRITE: &str = "READ-MODIFY-WRITE";
+
+/// The metrics of the closed economy's transactions, which have several requests, begin with this.
+pub const TRANSACTIONAL: &str = "TX-";
+
 /// Metrics that cover requests which are recorded beside others of the same name, or that are no requests of the workload.
-const DERIVED: [&str; 5] = ["READ-MODIFY-WRITE", "VERIFY", "SCAN-LATENCY-PER-RECORD", "CLEANUP", BULK];
+const DERIVED: [&str; 5] = [READ_MODIFY_WRITE, "VERIFY", "SCAN-LATENCY-PER-RECORD", "CLEANUP", BULK];
 
 /// Returns the name of several operations of a phase with these metrics.
 pub fn unit<S: AsRef<str>>(names: &[S]) -> &'static str {
@@ -33,7 +39,9 @@ pub fn adds_up<S: AsRef<str>>(names: &[S], name: &str) -> bool {
         let rest = name.strip_prefix(whole).and_then(|rest| rest.strip_prefix('.'));
         rest.is_some() && names.iter().any(|one| one.as_ref().strip_prefix(whole) == Some(".commit"))
     };
-    !DERIVED.contains(&name) && !name.starts_with("TX-") && !names.iter().any(|one| of_whole(one.as_ref()))
+    !DERIVED.contains(&name)
+        && !name.starts_with(TRANSACTIONAL)
+        && !names.iter().any(|one| of_whole(one.as_ref()))
 }
 
 #[cfg(test)]

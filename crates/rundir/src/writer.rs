@@ -170,14 +170,13 @@ impl Writer {
         }
     }
 
-    /// Names the metrics of a phase; must come before its first interval.
-    pub fn metrics(&mut self, phase: &str, metrics: &[String]) {
-        self.update(|run| drop(run.metrics.insert(phase.to_owned(), metrics.to_vec())));
-    }
-
-    /// Says what is planned for a phase; must come before its first interval.
-    pub fn plan(&mut self, phase: &str, plan: Planned) {
+    /// Names the metrics of a phase, and of its warm-up where it has one, and says what is planned; must come before its first
+    /// interval.
+    pub fn phase(&mut self, phase: &str, metrics: &[String], plan: Planned, warmup: bool) {
         self.update(|run| {
+            for name in [Some(phase), warmup.then_some("warmup")].into_iter().flatten() {
+                run.metrics.insert(name.to_owned(), metrics.to_vec());
+            }
             run.plans.insert(phase.to_owned(), plan);
         });
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fixtures::{run, summary};
+use crate::schema::Planned;
 
 fn open(path: &Path) -> io::Result<Writer> {
     Writer::create(path, run(), &Environment::default(), Scale::Ns64)
@@ -43,7 +44,7 @@ fn the_first_write_that_fails_is_remembered() {
     let path = folder.path().join("run");
     let mut writer = open(&path).unwrap();
     std::fs::remove_dir_all(&path).unwrap();
-    writer.metrics("measure", &[]);
+    writer.phase("measure", &[], Planned::default(), false);
     let failure = writer.failure().unwrap().to_owned();
     assert!(failure.starts_with(&*path.to_string_lossy()), "{failure}");
     writer.finish(&summary(&[]), Status::Complete);

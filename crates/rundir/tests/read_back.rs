@@ -47,9 +47,9 @@ fn written(path: &Path, end: Option<Status>) {
     let mut writer = Writer::create(path, run(), &Environment::default(), Scale::Ns64).unwrap();
     let names = ["READ".to_owned(), "UPDATE".to_owned()];
     let at = |s: u64| UNIX_EPOCH + Duration::from_secs(BEGIN_S + s);
+    let plan = Planned { seconds: Some(4.0), interval_s: 1.0, ..Planned::default() };
+    writer.phase("measure", &names, plan, true);
     for (phase, first, reads) in [("warmup", 0, &[5, 5][..]), ("measure", 2, &[10, 20, 30, 40][..])] {
-        writer.metrics(phase, &names);
-        writer.plan(phase, Planned { seconds: Some(4.0), interval_s: 1.0, ..Planned::default() });
         writer.event_at(at(first), "begin", phase);
         for (number, reads) in reads.iter().enumerate() {
             let start = SECOND * (first as u32 + number as u32);
@@ -218,7 +218,7 @@ fn an_interval_whose_histogram_is_broken_is_named_by_its_line() {
 fn intervals_of_parts_of_a_second_have_their_own_histograms() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = Writer::create(folder.path(), run(), &Environment::default(), Scale::Ns64).unwrap();
-    writer.metrics("measure", &["READ".to_owned(), "UPDATE".to_owned()]);
+    writer.phase("measure", &["READ".to_owned(), "UPDATE".to_owned()], Planned::default(), false);
     for (part, reads) in [3, 4, 5].into_iter().enumerate() {
         writer.interval("measure", Duration::from_millis(1_250 * part as u64), 1.25, &second(reads), None);
     }

@@ -248,11 +248,7 @@ impl<'a> Session<'a> {
         }
         let metrics = job.workload.metrics().to_vec();
         if let Some(writer) = &mut self.writer {
-            writer.metrics(name, &metrics);
-            writer.plan(name, planned(job));
-            if job.warmup_ns > 0 {
-                writer.metrics("warmup", &metrics);
-            }
+            writer.phase(name, &metrics, planned(job), job.warmup_ns > 0);
         }
         let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
         let watch = self.watch.as_ref();

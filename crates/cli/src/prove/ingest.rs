@@ -264,7 +264,7 @@ pub(super) fn tests(
             plan.records
                 .is_none_or(|all| figures.acknowledged + figures.indeterminate + figures.failed == all),
             format!(
-                "{} written",
+                "{} sent",
                 figure((figures.acknowledged + figures.indeterminate + figures.failed) as f64)
             ),
         ),

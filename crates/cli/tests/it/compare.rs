@@ -286,6 +286,9 @@ fn a_comparison_is_also_a_page_markdown_and_json() {
         stderr(&three)
     );
     assert!(stdout(&three).contains("throughput"), "{}", stdout(&three));
+    let merged = dyno.run(&["merge", "a/001", "a/002"]);
+    assert_exit(&merged, &[2]);
+    assert!(stderr(&merged).contains("a/001: the run was cut off before it measured"), "{}", stderr(&merged));
     std::fs::write(dyno.path("a/001/summary.json"), summary).unwrap();
     // One run a side: what cannot be said is said.
     let one = stdout(&dyno.run(&["compare", "a/001", "b<i>/011", "--format", "html"]));

@@ -1,26 +1,8 @@
-//! Kernel, distribution, limits of this process, and who else is here.
+//! Kernel, distribution, and limits of this process.
 
 use super::facts::{EnvironmentFacts, Places};
-use super::values::{names, text};
+use super::values::text;
 use crate::roots::Roots;
-
-/// Programs whose presence on the load generator's host matters.
-pub(crate) const DATABASES: [&str; 14] = [
-    "mongod",
-    "mongos",
-    "redis-server",
-    "valkey-server",
-    "keydb-server",
-    "dragonfly",
-    "postgres",
-    "mysqld",
-    "mariadbd",
-    "memcached",
-    "scylla",
-    "etcd",
-    "ferretdb",
-    "clickhouse-serv",
-];
 
 pub(super) fn read(places: &Places, all: &mut EnvironmentFacts) {
     let roots = &places.roots;
@@ -94,32 +76,4 @@ fn cgroup(roots: &Roots, all: &mut EnvironmentFacts) {
             all.fact("limits", &format!("cgroup.{file}"), text(home.join(file)));
         }
     }
-}
-
-/// Other processes: those that have used most CPU time, and databases.
-pub(super) fn neighbours(roots: &Roots, all: &mut EnvironmentFacts) {
-    let mut busiest: Vec<(u64, String)> = Vec::new();
-    let mut databases = Vec::new();
-    for pid in names(&roots.proc).iter().filter(|name| name.bytes().all(|b| b.is_ascii_digit())) {
-        let Some(stat) = roots.proc(&format!("{pid}/stat")) else { continue };
-        let (Some(open), Some(close)) = (stat.find('('), stat.rfind(')')) else { continue };
-        let name = &stat[open + 1..close];
-        let ticks: u64 = stat[close + 1..]
-            .split_whitespace()
-            .skip(11)
-            .take(2)
-            .filter_map(|ticks| ticks.parse::<u64>().ok())
-            .sum();
-        if DATABASES.contains(&name) {
-            databases.push(format!("{name} ({pid})"));
-        }
-        if pid.parse() != Ok(std::process::id()) && ticks > 0 {
-            busiest.push((ticks, format!("{name} ({pid})")));
-        }
-    }
-    busiest.sort_by(|a, b| b.cmp(a));
-    let hertz = rustix::param::clock_ticks_per_second().max(1);
-    let said = busiest.iter().take(3).map(|(ticks, name)| format!("{name} {} s", ticks / hertz));
-    all.volatile("neighbours", "most_cpu_since_their_start", Some(said.collect::<Vec<_>>().join(", ")));
-    all.volatile("neighbours", "databases", Some(databases.join(", ")));
 }

@@ -1,6 +1,6 @@
 //! This host and its settings: facts by group, read from procfs, sysfs, cgroupfs and `/etc`.
 //!
-//! `cpu`, `memory`, `storage`, `network`, `kernel` and `firmware` read files, `programs` asks programs; `findings`
+//! `cpu`, `memory`, `storage`, `network`, `kernel`, `firmware` and `neighbours` read files, `programs` asks programs; `findings`
 //! says what speaks against good measurements, and `profiles` compares with the hardware, kernel and BIOS lists of
 //! known recipes. Facts that change from minute to minute stand apart in `volatile`. What cannot be read is absent.
 
@@ -8,8 +8,9 @@ mod cpu;
 mod facts;
 mod findings;
 mod firmware;
-pub(crate) mod kernel;
+mod kernel;
 mod memory;
+mod neighbours;
 mod network;
 mod profiles;
 mod programs;
@@ -26,14 +27,16 @@ pub use profiles::{Checked, Match, PROFILES, Profile, profile};
 impl EnvironmentFacts {
     /// Reads everything that can be read.
     pub fn read(places: &Places) -> Self {
-        let mut all = Self::settings(places);
-        kernel::neighbours(&places.roots, &mut all);
-        all
+        Self::gather(places, true)
     }
 
     /// Reads everything but the other processes, whose number nothing bounds: enough to tell what has changed.
-    /// Hundreds of files of the kernel are read by two threads, since a run waits for them at both of its ends.
     pub fn settings(places: &Places) -> Self {
+        Self::gather(places, false)
+    }
+
+    /// Two threads read these hundreds of files of the kernel, since a run waits for them at both of its ends.
+    fn gather(places: &Places, others: bool) -> Self {
         let roots = &places.roots;
         let mut all = EnvironmentFacts::default();
         let devices = std::thread::scope(|scope| {
@@ -43,6 +46,9 @@ impl EnvironmentFacts {
                 network::read(roots, &mut devices);
                 firmware::read(&roots.sys, &mut devices);
                 programs::read(places, &mut devices);
+                if others {
+                    neighbours::read(roots, &mut devices);
+                }
                 devices
             });
             cpu::read(places, &mut all);

@@ -22,7 +22,7 @@ fn spr(folder: &Path) -> Places {
     put("proc/sys/vm/zone_reclaim_mode", "0\n");
     put("proc/sys/kernel/osrelease", "5.15.0-spr.bkc.pc.2.10.0.x86_64\n");
     put("proc/loadavg", "0.10 0.2 0.3 1/2 3\n");
-    put("proc/77/stat", "77 (mongod) S 1 1 1 0 -1 0 0 0 0 0 500 500 0 0 20 0\n");
+    put("proc/77/stat", "77 (mongod) S 1 1 1 0 -1 0 0 0 0 0 500 500 0 0 20 0 1 0 100 0\n");
     put("proc/self/limits", "Max open files            1024                 4096                 files\n");
     put("proc/self/mountinfo", "36 35 98:0 / /nowhere/data rw,relatime - xfs /dev/sdb1 rw\n");
     put("proc/self/cgroup", "0::/a\n");

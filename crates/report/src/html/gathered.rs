@@ -82,7 +82,7 @@ fn row(
             match RunDir::open(&dir.path.join(&one.ended.dir)) {
                 Ok(found) => {
                     let own = ArrivalLatency::of_run(&found, "measure", Scale::Ns64);
-                    one.p99_us = (own.count() >= 1_000).then(|| own.percentile_ns(99.0) / 1e3);
+                    one.p99_us = own.supported_ns(99.0).map(|ns| ns / 1e3);
                     response.merge(&own);
                     one.observed = observe(&found);
                     one.at_rate = observe_rate(&found);
