@@ -1,6 +1,6 @@
 //! Latencies as callers have them: failures with at least the time after which they failed, what was never sent beyond all.
 
-use crate::latency::latency;
+use crate::latency::{is_supported, latency};
 use dyno_record::{Buckets, Scale, Totals};
 use dyno_rundir::schema::Latency;
 use dyno_rundir::{RunDir, adds_up};
@@ -94,10 +94,9 @@ impl ArrivalLatency {
         all
     }
 
-    /// A percentile in nanoseconds, if ten arrivals lie beyond it: the 99th of a thousand, the 99.9th of ten thousand.
+    /// A percentile in nanoseconds, if ten arrivals lie beyond it.
     pub fn supported_ns(&self, percentile: f64) -> Option<f64> {
-        let beyond = self.count() as f64 * (100.0 - percentile) / 100.0;
-        (beyond > 10.0 - 1e-6).then(|| self.percentile_ns(percentile))
+        is_supported(self.count(), percentile).then(|| self.percentile_ns(percentile))
     }
 
     /// A percentile in nanoseconds; infinite among what was never sent.

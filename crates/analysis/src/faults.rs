@@ -122,6 +122,12 @@ impl<'a> IntervalHistory<'a> {
         (0..self.seconds.len()).filter(inside).collect()
     }
 
+    /// Whether whole seconds enough for a recovery follow a time.
+    fn shows_a_recovery_after(&self, time_s: f64) -> bool {
+        let first = self.all.iter().position(|one| one.start_s >= time_s - 1e-6);
+        first.is_some_and(|first| self.seconds.len() > first + (HELD - 1) * self.each)
+    }
+
     /// The first interval from `from` on that has at least `least` and with which three seconds begin that are back. What is
     /// caught up after a stall makes a second whole that was nearly empty: hence `least`.
     fn recovered(&self, from: usize, limit: usize, back: f64, least: f64) -> Option<usize> {
@@ -262,15 +268,12 @@ fn one(
         }
         (None, ..) => Some("nothing failed and nothing was missing beyond what was usual before".into()),
         (_, None, Some(_)) => Some("had not recovered when the next fault came".into()),
-        (_, None, None) => {
-            let over = all.last().zip(fault.end_s).map(|(last, end)| (last.start_s - end).max(0.0));
-            Some(match over.filter(|over| *over < HELD as f64 + history.length_s) {
-                Some(over) => format!(
-                    "too short to tell whether it recovered: the phase ended {over:.1} s after the fault, and it takes {HELD} s"
-                ),
-                None => format!("had not recovered for {HELD} s when the phase ended"),
-            })
+        (_, None, None) if fault.end_s.is_some_and(|end| !history.shows_a_recovery_after(end)) => {
+            Some(format!(
+                "too short to tell whether it recovered: the phase ended less than {HELD} whole seconds after it was undone"
+            ))
         }
+        (_, None, None) => Some(format!("had not recovered for {HELD} s when the phase ended")),
         _ => None,
     };
     (figures, to)

@@ -18,6 +18,12 @@ const PERCENTILES: [(&str, f64); 7] = [
 /// Samples that must lie beyond a percentile for it to be shown.
 const BEYOND: f64 = 10.0;
 
+/// Whether ten of `count` samples lie beyond a percentile: of 1,000 beyond the 99th, of 10,000 beyond the 99.9th.
+pub(crate) fn is_supported(count: u64, percentile: f64) -> bool {
+    // 100 - 99.9 is a little below 0.1.
+    count as f64 * (100.0 - percentile) / 100.0 > BEYOND - 1e-6
+}
+
 /// Percentiles of a latency, with `dropped` arrivals counted as longer than any measured one. A percentile is absent
 /// unless at least ten samples lie beyond it (p50 to p95 are always given).
 pub fn latency(buckets: &Buckets, dropped: u64) -> Option<Latency> {
@@ -27,8 +33,7 @@ pub fn latency(buckets: &Buckets, dropped: u64) -> Option<Latency> {
     let all = buckets.count() + dropped;
     let mut percentiles_us = BTreeMap::new();
     for (name, p) in PERCENTILES {
-        let beyond = all as f64 * (100.0 - p) / 100.0;
-        if p > 95.0 && beyond < BEYOND {
+        if p > 95.0 && !is_supported(all, p) {
             continue;
         }
         // The rank among all, looked up among those that were measured.

@@ -78,16 +78,21 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
     }
     let beside = if args.sequential { None } else { Some(side_by_side(&parts)?) };
     let phases = add_up(&parts, args.sequential)?;
+    // What a lost worker did in its last second is in no record.
+    let lost =
+        |part: &Part| part.dir.summary.iter().flat_map(|s| &s.verdict.reasons).any(|r| r.check == "workers");
+    let partial = parts.iter().any(lost);
     let phases: Vec<(Phase, &Totals)> = phases
         .iter()
         .map(|merged| {
-            let phase = summarise(&merged.name, merged.seconds, Some(&merged.metrics), &merged.totals, false);
+            let phase =
+                summarise(&merged.name, merged.seconds, Some(&merged.metrics), &merged.totals, partial);
             (Phase { offered: merged.offered, ..phase }, &merged.totals)
         })
         .collect();
     let how = if args.sequential { "one after the other" } else { "side by side" };
     let title = format!("{} runs {how}, merged", parts.len());
-    let mut summary = assemble(&parts[0].dir, title, Status::Complete, &phases);
+    let mut summary = assemble(&parts[0].dir, title, Status::Complete, partial, &phases);
     inherit(&mut summary, &parts, beside);
     show(&summary, Known::default(), args.json)?;
     Ok(exit_of(&summary))

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time that a worker looks for a primary.
-const GIVE_UP: Duration = Duration::from_secs(90);
+/// Longest time that a worker looks for a primary.
+pub const GIVE_UP: Duration = Duration::from_secs(90);
 
 /// Acknowledged batches, each with its time.
 #[derive(Clone, Debug, Default)]

@@ -47,6 +47,12 @@ pub struct Copy {
 }
 
 impl Copy {
+    /// Returns whether it could not be looked at to its end, and what was seen of it refutes nothing.
+    pub fn is_unread(&self) -> bool {
+        let refuted = [self.missing, self.wrong, self.failed_found, self.duplicated.unwrap_or(0)];
+        self.trouble.is_some() && refuted == [0; 4]
+    }
+
     /// Returns whether it holds all that was acknowledged, and its indexes all that it holds.
     pub fn is_whole(&self) -> bool {
         let records = self.found + self.indeterminate_found + self.failed_found;
@@ -200,5 +206,20 @@ impl CopyScan {
     pub fn end(mut self) -> Copy {
         self.copy.digest = hex::encode(self.digest.finalize());
         self.copy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_refutes_a_claim_is_not_unread() {
+        let of = |missing: u64, trouble: bool| {
+            let mut copy = CopyScan::new("a").end();
+            (copy.missing, copy.trouble) = (missing, trouble.then(|| "the connection is gone".to_owned()));
+            (copy.is_unread(), copy.is_whole())
+        };
+        assert_eq!([of(0, false), of(0, true), of(5, true)], [(false, true), (true, false), (false, false)]);
     }
 }

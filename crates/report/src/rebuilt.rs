@@ -95,7 +95,7 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
         }
     }
     let title = dir.run.settings.iter().find(|s| s.key == "title").map_or("run", |s| s.value.as_str());
-    assemble(dir, title.to_owned(), status, &phases)
+    assemble(dir, title.to_owned(), status, status != Status::Complete, &phases)
 }
 
 /// A phase's figures from its totals alone. Where it was cut off, arrivals without a known end were aborted.
@@ -116,8 +116,15 @@ pub fn summarise(
     phase(facts, metrics.map_or(&[], Vec::as_slice), totals)
 }
 
-/// A summary of phases, with the verdict that can be given without what the load generator did.
-pub fn assemble(dir: &RunDir, title: String, status: Status, phases: &[(Phase, &Totals)]) -> Summary {
+/// A summary of phases, with the verdict that can be given without what the load generator did. `partial`: the record ends
+/// before what was done, so that there may be arrivals without a known end.
+pub fn assemble(
+    dir: &RunDir,
+    title: String,
+    status: Status,
+    partial: bool,
+    phases: &[(Phase, &Totals)],
+) -> Summary {
     let measured = phases.iter().find(|(p, _)| p.name == "measure").or(phases.last());
     let verdict = match measured {
         Some((phase, totals)) => verdict(&Evidence {
@@ -127,7 +134,7 @@ pub fn assemble(dir: &RunDir, title: String, status: Status, phases: &[(Phase, &
             wire: false,
             clock_ns: dir.environment.clock_ns,
             interrupted: status != Status::Complete,
-            partial: status != Status::Complete,
+            partial,
             lost: Vec::new(),
             asked: Vec::new(),
             observations: dyno_analysis::RunObservations::default(),

@@ -99,8 +99,9 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
         client_s: if turns > 0 { totals.turnaround.sum_ns() as f64 / turns as f64 / 1e9 } else { 0.0 },
         implied_users: closed
             .then(|| {
-                if let Some((sum_ns, _)) = by_means {
-                    return Some(sum_ns / phase.seconds / 1e9 + think_s * phase.throughput);
+                // The rate is that of the time in which it is known, which may be shorter than the phase.
+                if let Some((sum_ns, count)) = by_means {
+                    return Some((sum_ns / count.max(1) as f64 / 1e9 + think_s) * phase.throughput);
                 }
                 crate::users_by_littles_law(totals, (think_s * 1e9) as u64, phase.seconds, names)
             })

@@ -292,7 +292,10 @@ fn failures_of_a_load_are_those_of_the_phase_before() {
         phase
     };
     let phases = [named("warmup", 1, 9), named("load", 90, 10), named("measure", 5, 5)];
-    assert_eq!(crate::load_failed(&phases, &phases[2]), Some((10, 100)));
+    assert_eq!(
+        crate::load_failed(&phases, &phases[2]),
+        Some(LoadFailures { failed: 10, all: 100, most: Some(Outcome::TimedOut) })
+    );
     // A load that is measured itself is no load before it.
     assert_eq!(crate::load_failed(&phases, &phases[1]), None);
     assert_eq!(crate::load_failed(&phases[2..], &phases[2]), None);

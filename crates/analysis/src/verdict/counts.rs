@@ -29,18 +29,14 @@ pub(super) fn workers(e: &Evidence<'_>) -> Found {
 
 pub(super) fn completed(e: &Evidence<'_>) -> Found {
     let aborted = e.totals.ended[Outcome::Aborted as usize];
-    if e.partial {
-        // Of these nobody recorded an end.
-        let open = aborted + e.totals.arrivals.saturating_sub(e.totals.ended_total());
-        let text = format!("cut off after {:.1} s; {open} operations had not ended", e.phase.seconds);
-        return Some((Trust::Suspect, text));
-    }
     let aborted = aborted - unsent(e).min(aborted);
     if e.interrupted {
-        return Some((
-            Trust::Suspect,
-            format!("interrupted after {:.1} s; {aborted} operations had not ended", e.phase.seconds),
-        ));
+        let how = if e.partial { "cut off" } else { "interrupted" };
+        // Where the record ends before the run does, nobody has recorded an end of these.
+        let open = aborted + e.totals.arrivals.saturating_sub(e.totals.ended_total());
+        let text =
+            format!("{how} after {:.1} s; {} operations had not ended", e.phase.seconds, Thousands(open));
+        return Some((Trust::Suspect, text));
     }
     (aborted > 0).then(|| {
         (

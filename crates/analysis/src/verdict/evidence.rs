@@ -3,6 +3,7 @@
 use dyno_record::Totals;
 use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::schema::{Claim, Phase};
+use dyno_types::Outcome;
 
 /// Evidence for the verdict.
 #[derive(Debug)]
@@ -27,6 +28,17 @@ pub struct Evidence<'a> {
     pub asked: Vec<(String, Vec<Claim>)>,
     /// Further observations.
     pub observations: RunObservations,
+}
+
+/// Operations of the load before the measured phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadFailures {
+    /// Those that failed.
+    pub failed: u64,
+    /// All of them.
+    pub all: u64,
+    /// The outcome of most of those that failed.
+    pub most: Option<Outcome>,
 }
 
 /// Observations of a run while it is made, beyond its counts.
@@ -73,6 +85,6 @@ pub struct RunObservations {
     pub failed_in_faults: u64,
     /// Faults that were asked for and did not come, in words.
     pub not_carried_out: Vec<String>,
-    /// Operations of the run's load that failed, and all of them.
-    pub load_failed: Option<(u64, u64)>,
+    /// Operations of the run's load, where there was one.
+    pub load_failed: Option<LoadFailures>,
 }

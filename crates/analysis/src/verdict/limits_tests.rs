@@ -3,6 +3,7 @@
 use super::*;
 use crate::series::stability;
 use crate::verdict::client::{OTHERS, compare_lag};
+use crate::verdict::evidence::LoadFailures;
 use crate::{PhaseFacts, phase};
 use dyno_record::{Interval, Scale};
 use dyno_rundir::schema::{Claim, Client, HostUse, Monitored, OthersUse, Phase};
@@ -226,9 +227,15 @@ fn requests_that_find_nothing_are_suspect_above_a_twentieth() {
 
 #[test]
 fn failures_of_the_load_up_to_a_twentieth_are_suspect() {
-    let load = |failed, all| says("load", |case| case.observations.load_failed = Some((failed, all)));
+    let load = |failed, all| {
+        says("load", |case| case.observations.load_failed = Some(LoadFailures { failed, all, most: None }))
+    };
     assert_eq!([load(0, 100), load(1, 1_000), load(50, 1_000)], [None, SUSPECT, SUSPECT]);
     assert_eq!(load(51, 1_000), INVALID);
+    let mut again = Case::usual();
+    again.observations.load_failed = Some(LoadFailures { failed: 4, all: 4, most: Some(Outcome::Duplicate) });
+    let text = again.verdict().reasons.into_iter().find(|reason| reason.check == "load").unwrap().text;
+    assert!(text.contains("failed, most because their records were there already: the data"), "{text}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Checks of what is known beyond a run's counts: its level over time, its keys, the clock, the monitors, the environment.
 
 use super::checks::{Checks, EVERY, FIGURES, Found, LATENCIES, RATE_AND_TAIL, RESOURCES};
-use super::evidence::Evidence;
+use super::evidence::{Evidence, LoadFailures};
 use crate::series::outage;
 use crate::series::trend::trend;
 use crate::series::{Label, Segment, Stability, Stall, mean, stability};
@@ -85,18 +85,29 @@ fn not_carried_out(e: &Evidence<'_>) -> Found {
     Some((Trust::Suspect, format!("a fault that was asked for did not come: {first}{others}")))
 }
 
-/// Operations of the load before the phase `measured` that failed, and all of them.
-pub fn load_failed(phases: &[Phase], measured: &Phase) -> Option<(u64, u64)> {
+/// Counts the failures of the load before the phase `measured`; `None` if there was none.
+pub fn load_failed(phases: &[Phase], measured: &Phase) -> Option<LoadFailures> {
     let load = phases.iter().find(|phase| phase.name == "load" && phase.name != measured.name)?;
+    let of = |outcome: Outcome| load.outcomes.get(outcome.name()).copied().unwrap_or(0);
     let all: u64 = load.outcomes.values().sum();
-    Some((all - load.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0).min(all), all))
+    let failures = Outcome::ALL.into_iter().filter(|one| *one != Outcome::Ok && of(*one) > 0);
+    Some(LoadFailures {
+        failed: all - of(Outcome::Ok).min(all),
+        all,
+        most: failures.max_by_key(|one| of(*one)),
+    })
 }
 
 fn load(e: &Evidence<'_>) -> Found {
-    let (failed, all) = e.observations.load_failed.filter(|(failed, _)| *failed > 0)?;
+    let LoadFailures { failed, all, most } = e.observations.load_failed.filter(|found| found.failed > 0)?;
     let share = failed as f64 / all.max(1) as f64;
+    let most = match most {
+        Some(Outcome::Duplicate) => ", most because their records were there already".to_owned(),
+        Some(most) => format!(", most as {}", most.name()),
+        None => String::new(),
+    };
     let text = format!(
-        "{} of {} operations of the load ({:.3} %) failed: the data are not those that were asked for",
+        "{} of {} operations of the load ({:.3} %) failed{most}: the data are not those that were asked for",
         Thousands(failed),
         Thousands(all),
         share * 100.0

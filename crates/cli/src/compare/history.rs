@@ -79,9 +79,11 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
     let mut lines: Vec<(String, Vec<RunDir>)> = Vec::new();
     let sides = args.dirs.iter().map(|dir| gather::read(dir, gather::Take::Usable));
     let sides = sides.collect::<Result<Vec<_>, _>>()?;
-    // Runs that cannot be used are left out, whether they are named one by one or lie in a folder.
-    if let Some(first) = sides.first().filter(|_| sides.iter().all(|side| side.groups.is_empty())) {
-        return Err(first.empty());
+    // Runs that cannot be used are left out, with a word, whether they are named one by one or lie in a folder.
+    let unnamed = sides.iter().find(|side| side.groups.is_empty() && side.warnings.is_empty());
+    let none = sides.first().filter(|_| sides.iter().all(|side| side.groups.is_empty()));
+    if let Some(side) = unnamed.or(none) {
+        return Err(side.empty());
     }
     for side in sides {
         side.warnings.iter().for_each(|warning| terminal::warn(warning));

@@ -76,7 +76,7 @@ fn lag(totals: &Totals) -> String {
 
 fn time(seconds: f64) -> String {
     if seconds > 0.0 && seconds < 1.0 {
-        return format!("{:.0} ms", seconds * 1e3);
+        return Latency((seconds * 1e9).round() as u64).to_string();
     }
     let s = seconds.round().max(0.0) as u64;
     match s {

@@ -110,6 +110,9 @@ pub struct Certificate<E: Serialize> {
     pub met: bool,
     /// True if it was ended before it could show that.
     pub interrupted: bool,
+    /// True if what was written could not be read, so that nothing is proven, and nothing refuted.
+    #[serde(skip)]
+    pub unread: bool,
     pub pre_checks: Vec<PreCheck>,
     pub figures: IngestMetrics,
     pub copies: Vec<Copy>,
@@ -160,14 +163,11 @@ impl<E: Serialize> Certificate<E> {
         match (self.interrupted, self.met) {
             (true, _) => ("suspect", "INTERRUPTED: NOTHING IS PROVEN"),
             (false, true) => ("valid", "CLAIM MET"),
-            (false, false) if self.is_unread() => ("suspect", "NO COPY COULD BE READ: NOTHING IS PROVEN"),
+            (false, false) if self.unread => {
+                ("suspect", "WHAT WAS WRITTEN COULD NOT BE READ: NOTHING IS PROVEN")
+            }
             (false, false) => ("invalid", "CLAIM NOT MET"),
         }
-    }
-
-    /// Returns whether no copy could be looked at to its end, so that none refutes the claim either.
-    fn is_unread(&self) -> bool {
-        !self.copies.is_empty() && self.copies.iter().all(|copy| copy.trouble.is_some())
     }
 
     /// Returns the exit code of the command.
@@ -175,7 +175,7 @@ impl<E: Serialize> Certificate<E> {
         match (self.interrupted, self.met) {
             (true, _) => Exit::Interrupted,
             (false, true) => Exit::Ok,
-            (false, false) if self.is_unread() => Exit::Unreachable,
+            (false, false) if self.unread => Exit::Unreachable,
             (false, false) => Exit::Threshold,
         }
     }

@@ -47,7 +47,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = crate::run_directory::now();
-    let proof = embedded(uri, &program, &plan, args.kills, &control, &mut progress(args.quiet))?;
+    let proof = embedded(uri, &program, &plan, args.kills, &control, &mut progress(args.quiet, None))?;
     let copies = vec![proof.copy.clone()];
     let figures = IngestMetrics::of(&proof.written.ledger, &proof.written.history, &copies);
     let tests = all_tests(args, &plan, (claimed, args.least()?), &figures, &proof);
@@ -61,6 +61,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
         claim: claim(args, &plan, claimed),
         met: tests.iter().all(|test| test.held) && !interrupted,
         interrupted,
+        unread: false,
         pre_checks: vec![
             PreCheck { name: "engine".into(), held: true, found: proof.engine.clone() },
             PreCheck { name: "durability".into(), held: true, found: proof.durability.clone() },

@@ -236,6 +236,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
         claim: claim(&plan),
         met: tests.iter().all(|test| test.held) && !signals::interrupted(),
         interrupted: signals::interrupted(),
+        unread: proof.primary().is_none(),
         pre_checks: Vec::new(),
         figures,
         copies: proof.copies.clone(),

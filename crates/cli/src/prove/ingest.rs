@@ -9,9 +9,9 @@ use dyno_databases::copies::database::PreCheck;
 use dyno_databases::copies::plan::{Durability, IngestPlan};
 use dyno_databases::copies::sent::Sent;
 use dyno_engine::Control;
-use dyno_prove::drive::ingest as write;
+use dyno_prove::drive::{GIVE_UP, ingest as write};
 use dyno_prove::evidence::{Lag, clocks};
-use dyno_prove::verify::verify;
+use dyno_prove::verify::{Copy, verify};
 use dyno_report::html::plain::Part;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     let started = crate::run_directory::now();
     let under_way = UnderWay::begin(&folder, uri, &plan)?;
     database.prepare(&plan)?;
-    let (mut lag, mut told) = (Lag::default(), progress(args.quiet));
+    let (mut lag, mut told) = (Lag::default(), progress(args.quiet, Some(GIVE_UP)));
     let mut each_second = |seconds: f64, done: u64| {
         told(seconds, done);
         if !replicas.is_empty() {
@@ -77,6 +77,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
         claim: claim(args, &plan, claimed, &durability.1),
         met: tests.iter().all(|test| test.held) && !signals::interrupted(),
         interrupted: signals::interrupted(),
+        unread: copies.iter().all(Copy::is_unread),
         pre_checks,
         figures,
         copies,
@@ -110,15 +111,22 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     Ok(certificate.exit())
 }
 
-/// Tells of each second.
-pub(super) fn progress(quiet: bool) -> impl FnMut(f64, u64) + Send {
-    let mut before = 0;
+/// Tells of each second; `waits`: how long a server that is gone is waited for.
+pub(super) fn progress(quiet: bool, waits: Option<Duration>) -> impl FnMut(f64, u64) + Send {
+    let (mut before, mut waiting) = (0, false);
     move |seconds, done| {
+        let stopped = before > 0 && done == before;
         if !quiet {
             let (all, now) = (figure(done as f64), figure((done - before) as f64));
             terminal::note(&format!("{seconds:>6.0} s  {all:>12} records, {now:>9}/s"));
+            if let Some(most) = waits.filter(|_| stopped && !waiting) {
+                let most = most.as_secs();
+                terminal::note(&format!(
+                    "nothing is acknowledged; a server that is gone is waited for, up to {most} s"
+                ));
+            }
         }
-        before = done;
+        (before, waiting) = (done, stopped);
     }
 }
 
@@ -218,13 +226,13 @@ pub(super) fn tests(
     plan: &IngestPlan,
     (claimed, least): (f64, Duration),
     figures: &IngestMetrics,
-    copies: &[dyno_prove::verify::Copy],
+    copies: &[Copy],
 ) -> Vec<Tested> {
     let test = |test: &str, held: bool, found: String| Tested { test: test.into(), held, found };
     let whole = copies.iter().filter(|copy| copy.is_whole()).count();
     // A member that cannot be looked at is no copy: the claim is judged by the others.
     let (seen, away): (Vec<_>, Vec<_>) = copies.iter().partition(|copy| copy.trouble.is_none());
-    let alike = seen.windows(2).all(|pair| pair[0].digest == pair[1].digest);
+    let alike = !seen.is_empty() && seen.windows(2).all(|pair| pair[0].digest == pair[1].digest);
     let away: String = away
         .iter()
         .map(|copy| format!("; {} is no copy: {}", copy.member, copy.trouble.as_deref().unwrap_or_default()))

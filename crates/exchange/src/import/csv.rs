@@ -112,7 +112,7 @@ pub fn time_series(input: &Input, columns: &Columns) -> Result<Found, BadFile> {
     };
     let begins = first.0 == 0.0;
     let mut found = Found { program: "csv", phase: "measure", ..Found::default() };
-    let (mut ok, mut weighted, mut timed, mut known_s) = (0, 0.0, 0, 0.0);
+    let (mut ok, mut weighted, mut timed, mut gaps_s) = (0, 0.0, 0, 0.0);
     for (number, (at, x, us)) in points.iter().enumerate() {
         let (start, end) = match begins {
             true => {
@@ -121,8 +121,10 @@ pub fn time_series(input: &Input, columns: &Columns) -> Result<Found, BadFile> {
             false => (if number == 0 { 0.0 } else { points[number - 1].0 }, *at),
         };
         found.seconds = end;
-        let Some(x) = x else { continue };
-        known_s += end - start;
+        let Some(x) = x else {
+            gaps_s += end - start;
+            continue;
+        };
         let n = (x * (end - start)).round() as u64;
         if n > MOST - ok {
             let expected = format!("up to {MOST:e} operations in all");
@@ -146,10 +148,9 @@ pub fn time_series(input: &Input, columns: &Columns) -> Result<Found, BadFile> {
     found.outcomes = count(ok);
     unknown(&mut found, response.is_some());
     // A gap is not a time in which nothing was done: the mean is over what is known.
-    let gaps_s = found.seconds - known_s;
-    if gaps_s > 0.0 && known_s > 0.0 {
-        found.throughput = Some(ok as f64 / known_s);
-        found.unknown.push(format!("throughput in {gaps_s} s without a rate"));
+    if gaps_s > 0.0 && found.seconds > gaps_s {
+        found.throughput = Some(ok as f64 / (found.seconds - gaps_s));
+        found.unknown.push(format!("throughput in {} s without a rate", (gaps_s * 1e3).round() / 1e3));
     }
     Ok(found)
 }

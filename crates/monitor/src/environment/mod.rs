@@ -20,6 +20,8 @@ pub(crate) mod values;
 #[cfg(test)]
 mod tests;
 
+use std::thread;
+
 pub use facts::{EnvironmentFacts, Facts, Places};
 pub use findings::{Finding, Severity, findings};
 pub use profiles::{Checked, Match, PROFILES, Profile, profile};
@@ -39,22 +41,24 @@ impl EnvironmentFacts {
     fn gather(places: &Places, others: bool) -> Self {
         let roots = &places.roots;
         let mut all = EnvironmentFacts::default();
-        let devices = std::thread::scope(|scope| {
-            let devices = scope.spawn(|| {
-                let mut devices = EnvironmentFacts::default();
-                storage::read(roots, &mut devices);
-                network::read(roots, &mut devices);
-                firmware::read(&roots.sys, &mut devices);
-                programs::read(places, &mut devices);
-                if others {
-                    neighbours::read(roots, &mut devices);
-                }
-                devices
-            });
+        let devices = || {
+            let mut devices = EnvironmentFacts::default();
+            storage::read(roots, &mut devices);
+            network::read(roots, &mut devices);
+            firmware::read(&roots.sys, &mut devices);
+            programs::read(places, &mut devices);
+            if others {
+                neighbours::read(roots, &mut devices);
+            }
+            devices
+        };
+        let devices = thread::scope(|scope| {
+            // A host that makes no more threads has facts all the same.
+            let other = thread::Builder::new().spawn_scoped(scope, devices);
             cpu::read(places, &mut all);
             memory::read(roots, &mut all);
             kernel::read(places, &mut all);
-            devices.join()
+            other.map_or_else(|_| Ok(devices()), thread::ScopedJoinHandle::join)
         });
         all.extend(devices.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         all
