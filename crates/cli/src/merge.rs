@@ -212,6 +212,9 @@ fn add_up(parts: &[Part], sequential: bool) -> Result<Vec<Merged>, Failure> {
             // Side by side their rates add up; one after the other each has the whole.
             merged.offered = match (merged.offered, offered) {
                 (Some(sum), Some(own)) if !sequential => Some(sum + own),
+                (Some(mean), Some(own)) if merged.seconds > 0.0 => {
+                    Some(mean + (own - mean) * seconds / merged.seconds)
+                }
                 (before, own) => before.or(own),
             };
             windows.push(window);

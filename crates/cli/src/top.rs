@@ -156,12 +156,14 @@ fn line(step: &Step<'_>, mongo: bool) -> String {
             let rate = counted.or_else(|| step.rate(&format!("command.{command}.calls")));
             let _ = write!(line, "{:>9}", count(rate));
         }
+        // Its total has the server's own threads in.
+        let active = now.gauge("active.readers").zip(now.gauge("active.writers")).map(|(r, w)| r + w);
         let of_cache =
             |name: &str| Some(now.gauge(name)? / now.gauge("cache.limit_bytes").filter(|l| *l > 0.0)?);
         let _ = writeln!(
             line,
             "{connections:>7}{:>7}{:>6}{memory:>8}{:>9}{:>9}{:>7}{:>7}",
-            count(now.gauge("active.total")),
+            count(active),
             count(now.gauge("queue.total")),
             network[0],
             network[1],

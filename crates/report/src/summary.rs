@@ -264,7 +264,9 @@ fn latencies(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
         let response = pick(metric);
         rows.extend(response.map(|latency| (metric.name.clone(), latency)));
         let service = metric.service.as_ref().filter(|one| response.is_none_or(|other| differ(one, other)));
-        rows.extend(service.map(|latency| (SERVICE.to_owned(), latency)));
+        // An imported result may have service times alone.
+        let name = if response.is_some() { SERVICE.to_owned() } else { format!("{} service", metric.name) };
+        rows.extend(service.map(|latency| (name, latency)));
     }
     if rows.len() > ROWS || !shown.services {
         rows.retain(|(name, _)| name != SERVICE);

@@ -529,7 +529,10 @@ fn offered(job: &Job, totals: &Totals, ended_ns: Option<u64>) -> Option<f64> {
     if let Some(ended_ns) = ended_ns {
         let planned = job.end.duration_ns.map_or(u64::MAX, |ns| job.warmup_ns.saturating_add(ns));
         let until_ns = ended_ns.min(planned);
-        let length_s = until_ns.checked_sub(job.warmup_ns).filter(|ns| *ns > 0)? as f64 / 1e9;
+        let Some(length_ns) = until_ns.checked_sub(job.warmup_ns).filter(|ns| *ns > 0) else {
+            return Some(profile.rate_at(job.warmup_ns));
+        };
+        let length_s = length_ns as f64 / 1e9;
         return Some((profile.count_at(until_ns) - profile.count_at(job.warmup_ns)) / length_s);
     }
     let by_count = job.end.operations.map(|n| {

@@ -26,6 +26,9 @@ pub struct Observed {
     pub unit: &'static str,
     /// Users with one operation each (closed loop); `None` in the open loop.
     pub users: Option<f64>,
+    /// The same without what each has under way beside (`pipeline`, batches): a sweep over users varies these alone.
+    #[serde(skip)]
+    pub connections: Option<f64>,
     /// Pause of a user, seconds.
     pub think_s: f64,
     /// Scheduled arrivals per second (open loop).
@@ -85,6 +88,7 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
     Some(Observed {
         unit: unit(names),
         users: known_users.then_some(users),
+        connections: known_users.then_some(client.users as f64),
         think_s,
         offered: phase.offered,
         rate: phase.offered.and_then(|_| asked_rate(run)),
@@ -161,6 +165,7 @@ pub fn observe_rate(run: &RunDir) -> Option<Observed> {
         (totals.ok() == 0 && phase.offered > Some(0.0)).then(|| Observed {
             unit: run.run.metrics.get(&phase.name).map_or("operations", |names| unit(names)),
             users: None,
+            connections: None,
             think_s: 0.0,
             offered: phase.offered,
             rate: Some(rate),

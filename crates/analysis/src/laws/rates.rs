@@ -366,6 +366,7 @@ mod tests {
             planned_s: None,
             unit: "operations",
             users: None,
+            connections: None,
             think_s: 0.0,
             offered: Some(rate),
             rate: Some(rate),

@@ -5,6 +5,7 @@ fn at(rate: f64, done: f64, due_s: Option<f64>) -> Observed {
         planned_s: None,
         unit: "operations",
         users: None,
+        connections: None,
         think_s: 0.0,
         offered: Some(rate),
         rate: Some(rate),

@@ -139,6 +139,7 @@ mod tests {
             planned_s: None,
             unit: "operations",
             users: Some(users),
+            connections: Some(users),
             think_s: 0.0,
             offered: None,
             rate: None,

@@ -149,7 +149,7 @@ pub struct Group<'a> {
 
 /// Factors whose levels differ in the number of users while those of all other factors are the same: along them lies a sweep.
 pub fn factors_of_users<'a>(groups: &[Group<'a>]) -> Vec<&'a str> {
-    factors_of(groups, |run| run.users)
+    factors_of(groups, |run| run.connections)
 }
 
 /// The same of the rate that was asked for.

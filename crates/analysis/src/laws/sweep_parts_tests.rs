@@ -7,6 +7,7 @@ fn at(users: f64, throughput: f64, response_s: f64) -> Observed {
         planned_s: None,
         unit: "operations",
         users: Some(users),
+        connections: Some(users),
         think_s: 0.0,
         offered: None,
         rate: None,
@@ -168,6 +169,25 @@ fn a_factor_varies_users_where_all_other_factors_stay() {
     assert_eq!(of(&[("a", "4", 4.0), ("b", "8", 8.0)]), (vec![], vec![]));
     assert_eq!(of(&[("a", "4", 4.0), ("a", "4", 8.0)]), (vec![], vec![]));
     assert_eq!(of(&[("a", "4", 4.0), ("a", "8", 4.0)]), (vec![], vec![]));
+}
+
+/// What each connection has under way is no user: a pipeline that is varied besides makes sweeps of its own.
+#[test]
+fn a_pipeline_does_not_vary_users() {
+    let of = |connections: f64, pipeline: f64| {
+        [Observed { connections: Some(connections), ..at(connections * pipeline, 1.0, 1.0) }]
+    };
+    let levels = |users: &str, pipeline: &str| {
+        vec![("users".to_owned(), users.to_owned()), ("pipeline".to_owned(), pipeline.to_owned())]
+    };
+    let all = [
+        (levels("1", "1"), of(1.0, 1.0)),
+        (levels("8", "1"), of(8.0, 1.0)),
+        (levels("1", "4"), of(1.0, 4.0)),
+        (levels("8", "4"), of(8.0, 4.0)),
+    ];
+    let groups: Vec<Group<'_>> = all.iter().map(|(levels, runs)| Group { levels, runs }).collect();
+    assert_eq!(factors_of_users(&groups), ["users"]);
 }
 
 fn used(name: &str, busy: f64, servers: Option<f64>) -> Use {

@@ -6,6 +6,7 @@ fn at(users: f64, throughput: f64, response_us: f64) -> Observed {
         planned_s: None,
         unit: "operations",
         users: Some(users),
+        connections: Some(users),
         think_s: 0.0,
         offered: None,
         rate: None,

@@ -233,7 +233,7 @@ fn an_outage_is_measured_by_the_level_of_the_seconds_that_were_served() {
     let text = gone(&long, (0.0, 0.0)).unwrap();
     assert!(text.contains("did not serve for 20.5 of 31 s measured (5.5 to 26 s)"), "{text}");
     // A hundredth of the level in half a second is 5: with 10 it was served for a hundredth of a second.
-    let short = [&[1_000.0; 5][..], &[500.0, 0.0]].concat();
+    let short = [&[1_000.0; 12][..], &[500.0, 0.0]].concat();
     assert_eq!(gone(&short, (10.0, 0.5)), None);
     assert!(gone(&short, (0.0, 0.5)).is_some());
 }

@@ -85,11 +85,15 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     let mut watch = Watch::new(args, workloads.clone(), ready.before, log);
     let ended = conductor.session.run_workers("measure", &jobs, &mut watch);
     let mut ended = ended.map_err(|error| conductor::failed(&mut conductor, error.into()))?;
-    let mut left = 0;
+    // A server that has died by then takes nothing from what was measured.
+    let (mut left, mut why_left) = (0, String::new());
     for job in work.rests() {
+        let bulks = job.end.operations.unwrap_or(0);
         let rest = Job { cores: cores.clone(), ..job };
-        left += send_the_rest(rest, opened.as_ref(), &control)
-            .map_err(|why| conductor::failed(&mut conductor, why))?;
+        left += send_the_rest(rest, opened.as_ref(), &control).unwrap_or_else(|why| {
+            why_left = format!(": {why}");
+            bulks
+        });
     }
     let missed = workloads.iter().map(|workload| workload.missed(args.duration * SECOND_NS));
     let (missed, due) = missed.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
@@ -97,7 +101,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     let summary = conductor.finish(&ended, &Pacing::Closed { think_ns: 0 });
     watch.finish();
     if left > 0 {
-        terminal::warn(&format!("{left} bulks that were queued at the end could not be sent"));
+        terminal::warn(&format!("{left} bulks that were queued at the end could not be sent{why_left}"));
     }
     Ok(conductor::close(conductor, exit(args, &summary)).exit)
 }

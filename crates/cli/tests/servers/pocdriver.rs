@@ -47,6 +47,36 @@ fn the_three_shapes_have_their_sizes() {
     }
 }
 
+/// A server that dies takes nothing from what was measured before.
+#[test]
+fn the_summary_survives_the_server() {
+    let Some(server) = Mongo::java() else {
+        return skip_because("dyno pocdriver", "mongo-java-server is not there (see scripts/need-mongo.sh)");
+    };
+    let dyno = Dyno::new();
+    let uri = server.uri("");
+    let run = dyno.start(&[
+        "pocdriver",
+        "-c",
+        &uri,
+        "-b",
+        "20",
+        "-t",
+        "2",
+        "-d",
+        "4",
+        "-k",
+        "20",
+        "--interval",
+        "1",
+    ]);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    drop(server);
+    let ended = finish(run);
+    assert_exit(&ended, &[5]);
+    assert!(inserted(&stdout(&ended)).0 > 0, "{ended:?}");
+}
+
 #[test]
 fn the_summary_equals_what_the_server_holds_and_the_next_run_goes_on() {
     let Some(server) = Mongo::java() else {

@@ -76,6 +76,8 @@ fn runs_side_by_side_merge_and_others_are_refused() {
     let summary: Value = serde_json::from_str(&stdout(&sequential)).unwrap();
     let rate = phase(&summary, "measure")["throughput"].as_f64().unwrap();
     assert!((200.0..400.0).contains(&rate), "{rate}");
+    let due = phase(&summary, "measure")["offered"].as_f64().unwrap();
+    assert!((rate / due - 1.0).abs() < 0.1, "{rate} of {due}");
 }
 
 #[test]

@@ -146,6 +146,12 @@ const NEAR_MS: f64 = 5_000.0;
 /// Below this share of a phase's rate what came before it was no load.
 const IDLE: f64 = 0.5;
 
+/// A sample is right behind a boundary if it is so much nearer to it than the one before.
+const BEHIND: f64 = 0.1;
+
+/// Share of a phase's increase above which what came between the two is of a warm-up.
+const CUT: f64 = 0.001;
+
 /// Share of a window that must be covered by samples for a figure to stand for it.
 const COVERED: f64 = 0.5;
 
@@ -195,11 +201,19 @@ impl Series {
         let whole: f64 =
             steps.map(|(before, after)| if after >= before { after - before } else { after }).sum();
         let per_ms = |count: f64, from: f64, to: f64| count / (to - from).max(1.0);
-        let before = first.checked_sub(1).map(|at| (known[at], known[first]));
-        let idle = before.is_none_or(|((from, less), (to, more))| {
-            per_ms(more - less, from, to) < IDLE * per_ms(whole, from_ms, to_ms)
-        });
-        if idle || whole == 0.0 { Some(whole) } else { over }
+        // Monitors look at the boundary of a warm-up, too: a sample right behind it says what was under way before.
+        let behind =
+            known.get(first + 1).filter(|(at, _)| at - from_ms < (from_ms - known[first].0) * BEHIND);
+        let under_way = match behind {
+            Some((at, value)) => {
+                let step = (value - known[first].1).max(0.0);
+                step - per_ms(whole - step, *at, to_ms) * (at - from_ms) > whole * CUT
+            }
+            None => first.checked_sub(1).map(|at| (known[at], known[first])).is_some_and(|(less, more)| {
+                per_ms(more.1 - less.1, less.0, more.0) >= IDLE * per_ms(whole, from_ms, to_ms)
+            }),
+        };
+        if under_way && whole > 0.0 { over } else { Some(whole) }
     }
 
     /// Mean over time between two times; spans with a missing sample at either end are left out. `None` without any
@@ -287,6 +301,10 @@ mod tests {
         // The load was under way before: its warm-up.
         let warm = [(0.0, Some(0.0)), (900.0, Some(90.0)), (1_100.0, Some(110.0)), (2_100.0, Some(210.0))];
         assert_eq!(series(Kind::Counter, &warm).increase(1_000.0, 2_000.0), Some(100.0));
+        // The warm-up is shorter than the distance of samples; the one of its end is right behind it.
+        let short = [(0.0, Some(0.0)), (1_000.5, Some(100.0)), (2_001.0, Some(200.0))];
+        let found = series(Kind::Counter, &short).increase(1_000.0, 2_000.0).unwrap();
+        assert!((found - 100.0).abs() < 0.1, "{found}");
         // No sample stands before the phase, or far before it.
         let late = [(1_000.0, Some(0.0)), (2_000.0, Some(100.0))];
         assert_eq!(series(Kind::Counter, &late).increase(500.0, 1_900.0), Some(140.0));

@@ -90,6 +90,10 @@ fn command_lines() {
         ("run|--set|target=redis:/:hunter2@h", "run|--set|target=redis:/:***@h"),
         ("redis-cli|-a|hunter2|ping", "redis-cli|-a|***|ping"),
         ("/usr/bin/mongosh|-u|me|-p|hunter2", "/usr/bin/mongosh|-u|me|-p|***"),
+        (
+            "load|mongodb|-P|a|-p|recordcount=5|-p|mongodb.url=mongodb://h/x",
+            "load|mongodb|-P|a|-p|recordcount=5|-p|mongodb.url=mongodb://h/x",
+        ),
         ("sh|-c|redis-cli -a hunter2 ping && echo  done", "sh|-c|redis-cli -a *** ping && echo  done"),
         ("env|REDISCLI_AUTH=x|MY_TOKEN=hunter2|redis-cli", "env|REDISCLI_AUTH=x|MY_TOKEN=***|redis-cli"),
         ("run|-p|threadcount=4|--users|8", "run|-p|threadcount=4|--users|8"),

@@ -182,12 +182,25 @@ fn mask_mapping(text: &str) -> String {
     out
 }
 
+/// Shells and tools of MongoDB; YCSB's bindings, whose `-p` is a property, are called otherwise.
+const MONGO_TOOLS: [&str; 9] = [
+    "mongo",
+    "mongosh",
+    "mongodump",
+    "mongorestore",
+    "mongoexport",
+    "mongoimport",
+    "mongostat",
+    "mongotop",
+    "mongofiles",
+];
+
 /// Options with one letter whose word is a password, by the program that has them.
 fn takes_password(program: &str, option: &str) -> bool {
     let name = program.rsplit('/').next().unwrap_or(program);
     match option {
         "-a" => name.ends_with("-cli"),
-        "-p" => name.starts_with("mongo"),
+        "-p" => MONGO_TOOLS.contains(&name),
         "-u" => name == "curl",
         _ => false,
     }
