@@ -10,6 +10,7 @@ use dyno_rundir::schema::{
     Grade, Latency, Metric, Phase, Reason, Status, Summary, Threshold, Trust, Verdict,
 };
 use dyno_rundir::unit;
+use dyno_types::Outcome;
 use dyno_types::units::{Rate, Thousands, counted};
 use std::fmt::Write as _;
 
@@ -277,6 +278,13 @@ fn latencies(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     rows.extend(phase.ideal_response.as_ref().map(|latency| (IDEAL.to_owned(), latency)));
     let title = if failures { "response time, failures included" } else { "response time" };
     table(out, title, &rows, &COLUMNS, style);
+    // What was never sent has a place among percentiles, and no time that a mean could take in.
+    let dropped = phase.outcomes.get(Outcome::Dropped.name()).copied().unwrap_or(0);
+    if failures && dropped > 0 {
+        let words =
+            format!("mean, max and count are of what was sent, without {} dropped", Thousands(dropped));
+        let _ = writeln!(out, "{}", style.wrap(&words, 0));
+    }
 }
 
 /// Returns whether two distributions differ in what the table shows of them.

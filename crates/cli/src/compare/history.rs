@@ -7,6 +7,7 @@ use clap::Args;
 use dyno_analysis::compare::history::{FEWEST, Step, steps};
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::Phase;
+use dyno_types::units::counted;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -145,7 +146,7 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
 }
 
 fn text(line: &Line, figure: &str) -> String {
-    let mut out = format!("{}: {figure} of {} runs\n", line.what, line.points.len());
+    let mut out = format!("{}: {figure} of {}\n", line.what, counted(line.points.len(), "run"));
     let greatest = line.points.iter().map(|p| p.value).fold(f64::MIN_POSITIVE, f64::max);
     for point in &line.points {
         let step = line.steps.iter().find(|step| step.first_run == point.dir);

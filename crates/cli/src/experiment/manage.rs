@@ -8,7 +8,7 @@ use dyno_experiment::clean_up;
 use dyno_experiment::directory::{
     ExperimentRecord, finished, holder, read_journal, read_record, verified_holder,
 };
-use dyno_experiment::journal::{Entry, RunRecord};
+use dyno_experiment::journal::{Entry, RunRecord, RunStatus};
 use dyno_localhost::trusted;
 use dyno_rundir::progress;
 use rustix::process::{Pid, Signal, kill_process};
@@ -42,7 +42,9 @@ fn progress_of(path: &Path, record: &ExperimentRecord) -> Result<Progress, Failu
         true => state == "complete",
         false => ended.len() >= record.runs,
     };
-    let words = format!("{state}, {} ended", progress(ended.len(), record.runs, record.searches));
+    let failed = ended.iter().filter(|run| run.status == RunStatus::Failed).count();
+    let failed = if failed > 0 { format!(", {failed} of them failed") } else { String::new() };
+    let words = format!("{state}, {} ended{failed}", progress(ended.len(), record.runs, record.searches));
     Ok(Progress { ended, by, words, over })
 }
 
@@ -67,7 +69,7 @@ pub fn status(args: &StatusArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     terminal::line(&format!("{}: {}", record.name, now.words));
-    for run in now.ended.iter().filter(|run| run.status == dyno_experiment::journal::RunStatus::Failed) {
+    for run in now.ended.iter().filter(|run| run.status == RunStatus::Failed) {
         terminal::line(&format!("failed: {}: {}", run.dir, run.words));
     }
     table::show(&rows, false)?;

@@ -13,6 +13,7 @@ use dyno_prove::drive::{GIVE_UP, ingest as write};
 use dyno_prove::evidence::{Lag, clocks};
 use dyno_prove::verify::{Copy, verify};
 use dyno_report::html::plain::Part;
+use dyno_types::units::counted;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -307,11 +308,14 @@ pub(super) fn words<E: serde::Serialize>(certificate: &Certificate<E>, folder: &
     }
     let figures = &certificate.figures;
     let known = |value: Option<f64>| value.map_or("-".to_owned(), figure);
+    // Of fewer than twenty windows the least is taken.
+    let windows =
+        if figures.seconds < 200.0 { "slowest 10 s at" } else { "5 % of the windows of 10 s below" };
     out += &format!(
-        "\nslowest minute {}/s, 5 % of the windows of 10 s below {}/s, {} stalls over a second\n",
+        "\nslowest minute {}/s, {windows} {}/s, {} over a second\n",
         known(figures.slowest_minute_per_s),
         known(figures.p5_ten_seconds_per_s),
-        figures.stalls.len()
+        counted(figures.stalls.len(), "stall")
     );
     let ms = |value: Option<f64>| value.map_or("-".to_owned(), |ms| format!("{ms:.1} ms"));
     out += &format!(

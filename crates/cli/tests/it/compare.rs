@@ -142,7 +142,10 @@ fn a_history_dates_a_regression() {
     let (used, cut) = ("h/001", "h/cut");
     let one = dyno.run(&["history", used, cut]);
     assert_exit(&one, &[0]);
-    assert!(stdout(&one).contains("throughput of 1 runs") && stderr(&one).contains("is left out"), "{one:?}");
+    assert!(
+        stdout(&one).contains("throughput of 1 run\n") && stderr(&one).contains("is left out"),
+        "{one:?}"
+    );
     assert_exit(&dyno.run(&["history", cut]), &[2]);
     // A figure that no run has is a mistake, not a history without changes.
     let unknown = dyno.run(&["history", "h", "--figure", "p99(nope)", "--fail-on-worse"]);
