@@ -146,11 +146,11 @@ const NEAR_MS: f64 = 5_000.0;
 /// Below this share of a phase's rate what came before it was no load.
 const IDLE: f64 = 0.5;
 
-/// A sample is right behind a boundary if it is so much nearer to it than the one before.
-const BEHIND: f64 = 0.1;
+/// A sample is right behind a boundary up to this distance, milliseconds, where the one before it is farther than ten times that.
+const BEHIND_MS: f64 = 5.0;
 
-/// Share of a phase's increase above which what came between the two is of a warm-up.
-const CUT: f64 = 0.001;
+/// Share of a phase's increase above which what came between the two is of a warm-up, not of a quick begin.
+const CUT: f64 = 0.02;
 
 /// Share of a window that must be covered by samples for a figure to stand for it.
 const COVERED: f64 = 0.5;
@@ -202,8 +202,8 @@ impl Series {
             steps.map(|(before, after)| if after >= before { after - before } else { after }).sum();
         let per_ms = |count: f64, from: f64, to: f64| count / (to - from).max(1.0);
         // Monitors look at the boundary of a warm-up, too: a sample right behind it says what was under way before.
-        let behind =
-            known.get(first + 1).filter(|(at, _)| at - from_ms < (from_ms - known[first].0) * BEHIND);
+        let far = from_ms - known[first].0 > 10.0 * BEHIND_MS;
+        let behind = known.get(first + 1).filter(|(at, _)| far && at - from_ms <= BEHIND_MS);
         let under_way = match behind {
             Some((at, value)) => {
                 let step = (value - known[first].1).max(0.0);
