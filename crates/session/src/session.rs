@@ -523,7 +523,8 @@ fn is_constant(profile: &Profile) -> bool {
 }
 
 /// Arrivals that the schedule held for the measured phase, per second of the schedule. Of a phase that was ended early,
-/// `ended_ns` after the epoch: what the schedule asked for until then.
+/// `ended_ns` after the epoch: what the schedule asked for until then; if it ended before it began, the rate that it was to
+/// begin with.
 fn offered(job: &Job, totals: &Totals, ended_ns: Option<u64>) -> Option<f64> {
     let Pacing::Open { profile, .. } = &job.pacing else { return None };
     if let Some(ended_ns) = ended_ns {

@@ -88,12 +88,14 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     // A server that has died by then takes nothing from what was measured.
     let (mut left, mut why_left) = (0, String::new());
     for job in work.rests() {
-        let bulks = job.end.operations.unwrap_or(0);
         let rest = Job { cores: cores.clone(), ..job };
-        left += send_the_rest(rest, opened.as_ref(), &control).unwrap_or_else(|why| {
-            why_left = format!(": {why}");
-            bulks
-        });
+        let (bulks, failure) = send_the_rest(rest, opened.as_ref(), &control);
+        left += bulks;
+        match failure {
+            Some(Failure::Unreachable(why)) => why_left = format!(": {why}"),
+            Some(other) => return Err(conductor::failed(&mut conductor, other)),
+            None => {}
+        }
     }
     let missed = workloads.iter().map(|workload| workload.missed(args.duration * SECOND_NS));
     let (missed, due) = missed.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
@@ -151,15 +153,15 @@ fn jobs(args: &PocArgs, work: &PocWork, target: &dyn Target) -> Result<Vec<Job>,
     Ok(jobs)
 }
 
-/// Sends what a worker had queued when the time was over; returns the number of bulks that failed.
-fn send_the_rest(job: Job, opened: &dyn OpenTarget, control: &Arc<Control>) -> Result<u64, Failure> {
+/// Sends what a worker had queued when the time was over; returns the number of bulks that were not sent, and why it ended early.
+fn send_the_rest(job: Job, opened: &dyn OpenTarget, control: &Arc<Control>) -> (u64, Option<Failure>) {
     let bulks = job.end.operations.unwrap_or(0);
     if signals::interrupted() {
-        return Ok(bulks);
+        return (bulks, None);
     }
     let mut sent = 0;
-    opened.run(job, control.clone(), &mut |second| sent += second.totals.ok()).map_err(Failure::from)?;
-    Ok(bulks - sent.min(bulks))
+    let ran = opened.run(job, control.clone(), &mut |second| sent += second.totals.ok());
+    (bulks - sent.min(bulks), ran.err().map(Failure::from))
 }
 
 /// Returns whether nothing failed but searches for documents that are not there: an update of a document whose insert still

@@ -10,6 +10,7 @@ use dyno_databases::copies::plan::{Durability, IngestPlan};
 use dyno_engine::Control;
 use dyno_prove::failover;
 use dyno_prove::failover::{FailoverPlan, FailoverProof, OutcomeCounts, Round};
+use dyno_prove::verify::Copy;
 use dyno_types::units::{counted, parse_duration_ns};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -236,7 +237,8 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
         claim: claim(&plan),
         met: tests.iter().all(|test| test.held) && !signals::interrupted(),
         interrupted: signals::interrupted(),
-        unread: proof.primary().is_none(),
+        // The last primary is the judge.
+        unread: proof.copies.iter().filter(|copy| copy.primary).all(Copy::is_unread),
         pre_checks: Vec::new(),
         figures,
         copies: proof.copies.clone(),

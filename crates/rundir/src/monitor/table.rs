@@ -207,7 +207,9 @@ impl Series {
         let under_way = match behind {
             Some((at, value)) => {
                 let step = (value - known[first].1).max(0.0);
-                step - per_ms(whole - step, *at, to_ms) * (at - from_ms) > whole * CUT
+                let own = per_ms(whole - step, *at, to_ms);
+                // At the phase's rate for most of the time between them, or more of it than a quick begin.
+                per_ms(step, known[first].0, *at) >= IDLE * own || step - own * (at - from_ms) > whole * CUT
             }
             None => first.checked_sub(1).map(|at| (known[at], known[first])).is_some_and(|(less, more)| {
                 per_ms(more.1 - less.1, less.0, more.0) >= IDLE * per_ms(whole, from_ms, to_ms)
@@ -305,6 +307,11 @@ mod tests {
         let short = [(0.0, Some(0.0)), (1_000.5, Some(100.0)), (2_001.0, Some(200.0))];
         let found = series(Kind::Counter, &short).increase(1_000.0, 2_000.0).unwrap();
         assert!((found - 100.0).abs() < 0.1, "{found}");
+        // The same before a long phase, of which a second of warm-up is less than a fiftieth.
+        let seconds: Vec<(f64, Option<f64>)> =
+            (0..65).map(|s| (f64::from(s) * 1_000.0 + 0.5, Some(f64::from(s) * 100.0))).collect();
+        let found = series(Kind::Counter, &seconds).increase(3_000.0, 63_000.0).unwrap();
+        assert!((found - 6_000.0).abs() < 1.0, "{found}");
         // No sample stands before the phase, or far before it.
         let late = [(1_000.0, Some(0.0)), (2_000.0, Some(100.0))];
         assert_eq!(series(Kind::Counter, &late).increase(500.0, 1_900.0), Some(140.0));
