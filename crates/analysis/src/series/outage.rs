@@ -2,7 +2,7 @@
 
 use super::median;
 
-/// Shortest outage, seconds; of a run of less than ten seconds a fifth of it.
+/// Shortest outage, seconds; of a run of less than ten seconds a fifth of it, but not less than half a second.
 const SHORTEST_S: f64 = 2.0;
 
 /// Operations that ended in a second before the server stopped within it: up to this share of the median is nothing.
@@ -15,7 +15,7 @@ pub fn outages(parts: &[(f64, f64)], level: f64) -> Vec<(f64, f64)> {
     let is_empty = |(ok, length_s): &(f64, f64)| *ok <= level * length_s * NOTHING;
     let lacks_s =
         |part: Option<&(f64, f64)>| part.map_or(0.0, |(ok, length_s)| (length_s - ok / level).max(0.0));
-    let shortest_s = SHORTEST_S.min(parts.iter().map(|(_, length_s)| length_s).sum::<f64>() / 5.0);
+    let shortest_s = SHORTEST_S.min(parts.iter().map(|(_, length_s)| length_s).sum::<f64>() / 5.0).max(0.5);
     let (mut spans, mut at, mut at_s): (Vec<(f64, f64)>, usize, f64) = (Vec::new(), 0, 0.0);
     for part in parts.chunk_by(|one, next| is_empty(one) == is_empty(next)) {
         let (next, next_s) = (at + part.len(), at_s + part.iter().map(|(_, length_s)| length_s).sum::<f64>());
@@ -47,6 +47,9 @@ mod tests {
         // A server that dies in the middle of four seconds, after 0.55 s of the third.
         let [(from, to)] = of(&[100.0, 100.0, 55.0, 0.0])[..] else { panic!() };
         assert!((from - 2.55).abs() < 1e-9 && (to - 4.0).abs() < 1e-9, "{from} to {to}");
+        // A part of a second at the end of a short run is none.
+        assert_eq!(outages(&[(100.0, 1.0), (0.0, 0.3)], 100.0), []);
+        assert_eq!(outages(&[(100.0, 1.0), (0.0, 0.6)], 100.0).len(), 1);
         // The same 1.45 s of a minute.
         let mut minute = [100.0; 60];
         (minute[30], minute[31]) = (55.0, 0.0);
