@@ -10,6 +10,7 @@ pub mod content;
 pub mod document;
 pub mod driver;
 pub mod limits;
+pub mod mongod;
 pub mod outcome;
 pub mod percent;
 pub mod request;

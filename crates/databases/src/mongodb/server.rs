@@ -8,11 +8,12 @@ use crate::mongodb::probe::probe;
 use crate::probe::NEVER;
 use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, hosts, query, reserved};
 use crate::target_error::TargetError;
-use dyno_config::server::kind::mongod::{always_journals, cache_key, has_small_cache};
+use dyno_config::server::kind::mongod::{cache_key, has_small_cache};
 use dyno_config::server::{Part, ServerSpec, Setting, Topology};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_types::bson;
+use dyno_types::mongod::MongodVersion;
 use dyno_wire::mongodb::MongoOptions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,6 +41,9 @@ const CONFIG_STRING: &str = "storage.wiredTiger.engineConfig.configString";
 /// The text of `mongod.conf` or `mongos.conf`: dotted keys become mappings.
 fn configure(spec: &ServerSpec, node: &Node, version: &str) -> Result<LaunchConfig, LocalError> {
     reserved(spec, &RESERVED)?;
+    if let Some(absence) = spec.kind.rules().absences(spec, version).into_iter().next() {
+        return Err(LocalError::Refused(absence.to_string()));
+    }
     if let part @ (Part::Config | Part::Router) = spec.part(node.number as u32) {
         return beside(spec, node, part);
     }
@@ -63,19 +67,10 @@ fn configure(spec: &ServerSpec, node: &Node, version: &str) -> Result<LaunchConf
         }
         _ => {}
     }
-    if let Some(journal) = spec.journal {
-        match (always_journals(version), journal) {
-            // The key is gone: a server that is given it does not start.
-            (true, true) => {}
-            (true, false) => {
-                return Err(LocalError::Refused(format!(
-                    "journal: is mandatory from mongod 6.1 on; this is {version}"
-                )));
-            }
-            (false, _) => {
-                add("storage.journal.enabled", Setting::Switch(journal));
-            }
-        }
+    // Where the journal is mandatory the key is gone: a server that is given it does not start.
+    let mandatory = MongodVersion::parse(version).is_some_and(MongodVersion::always_journals);
+    if let Some(journal) = spec.journal.filter(|_| !mandatory) {
+        add("storage.journal.enabled", Setting::Switch(journal));
     }
     if let Some(name) = &spec.journal_compressor {
         add("storage.wiredTiger.engineConfig.journalCompressor", text(name));

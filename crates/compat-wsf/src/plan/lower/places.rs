@@ -4,9 +4,9 @@ use crate::plan::Source;
 use crate::plan::cases::Reading;
 use crate::plan::lower::draft::Draft;
 use crate::plan::lower::options::Rig;
-use dyno_config::server::kind::mongod::always_journals;
 use dyno_config::server::{IfNotPermitted, ServerKind};
 use dyno_types::Refused;
+use dyno_types::mongod::MongodVersion;
 use serde_json::{Value, json};
 
 /// mongod's port, and the first of several.
@@ -89,7 +89,9 @@ impl Draft<'_> {
         };
         let default = given.source == Source::Default;
         let (on, old) = (self.from.on("JOURNAL_ENABLED"), self.from.reading == Reading::V23);
-        match self.means.version.as_deref().filter(|version| always_journals(version)) {
+        let always =
+            |version: &&str| MongodVersion::parse(version).is_some_and(MongodVersion::always_journals);
+        match self.means.version.as_deref().filter(always) {
             Some(version) if default && !on => {
                 self.note(format!(
                     "JOURNAL_ENABLED=false (default): {version} always keeps its journal, so it is on"

@@ -3,6 +3,10 @@
 use super::rules::{Election, ServerRules};
 use crate::server::invalid::InvalidSetting;
 use crate::server::{ServerSpec, Topology};
+use dyno_types::mongod::MongodVersion;
+use dyno_types::mongod::versions::{
+    JOURNAL_ALWAYS_ON, MEMBERS_NEED_JOURNAL, ZSTD, engine_absence, key_absence,
+};
 
 /// The port that clients of MongoDB expect.
 pub const PORT: u16 = 27_017;
@@ -15,20 +19,6 @@ pub const OWN: u64 = 128 << 20;
 
 /// Memory that a mongod whose engine has a cache needs where no size is given, bytes: WiredTiger takes 256 MiB or more.
 const UNSIZED: u64 = 384 << 20;
-
-/// Returns whether a mongod of this version (`db version v7.0.5`, `7.0.5`) keeps its journal whatever it is told: 6.1
-/// and later. One that is unknown is not.
-pub fn always_journals(version: &str) -> bool {
-    let number =
-        version.split(['v', ' ', ',', ':', '-']).find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-    let mut parts = number.unwrap_or_default().split('.').map(str::parse::<u32>);
-    match (parts.next(), parts.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (6, 1),
-        // A tag of an image may be that short.
-        (Some(Ok(major)), None) => major > 6,
-        _ => false,
-    }
-}
 
 /// The setting of an engine that is its cache in GiB; `None` for one that leaves it to the kernel.
 pub fn cache_key(spec: &ServerSpec) -> Option<&'static str> {
@@ -116,7 +106,47 @@ impl ServerRules for Mongod {
     }
 
     fn journals(&self, spec: &ServerSpec, version: &str) -> Option<bool> {
-        Some(spec.journal != Some(false) || always_journals(version))
+        let always = MongodVersion::parse(version).is_some_and(MongodVersion::always_journals);
+        Some(spec.journal != Some(false) || always)
+    }
+
+    fn absences(&self, spec: &ServerSpec, version: &str) -> Vec<InvalidSetting> {
+        let Some(known) = MongodVersion::parse(version) else { return Vec::new() };
+        let mut all = Vec::new();
+        let mut add = |key: &str, why: String| {
+            all.push(InvalidSetting::new(key, format!("{why}; this is {version}")));
+        };
+        if let Some(engine) = &spec.engine
+            && let Some(why) = engine_absence(engine, known)
+        {
+            add("engine", format!("{engine} {why}"));
+        }
+        let is_member = matches!(spec.topology, Topology::ReplicaSet | Topology::Sharded);
+        if spec.journal == Some(false) && known.always_journals() {
+            add("journal", format!("is mandatory from mongod {JOURNAL_ALWAYS_ON} on"));
+        } else if spec.journal == Some(false)
+            && is_member
+            && is_wired_tiger(spec)
+            && !known.allows_members_without_journal()
+        {
+            add(
+                "journal",
+                format!("members of a replica set need one from mongod {MEMBERS_NEED_JOURNAL} on"),
+            );
+        }
+        for (key, value) in
+            [("compressor", &spec.compressor), ("journal_compressor", &spec.journal_compressor)]
+        {
+            if value.as_deref() == Some("zstd") && known < ZSTD {
+                add(key, format!("zstd came with mongod {ZSTD}"));
+            }
+        }
+        for key in spec.options.keys() {
+            if let Some(why) = key_absence(key, known) {
+                add(&format!("options.{key}"), why);
+            }
+        }
+        all
     }
 
     fn writes_while_serving(&self, _spec: &ServerSpec) -> bool {
@@ -129,5 +159,39 @@ impl ServerRules for Mongod {
 
     fn election(&self) -> Option<Election> {
         Some(Election::Members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn absences(spec: &str, version: &str) -> Vec<String> {
+        let spec: ServerSpec = serde_json::from_str(&format!(r#"{{"kind": "mongod", {spec}}}"#)).unwrap();
+        Mongod.absences(&spec, version).into_iter().map(|absence| absence.to_string()).collect()
+    }
+
+    #[test]
+    fn a_version_says_what_it_does_not_have() {
+        let mmapv1 = r#""engine": "mmapv1", "journal": false"#;
+        assert!(absences(mmapv1, "db version v3.6.8").is_empty());
+        assert_eq!(
+            absences(mmapv1, "db version v8.0.4"),
+            [
+                "engine: mmapv1 was removed in mongod 4.2; this is db version v8.0.4",
+                "journal: is mandatory from mongod 6.1 on; this is db version v8.0.4",
+            ]
+        );
+        assert!(absences(mmapv1, "unknown").is_empty(), "nothing is said of a version that is not known");
+        assert!(absences(r#""journal": false"#, "6.0.14").is_empty());
+        let member = r#""journal": false, "topology": "replica_set""#;
+        assert!(absences(member, "3.6.8").is_empty());
+        assert!(absences(member, "4.4.29")[0].starts_with("journal: members of a replica set need one"));
+        let zstd = r#""compressor": "zstd", "options": {"net.serviceExecutor": "adaptive"}"#;
+        assert_eq!(absences(zstd, "v4.0.1"), ["compressor: zstd came with mongod 4.2; this is v4.0.1"]);
+        assert_eq!(
+            absences(zstd, "v7.0.1"),
+            ["options.net.serviceExecutor: was removed in mongod 5.0; this is v7.0.1"]
+        );
     }
 }

@@ -63,6 +63,12 @@ pub trait ServerRules: Sync {
         true
     }
 
+    /// Returns the settings that the version of its program does not have; of a version that is not known it says nothing.
+    /// `version` is as the program tells it.
+    fn absences(&self, _spec: &ServerSpec, _version: &str) -> Vec<InvalidSetting> {
+        Vec::new()
+    }
+
     /// Returns whether its journal is on, for servers that have one unless told otherwise. `version` is as the program tells it.
     fn journals(&self, _spec: &ServerSpec, _version: &str) -> Option<bool> {
         None
