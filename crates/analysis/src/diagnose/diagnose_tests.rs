@@ -64,6 +64,29 @@ fn what_supports_a_claim_raises_it_and_what_speaks_against_it_halves_it() {
 }
 
 #[test]
+fn more_tickets_are_advised_only_where_their_number_is_fixed() {
+    let rule = rules::all().find(|rule| rule.name == "tickets").unwrap();
+    let used = [("tickets.used_share", 0.99), ("database.queue", 20.0)];
+    let of = |database: &str| {
+        let made = Made::new(Given { database, cores: "0", client: CLIENT, ..Given::default() });
+        let adjusted =
+            facts(&made.run, None).get("tickets.adjusted_by").map(|by| ("tickets.adjusted_by", by));
+        let all: Vec<_> = used.into_iter().chain(adjusted).collect();
+        apply(rule, &Facts::of(&all), &made.run).unwrap()
+    };
+    for fixed in ["MongoDB 3.6.8", "MongoDB 6.0.20", "FerretDB 7.0", "MongoDB of unknown version"] {
+        let found = of(fixed);
+        assert!(found.advice.ends_with("before raising their number"), "{fixed}: {}", found.advice);
+        assert!(found.against.is_empty(), "{fixed}");
+    }
+    for adjusted in ["MongoDB 7.0.16", "MongoDB 8.2.1"] {
+        let found = of(adjusted);
+        assert!(found.advice.ends_with("raising it is no remedy"), "{adjusted}: {}", found.advice);
+        assert_eq!((found.against.len(), found.confidence), (1, 0.35), "{adjusted}");
+    }
+}
+
+#[test]
 fn programs_are_named_only_where_others_take_the_cpu() {
     let others = "\"others\": {\"cpu_cores\": 1.0, \"programs\": {\"rustc\": 0.25, \"stress-ng\": 0.75}}";
     let named = |monitor: &str, name: &str| {

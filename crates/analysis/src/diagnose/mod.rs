@@ -10,8 +10,10 @@
 mod command;
 mod facts;
 mod rules;
+mod unreported;
 
 pub use facts::{Facts, facts};
+pub use unreported::unreported_figures;
 
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
@@ -65,6 +67,15 @@ fn words(test: &Test, value: f64) -> String {
     test.words.replace("{}", &test.unit.show(value))
 }
 
+/// The advice of a rule, as the server's version allows it.
+fn advice_of(rule: &Rule, facts: &Facts) -> &'static str {
+    if rule.name == "tickets" && facts.get("tickets.adjusted_by").is_some() {
+        rules::ADVICE_ADJUSTED
+    } else {
+        rule.advice
+    }
+}
+
 fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<Finding> {
     let mut evidence = Vec::new();
     for test in rule.needs {
@@ -101,7 +112,7 @@ fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<Finding> {
         confidence,
         evidence,
         against,
-        advice: rule.advice,
+        advice: advice_of(rule, facts),
         experiment: experiment.expect.to_owned(),
         command: command::varied(run, experiment),
     })

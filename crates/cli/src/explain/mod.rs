@@ -9,7 +9,7 @@ use crate::compare::gather;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::Args;
-use dyno_analysis::diagnose::diagnose;
+use dyno_analysis::diagnose::{diagnose, unreported_figures};
 use dyno_analysis::laws::{
     Group, Observed, checks, factors_of_rates, factors_of_users, for_their_course, observe, observe_rate,
     rates, sweep,
@@ -157,6 +157,7 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
     if recording.is_none() {
         missing.push("no monitors: nothing can be said of the server's and the host's resources".to_owned());
     }
+    missing.extend(unreported_figures(run, recording.as_ref()));
     if stability.is_none() {
         missing.push(format!(
             "{} whole intervals of {} s: levels need 5 or more, an interval of the mean 10; 10 checkpoint periods are better",

@@ -1,11 +1,28 @@
-//! The document of `serverStatus` into series.
+//! The document of `serverStatus` into series. Names that rules read, and those that changed between versions, are in
+//! [`dyno_types::mongod::counters`].
 
 use crate::sample::Kind::{self, Counter, Gauge};
 use crate::sample::Sample;
 use dyno_types::bson::{self, Element};
+use dyno_types::mongod::counters::{
+    CACHE_BYTES, CACHE_DIRTY_BYTES, CACHE_EVICTED_BY_USERS, CACHE_LIMIT_BYTES, FIGURES,
+    FLOW_CONTROL_WAITED_US, Figure, JOURNAL_SYNC_US, SCANNED_DOCUMENTS, TICKETS,
+};
+
+/// Kinds of the figures of which versions or rules have their own names.
+const NAMED: [(&str, Kind); 8] = [
+    (CACHE_LIMIT_BYTES, Gauge),
+    (CACHE_BYTES, Gauge),
+    (CACHE_DIRTY_BYTES, Gauge),
+    (CACHE_EVICTED_BY_USERS, Counter),
+    (TICKETS, Gauge),
+    (SCANNED_DOCUMENTS, Counter),
+    (FLOW_CONTROL_WAITED_US, Counter),
+    (JOURNAL_SYNC_US, Counter),
+];
 
 /// Paths whose numeric leaves are taken: theirs, ours, kind, factor. A path that names a document takes all below it.
-const KNOWN: [(&str, &str, Kind, f64); 36] = [
+const KNOWN: [(&str, &str, Kind, f64); 31] = [
     ("opcounters", "opcounters", Counter, 1.0),
     ("opcountersRepl", "opcounters_replicated", Counter, 1.0),
     ("connections.current", "connections", Gauge, 1.0),
@@ -28,34 +45,24 @@ const KNOWN: [(&str, &str, Kind, f64); 36] = [
     ("metrics.document", "documents", Counter, 1.0),
     ("metrics.operation", "operation", Counter, 1.0),
     ("metrics.queryExecutor.scanned", "scanned_keys", Counter, 1.0),
-    ("metrics.queryExecutor.scannedObjects", "scanned_documents", Counter, 1.0),
     ("metrics.cursor.open.total", "cursors_open", Gauge, 1.0),
     ("asserts", "asserts", Counter, 1.0),
     ("transactions.totalCommitted", "transactions.committed", Counter, 1.0),
     ("transactions.totalAborted", "transactions.aborted", Counter, 1.0),
     ("transactions.currentActive", "transactions.active", Gauge, 1.0),
     ("flowControl.isLagged", "flow_control.lagged", Gauge, 1.0),
-    ("flowControl.timeAcquiringMicros", "flow_control.waited_us", Counter, 1.0),
-    ("wiredTiger.concurrentTransactions", "tickets", Gauge, 1.0),
-    // From 8.0 on.
-    ("queues.execution", "tickets", Gauge, 1.0),
     ("wiredTiger.log.log bytes written", "journal.written_bytes", Counter, 1.0),
     ("wiredTiger.log.log sync operations", "journal.syncs", Counter, 1.0),
-    ("wiredTiger.log.log sync time duration (usecs)", "journal.sync_us", Counter, 1.0),
     ("uptime", "uptime_s", Gauge, 1.0),
 ];
 
 /// Entries of `wiredTiger.cache` and our names.
-const CACHE: [(&str, &str, Kind); 12] = [
-    ("maximum bytes configured", "cache.limit_bytes", Gauge),
-    ("bytes currently in the cache", "cache.bytes", Gauge),
-    ("tracked dirty bytes in the cache", "cache.dirty_bytes", Gauge),
+const CACHE: [(&str, &str, Kind); 8] = [
     ("bytes allocated for updates", "cache.update_bytes", Gauge),
     ("bytes read into cache", "cache.read_bytes", Counter),
     ("bytes written from cache", "cache.written_bytes", Counter),
     ("pages read into cache", "cache.read_pages", Counter),
     ("pages requested from the cache", "cache.requested_pages", Counter),
-    ("pages evicted by application threads", "cache.pages_evicted_by_users", Counter),
     ("unmodified pages evicted", "cache.clean_evicted_pages", Counter),
     ("modified pages evicted", "cache.dirty_evicted_pages", Counter),
     ("application threads page read from disk to cache time (usecs)", "cache.read_wait_us", Counter),
@@ -79,6 +86,9 @@ pub fn server_status(status: &[u8], into: &mut Sample) {
     if let Some(operations) = operations {
         into.counter("operations", operations);
     }
+    for figure in &FIGURES {
+        take_named(status, figure, into);
+    }
     for (path, ours, kind, factor) in KNOWN {
         if let Some(element) = bson::path(status, path) {
             leaves(ours, element, kind, factor, DEPTH, into);
@@ -90,6 +100,14 @@ pub fn server_status(status: &[u8], into: &mut Sample) {
         if let (Some((_, ours, kind)), Some(value)) = (name, element.as_f64()) {
             into.put((*ours).to_owned(), *kind, value);
         }
+    }
+}
+
+/// Takes a figure from the first of its paths that the server has: a version that reports two of them counts once.
+fn take_named(status: &[u8], figure: &Figure, into: &mut Sample) {
+    let Some((_, kind)) = NAMED.iter().find(|(series, _)| *series == figure.series) else { return };
+    if let Some(element) = figure.paths.iter().find_map(|path| bson::path(status, path)) {
+        leaves(figure.series, element, *kind, 1.0, DEPTH, into);
     }
 }
 
@@ -185,6 +203,54 @@ mod tests {
             assert_eq!(sample.get(name), Some(value), "{name}");
         }
         assert_eq!(sample.get("journal.syncs"), None, "what is not there is not zero");
+    }
+
+    /// The parts of a status whose names differ between versions.
+    fn of_version(evicted: &[(&str, i32)], tickets: &str) -> Vec<u8> {
+        bson::build(|out| {
+            nested(out, "wiredTiger", |out| {
+                nested(out, "cache", |out| evicted.iter().for_each(|(name, n)| bson::int32(out, name, *n)));
+                if tickets == "concurrentTransactions" {
+                    nested(out, tickets, |out| nested(out, "read", |out| bson::int32(out, "out", 3)));
+                }
+            });
+            if tickets == "execution" {
+                nested(out, "queues", |out| {
+                    nested(out, tickets, |out| nested(out, "read", |out| bson::int32(out, "out", 3)));
+                });
+            }
+        })
+    }
+
+    #[test]
+    fn old_and_new_names_become_one_series() {
+        let old = ("pages evicted by application threads", 7);
+        let new = ("page evict attempts by application threads", 7);
+        for (evicted, tickets) in [
+            (&[old][..], "concurrentTransactions"),
+            (&[old][..], "execution"),
+            (&[new][..], "execution"),
+            // A version that reports both counts once, as its older name says.
+            (&[(new.0, 9), old][..], "execution"),
+        ] {
+            let mut sample = Sample::default();
+            server_status(&of_version(evicted, tickets), &mut sample);
+            assert_eq!(sample.get(CACHE_EVICTED_BY_USERS), Some(7.0), "{evicted:?}");
+            assert_eq!(sample.get("tickets.read.out"), Some(3.0), "{tickets}");
+        }
+        let mut sample = Sample::default();
+        server_status(&of_version(&[], "neither"), &mut sample);
+        assert!(sample.is_empty());
+    }
+
+    #[test]
+    fn every_figure_that_rules_need_is_taken() {
+        for figure in &FIGURES {
+            let path = figure.paths[0];
+            let series = |ours: &str| figure.series == ours || figure.series.starts_with(&format!("{ours}."));
+            let known = KNOWN.iter().any(|(theirs, ours, ..)| path.starts_with(theirs) && series(ours));
+            assert_ne!(known, NAMED.iter().any(|(ours, _)| *ours == figure.series), "{}", figure.series);
+        }
     }
 
     #[test]

@@ -3,10 +3,17 @@
 
 use super::figures::Facts;
 use dyno_rundir::monitor::Recording;
+use dyno_types::mongod::counters::{
+    CACHE_BYTES, CACHE_DIRTY_BYTES, CACHE_EVICTED_BY_USERS, CACHE_LIMIT_BYTES, DOCUMENTS_RETURNED,
+    FLOW_CONTROL_WAITED_US, JOURNAL_SYNC_US, QUEUE_TOTAL, SCANNED_DOCUMENTS, TICKETS, WRITE_CONFLICTS,
+};
+
+/// Names of the recording's sources that are databases begin with this.
+pub(in crate::diagnose) const SOURCE: &str = "database";
 
 /// Figures of the measured phase between `from` and `to` (Unix, milliseconds), at `throughput` operations a second.
 pub(super) fn database(facts: &mut Facts, recording: &Recording, throughput: f64, (from, to): (f64, f64)) {
-    let nodes: Vec<&str> = recording.sources().filter(|source| source.starts_with("database")).collect();
+    let nodes: Vec<&str> = recording.sources().filter(|source| source.starts_with(SOURCE)).collect();
     let worst = |of: &dyn Fn(&str) -> Option<f64>| nodes.iter().filter_map(|node| of(node)).reduce(f64::max);
     let rate = |node: &str, name: &str| recording.rate(node, name, from, to);
     let all = |name: &str| nodes.iter().filter_map(|node| rate(node, name)).reduce(|a, b| a + b);
@@ -19,28 +26,30 @@ pub(super) fn database(facts: &mut Facts, recording: &Recording, throughput: f64
         Some(rate(node, part)? / rate(node, whole).filter(|whole| *whole > 0.0)?)
     };
 
-    facts.set("cache.dirty_share", worst(&|node| share(node, "cache.dirty_bytes", "cache.limit_bytes")));
-    facts.set("cache.used_share", worst(&|node| share(node, "cache.bytes", "cache.limit_bytes")));
-    facts.set("cache.evicted_by_users_per_op", per_op(all("cache.pages_evicted_by_users")));
+    facts.set("cache.dirty_share", worst(&|node| share(node, CACHE_DIRTY_BYTES, CACHE_LIMIT_BYTES)));
+    facts.set("cache.used_share", worst(&|node| share(node, CACHE_BYTES, CACHE_LIMIT_BYTES)));
+    facts.set("cache.evicted_by_users_per_op", per_op(all(CACHE_EVICTED_BY_USERS)));
     let tickets = |node: &str, kind: &str| {
-        let (out, left) =
-            (mean(node, &format!("tickets.{kind}.out"))?, mean(node, &format!("tickets.{kind}.available"))?);
+        let (out, left) = (
+            mean(node, &format!("{TICKETS}.{kind}.out"))?,
+            mean(node, &format!("{TICKETS}.{kind}.available"))?,
+        );
         (out + left > 0.0).then(|| out / (out + left))
     };
     facts.set(
         "tickets.used_share",
         worst(&|node| ["read", "write"].iter().filter_map(|kind| tickets(node, kind)).reduce(f64::max)),
     );
-    facts.set("database.queue", worst(&|node| mean(node, "queue.total")));
-    facts.set("database.conflicts_per_op", per_op(all("operation.writeConflicts")));
-    facts.set("database.scanned_per_op", per_op(all("scanned_documents")));
+    facts.set("database.queue", worst(&|node| mean(node, QUEUE_TOTAL)));
+    facts.set("database.conflicts_per_op", per_op(all(WRITE_CONFLICTS)));
+    facts.set("database.scanned_per_op", per_op(all(SCANNED_DOCUMENTS)));
     facts.set(
         "database.scanned_per_returned",
-        worst(&|node| of_rates(node, "scanned_documents", "documents.returned")),
+        worst(&|node| of_rates(node, SCANNED_DOCUMENTS, DOCUMENTS_RETURNED)),
     );
-    let held = worst(&|node| rate(node, "flow_control.waited_us"));
+    let held = worst(&|node| rate(node, FLOW_CONTROL_WAITED_US));
     facts.set("database.flow_control_share", held.map(|us| us / 1e6));
-    facts.set("journal.sync_share", worst(&|node| rate(node, "journal.sync_us")).map(|us| us / 1e6));
+    facts.set("journal.sync_share", worst(&|node| rate(node, JOURNAL_SYNC_US)).map(|us| us / 1e6));
 
     facts.set("database.evicted_per_op", per_op(all("keyspace.evicted")));
     facts.set("database.memory_of_limit", worst(&|node| share(node, "memory_bytes", "memory.limit_bytes")));

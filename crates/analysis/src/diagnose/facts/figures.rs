@@ -65,6 +65,7 @@ pub const KNOWN: &[&str] = &[
     "server.thread_share",
     "server.throttled",
     "server.throttled_periods",
+    "tickets.adjusted_by",
     "tickets.used_share",
 ];
 

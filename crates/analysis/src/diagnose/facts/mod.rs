@@ -1,6 +1,6 @@
 //! A run directory as named figures. What was not measured has no name here.
 
-mod database;
+pub(super) mod database;
 mod fall;
 pub(super) mod figures;
 
@@ -11,7 +11,11 @@ use dyno_record::Stamps;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::Phase;
 use dyno_rundir::{LONGEST_S, RunDir};
+use dyno_types::mongod::MongodVersion;
 use dyno_types::stats::median;
+
+/// Products whose name begins with this are mongod or mongos; a version follows.
+pub(super) const MONGODB: &str = "MongoDB ";
 
 /// Products that do their work in one thread.
 const SINGLE: [&str; 2] = ["Redis", "Valkey"];
@@ -21,6 +25,8 @@ pub fn facts(run: &RunDir, recording: Option<&Recording>) -> Facts {
     let mut facts = Facts::default();
     let Some(phase) = run.summary.as_ref().and_then(|summary| summary.measured()) else { return facts };
     client(&mut facts, run, phase);
+    let adjusting = mongod_version(run).filter(|version| version.adjusts_tickets());
+    facts.set("tickets.adjusted_by", adjusting.map(|version| f64::from(version.major)));
     gone(&mut facts, run, phase);
     summarised(&mut facts, run, phase);
     let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name);
@@ -36,6 +42,11 @@ pub fn facts(run: &RunDir, recording: Option<&Recording>) -> Facts {
         .map(|((recording, (from, _)), disk)| (recording, disk.name.as_str(), from));
     fall::fall(&mut facts, run, seen);
     facts
+}
+
+/// The version of the run's mongod or mongos; `None` for other servers, also those that speak its protocol.
+pub(super) fn mongod_version(run: &RunDir) -> Option<MongodVersion> {
+    MongodVersion::parse(run.run.database.strip_prefix(MONGODB)?)
 }
 
 fn client(facts: &mut Facts, run: &RunDir, phase: &Phase) {

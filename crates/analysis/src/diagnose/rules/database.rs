@@ -3,6 +3,24 @@
 //! `eviction_dirty_trigger`).
 
 use super::rule::{Experiment, FEWER, MORE, Rule, Unit, above};
+use dyno_types::mongod::counters::{
+    CACHE_DIRTY_BYTES, CACHE_EVICTED_BY_USERS, CACHE_LIMIT_BYTES, DOCUMENTS_RETURNED, FLOW_CONTROL_WAITED_US,
+    JOURNAL_SYNC_US, QUEUE_TOTAL, SCANNED_DOCUMENTS, TICKETS, WRITE_CONFLICTS,
+};
+
+/// The rules on MongoDB, and the series without which each cannot be applied.
+pub const NEEDS_OF_MONGODB: &[(&str, &[&str])] = &[
+    ("cache_eviction", &[CACHE_LIMIT_BYTES, CACHE_DIRTY_BYTES, CACHE_EVICTED_BY_USERS]),
+    ("tickets", &[TICKETS, QUEUE_TOTAL]),
+    ("write_conflicts", &[WRITE_CONFLICTS]),
+    ("collection_scan", &[SCANNED_DOCUMENTS, DOCUMENTS_RETURNED]),
+    ("flow_control", &[FLOW_CONTROL_WAITED_US]),
+    ("journal", &[JOURNAL_SYNC_US]),
+];
+
+/// Advice of the rule `tickets` where the server adjusts their number: from 7.0 on raising it is no remedy.
+pub const ADVICE_ADJUSTED: &str = "look for what holds the tickets (disk, eviction, hot documents); the server sets their \
+                                   number itself, so raising it is no remedy";
 
 const LONGER: Experiment = Experiment {
     option: "--duration",
@@ -42,7 +60,13 @@ pub(super) const RULES: &[Rule] = &[
             above("database.queue", 1.0, Unit::Number, "{} operations wait for a lock or a ticket"),
         ],
         supports: &[above("closed.queue", 1.5, Unit::Number, "{} operations wait for each one in service")],
-        against: &[],
+        // It gives out as many as it can use, so that none left is its usual state under load.
+        against: &[above(
+            "tickets.adjusted_by",
+            0.0,
+            Unit::Number,
+            "MongoDB {} adjusts the number of tickets itself: none left is no sign of a limit alone",
+        )],
         confidence: 0.7,
         advice: "look for what holds the tickets (disk, eviction, hot documents) before raising their number",
         experiment: FEWER,

@@ -7,6 +7,8 @@ mod network;
 pub(super) mod rule;
 mod storage;
 
+pub use database::{ADVICE_ADJUSTED, NEEDS_OF_MONGODB};
+
 use rule::Rule;
 
 /// All rules, by room.
@@ -27,6 +29,9 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), all().count());
+        for (name, _) in NEEDS_OF_MONGODB {
+            assert!(names.binary_search(name).is_ok(), "{name}");
+        }
         for rule in all() {
             assert!(!rule.needs.is_empty() && (0.0..1.0).contains(&rule.confidence), "{}", rule.name);
             for test in rule.needs.iter().chain(rule.supports).chain(rule.against) {
