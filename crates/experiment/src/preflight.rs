@@ -2,13 +2,15 @@
 
 use crate::check::placed;
 use dyno_config::experiment::{Cell, Experiment};
+use dyno_config::server::ServerSpec;
 use dyno_config::server::placement::{Placement, Policy};
 use dyno_config::tree::TreeError;
 use dyno_databases::spawn::{find_server, servers};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_monitor::topology::{Topology, list};
-use dyno_servers::needs::{has_engine, program, router};
+use dyno_servers::engine_trial::{EngineTrial, try_engine};
+use dyno_servers::needs::{program, router, version_of};
 use dyno_servers::placement;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -168,23 +170,62 @@ fn of_store(spec: &Experiment) -> Option<String> {
         .then(|| format!("{limit} is less than the cache of the store in the worker ({} MiB)", cache >> 20))
 }
 
-/// Programs that cells need and that are not there.
+/// Programs that cells need and that are not there, or in a version that lacks what the cells ask for.
 pub fn missing_programs(cells: &[Cell], machine: &Machine) -> Vec<MissingProgram> {
-    each(cells, |spec| lacks(spec, machine))
+    let mut versions = BTreeMap::new();
+    each(cells, |spec| lacks(spec, machine).or_else(|| absent_in_version(spec, machine, &mut versions)))
+}
+
+/// Versions of programs that have been asked for theirs.
+type Versions = BTreeMap<PathBuf, String>;
+
+/// The server of a cell, if it is started on this host.
+fn server_here(spec: &Experiment) -> Option<&ServerSpec> {
+    spec.server.as_ref().filter(|_| spec.ssh.servers.is_empty() && spec.kubernetes.is_none())
+}
+
+/// What the version of a cell's program does not have. Asks the program for its version, once.
+fn absent_in_version(spec: &Experiment, machine: &Machine, known: &mut Versions) -> Option<String> {
+    let server = server_here(spec).filter(|server| server.kind.rules().has_engines())?;
+    let program = program(server, machine).ok()?;
+    let version = match known.get(&program) {
+        Some(version) => version.clone(),
+        None => {
+            let version = version_of(server, machine).ok()?;
+            known.insert(program.clone(), version.clone());
+            version
+        }
+    };
+    let absences = server.kind.rules().absences(server, &version);
+    let all: Vec<String> = absences.iter().map(|absence| format!("server.{absence}")).collect();
+    (!all.is_empty())
+        .then(|| format!("{}: {}; server.program names another", program.display(), all.join("; ")))
 }
 
 /// Storage engines that cells need and that the mongod of this host does not have. Starts each of them for a moment.
 pub fn missing_engines(cells: &[Cell], machine: &Machine) -> Vec<MissingProgram> {
-    let mut known: BTreeMap<(PathBuf, String), bool> = BTreeMap::new();
+    let mut known: BTreeMap<(PathBuf, String), EngineTrial> = BTreeMap::new();
+    let mut versions = BTreeMap::new();
     each(cells, |spec| {
-        let here = spec.ssh.servers.is_empty() && spec.kubernetes.is_none();
-        let server = spec.server.as_ref().filter(|server| here && server.kind.rules().has_engines())?;
+        let server = server_here(spec).filter(|server| server.kind.rules().has_engines())?;
         let (engine, program) = (server.engine.as_ref()?, program(server, machine).ok()?);
-        let has =
-            known.entry((program.clone(), engine.clone())).or_insert_with(|| has_engine(&program, engine));
-        (!*has).then(|| {
-            format!("{} has no storage engine {engine}: server.program names another", program.display())
-        })
+        // It is reported already, and need not be started for that.
+        if absent_in_version(spec, machine, &mut versions).is_some() {
+            return None;
+        }
+        let trial =
+            known.entry((program.clone(), engine.clone())).or_insert_with(|| try_engine(&program, engine));
+        let name = program.display();
+        match trial {
+            EngineTrial::Listens | EngineTrial::Untried => None,
+            EngineTrial::Unknown => {
+                Some(format!("{name} has no storage engine {engine}: server.program names another"))
+            }
+            EngineTrial::Ended(why) => Some(format!("{name} ends with storage engine {engine}: {why}")),
+            EngineTrial::Late => {
+                Some(format!("{name} did not listen with storage engine {engine} within 30 s"))
+            }
+        }
     })
 }
 

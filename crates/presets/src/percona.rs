@@ -107,7 +107,7 @@ fn own_mib(scale: u32, needed: u64) -> u64 {
     if scale == 512 { needed } else { 0 }
 }
 
-/// Engines of mongod. One that the binary does not have fails with its own words.
+/// Engines of mongod. Plans say which of them the binary at hand does not have.
 pub(super) fn storage_engines(scale: u32) -> String {
     let own_mib = own_mib(scale, mongod::OWN >> 20);
     let rocksdb = match (8 * GIB / u64::from(scale)).is_multiple_of(GIB) {

@@ -9,6 +9,7 @@
 //!
 //! Changes that must be put back stand in the journal of `dyno_localhost::undo` before they are made.
 
+pub mod engine_trial;
 pub mod launch;
 pub mod member;
 pub mod needs;

@@ -9,7 +9,7 @@ use dyno_localhost::process;
 use dyno_monitor::topology::Topology;
 use dyno_types::child;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -104,41 +104,6 @@ fn plain(line: &str) -> String {
             .and_then(|part| Some(part.split_once(|c: char| c.is_ascii_alphabetic())?.1));
         text + rest.unwrap_or(part)
     })
-}
-
-/// Returns whether a mongod has a storage engine: it is started on an empty folder, and one that does not know the
-/// engine ends with this code. What ends for another reason, or is slow, is not said to lack it.
-pub fn has_engine(program: &Path, engine: &str) -> bool {
-    const UNKNOWN: &str = "Location18656";
-    let (Ok(work_dir), Ok(port)) = (tempfile::Builder::new().prefix("dyno-engine-").tempdir(), free_port())
-    else {
-        return true;
-    };
-    let log = work_dir.path().join("log");
-    let Ok(file) = std::fs::File::create(&log) else { return true };
-    let mut command = child::command(program);
-    command
-        .args(["--storageEngine", engine, "--bind_ip", "127.0.0.1", "--port", &port.to_string(), "--dbpath"])
-        .arg(work_dir.path())
-        .stdin(Stdio::null())
-        .stdout(file)
-        .stderr(Stdio::null())
-        .process_group(0);
-    if engine == "mmapv1" {
-        // It would make files of gigabytes.
-        command.args(["--smallfiles", "--nojournal"]);
-    }
-    let Ok(mut child) = command.spawn() else { return true };
-    let begun = Instant::now();
-    let listens = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
-    let mut ended = false;
-    while !ended && begun.elapsed() < Duration::from_secs(10) && !listens() {
-        std::thread::sleep(Duration::from_millis(20));
-        ended = !matches!(child.try_wait(), Ok(None));
-    }
-    process::end_group(child.id());
-    let _ = child.wait();
-    !ended || !std::fs::read_to_string(&log).unwrap_or_default().contains(UNKNOWN)
 }
 
 /// Distance of a cluster's bus from the port of a process (Redis Cluster specification).
