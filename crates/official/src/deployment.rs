@@ -78,13 +78,13 @@ impl Official {
     pub fn durability(&self) -> String {
         let concern = self.client_options.write_concern.as_ref();
         let w = match concern.and_then(|c| c.w.as_ref()) {
-            Some(Acknowledgment::Nodes(n)) => n.to_string(),
-            Some(Acknowledgment::Majority) => "majority".into(),
-            Some(Acknowledgment::Custom(tag)) => tag.clone(),
-            _ => self.facts.get("default_write_concern").unwrap_or("the server's default").to_owned(),
+            Some(Acknowledgment::Nodes(n)) => format!("write concern w: {n}"),
+            Some(Acknowledgment::Majority) => "write concern w: majority".into(),
+            Some(Acknowledgment::Custom(tag)) => format!("write concern w: {tag}"),
+            _ => self.facts.default_write_concern().to_string(),
         };
         let journal = concern.and_then(|c| c.journal).map_or(String::new(), |j| format!(", journal {j}"));
-        format!("write concern w: {w}{journal}")
+        format!("{w}{journal}")
     }
 
     /// Facts for the report.

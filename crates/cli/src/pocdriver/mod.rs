@@ -133,7 +133,9 @@ fn say_write_concern(config: &PocConfig, opened: &dyn OpenTarget) {
     else {
         return;
     };
-    let one = words.starts_with("write concern w: 1") && !words.starts_with("write concern w: 1.");
+    let rest = words.strip_prefix("write concern w: 1");
+    // Not 10, and no tag that begins with a digit.
+    let one = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([',', ' ']));
     match one {
         false => terminal::verbatim(words),
         true => terminal::warn(&format!(

@@ -156,10 +156,17 @@ impl OpenTarget for OpenMongo {
     fn facts(&self) -> BTreeMap<String, String> {
         let mut out: BTreeMap<String, String> = self.facts.all.clone().into_iter().collect();
         let concern = &self.options.write_concern;
-        let w = concern.w.as_deref().or(self.facts.default_write_concern()).unwrap_or("the server's default");
+        let w = match &concern.w {
+            Some(w) => format!("write concern w: {w}"),
+            None => self.facts.default_write_concern().to_string(),
+        };
         let journal = concern.journal.map_or(String::new(), |j| format!(", journal {j}"));
         out.insert("client".into(), "wire".into());
-        out.insert("durability".into(), format!("write concern w: {w}{journal}"));
+        out.insert("durability".into(), format!("{w}{journal}"));
+        if !self.facts.refused.is_empty() {
+            let refused = self.facts.refused.iter().map(|(command, why)| format!("{command}: {why}"));
+            out.insert("refused".into(), refused.collect::<Vec<_>>().join("; "));
+        }
         out.insert("nodes".into(), self.deployment.endpoints.len().to_string());
         if let Some(tls) = &self.options.tls {
             out.insert("tls".into(), tls_words(tls).into());

@@ -1,13 +1,16 @@
 //! Facts that a server reports of itself. A command that it does not know leaves its facts out; nothing is taken for zero.
 
-use super::errors::is_ok;
+use super::errors::{describe, is_ok};
 use super::greeting;
 use super::message::{self, HEADER, NotMessage};
 use dyno_types::bson::{self, Element};
+use dyno_types::mongod::MongodVersion;
+use dyno_types::mongod::versions::implicit_write_concern;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The questions, in order: command, database (the run's own where empty).
-pub const QUESTIONS: [(&str, &str); 8] = [
+pub const QUESTIONS: [(&str, &str); 9] = [
     ("hello", "admin"),
     ("isMaster", "admin"),
     ("buildInfo", "admin"),
@@ -16,14 +19,18 @@ pub const QUESTIONS: [(&str, &str); 8] = [
     ("serverStatus", "admin"),
     ("replSetGetStatus", "admin"),
     ("replSetGetConfig", "admin"),
+    // From 4.4 on. Routers say it here alone.
+    ("getDefaultRWConcern", "admin"),
 ];
 
 /// Facts that are kept of each answer: its command, a dotted path, and the name of the fact.
-const KEPT: [(&str, &str, &str); 23] = [
+const KEPT: [(&str, &str, &str); 26] = [
+    ("isMaster", "arbiters", "arbiters"),
     ("isMaster", "setName", "replica_set"),
     ("isMaster", "msg", "msg"),
     ("isMaster", "primary", "primary"),
     ("isMaster", "maxWireVersion", "max_wire_version"),
+    ("hello", "arbiters", "arbiters"),
     ("hello", "setName", "replica_set"),
     ("hello", "msg", "msg"),
     ("hello", "primary", "primary"),
@@ -41,9 +48,13 @@ const KEPT: [(&str, &str, &str); 23] = [
     ("serverStatus", "storageEngine.persistent", "persistent"),
     ("serverStatus", "wiredTiger.cache.maximum bytes configured", "cache_bytes"),
     ("serverStatus", "defaultRWConcern.defaultWriteConcern.w", "default_write_concern"),
+    ("getDefaultRWConcern", "defaultWriteConcern.w", "default_write_concern"),
     ("replSetGetStatus", "set", "replica_set"),
     ("replSetGetConfig", "config.settings.getLastErrorDefaults.w", "default_write_concern_of_set"),
 ];
+
+/// Codes of a refusal: Unauthorized, AtlasError (a service that does not offer the command).
+const REFUSED: [i64; 2] = [13, 8_000];
 
 /// Facts by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +65,68 @@ pub struct Facts {
     pub hosts: Vec<String>,
     /// The last answer to hello, whole.
     pub hello: Vec<u8>,
+    /// Questions that were refused, and the server's reason.
+    pub refused: BTreeMap<&'static str, String>,
+    /// Questions that were answered.
+    answered: Vec<&'static str>,
+    /// The members of the set's configuration, where it can be read.
+    members: Option<Members>,
+}
+
+/// Numbers of members of a replica set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Members {
+    arbiters: usize,
+    others: usize,
+    voters: usize,
+}
+
+impl Members {
+    /// Counts the array of a configuration.
+    fn count(list: &[u8]) -> Option<Self> {
+        let mut all = Members { arbiters: 0, others: 0, voters: 0 };
+        for member in bson::elements(list).ok()? {
+            let member = member.ok()?.as_document()?;
+            let is_arbiter = bson::find(member, "arbiterOnly").is_some_and(|e| e.is_true());
+            *if is_arbiter { &mut all.arbiters } else { &mut all.others } += 1;
+            let votes = bson::find(member, "votes").and_then(|e| e.as_i64());
+            all.voters += usize::from(votes != Some(0));
+        }
+        Some(all)
+    }
+}
+
+/// The write concern of writes that name none, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DefaultWriteConcern {
+    /// The server tells its `w`, or it follows from what the server tells.
+    Known(String),
+    /// The `w` that the version implies; whether another was set for the cluster is not told.
+    Implied {
+        /// The `w`.
+        w: &'static str,
+        /// The version that implies it.
+        version: MongodVersion,
+        /// Why no other default is known.
+        why: String,
+    },
+    /// It is not known, for this reason.
+    NotTold(String),
+}
+
+impl fmt::Display for DefaultWriteConcern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DefaultWriteConcern::Known(w) => write!(f, "write concern w: {w}"),
+            DefaultWriteConcern::Implied { w, version, why } => {
+                write!(
+                    f,
+                    "write concern w: {w} (implied by MongoDB {version}, if no other default is set: {why})"
+                )
+            }
+            DefaultWriteConcern::NotTold(why) => write!(f, "write concern: not told by the server ({why})"),
+        }
+    }
 }
 
 impl Facts {
@@ -74,6 +147,12 @@ impl Facts {
     pub fn learn(&mut self, number: usize, reply: &[u8]) -> Result<(), NotMessage> {
         let command = QUESTIONS[number].0;
         if is_ok(bson::find(reply, "ok")) {
+            self.answered.push(command);
+            self.refused.remove(command);
+            if command == "replSetGetConfig" {
+                let list = bson::path(reply, "config.members").and_then(|e| e.as_document());
+                self.members = list.and_then(Members::count);
+            }
             for (_, path, name) in KEPT.iter().filter(|(asked, ..)| *asked == command) {
                 if let Some(value) = bson::path(reply, path).and_then(shown) {
                     self.all.insert((*name).to_owned(), value);
@@ -88,6 +167,11 @@ impl Facts {
                     self.hosts.extend(hosts.flatten().filter_map(|e| e.as_str().map(str::to_owned)));
                 }
                 self.hello = reply.to_vec();
+            }
+        } else {
+            let error = describe(reply);
+            if REFUSED.contains(&error.code) {
+                self.refused.insert(command, error.words);
             }
         }
         Ok(())
@@ -107,11 +191,73 @@ impl Facts {
         }
     }
 
-    /// The `w` of writes that name none: the cluster's default, that of the set before MongoDB 4.4, else 1. A router does not
-    /// say what its shards do.
-    pub fn default_write_concern(&self) -> Option<&str> {
-        let told = self.get("default_write_concern").or(self.get("default_write_concern_of_set"));
-        told.or((!self.is_router()).then_some("1"))
+    /// The version of mongod or mongos; `None` for other servers and where it is not told.
+    pub fn mongod_version(&self) -> Option<MongodVersion> {
+        if self.get("ferretdb_version").is_some() {
+            return None;
+        }
+        MongodVersion::parse(self.get("version")?)
+    }
+
+    /// The write concern of writes that name none: the cluster's default, that of the set before 5.0, or what the version
+    /// implies. What was not answered is not taken for 1.
+    pub fn default_write_concern(&self) -> DefaultWriteConcern {
+        let known = |w: &str| DefaultWriteConcern::Known(w.to_owned());
+        if let Some(w) = self.get("default_write_concern").or(self.get("default_write_concern_of_set")) {
+            return known(w);
+        }
+        let is_set = self.get("replica_set").is_some();
+        let has_greeted = self.has_answered("hello") || self.has_answered("isMaster");
+        if has_greeted && !is_set && !self.is_router() {
+            // A single server has no other copy to wait for.
+            return known("1");
+        }
+        let Some(version) = self.mongod_version().filter(|_| has_greeted) else {
+            return DefaultWriteConcern::NotTold(self.unanswered(&["hello", "buildInfo"]));
+        };
+        // Either of them names a default of the cluster, if there is one.
+        let defaults = ["serverStatus", "getDefaultRWConcern"];
+        let none_set = !version.has_cluster_defaults() || defaults.iter().any(|name| self.has_answered(name));
+        if version.defaults_to_majority() {
+            let implied = match self.members {
+                Some(members) => {
+                    Some(implicit_write_concern(members.arbiters, members.others, members.voters))
+                }
+                None => self.get("arbiters").is_none().then_some("majority"),
+            };
+            return match implied {
+                None => {
+                    let why = self.unanswered(&["replSetGetConfig"]);
+                    DefaultWriteConcern::NotTold(format!("the set has arbiters; {why}"))
+                }
+                Some(w) if none_set => known(w),
+                Some(w) => DefaultWriteConcern::Implied { w, version, why: self.unanswered(&defaults) },
+            };
+        }
+        if self.is_router() {
+            // Its shards decide.
+            return DefaultWriteConcern::NotTold("a router does not tell the default of its shards".into());
+        }
+        match (none_set, self.has_answered("replSetGetConfig")) {
+            (true, true) => known("1"),
+            (false, true) => DefaultWriteConcern::NotTold(self.unanswered(&defaults)),
+            (_, false) => DefaultWriteConcern::NotTold(self.unanswered(&["replSetGetConfig"])),
+        }
+    }
+
+    fn has_answered(&self, command: &str) -> bool {
+        self.answered.contains(&command)
+    }
+
+    /// Says of questions that were not answered whether they were refused.
+    fn unanswered(&self, commands: &[&str]) -> String {
+        let of = |command: &&str| match self.refused.get(*command) {
+            Some(why) => format!("{command} was refused, {why}"),
+            None => format!("{command} was not answered"),
+        };
+        let all: Vec<String> =
+            commands.iter().filter(|command| !self.has_answered(command)).map(of).collect();
+        all.join("; ")
     }
 
     /// Returns whether what answered is a router of a sharded cluster.
@@ -132,5 +278,171 @@ fn shown(element: Element<'_>) -> Option<String> {
     match element.as_i64() {
         Some(number) => Some(number.to_string()),
         None => element.as_f64().map(|number| number.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_types::bson::build;
+
+    fn number_of(command: &str) -> usize {
+        QUESTIONS.iter().position(|(asked, _)| *asked == command).unwrap()
+    }
+
+    fn answer(facts: &mut Facts, command: &str, fields: impl FnOnce(&mut Vec<u8>)) {
+        let reply = build(|out| {
+            fields(out);
+            bson::double(out, "ok", 1.0);
+        });
+        facts.learn(number_of(command), &reply).unwrap();
+    }
+
+    fn refuse(facts: &mut Facts, command: &str) {
+        let reply = build(|out| {
+            bson::double(out, "ok", 0.0);
+            bson::string(out, "errmsg", "not authorized on admin");
+            bson::int32(out, "code", 13);
+            bson::string(out, "codeName", "Unauthorized");
+        });
+        facts.learn(number_of(command), &reply).unwrap();
+    }
+
+    fn list(out: &mut Vec<u8>, name: &str, items: &[&str]) {
+        bson::head(out, bson::kind::ARRAY, name);
+        let at = bson::open(out);
+        for (index, item) in items.iter().enumerate() {
+            bson::item(out, bson::kind::STRING, index as u32);
+            bson::text(out, item.as_bytes());
+        }
+        bson::close(out, at);
+    }
+
+    /// A member of a set of this version, with these arbiters.
+    fn member(version: &str, arbiters: &[&str]) -> Facts {
+        let mut facts = Facts::default();
+        answer(&mut facts, "isMaster", |out| {
+            bson::string(out, "setName", "rs0");
+            list(out, "hosts", &["a:1", "b:1"]);
+            if !arbiters.is_empty() {
+                list(out, "arbiters", arbiters);
+            }
+        });
+        answer(&mut facts, "buildInfo", |out| bson::string(out, "version", version));
+        facts
+    }
+
+    /// A readable configuration of so many arbiters and others.
+    fn configure(facts: &mut Facts, arbiters: u32, others: u32) {
+        answer(facts, "replSetGetConfig", |out| {
+            let members = build(|out| {
+                for index in 0..arbiters + others {
+                    bson::item(out, bson::kind::DOCUMENT, index);
+                    let at = bson::open(out);
+                    bson::boolean(out, "arbiterOnly", index < arbiters);
+                    bson::close(out, at);
+                }
+            });
+            let config = build(|out| {
+                bson::head(out, bson::kind::ARRAY, "members");
+                out.extend_from_slice(&members);
+            });
+            bson::document(out, "config", &config);
+        });
+    }
+
+    fn words(facts: &Facts) -> String {
+        facts.default_write_concern().to_string()
+    }
+
+    #[test]
+    fn a_default_that_is_told_is_taken() {
+        let mut facts = member("4.4.29", &[]);
+        answer(&mut facts, "getDefaultRWConcern", |out| {
+            bson::document(out, "defaultWriteConcern", &build(|out| bson::string(out, "w", "majority")));
+        });
+        assert_eq!(words(&facts), "write concern w: majority");
+    }
+
+    #[test]
+    fn a_single_server_acknowledges_alone() {
+        for version in ["3.6.8", "8.2.0"] {
+            let mut facts = Facts::default();
+            answer(&mut facts, "isMaster", |out| bson::boolean(out, "ismaster", true));
+            answer(&mut facts, "buildInfo", |out| bson::string(out, "version", version));
+            refuse(&mut facts, "serverStatus");
+            assert_eq!(words(&facts), "write concern w: 1", "{version}");
+        }
+    }
+
+    #[test]
+    fn a_set_of_old_is_1_only_where_its_configuration_says_so() {
+        for version in ["3.6.8", "4.0.28", "4.2.24"] {
+            let mut facts = member(version, &[]);
+            refuse(&mut facts, "replSetGetConfig");
+            assert_eq!(
+                words(&facts),
+                "write concern: not told by the server (replSetGetConfig was refused, Unauthorized (13): not authorized \
+                 on admin)",
+                "{version}"
+            );
+            configure(&mut facts, 0, 3);
+            assert_eq!(words(&facts), "write concern w: 1", "{version}");
+        }
+        // From 4.4 on the cluster may have a default of its own.
+        let mut facts = member("4.4.29", &[]);
+        configure(&mut facts, 0, 3);
+        assert!(
+            words(&facts).contains("not told by the server (serverStatus was not answered"),
+            "{}",
+            words(&facts)
+        );
+        answer(&mut facts, "serverStatus", |_| {});
+        assert_eq!(words(&facts), "write concern w: 1");
+    }
+
+    #[test]
+    fn a_new_set_is_majority_unless_it_has_arbiters() {
+        for version in ["5.0.31", "6.0.20", "7.0.16", "8.0.4", "8.2.1"] {
+            let mut facts = member(version, &[]);
+            refuse(&mut facts, "serverStatus");
+            refuse(&mut facts, "getDefaultRWConcern");
+            let said = words(&facts);
+            assert!(said.starts_with("write concern w: majority (implied by MongoDB "), "{said}");
+            assert!(said.contains("serverStatus was refused, Unauthorized (13)"), "{said}");
+            answer(&mut facts, "serverStatus", |_| {});
+            assert_eq!(words(&facts), "write concern w: majority", "{version}");
+
+            let mut facts = member(version, &["c:1"]);
+            answer(&mut facts, "serverStatus", |_| {});
+            let said = words(&facts);
+            assert!(
+                said.starts_with("write concern: not told by the server (the set has arbiters; "),
+                "{said}"
+            );
+            configure(&mut facts, 1, 2);
+            assert_eq!(words(&facts), "write concern w: 1", "{version}");
+            configure(&mut facts, 1, 4);
+            assert_eq!(words(&facts), "write concern w: majority", "{version}");
+        }
+    }
+
+    #[test]
+    fn a_router_of_old_and_a_server_without_a_version_do_not_tell() {
+        let router = |version: Option<&str>| {
+            let mut facts = Facts::default();
+            answer(&mut facts, "isMaster", |out| bson::string(out, "msg", "isdbgrid"));
+            if let Some(version) = version {
+                answer(&mut facts, "buildInfo", |out| bson::string(out, "version", version));
+            }
+            words(&facts)
+        };
+        assert!(router(Some("4.2.24")).contains("a router does not tell"));
+        assert!(router(Some("7.0.1")).starts_with("write concern w: majority (implied by MongoDB 7.0"));
+        assert_eq!(
+            router(None),
+            "write concern: not told by the server (hello was not answered; buildInfo was not answered)"
+        );
+        assert!(words(&Facts::default()).contains("not told by the server"));
     }
 }

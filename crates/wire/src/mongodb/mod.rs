@@ -27,7 +27,7 @@ pub use deployment::Deployment;
 pub use driver::MongoDriver;
 pub use errors::{ServerError, classify, describe, is_ok};
 pub use exchange::Exchange;
-pub use facts::{Facts, QUESTIONS};
+pub use facts::{DefaultWriteConcern, Facts, QUESTIONS};
 pub use greeting::{put_command, take_document};
 pub use options::{Auth, MongoOptions, WriteConcern};
 pub use scram::Mechanism;
