@@ -15,6 +15,7 @@ use crate::probe::resolve;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_types::Refused;
 use dyno_types::bson::{self, kind};
+use dyno_types::mongod::MongodVersion;
 use dyno_wire::address::Address;
 use dyno_wire::mongodb::{Deployment, MongoOptions};
 use std::collections::BTreeMap;
@@ -115,16 +116,30 @@ impl MongoSet {
         without
     }
 
-    /// Number of members in a majority; beyond all where nobody says so.
-    fn majority(&self, primary: &str) -> usize {
-        let of = || self.voters(primary).map_or(usize::MAX, |voters| voters.len() / 2 + 1);
-        *self.majority.get_or_init(of)
+    /// Number of members in a majority; `None` where the configuration cannot be read. Only what was read is kept.
+    fn majority(&self, primary: &str) -> Option<usize> {
+        if let Some(known) = self.majority.get() {
+            return Some(*known);
+        }
+        let majority = self.voters(primary).ok()?.len() / 2 + 1;
+        Some(*self.majority.get_or_init(|| majority))
     }
 
     /// Value that the primary reports: a command's name, and a path in its reply.
     fn told(&self, primary: &str, command: &str, path: &str) -> Option<String> {
         let reply = self.ask(primary, &|out| bson::int32(out, command, 1)).ok()?;
         bson::path(&reply, path).map(|found| shown(&found))
+    }
+
+    /// Returns whether a member keeps a journal; `None` where its options cannot be read and its version does not decide it.
+    fn is_journaled(&self, primary: &str) -> Option<bool> {
+        let version = self.told(primary, "buildInfo", "version").and_then(|text| MongodVersion::parse(&text));
+        if version.is_some_and(MongodVersion::always_journals) {
+            return Some(true);
+        }
+        let options = self.ask(primary, &|out| bson::int32(out, "getCmdLineOpts", 1)).ok()?;
+        // A journal is on where no option switches it off.
+        Some(bson::path(&options, "parsed.storage.journal.enabled").is_none_or(|enabled| enabled.is_true()))
     }
 
     /// Returns whether the set's configuration has a majority write to its journals. Servers before 4.4 leave out what is the
@@ -234,10 +249,11 @@ impl Database for MongoSet {
         checks.push(PreCheck::new("secondaries", replicas.len() + 1 >= copies, found));
         if set.is_some() {
             let voters = self.voters(&primary)?;
-            let majority = self.majority(&primary);
-            let (name, waited) = match copies <= majority {
-                true => ("w: majority".to_owned(), majority),
-                false => (format!("w: {copies}"), copies),
+            let majority = voters.len() / 2 + 1;
+            let (name, waited) = if copies <= majority {
+                ("w: majority".to_owned(), majority)
+            } else {
+                (format!("w: {copies}"), copies)
             };
             let found = format!("{waited} of {} members with data and a vote", voters.len());
             checks.push(PreCheck::new(&name, waited <= voters.len(), found));
@@ -257,10 +273,9 @@ impl Database for MongoSet {
     fn acknowledges(&self, plan: &IngestPlan) -> (Durability, String) {
         let primary = self.primary().unwrap_or_default();
         let journaled = plan.copies > 1
-            && plan.copies <= self.majority(&primary)
+            && self.majority(&primary).is_some_and(|majority| plan.copies <= majority)
             && self.majority_is_journaled(&primary) == Some(true)
-            && self.told(&primary, "getCmdLineOpts", "parsed.storage.journal.enabled").as_deref()
-                != Some("false");
+            && self.is_journaled(&primary) == Some(true);
         match (plan.durability, journaled) {
             (Durability::Disk, _) => (Durability::Disk, "in a journal on disk (j: true)".into()),
             (_, true) => {

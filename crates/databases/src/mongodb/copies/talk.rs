@@ -62,8 +62,8 @@ fn from_anyone(out: &mut Vec<u8>) {
 pub(super) struct MongoTalk {
     pub line: MongoLine,
     pub database: String,
-    /// Number of members in a majority.
-    pub majority: usize,
+    /// Number of members in a majority, where it is known.
+    pub majority: Option<usize>,
     pub sent: Sent,
 }
 
@@ -120,7 +120,10 @@ impl MongoTalk {
             let concern = bson::open(out);
             match plan.copies {
                 0 | 1 => bson::int32(out, "w", 1),
-                copies if copies > self.majority => bson::int32(out, "w", copies as i32),
+                // A number asks for as many at least, whatever a majority is.
+                copies if self.majority.is_none_or(|majority| copies > majority) => {
+                    bson::int32(out, "w", copies as i32);
+                }
                 _ => bson::string(out, "w", "majority"),
             }
             if plan.durability == Durability::Disk {
