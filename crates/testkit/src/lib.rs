@@ -6,6 +6,7 @@ pub mod fake_mongo;
 pub mod kube;
 pub mod lab;
 pub mod mongo;
+pub mod mongo_player;
 pub mod mongo_proxy;
 
 use serde_json::Value;
