@@ -19,6 +19,7 @@ mod mongodb_routers;
 mod mongodb_scripted;
 mod mongodb_sessions;
 mod mongodb_srv;
+mod mongodb_versions;
 mod phases;
 mod pocdriver_shards;
 mod prove_embedded;

@@ -8,6 +8,8 @@ use dyno_testkit::{Dyno, assert_exit, outcome, phase, skip_because, stderr};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
 fn admin(uri: &str) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
@@ -16,6 +18,10 @@ fn admin(uri: &str) -> MongoAdmin {
 
 /// A user that may do everything; without a password in the database of certificates.
 fn create(admin: &MongoAdmin, user: &str, password: Option<&str>) {
+    create_with_role(admin, user, password, "root");
+}
+
+fn create_with_role(admin: &MongoAdmin, user: &str, password: Option<&str>, role_name: &str) {
     let database = if password.is_some() { "admin" } else { "$external" };
     let created = admin.run_on(database, &|out| {
         bson::string(out, "createUser", user);
@@ -26,7 +32,7 @@ fn create(admin: &MongoAdmin, user: &str, password: Option<&str>) {
         let list = bson::open(out);
         bson::item(out, kind::DOCUMENT, 0);
         let role = bson::open(out);
-        bson::string(out, "role", "root");
+        bson::string(out, "role", role_name);
         bson::string(out, "db", "admin");
         bson::close(out, role);
         bson::close(out, list);
@@ -98,4 +104,64 @@ fn logins_by_password_and_by_certificate_over_tls() {
         let bytes = bson::path(&status, &path).and_then(|e| e.as_i64()).unwrap_or(0);
         assert!(bytes > 10_000, "{name}: {bytes}");
     }
+}
+
+#[test]
+fn a_user_who_may_not_ask_for_the_write_concern_is_told_so() {
+    let what = "a user of mongod without clusterMonitor";
+    let dyno = Dyno::new();
+    let key = dyno.path("key");
+    std::fs::write(&key, "cGxhbnRlZCBrZXkgb2YgYSB0ZXN0\n").unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let options = ["--auth", "--replSet", "dyno", "--keyFile", &key.display().to_string()];
+    let Some(mongod) = Mongo::from_path("mongod", &options) else {
+        return skip_because(what, "mongod is not on PATH");
+    };
+    let host = format!("127.0.0.1:{}", mongod.port);
+    let alone = admin(&format!("mongodb://{host}/t?directConnection=true"));
+    let initiated = alone.run_on("admin", &|out| {
+        bson::head(out, kind::DOCUMENT, "replSetInitiate");
+        let config = bson::open(out);
+        bson::string(out, "_id", "dyno");
+        bson::head(out, kind::ARRAY, "members");
+        let members = bson::open(out);
+        bson::item(out, kind::DOCUMENT, 0);
+        let member = bson::open(out);
+        bson::int32(out, "_id", 0);
+        bson::string(out, "host", &host);
+        bson::close(out, member);
+        bson::close(out, members);
+        bson::close(out, config);
+    });
+    initiated.unwrap();
+    let is_primary = || {
+        let told = alone.run_on("admin", &|out| bson::int32(out, "isMaster", 1)).unwrap();
+        bson::find(&told, "ismaster").is_some_and(|e| e.is_true())
+    };
+    let begun = Instant::now();
+    while !is_primary() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no primary is elected");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    create(&alone, "root", Some("planted-pw"));
+    let of = |user: &str| format!("mongodb://{user}:planted-pw@{host}/t?authSource=admin&replicaSet=dyno");
+    create_with_role(&admin(&of("root")), "plain", Some("planted-pw"), "readWriteAnyDatabase");
+    let durability = |user: &str| {
+        let _ = std::fs::remove_dir_all(dyno.path("d"));
+        let run = ["run", &of(user), "--records", "100", "--reload", "--ops", "200", "--out", "d"];
+        dyno.assert_ran(&dyno.run(&run));
+        let text = std::fs::read(dyno.path("d/run.json")).unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        let fact = |name: &str| said["facts"][name].as_str().unwrap_or_default().to_owned();
+        (fact("durability"), fact("refused"))
+    };
+    let (told, refused) = durability("root");
+    assert_eq!(told, "write concern w: 1", "a set of 3.6 whose configuration names no other");
+    assert_eq!(refused, "");
+    let (told, refused) = durability("plain");
+    assert!(
+        told.starts_with("write concern: not told by the server (replSetGetConfig was refused"),
+        "{told}"
+    );
+    assert!(refused.contains("serverStatus: Unauthorized (13)"), "{refused}");
 }
