@@ -6,6 +6,7 @@ use crate::shapes;
 use dyno_types::{Content, Outcome, Refused};
 use dyno_wire::mongodb::{Facts, QUESTIONS};
 use mongodb::bson::{Document, RawDocumentBuf, doc};
+use mongodb::error::ErrorKind;
 use mongodb::options::{Acknowledgment, ClientOptions, Tls};
 use mongodb::{Client, Database};
 use std::collections::BTreeMap;
@@ -91,6 +92,9 @@ impl Official {
     pub fn facts(&self) -> BTreeMap<String, String> {
         let mut out = self.facts.all.clone();
         out.insert("durability".into(), self.durability());
+        if let Some(refused) = self.facts.refusals() {
+            out.insert("refused".into(), refused);
+        }
         out.insert("nodes".into(), self.facts.hosts.len().max(1).to_string());
         if let Some(Tls::Enabled(tls)) = &self.client_options.tls {
             let verified =
@@ -131,7 +135,15 @@ async fn ask(client: &Client, database: &str) -> Result<Facts, Failure> {
     for (number, (command, asked)) in QUESTIONS.iter().enumerate() {
         let asked: Database = client.database(if asked.is_empty() { database } else { asked });
         let reply: Result<Document, _> = asked.run_command(doc! { *command: 1 }).await;
-        let Ok(reply) = reply else { continue };
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error) => match error.kind.as_ref() {
+                ErrorKind::Command(no) => {
+                    doc! { "ok": 0, "code": no.code, "codeName": &no.code_name, "errmsg": &no.message }
+                }
+                _ => continue,
+            },
+        };
         let broken = |words: String| Failure::new(Outcome::Protocol, words);
         let raw = RawDocumentBuf::try_from(&reply).map_err(|e| broken(e.to_string()))?;
         facts

@@ -163,9 +163,8 @@ impl OpenTarget for OpenMongo {
         let journal = concern.journal.map_or(String::new(), |j| format!(", journal {j}"));
         out.insert("client".into(), "wire".into());
         out.insert("durability".into(), format!("{w}{journal}"));
-        if !self.facts.refused.is_empty() {
-            let refused = self.facts.refused.iter().map(|(command, why)| format!("{command}: {why}"));
-            out.insert("refused".into(), refused.collect::<Vec<_>>().join("; "));
+        if let Some(refused) = self.facts.refusals() {
+            out.insert("refused".into(), refused);
         }
         out.insert("nodes".into(), self.deployment.endpoints.len().to_string());
         if let Some(tls) = &self.options.tls {

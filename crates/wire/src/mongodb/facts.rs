@@ -191,6 +191,13 @@ impl Facts {
         }
     }
 
+    /// Names the questions that were refused, with the server's reason; `None` if there are none.
+    pub fn refusals(&self) -> Option<String> {
+        let all: Vec<String> =
+            self.refused.iter().map(|(command, why)| format!("{command}: {why}")).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
     /// The version of mongod or mongos; `None` for other servers and where it is not told.
     pub fn mongod_version(&self) -> Option<MongodVersion> {
         if self.get("ferretdb_version").is_some() {
