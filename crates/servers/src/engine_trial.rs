@@ -79,13 +79,13 @@ fn judge_log(log: &str) -> EngineTrial {
     if log.contains(UNKNOWN) {
         return EngineTrial::Unknown;
     }
-    let lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_error = |line: &&str| {
         // JSON from 4.4 on; before that the second word is the severity.
         [r#""s":"E""#, r#""s":"F""#].iter().any(|severity| line.contains(severity))
             || line.split_whitespace().nth(1).is_some_and(|word| word == "E" || word == "F")
     };
-    let last = lines.clone().filter(is_error).last().or_else(|| lines.last());
+    let last = lines.clone().rfind(is_error).or_else(|| lines.next_back());
     let line = last.unwrap_or("it said nothing");
     EngineTrial::Ended(line.chars().take(LINE).collect())
 }
