@@ -116,6 +116,9 @@ pub enum ScramError {
     /// The server's first message lacks a field.
     #[error("SCRAM: the server's first message lacks r=, s= or i=: {0:?}")]
     Incomplete(String),
+    /// The server asks for an extension, which a client that does not know it must refuse (RFC 5802, section 5.1).
+    #[error("SCRAM: the server asks for an extension that is not known here: {0:?}")]
+    Extension(String),
     /// The server has not taken our nonce.
     #[error("SCRAM: the server's nonce does not continue ours")]
     Nonce,
@@ -171,6 +174,9 @@ impl Conversation {
 
     /// Reads the server's first message.
     pub fn read_first<'a>(&self, server_first: &'a str) -> Result<ServerFirst<'a>, ScramError> {
+        if let Some(extension) = server_first.split(',').find(|part| part.starts_with("m=")) {
+            return Err(ScramError::Extension(extension.to_owned()));
+        }
         let field = |name: &str| server_first.split(',').find_map(|part| part.strip_prefix(name));
         let (Some(nonce), Some(salt), Some(iterations)) = (field("r="), field("s="), field("i=")) else {
             return Err(ScramError::Incomplete(server_first.to_owned()));
@@ -202,7 +208,9 @@ impl Conversation {
 
     /// Returns whether the server knows the password too.
     pub fn check(&self, server_final: &str) -> Result<(), ScramError> {
-        let found = server_final.strip_prefix("v=").and_then(|v| BASE64.decode(v).ok());
+        // Extensions may follow; those that are not known are ignored.
+        let verifier = server_final.split(',').next().and_then(|part| part.strip_prefix("v="));
+        let found = verifier.and_then(|v| BASE64.decode(v).ok());
         match found {
             Some(signature) if signature == self.server_signature && !signature.is_empty() => Ok(()),
             _ => Err(ScramError::Unproven),
@@ -228,6 +236,7 @@ mod tests {
         talk.check("v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=").unwrap();
         assert!(talk.check("v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G5=").is_err());
         assert!(talk.check("e=other-error").is_err());
+        talk.check("v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=,x=unknown").unwrap();
     }
 
     /// The example of MongoDB's authentication specification.
@@ -255,5 +264,7 @@ mod tests {
             assert!(talk.prove(&login, server).is_err(), "{server}");
         }
         assert!(talk.check("v=").is_err());
+        let extended = "m=ext,r=abcd,s=QQ==,i=4096";
+        assert!(matches!(talk.prove(&login, extended), Err(ScramError::Extension(text)) if text == "m=ext"));
     }
 }
