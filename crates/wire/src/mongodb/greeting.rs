@@ -53,7 +53,7 @@ pub(super) enum Talk {
     First(Arc<Login>, Conversation),
     /// The server's final message.
     Final(Conversation),
-    /// An empty exchange that ends a conversation with older servers, or the answer to X.509.
+    /// An empty exchange that ends a conversation with older servers, or the answer to PLAIN and X.509.
     Last,
 }
 
@@ -191,6 +191,16 @@ fn begin_login(
                 if let Some(user) = user {
                     bson::string(out, "user", user);
                 }
+            });
+            *talk = Talk::Last;
+            Ok(true)
+        }
+        Some(Auth::Plain { user, password }) => {
+            command(out, id, &options.auth_source, |out| {
+                bson::int32(out, "saslStart", 1);
+                bson::string(out, "mechanism", "PLAIN");
+                // RFC 4616: no identity to act for, the user, the password, with a byte 0 between them.
+                bson::binary(out, "payload", format!("\0{user}\0{password}").as_bytes());
             });
             *talk = Talk::Last;
             Ok(true)

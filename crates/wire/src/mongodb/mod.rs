@@ -29,7 +29,7 @@ pub use errors::{ServerError, classify, describe, is_ok};
 pub use exchange::Exchange;
 pub use facts::{DefaultWriteConcern, Facts, QUESTIONS};
 pub use greeting::{put_command, take_document};
-pub use options::{Auth, MongoOptions, WriteConcern};
+pub use options::{Auth, MongoOptions, ServerApi, WriteConcern};
 pub use scram::Mechanism;
 pub use selection::{Member, ReadPreference, Role, Selection, Tags, eligible};
 pub use srv::Srv;

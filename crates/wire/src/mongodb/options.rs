@@ -1,13 +1,22 @@
 //! Everything a connection string can say (MongoDB's "Connection String" and "URI Options" specifications).
 
+mod credentials;
+mod hosts;
+mod security;
+#[cfg(test)]
+mod tests;
+
+use self::credentials::{EXTERNAL, LoginParts};
+use self::hosts::{addresses, check_database};
+use self::security::TlsParts;
 use super::compress::Compressor;
 use super::scram::Mechanism;
 use super::selection::{ReadPreference, Selection};
-use super::srv::{Srv, some};
+use super::srv::{Srv, is_service, some};
 use crate::address::{Address, Tls, percent_decode};
 use dyno_types::Refused;
 use dyno_types::bson::{self, kind};
-use std::path::PathBuf;
+use dyno_types::suggest::nearest;
 
 /// Number of members that must have a write before it is acknowledged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,11 +68,30 @@ pub enum Auth {
         /// The password.
         password: String,
     },
+    /// By a password that the server gets to see and hands to another service (LDAP).
+    Plain {
+        /// The user.
+        user: String,
+        /// The password.
+        password: String,
+    },
     /// By the client's certificate.
     X509 {
         /// The certificate's subject; the server takes it from the certificate where it is not given.
         user: Option<String>,
     },
+}
+
+/// Version of the server's API that commands declare (MongoDB's "Stable API"). A command line has no other place for it
+/// than the URI: `apiVersion`, `apiStrict` and `apiDeprecationErrors` are dyno's own options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerApi {
+    /// `apiVersion`: 1 is the only one.
+    pub version: String,
+    /// `apiStrict`: whether the server refuses commands outside of the version. `None` leaves it to the server.
+    pub strict: Option<bool>,
+    /// `apiDeprecationErrors`: whether the server refuses what is deprecated. `None` leaves it to the server.
+    pub deprecation_errors: Option<bool>,
 }
 
 /// A target that speaks MongoDB's protocol.
@@ -85,6 +113,16 @@ pub struct MongoOptions {
     pub replica_set: Option<String>,
     /// Only the seed itself is spoken to.
     pub direct: bool,
+    /// `loadBalanced`: the seed is a load balancer, behind which routers stand.
+    pub load_balanced: bool,
+    /// Version of the server's API that commands declare.
+    pub server_api: Option<ServerApi>,
+    /// `connectTimeoutMS`: how long a connection and its hello may take, milliseconds; 0 for no bound.
+    pub connect_timeout_ms: u64,
+    /// `maxAdaptiveRetries`: how often an operation is sent again that the server refused because of overload.
+    pub max_adaptive_retries: u32,
+    /// `enableOverloadRetargeting`: whether such an operation goes to another server if there is one.
+    pub overload_retargeting: bool,
     /// Write concern.
     pub write_concern: WriteConcern,
     /// Read concern.
@@ -109,35 +147,89 @@ pub struct MongoOptions {
     pub unused: Vec<String>,
 }
 
-/// Options of drivers that have no counterpart here: connections follow users, and the run's own time-outs count.
-const UNUSED: [&str; 16] = [
-    "maxpoolsize",
-    "minpoolsize",
-    "maxidletimems",
-    "maxlifetimems",
-    "streamtype",
-    "maxconnecting",
-    "waitqueuetimeoutms",
-    "waitqueuemultiple",
-    "connecttimeoutms",
-    "sockettimeoutms",
-    "serverselectiontryonce",
-    "timeoutms",
-    "uuidrepresentation",
-    "servermonitoringmode",
+/// Values that an option without effect may have.
+enum Shape {
+    /// A whole number, at least this.
+    Number(i64),
+    Flag,
+    Names(&'static [&'static str]),
+    Text,
+}
+
+/// Options of drivers that have no counterpart here: connections follow users, and the run's own time-outs count. Their
+/// values are checked all the same.
+const UNUSED: [(&str, Shape); 15] = [
+    ("maxPoolSize", Shape::Number(0)),
+    ("minPoolSize", Shape::Number(0)),
+    ("maxIdleTimeMS", Shape::Number(0)),
+    ("maxLifeTimeMS", Shape::Number(0)),
+    ("maxConnecting", Shape::Number(1)),
+    ("waitQueueTimeoutMS", Shape::Number(0)),
+    ("waitQueueMultiple", Shape::Number(1)),
+    ("socketTimeoutMS", Shape::Number(0)),
+    ("timeoutMS", Shape::Number(0)),
+    ("serverSelectionTryOnce", Shape::Flag),
+    ("serverMonitoringMode", Shape::Names(&["auto", "poll", "stream"])),
+    (
+        "uuidRepresentation",
+        Shape::Names(&["unspecified", "standard", "csharpLegacy", "javaLegacy", "pythonLegacy"]),
+    ),
+    ("streamType", Shape::Text),
     // Neither is checked here, with or without them.
-    "tlsdisableocspendpointcheck",
-    "tlsdisablecertificaterevocationcheck",
+    ("tlsDisableOCSPEndpointCheck", Shape::Flag),
+    ("tlsDisableCertificateRevocationCheck", Shape::Flag),
 ];
 
 /// Options that only the official driver has.
 const OFFICIAL: [&str; 5] =
-    ["tlscertificatekeyfilepassword", "proxyhost", "proxyport", "proxyusername", "proxypassword"];
+    ["tlsCertificateKeyFilePassword", "proxyHost", "proxyPort", "proxyUsername", "proxyPassword"];
 
-const KNOWN: &str = "appName, authMechanism, authSource, compressors, directConnection, heartbeatFrequencyMS, journal, \
-    localThresholdMS, maxStalenessSeconds, readConcernLevel, readPreference, readPreferenceTags, replicaSet, retryReads, \
-    retryWrites, serverSelectionTimeoutMS, srvMaxHosts, srvServiceName, tls, tlsAllowInvalidCertificates, \
-    tlsAllowInvalidHostnames, tlsCAFile, tlsCertificateKeyFile, tlsInsecure, w, wTimeoutMS, zlibCompressionLevel";
+/// Options that have an effect, without those of old drivers.
+const TAKEN: [&str; 37] = [
+    "apiDeprecationErrors",
+    "apiStrict",
+    "apiVersion",
+    "appName",
+    "authMechanism",
+    "authSource",
+    "compressors",
+    "connectTimeoutMS",
+    "directConnection",
+    "enableOverloadRetargeting",
+    "heartbeatFrequencyMS",
+    "j",
+    "journal",
+    "loadBalanced",
+    "localThresholdMS",
+    "maxAdaptiveRetries",
+    "maxStalenessSeconds",
+    "readConcernLevel",
+    "readPreference",
+    "readPreferenceTags",
+    "replicaSet",
+    "retryReads",
+    "retryWrites",
+    "serverSelectionTimeoutMS",
+    "srvMaxHosts",
+    "srvServiceName",
+    "ssl",
+    "tls",
+    "tlsAllowInvalidCertificates",
+    "tlsAllowInvalidHostnames",
+    "tlsCAFile",
+    "tlsCertificateKeyFile",
+    "tlsInsecure",
+    "w",
+    "wTimeout",
+    "wTimeoutMS",
+    "zlibCompressionLevel",
+];
+
+/// Options with two names, in lower case: they count as one.
+const SYNONYMS: [(&str, &str); 2] = [("j", "journal"), ("wtimeout", "wtimeoutms")];
+
+/// Options that may stand several times, in lower case: the one is a list, of the others only the same value is accepted.
+const REPEATABLE: [&str; 3] = ["readpreferencetags", "tls", "ssl"];
 
 impl Default for MongoOptions {
     fn default() -> Self {
@@ -150,6 +242,11 @@ impl Default for MongoOptions {
             tls: None,
             replica_set: None,
             direct: false,
+            load_balanced: false,
+            server_api: None,
+            connect_timeout_ms: 10_000,
+            max_adaptive_retries: 2,
+            overload_retargeting: false,
             write_concern: WriteConcern::default(),
             read_concern: None,
             read_preference: ReadPreference::Primary,
@@ -168,14 +265,33 @@ impl Default for MongoOptions {
 const UNESCAPED: &str = "there is an @ behind the first / or ?: in a user or password write %2F for /, %3F for ? and \
                          %40 for @";
 
-/// Parts of the login in the options, until all of them are known.
+/// What the options have said, until all of them are known.
 #[derive(Default)]
 struct Pending {
-    user: Option<String>,
-    password: Option<String>,
-    mechanism: Option<String>,
-    source: Option<String>,
-    any_name: bool,
+    login: LoginParts,
+    tls: TlsParts,
+    /// `safe` of old drivers, which `w` goes before.
+    safe: Option<bool>,
+    api_version: Option<String>,
+    api_strict: Option<bool>,
+    api_deprecation_errors: Option<bool>,
+    /// Names of the options so far: the one that counts, and as it is written.
+    seen: Vec<(String, String)>,
+}
+
+impl Pending {
+    /// Refuses an option that was given before.
+    fn note(&mut self, known: &str, key: &str) -> Result<(), Refused> {
+        let name = SYNONYMS.iter().find(|(other, _)| *other == known).map_or(known, |(_, name)| name);
+        if let Some((_, first)) = self.seen.iter().find(|(seen, _)| seen == name) {
+            let also = if first == key { String::new() } else { format!(", before as {first}") };
+            return Err(Refused(format!("option {key}: stands twice in the URI{also}; give it once")));
+        }
+        if !REPEATABLE.contains(&name) {
+            self.seen.push((name.into(), key.into()));
+        }
+        Ok(())
+    }
 }
 
 impl MongoOptions {
@@ -206,68 +322,80 @@ impl MongoOptions {
             Some(Err(_)) if unescaped => return Err(Refused(UNESCAPED.into())),
             read => read.transpose()?,
         };
-        let addresses = if by_records { Vec::new() } else { addresses_of(hosts)? };
-        // TLS is the default where the hosts come from DNS.
-        let tls = srv.as_ref().filter(|srv| !srv.sets(&["tls", "ssl"])).map(|_| Tls::default());
-        let mut options = MongoOptions { addresses, srv, tls, ..MongoOptions::default() };
         let mut pending = Pending::default();
         if let Some(login) = login {
-            let (user, password) = login.split_once(':').map_or((login, None), |(u, p)| (u, Some(p)));
-            let hidden =
-                |_| Refused("the user or password has a % that is not followed by two hex digits".into());
-            pending.user = Some(percent_decode(user).map_err(hidden)?).filter(|u| !u.is_empty());
-            pending.password = password.map(percent_decode).transpose().map_err(hidden)?;
+            pending.login = LoginParts::new(login)?;
         }
+        let addresses = if by_records { Vec::new() } else { addresses_of(hosts)? };
+        let mut options = MongoOptions { addresses, srv, ..MongoOptions::default() };
         let database = percent_decode(database)?;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').ok_or_else(|| match pair.contains('@') {
                 true => Refused(UNESCAPED.into()),
-                false => Refused(format!("option {pair:?} has no value")),
+                false => Refused(format!("option {pair:?} has no value: write {pair}=value")),
             })?;
             options.set(key, &percent_decode(value)?, &mut pending)?;
         }
-        options.auth_source = match &pending.source {
-            Some(source) => source.clone(),
-            None if database.is_empty() => "admin".into(),
-            None => database.clone(),
-        };
+        options.finish(pending, &database)?;
         if !database.is_empty() {
-            check_database(&database)?;
             options.database = database;
         }
-        if let Some(tls) = options.tls.as_mut().filter(|_| pending.any_name) {
-            tls.any_name = true;
-        }
-        options.auth = auth(pending)?;
         options.check()?;
         Ok(options)
     }
 
+    /// Takes one option.
     fn set(&mut self, key: &str, value: &str, pending: &mut Pending) -> Result<(), Refused> {
-        let refuse = |expected: &str| Refused(format!("option {key}={value}: expected {expected}"));
-        let flag = || match value {
-            "true" => Ok(true),
-            "false" => Ok(false),
-            _ => Err(refuse("true or false")),
+        let known = key.to_ascii_lowercase();
+        let known = known.as_str();
+        if let Some(name) = OFFICIAL.iter().find(|name| name.eq_ignore_ascii_case(key)) {
+            return Err(Refused(format!("option {name}: use --client official, which has it")));
+        }
+        // An empty set of tags is any member's.
+        if value.is_empty() && known != "readpreferencetags" {
+            return Err(Refused(format!("option {key}: the value behind the = is missing")));
+        }
+        pending.note(known, key)?;
+        let refuse = |expected: &str| refuse_value(key, value, expected);
+        let flag = || parse_flag(key, value);
+        let number = |least: i64, most: i64, unit: &str| {
+            let read = value.parse().ok().filter(|n| (least..=most).contains(n));
+            read.ok_or_else(|| refuse(&format!("{unit}, {least} to {most}")))
         };
-        match key.to_ascii_lowercase().as_str() {
-            "authsource" => pending.source = Some(value.into()),
-            "authmechanism" => pending.mechanism = Some(value.into()),
-            "authmechanismproperties" => {
-                return Err(Refused(format!(
-                    "option {key}: the mechanisms that have properties are --client official's"
-                )));
+        const MOST: i64 = i32::MAX as i64;
+        if let Some((name, shape)) = UNUSED.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)) {
+            match shape {
+                Shape::Number(least) => drop(number(*least, MOST, "a number")?),
+                Shape::Flag => drop(flag()?),
+                Shape::Names(names) if !names.contains(&value) => return Err(refuse(&names.join(", "))),
+                Shape::Names(_) | Shape::Text => {}
             }
-            "replicaset" => self.replica_set = Some(value.into()).filter(|name: &String| !name.is_empty()),
+            self.unused.push((*name).into());
+        }
+        if pending.tls.set(known, key, value)? || self.selection.set(known, value).map_err(refuse)? {
+            return Ok(());
+        }
+        match known {
+            "authsource" => pending.login.source = Some(value.into()),
+            "authmechanism" => pending.login.mechanism = Some(value.into()),
+            "authmechanismproperties" => pending.login.properties = Some(key.into()),
+            "replicaset" => self.replica_set = Some(value.into()),
             "retrywrites" => self.retry_writes = flag()?,
             "retryreads" => self.retry_reads = flag()?,
             "directconnection" => self.direct = flag()?,
-            "loadbalanced" if flag()? => return Err(refuse("false: load balancers are not offered")),
-            "loadbalanced" => {}
+            "loadbalanced" => self.load_balanced = flag()?,
+            "connecttimeoutms" => self.connect_timeout_ms = number(0, MOST, "milliseconds")?.unsigned_abs(),
+            "maxadaptiveretries" => self.max_adaptive_retries = number(0, MOST, "a number")? as u32,
+            "enableoverloadretargeting" => self.overload_retargeting = flag()?,
+            "apiversion" if value != "1" => return Err(refuse("1")),
+            "apiversion" => pending.api_version = Some(value.into()),
+            "apistrict" => pending.api_strict = Some(flag()?),
+            "apideprecationerrors" => pending.api_deprecation_errors = Some(flag()?),
             "w" => self.write_concern.w = Some(value.into()),
             "journal" | "j" => self.write_concern.journal = Some(flag()?),
             "wtimeoutms" | "wtimeout" => {
-                self.write_concern.timeout_ms = Some(value.parse().map_err(|_| refuse("milliseconds"))?);
+                let ms = number(0, i64::MAX, "milliseconds")?;
+                self.write_concern.timeout_ms = Some(ms.unsigned_abs());
             }
             "readconcernlevel" => self.read_concern = Some(value.into()),
             "readpreference" => {
@@ -275,84 +403,117 @@ impl MongoOptions {
                 let names = ReadPreference::NAMES.map(|(name, _)| name).join(", ");
                 self.read_preference = found.ok_or_else(|| refuse(&names))?.1;
             }
-            "tls" | "ssl" if flag()? => drop(self.tls.get_or_insert_default()),
-            "tls" | "ssl" if self.tls.is_some() => return Err(refuse("true beside other tls options")),
-            "tls" | "ssl" => {}
-            "tlscafile" => self.tls.get_or_insert_default().ca = Some(PathBuf::from(value)),
-            "tlscertificatekeyfile" => {
-                let tls = self.tls.get_or_insert_default();
-                (tls.cert, tls.key) = (Some(PathBuf::from(value)), Some(PathBuf::from(value)));
-            }
-            "tlsinsecure" | "tlsallowinvalidcertificates" if flag()? => {
-                self.tls.get_or_insert_default().insecure = true;
-            }
-            "tlsinsecure" | "tlsallowinvalidcertificates" => {}
-            "tlsallowinvalidhostnames" if flag()? => self.tls.get_or_insert_default().any_name = true,
-            "tlsallowinvalidhostnames" => {}
-            // It turns TLS on with none of the drivers that know it.
-            "sslinvalidhostnameallowed" => pending.any_name = flag()?,
             // Names of the Java driver before its version 4.
-            "safe" => self.write_concern.w = Some(if flag()? { "1" } else { "0" }.into()),
+            "safe" => pending.safe = Some(flag()?),
             "fsync" if flag()? => self.write_concern.journal = Some(true),
             "fsync" => {}
             "slaveok" if flag()? => self.read_preference = ReadPreference::SecondaryPreferred,
             "slaveok" => {}
-            known if OFFICIAL.contains(&known) => {
-                return Err(Refused(format!("option {key}: --client official has it")));
-            }
             "compressors" => {
                 self.compressors = compressors(value).ok_or_else(|| refuse("snappy, zlib, zstd"))?
             }
-            "zlibcompressionlevel" => {
-                let level = value.parse().ok().filter(|n| (-1..=9).contains(n));
-                self.zlib_level = level.ok_or_else(|| refuse("-1 to 9"))?;
-            }
+            "zlibcompressionlevel" => self.zlib_level = number(-1, 9, "a number")? as i8,
             "appname" => self.app_name = value.into(),
             "srvmaxhosts" | "srvservicename" => {
-                let srv = self
-                    .srv
-                    .as_mut()
-                    .ok_or_else(|| Refused(format!("option {key}: is for mongodb+srv:// alone")))?;
-                if key.eq_ignore_ascii_case("srvMaxHosts") {
-                    srv.max_hosts = value.parse().map_err(|_| refuse("a number from 0 (all)"))?;
+                let srv = self.srv.as_mut();
+                let srv = srv.ok_or_else(|| Refused(format!("option {key}: is for mongodb+srv:// alone")))?;
+                if known == "srvmaxhosts" {
+                    srv.max_hosts = number(0, MOST, "a number (0 for all)")? as usize;
+                } else if is_service(value) {
+                    srv.service = value.into();
                 } else {
-                    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
-                    let good = (1..=15).contains(&value.len()) && value.chars().all(is_name);
-                    srv.service = Some(value)
-                        .filter(|_| good)
-                        .ok_or_else(|| refuse("1 to 15 letters, digits or -"))?
-                        .into();
+                    return Err(refuse(
+                        "1 to 62 letters, digits or - with a letter, no - at an end or beside another",
+                    ));
                 }
             }
-            known if UNUSED.contains(&known) => self.unused.push(key.into()),
-            known if self.selection.set(known, value).map_err(refuse)? => {}
-            _ => return Err(Refused(format!("unknown option {key:?} in the URI; known: {KNOWN}"))),
+            _ if UNUSED.iter().any(|(name, _)| name.eq_ignore_ascii_case(key)) => {}
+            _ => {
+                let meant =
+                    nearest(key, TAKEN).map_or(String::new(), |name| format!(", did you mean {name}?"));
+                let known = TAKEN.join(", ");
+                return Err(Refused(format!("unknown option {key:?} in the URI{meant}; known: {known}")));
+            }
         }
+        Ok(())
+    }
+
+    /// Takes what needs all options.
+    fn finish(&mut self, pending: Pending, database: &str) -> Result<(), Refused> {
+        let Pending { login, tls, safe, api_version, api_strict, api_deprecation_errors, .. } = pending;
+        // TLS is the default where the hosts come from DNS.
+        self.tls = tls.finish(self.srv.is_some())?;
+        (self.auth, self.auth_source) = login.finish(database)?;
+        if let (Some(safe), None) = (safe, &self.write_concern.w) {
+            self.write_concern.w = Some(if safe { "1" } else { "0" }.into());
+        }
+        let beside = if api_strict.is_some() { "apiStrict" } else { "apiDeprecationErrors" };
+        self.server_api = match api_version {
+            None if api_strict.is_some() || api_deprecation_errors.is_some() => {
+                return Err(Refused(format!("option {beside}: needs apiVersion=1 beside it")));
+            }
+            None => None,
+            Some(version) => {
+                let (strict, deprecation_errors) = (api_strict, api_deprecation_errors);
+                Some(ServerApi { version, strict, deprecation_errors })
+            }
+        };
         Ok(())
     }
 
     /// Refuses what contradicts itself or cannot be done.
     pub fn check(&self) -> Result<(), Refused> {
         let refuse = |text: &str| Err(Refused(text.into()));
-        if self.write_concern.w.as_deref() == Some("0") {
+        let w = self.write_concern.w.as_deref().unwrap_or_default();
+        if w == "0" {
             return refuse(
                 "w=0 (unacknowledged writes) is not offered: without replies there is nothing to measure; use w=1",
             );
         }
+        if w.parse::<i128>().is_ok_and(|members| !(1..=i128::from(i32::MAX)).contains(&members)) {
+            return Err(Refused(format!(
+                "w={w}: expected a number of members from 1, majority, or the name of a write concern"
+            )));
+        }
         if self.direct && (self.addresses.len() > 1 || self.srv.is_some()) {
             return refuse("directConnection=true needs one host, and no mongodb+srv://");
         }
-        if self.srv.as_ref().is_some_and(|srv| srv.max_hosts > 0) && self.replica_set.is_some() {
-            return refuse("srvMaxHosts is for routers: not together with replicaSet");
+        if self.srv.as_ref().is_some_and(|srv| srv.max_hosts > 0) {
+            if self.replica_set.is_some() {
+                return refuse("srvMaxHosts is for routers: not together with replicaSet");
+            }
+            if self.load_balanced {
+                return refuse("srvMaxHosts is for routers: not together with loadBalanced=true");
+            }
+        }
+        if self.load_balanced {
+            if self.addresses.len() > 1 {
+                return Err(Refused(format!(
+                    "loadBalanced=true needs one host, the load balancer: there are {}",
+                    self.addresses.len()
+                )));
+            }
+            if self.replica_set.is_some() {
+                return refuse(
+                    "loadBalanced=true is for routers behind a load balancer: not together with replicaSet",
+                );
+            }
+            if self.direct {
+                return refuse("loadBalanced=true and directConnection=true contradict each other: give one");
+            }
         }
         self.selection.check(self.read_preference)?;
         check_database(&self.database)?;
         if self.app_name.len() > 128 {
             return refuse("appName: at most 128 bytes");
         }
-        if matches!(self.auth, Some(Auth::X509 { .. })) && self.tls.as_ref().is_none_or(|t| t.cert.is_none())
-        {
-            return refuse("authMechanism=MONGODB-X509 needs tlsCertificateKeyFile=FILE");
+        if matches!(self.auth, Some(Auth::X509 { .. })) {
+            if self.tls.as_ref().is_none_or(|tls| tls.cert.is_none()) {
+                return refuse("authMechanism=MONGODB-X509 needs tlsCertificateKeyFile=FILE");
+            }
+            if self.auth_source != EXTERNAL {
+                return refuse("authMechanism=MONGODB-X509: leave authSource out, or set it to $external");
+            }
         }
         Ok(())
     }
@@ -360,7 +521,7 @@ impl MongoOptions {
     /// The URI without secrets.
     pub fn redacted(&self) -> String {
         let user = match &self.auth {
-            Some(Auth::Scram { user, .. }) => format!("{user}:***@"),
+            Some(Auth::Scram { user, .. } | Auth::Plain { user, .. }) => format!("{user}:***@"),
             Some(Auth::X509 { .. }) | None => String::new(),
         };
         if let Some(srv) = &self.srv {
@@ -390,9 +551,6 @@ impl MongoOptions {
                 return Err(Refused(format!("{} has {} TXT records; one is allowed", srv.host, texts.len())));
             }
         }
-        if srv.max_hosts > 0 && self.replica_set.is_some() {
-            return Err(Refused("srvMaxHosts is for routers: not together with replicaSet".into()));
-        }
         self.addresses = some(addresses, srv.max_hosts)?;
         self.check()?;
         Ok(self)
@@ -405,15 +563,14 @@ impl MongoOptions {
             if value.is_empty() {
                 return Err(bad("a value is empty"));
             }
-            match key.to_ascii_lowercase().as_str() {
-                key @ "authsource" if !srv.sets(&[key]) => self.auth_source = value.into(),
-                key @ "replicaset" if !srv.sets(&[key]) => self.replica_set = Some(value.into()),
-                "authsource" | "replicaset" => {}
-                "loadbalanced" => match value {
-                    "false" => {}
-                    _ if srv.sets(&["loadbalanced"]) => {}
-                    _ => return Err(bad("load balancers are not offered")),
-                },
+            let known = key.to_ascii_lowercase();
+            match known.as_str() {
+                "authsource" | "replicaset" | "loadbalanced" if srv.sets(&[&known]) => {}
+                "authsource" => self.auth_source = value.into(),
+                "replicaset" => self.replica_set = Some(value.into()),
+                "loadbalanced" => {
+                    self.load_balanced = value.parse().map_err(|_| bad("loadBalanced is true or false"))?;
+                }
                 _ => return Err(bad("only authSource, replicaSet and loadBalanced may stand there")),
             }
         }
@@ -421,133 +578,14 @@ impl MongoOptions {
     }
 }
 
-fn addresses(hosts: &str) -> Result<Vec<Address>, Refused> {
-    hosts
-        .split(',')
-        .map(|host| {
-            let bad = |why: &str| Refused(format!("host {host:?}: {why}"));
-            if host.ends_with(".sock") {
-                return percent_decode(host).map(|path| Address::Unix(path.into()));
-            }
-            let port = |text: &str| {
-                text.parse().ok().filter(|&p: &u16| p > 0).ok_or_else(|| bad("a port is 1 to 65535"))
-            };
-            let (name, port) = match (host.strip_prefix('['), host.split_once(':')) {
-                (Some(rest), _) => {
-                    let (name, tail) = rest.split_once(']').ok_or_else(|| bad("no ] after the address"))?;
-                    (name, tail.strip_prefix(':').map_or(Ok(27017), port)?)
-                }
-                (None, Some((name, number))) => (name, port(number)?),
-                (None, None) => (host, 27017),
-            };
-            if name.is_empty() {
-                return Err(bad("a name or address is missing"));
-            }
-            Ok(Address::Tcp(name.into(), port))
-        })
-        .collect()
+fn refuse_value(key: &str, value: &str, expected: &str) -> Refused {
+    Refused(format!("option {key}={value}: expected {expected}"))
 }
 
-fn check_database(name: &str) -> Result<(), Refused> {
-    if name.len() > 63 || name.contains(['/', '\\', ' ', '"', '$', '.', '\0']) {
-        return Err(Refused(format!(
-            "database {name:?}: a name of up to 63 bytes without / \\ . \" $ and space"
-        )));
-    }
-    Ok(())
+fn parse_flag(key: &str, value: &str) -> Result<bool, Refused> {
+    value.parse().map_err(|_| refuse_value(key, value, "true or false"))
 }
 
 fn compressors(value: &str) -> Option<Vec<Compressor>> {
     value.split(',').map(|name| Compressor::from_name(name.trim())).collect()
-}
-
-fn auth(pending: Pending) -> Result<Option<Auth>, Refused> {
-    let mechanism = match pending.mechanism.as_deref() {
-        None => None,
-        Some("SCRAM-SHA-1") => Some(Mechanism::Sha1),
-        Some("SCRAM-SHA-256") => Some(Mechanism::Sha256),
-        Some("MONGODB-X509") => return Ok(Some(Auth::X509 { user: pending.user })),
-        Some(other) => {
-            return Err(Refused(format!(
-                "option authMechanism={other}: expected SCRAM-SHA-1, SCRAM-SHA-256 or MONGODB-X509; --client official has \
-                 others"
-            )));
-        }
-    };
-    match (pending.user, pending.password) {
-        (None, None) if mechanism.is_none() => Ok(None),
-        (Some(user), Some(password)) => Ok(Some(Auth::Scram { mechanism, user, password })),
-        (Some(_), None) => Err(Refused("the URI names a user but no password".into())),
-        (None, _) => Err(Refused("the URI names no user to log in".into())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refused(uri: &str) -> String {
-        MongoOptions::from_uri(uri).unwrap_err().0
-    }
-
-    #[test]
-    fn a_whole_uri() {
-        let uri = "mongodb://us%40er:p%3Ass@a:1,[::1]:2,c/db?replicaSet=rs0&w=majority&journal=true&readPreference=\
-                   secondaryPreferred&compressors=zstd,snappy&tlsCAFile=/ca.pem&maxPoolSize=7&authSource=users";
-        let options = MongoOptions::from_uri(uri).unwrap();
-        let tcp = |host: &str, port| Address::Tcp(host.into(), port);
-        assert_eq!(options.addresses, [tcp("a", 1), tcp("::1", 2), tcp("c", 27017)]);
-        let auth = Auth::Scram { mechanism: None, user: "us@er".into(), password: "p:ss".into() };
-        assert_eq!(options.auth, Some(auth));
-        assert_eq!((options.database.as_str(), options.auth_source.as_str()), ("db", "users"));
-        assert_eq!(options.write_concern.w.as_deref(), Some("majority"));
-        assert_eq!(options.read_preference, ReadPreference::SecondaryPreferred);
-        assert_eq!(options.compressors, [Compressor::Zstd, Compressor::Snappy]);
-        assert_eq!(options.unused, ["maxPoolSize"]);
-        assert!(options.tls.is_some());
-        assert_eq!(options.redacted(), "mongodb://us@er:***@a:1,[::1]:2,c:27017/db");
-    }
-
-    #[test]
-    fn defaults() {
-        let options = MongoOptions::from_uri("mongodb://localhost").unwrap();
-        assert_eq!(options, MongoOptions::default());
-        let with_login = MongoOptions::from_uri("mongodb://u:p@h/x").unwrap();
-        assert_eq!(with_login.auth_source, "x");
-        assert_eq!(MongoOptions::from_uri("mongodb://u:p@h").unwrap().auth_source, "admin");
-    }
-
-    #[test]
-    fn refusals_name_option_and_accepted_values_and_no_password() {
-        for (uri, words) in [
-            ("mongodb+srv://h:1", "no port"),
-            ("mongodb://h:0", "1 to 65535"),
-            ("mongodb://", "missing"),
-            ("mongodb://u@h", "no password"),
-            ("mongodb://h/?w=0", "use w=1"),
-            ("mongodb://h/?readPreference=best", "nearest"),
-            ("mongodb://h/?colour=red", "unknown option"),
-            ("mongodb://h/?tls=maybe", "true or false"),
-            ("mongodb://h/a.b", "63 bytes"),
-            ("mongodb://h/?authMechanism=GSSAPI", "MONGODB-X509"),
-            ("mongodb://h/?authMechanism=MONGODB-X509", "tlsCertificateKeyFile"),
-            ("mongodb://a,b/?directConnection=true", "one host"),
-            ("mongodb://h/?compressors=lz4", "zstd"),
-        ] {
-            assert!(refused(uri).contains(words), "{uri}: {}", refused(uri));
-        }
-        assert!(!refused("mongodb://u:sec%ret@h").contains("sec"));
-        for uri in ["u:sec/ret@h/db", "u:sec?ret@h/", "u:1/sec@h", "u:1?sec@h/"] {
-            let words = refused(&format!("mongodb://{uri}"));
-            assert!(words.contains("%2F") && !words.contains("sec"), "{uri}: {words}");
-        }
-        assert!(MongoOptions::from_uri("mongodb://h/?appName=a@b").is_ok());
-        assert!(refused("mongodb://h/?proxyHost=p").contains("--client official"));
-        assert!(refused("mongodb://h/?srvMaxHosts=1").contains("mongodb+srv:// alone"));
-        let names = MongoOptions::from_uri("mongodb://h/?tlsAllowInvalidHostnames=true").unwrap();
-        assert!(names.tls.is_some_and(|tls| tls.any_name && !tls.insecure));
-        let old = |uri: &str| MongoOptions::from_uri(uri).unwrap().tls.map(|tls| tls.any_name);
-        assert_eq!(old("mongodb://h/?sslInvalidHostNameAllowed=true"), None);
-        assert_eq!(old("mongodb://h/?sslInvalidHostNameAllowed=true&ssl=true"), Some(true));
-    }
 }

@@ -84,6 +84,15 @@ impl Srv {
     }
 }
 
+/// Returns whether `name` can be a service (RFC 6335, without its limit of 15 characters): the label in DNS, with the `_`
+/// before it, has up to 63.
+pub(super) fn is_service(name: &str) -> bool {
+    (1..=62).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        && name.bytes().any(|byte| byte.is_ascii_alphabetic())
+        && name.split('-').all(|part| !part.is_empty())
+}
+
 /// Takes `most` at random; all where it is 0.
 pub(super) fn some(mut hosts: Vec<Address>, most: usize) -> Result<Vec<Address>, Refused> {
     if most == 0 || most >= hosts.len() {
@@ -193,13 +202,16 @@ mod tests {
         let own = own.unwrap();
         assert_eq!((own.auth_source.as_str(), own.replica_set.as_deref()), ("otherDB", Some("mine")));
         assert_eq!(with(cluster, &[]).unwrap().auth_source, "db");
-        assert!(with(cluster, &["loadBalanced=false"]).is_ok());
+        assert!(!with(cluster, &["loadBalanced=false"]).unwrap().load_balanced);
+        assert!(with(cluster, &["loadBalanced=true"]).unwrap().load_balanced);
+        let own = with(&format!("{cluster}?loadBalanced=false"), &["loadBalanced=true"]).unwrap();
+        assert!(!own.load_balanced);
         for (texts, words) in [
             (&["socketTimeoutMS=500"][..], "only authSource"),
             (&["tls=false"], "only authSource"),
             (&["replicaSet"], "name=value"),
             (&["authSource="], "empty"),
-            (&["loadBalanced=true"], "load balancers"),
+            (&["loadBalanced=maybe"], "true or false"),
             (&["authSource=a", "authSource=a"], "2 TXT records"),
         ] {
             let why = with(cluster, texts).unwrap_err().0;
