@@ -180,9 +180,20 @@ const UNUSED: [(&str, Shape); 15] = [
     ("tlsDisableCertificateRevocationCheck", Shape::Flag),
 ];
 
-/// Options that only the official driver has.
-const OFFICIAL: [&str; 5] =
-    ["tlsCertificateKeyFilePassword", "proxyHost", "proxyPort", "proxyUsername", "proxyPassword"];
+const NO_PROXY: &str =
+    "dyno has no proxies: make a tunnel (ssh -L, kubectl port-forward) and name its end as the host";
+
+/// Options that are not offered, and what to do instead. The official client is built without them too.
+const REFUSED: [(&str, &str); 5] = [
+    (
+        "tlsCertificateKeyFilePassword",
+        "the key must not be encrypted: openssl pkcs8 -in FILE -out NEW decrypts it",
+    ),
+    ("proxyHost", NO_PROXY),
+    ("proxyPort", NO_PROXY),
+    ("proxyUsername", NO_PROXY),
+    ("proxyPassword", NO_PROXY),
+];
 
 /// Options that have an effect, without those of old drivers.
 const TAKEN: [&str; 37] = [
@@ -348,8 +359,8 @@ impl MongoOptions {
     fn set(&mut self, key: &str, value: &str, pending: &mut Pending) -> Result<(), Refused> {
         let known = key.to_ascii_lowercase();
         let known = known.as_str();
-        if let Some(name) = OFFICIAL.iter().find(|name| name.eq_ignore_ascii_case(key)) {
-            return Err(Refused(format!("option {name}: use --client official, which has it")));
+        if let Some((_, instead)) = REFUSED.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)) {
+            return Err(Refused(format!("option {key}: {instead}")));
         }
         // An empty set of tags is any member's.
         if value.is_empty() && known != "readpreferencetags" {

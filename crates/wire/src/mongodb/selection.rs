@@ -91,7 +91,7 @@ impl Selection {
             }
             "heartbeatfrequencyms" => self.heartbeat_ms = number(500, "milliseconds, at least 500")?,
             "localthresholdms" => self.threshold_ms = number(0, "milliseconds")?,
-            "serverselectiontimeoutms" => self.patience_ms = number(1, "milliseconds")?,
+            "serverselectiontimeoutms" => self.patience_ms = number(1, "milliseconds, at least 1")?,
             _ => return Ok(false),
         }
         Ok(true)
