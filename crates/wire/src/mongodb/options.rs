@@ -148,7 +148,7 @@ pub struct MongoOptions {
 }
 
 /// Values that an option without effect may have.
-enum Shape {
+enum ValueRule {
     /// A whole number, at least this.
     Number(i64),
     Flag,
@@ -158,26 +158,26 @@ enum Shape {
 
 /// Options of drivers that have no counterpart here: connections follow users, and the run's own time-outs count. Their
 /// values are checked all the same.
-const UNUSED: [(&str, Shape); 15] = [
-    ("maxPoolSize", Shape::Number(0)),
-    ("minPoolSize", Shape::Number(0)),
-    ("maxIdleTimeMS", Shape::Number(0)),
-    ("maxLifeTimeMS", Shape::Number(0)),
-    ("maxConnecting", Shape::Number(1)),
-    ("waitQueueTimeoutMS", Shape::Number(0)),
-    ("waitQueueMultiple", Shape::Number(1)),
-    ("socketTimeoutMS", Shape::Number(0)),
-    ("timeoutMS", Shape::Number(0)),
-    ("serverSelectionTryOnce", Shape::Flag),
-    ("serverMonitoringMode", Shape::Names(&["auto", "poll", "stream"])),
+const UNUSED: [(&str, ValueRule); 15] = [
+    ("maxPoolSize", ValueRule::Number(0)),
+    ("minPoolSize", ValueRule::Number(0)),
+    ("maxIdleTimeMS", ValueRule::Number(0)),
+    ("maxLifeTimeMS", ValueRule::Number(0)),
+    ("maxConnecting", ValueRule::Number(1)),
+    ("waitQueueTimeoutMS", ValueRule::Number(0)),
+    ("waitQueueMultiple", ValueRule::Number(1)),
+    ("socketTimeoutMS", ValueRule::Number(0)),
+    ("timeoutMS", ValueRule::Number(0)),
+    ("serverSelectionTryOnce", ValueRule::Flag),
+    ("serverMonitoringMode", ValueRule::Names(&["auto", "poll", "stream"])),
     (
         "uuidRepresentation",
-        Shape::Names(&["unspecified", "standard", "csharpLegacy", "javaLegacy", "pythonLegacy"]),
+        ValueRule::Names(&["unspecified", "standard", "csharpLegacy", "javaLegacy", "pythonLegacy"]),
     ),
-    ("streamType", Shape::Text),
+    ("streamType", ValueRule::Text),
     // Neither is checked here, with or without them.
-    ("tlsDisableOCSPEndpointCheck", Shape::Flag),
-    ("tlsDisableCertificateRevocationCheck", Shape::Flag),
+    ("tlsDisableOCSPEndpointCheck", ValueRule::Flag),
+    ("tlsDisableCertificateRevocationCheck", ValueRule::Flag),
 ];
 
 const NO_PROXY: &str =
@@ -376,10 +376,10 @@ impl MongoOptions {
         const MOST: i64 = i32::MAX as i64;
         if let Some((name, shape)) = UNUSED.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)) {
             match shape {
-                Shape::Number(least) => drop(number(*least, MOST, "a number")?),
-                Shape::Flag => drop(flag()?),
-                Shape::Names(names) if !names.contains(&value) => return Err(refuse(&names.join(", "))),
-                Shape::Names(_) | Shape::Text => {}
+                ValueRule::Number(least) => drop(number(*least, MOST, "a number")?),
+                ValueRule::Flag => drop(flag()?),
+                ValueRule::Names(names) if !names.contains(&value) => return Err(refuse(&names.join(", "))),
+                ValueRule::Names(_) | ValueRule::Text => {}
             }
             self.unused.push((*name).into());
         }
