@@ -75,7 +75,7 @@ pub fn memcached(data: &[u8]) {
             );
             if let dyno_types::Then::Send { first: 1, count: 1 } = then {
                 out.clear();
-                driver.encode(&x, 1, &mut out);
+                driver.encode(&mut x, 1, &mut out);
                 assert!(out.ends_with(b"}\r\n"), "an object was merged");
             }
             at += used;

@@ -114,7 +114,7 @@ impl Driver for ToyDriver {
         0
     }
 
-    fn encode(&mut self, request: &Request, _command: u32, out: &mut Vec<u8>) {
+    fn encode(&mut self, request: &mut Request, _command: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(if request.verb.writes() { b"SET " } else { b"GET " });
         self.content.key(request, out);
         if request.verb.writes() {

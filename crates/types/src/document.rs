@@ -107,9 +107,8 @@ impl Action {
     /// Returns whether it changes data.
     pub fn writes(&self) -> bool {
         match self {
-            Action::Find { .. } | Action::Sum { .. } | Action::Distinct { .. } | Action::Aggregate { .. } => {
-                false
-            }
+            Action::Find { .. } | Action::Sum { .. } | Action::Distinct { .. } => false,
+            Action::Aggregate { pipeline } => pipeline.last().is_some_and(Stage::writes),
             Action::Insert { .. }
             | Action::Update { .. }
             | Action::Delete { .. }
@@ -311,4 +310,13 @@ pub enum Stage {
     Limit(u32),
     /// Any other stage, a BSON document without operands.
     Raw(Vec<u8>),
+}
+
+impl Stage {
+    /// Returns whether the stage writes its result into a collection: `$merge`, `$out`. Only the last of a pipeline may.
+    pub fn writes(&self) -> bool {
+        let Stage::Raw(document) = self else { return false };
+        let first = crate::bson::elements(document).ok().and_then(|mut all| all.next()?.ok());
+        first.is_some_and(|stage| matches!(stage.name, b"$merge" | b"$out"))
+    }
 }

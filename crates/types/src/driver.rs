@@ -67,8 +67,26 @@ pub enum Then {
         /// True if [`Driver::asking`] must go before it.
         ask: bool,
     },
-    /// Send the same command once more, as soon as [`Driver::again`] names a node; the exchange ends so where it names none.
-    Again(Outcome),
+    /// Send the same command once more after a pause, as soon as [`Driver::again`] names a node.
+    Again {
+        /// The exchange ends so where no node is named.
+        outcome: Outcome,
+        /// Pause before it, nanoseconds.
+        pause_ns: u64,
+    },
+}
+
+/// Step of a connection at which it was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionStep {
+    /// It could not be opened, or its first greeting was not answered.
+    Opening,
+    /// During the rest of the greeting: the login.
+    Login,
+    /// It was ready for operations.
+    Ready,
+    /// It was the connection on which the node is checked ([`Driver::heartbeat_ns`]).
+    Check,
 }
 
 /// Result of looking for one reply at the start of a buffer.
@@ -124,6 +142,11 @@ pub trait Driver: Send {
     /// Appends the greeting for a new connection to `node`; false if none is needed.
     fn hello(&mut self, node: u16, connection: u32, out: &mut Vec<u8>) -> bool;
 
+    /// The same for a connection on which the node is checked and nothing else is done: it needs no login.
+    fn hello_for_checks(&mut self, node: u16, connection: u32, out: &mut Vec<u8>) -> bool {
+        self.hello(node, connection, out)
+    }
+
     /// Looks for the greeting's reply number `reply` at the start of `input`; what is to be said next is appended to
     /// `out`. `connection` tells apart the conversations that a driver has at the same time.
     fn greeted(&mut self, node: u16, connection: u32, reply: u16, input: &[u8], out: &mut Vec<u8>) -> Hello;
@@ -151,7 +174,7 @@ pub trait Driver: Send {
     fn route(&mut self, exchange: &Self::Exchange, command: u32) -> u16;
 
     /// Appends command number `command`.
-    fn encode(&mut self, exchange: &Self::Exchange, command: u32, out: &mut Vec<u8>);
+    fn encode(&mut self, exchange: &mut Self::Exchange, command: u32, out: &mut Vec<u8>);
 
     /// Appends what must precede a command after an ASK redirection; it is answered by one reply of its own.
     fn asking(&mut self, _out: &mut Vec<u8>) {}
@@ -173,7 +196,10 @@ pub trait Driver: Send {
     }
 
     /// A connection to `node` was lost or could not be made.
-    fn lost(&mut self, _node: u16) {}
+    fn lost(&mut self, _node: u16, _connection: u32, _step: ConnectionStep) {}
+
+    /// An operation at `node` has had no reply in time: somebody else may serve its keys by now.
+    fn timed_out(&mut self, _node: u16) {}
 
     /// The connection that command number `command` was sent on was lost before its reply came: whether it is to be sent
     /// once more, as soon as [`Driver::again`] names a node.
@@ -191,20 +217,37 @@ pub trait Driver: Send {
         0
     }
 
-    /// Returns whether the driver wants a [`crate::Verb::Topology`] exchange; asked often, must be cheap.
+    /// Returns whether the driver wants a [`crate::Verb::Topology`] exchange with any node; asked often, must be cheap.
     fn wants_topology(&self) -> bool {
         false
     }
 
-    /// Returns whether `node` is one to ask then.
-    fn may_tell(&self, _node: u16) -> bool {
-        true
-    }
-
-    /// Returns how often every node is to be asked by such an exchange, nanoseconds.
+    /// Returns how often every node is checked by such an exchange on a connection of its own, nanoseconds; `None` if nodes are
+    /// not checked.
     fn heartbeat_ns(&self) -> Option<u64> {
         None
     }
+
+    /// Returns whether `node` is checked: not one that has left the deployment.
+    fn is_checked(&self, _node: u16) -> bool {
+        true
+    }
+
+    /// Returns whether `node` is to be checked before its next heartbeat.
+    fn is_checked_soon(&self, _node: u16) -> bool {
+        false
+    }
+
+    /// Returns how long the check of `node` may stay unanswered, nanoseconds.
+    fn check_timeout_ns(&self, _node: u16) -> u64 {
+        u64::MAX
+    }
+
+    /// The check of `node` was answered after this time, nanoseconds.
+    fn checked(&mut self, _node: u16, _round_trip_ns: u64) {}
+
+    /// The check of `node` was not answered in time: all connections to it are closed.
+    fn check_failed(&mut self, _node: u16) {}
 
     /// Starts such an exchange with `node` at `now_ns`; command 0 is sent to it.
     fn begin_topology(&mut self, exchange: &mut Self::Exchange, request: &Request, _node: u16, _now_ns: u64) {

@@ -23,6 +23,8 @@ pub mod sync;
 pub mod units;
 
 pub use content::Content;
-pub use driver::{Decoded, Driver, Endpoint, Executed, Hello, Refused, Store, StoreSession, Then, Verified};
+pub use driver::{
+    ConnectionStep, Decoded, Driver, Endpoint, Executed, Hello, Refused, Store, StoreSession, Then, Verified,
+};
 pub use outcome::Outcome;
 pub use request::{Fields, Request, Verb};

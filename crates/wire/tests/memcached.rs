@@ -193,7 +193,7 @@ impl Client {
             let node = self.driver.route(&self.exchange, command);
             assert_ne!(node, NOWHERE, "{}", self.driver.last_error());
             let mut out = Vec::new();
-            self.driver.encode(&self.exchange, command, &mut out);
+            self.driver.encode(&mut self.exchange, command, &mut out);
             self.sockets[usize::from(node)].0.write_all(&out).unwrap();
             awaited.push((command, usize::from(node)));
         }
@@ -313,7 +313,7 @@ fn an_update_that_another_overtakes_reads_again() {
         let mut command = 0;
         loop {
             let mut out = Vec::new();
-            client.driver.encode(&client.exchange, command, &mut out);
+            client.driver.encode(&mut client.exchange, command, &mut out);
             let (socket, input) = &mut client.sockets[0];
             socket.write_all(&out).unwrap();
             let then = loop {

@@ -18,6 +18,7 @@ const GREETING_NS: u64 = 5_000_000_000;
 pub(crate) struct MongoLine {
     line: Line,
     endpoint: Endpoint,
+    options: Arc<MongoOptions>,
 }
 
 impl MongoLine {
@@ -50,7 +51,7 @@ impl MongoLine {
                 }
             });
         talk.map_err(|failure| failure.at(endpoint))?;
-        Ok(MongoLine { line, endpoint: endpoint.clone() })
+        Ok(MongoLine { line, endpoint: endpoint.clone(), options: options.clone() })
     }
 
     /// Sends a command whose elements `fields` appends; its reply, which says `ok`.
@@ -61,8 +62,13 @@ impl MongoLine {
         fields: &dyn Fn(&mut Vec<u8>),
     ) -> Result<Vec<u8>, CommandError> {
         let mut words = Vec::new();
-        put_command(&mut words, database, fields);
+        put_command(&mut words, &self.options, database, fields);
         self.send(words, patience)
+    }
+
+    /// The options that it was opened with.
+    pub fn options(&self) -> &MongoOptions {
+        &self.options
     }
 
     /// Sends a command that is made already.

@@ -173,7 +173,16 @@ impl OpenTarget for OpenMongo {
         out
     }
 
-    fn check(&self, content: &Arc<dyn Content>, _verbs: &[Verb]) -> Result<(), Refused> {
+    fn check(&self, content: &Arc<dyn Content>, verbs: &[Verb]) -> Result<(), Refused> {
+        let writes = verbs.iter().any(|verb| verb.writes())
+            || content.shapes().iter().any(|shape| shape.action.writes());
+        if let (Some(role), true) = (self.deployment.member_without_writes(), writes) {
+            let (host, set) = (&self.deployment.endpoints[0], self.facts.get("replica_set").unwrap_or("?"));
+            return Err(Refused(format!(
+                "{host} is {role} of replica set {set:?} and takes no writes; replicaSet={set} in the URI finds the primary \
+                 (directConnection=true, or one host without replicaSet, speaks to this member alone)"
+            )));
+        }
         let transaction = content.shapes().iter().find(|shape| shape.action.ends_transaction());
         if let (Some(_), None, false) = (transaction, self.facts.get("replica_set"), self.facts.is_router()) {
             let why =

@@ -31,6 +31,7 @@ pub(super) fn official_source(name: &str, admin: MongoAdmin) -> Box<dyn Source> 
 /// Asks one MongoDB server for `serverStatus`.
 fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &Endpoint) -> Ask<Vec<u8>> {
     let (options, deployment) = (options.clone(), Deployment::single(endpoint.clone()));
+    let own = options.clone();
     let greet = move |line: &mut Line| {
         let driver = MongoDriver::new(options.clone(), Arc::new(Nothing), deployment.clone());
         let mut driver = driver.map_err(|refused| Failure::Final(refused.0))?;
@@ -53,9 +54,9 @@ fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &E
             }
         })
     };
-    let question = |line: &mut Line| {
+    let question = move |line: &mut Line| {
         let (mut words, mut answer) = (Vec::new(), Vec::new());
-        put_command(&mut words, "admin", &|out| bson::int32(out, "serverStatus", 1));
+        put_command(&mut words, &own, "admin", &|out| bson::int32(out, "serverStatus", 1));
         line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| match take_document(received) {
             Ok(None) => ReadStatus::Need,
             Ok(Some(document)) => {

@@ -67,8 +67,15 @@ fn look(
             return Err(TargetError::Unreachable(why).into());
         }
     }
-    if options.direct || (facts.hosts.is_empty() && !facts.is_router()) {
-        return Ok((Deployment::single(seed), facts));
+    if options.load_balanced {
+        return Ok((Deployment::load_balanced(seed), facts));
+    }
+    if options.is_direct() || (facts.hosts.is_empty() && !facts.is_router()) {
+        let mut single = Deployment::single(seed);
+        if !facts.hello.is_empty() {
+            single.learn(0, &facts.hello, None, options);
+        }
+        return Ok((single, facts));
     }
     if facts.is_router() {
         return Ok(routers(options, (tls, stop), seed, facts)?);
@@ -217,7 +224,7 @@ fn ask(
                         if !more {
                             begun_ns = monotonic_ns();
                             put_ns = begun_ns;
-                            Facts::ask(0, out);
+                            Facts::ask(0, options, out);
                         }
                     }
                 }
@@ -237,7 +244,7 @@ fn ask(
                     if asked == QUESTIONS.len() {
                         return ReadStatus::Done;
                     }
-                    Facts::ask(asked, out);
+                    Facts::ask(asked, options, out);
                 }
             }
         }

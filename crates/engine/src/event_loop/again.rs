@@ -8,11 +8,12 @@ use dyno_types::{Driver, Outcome};
 pub(super) const LOOK_NS: u64 = 1_000_000;
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
-    /// A command is to be sent once more; at once, if there is a node for it.
-    pub(super) fn send_again(&mut self, op: u32, command: u32, outcome: Outcome, now: u64) {
+    /// A command is to be sent once more after a pause; at once, if there is none and a node for it.
+    pub(super) fn send_again(&mut self, op: u32, command: u32, outcome: Outcome, pause_ns: u64, now: u64) {
         let generation = self.ops[op as usize].generation;
-        let until_ns = now.saturating_add(self.driver.patience_ns());
-        let parked = Parked { op, generation, command, outcome, until_ns };
+        let from_ns = now.saturating_add(pause_ns);
+        let until_ns = from_ns.saturating_add(self.driver.patience_ns());
+        let parked = Parked { op, generation, command, outcome, from_ns, until_ns };
         if !self.try_parked(parked, now) {
             self.parked.push(parked);
         }
@@ -35,6 +36,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let op = &mut self.ops[parked.op as usize];
         if !op.active || op.generation != parked.generation {
             return true;
+        }
+        if now < parked.from_ns {
+            return false;
         }
         let user = op.user;
         if let Some(node) = self.driver.again(&mut op.exchange) {

@@ -1,12 +1,12 @@
 //! Connections: opening, greeting, losing and flushing them.
 
-use super::state::{Awaited, Connection, LoadThread, Op, State};
+use super::state::{Awaited, CHECKER, Connection, LoadThread, Op, State};
 use crate::files::OutOfFiles;
 use crate::job::Clock;
 use crate::net::{Net, Ready};
 use crate::run_error::RunError;
 use dyno_types::limits::BACKOFF_NS;
-use dyno_types::{Driver, Outcome, Refused};
+use dyno_types::{ConnectionStep, Driver, Outcome, Refused};
 use std::collections::VecDeque;
 use std::io;
 
@@ -25,6 +25,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let mut wanted: VecDeque<(u32, u16)> = (0..self.users.len() as u32)
             .flat_map(|user| nodes.iter().map(move |&node| (user, node)))
             .collect();
+        self.open_monitors();
         let started = self.net.now();
         let deadline = started + OPEN_NS + self.users.len() as u64 * 1_000_000;
         while !wanted.is_empty() || self.unsettled > 0 {
@@ -59,8 +60,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if let Some(id) = connections[node as usize] {
             return id;
         }
+        let id = self.new_connection(user, node);
+        self.users[user as usize].connections[node as usize] = Some(id);
+        self.open(id);
+        id
+    }
+
+    /// A connection of a user to a node, not opened yet.
+    pub(super) fn new_connection(&mut self, user: u32, node: u16) -> u32 {
         let id = self.connections.len() as u32;
-        connections[node as usize] = Some(id);
         self.connections.push(Connection {
             socket: None,
             state: State::Closed { retry_ns: 0 },
@@ -79,7 +87,6 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             ever_ready: false,
             refused: None,
         });
-        self.open(id);
         id
     }
 
@@ -118,7 +125,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 let _ = self.net.watch_write(socket, id, false);
                 c.watching = false;
                 let mut greeting = self.spare.pop().unwrap_or_default();
-                if self.driver.hello(c.node, id, &mut greeting) {
+                let greets = match c.user {
+                    CHECKER => self.driver.hello_for_checks(c.node, id, &mut greeting),
+                    _ => self.driver.hello(c.node, id, &mut greeting),
+                };
+                if greets {
                     let since_ns = self.net.now();
                     let c = &mut self.connections[id as usize];
                     c.state = State::Greeting { reply: 0, since_ns };
@@ -157,7 +168,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         c.timeouts = 0;
         c.refused = None;
         self.unsettled -= 1;
-        if c.ever_ready {
+        if c.ever_ready && c.user != CHECKER {
             self.recorder.now.reconnects += 1;
         }
         c.ever_ready = true;
@@ -185,6 +196,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.net.close(socket);
         }
         let opening = matches!(c.state, State::Opening { .. } | State::Greeting { .. });
+        let step = match c.state {
+            _ if c.user == CHECKER => ConnectionStep::Check,
+            State::Opening { .. } | State::Greeting { reply: 0, .. } => ConnectionStep::Opening,
+            State::Greeting { .. } => ConnectionStep::Login,
+            State::Ready | State::Closed { .. } => ConnectionStep::Ready,
+        };
         let own = outcome == Outcome::Aborted;
         c.refused = opening.then_some(if own { Outcome::Aborted } else { Outcome::Unreachable });
         if opening {
@@ -202,14 +219,17 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.retrying.push(id);
         }
         self.next_retry_ns = self.next_retry_ns.min(retry_ns);
-        self.driver.lost(node);
+        self.driver.lost(node, id, step);
         for reply in awaited {
             if !self.is_current(reply) {
                 continue;
             }
-            let exchange = &mut self.ops[reply.op as usize].exchange;
-            if outcome == Outcome::Disconnected && self.driver.lost_command(exchange, reply.command) {
-                self.send_again(reply.op, reply.command, outcome, now);
+            let op = &mut self.ops[reply.op as usize];
+            if outcome == Outcome::Disconnected
+                && !op.internal
+                && self.driver.lost_command(&mut op.exchange, reply.command)
+            {
+                self.send_again(reply.op, reply.command, outcome, 0, now);
             } else {
                 self.finish(reply.op, outcome, now);
             }
@@ -313,6 +333,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Closes everything; one CLEANUP sample per user where the workload has that metric.
     pub(super) fn clean_up(&mut self) {
+        for monitor in std::mem::take(&mut self.monitors) {
+            let connection = monitor.connection.map(|id| &mut self.connections[id as usize]);
+            if let Some(socket) = connection.and_then(|c| c.socket.take()) {
+                self.net.close(socket);
+            }
+        }
         for user in 0..self.users.len() {
             let begun = self.net.now();
             for id in std::mem::take(&mut self.users[user].connections).into_iter().flatten() {

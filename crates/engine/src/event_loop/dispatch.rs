@@ -291,7 +291,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             c.awaited.push_back(Awaited { preamble: true, ..awaited });
             c.unsent += 1;
         }
-        self.driver.encode(&op.exchange, command, &mut c.output);
+        self.driver.encode(&mut op.exchange, command, &mut c.output);
         c.awaited.push_back(awaited);
         c.unsent += 1;
         if !c.dirty && c.state == State::Ready {
@@ -323,8 +323,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         op.generation = op.generation.wrapping_add(1);
         if op.internal {
             op.active = false;
+            let (connection, round_trip_ns) = (op.connection, now.saturating_sub(op.sent_ns));
             self.free_ops.push(id);
-            return;
+            return self.check_ended(connection, outcome.is_ok().then_some(round_trip_ns));
         }
         let warm_but_late = op.warm && self.measuring;
         let service_ns = if op.sent_ns == 0 { 0 } else { now.saturating_sub(op.sent_ns) };

@@ -10,6 +10,7 @@ mod batch;
 mod connection;
 mod dispatch;
 mod drain;
+mod monitors;
 mod quota;
 mod receive;
 mod state;
@@ -77,7 +78,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             next_retry_ns: u64::MAX,
             next_sweep_ns: u64::MAX,
             next_topology_ns: 0,
-            next_heartbeat_ns: u64::MAX,
+            monitors: Vec::new(),
+            next_check_ns: 0,
+            unanswered: false,
+            next_unanswered_ns: 0,
             next_swap_ns: u64::MAX,
             epoch_ns: 0,
             measure_ns: 0,
@@ -129,8 +133,6 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.end_ns = job.end.duration_ns.map_or(u64::MAX, |d| self.measure_ns + d);
         self.next_swap_ns = epoch_ns + self.shared.job.interval_ns;
         self.next_sweep_ns = epoch_ns;
-        self.next_heartbeat_ns =
-            self.driver.heartbeat_ns().map_or(u64::MAX, |every| epoch_ns.saturating_add(every));
         let begin_ns = match job.pacing {
             Pacing::Closed { .. } => epoch_ns.saturating_add(job.workload.begin_ns()),
             Pacing::Open { .. } => epoch_ns,

@@ -266,7 +266,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 let came_ns = self.came(reply.op, moment, shared);
                 self.finish(reply.op, outcome, came_ns);
             }
-            Then::Again(outcome) => self.send_again(reply.op, reply.command, outcome, moment.now),
+            Then::Again { outcome, pause_ns } => {
+                self.send_again(reply.op, reply.command, outcome, pause_ns, moment.now);
+            }
             Then::Redirect { node, ask } => self.redirect(reply.op, reply.command, node, ask, moment.now),
         }
     }

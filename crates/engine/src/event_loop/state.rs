@@ -62,6 +62,20 @@ pub(super) struct Connection<S> {
     pub refused: Option<Outcome>,
 }
 
+/// User of connections on which nodes are checked.
+pub(super) const CHECKER: u32 = u32::MAX;
+
+/// Checks of one node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Monitor {
+    /// The connection, once it was needed.
+    pub connection: Option<u32>,
+    /// When the check under way was sent.
+    pub asked_ns: Option<u64>,
+    /// When the last one began.
+    pub begun_ns: u64,
+}
+
 /// A command that waits for a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parked {
@@ -70,6 +84,7 @@ pub(super) struct Parked {
     pub(super) command: u32,
     /// Outcome of its op if there is none.
     pub(super) outcome: Outcome,
+    pub(super) from_ns: u64,
     pub(super) until_ns: u64,
 }
 
@@ -188,7 +203,12 @@ pub struct LoadThread<D: Driver, N: Net> {
     pub(super) next_retry_ns: u64,
     pub(super) next_sweep_ns: u64,
     pub(super) next_topology_ns: u64,
-    pub(super) next_heartbeat_ns: u64,
+    /// Checks of each node.
+    pub(super) monitors: Vec<Monitor>,
+    pub(super) next_check_ns: u64,
+    /// An operation has been without its reply for long, and when to look again.
+    pub(super) unanswered: bool,
+    pub(super) next_unanswered_ns: u64,
     pub(super) next_swap_ns: u64,
     pub(super) epoch_ns: u64,
     pub(super) measure_ns: u64,

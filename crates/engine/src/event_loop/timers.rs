@@ -1,8 +1,8 @@
 //! Events that happen by time: the interval's swap, the end of the warm-up, time-outs, reconnecting, asking for the topology.
 
-use super::state::{Connection, LoadThread, State};
+use super::state::{CHECKER, LoadThread, State};
 use crate::net::Net;
-use dyno_types::{Driver, Outcome, Request, Verb};
+use dyno_types::{Driver, Outcome};
 
 /// Pause between two looks whether a connection is wanted, nanoseconds.
 const LOOK_NS: u64 = 10_000_000;
@@ -30,8 +30,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         self.retry_pass(now);
         self.parked_pass(now);
-        if now >= self.next_heartbeat_ns {
-            self.ask_all(now);
+        if now >= self.next_check_ns {
+            self.monitor_pass(now);
         }
         if self.driver.wants_topology() && now >= self.next_topology_ns {
             self.ask_topology(now);
@@ -64,7 +64,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.next_sweep_ns = now + (timeout_ns / 16).clamp(1_000_000, 100_000_000);
         for id in 0..self.ops.len() as u32 {
             let op = &self.ops[id as usize];
-            if !op.active || now.saturating_sub(op.begun_ns) < timeout_ns {
+            // Checks of nodes have a time-out of their own.
+            if !op.active || op.user == CHECKER || now.saturating_sub(op.begun_ns) < timeout_ns {
                 continue;
             }
             let connection = op.connection;
@@ -77,8 +78,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             c.timeouts += 1;
             let node = c.node;
             if c.timeouts == 1 {
-                // Silence may be a lost node: somebody else may serve its keys by now.
-                self.driver.lost(node);
+                self.driver.timed_out(node);
             } else {
                 let text = self.naming(connection, "closed after two time-outs");
                 self.lose(connection, Outcome::Disconnected, &text);
@@ -108,46 +108,14 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.retrying = waiting;
     }
 
-    /// Asks any node that can be asked for the topology.
+    /// Asks any node for the topology.
     fn ask_topology(&mut self, now: u64) {
         self.next_topology_ns = now + TOPOLOGY_NS;
         let n = self.connections.len();
         let start = (now / TOPOLOGY_NS) as usize;
-        let tells = |connection: &Connection<N::Socket>| {
-            connection.state == State::Ready && self.driver.may_tell(connection.node)
-        };
-        let found = (0..n).map(|i| (start + i) % n).find(|&i| tells(&self.connections[i]));
+        let found = (0..n).map(|i| (start + i) % n).find(|&i| self.connections[i].state == State::Ready);
         if let Some(connection) = found {
             self.ask_on(connection as u32, now);
         }
-    }
-
-    /// Asks every node, on the first user's connections.
-    fn ask_all(&mut self, now: u64) {
-        let every = self.driver.heartbeat_ns().unwrap_or(u64::MAX);
-        self.next_heartbeat_ns = now.saturating_add(every);
-        if self.users.is_empty() || self.issued_all {
-            return;
-        }
-        for node in 0..self.driver.endpoints().len() as u16 {
-            // A node that is new is connected to first; its greeting tells what it is.
-            let connection = self.connection_to(0, node);
-            if self.connections[connection as usize].state == State::Ready {
-                self.ask_on(connection, now);
-            }
-        }
-    }
-
-    fn ask_on(&mut self, connection: u32, now: u64) {
-        let (user, node) = {
-            let c = &self.connections[connection as usize];
-            (c.user, c.node)
-        };
-        let request = Request { verb: Verb::Topology, ..Request::default() };
-        let id = self.new_op(user, request);
-        let op = &mut self.ops[id as usize];
-        (op.internal, op.begun_ns, op.intended_ns) = (true, now, now);
-        self.driver.begin_topology(&mut op.exchange, &request, node, now);
-        self.send_command(id, 0, connection, false);
     }
 }

@@ -335,7 +335,7 @@ impl Driver for MemcachedDriver {
         place.server
     }
 
-    fn encode(&mut self, x: &Exchange, command: u32, out: &mut Vec<u8>) {
+    fn encode(&mut self, x: &mut Exchange, command: u32, out: &mut Vec<u8>) {
         let (request, place) = x.part(command);
         let key = Key { bytes: &x.keys[place.begin as usize..place.end as usize], encoded: place.encoded };
         // An encoded key has been meant for the meta protocol.

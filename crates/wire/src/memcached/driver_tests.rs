@@ -112,7 +112,7 @@ const UPDATE: Request = Request {
     seed: 0,
 };
 
-fn written(driver: &mut MemcachedDriver, x: &Exchange, command: u32) -> String {
+fn written(driver: &mut MemcachedDriver, x: &mut Exchange, command: u32) -> String {
     let mut out = Vec::new();
     driver.encode(x, command, &mut out);
     String::from_utf8(out).unwrap()
@@ -122,7 +122,7 @@ fn written(driver: &mut MemcachedDriver, x: &Exchange, command: u32) -> String {
 fn only(uri: &str, request: &Request) -> String {
     let (mut driver, mut x) = (driver(uri), Exchange::default());
     assert_eq!(driver.begin(&mut x, request), 1);
-    written(&mut driver, &x, 0)
+    written(&mut driver, &mut x, 0)
 }
 
 const META: &str = "memcached://h";
@@ -281,11 +281,11 @@ fn an_update_of_some_fields_keeps_the_others() {
         driver.begin(&mut x, &UPDATE);
         assert_eq!(then(&mut driver, &mut x, 0, read), Then::Send { first: 1, count: 1 });
         let expected = format!("{write}{{\"field0\":\"x\\n\",\"field1\":\"one\"}}\r\n");
-        assert_eq!(written(&mut driver, &x, 1), expected);
+        assert_eq!(written(&mut driver, &mut x, 1), expected);
         assert_eq!(then(&mut driver, &mut x, 1, done), Then::Finish(Outcome::Ok));
         // The state is used again by an operation of another kind.
         driver.begin(&mut x, &request(Verb::Delete));
-        assert!(written(&mut driver, &x, 0).contains("user7\r\n"));
+        assert!(written(&mut driver, &mut x, 0).contains("user7\r\n"));
     }
 }
 
@@ -295,11 +295,11 @@ fn an_update_that_others_overtake_is_tried_again_and_gives_up() {
     driver.begin(&mut x, &UPDATE);
     for attempt in 0..TRIES {
         let command = 2 * attempt;
-        assert_eq!(written(&mut driver, &x, command), "mg user7 v c\r\n");
+        assert_eq!(written(&mut driver, &mut x, command), "mg user7 v c\r\n");
         let found = format!("VA 2 c{attempt}\r\n{{}}\r\n");
         assert_eq!(then(&mut driver, &mut x, command, &found), Then::Send { first: command + 1, count: 1 });
         let expected = format!("ms user7 16 C{attempt} MR\r\n{{\"field1\":\"one\"}}\r\n");
-        assert_eq!(written(&mut driver, &x, command + 1), expected);
+        assert_eq!(written(&mut driver, &mut x, command + 1), expected);
         let next = then(&mut driver, &mut x, command + 1, "EX\r\n");
         if attempt + 1 < TRIES {
             assert_eq!(next, Then::Send { first: command + 2, count: 1 });
@@ -327,7 +327,7 @@ fn a_batch_is_an_insert_for_each_record() {
     for (command, request) in (0..).zip(&requests) {
         driver.begin(&mut single, request);
         assert_eq!(driver.route(&x, command), driver.route(&single, 0));
-        assert_eq!(written(&mut driver, &x, command), written(&mut driver, &single, 0));
+        assert_eq!(written(&mut driver, &mut x, command), written(&mut driver, &mut single, 0));
     }
     assert_eq!(then(&mut driver, &mut x, 2, "HD\r\n"), Then::Wait);
     assert_eq!(then(&mut driver, &mut x, 0, "NS\r\n"), Then::Wait);
@@ -356,7 +356,7 @@ fn keys_that_cannot_be_sent() {
     }
     let (mut driver, mut x) = (with(b"a b", META).unwrap(), Exchange::default());
     driver.begin(&mut x, &request(Verb::Read));
-    assert_eq!(written(&mut driver, &x, 0), "mg YSBi v b\r\n");
+    assert_eq!(written(&mut driver, &mut x, 0), "mg YSBi v b\r\n");
     // The greeting says that the server knows no meta protocol: nothing is sent.
     assert_eq!(driver.greeted(0, 0, 0, b"ERROR\r\n", &mut Vec::new()), Hello::Reply { used: 7, more: false });
     driver.begin(&mut x, &request(Verb::Read));
@@ -374,7 +374,7 @@ fn each_server_is_spoken_to_as_it_greets() {
         driver.begin(&mut x, &Request { key, ..request(Verb::Read) });
         let server = driver.route(&x, 0);
         let expected = [format!("mg user{key} v\r\n"), format!("get user{key}\r\n")];
-        assert_eq!(written(&mut driver, &x, 0), expected[usize::from(server)]);
+        assert_eq!(written(&mut driver, &mut x, 0), expected[usize::from(server)]);
         seen[usize::from(server)] += 1;
     }
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
@@ -414,10 +414,10 @@ fn nothing_is_allocated_once_buffers_have_grown() {
     let (mut driver, mut x) = (driver(META), Exchange::default());
     let mut round = |driver: &mut MemcachedDriver| {
         driver.begin(&mut x, &request(Verb::Insert));
-        written(driver, &x, 0);
+        written(driver, &mut x, 0);
         driver.begin(&mut x, &UPDATE);
         then(driver, &mut x, 0, "VA 2 c1\r\n{}\r\n");
-        written(driver, &x, 1);
+        written(driver, &mut x, 1);
         (x.keys.as_ptr(), x.more.merged.as_ptr(), driver.value.as_ptr(), driver.scratch[0].as_ptr())
     };
     round(&mut driver);

@@ -4,6 +4,7 @@
 //! Documents of inserts and statements of updates and deletes travel in a section of kind 1 after the command's own
 //! document, as drivers send them; so nothing is copied and no length is known beforehand.
 
+use super::description::Limits;
 use super::exchange::Exchange;
 use super::message;
 use super::options::MongoOptions;
@@ -20,11 +21,17 @@ pub(super) struct Writer<'a> {
     /// Where the name of the collection is rendered.
     pub name: &'a mut Vec<u8>,
     /// The session, where the server expects one.
-    pub session: Option<&'a Session>,
+    pub session: Option<Session>,
     /// True if the command is a retryable write, whose number is told.
     pub numbered: bool,
     /// True if the command belongs to a transaction, and whether it begins it.
     pub transaction: Option<bool>,
+    /// Limits of the server.
+    pub limits: Limits,
+    /// The server knows the command `hello`.
+    pub knows_hello: bool,
+    /// One member of a replica set is spoken to, whatever it is: reads are meant for it.
+    pub single: bool,
 }
 
 /// A name as text; names are rendered as UTF-8 by every content.
@@ -33,8 +40,8 @@ fn text(name: &[u8]) -> &str {
 }
 
 impl Writer<'_> {
-    /// Appends command number `command` of an exchange.
-    pub fn put(&mut self, x: &Exchange, command: u32, id: i32, out: &mut Vec<u8>) {
+    /// Appends the next command of an exchange.
+    pub fn put(&mut self, x: &mut Exchange, id: i32, out: &mut Vec<u8>) {
         let at = message::begin(out, id);
         let request = &x.request;
         self.name.clear();
@@ -42,25 +49,54 @@ impl Writer<'_> {
             Verb::Document => self.content.collection(request, self.name),
             _ => self.name.extend_from_slice(self.content.table().as_bytes()),
         }
-        if command > 0 {
+        if x.cursor != 0 {
             self.get_more(x, out);
-        } else if !x.batch.is_empty() && self.options.upsert {
-            self.upserts(&x.batch, out);
-        } else if !x.batch.is_empty() {
-            self.insert(&x.batch, false, out);
+        } else if x.statements > 0 {
+            x.part.1 = self.write(x, at, out);
         } else {
             match request.verb {
-                Verb::Read => self.read(request, out),
-                Verb::Scan => self.scan(request, out),
-                Verb::Insert if self.options.upsert => self.upsert(request, out),
-                Verb::Insert => self.insert(std::slice::from_ref(request), true, out),
-                Verb::Update => self.update(request, out),
-                Verb::Delete => self.delete(request, out),
-                Verb::Document => self.document(request, out),
-                Verb::Topology => hello(out),
+                Verb::Read => self.read(x, out),
+                Verb::Scan => self.scan(x, out),
+                Verb::Document => self.document(x, out),
+                Verb::Topology => self.hello(out),
+                Verb::Insert | Verb::Update | Verb::Delete => {}
             }
         }
         message::end(out, at);
+    }
+
+    /// A write, with as many of its statements as the server takes in one message that begins at `from`; returns the number of
+    /// the statement behind the last.
+    fn write(&self, x: &Exchange, from: usize, out: &mut Vec<u8>) -> u32 {
+        let request = &x.request;
+        let upserts = self.options.upsert;
+        let all = (x, from);
+        match request.verb {
+            Verb::Insert if upserts && !x.batch.is_empty() => {
+                // A batch of them sets the fields, as YCSB's bulks do.
+                self.statements(all, "update", "updates", false, out, |number, out| {
+                    self.set_fields(&x.batch[number as usize], out);
+                    bson::boolean(out, "upsert", true);
+                })
+            }
+            Verb::Insert if upserts => {
+                self.statements(all, "update", "updates", true, out, |_, out| self.upsert(request, out))
+            }
+            Verb::Update => {
+                self.statements(all, "update", "updates", true, out, |_, out| self.set_fields(request, out))
+            }
+            Verb::Delete => self.statements(all, "delete", "deletes", true, out, |_, out| {
+                self.by_key(request, "q", out);
+                bson::int32(out, "limit", 1);
+            }),
+            Verb::Document if x.batch.is_empty() => self.document_statements(x, from, out),
+            _ => {
+                let batch = if x.batch.is_empty() { std::slice::from_ref(request) } else { &x.batch };
+                self.sequence(all, ("insert", x.batch.is_empty()), "documents", out, |number, out| {
+                    self.record(&batch[number as usize], out);
+                })
+            }
+        }
     }
 
     pub(super) fn begin(&self, command: &str, out: &mut Vec<u8>) -> usize {
@@ -74,12 +110,18 @@ impl Writer<'_> {
         let options = self.options;
         let concern = &options.write_concern;
         self.database(out);
-        if !writes && self.transaction.is_none() && options.read_preference != ReadPreference::Primary {
-            options.selection.put(options.read_preference, out);
+        if !writes && self.transaction.is_none() {
+            match options.read_preference {
+                ReadPreference::Primary if self.single => {
+                    options.selection.put(ReadPreference::PrimaryPreferred, out);
+                }
+                ReadPreference::Primary => {}
+                mode => options.selection.put(mode, out),
+            }
         }
         // A transaction's concerns are those of its first command and of its end.
         let in_transaction = self.transaction.is_some();
-        match (self.transaction, self.numbered, self.session) {
+        match (self.transaction, self.numbered, &self.session) {
             (Some(first), _, Some(session)) => session.put_transaction(first, out),
             (None, true, Some(session)) => session.put_number(out),
             _ => {}
@@ -102,7 +144,7 @@ impl Writer<'_> {
         bson::int64(out, "getMore", x.cursor);
         bson::string(out, "collection", text(self.name));
         self.database(out);
-        if let (Some(_), Some(session)) = (self.transaction, self.session) {
+        if let (Some(_), Some(session)) = (self.transaction, &self.session) {
             session.put_transaction(false, out);
         }
         bson::close(out, body);
@@ -110,59 +152,115 @@ impl Writer<'_> {
 
     fn database(&self, out: &mut Vec<u8>) {
         bson::string(out, "$db", &self.options.database);
-        if let Some(session) = self.session {
+        if let Some(session) = &self.session {
             session.put_id(out);
+        }
+        if let Some(api) = &self.options.server_api {
+            api.put(out);
         }
     }
 
-    /// A writing command with one statement.
-    pub(super) fn statement(
-        &self,
-        command: &str,
-        sequence: &str,
-        ordered: bool,
-        out: &mut Vec<u8>,
-        statement: impl Fn(&mut Vec<u8>),
-    ) {
-        self.statements(command, sequence, ordered, 1, out, |_, out| statement(out));
+    /// Asks a server what it is: by the old name until it says that it knows the new one.
+    fn hello(&self, out: &mut Vec<u8>) {
+        let body = bson::open(out);
+        if self.knows_hello {
+            bson::int32(out, "hello", 1);
+        } else {
+            bson::int32(out, "isMaster", 1);
+            bson::boolean(out, "helloOk", true);
+        }
+        bson::string(out, "$db", "admin");
+        if let Some(api) = &self.options.server_api {
+            api.put(out);
+        }
+        bson::close(out, body);
     }
 
-    /// A writing command with `count` statements.
-    pub(super) fn statements(
+    /// A writing command with statements.
+    fn statements(
         &self,
+        of: (&Exchange, usize),
         command: &str,
         sequence: &str,
         ordered: bool,
-        count: u32,
         out: &mut Vec<u8>,
         statement: impl Fn(u32, &mut Vec<u8>),
-    ) {
-        let body = self.begin(command, out);
-        bson::boolean(out, "ordered", ordered);
-        self.end(true, body, out);
-        let at = message::begin_sequence(out, sequence);
-        for number in 0..count {
+    ) -> u32 {
+        self.sequence(of, (command, ordered), sequence, out, |number, out| {
             let document = bson::open(out);
             statement(number, out);
             bson::close(out, document);
-        }
-        message::end(out, at);
+        })
     }
 
-    /// An operation on documents.
-    fn document(&self, request: &Request, out: &mut Vec<u8>) {
-        let count = self.content.documents(request);
+    /// A writing command with as many of its documents, which `append` appends, as fit a message that begins at `from`; at least
+    /// one. Returns the number behind the last.
+    fn sequence(
+        &self,
+        (x, from): (&Exchange, usize),
+        (command, ordered): (&str, bool),
+        name: &str,
+        out: &mut Vec<u8>,
+        append: impl Fn(u32, &mut Vec<u8>),
+    ) -> u32 {
+        let body = self.begin(command, out);
+        bson::boolean(out, "ordered", ordered);
+        self.end(true, body, out);
+        let sequence = message::begin_sequence(out, name);
+        let first = x.part.0;
+        let most = u32::try_from(self.limits.batch).unwrap_or(u32::MAX);
+        let last = x.statements.min(first.saturating_add(most));
+        let mut next = first;
+        while next < last {
+            let before = out.len();
+            append(next, out);
+            if next > first && out.len() - from > self.limits.message_bytes {
+                out.truncate(before);
+                break;
+            }
+            next += 1;
+        }
+        message::end(out, sequence);
+        next
+    }
+
+    /// A write of documents in statements.
+    fn document_statements(&self, x: &Exchange, from: usize, out: &mut Vec<u8>) -> u32 {
+        let (request, all) = (&x.request, (x, from));
         match &self.content.shapes()[usize::from(request.shape)].action {
             Action::Insert { ordered } => {
-                let body = self.begin("insert", out);
-                bson::boolean(out, "ordered", *ordered);
-                self.end(true, body, out);
-                let sequence = message::begin_sequence(out, "documents");
-                for number in 0..count {
+                self.sequence(all, ("insert", *ordered), "documents", out, |number, out| {
                     self.content.document(request, number, out);
-                }
-                message::end(out, sequence);
+                })
             }
+            Action::Update { filter, change, many, upsert, ordered } => {
+                self.statements(all, "update", "updates", *ordered, out, |number, out| {
+                    self.filter("q", filter, request, number, out);
+                    self.change("u", change, request, number, out);
+                    if *upsert {
+                        bson::boolean(out, "upsert", true);
+                    }
+                    if *many {
+                        bson::boolean(out, "multi", true);
+                    }
+                })
+            }
+            Action::Delete { filter, many, ordered } => {
+                self.statements(all, "delete", "deletes", *ordered, out, |number, out| {
+                    self.filter("q", filter, request, number, out);
+                    bson::int32(out, "limit", i32::from(!*many));
+                })
+            }
+            _ => x.statements,
+        }
+    }
+
+    /// Any other operation on documents.
+    fn document(&self, x: &Exchange, out: &mut Vec<u8>) {
+        let request = &x.request;
+        let action = &self.content.shapes()[usize::from(request.shape)].action;
+        match action {
+            Action::Insert { .. } | Action::Update { .. } | Action::Delete { .. } => {}
             Action::Find { filter, fields, sort: by, limit, single_batch } => {
                 let body = self.begin("find", out);
                 if *single_batch {
@@ -184,27 +282,9 @@ impl Writer<'_> {
                 self.filter("query", filter, request, 0, out);
                 self.end(false, body, out);
             }
-            Action::Aggregate { pipeline } => self.aggregate(pipeline, request, out),
+            Action::Aggregate { pipeline } => self.aggregate(pipeline, action.writes(), request, out),
             action @ (Action::Commit | Action::Abort) => {
-                session::put_end(action, self.session, &self.options.write_concern, out);
-            }
-            Action::Update { filter, change, many, upsert, ordered } => {
-                self.statements("update", "updates", *ordered, count, out, |number, out| {
-                    self.filter("q", filter, request, number, out);
-                    self.change("u", change, request, number, out);
-                    if *upsert {
-                        bson::boolean(out, "upsert", true);
-                    }
-                    if *many {
-                        bson::boolean(out, "multi", true);
-                    }
-                });
-            }
-            Action::Delete { filter, many, ordered } => {
-                self.statements("delete", "deletes", *ordered, count, out, |number, out| {
-                    self.filter("q", filter, request, number, out);
-                    bson::int32(out, "limit", i32::from(!*many));
-                });
+                session::put_end(action, self.session.as_ref(), self.options, out);
             }
             Action::FindAndModify { filter, change, fields, sort: by, upsert, returns_new } => {
                 let body = self.begin("findAndModify", out);
@@ -286,7 +366,7 @@ impl Writer<'_> {
     }
 
     fn sum(&self, filter: &Filter, field: &str, result: &str, request: &Request, out: &mut Vec<u8>) {
-        self.pipeline(out, |out| {
+        self.pipeline(false, out, |out| {
             stage(0, out, |out| self.filter("$match", filter, request, 0, out));
             stage(1, out, |out| {
                 projection(
@@ -308,8 +388,8 @@ impl Writer<'_> {
         });
     }
 
-    fn aggregate(&self, pipeline: &[Stage], request: &Request, out: &mut Vec<u8>) {
-        self.pipeline(out, |out| {
+    fn aggregate(&self, pipeline: &[Stage], writes: bool, request: &Request, out: &mut Vec<u8>) {
+        self.pipeline(writes, out, |out| {
             for (index, one) in pipeline.iter().enumerate() {
                 if let Stage::Raw(document) = one {
                     bson::item(out, kind::DOCUMENT, index as u32);
@@ -326,7 +406,7 @@ impl Writer<'_> {
         });
     }
 
-    fn pipeline(&self, out: &mut Vec<u8>, stages: impl Fn(&mut Vec<u8>)) {
+    fn pipeline(&self, writes: bool, out: &mut Vec<u8>, stages: impl Fn(&mut Vec<u8>)) {
         let body = self.begin("aggregate", out);
         bson::head(out, kind::ARRAY, "pipeline");
         let list = bson::open(out);
@@ -335,7 +415,7 @@ impl Writer<'_> {
         bson::head(out, kind::DOCUMENT, "cursor");
         let cursor = bson::open(out);
         bson::close(out, cursor);
-        self.end(false, body, out);
+        self.end(writes, body, out);
     }
 }
 
@@ -371,11 +451,4 @@ fn sort_as(name: &str, by: &[(String, Order)], out: &mut Vec<u8>) {
         bson::int32(out, field, if *order == Order::Ascending { 1 } else { -1 });
     }
     bson::close(out, at);
-}
-
-fn hello(out: &mut Vec<u8>) {
-    let body = bson::open(out);
-    bson::int32(out, "hello", 1);
-    bson::string(out, "$db", "admin");
-    bson::close(out, body);
 }

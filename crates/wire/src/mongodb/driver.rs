@@ -1,20 +1,27 @@
 //! The MongoDB protocol of one load thread.
 //!
-//! An operation is one command (0) and, where its result does not fit one reply, further ones (1, 2 ...) that ask for
-//! the rest on the same node. A batch of inserts is one command with many documents and an outcome for each.
+//! An operation is one command (0) and, where its result does not fit one reply or its statements do not fit one message,
+//! further ones (1, 2 ...) on the same node. A batch of inserts is one operation with an outcome for each.
 
 use super::command::Writer;
 use super::compress::{Codec, Compressor};
 use super::deployment::Deployment;
+use super::description::{Limits, ServerDescription, ServerType};
+use super::errors::StateChange;
 use super::exchange::Exchange;
 use super::greeting::{self, Credentials, Talk};
 use super::message::{self, HEADER, NotMessage, code};
 use super::options::MongoOptions;
 use super::reply;
+use super::retry::{RetryAdvice, Retryable};
 use super::selection::ReadPreference;
 use super::session::{self, Session};
+use super::topology::{ApplicationError, Handshake, TopologyType};
+use dyno_types::document::Action;
 use dyno_types::driver::NOWHERE;
-use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
+use dyno_types::{
+    ConnectionStep, Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb, rng,
+};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -26,6 +33,10 @@ pub struct MongoDriver {
     content: Arc<dyn Content>,
     deployment: Deployment,
     talks: HashMap<u32, Talk>,
+    /// Generation of each connection's server when the connection was greeted.
+    generations: Vec<u32>,
+    /// Limits of the servers.
+    limits: Limits,
     id: i32,
     turn: u16,
     compressor: Option<Compressor>,
@@ -52,6 +63,8 @@ impl MongoDriver {
             content,
             deployment,
             talks: HashMap::new(),
+            generations: Vec::new(),
+            limits: Limits::default(),
             id: 0,
             turn: 0,
             compressor: None,
@@ -73,30 +86,132 @@ impl MongoDriver {
         self.content.writes(request) || self.content.in_transaction(request)
     }
 
+    /// Appends hello for a new connection.
+    fn begin_talk(&mut self, node: u16, connection: u32, talk: Talk, out: &mut Vec<u8>) -> bool {
+        self.talks.insert(connection, talk);
+        let at = connection as usize;
+        self.generations.resize(self.generations.len().max(at + 1), 0);
+        self.generations[at] = self.deployment.generation(node);
+        let id = self.next_id();
+        greeting::hello(&self.options, id, out);
+        true
+    }
+
     /// The node for an operation.
     fn choose(&mut self, request: &Request) -> u16 {
         self.turn = self.turn.wrapping_add(1);
-        let Some(primary) = self.deployment.primary else {
-            // Routers take turns.
-            return self.deployment.router(&mut self.turn);
-        };
-        // A primary that has gone is asked until another one is known: every failure counts.
-        let reads_there = self.options.read_preference == ReadPreference::Primary;
-        if !self.deployment.is_set() || reads_there || self.writes(request) {
-            return primary;
-        }
-        match self.deployment.readable() {
-            [] => {
-                self.error.clear();
-                let mode = self.options.read_preference.name();
+        let mode = self.options.read_preference;
+        let node = self.deployment.select(self.turn, self.writes(request), mode);
+        if node == NOWHERE {
+            self.error.clear();
+            if mode == ReadPreference::Primary || self.writes(request) {
+                self.error.push_str("no primary of the replica set is known");
+            } else {
+                let mode = mode.name();
                 let _ = write!(
                     self.error,
                     "no member of the replica set may be read from (readPreference={mode})"
                 );
-                NOWHERE
             }
-            readable => readable[usize::from(self.turn) % readable.len()],
         }
+        node
+    }
+
+    /// Returns whether statements behind one that failed are not carried out.
+    fn is_ordered(&self, x: &Exchange) -> bool {
+        if !x.batch.is_empty() {
+            return false;
+        }
+        match x.request.verb {
+            Verb::Document => match self.content.shapes()[usize::from(x.request.shape)].action {
+                Action::Insert { ordered }
+                | Action::Update { ordered, .. }
+                | Action::Delete { ordered, .. } => ordered,
+                _ => true,
+            },
+            _ => true,
+        }
+    }
+
+    /// Number of statements of a request that go out in sequences.
+    fn statements(&self, request: &Request) -> u32 {
+        match request.verb {
+            Verb::Insert | Verb::Update | Verb::Delete => 1,
+            Verb::Document => match self.content.shapes()[usize::from(request.shape)].action {
+                Action::Insert { .. } | Action::Update { .. } | Action::Delete { .. } => {
+                    self.content.documents(request)
+                }
+                _ => 0,
+            },
+            Verb::Read | Verb::Scan | Verb::Topology => 0,
+        }
+    }
+
+    /// A command has failed by this reply: whether it is sent once more, else the outcome of its operation.
+    fn failed(&mut self, x: &mut Exchange, command: u32, outcome: Outcome, reply: &[u8]) -> Then {
+        if StateChange::of(reply).is_some() && self.deployment.topology().kind() == TopologyType::Single {
+            let hint = " (the members of its replica set are followed with replicaSet=NAME and without directConnection)";
+            self.error.push_str(hint);
+        }
+        let kind = if self.writes(&x.request) { Retryable::Write } else { Retryable::Read };
+        let unknown = ServerDescription::default();
+        let server = self.deployment.description(x.node).unwrap_or(&unknown);
+        let advice = RetryAdvice::of(reply, kind, server);
+        let generation = self.deployment.generation(x.node);
+        self.deployment.failed(x.node, generation, ApplicationError::Reply(reply), &self.options);
+        let is_first = command == 0 || x.statements > 0;
+        if (x.retryable && is_first && advice.passes) || (x.sheddable && advice.sheds_load) {
+            x.tries.pinned = !is_first || self.content.in_transaction(&x.request);
+            if !advice.nothing_written {
+                x.tries.wrote = Some(outcome);
+            }
+            if self.may_try_again(x, advice.overloaded) {
+                x.forget_reply();
+                let jitter = rng::unit(rng::mix(x.request.seed ^ u64::from(x.tries.failed)));
+                return Then::Again { outcome, pause_ns: advice.pause_ns(x.tries.failed, jitter) };
+            }
+            if x.tries.lost && x.numbered {
+                // The last try was not done; whether the first was, nobody knows.
+                return Then::Finish(Outcome::Disconnected);
+            }
+        }
+        match x.tries.wrote {
+            Some(earlier) if advice.nothing_written => Then::Finish(earlier),
+            _ => Then::Finish(outcome),
+        }
+    }
+
+    /// A try has failed: returns whether there is another one, for which servers that failed come last.
+    fn may_try_again(&mut self, x: &mut Exchange, overloaded: bool) -> bool {
+        x.tries.failed += 1;
+        x.tries.overloaded |= overloaded;
+        let most = if x.tries.overloaded { self.options.max_adaptive_retries } else { 1 };
+        let sharded = self.deployment.topology().kind() == TopologyType::Sharded;
+        if sharded || (overloaded && self.options.overload_retargeting) {
+            x.tries.deprioritized.push(x.node);
+        }
+        x.tries.failed <= most
+    }
+
+    /// A command of a write has been carried out with this outcome: the next statements follow, or the operation ends.
+    fn next_part(&mut self, x: &mut Exchange, command: u32, outcome: Outcome) -> Then {
+        x.settled = x.part.1;
+        x.found |= outcome.is_ok();
+        let failed = x.failed.last().is_some_and(|(number, _)| *number >= x.part.0);
+        if failed {
+            x.first_failure.get_or_insert(outcome);
+        }
+        if x.part.1 >= x.statements || (failed && self.is_ordered(x)) {
+            // Statements that found nothing are a failure only where none has found anything.
+            let otherwise = if x.found { Outcome::Ok } else { outcome };
+            return Then::Finish(x.first_failure.unwrap_or(otherwise));
+        }
+        x.part.0 = x.part.1;
+        x.next_command();
+        if let (true, Some(session)) = (x.numbered, &mut x.session) {
+            session.next_write();
+        }
+        Then::Send { first: command + 1, count: 1 }
     }
 
     /// The reply at the start of `input`, unpacked: bytes used and document.
@@ -124,15 +239,15 @@ impl Driver for MongoDriver {
     }
 
     fn wanted(&self) -> Vec<u16> {
-        // All that answer: when the primary is lost, another member must be there to be asked who follows it.
         self.deployment.known()
     }
 
-    fn hello(&mut self, _node: u16, connection: u32, out: &mut Vec<u8>) -> bool {
-        self.talks.insert(connection, Talk::Hello);
-        let id = self.next_id();
-        greeting::hello(&self.options, id, out);
-        true
+    fn hello(&mut self, node: u16, connection: u32, out: &mut Vec<u8>) -> bool {
+        self.begin_talk(node, connection, Talk::Hello, out)
+    }
+
+    fn hello_for_checks(&mut self, node: u16, connection: u32, out: &mut Vec<u8>) -> bool {
+        self.begin_talk(node, connection, Talk::HelloAlone, out)
     }
 
     fn greeted(&mut self, node: u16, connection: u32, _reply: u16, input: &[u8], out: &mut Vec<u8>) -> Hello {
@@ -140,11 +255,18 @@ impl Driver for MongoDriver {
         let talk = self.talks.entry(connection).or_insert(Talk::Hello);
         let (heard, agreed) = greeting::heard(&self.options, &self.credentials, talk, input, id, out);
         if let Some(agreed) = agreed {
-            (self.compressor, self.sessions) = (agreed.compressor, agreed.sessions);
-            let learns = self.deployment.is_set() || self.deployment.is_routers();
-            if let (true, Ok(Some((_, hello)))) = (learns, greeting::split(input)) {
+            if let Ok(Some((_, hello))) = greeting::split(input) {
                 self.deployment.learn(node, hello, None, &self.options);
+                if self.deployment.description(node).is_some_and(|server| server.kind.bears_data()) {
+                    self.limits = Limits::of(hello);
+                    (self.compressor, self.sessions) = (agreed.compressor, agreed.sessions);
+                }
             }
+        }
+        if let (Hello::Refused(..), Ok(Some((_, reply)))) = (&heard, greeting::split(input)) {
+            let generation = self.generations.get(connection as usize).copied().unwrap_or(0);
+            let error = ApplicationError::HandshakeReply(reply);
+            self.deployment.failed(node, generation, error, &self.options);
         }
         if !matches!(heard, Hello::Need | Hello::Reply { more: true, .. }) {
             self.talks.remove(&connection);
@@ -171,10 +293,14 @@ impl Driver for MongoDriver {
         let reads = self.options.retry_reads
             && !in_transaction
             && session::is_retryable_read(self.content.as_ref(), request);
-        (x.retryable, x.retried, x.lost) = (reads || (x.numbered && x.session.is_some()), false, false);
+        x.retryable = reads || (x.numbered && x.session.is_some());
+        x.sheddable = if self.writes(request) { self.options.retry_writes } else { self.options.retry_reads };
         x.request = *request;
         x.batch.clear();
         x.failed.clear();
+        x.next_command();
+        (x.statements, x.part, x.settled) = (self.statements(request), (0, 0), 0);
+        (x.first_failure, x.found) = (None, false);
         (x.cursor, x.records, x.verified, x.answered) = (0, 0, None, false);
         if !in_transaction || request.step == 0 {
             x.node = self.choose(request);
@@ -189,11 +315,12 @@ impl Driver for MongoDriver {
     fn begin_batch(&mut self, x: &mut Exchange, requests: &[Request]) -> u32 {
         self.begin(x, &requests[0]);
         x.batch.extend_from_slice(requests);
+        x.statements = requests.len() as u32;
         1
     }
 
     fn batch_outcome(&self, x: &Exchange, number: u32, outcome: Outcome) -> Outcome {
-        if !x.answered || x.failed.is_empty() {
+        if number >= x.settled {
             return outcome;
         }
         x.failed.iter().find(|(failed, _)| *failed == number).map_or(Outcome::Ok, |(_, own)| *own)
@@ -203,24 +330,33 @@ impl Driver for MongoDriver {
         x.node
     }
 
-    fn encode(&mut self, x: &Exchange, command: u32, out: &mut Vec<u8>) {
+    fn encode(&mut self, x: &mut Exchange, _command: u32, out: &mut Vec<u8>) {
         let id = self.next_id();
         let mut name = std::mem::take(&mut self.name);
+        let knows_hello = self.options.server_api.is_some()
+            || self.deployment.description(x.node).is_some_and(|server| server.knows_hello);
         let mut writer = Writer {
             options: &self.options,
             content: self.content.as_ref(),
             name: &mut name,
-            session: x.session.as_ref(),
+            session: x.session,
+            limits: self.limits,
+            knows_hello,
             numbered: x.numbered,
             transaction: self.content.in_transaction(&x.request).then_some(x.request.step == 0),
+            single: self.deployment.topology().kind() == TopologyType::Single
+                && self.deployment.description(x.node).is_some_and(|server| {
+                    !matches!(server.kind, ServerType::Mongos | ServerType::Standalone | ServerType::Unknown)
+                }),
         };
         match (self.compressor, self.codec.as_mut()) {
-            (Some(by), Some(codec)) => {
+            // Hello is never compressed.
+            (Some(by), Some(codec)) if x.request.verb != Verb::Topology => {
                 self.plain.clear();
-                writer.put(x, command, id, &mut self.plain);
+                writer.put(x, id, &mut self.plain);
                 codec.compress(by, &self.plain, out);
             }
-            _ => writer.put(x, command, id, out),
+            _ => writer.put(x, id, out),
         }
         self.name = name;
     }
@@ -235,29 +371,23 @@ impl Driver for MongoDriver {
             self.deployment.learn(x.node, document, Some(x.asked_ms), &self.options);
             return Decoded::Reply { used, then: Then::Finish(Outcome::Ok) };
         }
-        match reply::take(self.content.as_ref(), x, command, document, &mut self.error) {
+        let then = match reply::take(self.content.as_ref(), x, command, document, &mut self.error) {
             Ok(Then::Finish(outcome)) => {
                 x.answered = true;
-                if outcome == Outcome::ReadOnly {
-                    // A primary that has stepped down: somebody else takes writes now.
-                    self.deployment.doubt(x.node, &self.options);
+                if !outcome.is_ok() && !reply::is_done(document) {
+                    // The reply borrows the buffer that a compressed one was expanded into.
+                    let reply = document.to_vec();
+                    self.failed(x, command, outcome, &reply)
+                } else if x.statements > 0 {
+                    self.next_part(x, command, outcome)
+                } else {
+                    Then::Finish(outcome)
                 }
-                let may_retry =
-                    !outcome.is_ok() && x.retryable && command == 0 && session::may_retry(document);
-                let then = match (may_retry, x.retried, x.lost) {
-                    (true, false, _) => {
-                        x.forget();
-                        Then::Again(outcome)
-                    }
-                    // The second try was not done; whether the first was, nobody knows.
-                    (true, true, true) if x.numbered => Then::Finish(Outcome::Disconnected),
-                    _ => Then::Finish(outcome),
-                };
-                Decoded::Reply { used, then }
             }
-            Ok(then) => Decoded::Reply { used, then },
-            Err(_) => Decoded::Broken,
-        }
+            Ok(then) => then,
+            Err(_) => return Decoded::Broken,
+        };
+        Decoded::Reply { used, then }
     }
 
     fn skip(&mut self, input: &[u8]) -> Decoded {
@@ -276,50 +406,73 @@ impl Driver for MongoDriver {
         x.verified
     }
 
-    fn lost(&mut self, node: u16) {
-        self.deployment.doubt(node, &self.options);
+    fn lost(&mut self, node: u16, connection: u32, step: ConnectionStep) {
+        let generation = self.generations.get(connection as usize).copied().unwrap_or(0);
+        let step = match step {
+            ConnectionStep::Opening => Handshake::Hello,
+            ConnectionStep::Login => Handshake::Login,
+            ConnectionStep::Ready => Handshake::Complete,
+            ConnectionStep::Check => {
+                let words = "the connection on which it is checked was lost or refused";
+                return self.deployment.check_failed(node, words, &self.options);
+            }
+        };
+        self.deployment.failed(node, generation, ApplicationError::Network(step), &self.options);
+    }
+
+    fn timed_out(&mut self, node: u16) {
+        self.deployment.timed_out(node, &self.options);
     }
 
     fn lost_command(&mut self, x: &mut Exchange, command: u32) -> bool {
         // A cursor's further batches are where it is, and nowhere else.
-        if !x.retryable || x.retried || command > 0 {
+        if !x.retryable || (command > 0 && x.statements == 0) || !self.may_try_again(x, false) {
             return false;
         }
-        x.forget();
-        x.lost = true;
+        x.forget_reply();
+        x.tries.lost = true;
+        x.tries.wrote = Some(Outcome::Disconnected);
         true
     }
 
     fn again(&mut self, x: &mut Exchange) -> Option<u16> {
-        let to_primary = self.options.read_preference == ReadPreference::Primary || self.writes(&x.request);
-        if to_primary && self.deployment.lacks_primary() {
-            return None;
+        if x.tries.pinned {
+            return Some(x.node);
         }
-        let (failed, request) = (x.node, x.request);
-        let mut node = self.choose(&request);
-        if node == failed && !self.deployment.is_set() {
-            // Another router, where there is one.
-            node = self.choose(&request);
-        }
+        self.turn = self.turn.wrapping_add(1);
+        let writes = self.writes(&x.request);
+        let failed = &x.tries.deprioritized;
+        let node = self.deployment.select_again(self.turn, writes, &self.options, failed)?;
         x.node = node;
-        (node != NOWHERE).then_some(node)
+        Some(node)
     }
 
     fn patience_ns(&self) -> u64 {
         self.options.selection.patience_ns()
     }
 
-    fn wants_topology(&self) -> bool {
-        self.deployment.is_unclear()
-    }
-
-    fn may_tell(&self, node: u16) -> bool {
-        self.deployment.lacks_primary() || self.deployment.is_unsure(node)
-    }
-
     fn heartbeat_ns(&self) -> Option<u64> {
-        let watched = self.deployment.is_set() || self.deployment.is_routers();
-        watched.then(|| self.options.selection.heartbeat_ns())
+        self.deployment.is_monitored().then(|| self.options.selection.heartbeat_ns())
+    }
+
+    fn is_checked(&self, node: u16) -> bool {
+        self.deployment.is_checked(node)
+    }
+
+    fn is_checked_soon(&self, node: u16) -> bool {
+        self.deployment.is_checked_soon(node)
+    }
+
+    fn check_timeout_ns(&self, node: u16) -> u64 {
+        self.deployment.check_timeout_ns(node, &self.options)
+    }
+
+    fn checked(&mut self, node: u16, round_trip_ns: u64) {
+        self.deployment.measured(node, round_trip_ns / 1_000);
+    }
+
+    fn check_failed(&mut self, node: u16) {
+        self.deployment.check_failed(node, "hello was not answered in time", &self.options);
     }
 
     fn begin_topology(&mut self, x: &mut Exchange, request: &Request, node: u16, now_ns: u64) {

@@ -10,7 +10,9 @@ pub fn classify(code: i64) -> Outcome {
         // Unauthorized, AuthenticationFailed.
         13 | 18 => Outcome::Forbidden,
         // NotWritablePrimary, NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary, PrimarySteppedDown, the ends of a server.
-        10_107 | 13_435 | 13_436 | 189 | 91 | 11_600 | 11_602 => Outcome::ReadOnly,
+        10_107 | 10_058 | 13_435 | 13_436 | 189 | 91 | 11_600 | 11_602 => Outcome::ReadOnly,
+        // IngressRequestRateLimitExceeded: the server sheds load.
+        462 => Outcome::Busy,
         // WriteConflict, LockTimeout, LockBusy.
         112 | 24 | 46 => Outcome::Busy,
         // CommandNotFound, CommandNotSupported, NotImplemented.
@@ -50,6 +52,49 @@ pub fn describe(document: &[u8]) -> ServerError {
 /// Returns whether a reply says that its command was done.
 pub fn is_ok(ok: Option<Element<'_>>) -> bool {
     ok.is_some_and(|e| e.is_true())
+}
+
+/// Labels of an error reply.
+pub fn labels(reply: &[u8]) -> impl Iterator<Item = &str> {
+    let list = bson::find(reply, "errorLabels").and_then(|e| e.as_document()).unwrap_or_default();
+    bson::elements(list).into_iter().flatten().flatten().filter_map(|label| label.as_str())
+}
+
+/// A server's word that it is not what it was taken for ("Server Discovery and Monitoring", error handling).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateChange {
+    /// It takes no writes.
+    NotPrimary,
+    /// It can neither be written to nor read from now.
+    Recovering,
+    /// It ends.
+    Shutdown,
+}
+
+impl StateChange {
+    /// Reads the reply to any command, or its write concern error. Errors of single statements say nothing of the server.
+    pub fn of(reply: &[u8]) -> Option<Self> {
+        if is_ok(bson::find(reply, "ok")) {
+            return Self::of_error(bson::find(reply, "writeConcernError")?.as_document()?);
+        }
+        Self::of_error(reply)
+    }
+
+    fn of_error(error: &[u8]) -> Option<Self> {
+        if let Some(code) = bson::find(error, "code").and_then(|e| e.as_i64()).filter(|code| *code != 0) {
+            return match code {
+                91 | 11_600 => Some(Self::Shutdown),
+                11_602 | 13_436 | 189 => Some(Self::Recovering),
+                10_107 | 13_435 | 10_058 => Some(Self::NotPrimary),
+                _ => None,
+            };
+        }
+        let message = bson::find(error, "errmsg").and_then(|e| e.as_str())?;
+        if message.contains("not master or secondary") || message.contains("node is recovering") {
+            return Some(Self::Recovering);
+        }
+        message.contains("not master").then_some(Self::NotPrimary)
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,14 @@ pub struct Exchange {
     pub(super) request: Request,
     /// The inserts of a batch; empty for a single operation.
     pub(super) batch: Vec<Request>,
+    /// Number of statements of a write, which may take several commands; 0 for other operations.
+    pub(super) statements: u32,
+    /// The statements of the command under way: first, and behind the last.
+    pub(super) part: (u32, u32),
+    /// Outcome of the first command that failed, where others follow.
+    pub(super) first_failure: Option<Outcome>,
+    /// A command has found or written something.
+    pub(super) found: bool,
     /// Where the operation goes, and the rest of its result comes from.
     pub(super) node: u16,
     pub(super) cursor: i64,
@@ -16,25 +24,50 @@ pub struct Exchange {
     pub(super) verified: Option<Outcome>,
     /// Statements that failed, by number.
     pub(super) failed: Vec<(u32, Outcome)>,
+    /// Statements below this number have results of their own.
+    pub(super) settled: u32,
     /// The reply has been read to its end.
     pub(super) answered: bool,
     /// Kept from operation to operation, where the server expects one.
     pub(super) session: Option<Session>,
     /// A retryable write.
     pub(super) numbered: bool,
-    /// True if it may be sent once more, has been, and whether the first try was lost without an answer.
+    /// It may be sent once more after errors that pass.
     pub(super) retryable: bool,
-    pub(super) retried: bool,
-    pub(super) lost: bool,
+    /// The command under way may be sent once more if the server is overloaded.
+    pub(super) sheddable: bool,
+    pub(super) tries: Tries,
     /// When the question for the topology was put, milliseconds.
     pub(super) asked_ms: i64,
 }
 
+/// Tries of the command under way.
+#[derive(Debug, Default)]
+pub(super) struct Tries {
+    /// Number that failed.
+    pub failed: u32,
+    /// One of them found the server overloaded.
+    pub overloaded: bool,
+    /// One was lost without an answer: it may have been done.
+    pub lost: bool,
+    /// Outcome of the last one that may have written something.
+    pub wrote: Option<Outcome>,
+    /// Servers that come last for the next one.
+    pub deprioritized: Vec<u16>,
+    /// The next one goes to the same server: a cursor or a transaction is there.
+    pub pinned: bool,
+}
+
 impl Exchange {
-    /// Forgets what came of the first try: there will be a second, and no third.
-    pub(super) fn forget(&mut self) {
-        self.retried = true;
-        (self.answered, self.records, self.cursor, self.verified) = (false, 0, 0, None);
-        self.failed.clear();
+    /// Begins the next command of the operation.
+    pub(super) fn next_command(&mut self) {
+        let mut deprioritized = std::mem::take(&mut self.tries.deprioritized);
+        deprioritized.clear();
+        self.tries = Tries { deprioritized, ..Tries::default() };
+    }
+
+    /// Forgets what came of the last try.
+    pub(super) fn forget_reply(&mut self) {
+        (self.answered, self.verified) = (false, None);
     }
 }

@@ -3,6 +3,7 @@
 use super::errors::{describe, is_ok};
 use super::greeting;
 use super::message::{self, HEADER, NotMessage};
+use super::options::MongoOptions;
 use dyno_types::bson::{self, Element};
 use dyno_types::mongod::MongodVersion;
 use dyno_types::mongod::versions::implicit_write_concern;
@@ -131,9 +132,9 @@ impl fmt::Display for DefaultWriteConcern {
 
 impl Facts {
     /// Appends question number `number`.
-    pub fn ask(number: usize, out: &mut Vec<u8>) {
+    pub fn ask(number: usize, options: &MongoOptions, out: &mut Vec<u8>) {
         let (command, database) = QUESTIONS[number];
-        greeting::command(out, number as i32, database, |out| bson::int32(out, command, 1));
+        greeting::command(out, number as i32, options, database, |out| bson::int32(out, command, 1));
     }
 
     /// Looks for the answer to question number `number` at the start of `input`; returns the bytes used.

@@ -49,6 +49,8 @@ pub(super) struct Agreed {
 pub(super) enum Talk {
     /// The answer to hello is awaited.
     Hello,
+    /// The same, and no login follows: the connection serves checks.
+    HelloAlone,
     /// The server's first message.
     First(Arc<Login>, Conversation),
     /// The server's final message.
@@ -57,17 +59,23 @@ pub(super) enum Talk {
     Last,
 }
 
-/// Appends the hello, in the form that every server understands.
+/// Appends the hello, in the form that every server understands. Who names a version of the interface, or a load balancer,
+/// means servers from 5.0 on, which may refuse the old form.
 pub(super) fn hello(options: &MongoOptions, id: i32, out: &mut Vec<u8>) {
-    let at = message::begin_query(out, id);
-    hello_document(options, out);
+    let modern = options.server_api.is_some() || options.load_balanced;
+    let at = if modern { message::begin(out, id) } else { message::begin_query(out, id) };
+    hello_document(options, modern, out);
     message::end(out, at);
 }
 
-fn hello_document(options: &MongoOptions, out: &mut Vec<u8>) {
+fn hello_document(options: &MongoOptions, modern: bool, out: &mut Vec<u8>) {
     let body = bson::open(out);
-    bson::int32(out, "isMaster", 1);
+    bson::int32(out, if modern { "hello" } else { "isMaster" }, 1);
     bson::boolean(out, "helloOk", true);
+    bson::boolean(out, "backpressure", true);
+    if options.load_balanced {
+        bson::boolean(out, "loadBalanced", true);
+    }
     bson::head(out, kind::DOCUMENT, "client");
     let client = bson::open(out);
     for (name, fields) in [
@@ -93,6 +101,12 @@ fn hello_document(options: &MongoOptions, out: &mut Vec<u8>) {
     if let Some(Auth::Scram { mechanism: None, user, .. }) = &options.auth {
         bson::string(out, "saslSupportedMechs", &format!("{}.{user}", options.auth_source));
     }
+    if modern {
+        bson::string(out, "$db", "admin");
+    }
+    if let Some(api) = &options.server_api {
+        api.put(out);
+    }
     bson::close(out, body);
 }
 
@@ -114,7 +128,7 @@ pub(super) fn heard(
         let refusal = describe(reply);
         return (Hello::Refused(classify(refusal.code), refusal.words), None);
     }
-    if matches!(talk, Talk::Hello) {
+    if matches!(talk, Talk::Hello | Talk::HelloAlone) {
         let sessions = session::expected(reply);
         let (hello, compressor) = greeted(options, credentials, talk, reply, used, id, out);
         return (hello, Some(Agreed { compressor, sessions }));
@@ -150,9 +164,16 @@ fn greeted(
         );
         return (Hello::Refused(Outcome::NotImplemented, words), None);
     }
+    if options.load_balanced && bson::find(reply, "serviceId").is_none() {
+        let words = "loadBalanced=true, but the server is not set up to stand behind a load balancer (no serviceId in its hello)";
+        return (Hello::Refused(Outcome::Protocol, words.into()), None);
+    }
     let offered = bson::find(reply, "compression").and_then(|e| e.as_document());
     let compressor =
         options.compressors.iter().copied().find(|c| offered.is_some_and(|o| names(o, c.name())));
+    if matches!(talk, Talk::HelloAlone) {
+        return (Hello::Reply { used, more: false }, compressor);
+    }
     let more = match begin_login(options, credentials, talk, reply, id, out) {
         Ok(more) => more,
         Err(error) => return (Hello::Refused(Outcome::Forbidden, error.to_string()), None),
@@ -185,7 +206,7 @@ fn begin_login(
     match &options.auth {
         None => Ok(false),
         Some(Auth::X509 { user }) => {
-            command(out, id, "$external", |out| {
+            command(out, id, options, "$external", |out| {
                 bson::int32(out, "authenticate", 1);
                 bson::string(out, "mechanism", "MONGODB-X509");
                 if let Some(user) = user {
@@ -196,7 +217,7 @@ fn begin_login(
             Ok(true)
         }
         Some(Auth::Plain { user, password }) => {
-            command(out, id, &options.auth_source, |out| {
+            command(out, id, options, &options.auth_source, |out| {
                 bson::int32(out, "saslStart", 1);
                 bson::string(out, "mechanism", "PLAIN");
                 // RFC 4616: no identity to act for, the user, the password, with a byte 0 between them.
@@ -216,7 +237,7 @@ fn begin_login(
             let mechanism = mechanism.unwrap_or(best);
             let login = credentials.login(mechanism, user, password)?;
             let (conversation, first) = Conversation::begin(&login)?;
-            command(out, id, &options.auth_source, |out| {
+            command(out, id, options, &options.auth_source, |out| {
                 bson::int32(out, "saslStart", 1);
                 bson::string(out, "mechanism", login.mechanism().name());
                 bson::binary(out, "payload", first.as_bytes());
@@ -244,7 +265,7 @@ fn logged_in(
     let conversation_id = bson::find(reply, "conversationId").and_then(|e| e.as_i64()).unwrap_or(1) as i32;
     let done = bson::find(reply, "done").is_some_and(|e| e.is_true());
     let go_on = |payload: &[u8], out: &mut Vec<u8>| {
-        command(out, id, &options.auth_source, |out| {
+        command(out, id, options, &options.auth_source, |out| {
             bson::int32(out, "saslContinue", 1);
             bson::int32(out, "conversationId", conversation_id);
             bson::binary(out, "payload", payload);
@@ -267,13 +288,13 @@ fn logged_in(
             }
             Err(error) => Hello::Refused(Outcome::Forbidden, error.to_string()),
         },
-        Talk::Last | Talk::Hello => Hello::Reply { used, more: false },
+        Talk::Last | Talk::Hello | Talk::HelloAlone => Hello::Reply { used, more: false },
     }
 }
 
 /// Appends a command for `database` whose elements `fields` appends.
-pub fn put_command(out: &mut Vec<u8>, database: &str, fields: &dyn Fn(&mut Vec<u8>)) {
-    command(out, 0, database, fields);
+pub fn put_command(out: &mut Vec<u8>, options: &MongoOptions, database: &str, fields: &dyn Fn(&mut Vec<u8>)) {
+    command(out, 0, options, database, fields);
 }
 
 /// Takes the reply at the start of `received` away; `None` while it is not complete.
@@ -285,11 +306,20 @@ pub fn take_document(received: &mut Vec<u8>) -> Result<Option<Vec<u8>>, NotMessa
 }
 
 /// Appends a command whose fields `fields` writes, for `database`.
-pub(super) fn command(out: &mut Vec<u8>, id: i32, database: &str, fields: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn command(
+    out: &mut Vec<u8>,
+    id: i32,
+    options: &MongoOptions,
+    database: &str,
+    fields: impl FnOnce(&mut Vec<u8>),
+) {
     let at = message::begin(out, id);
     let body = bson::open(out);
     fields(out);
     bson::string(out, "$db", database);
+    if let Some(api) = &options.server_api {
+        api.put(out);
+    }
     bson::close(out, body);
     message::end(out, at);
 }

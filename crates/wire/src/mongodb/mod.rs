@@ -2,13 +2,15 @@
 //!
 //! `message` frames, `compress` packs, `options` holds everything a URI can set, `scram` proves passwords, `greeting`
 //! is the conversation on a new connection, `command` turns requests into commands (`records`: those of YCSB), `reply`
-//! turns replies into outcomes, `session` numbers writes, `srv` takes hosts from DNS, `deployment` knows nodes and
-//! `selection` chooses among them, `driver` ties them together (`exchange`: an operation in flight), `facts` asks a
+//! turns replies into outcomes, `session` numbers writes, `retry` says what may be sent again, `srv` takes hosts from DNS,
+//! `description` is what a server says of itself, `topology` follows all servers of a deployment, `deployment` adds their
+//! endpoints, `selection` chooses among them, `driver` ties them together (`exchange`: an operation in flight), `facts` asks a
 //! server what it is.
 
 mod command;
 pub mod compress;
 mod deployment;
+mod description;
 mod driver;
 mod errors;
 mod exchange;
@@ -18,18 +20,23 @@ pub mod message;
 mod options;
 mod records;
 mod reply;
+mod retry;
 pub mod scram;
 mod selection;
 mod session;
 mod srv;
+mod topology;
 
 pub use deployment::Deployment;
+pub use description::{Limits, ServerDescription, ServerType, Tags, TopologyVersion};
 pub use driver::MongoDriver;
-pub use errors::{ServerError, classify, describe, is_ok};
+pub use errors::{ServerError, StateChange, classify, describe, is_ok, labels};
 pub use exchange::Exchange;
 pub use facts::{DefaultWriteConcern, Facts, QUESTIONS};
 pub use greeting::{put_command, take_document};
 pub use options::{Auth, MongoOptions, ServerApi, WriteConcern};
+pub use retry::{RetryAdvice, Retryable};
 pub use scram::Mechanism;
-pub use selection::{Member, ReadPreference, Role, Selection, Tags, eligible};
+pub use selection::{ReadPreference, Selection, nearest, suitable};
 pub use srv::Srv;
+pub use topology::{ApplicationError, Handshake, Server, Topology, TopologyType, WIRE_VERSIONS};

@@ -6,11 +6,11 @@ mod security;
 #[cfg(test)]
 mod tests;
 
+pub use self::credentials::Auth;
 use self::credentials::{EXTERNAL, LoginParts};
 use self::hosts::{addresses, check_database};
-use self::security::TlsParts;
+use self::security::{TlsParts, parse_flag, refuse_value};
 use super::compress::Compressor;
-use super::scram::Mechanism;
 use super::selection::{ReadPreference, Selection};
 use super::srv::{Srv, is_service, some};
 use crate::address::{Address, Tls, percent_decode};
@@ -56,32 +56,6 @@ impl WriteConcern {
     }
 }
 
-/// Method of login, and the user who logs in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Auth {
-    /// By a password.
-    Scram {
-        /// `None` takes the best that the server offers.
-        mechanism: Option<Mechanism>,
-        /// The user.
-        user: String,
-        /// The password.
-        password: String,
-    },
-    /// By a password that the server gets to see and hands to another service (LDAP).
-    Plain {
-        /// The user.
-        user: String,
-        /// The password.
-        password: String,
-    },
-    /// By the client's certificate.
-    X509 {
-        /// The certificate's subject; the server takes it from the certificate where it is not given.
-        user: Option<String>,
-    },
-}
-
 /// Version of the server's API that commands declare (MongoDB's "Stable API"). A command line has no other place for it
 /// than the URI: `apiVersion`, `apiStrict` and `apiDeprecationErrors` are dyno's own options.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,8 +85,8 @@ pub struct MongoOptions {
     pub tls: Option<Tls>,
     /// Name of the replica set, if one is expected.
     pub replica_set: Option<String>,
-    /// Only the seed itself is spoken to.
-    pub direct: bool,
+    /// `directConnection`: whether only the seed itself is spoken to. `None` where the URI does not say.
+    pub direct: Option<bool>,
     /// `loadBalanced`: the seed is a load balancer, behind which routers stand.
     pub load_balanced: bool,
     /// Version of the server's API that commands declare.
@@ -145,6 +119,19 @@ pub struct MongoOptions {
     pub retry_reads: bool,
     /// Options that were given and change nothing here.
     pub unused: Vec<String>,
+}
+
+impl ServerApi {
+    /// Appends it to a command.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        bson::string(out, "apiVersion", &self.version);
+        if let Some(strict) = self.strict {
+            bson::boolean(out, "apiStrict", strict);
+        }
+        if let Some(errors) = self.deprecation_errors {
+            bson::boolean(out, "apiDeprecationErrors", errors);
+        }
+    }
 }
 
 /// Values that an option without effect may have.
@@ -252,7 +239,7 @@ impl Default for MongoOptions {
             auth_source: "admin".into(),
             tls: None,
             replica_set: None,
-            direct: false,
+            direct: None,
             load_balanced: false,
             server_api: None,
             connect_timeout_ms: 10_000,
@@ -393,7 +380,7 @@ impl MongoOptions {
             "replicaset" => self.replica_set = Some(value.into()),
             "retrywrites" => self.retry_writes = flag()?,
             "retryreads" => self.retry_reads = flag()?,
-            "directconnection" => self.direct = flag()?,
+            "directconnection" => self.direct = Some(flag()?),
             "loadbalanced" => self.load_balanced = flag()?,
             "connecttimeoutms" => self.connect_timeout_ms = number(0, MOST, "milliseconds")?.unsigned_abs(),
             "maxadaptiveretries" => self.max_adaptive_retries = number(0, MOST, "a number")? as u32,
@@ -472,6 +459,13 @@ impl MongoOptions {
         Ok(())
     }
 
+    /// Returns whether the one host named is spoken to and no other: so it is meant, as drivers take it, where the URI names
+    /// one host and no replica set. `directConnection=false` looks for the other members.
+    pub fn is_direct(&self) -> bool {
+        let one = self.addresses.len() == 1 && self.srv.is_none();
+        self.direct.unwrap_or(one && self.replica_set.is_none() && !self.load_balanced)
+    }
+
     /// Refuses what contradicts itself or cannot be done.
     pub fn check(&self) -> Result<(), Refused> {
         let refuse = |text: &str| Err(Refused(text.into()));
@@ -486,7 +480,7 @@ impl MongoOptions {
                 "w={w}: expected a number of members from 1, majority, or the name of a write concern"
             )));
         }
-        if self.direct && (self.addresses.len() > 1 || self.srv.is_some()) {
+        if self.direct == Some(true) && (self.addresses.len() > 1 || self.srv.is_some()) {
             return refuse("directConnection=true needs one host, and no mongodb+srv://");
         }
         if self.srv.as_ref().is_some_and(|srv| srv.max_hosts > 0) {
@@ -509,7 +503,7 @@ impl MongoOptions {
                     "loadBalanced=true is for routers behind a load balancer: not together with replicaSet",
                 );
             }
-            if self.direct {
+            if self.direct == Some(true) {
                 return refuse("loadBalanced=true and directConnection=true contradict each other: give one");
             }
         }
@@ -587,14 +581,6 @@ impl MongoOptions {
         }
         Ok(())
     }
-}
-
-fn refuse_value(key: &str, value: &str, expected: &str) -> Refused {
-    Refused(format!("option {key}={value}: expected {expected}"))
-}
-
-fn parse_flag(key: &str, value: &str) -> Result<bool, Refused> {
-    value.parse().map_err(|_| refuse_value(key, value, "true or false"))
 }
 
 fn compressors(value: &str) -> Option<Vec<Compressor>> {

@@ -1,7 +1,7 @@
 //! YCSB's records as commands: `_id` is the key, fields are bytes.
 
 use super::command::{Writer, sort};
-use super::message;
+use super::exchange::Exchange;
 use dyno_types::bson::{self, kind};
 use dyno_types::document::Order;
 use dyno_types::{Request, Verb};
@@ -18,7 +18,7 @@ impl Writer<'_> {
         out[at..at + 4].copy_from_slice(&bytes.to_le_bytes());
     }
 
-    fn by_key(&self, request: &Request, name: &str, out: &mut Vec<u8>) {
+    pub(super) fn by_key(&self, request: &Request, name: &str, out: &mut Vec<u8>) {
         bson::head(out, kind::DOCUMENT, name);
         let filter = bson::open(out);
         self.key(request, "_id", out);
@@ -53,7 +53,8 @@ impl Writer<'_> {
         bson::close(out, inner);
     }
 
-    pub(super) fn read(&self, request: &Request, out: &mut Vec<u8>) {
+    pub(super) fn read(&self, x: &Exchange, out: &mut Vec<u8>) {
+        let request = &x.request;
         let body = self.begin("find", out);
         bson::boolean(out, "singleBatch", true);
         bson::int64(out, "limit", 1);
@@ -62,7 +63,8 @@ impl Writer<'_> {
         self.end(false, body, out);
     }
 
-    pub(super) fn scan(&self, request: &Request, out: &mut Vec<u8>) {
+    pub(super) fn scan(&self, x: &Exchange, out: &mut Vec<u8>) {
+        let request = &x.request;
         let body = self.begin("find", out);
         bson::int64(out, "limit", i64::from(request.limit));
         self.projected(request, out);
@@ -77,50 +79,27 @@ impl Writer<'_> {
         self.end(false, body, out);
     }
 
-    pub(super) fn insert(&self, requests: &[Request], ordered: bool, out: &mut Vec<u8>) {
-        let body = self.begin("insert", out);
-        bson::boolean(out, "ordered", ordered);
-        self.end(true, body, out);
-        let sequence = message::begin_sequence(out, "documents");
-        for request in requests {
-            if request.verb == Verb::Document {
-                self.content.document(request, 0, out);
-                continue;
-            }
-            let document = bson::open(out);
-            self.key(request, "_id", out);
-            self.fields(request, out);
-            bson::close(out, document);
+    /// Appends a record as a document.
+    pub(super) fn record(&self, request: &Request, out: &mut Vec<u8>) {
+        if request.verb == Verb::Document {
+            return self.content.document(request, 0, out);
         }
-        message::end(out, sequence);
+        let document = bson::open(out);
+        self.key(request, "_id", out);
+        self.fields(request, out);
+        bson::close(out, document);
     }
 
+    /// Statement that replaces a record, or inserts it.
     pub(super) fn upsert(&self, request: &Request, out: &mut Vec<u8>) {
-        self.statement("update", "updates", true, out, |out| {
-            self.by_key(request, "q", out);
-            bson::head(out, kind::DOCUMENT, "u");
-            let document = bson::open(out);
-            self.key(request, "_id", out);
-            self.fields(request, out);
-            bson::close(out, document);
-            bson::boolean(out, "upsert", true);
-        });
-    }
-
-    /// A batch of them sets the fields, as YCSB's bulks do.
-    pub(super) fn upserts(&self, requests: &[Request], out: &mut Vec<u8>) {
-        self.statements("update", "updates", false, requests.len() as u32, out, |number, out| {
-            self.set_fields(&requests[number as usize], out);
-            bson::boolean(out, "upsert", true);
-        });
-    }
-
-    pub(super) fn update(&self, request: &Request, out: &mut Vec<u8>) {
-        self.statement("update", "updates", true, out, |out| self.set_fields(request, out));
+        self.by_key(request, "q", out);
+        bson::head(out, kind::DOCUMENT, "u");
+        self.record(request, out);
+        bson::boolean(out, "upsert", true);
     }
 
     /// Query and change of a statement.
-    fn set_fields(&self, request: &Request, out: &mut Vec<u8>) {
+    pub(super) fn set_fields(&self, request: &Request, out: &mut Vec<u8>) {
         self.by_key(request, "q", out);
         bson::head(out, kind::DOCUMENT, "u");
         let change = bson::open(out);
@@ -129,12 +108,5 @@ impl Writer<'_> {
         self.fields(request, out);
         bson::close(out, set);
         bson::close(out, change);
-    }
-
-    pub(super) fn delete(&self, request: &Request, out: &mut Vec<u8>) {
-        self.statement("delete", "deletes", true, out, |out| {
-            self.by_key(request, "q", out);
-            bson::int32(out, "limit", 1);
-        });
     }
 }

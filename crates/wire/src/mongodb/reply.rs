@@ -62,21 +62,21 @@ pub(super) fn take(
     match x.request.verb {
         Verb::Topology => one,
         Verb::Insert => {
-            x.records = n;
+            x.records += n;
             one
         }
         Verb::Update | Verb::Delete => {
-            x.records = n;
+            x.records += n;
             found(n > 0 || parts.upserted)
         }
         Verb::Read | Verb::Scan => cursor(content, x, command, &parts),
         Verb::Document => match &content.shapes()[usize::from(x.request.shape)].action {
             Action::Insert { .. } => {
-                x.records = n;
+                x.records += n;
                 one
             }
             action @ (Action::Update { .. } | Action::Delete { .. }) => {
-                x.records = n;
+                x.records += n;
                 found(n > 0 || parts.upserted || !action.means_one())
             }
             Action::FindAndModify { .. } => {
@@ -96,6 +96,11 @@ pub(super) fn take(
     }
 }
 
+/// Returns whether a command was carried out as a whole: of its statements some may have failed all the same.
+pub(super) fn is_done(reply: &[u8]) -> bool {
+    is_ok(bson::find(reply, "ok")) && bson::find(reply, "writeConcernError").is_none()
+}
+
 pub(super) fn fail(document: &[u8], error: &mut String) -> Outcome {
     let ServerError { code, words, .. } = describe(document);
     error.clear();
@@ -106,7 +111,7 @@ pub(super) fn fail(document: &[u8], error: &mut String) -> Outcome {
 /// Some statements of a bulk have failed. The outcome is that of the first; a batch keeps one for each.
 fn write_errors(x: &mut Exchange, errors: &[u8], n: i64, error: &mut String) -> Result<Outcome, NotBson> {
     let mut first = Outcome::ServerError;
-    x.records = n.max(0) as u32;
+    x.records += n.max(0) as u32;
     for (number, element) in bson::elements(errors)?.enumerate() {
         let document = element?.as_document().ok_or(NotBson)?;
         let outcome = if number == 0 {
@@ -116,7 +121,8 @@ fn write_errors(x: &mut Exchange, errors: &[u8], n: i64, error: &mut String) -> 
             classify(describe(document).code)
         };
         let index = bson::find(document, "index").and_then(|e| e.as_i64()).ok_or(NotBson)?;
-        x.failed.push((u32::try_from(index).map_err(|_| NotBson)?, outcome));
+        let index = u32::try_from(index).map_err(|_| NotBson)?;
+        x.failed.push((x.part.0.saturating_add(index), outcome));
     }
     Ok(first)
 }

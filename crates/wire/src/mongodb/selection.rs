@@ -1,5 +1,7 @@
 //! Which members of a replica set are read from (MongoDB's "Server Selection" and "Max Staleness" specifications).
 
+use super::description::{ServerDescription, ServerType, Tags};
+use super::topology::{Topology, TopologyType};
 use dyno_types::Refused;
 use dyno_types::bson::{self, kind};
 
@@ -33,9 +35,6 @@ impl ReadPreference {
         Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("primary", |(name, _)| name)
     }
 }
-
-/// Names and values that a member has, or is asked to have.
-pub type Tags = Vec<(String, String)>;
 
 /// Interval at which a primary that is idle writes to its log, seconds.
 const IDLE_WRITE_S: u64 = 10;
@@ -153,42 +152,64 @@ fn tags(text: &str) -> Option<Tags> {
     text.split(',').map(pair).collect()
 }
 
-/// Role of a member.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Role {
-    /// Takes writes.
-    Primary,
-    /// Can be read from.
-    Secondary,
-    /// Answers, but is neither: an arbiter, a member that recovers or belongs to another set.
-    Other,
-    /// Has not answered, or what it said holds no more.
-    #[default]
-    Unknown,
+/// The servers that suit, by number, wherever they are. `writes`: for a command that changes data. `deprioritized`: servers
+/// that are taken only where no other suits.
+pub fn suitable(
+    topology: &Topology,
+    writes: bool,
+    mode: ReadPreference,
+    selection: &Selection,
+    deprioritized: &[u16],
+) -> Vec<u16> {
+    let all = of_kind(topology, |kind| !kind.is_unknown());
+    let preferred = all.iter().copied().filter(|at| !deprioritized.contains(at)).collect();
+    let found = among(topology, preferred, writes, mode, selection);
+    if found.is_empty() && !deprioritized.is_empty() {
+        return among(topology, all, writes, mode, selection);
+    }
+    found
 }
 
-/// A member as it was when last asked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Member {
-    /// Role of the member.
-    pub role: Role,
-    /// Tags.
-    pub tags: Tags,
-    /// Time of its last write, by the servers' clock, milliseconds.
-    pub wrote_ms: i64,
-    /// When it was asked, by the client's clock, milliseconds.
-    pub asked_ms: i64,
-    /// Time of the way to it and back, microseconds.
-    pub away_us: u64,
+/// The nearest of these servers, and those that are at most `localThresholdMS` farther.
+pub fn nearest(topology: &Topology, suitable: Vec<u16>, selection: &Selection) -> Vec<u16> {
+    let rtt_us = |at: u16| description(topology, at).rtt_us.unwrap_or(0);
+    let least = suitable.iter().map(|at| rtt_us(*at)).min().unwrap_or(0);
+    let most = least.saturating_add(selection.threshold_ms.saturating_mul(1_000));
+    suitable.into_iter().filter(|at| rtt_us(*at) <= most).collect()
 }
 
-/// The members that may be read from, by number.
-pub fn eligible(members: &[Member], mode: ReadPreference, selection: &Selection) -> Vec<u16> {
-    let of = |role: Role| move |at: &u16| members[usize::from(*at)].role == role;
-    let all = || 0..members.len() as u16;
-    let primary: Vec<u16> = all().filter(of(Role::Primary)).collect();
-    let secondaries = || narrowed(members, all().filter(of(Role::Secondary)).collect(), selection);
-    let chosen = match mode {
+fn description(topology: &Topology, at: u16) -> &ServerDescription {
+    &topology.servers()[usize::from(at)].description
+}
+
+fn of_kind(topology: &Topology, is: impl Fn(ServerType) -> bool) -> Vec<u16> {
+    let all = topology.servers().iter().enumerate();
+    all.filter(|(_, server)| !server.removed && is(server.description.kind))
+        .map(|(at, _)| at as u16)
+        .collect()
+}
+
+fn among(
+    topology: &Topology,
+    servers: Vec<u16>,
+    writes: bool,
+    mode: ReadPreference,
+    selection: &Selection,
+) -> Vec<u16> {
+    use ServerType::{Mongos, RsPrimary, RsSecondary};
+    let of = |kind: ServerType| -> Vec<u16> {
+        servers.iter().copied().filter(|at| description(topology, *at).kind == kind).collect()
+    };
+    match topology.kind() {
+        TopologyType::Unknown => return Vec::new(),
+        TopologyType::Single | TopologyType::LoadBalanced => return servers,
+        TopologyType::Sharded => return of(Mongos),
+        TopologyType::ReplicaSetNoPrimary | TopologyType::ReplicaSetWithPrimary => {}
+    }
+    let primary = of(RsPrimary);
+    let secondaries = || narrowed(topology, of(RsSecondary), selection);
+    match mode {
+        _ if writes => primary,
         ReadPreference::Primary => primary,
         ReadPreference::PrimaryPreferred if primary.is_empty() => secondaries(),
         ReadPreference::PrimaryPreferred => primary,
@@ -198,42 +219,40 @@ pub fn eligible(members: &[Member], mode: ReadPreference, selection: &Selection)
             if found.is_empty() { primary } else { found }
         }
         ReadPreference::Nearest => {
-            let both =
-                all().filter(|at| matches!(members[usize::from(*at)].role, Role::Primary | Role::Secondary));
-            narrowed(members, both.collect(), selection)
+            let bears_data = |at: &u16| matches!(description(topology, *at).kind, RsPrimary | RsSecondary);
+            narrowed(topology, servers.iter().copied().filter(bears_data).collect(), selection)
         }
-    };
-    let nearest = chosen.iter().map(|at| members[usize::from(*at)].away_us).min().unwrap_or(0);
-    let farthest = nearest.saturating_add(selection.threshold_ms.saturating_mul(1_000));
-    chosen.into_iter().filter(|at| members[usize::from(*at)].away_us <= farthest).collect()
+    }
 }
 
-/// Members that are fresh enough and have the tags.
-fn narrowed(members: &[Member], mut chosen: Vec<u16>, selection: &Selection) -> Vec<u16> {
+/// Servers that are fresh enough and have the tags.
+fn narrowed(topology: &Topology, mut chosen: Vec<u16>, selection: &Selection) -> Vec<u16> {
     if let Some(most_s) = selection.staleness_s {
         let most_ms = i64::try_from(most_s.saturating_mul(1_000)).unwrap_or(i64::MAX);
-        chosen.retain(|at| staleness_ms(members, &members[usize::from(*at)], selection) <= most_ms);
+        chosen.retain(|at| staleness_ms(topology, description(topology, *at), selection) <= most_ms);
     }
-    let has = |at: u16, tags: &Tags| tags.iter().all(|tag| members[usize::from(at)].tags.contains(tag));
     if selection.tags.is_empty() {
         return chosen;
     }
+    let has = |at: u16, tags: &Tags| tags.iter().all(|tag| description(topology, at).tags.contains(tag));
     let sets = selection.tags.iter().map(|tags| chosen.iter().copied().filter(|at| has(*at, tags)).collect());
     sets.into_iter().find(|found: &Vec<u16>| !found.is_empty()).unwrap_or_default()
 }
 
 /// Time that a member is behind, as far as can be told, milliseconds.
-fn staleness_ms(members: &[Member], member: &Member, selection: &Selection) -> i64 {
+fn staleness_ms(topology: &Topology, member: &ServerDescription, selection: &Selection) -> i64 {
     let heartbeat = i64::try_from(selection.heartbeat_ms).unwrap_or(i64::MAX);
-    let behind = match members.iter().find(|other| other.role == Role::Primary) {
-        _ if member.role == Role::Primary => return 0,
+    let all =
+        |kind| of_kind(topology, move |other| other == kind).into_iter().map(|at| description(topology, at));
+    let behind = match all(ServerType::RsPrimary).next() {
+        _ if member.kind == ServerType::RsPrimary => return 0,
         Some(primary) => {
-            let age = |one: &Member| one.asked_ms.saturating_sub(one.wrote_ms);
+            let age = |one: &ServerDescription| one.asked_ms.saturating_sub(one.wrote_ms);
             age(member).saturating_sub(age(primary))
         }
         None => {
-            let secondaries = members.iter().filter(|other| other.role == Role::Secondary);
-            let newest = secondaries.map(|other| other.wrote_ms).max().unwrap_or(member.wrote_ms);
+            let newest =
+                all(ServerType::RsSecondary).map(|other| other.wrote_ms).max().unwrap_or(member.wrote_ms);
             newest.saturating_sub(member.wrote_ms)
         }
     };
@@ -242,122 +261,32 @@ fn staleness_ms(members: &[Member], member: &Member, selection: &Selection) -> i
 
 #[cfg(test)]
 mod tests {
+    use super::super::topology::Server;
     use super::*;
-    use ReadPreference::{Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred};
-
-    fn member(role: Role, tags: &str, away_ms: u64) -> Member {
-        Member { role, tags: super::tags(tags).unwrap(), away_us: away_ms * 1_000, ..Member::default() }
-    }
-
-    fn chosen(members: &[Member], mode: ReadPreference, tags: &[&str]) -> Vec<u16> {
-        let tags = tags.iter().map(|text| super::tags(text).unwrap()).collect();
-        eligible(members, mode, &Selection { tags, ..Selection::default() })
-    }
-
-    /// A primary in ny, secondaries in ny, sf and sf.
-    fn set() -> Vec<Member> {
-        vec![
-            member(Role::Primary, "dc:ny,rack:1", 5),
-            member(Role::Secondary, "dc:ny,rack:2", 5),
-            member(Role::Secondary, "dc:sf,rack:1", 6),
-            member(Role::Secondary, "dc:sf,rack:2", 7),
-            member(Role::Other, "dc:ny", 1),
-            member(Role::Unknown, "dc:ny", 0),
-        ]
-    }
-
-    #[test]
-    fn modes_with_a_primary() {
-        let set = set();
-        for (mode, tags, expected) in [
-            (Primary, &[][..], vec![0]),
-            (PrimaryPreferred, &[], vec![0]),
-            // The tags are for secondaries: the primary is there.
-            (PrimaryPreferred, &["dc:sf"], vec![0]),
-            (Secondary, &[], vec![1, 2, 3]),
-            (Secondary, &["dc:sf"], vec![2, 3]),
-            (Secondary, &["dc:sf,rack:2"], vec![3]),
-            // The first that any member has.
-            (Secondary, &["dc:tokyo", "rack:2", "dc:sf"], vec![1, 3]),
-            (Secondary, &["dc:tokyo"], vec![]),
-            // An empty set of tags is any member's.
-            (Secondary, &["dc:tokyo", ""], vec![1, 2, 3]),
-            (SecondaryPreferred, &[], vec![1, 2, 3]),
-            (SecondaryPreferred, &["dc:sf"], vec![2, 3]),
-            // No secondary has them: the primary, whatever its tags.
-            (SecondaryPreferred, &["dc:tokyo"], vec![0]),
-            (Nearest, &[], vec![0, 1, 2, 3]),
-            (Nearest, &["dc:ny"], vec![0, 1]),
-            (Nearest, &["dc:tokyo"], vec![]),
-        ] {
-            assert_eq!(chosen(&set, mode, tags), expected, "{mode:?} {tags:?}");
-        }
-    }
-
-    #[test]
-    fn modes_without_a_primary_or_without_secondaries() {
-        let mut none = set();
-        none[0].role = Role::Unknown;
-        assert_eq!(chosen(&none, Primary, &[]), [0; 0]);
-        assert_eq!(chosen(&none, PrimaryPreferred, &[]), [1, 2, 3]);
-        assert_eq!(chosen(&none, PrimaryPreferred, &["dc:sf"]), [2, 3]);
-        assert_eq!(chosen(&none, SecondaryPreferred, &["dc:tokyo"]), [0; 0]);
-        let alone = [member(Role::Primary, "", 1)];
-        assert_eq!(chosen(&alone, Secondary, &[]), [0; 0]);
-        assert_eq!(chosen(&alone, SecondaryPreferred, &[]), [0]);
-        assert_eq!(chosen(&alone, Nearest, &[]), [0]);
-    }
 
     #[test]
     fn members_that_are_farther_than_the_nearest_are_left_out() {
-        let far = [
-            member(Role::Primary, "", 100),
-            member(Role::Secondary, "", 20),
-            member(Role::Secondary, "", 35),
-            member(Role::Secondary, "", 36),
-        ];
-        // 15 ms beyond the nearest of those that are eligible.
-        assert_eq!(chosen(&far, Secondary, &[]), [1, 2]);
-        assert_eq!(chosen(&far, Nearest, &[]), [1, 2]);
-        assert_eq!(chosen(&far, Primary, &[]), [0]);
-        let all = Selection { threshold_ms: 100, ..Selection::default() };
-        assert_eq!(eligible(&far, Nearest, &all), [0, 1, 2, 3]);
-    }
-
-    #[test]
-    fn staleness_by_the_primary_and_by_the_newest_secondary() {
-        let at = |role, wrote_s: i64, asked_s: i64| Member {
-            role,
-            wrote_ms: wrote_s * 1_000,
-            asked_ms: asked_s * 1_000,
-            ..Member::default()
+        let server = |kind, rtt_ms: u64| Server {
+            description: ServerDescription {
+                kind,
+                rtt_us: Some(rtt_ms * 1_000),
+                ..ServerDescription::default()
+            },
+            ..Server::default()
         };
-        let within = |members: &[Member], mode, seconds| {
-            let selection = Selection { staleness_s: Some(seconds), ..Selection::default() };
-            eligible(members, mode, &selection)
+        let (primary, secondary) = (ServerType::RsPrimary, ServerType::RsSecondary);
+        let servers =
+            vec![server(primary, 100), server(secondary, 20), server(secondary, 35), server(secondary, 36)];
+        let topology = Topology::of_servers(TopologyType::ReplicaSetWithPrimary, servers);
+        let chosen = |mode, threshold_ms| {
+            let selection = Selection { threshold_ms, ..Selection::default() };
+            nearest(&topology, suitable(&topology, false, mode, &selection, &[]), &selection)
         };
-        // (asked - wrote) - (primary's asked - wrote) + heartbeat of 10 s: 30 - 0 + 10, 110 - 0 + 10, and one that was asked
-        // 100 s later without being behind.
-        let members = [
-            at(Role::Primary, 1_000, 0),
-            at(Role::Secondary, 970, 0),
-            at(Role::Secondary, 890, 0),
-            at(Role::Secondary, 1_100, 100),
-        ];
-        assert_eq!(within(&members, Secondary, 90), [1, 3]);
-        assert_eq!(within(&members, Secondary, 119), [1, 3]);
-        assert_eq!(within(&members, Secondary, 120), [1, 2, 3]);
-        // The primary is never stale.
-        assert_eq!(within(&members, Nearest, 90), [0, 1, 3]);
-        // Without a primary: newest write - own write + heartbeat.
-        let orphans =
-            [at(Role::Secondary, 1_000, 0), at(Role::Secondary, 920, 0), at(Role::Secondary, 919, 50)];
-        assert_eq!(within(&orphans, Secondary, 90), [0, 1]);
-        assert_eq!(within(&orphans, SecondaryPreferred, 91), [0, 1, 2]);
-        // None is fresh enough: the primary where it may be.
-        let old = [at(Role::Primary, 1_000, 0), at(Role::Secondary, 100, 0)];
-        assert_eq!(within(&old, SecondaryPreferred, 90), [0]);
-        assert_eq!(within(&old, Secondary, 90), [0; 0]);
+        // 15 ms beyond the nearest of those that suit.
+        assert_eq!(chosen(ReadPreference::Secondary, 15), [1, 2]);
+        assert_eq!(chosen(ReadPreference::Nearest, 15), [1, 2]);
+        assert_eq!(chosen(ReadPreference::Primary, 15), [0]);
+        assert_eq!(chosen(ReadPreference::Nearest, 100), [0, 1, 2, 3]);
     }
 
     #[test]

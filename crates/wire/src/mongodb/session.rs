@@ -1,18 +1,16 @@
-//! Logical sessions and retryable writes (MongoDB's "Driver Sessions" and "Retryable Writes" specifications).
+//! Logical sessions, and which operations carry a number by which they are done at most once (MongoDB's "Driver Sessions" and
+//! "Retryable Writes" specifications).
 //!
 //! A session belongs to an exchange: exchanges are used again for operation after operation and hold one at a time, so
 //! there are as many sessions as operations that can be under way, and none is used twice at once.
 
-use super::options::WriteConcern;
+use super::options::MongoOptions;
 use dyno_types::bson::{self, kind};
 use dyno_types::document::Action;
 use dyno_types::{Content, Request, Verb};
 
-/// Codes by which servers that give no label say that a write may be sent again.
-const RETRYABLE: [i64; 12] = [6, 7, 89, 91, 134, 189, 262, 9_001, 10_107, 11_600, 11_602, 13_435];
-
 /// A session: its random id, and the number of its last retryable write.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Session {
     id: [u8; 16],
     number: i64,
@@ -61,7 +59,7 @@ impl Session {
 }
 
 /// Writes the end of a transaction: a command to the database `admin`.
-pub(super) fn put_end(action: &Action, session: Option<&Session>, concern: &WriteConcern, out: &mut Vec<u8>) {
+pub(super) fn put_end(action: &Action, session: Option<&Session>, options: &MongoOptions, out: &mut Vec<u8>) {
     let body = bson::open(out);
     let name = if *action == Action::Commit { "commitTransaction" } else { "abortTransaction" };
     bson::int32(out, name, 1);
@@ -70,8 +68,11 @@ pub(super) fn put_end(action: &Action, session: Option<&Session>, concern: &Writ
         session.put_id(out);
         session.put_transaction(false, out);
     }
-    if !concern.is_default() {
-        concern.put(out);
+    if !options.write_concern.is_default() {
+        options.write_concern.put(out);
+    }
+    if let Some(api) = &options.server_api {
+        api.put(out);
     }
     bson::close(out, body);
 }
@@ -109,21 +110,6 @@ pub(super) fn expected(hello: &[u8]) -> bool {
         && (routes || has("setName").is_some())
 }
 
-/// Returns whether a failed reply says that the write may be sent again.
-pub(super) fn may_retry(reply: &[u8]) -> bool {
-    let of = |document: &[u8]| {
-        let labels = bson::find(document, "errorLabels").and_then(|e| e.as_document());
-        let labelled = labels.is_some_and(|list| {
-            let mut all = bson::elements(list).into_iter().flatten().flatten();
-            all.any(|label| label.as_str() == Some("RetryableWriteError"))
-        });
-        let code = bson::find(document, "code").and_then(|e| e.as_i64());
-        labelled || code.is_some_and(|code| RETRYABLE.contains(&code))
-    };
-    let concern = bson::find(reply, "writeConcernError").and_then(|e| e.as_document());
-    of(reply) || concern.is_some_and(of)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,25 +143,5 @@ mod tests {
                 bson::string(out, name, value);
             })));
         }
-    }
-
-    #[test]
-    fn labels_and_codes() {
-        let labelled = document(|out| {
-            bson::head(out, kind::ARRAY, "errorLabels");
-            let list = bson::open(out);
-            bson::item(out, kind::STRING, 0);
-            bson::text(out, b"RetryableWriteError");
-            bson::close(out, list);
-        });
-        assert!(may_retry(&labelled));
-        assert!(may_retry(&document(|out| bson::int32(out, "code", 11_602))));
-        assert!(!may_retry(&document(|out| bson::int32(out, "code", 11_000))));
-        assert!(may_retry(&document(|out| {
-            bson::head(out, kind::DOCUMENT, "writeConcernError");
-            let at = bson::open(out);
-            bson::int32(out, "code", 91);
-            bson::close(out, at);
-        })));
     }
 }

@@ -74,7 +74,7 @@ impl Driver for NullDriver {
         0
     }
 
-    fn encode(&mut self, request: &Request, _command: u32, out: &mut Vec<u8>) {
+    fn encode(&mut self, request: &mut Request, _command: u32, out: &mut Vec<u8>) {
         self.scratch.clear();
         if request.verb == Verb::Document {
             self.render_documents(request);

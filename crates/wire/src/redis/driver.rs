@@ -11,7 +11,9 @@ use super::options::{Index, Layout, ReadFrom, RedisOptions};
 use super::resp::{NotResp, Token, put_bulk, put_command, skip, token};
 use super::state::RedisDriver;
 use super::{documents, facts};
-use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
+use dyno_types::{
+    ConnectionStep, Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb,
+};
 use std::sync::Arc;
 
 impl RedisDriver {
@@ -380,7 +382,7 @@ impl Driver for RedisDriver {
         if primary { self.topology.primary_of(slot) } else { self.topology.reader_of(slot, any) }
     }
 
-    fn encode(&mut self, x: &Exchange, command: u32, out: &mut Vec<u8>) {
+    fn encode(&mut self, x: &mut Exchange, command: u32, out: &mut Vec<u8>) {
         match (x.request.verb, command) {
             _ if x.batched => self.put_batched(x, command, out),
             (Verb::Scan, n) if n > 0 => self.put_read(&x.request, x.scan_key(n - 1), out),
@@ -423,7 +425,11 @@ impl Driver for RedisDriver {
         x.verified
     }
 
-    fn lost(&mut self, _node: u16) {
+    fn lost(&mut self, _node: u16, _connection: u32, _step: ConnectionStep) {
+        self.stale |= self.topology.is_cluster();
+    }
+
+    fn timed_out(&mut self, _node: u16) {
         self.stale |= self.topology.is_cluster();
     }
 

@@ -4,7 +4,7 @@ use crate::common::{Curious, endpoint, spoil, spoils};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{Action, Change, Filter, Modify, Projection, Shape};
 use dyno_types::driver::NOWHERE;
-use dyno_types::{Decoded, Driver, Hello, Outcome, Request, Then, Verb};
+use dyno_types::{ConnectionStep, Decoded, Driver, Hello, Outcome, Request, Then, Verb};
 use dyno_wire::mongodb::compress::{Codec, Compressor};
 use dyno_wire::mongodb::message::{self, HEADER, code};
 use dyno_wire::mongodb::{Deployment, Exchange, Facts, MongoDriver, MongoOptions, QUESTIONS, take_document};
@@ -276,7 +276,7 @@ proptest! {
             driver.begin_topology(&mut asked, &topology, node, u64::MAX);
             let _ = driver.decode(&mut asked, 0, &bytes);
             if lost {
-                driver.lost(node);
+                driver.lost(node, 0, ConnectionStep::Ready);
             }
             driver.begin(&mut x, &Request::default());
             let to = driver.route(&x, 0);

@@ -86,7 +86,7 @@ fn command(options: MongoOptions, shapes: Vec<Shape>, request: Request) -> Vec<u
     let mut exchange = Exchange::default();
     driver.begin(&mut exchange, &request);
     let mut out = Vec::new();
-    driver.encode(&exchange, 0, &mut out);
+    driver.encode(&mut exchange, 0, &mut out);
     take_document(&mut out).unwrap().unwrap()
 }
 
@@ -98,7 +98,7 @@ pub fn driver(options: MongoOptions, shapes: Vec<Shape>) -> MongoDriver {
 }
 
 /// Records without fields, and documents of these shapes.
-struct Records(Vec<Shape>);
+pub struct Records(pub Vec<Shape>);
 
 impl Content for Records {
     fn table(&self) -> &str {

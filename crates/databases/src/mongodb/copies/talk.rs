@@ -102,7 +102,7 @@ impl MongoTalk {
         let sent = Cell::new(Sent::default());
         let ms = i32::try_from(plan.patience.as_millis()).unwrap_or(i32::MAX);
         let mut words = Vec::new();
-        put_command(&mut words, &self.database, &|out| {
+        put_command(&mut words, self.line.options(), &self.database, &|out| {
             bson::string(out, "insert", &records.collection());
             bson::head(out, kind::ARRAY, "documents");
             let list = bson::open(out);

@@ -1,9 +1,34 @@
 //! The login of a connection string: user, password, mechanism and the database that knows the user.
 
-use super::Auth;
 use crate::address::percent_decode;
 use crate::mongodb::scram::Mechanism;
 use dyno_types::Refused;
+
+/// Method of login, and the user who logs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Auth {
+    /// By a password.
+    Scram {
+        /// `None` takes the best that the server offers.
+        mechanism: Option<Mechanism>,
+        /// The user.
+        user: String,
+        /// The password.
+        password: String,
+    },
+    /// By a password that the server gets to see and hands to another service (LDAP).
+    Plain {
+        /// The user.
+        user: String,
+        /// The password.
+        password: String,
+    },
+    /// By the client's certificate.
+    X509 {
+        /// The certificate's subject; the server takes it from the certificate where it is not given.
+        user: Option<String>,
+    },
+}
 
 /// Database of users that something else than the server knows.
 pub(super) const EXTERNAL: &str = "$external";

@@ -32,7 +32,7 @@ pub(super) struct TlsParts {
 impl TlsParts {
     /// Takes one of the options, whose name in lower case is `known`; false if it is none of them.
     pub fn set(&mut self, known: &str, key: &str, value: &str) -> Result<bool, Refused> {
-        let flag = || super::parse_flag(key, value);
+        let flag = || parse_flag(key, value);
         let asks = match known {
             "tls" | "ssl" => {
                 let on = flag()?;
@@ -100,4 +100,12 @@ impl TlsParts {
         self.tls.any_name |= self.any_name;
         Ok(on.then_some(self.tls))
     }
+}
+
+pub(super) fn parse_flag(key: &str, value: &str) -> Result<bool, Refused> {
+    value.parse().map_err(|_| refuse_value(key, value, "true or false"))
+}
+
+pub(super) fn refuse_value(key: &str, value: &str, expected: &str) -> Refused {
+    Refused(format!("option {key}={value}: expected {expected}"))
 }
