@@ -20,7 +20,7 @@ pub struct Suite {
 }
 
 /// The suites, in the order of the documentation.
-pub const SUITES: [Suite; 7] = [
+pub const SUITES: [Suite; 10] = [
     Suite {
         name: "connection-string",
         data: include_str!("data/connection-string.json"),
@@ -48,6 +48,17 @@ pub const SUITES: [Suite; 7] = [
         data: include_str!("data/bson-corpus.json"),
         check: crate::bson_corpus::check,
     },
+    Suite {
+        name: "server-discovery-and-monitoring",
+        data: include_str!("data/server-discovery-and-monitoring.json"),
+        check: crate::discovery::check,
+    },
+    Suite {
+        name: "server-selection",
+        data: include_str!("data/server-selection.json"),
+        check: crate::choice::check,
+    },
+    Suite { name: "retries", data: include_str!("data/retries.json"), check: crate::retries::check },
 ];
 
 /// Number of cases, and of deviations of each kind.

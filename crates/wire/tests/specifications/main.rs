@@ -3,9 +3,13 @@
 
 mod auth;
 mod bson_corpus;
+mod choice;
 mod concerns;
 mod conversations;
+mod discovery;
 mod documentation;
+mod documents;
 mod harness;
+mod retries;
 mod seedlist;
 mod uris;
