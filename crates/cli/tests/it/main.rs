@@ -14,6 +14,8 @@ mod junit;
 mod links;
 mod log;
 mod mistakes;
+mod mongodb_discovery;
+mod mongodb_load_balancer;
 mod mongodb_members;
 mod mongodb_routers;
 mod mongodb_scripted;

@@ -123,7 +123,7 @@ impl Set {
     /// Runs an operation of one kind against the set; member 0 is the seed.
     fn run(&self, query: &str, verb: &str, more: &[&str]) -> (Value, String) {
         let dyno = Dyno::new();
-        let uri = format!("mongodb://{}/t?{query}", self.names[0]);
+        let uri = format!("mongodb://{}/t?replicaSet=rs0&{query}", self.names[0]);
         let workload = if verb == "read" { ["--workload", "c"].to_vec() } else { vec![] };
         let updates = ["-p", "readproportion=0", "-p", "updateproportion=1"];
         let mix = if verb == "read" { &[][..] } else { &updates[..] };

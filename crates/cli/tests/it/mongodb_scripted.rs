@@ -182,7 +182,7 @@ fn reads_go_where_the_read_preference_says() {
         .collect();
     members.set(names.clone()).unwrap();
     let dyno = Dyno::new();
-    let uri = format!("mongodb://{}/t?readPreference=secondary", names[0]);
+    let uri = format!("mongodb://{}/t?replicaSet=rs0&readPreference=secondary", names[0]);
     dyno.assert_ran(&run(&dyno, &uri, &["--ops", "400", "--workload", "c"]));
     let reads = reads.lock().unwrap().clone();
     assert_eq!((reads[0], reads[1] + reads[2]), (0, 400), "{reads:?}");

@@ -112,7 +112,7 @@ fn records_that_lead_elsewhere_or_say_too_much_are_refused() {
         ("127.0.0.2", vec![1], "", "not within .0.0.1"),
         (HOST, Vec::new(), "", "no SRV records"),
         (HOST, vec![1], "tls=false", "only authSource"),
-        (HOST, vec![1], "loadBalanced=true", "load balancers"),
+        (HOST, vec![1, 2], "loadBalanced=true", "loadBalanced"),
     ] {
         let (_, output) = run(&dns(host, ports, text), "mongodb+srv://cluster.0.0.1/t?tls=false");
         assert_exit(&output, &[3]);
