@@ -160,6 +160,11 @@ impl Lab {
         ip(&format!("-n {} route {what} blackhole {address}/32", self.namespace(name)))
     }
 
+    /// Cuts a host off from all others, or connects it again.
+    pub fn cut(&self, name: &str, off: bool) -> bool {
+        ip(&format!("link set {} {}", self.link(name), if off { "down" } else { "up" }))
+    }
+
     /// The address of this host in the lab.
     pub fn own_address(&self) -> String {
         format!("{}.1", self.subnet)

@@ -33,11 +33,17 @@ fn listens(pid: u32, port: u16) -> bool {
 pub struct Mongo {
     child: Child,
     pub port: u16,
-    _folder: tempfile::TempDir,
+    /// Where it listens: an address of loopback, or of its namespace.
+    pub address: String,
+    folder: tempfile::TempDir,
 }
 
 impl Mongo {
     fn start(make: impl Fn(u16, &tempfile::TempDir) -> Option<Command>) -> Option<Mongo> {
+        Mongo::start_at("127.0.0.1", make)
+    }
+
+    fn start_at(address: &str, make: impl Fn(u16, &tempfile::TempDir) -> Option<Command>) -> Option<Mongo> {
         for _ in 0..5 {
             let folder = tempfile::tempdir().unwrap();
             let port = free_port();
@@ -51,8 +57,8 @@ impl Mongo {
             let begun = std::time::Instant::now();
             while child.try_wait().unwrap().is_none() && begun.elapsed().as_secs() < 20 {
                 // Somebody else may listen there while this one comes up.
-                if listens(child.id(), port) && std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                    return Some(Mongo { child, port, _folder: folder });
+                if listens(child.id(), port) && std::net::TcpStream::connect((address, port)).is_ok() {
+                    return Some(Mongo { child, port, address: address.to_owned(), folder });
                 }
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
@@ -106,12 +112,25 @@ impl Mongo {
 
     /// `mongod` or `mongos` from PATH with further options; `None` where there is none.
     pub fn from_path(program: &str, options: &[&str]) -> Option<Mongo> {
+        Mongo::started(Command::new(program), program, "127.0.0.1", options)
+    }
+
+    /// The same as a member of the replica set `dyno` in a network namespace with this address.
+    pub fn member_in(namespace: &str, address: &str) -> Option<Mongo> {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", namespace, "mongod"]);
+        Mongo::started(command, "mongod", address, &["--replSet", "dyno"])
+    }
+
+    fn started(start: Command, program: &str, address: &str, options: &[&str]) -> Option<Mongo> {
         Command::new(program).arg("--version").stdout(Stdio::null()).status().ok()?;
-        Mongo::start(|port, folder| {
-            let mut command = Command::new(program);
+        Mongo::start_at(address, |port, folder| {
+            let mut command = Command::new(start.get_program());
+            command.args(start.get_args());
             // One that is killed would leave its socket in the folder for all.
             command
-                .args(["--nounixsocket", "--bind_ip", "127.0.0.1", "--port", &port.to_string()])
+                .args(["--nounixsocket", "--bind_ip", address, "--port", &port.to_string(), "--logpath"])
+                .arg(folder.path().join("log"))
                 .args(options);
             if program == "mongod" {
                 // Several share a small host.
@@ -124,6 +143,21 @@ impl Mongo {
     /// The target in a database of its own.
     pub fn uri(&self, database: &str) -> String {
         format!("mongodb://127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// `host:port`.
+    pub fn host(&self) -> String {
+        format!("{}:{}", self.address, self.port)
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What a `mongod` or `mongos` has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
     /// SIGKILL.

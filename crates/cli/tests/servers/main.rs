@@ -27,6 +27,7 @@ mod ladders;
 mod ledger;
 mod machine;
 mod memcached;
+mod mongod_failover;
 mod mongod_replica_set;
 mod mongod_secure;
 mod mongod_sharded;

@@ -1,0 +1,301 @@
+//! Primaries of a real replica set that step down, die, freeze or are cut off while several loads run against it, one for each
+//! read preference, with retries and without. `mongod`'s own log says when the next primary was elected: from one second later on
+//! every operation succeeds, and the set has as many documents as were acknowledged.
+//!
+//! Where the old primary keeps its connections without a word, the other secondary goes on waiting for its oplog (3.6.8: about
+//! ten seconds): a majority has new writes only then. Those loads write with `w=1`.
+
+use dyno_databases::mongodb::admin::MongoAdmin;
+use dyno_databases::registry;
+use dyno_testkit::lab::Lab;
+use dyno_testkit::mongo::Mongo;
+use dyno_testkit::{Dyno, assert_exit, finish, signal, skip_because, stdout};
+use dyno_types::bson::{self, kind};
+use dyno_workload::Workload;
+use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
+use jiff::Timestamp;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// Words of `mongod` when it has become the primary.
+const ELECTED: &str = "transition to primary complete";
+
+/// Commands that look after the set; the database is `t`.
+pub(crate) fn admin(uri: &str) -> Result<MongoAdmin, String> {
+    let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
+    let opened = registry::parse(uri).unwrap().open(content, &|| false).map_err(|error| error.to_string())?;
+    Ok(opened.mongo_admin().unwrap())
+}
+
+/// Makes a set of the members whose next primary is elected within about two seconds; returns the hosts of its URI.
+pub(crate) fn form(members: &[Mongo]) -> String {
+    let first = admin(&format!("mongodb://{}/t?directConnection=true", members[0].host())).unwrap();
+    let initiated = first.run_on("admin", &|out| {
+        bson::head(out, kind::DOCUMENT, "replSetInitiate");
+        let config = bson::open(out);
+        bson::string(out, "_id", "dyno");
+        bson::head(out, kind::ARRAY, "members");
+        let list = bson::open(out);
+        for (number, member) in members.iter().enumerate() {
+            bson::item(out, kind::DOCUMENT, number as u32);
+            let document = bson::open(out);
+            bson::int32(out, "_id", number as i32);
+            bson::string(out, "host", &member.host());
+            bson::close(out, document);
+        }
+        bson::close(out, list);
+        bson::head(out, kind::DOCUMENT, "settings");
+        let settings = bson::open(out);
+        bson::int32(out, "electionTimeoutMillis", 2_000);
+        bson::int32(out, "heartbeatIntervalMillis", 500);
+        bson::close(out, settings);
+        bson::close(out, config);
+    });
+    initiated.unwrap();
+    let hosts: Vec<String> = members.iter().map(Mongo::host).collect();
+    let hosts = hosts.join(",");
+    let begun = Instant::now();
+    while let Err(why) = admin(&format!("mongodb://{hosts}/t?replicaSet=dyno")) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no primary: {why}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    hosts
+}
+
+/// Moments at which a member has become primary, by its log.
+fn elections(member: &Mongo) -> Vec<Timestamp> {
+    let log = member.log();
+    let lines = log.lines().filter(|line| line.contains(ELECTED));
+    lines.map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect()
+}
+
+/// The member that was elected last.
+pub(crate) fn primary(members: &[Mongo]) -> usize {
+    (0..members.len()).max_by_key(|at| elections(&members[*at]).last().copied()).unwrap()
+}
+
+/// Waits for an election after `since` by a member other than the last primary; returns its time.
+pub(crate) fn await_election(members: &[Mongo], old: usize, since: Timestamp) -> Timestamp {
+    let begun = Instant::now();
+    loop {
+        let others = members.iter().enumerate().filter(|(at, _)| *at != old);
+        let found = others.flat_map(|(_, member)| elections(member)).filter(|at| *at > since).max();
+        if let Some(elected) = found {
+            return elected;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "no member is elected");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A load, with the database that it has for itself.
+struct Load {
+    name: String,
+    dyno: Dyno,
+    child: Child,
+    majority: bool,
+    retries: bool,
+}
+
+/// Starts a load for each read preference, with retries and without; and two with the default interval of heartbeats.
+fn loads(hosts: &str, concern: &str) -> Vec<Load> {
+    let mut all = Vec::new();
+    for preference in ["primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"] {
+        for retries in [false, true] {
+            let query = format!("heartbeatFrequencyMS=500&readPreference={preference}");
+            all.push((query, retries));
+        }
+    }
+    all.extend([("readPreference=primary".to_owned(), false), ("readPreference=nearest".to_owned(), true)]);
+    let start = |(number, (query, retries)): (usize, (String, bool))| {
+        let dyno = Dyno::new();
+        let again = format!("retryReads={retries}&retryWrites={retries}&serverSelectionTimeoutMS=20000");
+        let uri = format!("mongodb://{hosts}/t{number}?replicaSet=dyno&w={concern}&{again}&{query}");
+        let mix = ["-p", "readproportion=0.7", "-p", "updateproportion=0", "-p", "insertproportion=0.3"];
+        let pace = ["--rate", "40", "--connections", "2", "--warmup", "0", "--duration", "18s"];
+        let common = ["run", &uri, "--records", "100", "--quiet", "--out", "d"];
+        let child = dyno.start(&[&common[..], &mix, &pace].concat());
+        let majority = concern == "majority";
+        let name = format!("t{number} {query} retries {retries}");
+        Load { name, dyno, child, majority, retries }
+    };
+    all.into_iter().enumerate().map(start).collect()
+}
+
+/// The lines of a file of a run.
+fn lines(dyno: &Dyno, file: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(dyno.path("d").join(file)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// What a load whose server fails may be called invalid for.
+const OPEN: [&str; 6] = ["errors", "gone", "samples", "steady", "outage", "target"];
+
+/// Checks that each operation succeeds from a second after the election on; returns the inserts by outcome.
+fn check_seconds(name: &str, dyno: &Dyno, elected: Timestamp) -> BTreeMap<String, u64> {
+    let events = lines(&dyno, "events.jsonl");
+    let begin = events.iter().find(|event| event["event"] == "begin" && event["text"] == "measure").unwrap();
+    let begin: Timestamp = begin["at"].as_str().unwrap().parse().unwrap();
+    let settled_s = (elected.duration_since(begin).as_secs_f64() + 1.0).ceil();
+    let mut sums = BTreeMap::<String, u64>::new();
+    let mut after = 0;
+    for second in lines(&dyno, "intervals.jsonl").iter().filter(|second| second["phase"] == "measure") {
+        let number = second["second"].as_f64().unwrap();
+        for (outcome, count) in second["ended"].as_object().unwrap() {
+            assert!(
+                number < settled_s || outcome == "ok",
+                "{name}: {outcome} in second {number}; elected {settled_s} - 1"
+            );
+            after += if number >= settled_s { count.as_u64().unwrap() } else { 0 };
+        }
+        let inserts = second["outcomes"].as_object().unwrap().iter().filter(|(kind, _)| kind.starts_with("INSERT"));
+        for (outcome, count) in inserts.flat_map(|(_, outcomes)| outcomes.as_object().unwrap()) {
+            *sums.entry(outcome.clone()).or_default() += count.as_u64().unwrap();
+        }
+    }
+    // Several seconds are left, at 40 operations each.
+    assert!(after > 150, "{name}: {after} operations after the election");
+    sums
+}
+
+/// Checks a load that has ended against the set: the time of the election, and the number of documents.
+fn check(load: Load, elected: Timestamp, documents: &dyn Fn(&str) -> u64) {
+    let Load { name, dyno, child, majority, retries } = load;
+    dyno.assert_ran_but(&finish(child), &OPEN);
+    let sums = check_seconds(&name, &dyno, elected);
+    let ok = sums.get("ok").copied().unwrap_or(0);
+    let open: u64 = sums
+        .iter()
+        .filter(|(outcome, _)| *outcome != "ok" && *outcome != "unreachable")
+        .map(|(_, n)| n)
+        .sum();
+    let there = documents(name.split(' ').next().unwrap()) - 100;
+    // Of what one member had acknowledged, the last may not have reached another one before the fault.
+    let least = if majority { ok } else { ok.saturating_sub(20) };
+    assert!((least..=ok + open).contains(&there), "{name}: {there} documents, {sums:?}");
+    if retries {
+        // What was lost was done once more, and once.
+        assert_eq!(open, 0, "{name}: {sums:?}");
+        assert!(there <= ok, "{name}: {there} documents, {sums:?}");
+    }
+}
+
+/// Number of documents of a collection, by the primary.
+fn count(hosts: &str, database: &str, collection: &str) -> u64 {
+    admin(&format!("mongodb://{hosts}/{database}?replicaSet=dyno")).unwrap().count(collection).unwrap()
+}
+
+/// Runs all loads; `fault` happens to the primary at their fifth second.
+fn walk(members: &mut [Mongo], concern: &str, fault: impl FnOnce(&mut [Mongo], usize)) {
+    let hosts = form(members);
+    let loads = loads(&hosts, concern);
+    for load in &loads {
+        load.dyno.await_phase("d", "measure");
+    }
+    std::thread::sleep(Duration::from_secs(4));
+    let (old, since) = (primary(members), Timestamp::now());
+    fault(members, old);
+    let elected = await_election(members, old, since);
+    loads.into_iter().for_each(|load| check(load, elected, &|database| count(&hosts, database, "usertable")));
+}
+
+/// Has a primary step down. It closes all connections, that of the command too.
+pub(crate) fn step_down(primary: &Mongo) {
+    let admin = admin(&format!("mongodb://{}/t?directConnection=true", primary.host())).unwrap();
+    let _ = admin.run_on("admin", &|out| bson::int32(out, "replSetStepDown", 60));
+}
+
+fn members() -> Option<Vec<Mongo>> {
+    (0..3).map(|_| Mongo::member()).collect()
+}
+
+const WITHOUT: &str = "mongod is not on PATH";
+
+#[test]
+fn a_primary_that_steps_down_is_followed() {
+    let Some(mut members) = members() else { return skip_because("a step-down of mongod", WITHOUT) };
+    walk(&mut members, "majority", |members, old| step_down(&members[old]));
+}
+
+#[test]
+fn a_primary_that_dies_is_followed() {
+    let Some(mut members) = members() else { return skip_because("the death of a mongod", WITHOUT) };
+    walk(&mut members, "majority", |members, old| members[old].kill());
+}
+
+#[test]
+fn a_primary_that_freezes_is_followed() {
+    let Some(mut members) = members() else { return skip_because("a frozen mongod", WITHOUT) };
+    walk(&mut members, "1", |members, old| signal(members[old].pid(), "STOP"));
+}
+
+#[test]
+fn a_primary_that_is_cut_off_is_followed() {
+    let Some(lab) = Lab::new(&["db1", "db2", "db3"]) else {
+        return skip_because("a mongod that is cut off", "no network namespaces or no sshd");
+    };
+    let hosts = ["db1", "db2", "db3"];
+    let members = hosts.map(|host| Mongo::member_in(&lab.namespace(host), &lab.address(host)));
+    let Some(mut members) = members.into_iter().collect::<Option<Vec<Mongo>>>() else {
+        return skip_because("a mongod that is cut off", WITHOUT);
+    };
+    walk(&mut members, "1", |_, old| assert!(lab.cut(hosts[old], true)));
+}
+
+/// The drop-ins go on after a step-down too, and the set holds what they report.
+#[test]
+fn drop_ins_follow_a_step_down() {
+    let Some(members) = members() else { return skip_because("drop-ins on a step-down of mongod", WITHOUT) };
+    let hosts = form(&members);
+    let set = |database: &str| format!("mongodb://{hosts}/{database}?replicaSet=dyno&w=majority");
+    let (ycsb, poc, sysbench) = (Dyno::new(), Dyno::new(), Dyno::new());
+    let url = format!("mongodb.url={}", set("ycsb"));
+    let core = ["-p", "workload=site.ycsb.workloads.CoreWorkload", "-p", "recordcount=200", "-p", &url];
+    assert_exit(&ycsb.run(&[&["ycsb", "load", "mongodb"][..], &core].concat()), &[0]);
+    let more = ["-p", "insertproportion=0.3", "-p", "readproportion=0.7", "-p", "updateproportion=0"];
+    let pace = ["-p", "operationcount=1000000", "-p", "maxexecutiontime=18", "-target", "100", "-threads", "2"];
+    let out = ["-p", "dyno.out=d"];
+    let uri = set("").replace("/?", "/?retryWrites=true&");
+    let sysbench_uri = format!("URI={}", set(""));
+    let running = [
+        ycsb.start(&[&["ycsb", "run", "mongodb", "-s"][..], &core, &more, &pace, &out].concat()),
+        poc.start(&["pocdriver", "-c", &uri, "-t", "2", "-d", "18", "-i", "30", "-k", "70", "--out", "d"]),
+        sysbench.start(&[
+            "sysbench-mongodb",
+            &sysbench_uri,
+            "NUM_COLLECTIONS=1",
+            "NUM_DOCUMENTS_PER_INSERT=100",
+            "NUM_DOCUMENTS_PER_COLLECTION=500",
+            "NUM_LOADER_THREADS=1",
+            "NUM_WRITER_THREADS=1",
+            "DB_NAME=sbtest",
+            "RUN_TIME_SECONDS=18",
+            "--out",
+            "d",
+        ]),
+    ];
+    for dyno in [&ycsb, &poc, &sysbench] {
+        dyno.await_phase("d", "measure");
+    }
+    std::thread::sleep(Duration::from_secs(4));
+    let (old, since) = (primary(&members), Timestamp::now());
+    step_down(&members[old]);
+    let elected = await_election(&members, old, since);
+    let outputs = running.map(finish);
+    for (dyno, output) in [&ycsb, &poc, &sysbench].into_iter().zip(&outputs) {
+        dyno.assert_ran_but(output, &OPEN);
+    }
+    let inserts = check_seconds("ycsb", &ycsb, elected);
+    let open: u64 = inserts.iter().filter(|(outcome, _)| *outcome != "ok").map(|(_, n)| n).sum();
+    let there = count(&hosts, "ycsb", "usertable") - 200;
+    assert!((inserts["ok"]..=inserts["ok"] + open).contains(&there), "ycsb: {there} documents, {inserts:?}");
+    check_seconds("pocdriver", &poc, elected);
+    // The last summary has what was acknowledged and what the server counts.
+    let text = stdout(&outputs[1]);
+    let line = text.lines().rfind(|line| line.contains(" new documents inserted - collection has ")).unwrap();
+    let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert_eq!((numbers[1], numbers[2]), (numbers[2], count(&hosts, "POCDB", "POCCOLL")), "{line}");
+    check_seconds("sysbench-mongodb", &sysbench, elected);
+}
