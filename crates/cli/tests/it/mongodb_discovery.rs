@@ -196,10 +196,11 @@ fn a_heartbeat_that_fails_makes_a_member_unknown_for_a_while() {
     let member = serve(move |me| -> Script {
         Arc::new(move |command, out| match command.name().as_str() {
             "isMaster" => {
+                // Greetings name the client, heartbeats do not; every second of these fails.
+                let has = |name: &str| bson::find(&command.document, name).is_some();
                 let mut count = count.lock().unwrap();
-                *count += 1;
-                // The greetings of two connections and of the probe pass; then every third check fails.
-                if *count > 8 && (*count).is_multiple_of(3) {
+                *count += u32::from(has("helloOk") && !has("client"));
+                if has("helloOk") && !has("client") && (*count).is_multiple_of(2) {
                     return error(11_600, "interrupted at shutdown", out);
                 }
                 bson::boolean(out, "ismaster", true);
@@ -220,7 +221,8 @@ fn a_heartbeat_that_fails_makes_a_member_unknown_for_a_while() {
     let uri = format!("mongodb://{member}/t?replicaSet=rs0&readPreference=nearest&heartbeatFrequencyMS=500");
     let measured = run(&uri, &[READS, &open("4s")]);
     assert_eq!(outcome(&measured, "ok"), 800, "{measured}");
-    assert!(*failed.lock().unwrap() > 10);
+    // Each that fails is followed by another one soon.
+    assert!(*failed.lock().unwrap() >= 10);
 }
 
 /// A primary that answers nothing more is left for the one that was elected, with what is under way there.

@@ -131,10 +131,10 @@ fn lines(dyno: &Dyno, file: &str) -> Vec<Value> {
 }
 
 /// What a load whose server fails may be called invalid for.
-const OPEN: [&str; 6] = ["errors", "gone", "samples", "steady", "outage", "target"];
+pub(crate) const OPEN: [&str; 6] = ["errors", "gone", "samples", "steady", "outage", "target"];
 
 /// Checks that each operation succeeds from a second after the election on; returns the inserts by outcome.
-fn check_seconds(name: &str, dyno: &Dyno, elected: Timestamp) -> BTreeMap<String, u64> {
+pub(crate) fn check_seconds(name: &str, dyno: &Dyno, elected: Timestamp) -> BTreeMap<String, u64> {
     let events = lines(&dyno, "events.jsonl");
     let begin = events.iter().find(|event| event["event"] == "begin" && event["text"] == "measure").unwrap();
     let begin: Timestamp = begin["at"].as_str().unwrap().parse().unwrap();
@@ -150,7 +150,8 @@ fn check_seconds(name: &str, dyno: &Dyno, elected: Timestamp) -> BTreeMap<String
             );
             after += if number >= settled_s { count.as_u64().unwrap() } else { 0 };
         }
-        let inserts = second["outcomes"].as_object().unwrap().iter().filter(|(kind, _)| kind.starts_with("INSERT"));
+        let inserts =
+            second["outcomes"].as_object().unwrap().iter().filter(|(kind, _)| kind.starts_with("INSERT"));
         for (outcome, count) in inserts.flat_map(|(_, outcomes)| outcomes.as_object().unwrap()) {
             *sums.entry(outcome.clone()).or_default() += count.as_u64().unwrap();
         }
@@ -182,9 +183,10 @@ fn check(load: Load, elected: Timestamp, documents: &dyn Fn(&str) -> u64) {
     }
 }
 
-/// Number of documents of a collection, by the primary.
-fn count(hosts: &str, database: &str, collection: &str) -> u64 {
-    admin(&format!("mongodb://{hosts}/{database}?replicaSet=dyno")).unwrap().count(collection).unwrap()
+/// Number of documents of a collection, by the member that was elected last. The others may answer nothing.
+fn count(members: &[Mongo], database: &str, collection: &str) -> u64 {
+    let host = members[primary(members)].host();
+    admin(&format!("mongodb://{host}/{database}?directConnection=true")).unwrap().count(collection).unwrap()
 }
 
 /// Runs all loads; `fault` happens to the primary at their fifth second.
@@ -198,7 +200,9 @@ fn walk(members: &mut [Mongo], concern: &str, fault: impl FnOnce(&mut [Mongo], u
     let (old, since) = (primary(members), Timestamp::now());
     fault(members, old);
     let elected = await_election(members, old, since);
-    loads.into_iter().for_each(|load| check(load, elected, &|database| count(&hosts, database, "usertable")));
+    loads
+        .into_iter()
+        .for_each(|load| check(load, elected, &|database| count(members, database, "usertable")));
 }
 
 /// Has a primary step down. It closes all connections, that of the command too.
@@ -255,8 +259,9 @@ fn drop_ins_follow_a_step_down() {
     let core = ["-p", "workload=site.ycsb.workloads.CoreWorkload", "-p", "recordcount=200", "-p", &url];
     assert_exit(&ycsb.run(&[&["ycsb", "load", "mongodb"][..], &core].concat()), &[0]);
     let more = ["-p", "insertproportion=0.3", "-p", "readproportion=0.7", "-p", "updateproportion=0"];
-    let pace = ["-p", "operationcount=1000000", "-p", "maxexecutiontime=18", "-target", "100", "-threads", "2"];
-    let out = ["-p", "dyno.out=d"];
+    let pace =
+        ["-p", "operationcount=1000000", "-p", "maxexecutiontime=18", "-target", "100", "-threads", "2"];
+    let out = ["--out", "d"];
     let uri = set("").replace("/?", "/?retryWrites=true&");
     let sysbench_uri = format!("URI={}", set(""));
     let running = [
@@ -289,13 +294,13 @@ fn drop_ins_follow_a_step_down() {
     }
     let inserts = check_seconds("ycsb", &ycsb, elected);
     let open: u64 = inserts.iter().filter(|(outcome, _)| *outcome != "ok").map(|(_, n)| n).sum();
-    let there = count(&hosts, "ycsb", "usertable") - 200;
+    let there = count(&members, "ycsb", "usertable") - 200;
     assert!((inserts["ok"]..=inserts["ok"] + open).contains(&there), "ycsb: {there} documents, {inserts:?}");
     check_seconds("pocdriver", &poc, elected);
     // The last summary has what was acknowledged and what the server counts.
     let text = stdout(&outputs[1]);
     let line = text.lines().rfind(|line| line.contains(" new documents inserted - collection has ")).unwrap();
     let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
-    assert_eq!((numbers[1], numbers[2]), (numbers[2], count(&hosts, "POCDB", "POCCOLL")), "{line}");
+    assert_eq!((numbers[1], numbers[2]), (numbers[2], count(&members, "POCDB", "POCCOLL")), "{line}");
     check_seconds("sysbench-mongodb", &sysbench, elected);
 }

@@ -1,13 +1,15 @@
 //! A sharded cluster of real `mongod`s behind two real `mongos`, where they are on PATH: what POCDriver shards, loads through
 //! several routers, and a router that dies.
 
+use crate::mongod_failover::{OPEN, check_seconds};
 use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
 use dyno_testkit::mongo::Mongo;
-use dyno_testkit::{Dyno, arrivals, finish, outcome, phase, skip_because};
+use dyno_testkit::{Dyno, arrivals, finish, outcome, phase, signal, skip_because};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
+use jiff::Timestamp;
 use std::time::{Duration, Instant};
 
 fn admin(uri: &str) -> Result<MongoAdmin, String> {
@@ -122,4 +124,38 @@ fn collections_are_split_over_shards_and_routers_take_turns() {
     assert!(outcome(measured, "ok") > 2_500, "{measured}");
     let record = std::fs::read_to_string(dyno.path("d").join("run.json")).unwrap();
     assert!(record.contains("\"mongos\""), "{record}");
+}
+
+/// A router that freezes is left when it has not answered a check for `connectTimeoutMS`, and used again when it answers.
+#[test]
+fn a_router_that_freezes_is_left() {
+    let Some(cluster) = cluster() else {
+        return skip_because("a frozen mongos", "mongod or mongos is not on PATH");
+    };
+    let start = |(number, (preference, retries)): (usize, (&str, bool))| {
+        let dyno = Dyno::new();
+        let checks = "heartbeatFrequencyMS=500&connectTimeoutMS=1000&serverSelectionTimeoutMS=10000";
+        let again = format!("retryReads={retries}&retryWrites={retries}");
+        let uri = format!("{}{number}?readPreference={preference}&{checks}&{again}", cluster.uri);
+        let pace = ["--rate", "40", "--connections", "4", "--warmup", "0", "--duration", "16s"];
+        let common = ["run", &uri, "--records", "100", "--quiet", "--out", "d"];
+        let child = dyno.start(&[&common[..], &pace].concat());
+        (format!("{preference} retries {retries}"), dyno, child)
+    };
+    let all = ["primary", "secondaryPreferred", "nearest"].map(|mode| [(mode, false), (mode, true)]);
+    let loads: Vec<_> = all.into_iter().flatten().enumerate().map(start).collect();
+    for (_, dyno, _) in &loads {
+        dyno.await_phase("d", "measure");
+    }
+    std::thread::sleep(Duration::from_secs(3));
+    let frozen = Timestamp::now();
+    signal(cluster.routers[1].pid(), "STOP");
+    std::thread::sleep(Duration::from_secs(7));
+    signal(cluster.routers[1].pid(), "CONT");
+    // A heartbeat, and the time that its answer has.
+    let left = frozen + Duration::from_millis(1_500);
+    for (name, dyno, child) in loads {
+        dyno.assert_ran_but(&finish(child), &OPEN);
+        check_seconds(&name, &dyno, left);
+    }
 }
