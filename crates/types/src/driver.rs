@@ -201,9 +201,9 @@ pub trait Driver: Send {
     /// An operation at `node` has had no reply in time: somebody else may serve its keys by now.
     fn timed_out(&mut self, _node: u16) {}
 
-    /// The connection that command number `command` was sent on was lost before its reply came: whether it is to be sent
-    /// once more, as soon as [`Driver::again`] names a node.
-    fn lost_command(&mut self, _exchange: &mut Self::Exchange, _command: u32) -> bool {
+    /// The connection of command number `command` was lost before its reply came: whether it is to be sent once more, as soon as
+    /// [`Driver::again`] names a node. `sent`: whether the node may have it.
+    fn lost_command(&mut self, _exchange: &mut Self::Exchange, _command: u32, _sent: bool) -> bool {
         false
     }
 

@@ -105,7 +105,9 @@ fn routers(
     for (node, answer) in ask_all(options, connect, &endpoints).into_iter().enumerate() {
         let endpoint = &endpoints[node];
         match answer {
-            Ok(answer) if answer.facts.is_router() => {}
+            Ok(answer) if answer.facts.is_router() => {
+                deployment.measured(node as u16, answer.away_ns / 1_000, options);
+            }
             // It has just answered; what has become of it shows in the load.
             _ if *endpoint == seed => {}
             Ok(_) => {
@@ -150,7 +152,7 @@ fn replica_set(
     for (node, answer) in answers.iter().enumerate() {
         if let Ok(Answer { facts, asked_ns, away_ns }) = answer {
             set.learn(node as u16, &facts.hello, Some((asked_ns / 1_000_000) as i64), options);
-            set.measured(node as u16, away_ns / 1_000);
+            set.measured(node as u16, away_ns / 1_000, options);
         }
     }
     // Distances count once all are known.

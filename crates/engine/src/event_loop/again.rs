@@ -44,6 +44,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if let Some(node) = self.driver.again(&mut op.exchange) {
             let connection = self.connection_to(user, node);
             if self.connections[connection as usize].state == State::Ready {
+                // The driver bounds the tries.
+                self.ops[parked.op as usize].hops = 0;
                 self.redirect(parked.op, parked.command, node, false, now);
                 return true;
             }

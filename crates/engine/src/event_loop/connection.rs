@@ -189,8 +189,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Closes a connection, ends the operations under way on it, and plans the next attempt.
     pub(super) fn lose(&mut self, id: u32, outcome: Outcome, text: &str) {
-        self.remember(outcome, text);
         let now = self.net.now();
+        // What a check meets explains no operation.
+        if self.connections[id as usize].user != CHECKER || self.epoch_ns == 0 {
+            self.remember(outcome, text);
+        }
         let c = &mut self.connections[id as usize];
         if let Some(socket) = c.socket.take() {
             self.net.close(socket);
@@ -225,10 +228,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 continue;
             }
             let op = &mut self.ops[reply.op as usize];
-            if outcome == Outcome::Disconnected
-                && !op.internal
-                && self.driver.lost_command(&mut op.exchange, reply.command)
-            {
+            let passes = matches!(outcome, Outcome::Disconnected | Outcome::Unreachable) && !op.internal;
+            let sent = op.sent_ns != 0;
+            if passes && self.driver.lost_command(&mut op.exchange, reply.command, sent) {
                 self.send_again(reply.op, reply.command, outcome, 0, now);
             } else {
                 self.finish(reply.op, outcome, now);

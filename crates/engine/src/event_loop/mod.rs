@@ -216,8 +216,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if !self.retrying.is_empty() {
             until = until.min(self.next_retry_ns);
         }
-        if !self.parked.is_empty() {
-            until = until.min(now + again::LOOK_NS);
+        if let Some(from_ns) = self.parked.iter().map(|parked| parked.from_ns).min() {
+            until = until.min(from_ns.max(now + again::LOOK_NS));
         }
         if self.shared.job.timeout_ns.is_some() && self.in_flight > 0 {
             until = until.min(self.next_sweep_ns);

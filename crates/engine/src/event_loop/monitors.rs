@@ -6,7 +6,7 @@ use crate::net::Net;
 use dyno_types::{Driver, Outcome, Request, Verb};
 
 /// Pause between two looks at what is due, nanoseconds.
-const LOOK_NS: u64 = 10_000_000;
+const PASS_NS: u64 = 10_000_000;
 /// Pause between two checks of a node that is in doubt, nanoseconds.
 const SOON_NS: u64 = 100_000_000;
 /// Pause between two checks of all nodes while operations stay unanswered (`minHeartbeatFrequencyMS`), and the time after which
@@ -43,7 +43,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.next_check_ns = u64::MAX;
             return;
         };
-        self.next_check_ns = now + LOOK_NS;
+        self.next_check_ns = now + PASS_NS;
         if self.users.is_empty() || (self.issued_all && self.in_flight == 0) {
             return;
         }
@@ -59,7 +59,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             let monitor = self.monitors[usize::from(node)];
             if let Some(asked_ns) = monitor.asked_ns {
                 if now.saturating_sub(asked_ns) >= self.driver.check_timeout_ns(node) {
-                    self.give_up(node, now - asked_ns);
+                    match monitor.overdue {
+                        true => self.give_up(node, now - asked_ns),
+                        false => self.monitors[usize::from(node)].overdue = true,
+                    }
                 }
                 continue;
             }
@@ -71,7 +74,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             let due = now.saturating_sub(monitor.begun_ns) >= every_ns.min(heartbeat_ns);
             if due && self.connections[connection as usize].state == State::Ready {
                 let monitor = &mut self.monitors[usize::from(node)];
-                (monitor.begun_ns, monitor.asked_ns) = (now, Some(now));
+                (monitor.begun_ns, monitor.asked_ns, monitor.overdue) = (now, Some(now), false);
                 self.ask_on(connection, now);
             }
         }
@@ -90,7 +93,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             format!("no answer to a check for {:.1} s: its connections are closed", silent_ns as f64 / 1e9);
         for id in 0..self.connections.len() as u32 {
             let c = &self.connections[id as usize];
-            if c.node == node && matches!(c.state, State::Ready | State::Greeting { .. }) {
+            if c.node == node && !matches!(c.state, State::Closed { .. }) {
                 let text = self.naming(id, &words);
                 self.lose(id, Outcome::Disconnected, &text);
             }

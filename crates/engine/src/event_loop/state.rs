@@ -72,6 +72,8 @@ pub(super) struct Monitor {
     pub connection: Option<u32>,
     /// When the check under way was sent.
     pub asked_ns: Option<u64>,
+    /// It has been without its answer for too long when last looked at. What had arrived by then has been read since.
+    pub overdue: bool,
     /// When the last one began.
     pub begun_ns: u64,
 }

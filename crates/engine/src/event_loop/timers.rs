@@ -90,10 +90,17 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.next_retry_ns = u64::MAX;
         let wanted = !self.issued_all || !self.parked.is_empty() || !self.retries.is_empty();
         let mut waiting = std::mem::take(&mut self.retrying);
+        let rest_ns = self.driver.heartbeat_ns().unwrap_or(0);
         waiting.retain(|&id| match self.connections[id as usize].state {
             State::Closed { retry_ns } if retry_ns <= now && wanted => {
-                self.open(id);
-                false
+                if self.driver.is_checked(self.connections[id as usize].node) {
+                    self.open(id);
+                    return false;
+                }
+                // A node that has left may come back.
+                self.connections[id as usize].state = State::Closed { retry_ns: now + rest_ns };
+                self.next_retry_ns = self.next_retry_ns.min(now + rest_ns);
+                true
             }
             State::Closed { retry_ns } => {
                 // Nobody wants it now; an insert that is tried again may.

@@ -167,8 +167,8 @@ impl Writer<'_> {
             bson::int32(out, "hello", 1);
         } else {
             bson::int32(out, "isMaster", 1);
-            bson::boolean(out, "helloOk", true);
         }
+        bson::boolean(out, "helloOk", true);
         bson::string(out, "$db", "admin");
         if let Some(api) = &self.options.server_api {
             api.put(out);

@@ -1,12 +1,12 @@
 //! A deployment as a load thread knows it: its topology, the endpoints of its servers, and which of them serves what.
 
 use super::description::{ServerDescription, ServerType};
+use super::names::{Names, is_unresolved};
 use super::options::MongoOptions;
 use super::selection::{ReadPreference, nearest, suitable};
 use super::topology::{ApplicationError, Handshake, Topology, TopologyType};
 use dyno_types::Endpoint;
 use dyno_types::driver::NOWHERE;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 /// Longest time that a replaced primary may leave its check unanswered, nanoseconds: it is frozen or cut off.
 const REPLACED_NS: u64 = 500_000_000;
@@ -21,13 +21,15 @@ pub struct Deployment {
     primary: Option<u16>,
     /// Servers that reads go to: members that suit the read preference, or routers.
     readable: Vec<u16>,
+    /// Addresses of names that were heard during the run.
+    names: Names,
 }
 
 impl Deployment {
     fn new(kind: TopologyType, set: Option<&str>, endpoints: Vec<Endpoint>) -> Self {
         let addresses: Vec<String> = endpoints.iter().map(Endpoint::to_string).collect();
         let topology = Topology::new(kind, set.map(str::to_owned), &addresses);
-        Deployment { endpoints, topology, primary: None, readable: Vec::new() }
+        Deployment { endpoints, topology, primary: None, readable: Vec::new(), names: Names::default() }
     }
 
     /// One server, whatever it is.
@@ -80,9 +82,29 @@ impl Deployment {
         self.is_set() || self.topology.kind() == TopologyType::Sharded
     }
 
-    /// Returns whether a server is checked.
+    /// Returns whether a server is checked: it belongs to the deployment, and its name leads somewhere.
     pub(super) fn is_checked(&self, node: u16) -> bool {
-        self.topology.servers().get(usize::from(node)).is_some_and(|server| !server.removed)
+        let at = usize::from(node);
+        let is_known = self.endpoints.get(at).is_some_and(|endpoint| !is_unresolved(endpoint));
+        is_known && self.topology.servers().get(at).is_some_and(|server| !server.removed)
+    }
+
+    /// Returns whether the one server that is spoken to is a member of a replica set.
+    pub(super) fn is_single_member(&self) -> bool {
+        let is_member = self.description(0).is_some_and(|server| server.kind.is_member());
+        is_member && self.topology.kind() == TopologyType::Single
+    }
+
+    /// Greatest wire version that a server has told, and whether it was a router then.
+    pub(super) fn spoke(&self, node: u16) -> (i64, bool) {
+        self.topology.servers().get(usize::from(node)).map_or((0, false), |server| server.spoke)
+    }
+
+    /// Endpoints of the servers that may have figures to tell: all but arbiters, which know no users.
+    pub fn watched(&self) -> impl Iterator<Item = &Endpoint> {
+        let kinds = self.topology.servers().iter().map(|server| server.description.kind);
+        let all = self.endpoints.iter().zip(kinds);
+        all.filter(|(_, kind)| *kind != ServerType::RsArbiter).map(|(endpoint, _)| endpoint)
     }
 
     /// The server for commands that any server that takes writes may have: the primary, or the first router that answers.
@@ -151,8 +173,9 @@ impl Deployment {
     }
 
     /// Counts a round trip to a server, microseconds.
-    pub fn measured(&mut self, node: u16, rtt_us: u64) {
+    pub fn measured(&mut self, node: u16, rtt_us: u64, options: &MongoOptions) {
         self.topology.measured(node, rtt_us);
+        self.refresh(options);
     }
 
     /// Takes what a server says of itself and the others. `asked_ms`: when it was asked, where that is known.
@@ -188,8 +211,12 @@ impl Deployment {
 
     /// Follows the topology.
     fn refresh(&mut self, options: &MongoOptions) {
-        for server in &self.topology.servers()[self.endpoints.len()..] {
-            self.endpoints.push(endpoint_of(&server.address));
+        for (at, server) in self.topology.servers().iter().enumerate() {
+            match self.endpoints.get_mut(at) {
+                Some(endpoint) if !is_unresolved(endpoint) => {}
+                Some(endpoint) => *endpoint = self.names.endpoint(&server.address),
+                None => self.endpoints.push(self.names.endpoint(&server.address)),
+            }
         }
         if !self.is_monitored() {
             return;
@@ -206,7 +233,7 @@ impl Deployment {
         let servers = self.topology.servers();
         self.readable.retain(|at| {
             let server = &servers[usize::from(*at)];
-            !server.removed && server.description.kind.is_unknown()
+            !server.removed && !server.silent && server.description.kind.is_unknown()
         });
         if self.readable.is_empty() && self.topology.kind() == TopologyType::Sharded {
             // Every failure counts.
@@ -218,9 +245,10 @@ impl Deployment {
     /// The server for an operation, [`NOWHERE`] if there is none. Operations take turns by `turn`.
     pub(super) fn select(&self, turn: u16, writes: bool, mode: ReadPreference) -> u16 {
         if self.is_set() && (writes || mode == ReadPreference::Primary) {
-            // A primary that has gone is asked until another one is known: every failure counts.
-            let member = |at: &u16| self.is_checked(*at);
-            return self.primary.filter(member).unwrap_or(NOWHERE);
+            // A primary in doubt is asked until its check has failed or another one is known: every failure counts.
+            let answers =
+                |at: &u16| self.is_checked(*at) && !self.topology.servers()[usize::from(*at)].silent;
+            return self.primary.filter(answers).unwrap_or(NOWHERE);
         }
         match self.readable.as_slice() {
             [] if self.is_monitored() => NOWHERE,
@@ -245,16 +273,4 @@ impl Deployment {
         let found = nearest(&self.topology, found, &options.selection);
         found.get(usize::from(turn) % found.len().max(1)).copied()
     }
-}
-
-/// The endpoint of an address as members name it. One whose name leads nowhere gets a port that nothing listens on.
-fn endpoint_of(address: &str) -> Endpoint {
-    let (host, port) = address.rsplit_once(':').unwrap_or((address, "27017"));
-    let host = host.trim_matches(['[', ']']);
-    let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-    let resolved = port.parse().ok().and_then(|port| match host.parse::<IpAddr>() {
-        Ok(ip) => Some(SocketAddr::new(ip, port)),
-        Err(_) => (host, port).to_socket_addrs().ok()?.next(),
-    });
-    Endpoint::Tcp { host: host.to_owned(), address: resolved.unwrap_or(nowhere) }
 }

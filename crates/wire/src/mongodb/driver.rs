@@ -6,8 +6,8 @@
 use super::command::Writer;
 use super::compress::{Codec, Compressor};
 use super::deployment::Deployment;
-use super::description::{Limits, ServerDescription, ServerType};
-use super::errors::StateChange;
+use super::description::{Limits, ServerType};
+use super::errors::{StateChange, is_ok};
 use super::exchange::Exchange;
 use super::greeting::{self, Credentials, Talk};
 use super::message::{self, HEADER, NotMessage, code};
@@ -17,6 +17,7 @@ use super::retry::{RetryAdvice, Retryable};
 use super::selection::ReadPreference;
 use super::session::{self, Session};
 use super::topology::{ApplicationError, Handshake, TopologyType};
+use dyno_types::bson;
 use dyno_types::document::Action;
 use dyno_types::driver::NOWHERE;
 use dyno_types::{
@@ -82,10 +83,6 @@ impl MongoDriver {
         self.id
     }
 
-    fn writes(&self, request: &Request) -> bool {
-        self.content.writes(request) || self.content.in_transaction(request)
-    }
-
     /// Appends hello for a new connection.
     fn begin_talk(&mut self, node: u16, connection: u32, talk: Talk, out: &mut Vec<u8>) -> bool {
         self.talks.insert(connection, talk);
@@ -98,13 +95,15 @@ impl MongoDriver {
     }
 
     /// The node for an operation.
-    fn choose(&mut self, request: &Request) -> u16 {
+    fn choose(&mut self, writes: bool) -> u16 {
         self.turn = self.turn.wrapping_add(1);
         let mode = self.options.read_preference;
-        let node = self.deployment.select(self.turn, self.writes(request), mode);
+        let node = self.deployment.select(self.turn, writes, mode);
         if node == NOWHERE {
             self.error.clear();
-            if mode == ReadPreference::Primary || self.writes(request) {
+            if self.deployment.topology().kind() == TopologyType::Sharded {
+                self.error.push_str("none of the servers named is a router (mongos) any more");
+            } else if mode == ReadPreference::Primary || writes {
                 self.error.push_str("no primary of the replica set is known");
             } else {
                 let mode = mode.name();
@@ -149,19 +148,18 @@ impl MongoDriver {
 
     /// A command has failed by this reply: whether it is sent once more, else the outcome of its operation.
     fn failed(&mut self, x: &mut Exchange, command: u32, outcome: Outcome, reply: &[u8]) -> Then {
-        if StateChange::of(reply).is_some() && self.deployment.topology().kind() == TopologyType::Single {
+        if StateChange::of(reply).is_some() && self.deployment.is_single_member() {
             let hint = " (the members of its replica set are followed with replicaSet=NAME and without directConnection)";
             self.error.push_str(hint);
         }
-        let kind = if self.writes(&x.request) { Retryable::Write } else { Retryable::Read };
-        let unknown = ServerDescription::default();
-        let server = self.deployment.description(x.node).unwrap_or(&unknown);
-        let advice = RetryAdvice::of(reply, kind, server);
+        let kind = if x.writes { Retryable::Write } else { Retryable::Read };
+        // What it was when it answered: it may be unknown by now.
+        let advice = RetryAdvice::of(reply, kind, self.deployment.spoke(x.node));
         let generation = self.deployment.generation(x.node);
         self.deployment.failed(x.node, generation, ApplicationError::Reply(reply), &self.options);
         let is_first = command == 0 || x.statements > 0;
         if (x.retryable && is_first && advice.passes) || (x.sheddable && advice.sheds_load) {
-            x.tries.pinned = !is_first || self.content.in_transaction(&x.request);
+            x.tries.pinned = !is_first || x.in_transaction;
             if !advice.nothing_written {
                 x.tries.wrote = Some(outcome);
             }
@@ -193,15 +191,22 @@ impl MongoDriver {
         x.tries.failed <= most
     }
 
-    /// A command of a write has been carried out with this outcome: the next statements follow, or the operation ends.
-    fn next_part(&mut self, x: &mut Exchange, command: u32, outcome: Outcome) -> Then {
+    /// A command of a write has been carried out with this outcome: the next statements follow, or the operation ends. With
+    /// `in_doubt` those without an error of their own have it too: they did not reach the members asked for.
+    fn next_part(&mut self, x: &mut Exchange, command: u32, outcome: Outcome, in_doubt: bool) -> Then {
+        let first = x.part.0;
+        let stops = x.failed.last().is_some_and(|(number, _)| *number >= first) && self.is_ordered(x);
+        if in_doubt {
+            let own: Vec<u32> = x.failed.iter().map(|(number, _)| *number).filter(|n| *n >= first).collect();
+            let others = (first..x.part.1).filter(|number| !own.contains(number));
+            x.failed.extend(others.map(|number| (number, outcome)));
+        }
         x.settled = x.part.1;
         x.found |= outcome.is_ok();
-        let failed = x.failed.last().is_some_and(|(number, _)| *number >= x.part.0);
-        if failed {
+        if x.failed.last().is_some_and(|(number, _)| *number >= first) {
             x.first_failure.get_or_insert(outcome);
         }
-        if x.part.1 >= x.statements || (failed && self.is_ordered(x)) {
+        if x.part.1 >= x.statements || stops {
             // Statements that found nothing are a failure only where none has found anything.
             let otherwise = if x.found { Outcome::Ok } else { outcome };
             return Then::Finish(x.first_failure.unwrap_or(otherwise));
@@ -254,13 +259,12 @@ impl Driver for MongoDriver {
         let id = self.next_id();
         let talk = self.talks.entry(connection).or_insert(Talk::Hello);
         let (heard, agreed) = greeting::heard(&self.options, &self.credentials, talk, input, id, out);
-        if let Some(agreed) = agreed {
-            if let Ok(Some((_, hello))) = greeting::split(input) {
-                self.deployment.learn(node, hello, None, &self.options);
-                if self.deployment.description(node).is_some_and(|server| server.kind.bears_data()) {
-                    self.limits = Limits::of(hello);
-                    (self.compressor, self.sessions) = (agreed.compressor, agreed.sessions);
-                }
+        if let (Some(agreed), Ok(Some((_, hello)))) = (agreed, greeting::split(input)) {
+            self.deployment.learn(node, hello, None, &self.options);
+            // An arbiter has no sessions.
+            if self.deployment.description(node).is_some_and(|server| server.kind.bears_data()) {
+                self.limits = Limits::of(hello);
+                (self.compressor, self.sessions) = (agreed.compressor, agreed.sessions);
             }
         }
         if let (Hello::Refused(..), Ok(Some((_, reply)))) = (&heard, greeting::split(input)) {
@@ -283,6 +287,7 @@ impl Driver for MongoDriver {
             x.session = Session::begin();
         }
         let in_transaction = self.content.in_transaction(request);
+        (x.in_transaction, x.writes) = (in_transaction, in_transaction || self.content.writes(request));
         x.numbered = self.options.retry_writes
             && !in_transaction
             && self.sessions
@@ -294,16 +299,16 @@ impl Driver for MongoDriver {
             && !in_transaction
             && session::is_retryable_read(self.content.as_ref(), request);
         x.retryable = reads || (x.numbered && x.session.is_some());
-        x.sheddable = if self.writes(request) { self.options.retry_writes } else { self.options.retry_reads };
+        x.sheddable = if x.writes { self.options.retry_writes } else { self.options.retry_reads };
         x.request = *request;
         x.batch.clear();
         x.failed.clear();
+        (x.cursor, x.records, x.verified, x.answered) = (0, 0, None, false);
         x.next_command();
         (x.statements, x.part, x.settled) = (self.statements(request), (0, 0), 0);
         (x.first_failure, x.found) = (None, false);
-        (x.cursor, x.records, x.verified, x.answered) = (0, 0, None, false);
         if !in_transaction || request.step == 0 {
-            x.node = self.choose(request);
+            x.node = self.choose(x.writes);
         }
         1
     }
@@ -343,7 +348,7 @@ impl Driver for MongoDriver {
             limits: self.limits,
             knows_hello,
             numbered: x.numbered,
-            transaction: self.content.in_transaction(&x.request).then_some(x.request.step == 0),
+            transaction: x.in_transaction.then_some(x.request.step == 0),
             single: self.deployment.topology().kind() == TopologyType::Single
                 && self.deployment.description(x.node).is_some_and(|server| {
                     !matches!(server.kind, ServerType::Mongos | ServerType::Standalone | ServerType::Unknown)
@@ -377,9 +382,13 @@ impl Driver for MongoDriver {
                 if !outcome.is_ok() && !reply::is_done(document) {
                     // The reply borrows the buffer that a compressed one was expanded into.
                     let reply = document.to_vec();
-                    self.failed(x, command, outcome, &reply)
+                    let carried_out = x.statements > 0 && is_ok(bson::find(&reply, "ok"));
+                    match self.failed(x, command, outcome, &reply) {
+                        Then::Finish(outcome) if carried_out => self.next_part(x, command, outcome, true),
+                        then => then,
+                    }
                 } else if x.statements > 0 {
-                    self.next_part(x, command, outcome)
+                    self.next_part(x, command, outcome, false)
                 } else {
                     Then::Finish(outcome)
                 }
@@ -424,14 +433,16 @@ impl Driver for MongoDriver {
         self.deployment.timed_out(node, &self.options);
     }
 
-    fn lost_command(&mut self, x: &mut Exchange, command: u32) -> bool {
+    fn lost_command(&mut self, x: &mut Exchange, command: u32, sent: bool) -> bool {
         // A cursor's further batches are where it is, and nowhere else.
         if !x.retryable || (command > 0 && x.statements == 0) || !self.may_try_again(x, false) {
             return false;
         }
         x.forget_reply();
-        x.tries.lost = true;
-        x.tries.wrote = Some(Outcome::Disconnected);
+        if sent {
+            x.tries.lost = true;
+            x.tries.wrote = Some(Outcome::Disconnected);
+        }
         true
     }
 
@@ -440,9 +451,8 @@ impl Driver for MongoDriver {
             return Some(x.node);
         }
         self.turn = self.turn.wrapping_add(1);
-        let writes = self.writes(&x.request);
         let failed = &x.tries.deprioritized;
-        let node = self.deployment.select_again(self.turn, writes, &self.options, failed)?;
+        let node = self.deployment.select_again(self.turn, x.writes, &self.options, failed)?;
         x.node = node;
         Some(node)
     }
@@ -468,7 +478,7 @@ impl Driver for MongoDriver {
     }
 
     fn checked(&mut self, node: u16, round_trip_ns: u64) {
-        self.deployment.measured(node, round_trip_ns / 1_000);
+        self.deployment.measured(node, round_trip_ns / 1_000, &self.options);
     }
 
     fn check_failed(&mut self, node: u16) {
@@ -476,8 +486,9 @@ impl Driver for MongoDriver {
     }
 
     fn begin_topology(&mut self, x: &mut Exchange, request: &Request, node: u16, now_ns: u64) {
-        self.begin(x, request);
-        (x.node, x.asked_ms) = (node, (now_ns / 1_000_000) as i64);
+        // The session is left for the operations that come after it.
+        (x.request, x.statements, x.cursor, x.in_transaction) = (*request, 0, 0, false);
+        (x.node, x.asked_ms, x.answered) = (node, (now_ns / 1_000_000) as i64, true);
     }
 
     fn last_error(&self) -> &str {

@@ -7,6 +7,9 @@ use dyno_types::{Outcome, Request};
 #[derive(Debug, Default)]
 pub struct Exchange {
     pub(super) request: Request,
+    /// The request writes, or belongs to a transaction: it goes to the primary.
+    pub(super) writes: bool,
+    pub(super) in_transaction: bool,
     /// The inserts of a batch; empty for a single operation.
     pub(super) batch: Vec<Request>,
     /// Number of statements of a write, which may take several commands; 0 for other operations.
@@ -21,6 +24,8 @@ pub struct Exchange {
     pub(super) node: u16,
     pub(super) cursor: i64,
     pub(super) records: u32,
+    /// Records before the command under way.
+    pub(super) records_before: u32,
     pub(super) verified: Option<Outcome>,
     /// Statements that failed, by number.
     pub(super) failed: Vec<(u32, Outcome)>,
@@ -61,6 +66,7 @@ pub(super) struct Tries {
 impl Exchange {
     /// Begins the next command of the operation.
     pub(super) fn next_command(&mut self) {
+        self.records_before = self.records;
         let mut deprioritized = std::mem::take(&mut self.tries.deprioritized);
         deprioritized.clear();
         self.tries = Tries { deprioritized, ..Tries::default() };
@@ -68,6 +74,7 @@ impl Exchange {
 
     /// Forgets what came of the last try.
     pub(super) fn forget_reply(&mut self) {
-        (self.answered, self.verified) = (false, None);
+        (self.answered, self.verified, self.records) = (false, None, self.records_before);
+        self.failed.retain(|(number, _)| *number < self.part.0);
     }
 }

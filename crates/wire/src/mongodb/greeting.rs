@@ -72,7 +72,7 @@ fn hello_document(options: &MongoOptions, modern: bool, out: &mut Vec<u8>) {
     let body = bson::open(out);
     bson::int32(out, if modern { "hello" } else { "isMaster" }, 1);
     bson::boolean(out, "helloOk", true);
-    bson::boolean(out, "backpressure", true);
+    bson::string(out, "backpressure", "2");
     if options.load_balanced {
         bson::boolean(out, "loadBalanced", true);
     }

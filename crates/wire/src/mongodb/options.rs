@@ -91,7 +91,7 @@ pub struct MongoOptions {
     pub load_balanced: bool,
     /// Version of the server's API that commands declare.
     pub server_api: Option<ServerApi>,
-    /// `connectTimeoutMS`: how long a connection and its hello may take, milliseconds; 0 for no bound.
+    /// `connectTimeoutMS`: how long the check of a server may stay unanswered, milliseconds; 0 for no bound.
     pub connect_timeout_ms: u64,
     /// `maxAdaptiveRetries`: how often an operation is sent again that the server refused because of overload.
     pub max_adaptive_retries: u32,
@@ -459,8 +459,8 @@ impl MongoOptions {
         Ok(())
     }
 
-    /// Returns whether the one host named is spoken to and no other: so it is meant, as drivers take it, where the URI names
-    /// one host and no replica set. `directConnection=false` looks for the other members.
+    /// Returns whether the one host named is spoken to and no other: so it is meant, as the Java driver takes it, where the
+    /// URI names one host and no replica set. `directConnection=false` looks for the other members.
     pub fn is_direct(&self) -> bool {
         let one = self.addresses.len() == 1 && self.srv.is_none();
         self.direct.unwrap_or(one && self.replica_set.is_none() && !self.load_balanced)

@@ -1,7 +1,6 @@
 //! Which errors let a command be sent once more, and after which pause (MongoDB's "Retryable Reads", "Retryable Writes" and
 //! "Client Backpressure" specifications).
 
-use super::description::{ServerDescription, ServerType};
 use super::errors::labels;
 use dyno_types::bson;
 
@@ -39,8 +38,8 @@ pub struct RetryAdvice {
 }
 
 impl RetryAdvice {
-    /// Reads a reply that failed, of the server described.
-    pub fn of(reply: &[u8], command: Retryable, server: &ServerDescription) -> Self {
+    /// Reads a reply that failed, of a server with this greatest wire version that is a router or not.
+    pub fn of(reply: &[u8], command: Retryable, (wire, routes): (i64, bool)) -> Self {
         let has = |label: &str| labels(reply).any(|found| found == label);
         let overloaded = has("SystemOverloadedError");
         let code_of = |document: &[u8]| bson::find(document, "code").and_then(|e| e.as_i64());
@@ -51,9 +50,9 @@ impl RetryAdvice {
                 passing(code) || code == Some(PASSING_READ)
             }
             Retryable::Write if has("RetryableWriteError") => true,
-            Retryable::Write if server.wire.1 >= LABELS => false,
+            Retryable::Write if wire >= LABELS => false,
             // A router has tried again itself what a write concern error tells.
-            Retryable::Write if server.kind == ServerType::Mongos => passing(code_of(reply)),
+            Retryable::Write if routes => passing(code_of(reply)),
             Retryable::Write => {
                 let concern = bson::find(reply, "writeConcernError").and_then(|e| e.as_document());
                 passing(code_of(reply)) || passing(concern.and_then(code_of))
@@ -105,65 +104,54 @@ mod tests {
         })
     }
 
-    fn server(kind: ServerType, wire: i64) -> ServerDescription {
-        ServerDescription { kind, wire: (0, wire), ..ServerDescription::default() }
-    }
-
-    fn passes(reply: &[u8], command: Retryable, kind: ServerType, wire: i64) -> bool {
-        RetryAdvice::of(reply, command, &server(kind, wire)).passes
+    fn passes(reply: &[u8], command: Retryable, routes: bool, wire: i64) -> bool {
+        RetryAdvice::of(reply, command, (wire, routes)).passes
     }
 
     /// The tables of the specifications.
     #[test]
     fn codes_count_where_servers_give_no_labels() {
         use Retryable::{Read, Write};
-        use ServerType::{Mongos, RsPrimary};
+        let (router, member) = (true, false);
         let coded = |code| error(|out| bson::int32(out, "code", code));
         for code in [11_600, 11_602, 10_107, 13_435, 13_436, 189, 91, 7, 6, 89, 9_001, 262] {
             assert!(
-                passes(&coded(code), Write, RsPrimary, 8) && passes(&coded(code), Write, Mongos, 8),
+                passes(&coded(code), Write, member, 8) && passes(&coded(code), Write, router, 8),
                 "{code}"
             );
-            assert!(!passes(&coded(code), Write, RsPrimary, 9), "{code}");
+            assert!(!passes(&coded(code), Write, member, 9), "{code}");
             assert!(
-                passes(&coded(code), Read, RsPrimary, 6) && passes(&coded(code), Read, RsPrimary, 21),
+                passes(&coded(code), Read, member, 6) && passes(&coded(code), Read, member, 21),
                 "{code}"
             );
         }
-        assert!(passes(&coded(134), Read, RsPrimary, 21) && !passes(&coded(134), Write, RsPrimary, 8));
-        assert!(!passes(&coded(11_000), Read, RsPrimary, 8) && !passes(&coded(11_000), Write, RsPrimary, 8));
-        assert!(passes(&labelled(&["RetryableWriteError"], 112), Write, RsPrimary, 21));
-        assert!(!passes(&labelled(&["RetryableWriteError"], 112), Read, RsPrimary, 21));
+        assert!(passes(&coded(134), Read, member, 21) && !passes(&coded(134), Write, member, 8));
+        assert!(!passes(&coded(11_000), Read, member, 8) && !passes(&coded(11_000), Write, member, 8));
+        assert!(passes(&labelled(&["RetryableWriteError"], 112), Write, member, 21));
+        assert!(!passes(&labelled(&["RetryableWriteError"], 112), Read, member, 21));
         let concern = bson::build(|out| {
             bson::double(out, "ok", 1.0);
             bson::document(out, "writeConcernError", &bson::build(|out| bson::int32(out, "code", 91)));
         });
-        assert!(passes(&concern, Write, RsPrimary, 8));
-        assert!(!passes(&concern, Write, Mongos, 8) && !passes(&concern, Write, RsPrimary, 9));
+        assert!(passes(&concern, Write, member, 8));
+        assert!(!passes(&concern, Write, router, 8) && !passes(&concern, Write, member, 9));
     }
 
     #[test]
     fn an_overloaded_server_gets_a_pause() {
         let reply = labelled(&["SystemOverloadedError", "RetryableError"], 462);
-        let advice = RetryAdvice::of(&reply, Retryable::Write, &server(ServerType::RsPrimary, 27));
+        let advice = RetryAdvice::of(&reply, Retryable::Write, (27, false));
         assert!(advice.sheds_load && advice.overloaded && !advice.passes);
         // 100 ms doubled with each try, up to 10 s.
         let at = |attempt| advice.pause_ns(attempt, 1.0) / 1_000_000;
         assert_eq!([at(1), at(2), at(6), at(7), at(90)], [200, 400, 6_400, 10_000, 10_000]);
         assert_eq!(advice.pause_ns(1, 0.5), 100_000_000);
         let asked = error(|out| bson::int32(out, "baseBackoffMS", 7));
-        let advice = RetryAdvice::of(&asked, Retryable::Read, &server(ServerType::RsPrimary, 27));
+        let advice = RetryAdvice::of(&asked, Retryable::Read, (27, false));
         assert_eq!(
             (advice.backoff_ns, advice.sheds_load, advice.pause_ns(1, 1.0)),
             (Some(7_000_000), false, 0)
         );
-        assert!(
-            !RetryAdvice::of(
-                &labelled(&["RetryableError"], 1),
-                Retryable::Read,
-                &server(ServerType::Mongos, 27)
-            )
-            .sheds_load
-        );
+        assert!(!RetryAdvice::of(&labelled(&["RetryableError"], 1), Retryable::Read, (27, true)).sheds_load);
     }
 }

@@ -47,6 +47,10 @@ pub struct Server {
     pub check_soon: bool,
     /// It was the primary until another one was elected; it has not answered since.
     pub replaced: bool,
+    /// Its last check failed.
+    pub silent: bool,
+    /// Greatest wire version that it has told, and whether it was a router then; kept while it is unknown.
+    pub spoke: (i64, bool),
 }
 
 /// Step of a connection at which an error came.
@@ -182,7 +186,8 @@ impl Topology {
     /// Counts a round trip of hello: an exponentially weighted moving average with a weight of 0.2 for the newest ("Server
     /// Selection" specification).
     pub fn measured(&mut self, node: u16, rtt_us: u64) {
-        if let Some(server) = self.servers.get_mut(usize::from(node)) {
+        let known = |server: &&mut Server| !server.description.kind.is_unknown();
+        if let Some(server) = self.servers.get_mut(usize::from(node)).filter(known) {
             let before = server.description.rtt_us;
             server.description.rtt_us = Some(before.map_or(rtt_us, |before| (rtt_us + 4 * before) / 5));
         }
@@ -204,7 +209,8 @@ impl Topology {
         }
         if !news.kind.is_unknown() {
             news.rtt_us = before.rtt_us;
-            (server.check_soon, server.replaced) = (false, false);
+            (server.check_soon, server.replaced, server.silent) = (false, false, false);
+            server.spoke = (news.wire.1, news.kind == ServerType::Mongos);
             if asked_ms.is_none() {
                 news.wrote_ms = before.wrote_ms;
             }
@@ -220,6 +226,7 @@ impl Topology {
             return;
         }
         self.servers[at].generation += 1;
+        self.servers[at].silent = true;
         self.replace(at, ServerDescription::unknown(Some(error.to_owned())));
     }
 
@@ -228,6 +235,7 @@ impl Topology {
         let at = usize::from(node);
         let Some(server) = self.servers.get(at).filter(|server| !server.removed) else { return false };
         if generation < server.generation || self.kind == TopologyType::LoadBalanced {
+            self.request_check(node);
             return false;
         }
         let (change, version) = match error {

@@ -109,7 +109,11 @@ fn topology_type(name: &str) -> TopologyType {
 fn check_average(case: &Value) -> Checked {
     let us = |value: &Value| value.as_f64().map(|ms| (ms * 1e3).round() as u64);
     let server = Server {
-        description: ServerDescription { rtt_us: us(&case["before_ms"]), ..ServerDescription::default() },
+        description: ServerDescription {
+            kind: ServerType::Standalone,
+            rtt_us: us(&case["before_ms"]),
+            ..ServerDescription::default()
+        },
         ..Server::default()
     };
     let mut topology = Topology::of_servers(TopologyType::Single, vec![server]);

@@ -38,7 +38,7 @@ pub fn check(case: &Value, _data: &Value) -> Checked {
 fn start(options: &MongoOptions) -> Topology {
     let kind = match () {
         () if options.load_balanced => TopologyType::LoadBalanced,
-        () if options.direct == Some(true) => TopologyType::Single,
+        () if options.is_direct() => TopologyType::Single,
         () if options.replica_set.is_some() => TopologyType::ReplicaSetNoPrimary,
         () => TopologyType::Unknown,
     };

@@ -38,7 +38,7 @@ pub fn check(case: &Value, _data: &Value) -> Checked {
             return Err(Mismatch("is sent without end".into()));
         }
         if sent <= failures && case["closeConnection"] == true {
-            match driver.lost_command(&mut exchange, command) {
+            match driver.lost_command(&mut exchange, command, true) {
                 true => select(&mut driver, &mut exchange, case)?,
                 false => break false,
             }
@@ -192,4 +192,36 @@ fn framed(document: &[u8]) -> Vec<u8> {
     out.extend_from_slice(document);
     message::end(&mut out, at);
     out
+}
+
+/// Compression may not be applied to hello ("OP_COMPRESSED" specification), which goes by its old name until a server says that
+/// it knows the new one ("Server Discovery and Monitoring").
+#[test]
+fn hello_is_never_compressed_and_goes_by_a_name_that_the_server_knows() {
+    let options = MongoOptions::from_uri("mongodb://h/d?compressors=zlib&replicaSet=rs").unwrap();
+    let endpoint =
+        Endpoint::Tcp { host: "127.0.0.1".into(), address: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)) };
+    let deployment = Deployment::replica_set("rs", vec![endpoint], 0);
+    let mut driver = MongoDriver::new(Arc::new(options), Arc::new(Records(Vec::new())), deployment).unwrap();
+    for (knows_hello, name) in [(false, "isMaster"), (true, "hello")] {
+        let hello = json!({
+            "ismaster": true, "helloOk": knows_hello, "setName": "rs", "hosts": ["127.0.0.1:1"], "compression": ["zlib"],
+            "maxWireVersion": 9, "ok": 1
+        });
+        let mut out = Vec::new();
+        driver.hello(0, 0, &mut out);
+        out.clear();
+        driver.greeted(0, 0, 0, &framed(&document(&hello)), &mut out);
+        let mut exchange = Exchange::default();
+        driver.begin(&mut exchange, &Request { verb: Verb::Insert, ..Request::default() });
+        driver.encode(&mut exchange, 0, &mut out);
+        assert_eq!(message::frame(&out).unwrap().unwrap().code, message::code::COMPRESSED);
+        out.clear();
+        let request = Request { verb: Verb::Topology, ..Request::default() };
+        driver.begin_topology(&mut exchange, &request, 0, 0);
+        driver.encode(&mut exchange, 0, &mut out);
+        assert_eq!(message::frame(&out).unwrap().unwrap().code, message::code::MSG);
+        let command = take_document(&mut out).unwrap().unwrap();
+        assert_eq!(bson::elements(&command).unwrap().next().unwrap().unwrap().name, name.as_bytes());
+    }
 }
