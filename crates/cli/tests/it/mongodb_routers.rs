@@ -88,7 +88,10 @@ fn a_router_that_is_down_is_left_out_and_named() {
 fn a_router_that_comes_back_is_used() {
     let (there, later) = (Router::default(), Router::default());
     let port = free_port();
-    let uri = format!("mongodb://{},127.0.0.1:{port}/t?heartbeatFrequencyMS=500", there.serve());
+    let uri = format!(
+        "mongodb://{},127.0.0.1:{port}/t?heartbeatFrequencyMS=500&localThresholdMS=1000",
+        there.serve()
+    );
     let back = later.clone();
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(1_500));
@@ -106,7 +109,11 @@ fn a_router_that_comes_back_is_used() {
 #[test]
 fn a_router_that_goes_away_is_passed_over_until_it_answers() {
     let (stays, goes) = (Router::default(), Router::default());
-    let uri = format!("mongodb://{},{}/t?heartbeatFrequencyMS=500", stays.serve(), goes.serve());
+    let uri = format!(
+        "mongodb://{},{}/t?heartbeatFrequencyMS=500&localThresholdMS=1000",
+        stays.serve(),
+        goes.serve()
+    );
     let away = goes.clone();
     std::thread::spawn(move || {
         while away.found() == 0 {

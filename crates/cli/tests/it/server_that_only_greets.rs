@@ -267,7 +267,7 @@ fn who_stops_waits_for_no_greeting_and_no_election() {
     });
     // Each of them alone is given up after 5 s.
     let all = vec![place.to_string(); 20].join(",");
-    let elected = format!("mongodb://{without_primary}/t?serverSelectionTimeoutMS=100000");
+    let elected = format!("mongodb://{without_primary}/t?replicaSet=rs0&serverSelectionTimeoutMS=100000");
     for uri in [format!("redis://{all}"), format!("mongodb://{all}/t"), elected] {
         let dyno = Dyno::new();
         let before = reached.load(Ordering::SeqCst);

@@ -68,7 +68,8 @@ pub(crate) fn form(members: &[Mongo]) -> String {
 fn elections(member: &Mongo) -> Vec<Timestamp> {
     let log = member.log();
     let lines = log.lines().filter(|line| line.contains(ELECTED));
-    lines.map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect()
+    // Until 4.4 a line begins with its time.
+    lines.filter_map(|line| line.split(' ').next()?.parse().ok()).collect()
 }
 
 /// The member that was elected last.
