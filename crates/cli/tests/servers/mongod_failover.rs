@@ -136,13 +136,13 @@ pub(crate) const OPEN: [&str; 6] = ["errors", "gone", "samples", "steady", "outa
 
 /// Checks that each operation succeeds from a second after the election on; returns the inserts by outcome.
 pub(crate) fn check_seconds(name: &str, dyno: &Dyno, elected: Timestamp) -> BTreeMap<String, u64> {
-    let events = lines(&dyno, "events.jsonl");
+    let events = lines(dyno, "events.jsonl");
     let begin = events.iter().find(|event| event["event"] == "begin" && event["text"] == "measure").unwrap();
     let begin: Timestamp = begin["at"].as_str().unwrap().parse().unwrap();
     let settled_s = (elected.duration_since(begin).as_secs_f64() + 1.0).ceil();
     let mut sums = BTreeMap::<String, u64>::new();
     let mut after = 0;
-    for second in lines(&dyno, "intervals.jsonl").iter().filter(|second| second["phase"] == "measure") {
+    for second in lines(dyno, "intervals.jsonl").iter().filter(|second| second["phase"] == "measure") {
         let number = second["second"].as_f64().unwrap();
         for (outcome, count) in second["ended"].as_object().unwrap() {
             assert!(

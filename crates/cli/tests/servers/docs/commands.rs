@@ -441,6 +441,11 @@ fn mongodb() -> Vec<Row> {
             "mongodb_srv.rs",
             "the_load_goes_to_the_hosts_of_the_records",
         ),
+        there(
+            "run 'mongodb://127.0.0.1:27017,127.0.0.1:27018,127.0.0.1:27019/t?replicaSet=r1' -n 100 -d 25s --warmup 0 --users 4",
+            "mongod_failover.rs",
+            "a_primary_that_freezes_is_followed",
+        ),
     ]
 }
 
