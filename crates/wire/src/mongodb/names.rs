@@ -1,5 +1,5 @@
-//! Addresses of hosts that members name during a run. Names are looked up on threads of their own: a load thread never waits for a
-//! resolver.
+//! Addresses of hosts that members name during a run. Names are looked up on threads of their own: a load thread never waits
+//! for a resolver.
 
 use dyno_types::Endpoint;
 use dyno_types::sync::held;
