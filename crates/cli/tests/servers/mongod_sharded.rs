@@ -1,7 +1,7 @@
 //! A sharded cluster of real `mongod`s behind two real `mongos`, where they are on PATH: what POCDriver shards, loads through
 //! several routers, and a router that dies.
 
-use crate::mongod_failover::{OPEN, check_seconds};
+use crate::mongod_failover::{OPEN, await_election, check_seconds, form, primary, step_down};
 use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
 use dyno_testkit::mongo::Mongo;
@@ -157,5 +157,56 @@ fn a_router_that_freezes_is_left() {
     for (name, dyno, child) in loads {
         dyno.assert_ran_but(&finish(child), &OPEN);
         check_seconds(&name, &dyno, left);
+    }
+}
+
+/// What happens to the primary of a shard.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    StepDown,
+    Death,
+    Freeze,
+}
+
+/// Routers follow the primary of a shard themselves; dyno's loads go on as soon as they have.
+#[test]
+fn a_shard_whose_primary_is_lost_goes_on() {
+    for fault in [Fault::StepDown, Fault::Death, Fault::Freeze] {
+        let shard = || Mongo::from_path("mongod", &["--replSet", "dyno", "--shardsvr"]);
+        let Some(mut members) = (0..3).map(|_| shard()).collect::<Option<Vec<Mongo>>>() else {
+            return skip_because("a shard that loses its primary", "mongod or mongos is not on PATH");
+        };
+        let place = format!("dyno/{}", form(&members));
+        let configuration = set("conf", "--configsvr").unwrap();
+        let conf = format!("conf/127.0.0.1:{}", configuration.port);
+        let routers = [0, 1].map(|_| Mongo::from_path("mongos", &["--configdb", &conf]).unwrap());
+        let one = soon("no router", || admin(&routers[0].uri("t")));
+        soon("no shard", || one.run_on("admin", &|out| bson::string(out, "addShard", &place)));
+        let hosts = routers.each_ref().map(Mongo::host).join(",");
+        let start = |retries: bool| {
+            let dyno = Dyno::new();
+            let uri = format!("mongodb://{hosts}/t{retries}?retryReads={retries}&retryWrites={retries}");
+            let pace = ["--rate", "40", "--connections", "4", "--warmup", "0", "--duration", "24s"];
+            let common = ["run", &uri, "--records", "100", "--quiet", "--out", "d"];
+            let child = dyno.start(&[&common[..], &pace].concat());
+            (format!("{fault:?}, retries {retries}"), dyno, child)
+        };
+        let loads = [start(false), start(true)];
+        for (_, dyno, _) in &loads {
+            dyno.await_phase("d", "measure");
+        }
+        std::thread::sleep(Duration::from_secs(4));
+        let (old, since) = (primary(&members), Timestamp::now());
+        match fault {
+            Fault::StepDown => step_down(&members[old]),
+            Fault::Death => members[old].kill(),
+            Fault::Freeze => signal(members[old].pid(), "STOP"),
+        }
+        // A mongos of 3.6.8 asks the members of a shard again within five seconds.
+        let followed = await_election(&members, old, since) + Duration::from_secs(5);
+        for (name, dyno, child) in loads {
+            dyno.assert_ran_but(&finish(child), &OPEN);
+            check_seconds(&name, &dyno, followed);
+        }
     }
 }
