@@ -1,48 +1,15 @@
 //! A replica set of three real `mongod`s, where `mongod` is on PATH: elections, sessions, transactions.
 
-use dyno_databases::mongodb::admin::MongoAdmin;
-use dyno_databases::registry;
+use crate::mongod_failover::{admin, form, primary};
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, arrivals, assert_exit, finish, outcome, phase, skip_because};
 use dyno_types::bson::{self, kind};
-use dyno_workload::Workload;
-use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
 use std::time::{Duration, Instant};
-
-fn admin(uri: &str) -> Result<MongoAdmin, String> {
-    let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened = registry::parse(uri).unwrap().open(content, &|| false).map_err(|error| error.to_string())?;
-    Ok(opened.mongo_admin().unwrap())
-}
 
 /// Three members with a primary, and the URI that names them all.
 fn replica_set() -> Option<(Vec<Mongo>, String)> {
     let members: Vec<Mongo> = (0..3).map(|_| Mongo::member()).collect::<Option<_>>()?;
-    let hosts: Vec<String> = members.iter().map(|m| format!("127.0.0.1:{}", m.port)).collect();
-    let first = admin(&format!("mongodb://{}/t?directConnection=true", hosts[0])).unwrap();
-    let initiated = first.run_on("admin", &|out| {
-        bson::head(out, kind::DOCUMENT, "replSetInitiate");
-        let config = bson::open(out);
-        bson::string(out, "_id", "dyno");
-        bson::head(out, kind::ARRAY, "members");
-        let list = bson::open(out);
-        for (number, host) in hosts.iter().enumerate() {
-            bson::item(out, kind::DOCUMENT, number as u32);
-            let member = bson::open(out);
-            bson::int32(out, "_id", number as i32);
-            bson::string(out, "host", host);
-            bson::close(out, member);
-        }
-        bson::close(out, list);
-        bson::close(out, config);
-    });
-    initiated.unwrap();
-    let uri = format!("mongodb://{}/t?replicaSet=dyno&w=majority", hosts.join(","));
-    let begun = Instant::now();
-    while let Err(why) = admin(&uri) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "no primary: {why}");
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    let uri = format!("mongodb://{}/t?replicaSet=dyno&w=majority", form(&members));
     Some((members, uri))
 }
 
@@ -85,8 +52,8 @@ fn a_primary_that_dies_is_replaced_and_transactions_commit() {
         ["--records", "2000", "--rate", "500", "--duration", "20s", "--warmup", "0", "--out", "d"];
     let run = dyno.start(&[&["run", &uri][..], &arguments].concat());
     std::thread::sleep(Duration::from_secs(8));
-    // The member that was initiated first is the primary.
-    members[0].kill();
+    let first = primary(&members);
+    members[first].kill();
     dyno.assert_ran_but(&finish(run), dyno_testkit::OF_A_LOST_SERVER);
     let summary = dyno.summary("d");
     let measured = phase(&summary, "measure");

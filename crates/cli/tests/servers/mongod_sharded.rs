@@ -1,22 +1,12 @@
 //! A sharded cluster of real `mongod`s behind two real `mongos`, where they are on PATH: what POCDriver shards, loads through
 //! several routers, and a router that dies.
 
-use crate::mongod_failover::{OPEN, await_election, check_seconds, form, primary, step_down};
-use dyno_databases::mongodb::admin::MongoAdmin;
-use dyno_databases::registry;
+use crate::mongod_failover::{OPEN, admin, await_election, check_seconds, form, primary, step_down};
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, arrivals, finish, outcome, phase, signal, skip_because};
 use dyno_types::bson::{self, kind};
-use dyno_workload::Workload;
-use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
 use jiff::Timestamp;
 use std::time::{Duration, Instant};
-
-fn admin(uri: &str) -> Result<MongoAdmin, String> {
-    let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let opened = registry::parse(uri).unwrap().open(content, &|| false).map_err(|error| error.to_string())?;
-    Ok(opened.mongo_admin().unwrap())
-}
 
 /// What succeeds soon: an election takes its time.
 fn soon<T, E: std::fmt::Display>(what: &str, attempt: impl Fn() -> Result<T, E>) -> T {

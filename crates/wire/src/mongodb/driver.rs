@@ -169,7 +169,7 @@ impl MongoDriver {
                 return Then::Again { outcome, pause_ns: advice.pause_ns(x.tries.failed, jitter) };
             }
             if x.tries.lost && x.numbered {
-                // The last try was not done; whether the first was, nobody knows.
+                // The last try was not done; the lost one may have been.
                 return Then::Finish(Outcome::Disconnected);
             }
         }
