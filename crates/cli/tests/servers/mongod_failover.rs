@@ -157,8 +157,8 @@ pub(crate) fn check_seconds(name: &str, dyno: &Dyno, elected: Timestamp) -> BTre
             *sums.entry(outcome.clone()).or_default() += count.as_u64().unwrap();
         }
     }
-    // Several seconds are left, at 40 operations each.
-    assert!(after > 150, "{name}: {after} operations after the election");
+    // Several seconds are left, at 40 operations each, or some 20 transactions.
+    assert!(after > 50, "{name}: {after} operations after the election");
     sums
 }
 
@@ -249,12 +249,10 @@ fn a_primary_that_is_cut_off_is_followed() {
     walk(&mut members, "1", |_, old| assert!(lab.cut(hosts[old], true)));
 }
 
-/// The drop-ins go on after a step-down too, and the set holds what they report.
-#[test]
-fn drop_ins_follow_a_step_down() {
-    let Some(members) = members() else { return skip_because("drop-ins on a step-down of mongod", WITHOUT) };
-    let hosts = form(&members);
-    let set = |database: &str| format!("mongodb://{hosts}/{database}?replicaSet=dyno&w=majority");
+/// The drop-ins go on after a fault too, and the set holds what they report.
+fn walk_drop_ins(members: &mut [Mongo], concern: &str, fault: impl FnOnce(&mut [Mongo], usize)) {
+    let hosts = form(members);
+    let set = |database: &str| format!("mongodb://{hosts}/{database}?replicaSet=dyno&w={concern}");
     let (ycsb, poc, sysbench) = (Dyno::new(), Dyno::new(), Dyno::new());
     let url = format!("mongodb.url={}", set("ycsb"));
     let core = ["-p", "workload=site.ycsb.workloads.CoreWorkload", "-p", "recordcount=200", "-p", &url];
@@ -286,22 +284,45 @@ fn drop_ins_follow_a_step_down() {
         dyno.await_phase("d", "measure");
     }
     std::thread::sleep(Duration::from_secs(4));
-    let (old, since) = (primary(&members), Timestamp::now());
-    step_down(&members[old]);
-    let elected = await_election(&members, old, since);
+    let (old, since) = (primary(members), Timestamp::now());
+    fault(members, old);
+    let elected = await_election(members, old, since);
     let outputs = running.map(finish);
     for (dyno, output) in [&ycsb, &poc, &sysbench].into_iter().zip(&outputs) {
         dyno.assert_ran_but(output, &OPEN);
     }
     let inserts = check_seconds("ycsb", &ycsb, elected);
     let open: u64 = inserts.iter().filter(|(outcome, _)| *outcome != "ok").map(|(_, n)| n).sum();
-    let there = count(&members, "ycsb", "usertable") - 200;
-    assert!((inserts["ok"]..=inserts["ok"] + open).contains(&there), "ycsb: {there} documents, {inserts:?}");
+    // Of what one member had acknowledged, the last may not have reached another one before the fault.
+    let lost = if concern == "majority" { 0 } else { 40 };
+    let (ok, there) = (inserts["ok"], count(members, "ycsb", "usertable") - 200);
+    assert!((ok.saturating_sub(lost)..=ok + open).contains(&there), "ycsb: {there} documents, {inserts:?}");
     check_seconds("pocdriver", &poc, elected);
     // The last summary has what was acknowledged and what the server counts.
     let text = stdout(&outputs[1]);
     let line = text.lines().rfind(|line| line.contains(" new documents inserted - collection has ")).unwrap();
     let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
-    assert_eq!((numbers[1], numbers[2]), (numbers[2], count(&members, "POCDB", "POCCOLL")), "{line}");
+    let (reported, counted) = (numbers[1], numbers[2]);
+    assert_eq!(counted, count(members, "POCDB", "POCCOLL"), "{line}");
+    // A bulk of its default size holds 512.
+    assert!(counted <= reported && reported - counted <= 2 * 512 * lost.min(1), "{line}");
     check_seconds("sysbench-mongodb", &sysbench, elected);
+}
+
+#[test]
+fn drop_ins_follow_a_step_down() {
+    let Some(mut members) = members() else { return skip_because("drop-ins on a step-down", WITHOUT) };
+    walk_drop_ins(&mut members, "majority", |members, old| step_down(&members[old]));
+}
+
+#[test]
+fn drop_ins_follow_the_death_of_a_primary() {
+    let Some(mut members) = members() else { return skip_because("drop-ins on a death", WITHOUT) };
+    walk_drop_ins(&mut members, "majority", |members, old| members[old].kill());
+}
+
+#[test]
+fn drop_ins_leave_a_frozen_primary() {
+    let Some(mut members) = members() else { return skip_because("drop-ins on a frozen mongod", WITHOUT) };
+    walk_drop_ins(&mut members, "1", |members, old| signal(members[old].pid(), "STOP"));
 }
