@@ -24,4 +24,6 @@ pub use monitored::{is_summarised, monitored};
 pub use summarise::{PhaseFacts, phase};
 pub use thresholds::{BadThreshold, Condition, ThresholdProblem};
 pub use verdict::observations::load_failed;
-pub use verdict::{Evidence, RunObservations, users_by_littles_law, verdict};
+pub use verdict::{
+    Evidence, OverTime, RunObservations, steadiness, steadiness_of_responses, users_by_littles_law, verdict,
+};

@@ -136,13 +136,26 @@ fn claims(out: &mut String, summary: &Summary, style: Style) {
         summary.thresholds.iter().filter(|one| grades.iter().all(|grade| grade.claim != one.expression));
     let width = shown.iter().map(|grade| grade.claim.chars().count()).max().unwrap_or(0);
     for grade in shown {
-        let against =
-            if grade.against.is_empty() { String::new() } else { format!("  {}", grade.against.join(", ")) };
+        let verdict = |style: Style| {
+            threshold(&grade.claim).map_or(String::new(), |one| format!("  {}", passed(one, style)))
+        };
+        let claim = format!("  {:width$}  {:7}", one_line(&grade.claim), grade.trust.name());
+        // A line that runs into the next would push the verdict off the screen: what does not fit is counted.
+        let plain = verdict(Style { colour: false, ..style });
+        let taken = claim.chars().count() + plain.chars().count();
+        let against = |told: usize| {
+            let more = match grade.against.len() - told {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("  {}{more}", grade.against[..told].join(", "))
+        };
+        let fits = |told: &usize| style.details || taken + against(*told).chars().count() <= style.columns;
+        let told = (1..=grade.against.len()).rev().find(fits);
+        let against = told.map_or(String::new(), against);
         let trust = style.grade(grade.trust, &format!("{:7}", grade.trust.name()));
-        let verdict =
-            threshold(&grade.claim).map_or(String::new(), |one| format!("  {}", passed(one, style)));
-        let claim = one_line(&grade.claim);
-        let _ = writeln!(out, "{}", format!("  {claim:width$}  {trust}{verdict}{against}").trim_end());
+        let claim = format!("  {:width$}  {trust}", one_line(&grade.claim));
+        let _ = writeln!(out, "{}", format!("{claim}{}{against}", verdict(style)).trim_end());
     }
     for threshold in plain {
         let _ = writeln!(out, "  {}  {}", one_line(&threshold.expression), passed(threshold, style));

@@ -11,13 +11,20 @@ pub struct IntervalHistory {
     pub from_s: u64,
     /// Operations a second, step by step: the longest part that has no gap.
     pub values: Vec<f64>,
+    /// Mean response time of each step, seconds; 0 where none is known.
+    pub responses_s: Vec<f64>,
     /// Seconds between the first and the last record that nothing was recorded of: from, to.
     pub gaps: Vec<(u64, u64)>,
 }
 
 impl IntervalHistory {
-    /// From the operations of single seconds. The last step is left out where it may be a part of one.
-    pub(crate) fn of(seconds: &BTreeMap<u64, u64>, step_s: u64) -> Self {
+    /// From the operations of single seconds and the sum of their response times and the operations that it is of. The last
+    /// step is left out where it may be a part of one.
+    pub(crate) fn of(
+        seconds: &BTreeMap<u64, u64>,
+        responses: &BTreeMap<u64, (f64, f64)>,
+        step_s: u64,
+    ) -> Self {
         let mut gaps = Vec::new();
         for (at, next) in seconds.keys().zip(seconds.keys().skip(1)) {
             if *next > at + 1 {
@@ -41,6 +48,13 @@ impl IntervalHistory {
             part.1.push(sum as f64 / step_s as f64);
         }
         longest.lengthen(part);
+        let mean_s = |step: u64| {
+            let first = longest.from_s + step * step_s;
+            let own = responses.range(first..first + step_s).map(|(_, own)| *own);
+            let (sum, count) = own.fold((0.0, 0.0), |all, own| (all.0 + own.0, all.1 + own.1));
+            if count > 0.0 { sum / count } else { 0.0 }
+        };
+        longest.responses_s = (0..longest.values.len() as u64).map(mean_s).collect();
         longest
     }
 
@@ -71,7 +85,7 @@ mod tests {
     #[test]
     fn a_series_is_cut_at_its_gaps() {
         let whole: BTreeMap<u64, u64> = (0..10).map(|second| (second, 100 + second)).collect();
-        let found = IntervalHistory::of(&whole, 1);
+        let found = IntervalHistory::of(&whole, &BTreeMap::new(), 1);
         assert_eq!(
             (found.from_s, found.values.len(), found.missing()),
             (0, 9, None),
@@ -79,13 +93,16 @@ mod tests {
         );
         let mut torn = whole.clone();
         torn.retain(|second, _| !(2..4).contains(second));
-        let found = IntervalHistory::of(&torn, 1);
+        let found = IntervalHistory::of(&torn, &BTreeMap::new(), 1);
         assert_eq!((found.from_s, &found.values[..2], found.values.len()), (4, &[104.0, 105.0][..], 5));
         assert_eq!(found.gaps, [(2, 4)]);
         // A damaged line: as quick as any other.
         torn.insert(1 << 60, 7);
         assert_eq!(
-            (IntervalHistory::of(&torn, 1).from_s, IntervalHistory::of(&torn, 1).values.len()),
+            (
+                IntervalHistory::of(&torn, &BTreeMap::new(), 1).from_s,
+                IntervalHistory::of(&torn, &BTreeMap::new(), 1).values.len()
+            ),
             (4, 6)
         );
         let words = found.missing().unwrap();
@@ -97,12 +114,12 @@ mod tests {
         let seconds = |there: &[std::ops::Range<u64>]| -> BTreeMap<u64, u64> {
             there.iter().cloned().flatten().map(|second| (second, second)).collect()
         };
-        let found = IntervalHistory::of(&seconds(&[0..3, 5..8, 12..13, 13..14]), 1);
+        let found = IntervalHistory::of(&seconds(&[0..3, 5..8, 12..13, 13..14]), &BTreeMap::new(), 1);
         assert_eq!((found.from_s, found.values.as_slice()), (0, &[0.0, 1.0, 2.0][..]));
         let words = "6 seconds, the first at 3 s: levels, drift and period are those of 0 to 3 s, the longest part without a gap";
         assert_eq!(found.missing().as_deref(), Some(words));
         // Steps of ten seconds: of the first half is missing, the last is a part.
-        let found = IntervalHistory::of(&seconds(&[5..15, 20..40, 41..60, 60..65]), 10);
+        let found = IntervalHistory::of(&seconds(&[5..15, 20..40, 41..60, 60..65]), &BTreeMap::new(), 10);
         assert_eq!((found.from_s, found.values.as_slice()), (20, &[24.5, 34.5][..]));
         let words = found.missing().unwrap();
         assert!(
@@ -114,10 +131,19 @@ mod tests {
     #[test]
     fn steps_of_imported_results() {
         let seconds: BTreeMap<u64, u64> = (0..30).map(|second| (second, second / 10)).collect();
-        assert_eq!(IntervalHistory::of(&seconds, 10).values, [0.0, 1.0, 2.0]);
+        assert_eq!(IntervalHistory::of(&seconds, &BTreeMap::new(), 10).values, [0.0, 1.0, 2.0]);
         let late: BTreeMap<u64, u64> = (10..30).map(|second| (second, 5)).collect();
-        let found = IntervalHistory::of(&late, 10);
+        let found = IntervalHistory::of(&late, &BTreeMap::new(), 10);
         assert_eq!((found.from_s, found.values), (10, vec![5.0, 5.0]));
-        assert_eq!(IntervalHistory::of(&BTreeMap::new(), 1).values, Vec::<f64>::new());
+        assert_eq!(IntervalHistory::of(&BTreeMap::new(), &BTreeMap::new(), 1).values, Vec::<f64>::new());
+    }
+
+    #[test]
+    fn response_times_are_means_over_the_operations_of_a_step() {
+        let seconds: BTreeMap<u64, u64> = (0..6).map(|second| (second, 10)).collect();
+        let responses =
+            BTreeMap::from([(0, (2.0, 10.0)), (1, (4.0, 10.0)), (2, (9.0, 30.0)), (3, (1.0, 10.0))]);
+        assert_eq!(IntervalHistory::of(&seconds, &responses, 1).responses_s, [0.2, 0.4, 0.3, 0.1, 0.0]);
+        assert_eq!(IntervalHistory::of(&seconds, &responses, 2).responses_s, [0.3, 0.25, 0.0]);
     }
 }

@@ -5,6 +5,7 @@ use crate::hlog;
 use crate::interval_history::IntervalHistory;
 use crate::intervals::{ImplausibleInterval, IntervalLine};
 use crate::schema::{Environment, Pair, Run, Summary, VERSION};
+use crate::unit::adds_up;
 use crate::writer::{TOTALS, WORKERS};
 use dyno_record::{Buckets, Scale, Totals};
 use std::collections::BTreeMap;
@@ -147,6 +148,26 @@ struct Step {
     length_ms: u32,
     /// Arrivals that ended well.
     ok: u64,
+    /// Sum of the response times of operations that ended well, seconds, and how many these are.
+    responses: (f64, f64),
+}
+
+/// Sum of the response times of operations that ended well, seconds, and how many these are; of an imported result by the
+/// mean that it says.
+fn responses(line: &IntervalLine) -> (f64, f64) {
+    let names: Vec<&str> = line.outcomes.keys().map(String::as_str).collect();
+    let of = |name: &str| {
+        let tag = format!("{name}.ok.response");
+        let ok =
+            || line.outcomes.get(name).and_then(|outcomes| outcomes.get("ok")).copied().unwrap_or(0) as f64;
+        match (line.exact.get(&tag), line.known.get(&tag)) {
+            (Some(exact), _) => (exact.sum_ns as f64 / 1e9, exact.count as f64),
+            (None, Some(known)) => (known.mean_us / 1e6 * ok(), ok()),
+            (None, None) => (0.0, 0.0),
+        }
+    };
+    let own = names.iter().filter(|name| adds_up(&names, name)).map(|name| of(name));
+    own.fold((0.0, 0.0), |all, own| (all.0 + own.0, all.1 + own.1))
 }
 
 /// The histograms of whole phases, if they were written and hold exactly what the counters say.
@@ -276,6 +297,7 @@ impl RunDir {
                 end_s,
                 length_ms,
                 ok: line.ended.get("ok").copied().unwrap_or(0),
+                responses: responses(&line),
             });
             match merged.get_mut(phase) {
                 Some(known) => known.merge(&line),
@@ -330,12 +352,17 @@ impl RunDir {
         Ok(Some((begin, at("end", &phase.name).unwrap_or(last))))
     }
 
+    /// Second after the epoch at which the warm-up ends.
+    fn begin_s(&self) -> u64 {
+        let warmup =
+            self.summary.as_ref().and_then(|summary| summary.phases.iter().find(|p| p.name == "warmup"));
+        warmup.map_or(0, |phase| phase.seconds.round() as u64)
+    }
+
     /// Successful operations of each second of the measured phase, from the end of the warm-up on. Of an imported result they
     /// are means over its intervals.
     pub fn succeeded(&self) -> Result<std::collections::BTreeMap<u64, u64>, ReadError> {
-        let warmup =
-            self.summary.as_ref().and_then(|summary| summary.phases.iter().find(|p| p.name == "warmup"));
-        let begin = warmup.map_or(0, |phase| phase.seconds.round() as u64);
+        let begin = self.begin_s();
         let mut seconds = std::collections::BTreeMap::new();
         for step in self.measured()?.iter().filter(|step| step.second >= begin) {
             let (from, ok) = (step.second - begin, step.ok);
@@ -373,7 +400,19 @@ impl RunDir {
             measured.iter().map(|step| u64::from(step.length_ms).div_ceil(1_000)).collect();
         lengths.sort_unstable();
         let step = lengths.get(lengths.len() / 2).copied().unwrap_or(1).max(1);
-        Ok(IntervalHistory::of(&seconds, step))
+        let begin = self.begin_s();
+        let mut responses: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+        for step in measured.iter().filter(|step| step.second >= begin) {
+            let length = (step.end_s - step.second) as f64;
+            // Those of single seconds that are within the series.
+            for second in
+                (step.second..step.end_s).map(|second| second - begin).filter(|at| seconds.contains_key(at))
+            {
+                let own = responses.entry(second).or_default();
+                *own = (own.0 + step.responses.0 / length, own.1 + step.responses.1 / length);
+            }
+        }
+        Ok(IntervalHistory::of(&seconds, &responses, step))
     }
 
     /// The measured phase from second `from` to second `to` after the warm-up: whole seconds that were recorded.

@@ -3,7 +3,7 @@
 use dyno_analysis::RunObservations;
 use dyno_analysis::faults::{FaultEffects, InjectedFault, Interval, assess};
 use dyno_engine::{End, INTERVAL_NS, Job, Second};
-use dyno_record::Totals;
+use dyno_record::{Buckets, Totals};
 use dyno_rundir::adds_up;
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
@@ -75,6 +75,68 @@ struct Row {
 #[derive(Debug, Default)]
 pub(crate) struct PerSecond {
     rows: BTreeMap<u64, Row>,
+    tails: Tails,
+}
+
+/// Operations that an interval has to have for its 99th percentile, and intervals that a series of these has to have.
+const TAIL: (u64, usize) = (1_000, 30);
+
+/// Intervals that are kept: of a longer run each is of more seconds.
+const KEPT: usize = 400;
+
+/// Response times of operations that ended well, in intervals that grow with the run.
+#[derive(Debug)]
+struct Tails {
+    /// Seconds of an interval.
+    step_s: u64,
+    /// By the number of the interval after the epoch.
+    intervals: BTreeMap<u64, Buckets>,
+}
+
+impl Default for Tails {
+    fn default() -> Self {
+        Tails { step_s: 1, intervals: BTreeMap::new() }
+    }
+}
+
+impl Tails {
+    fn take(&mut self, second: u64, totals: &Totals, names: &[String]) {
+        let own = self.intervals.entry(second / self.step_s).or_insert_with(|| Buckets::new(totals.scale()));
+        let adding = names.iter().enumerate().filter(|(_, name)| adds_up(names, name));
+        adding.filter_map(|(n, _)| totals.ok_slot(n)).for_each(|slot| own.merge(&slot.response));
+        if self.intervals.len() > KEPT {
+            self.widen();
+        }
+    }
+
+    /// Puts two intervals each together.
+    fn widen(&mut self) {
+        self.step_s *= 2;
+        for (at, buckets) in std::mem::take(&mut self.intervals) {
+            match self.intervals.get_mut(&(at / 2)) {
+                Some(own) => own.merge(&buckets),
+                None => drop(self.intervals.insert(at / 2, buckets)),
+            }
+        }
+    }
+
+    /// The 99th percentiles in seconds, of intervals within these seconds that all have enough operations, and the seconds of
+    /// an interval. A gap in them is no interval, so that it takes wider ones.
+    fn whole(mut self, from: u64, until: u64) -> Option<(f64, Vec<f64>)> {
+        loop {
+            let own = from.div_ceil(self.step_s)..until / self.step_s;
+            if own.end.saturating_sub(own.start) < TAIL.1 as u64 {
+                return None;
+            }
+            let all: Vec<&Buckets> = own.clone().filter_map(|at| self.intervals.get(&at)).collect();
+            if all.len() as u64 == own.end - own.start && all.iter().all(|buckets| buckets.count() >= TAIL.0)
+            {
+                let tails = all.iter().map(|buckets| buckets.percentile_ns(99.0) as f64 / 1e9);
+                return Some((self.step_s as f64, tails.collect()));
+            }
+            self.widen();
+        }
+    }
 }
 
 impl PerSecond {
@@ -84,6 +146,7 @@ impl PerSecond {
         row.ok += totals.ok();
         row.backlog = row.backlog.max(totals.backlog);
         row.responses_s += responses_s(totals, job);
+        self.tails.take(second, totals, job.workload.metrics());
     }
 
     /// The whole seconds of a phase that was to end so and took so long, warm-up and all, with what is before and
@@ -97,8 +160,10 @@ impl PerSecond {
         let ended = by_clock.unwrap_or(elapsed_ns);
         let until = (ended / INTERVAL_NS).saturating_sub(ending);
         let from = warmup_ns.div_ceil(INTERVAL_NS);
-        let row = |second: u64| self.rows.get(&second).copied().unwrap_or_default();
-        let mut observations = RunObservations::default();
+        let rows = self.rows;
+        let row = |second: u64| rows.get(&second).copied().unwrap_or_default();
+        let mut observations =
+            RunObservations { tail: self.tails.whole(from, until), ..RunObservations::default() };
         for row in (from..until).map(row) {
             observations.series.push(row.ok as f64);
             observations.backlog.push(row.backlog as f64);
@@ -153,7 +218,7 @@ mod tests {
         let row = |ok| Row { ok, backlog: ok / 10, responses_s: ok as f64 * 0.5 };
         let rows = [(0, 40), (1, 100), (2, 100), (4, 100), (5, 100), (6, 60)];
         let rows = rows.into_iter().map(|(second, ok)| (second, row(ok))).collect();
-        PerSecond { rows }.whole(end, 6 * TENTH_NS, elapsed_ns)
+        PerSecond { rows, ..PerSecond::default() }.whole(end, 6 * TENTH_NS, elapsed_ns)
     }
 
     #[test]

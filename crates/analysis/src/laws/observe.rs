@@ -2,7 +2,7 @@
 
 use crate::between_requests::between_requests_ns;
 use dyno_record::{MergedSlot, Totals};
-use dyno_rundir::schema::Phase;
+use dyno_rundir::schema::{Phase, Trust};
 use dyno_rundir::{RunDir, adds_up, unit};
 use serde::Serialize;
 
@@ -39,6 +39,8 @@ pub struct Observed {
     pub even: bool,
     /// True if the queue of what was due grew from beginning to end, by the run's verdict.
     pub grows: bool,
+    /// True if the run's verdict calls its figures invalid: it is no point of a sweep over users.
+    pub invalid: bool,
     /// Mean time from the moment an operation was due to its completion, of successful operations (open loop), seconds.
     pub due_s: Option<f64>,
     /// Length, seconds.
@@ -81,6 +83,12 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
     let by_means = if slots(totals, names).next().is_none() { service_of_summary(phase) } else { None };
     // Seconds of imported results may count what their means do not.
     let (service_ns, count) = by_means.unwrap_or_else(|| (service_ns(totals, names), totals.ok()));
+    // An imported ladder may have users and throughput alone: what they imply is their response time, and no law is tested.
+    let by_law = service_ns <= 0.0 && known_users && run.run.facts.contains_key("imported");
+    let (service_ns, count) = match by_law {
+        true => (users / phase.throughput * 1e9, 1),
+        false => (service_ns, count),
+    };
     if service_ns <= 0.0 {
         return None;
     }
@@ -93,6 +101,7 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
         offered: phase.offered,
         rate: phase.offered.and_then(|_| asked_rate(run)),
         grows: grows(run),
+        invalid: is_invalid(run),
         even: setting(run, "phases.measure.arrivals") == Some("constant"),
         due_s: phase.offered.and_then(|_| due_s(totals, names)).or_else(|| due_of_summary(phase, totals)),
         seconds: phase.seconds,
@@ -101,7 +110,7 @@ pub fn observe(run: &RunDir) -> Option<Observed> {
         throughput: phase.throughput,
         response_s: service_ns / count.max(1) as f64 / 1e9,
         client_s: if turns > 0 { totals.turnaround.sum_ns() as f64 / turns as f64 / 1e9 } else { 0.0 },
-        implied_users: closed
+        implied_users: (closed && !by_law)
             .then(|| {
                 // The rate is that of the time in which it is known, which may be shorter than the phase.
                 if let Some((sum_ns, count)) = by_means {
@@ -132,6 +141,10 @@ fn service_ns(totals: &Totals, names: &[String]) -> f64 {
 fn due_s(totals: &Totals, names: &[String]) -> Option<f64> {
     let sum: f64 = slots(totals, names).map(|slot| slot.response.sum_ns() as f64).sum();
     (sum > 0.0).then(|| sum / totals.ok() as f64 / 1e9)
+}
+
+fn is_invalid(run: &RunDir) -> bool {
+    run.summary.as_ref().is_some_and(|summary| summary.verdict.of_figures() == Trust::Invalid)
 }
 
 fn setting<'a>(run: &'a RunDir, key: &str) -> Option<&'a str> {
@@ -170,6 +183,7 @@ pub fn observe_rate(run: &RunDir) -> Option<Observed> {
             offered: phase.offered,
             rate: Some(rate),
             grows: grows(run),
+            invalid: is_invalid(run),
             even: setting(run, "phases.measure.arrivals") == Some("constant"),
             due_s: None,
             seconds: phase.seconds,

@@ -43,6 +43,8 @@ pub struct OpenFit {
     pub servers: u32,
     /// Squared coefficient of variation of the times between arrivals: 1 for Poisson arrivals, 0 for even ones.
     pub arrivals: f64,
+    /// The same of the service times: 1 for exponential ones, 0 for constant ones.
+    pub services: f64,
     /// Operations per second at which response times grow without end.
     pub capacity: f64,
     /// Interval of 95 %: over runs where every rate has three or more, else by what the station misses the times by.
@@ -61,21 +63,33 @@ impl OpenFit {
         done < self.interval.0 * KEPT || done * KEPT > self.interval.1
     }
 
-    /// Returns its name: M/M/m, or D/M/m where arrivals were evenly spaced.
+    /// Returns its name in Kendall's notation: M/M/m, D/M/m where arrivals were evenly spaced, M/D/m or M/G/m where service
+    /// times are constant or of another variation.
     pub fn name(&self) -> String {
-        format!("{}/M/{}", if self.arrivals > 0.0 { 'M' } else { 'D' }, self.servers)
+        let service = match self.services {
+            0.0 => 'D',
+            1.0 => 'M',
+            _ => 'G',
+        };
+        format!("{}/{service}/{}", if self.arrivals > 0.0 { 'M' } else { 'D' }, self.servers)
+    }
+
+    /// The mean of both variations, by which a wait is longer than in M/M/m.
+    fn variation(&self) -> f64 {
+        f64::midpoint(self.arrivals, self.services)
     }
 
     /// Mean response time at a rate, seconds; `None` from the capacity on.
     pub fn response_s(&self, rate: f64) -> Option<f64> {
         let station = Open { rate, service: self.service_s, servers: self.servers };
-        (station.utilisation() < 1.0).then(|| response(&station, self.arrivals))
+        (station.utilisation() < 1.0).then(|| response(&station, self.variation()))
     }
 }
 
-/// Mean response time with arrivals of this variation (Allen and Cunneen's approximation; exact for Poisson arrivals).
-fn response(station: &Open, arrivals: f64) -> f64 {
-    station.service + station.allen_cunneen(arrivals, 1.0)
+/// Mean response time where arrivals and service times vary by so much on average (Allen and Cunneen's approximation; exact for
+/// Poisson arrivals and one server).
+fn response(station: &Open, variation: f64) -> f64 {
+    station.service + station.allen_cunneen(variation, variation)
 }
 
 /// All of it.
@@ -137,6 +151,11 @@ const LEVELS: usize = 4;
 const SERVERS: u32 = 64;
 /// Relative error up to which a model explains something.
 const GOOD: f64 = 0.15;
+/// Squared variations of service times that are tried beside 1.
+const VARIATIONS: [f64; 5] = [0.0, 0.25, 0.5, 2.0, 4.0];
+/// Another variation is taken where the error is less than this share, and not below what any fit reaches.
+const CLEARLY: f64 = 0.5;
+const EXACT: f64 = 0.01;
 /// Utilisation up to which response times say nothing about the capacity.
 const IDLE: f64 = 0.5;
 
@@ -189,9 +208,9 @@ pub fn rates(runs: &[Observed]) -> Option<Rates> {
 }
 
 /// Root mean square of `ln(model / measured)`: the relative error, where it is small.
-fn error(levels: &[(f64, f64)], service: f64, servers: u32, arrivals: f64) -> f64 {
+fn error(levels: &[(f64, f64)], service: f64, servers: u32, variation: f64) -> f64 {
     let square = |(rate, measured): &(f64, f64)| {
-        (response(&Open { rate: *rate, service, servers }, arrivals) / measured).ln().powi(2)
+        (response(&Open { rate: *rate, service, servers }, variation) / measured).ln().powi(2)
     };
     (levels.iter().map(square).sum::<f64>() / levels.len() as f64).sqrt()
 }
@@ -235,7 +254,13 @@ fn fit(levels: &[&RateLevel], arrivals: f64) -> Result<OpenFit, NoFit> {
         return Err(NoFit::NoResponseTimes);
     }
     let most = levels.iter().map(|level| level.0).fold(0.0, f64::max);
-    let (servers, service_s, error) = station(&levels, arrivals, 1..=SERVERS);
+    // Exponential service times, unless others explain the response times clearly better.
+    let of = |services: f64| (services, station(&levels, f64::midpoint(arrivals, services), 1..=SERVERS));
+    let usual = of(1.0);
+    let other = VARIATIONS.map(of).into_iter().min_by(|a, b| a.1.2.total_cmp(&b.1.2)).unwrap_or(usual);
+    let better = other.1.2 < CLEARLY * usual.1.2 && usual.1.2 > EXACT;
+    let (services, (servers, service_s, error)) = if better { other } else { usual };
+    let variation = f64::midpoint(arrivals, services);
     if !error.is_finite() || error > GOOD {
         return Err(NoFit::Misses { servers, error });
     }
@@ -246,7 +271,7 @@ fn fit(levels: &[&RateLevel], arrivals: f64) -> Result<OpenFit, NoFit> {
     let miss = |(rate, measured): &(f64, f64)| {
         (
             *rate,
-            (response(&Open { rate: *rate, service: service_s, servers }, arrivals) / measured - 1.0).abs(),
+            (response(&Open { rate: *rate, service: service_s, servers }, variation) / measured - 1.0).abs(),
         )
     };
     let worst = levels.iter().map(miss).max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default();
@@ -255,6 +280,7 @@ fn fit(levels: &[&RateLevel], arrivals: f64) -> Result<OpenFit, NoFit> {
         service_s,
         servers,
         arrivals,
+        services,
         capacity,
         interval: (capacity, capacity),
         worst,
@@ -264,14 +290,14 @@ fn fit(levels: &[&RateLevel], arrivals: f64) -> Result<OpenFit, NoFit> {
 }
 
 /// The station that misses the response times of `levels` (rate, response time) least: servers, service time, error.
-fn station(levels: &[(f64, f64)], arrivals: f64, servers: std::ops::RangeInclusive<u32>) -> (u32, f64, f64) {
+fn station(levels: &[(f64, f64)], variation: f64, servers: std::ops::RangeInclusive<u32>) -> (u32, f64, f64) {
     let most = levels.iter().map(|level| level.0).fold(0.0, f64::max);
     let of = |servers: u32| {
         let longest = f64::from(servers) / most;
         let service = least(longest * 1e-6, longest * (1.0 - 1e-9), |service| {
-            error(levels, service, servers, arrivals)
+            error(levels, service, servers, variation)
         });
-        (servers, service, error(levels, service, servers, arrivals))
+        (servers, service, error(levels, service, servers, variation))
     };
     servers.map(of).min_by(|a, b| a.2.total_cmp(&b.2)).unwrap_or((1, 0.0, f64::INFINITY))
 }
@@ -285,7 +311,7 @@ const ALIKE: usize = 3;
 /// they miss at most twice as much, and 2 % more. Others explain no replicate better.
 fn plausible_servers(levels: &[(f64, f64)], fit: &OpenFit) -> std::ops::RangeInclusive<u32> {
     let good = |servers: &u32| {
-        station(levels, fit.arrivals, *servers..=*servers).2 <= 2.0 * fit.error + 0.02
+        station(levels, fit.variation(), *servers..=*servers).2 <= 2.0 * fit.error + 0.02
             || *servers == fit.servers
     };
     let mut all = (1..=SERVERS).filter(good);
@@ -313,7 +339,7 @@ fn interval(fit: &OpenFit, runs: &[(f64, &Observed)], kept: &[&RateLevel]) -> (f
         (of(|run| run.0), of(|run| run.1))
     };
     let model =
-        |rate: f64| response(&Open { rate, service: fit.service_s, servers: fit.servers }, fit.arrivals);
+        |rate: f64| response(&Open { rate, service: fit.service_s, servers: fit.servers }, fit.variation());
     let means: Vec<(f64, f64)> = levels.iter().map(|runs| middle(runs)).collect();
     let misses: Vec<f64> = means.iter().map(|(rate, time)| time / model(*rate)).collect();
     let most = means.iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
@@ -331,7 +357,7 @@ fn interval(fit: &OpenFit, runs: &[(f64, &Observed)], kept: &[&RateLevel]) -> (f
                     false => (*rate, missed_by(model(*rate), misses[pick(misses.len())])),
                 })
                 .collect();
-            let (servers, service, _) = station(&drawn, fit.arrivals, plausible.clone());
+            let (servers, service, _) = station(&drawn, fit.variation(), plausible.clone());
             beyond(f64::from(servers) / service)
         })
         .collect();
@@ -371,6 +397,7 @@ mod tests {
             offered: Some(rate),
             rate: Some(rate),
             grows: false,
+            invalid: false,
             even: false,
             due_s: Some(due_s),
             seconds: 10.0,

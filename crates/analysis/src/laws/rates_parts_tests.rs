@@ -10,6 +10,7 @@ fn at(rate: f64, done: f64, due_s: Option<f64>) -> Observed {
         offered: Some(rate),
         rate: Some(rate),
         grows: false,
+        invalid: false,
         even: false,
         due_s,
         seconds: 10.0,
@@ -29,6 +30,7 @@ fn fitted() -> OpenFit {
         service_s: 0.002,
         servers: 1,
         arrivals: 1.0,
+        services: 1.0,
         capacity: 500.0,
         interval: (490.0, 510.0),
         worst: (100.0, 0.15),
@@ -123,7 +125,7 @@ fn the_least_of_a_function_and_the_error_of_a_station() {
     // Times of e and 1 / e of the model's: a root mean square of 1.
     let e = std::f64::consts::E;
     near(error(&[(250.0, 0.004 * e), (400.0, 0.010 / e)], 0.002, 1, 1.0), 1.0);
-    near(error(&[(250.0, 0.003 * e * e), (250.0, 0.003)], 0.002, 1, 0.0), 2f64.sqrt());
+    near(error(&[(250.0, 0.003 * e * e), (250.0, 0.003)], 0.002, 1, 0.5), 2f64.sqrt());
     // One server of 2 ms explains its own times best of up to two.
     let own = [100.0, 250.0, 400.0].map(|rate| (rate, 0.002 / (1.0 - rate * 0.002)));
     let (servers, service, off) = super::station(&own, 1.0, 1..=2);
@@ -238,4 +240,22 @@ fn stations_that_miss_twice_as_much_and_2_percent_more_are_near() {
 #[test]
 fn a_time_is_missed_by_the_factor_of_another() {
     assert_eq!([missed_by(0.01, 2.0), missed_by(0.01, 0.5), missed_by(4.0, 1.0)], [0.02, 0.005, 4.0]);
+}
+
+/// Poisson arrivals at one server: response times of M/D/1 by Pollaczek and Khinchine, `s + r s^2 / (2 (1 - r s))`.
+#[test]
+fn constant_service_times_have_the_capacity_of_their_station() {
+    let of = |variation: f64| {
+        let time = |rate: f64| 0.001 + rate * 1e-6 * (1.0 + variation) / (2.0 * (1.0 - rate * 0.001));
+        let runs: Vec<Observed> = [300.0, 500.0, 700.0, 800.0, 900.0]
+            .iter()
+            .map(|rate| at(*rate, *rate, Some(time(*rate))))
+            .collect();
+        rates(&runs).unwrap().fit.unwrap()
+    };
+    for (variation, name) in [(0.0, "M/D/1"), (1.0, "M/M/1"), (2.0, "M/G/1")] {
+        let fit = of(variation);
+        assert_eq!(fit.name(), name);
+        assert!((fit.capacity / 1_000.0 - 1.0).abs() < 0.01, "{name}: {fit:?}");
+    }
 }

@@ -144,6 +144,7 @@ mod tests {
             offered: None,
             rate: None,
             grows: false,
+            invalid: false,
             even: false,
             due_s: None,
             seconds: 10.0,

@@ -110,6 +110,13 @@ pub struct Sweep {
     pub knees: (Option<f64>, Option<f64>),
     /// Predictions for other resources.
     pub what_if: Vec<WhatIf>,
+    /// Runs that are invalid, and no points of it.
+    pub left_out: usize,
+    /// The least users whose level is within a twentieth of the best.
+    pub near: f64,
+    /// True if a law misses no level by more than 15 %, and no level lies beyond what it allows: only then its figures are told
+    /// beside the levels.
+    pub fits_all: bool,
 }
 
 fn levels(runs: &[&Observed]) -> Vec<Level> {
@@ -198,7 +205,8 @@ fn factors_of<'a>(groups: &[Group<'a>], by: fn(&Observed) -> Option<f64>) -> Vec
 /// Analyses closed-loop runs that differ in users; `None` with fewer than two numbers of users, or a think time that is not
 /// the same in all.
 pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
-    let closed: Vec<&Observed> = runs.iter().filter(|run| run.users.is_some()).collect();
+    let (invalid, closed): (Vec<&Observed>, Vec<&Observed>) =
+        runs.iter().filter(|run| run.users.is_some()).partition(|run| run.invalid);
     let think_s = closed.first()?.think_s;
     if closed.iter().any(|run| run.think_s != think_s) {
         return None;
@@ -257,6 +265,9 @@ pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
         peak_interval: choice.as_ref().and_then(|c| Some(c.universal.as_ref()?.peak_users)),
         peak,
         reach: levels.last().map_or(0.0, |last| 2.0 * last.users),
+        left_out: invalid.len(),
+        near: near(&levels, best.0),
+        fits_all: fits_all(&levels, system.bottleneck_s, peak),
         knees: (knees.kneedle, knees.power),
         what_if: what_if(&demands, best.0),
         levels,
@@ -269,6 +280,25 @@ const TOO_WIDE: f64 = 0.25;
 
 /// A level that is lower than the best by less than this share is no fall.
 const FALL: f64 = 0.05;
+
+/// A law that misses a level by more than this share of it is told by no figure.
+const MISFIT: f64 = 0.15;
+
+/// The least users whose level is within a twentieth of the best.
+fn near(levels: &[Level], best: f64) -> f64 {
+    levels.iter().find(|level| level.throughput >= best * (1.0 - FALL)).map_or(0.0, |level| level.users)
+}
+
+/// Returns whether the chosen law describes every level, and its greatest throughput none less than was measured.
+fn fits_all(levels: &[Level], bottleneck_s: f64, peak: Option<(f64, f64)>) -> bool {
+    let most = peak.map_or(1.0 / bottleneck_s, |(_, throughput)| throughput) * (1.0 + SLACK);
+    levels.iter().all(|level| {
+        let misses = level.model.map(|model| (model / level.throughput - 1.0).abs());
+        misses.is_some_and(|share| share <= MISFIT)
+            && level.throughput - level.half_width.unwrap_or(0.0) <= most
+            && !level.above
+    })
+}
 
 /// Concludes on the maximum; `limit` is the greatest throughput that the law allows, with its interval.
 fn maximum(levels: &[Level], limit: f64, has_peak: bool, plateau: bool) -> Maximum {

@@ -12,6 +12,7 @@ fn at(users: f64, throughput: f64, response_s: f64) -> Observed {
         offered: None,
         rate: None,
         grows: false,
+        invalid: false,
         even: false,
         due_s: None,
         seconds: 30.0,

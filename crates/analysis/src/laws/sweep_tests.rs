@@ -11,6 +11,7 @@ fn at(users: f64, throughput: f64, response_us: f64) -> Observed {
         offered: None,
         rate: None,
         grows: false,
+        invalid: false,
         even: false,
         due_s: None,
         seconds: 30.0,

@@ -1,10 +1,9 @@
 //! Figures of series that follow from whole numbers, worked out apart from the published methods.
 
 use super::period::period;
-use super::spell::spell;
 use super::steady::steady_mean;
-use super::synthetic::{mild, noise, persisting, random, wobble};
-use super::trend::{along_a_line, trend};
+use super::synthetic::{noise, persisting, random, wobble};
+use super::trend::trend;
 use super::*;
 
 fn near(found: f64, expected: f64) {
@@ -25,8 +24,6 @@ fn means_deviations_and_correlations() {
     let correlations = [0, 1, 2, 3, 4].map(|lag| autocorrelation(&three, lag));
     assert_eq!(correlations, [1.0, 0.0, -0.5, 0.0, 0.0]);
     assert_eq!(batches(&[1.0, 3.0, 5.0], 0), [1.0, 3.0, 5.0]);
-    assert_eq!((plain_limit(5.0), plain_limit(9.0)), (8.0, 8.0));
-    near(plain_limit(120.0), 11.920_612);
 }
 
 #[test]
@@ -54,77 +51,6 @@ fn trends_have_their_slope_and_chance() {
     // Longer ones are averaged by twos; the slope stays one of single intervals.
     let long = trend(&rising(vec![0.0; 1_502], 0.5)).unwrap();
     assert!((long.slope - 0.5).abs() < 1e-9 && long.p < 1e-9, "{long:?}");
-}
-
-#[test]
-fn a_line_is_found_where_it_exceeds_its_noise() {
-    for (base, limit) in [
-        (wobble(15), 0.912_606_3),
-        (wobble(40), 0.215_532_1),
-        (mild(15), 3.304_355_1),
-        (mild(24), 0.620_457_0),
-        (mild(40), 0.212_338_7),
-        (persisting(24), 1.272_473_0),
-        (persisting(40), 0.847_534_2),
-    ] {
-        // Whatever the unit of the series.
-        for unit in [1.0, 1e-12] {
-            let of = |by: f64| {
-                let rising = base.iter().enumerate().map(|(at, one)| (200.0 + one + by * at as f64) * unit);
-                along_a_line(&rising.collect::<Vec<_>>())
-            };
-            let begins = begins_at(limit, |by| of(by).is_some_and(|share| share > 0.0));
-            assert!(begins, "{limit}, {unit}: {:?}", of(limit * 1.005));
-        }
-    }
-    // Without noise: 40 of a mean of 120, and of nothing there is no share.
-    let line = |from: f64, by: f64, count: usize| -> Vec<f64> {
-        (0..count).map(|at| from + by * at as f64).collect()
-    };
-    near(along_a_line(&line(100.0, 2.0, 21)).unwrap(), 40.0 / 120.0);
-    near(along_a_line(&line(140.0, -2.0, 21)).unwrap(), -40.0 / 120.0);
-    assert_eq!((along_a_line(&line(100.0, 2.0, 14)), along_a_line(&line(100.0, 0.0, 21))), (None, None));
-    assert_eq!((along_a_line(&line(-20.0, 2.0, 21)), along_a_line(&line(-40.0, 2.0, 21))), (None, None));
-}
-
-#[test]
-fn a_part_stands_out_where_it_exceeds_its_noise() {
-    for (base, limit, part) in [
-        (wobble(10), 33.590_768, (3, 6)),
-        (wobble(15), 25.627_329, (5, 10)),
-        (wobble(40), 14.098_922, (13, 27)),
-        (mild(11), 37.319_163, (3, 6)),
-        (mild(15), 25.555_678, (5, 10)),
-        (mild(24), 21.134_505, (8, 16)),
-        (mild(40), 14.668_962, (13, 26)),
-        // From twelve values on more of what is remembered is given back.
-        ((0..11).map(|at| (at * 15 % 19) as f64).collect(), 31.118_884, (3, 6)),
-        ((0..12).map(|at| (at * 8 % 11) as f64).collect(), 15.009_37, (4, 8)),
-        (persisting(24), 31.826_463, (8, 16)),
-        (persisting(40), 19.191_105, (13, 26)),
-    ] {
-        let third = base.len() / 3;
-        for unit in [1.0, 1e-9] {
-            let of = |by: f64| {
-                let raised = |at: usize| if (third..2 * third).contains(&at) { by } else { 0.0 };
-                let all = base.iter().enumerate().map(|(at, one)| (200.0 + one + raised(at)) * unit);
-                spell(&all.collect::<Vec<_>>(), 1)
-            };
-            let begins = begins_at(limit, |by| of(by) == Some(part));
-            assert!(begins, "{limit}, {unit}: {:?} {:?}", of(limit * 0.995), of(limit * 1.005));
-        }
-    }
-    // At least two values on both sides, of fifteen and more three.
-    let step = |count: usize, low: usize| -> Vec<f64> {
-        (0..count).map(|at| if at < low { 5.0 } else { 9.0 }).collect()
-    };
-    let found = [(4, 2), (5, 2), (14, 2)].map(|(count, low)| spell(&step(count, low), 1));
-    assert_eq!(found, [None, Some((0, 2)), Some((0, 2))]);
-    // Of two parts either may be the one.
-    assert!([Some((0, 3)), Some((3, 15))].contains(&spell(&step(15, 3), 1)));
-    assert!(spell(&step(15, 2), 1).is_none_or(|(from, to)| to - from >= 3 && 15 - (to - from) >= 3));
-    // Of more than 120 values two and two are one; the last part goes to the end.
-    assert_eq!(spell(&step(121, 60), 1), Some((60, 121)));
 }
 
 #[test]

@@ -1,21 +1,20 @@
-//! Analysis of a series of throughput over time: where its level changes, where its warm-up ends, whether it repeats itself or
-//! drifts, how sure its mean is, and whether it looks like a volume that has used up its burst credits.
+//! Analysis of a series over time: where its level changes, where its warm-up ends, whether it repeats itself or drifts, how
+//! sure its mean is, and whether it looks like a volume that has used up its burst credits.
 //!
-//! A series is equally spaced: one value an interval, no gaps. Callers fill no gap: they cut the series there. Order of the
-//! pipeline in [`stability`]: period, stalls, change points or else the part that stands out, trend of the last level, interval
-//! of the whole.
+//! A series is equally spaced: one value an interval, no gaps. Callers fill no gap: they cut the series there. Everything that
+//! says a word about steadiness asks [`stability`].
 
 pub mod burst;
-pub mod change;
 pub mod outage;
 pub mod period;
-pub mod spell;
+pub mod pieces;
 pub mod stability;
 pub mod steady;
 pub mod trend;
 
-pub use change::{Change, changes};
-pub use stability::{Label, Segment, Stability, Stall, stability};
+pub use stability::{
+    Answer, Label, Segment, Stability, Stall, stability, stability_of_responses, stability_of_tails,
+};
 
 use dyno_types::stats::{self, median};
 use std::borrow::Borrow;
@@ -44,12 +43,6 @@ pub fn autocorrelation(all: &[f64], lag: usize) -> f64 {
     }
     let both = all.iter().zip(&all[lag..]).map(|(a, b)| (a - middle) * (b - middle)).sum::<f64>();
     both / spread
-}
-
-/// Limit of a t statistic that takes values for independent, of `count` values: what no noise exceeds whose neighbours
-/// correlate by up to 0.8, but for about 4 % of series (by simulation of [`spell::spell`], from 5 values to 120; of slopes 2 %).
-fn plain_limit(count: f64) -> f64 {
-    (4.5 + 1.55 * count.ln()).max(8.0)
 }
 
 /// Each value less the median of those within `reach` of it.
@@ -141,11 +134,6 @@ pub(crate) mod synthetic {
     /// Whole numbers whose neighbours are far apart.
     pub fn wobble(count: usize) -> Vec<f64> {
         whole(count, |at| at * 37 % 23)
-    }
-
-    /// Whole numbers of which two are alike, and which wobble.
-    pub fn mild(count: usize) -> Vec<f64> {
-        whole(count, |at| at / 2 * 5 % 7 * 2 + at * 37 % 11)
     }
 
     /// Whole numbers of which four are alike, and which wobble.

@@ -1,6 +1,6 @@
 //! Does a series repeat itself, as under checkpoints? The highest significant peak of its autocorrelation.
 
-use super::{autocorrelation, batches, less_running_median};
+use super::{autocorrelation, batches, less_running_median, mean};
 
 /// A period that was found.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
@@ -9,10 +9,40 @@ pub struct Period {
     pub intervals: usize,
     /// Autocorrelation at that lag.
     pub strength: f64,
+    /// The least and the greatest level within it: means of the phases that are lowest and highest in every other period, taken
+    /// from the periods between them, so that noise alone has no swing.
+    pub levels: (f64, f64),
+}
+
+impl Period {
+    /// What it moves, as a share of its greatest level; 0 where that is noise.
+    pub fn swing(&self) -> f64 {
+        ((self.levels.1 - self.levels.0) / self.levels.1.max(f64::MIN_POSITIVE)).max(0.0)
+    }
+}
+
+/// Levels within the period of `length` intervals.
+fn levels(all: &[f64], length: usize) -> (f64, f64) {
+    // Phases are smoothed, so that one interval is no level.
+    let reach = if length >= 6 { 1 } else { 0 };
+    let usual = |odd: usize| -> Vec<f64> {
+        let of = |phase: usize| {
+            let near = (0..=2 * reach).map(|shift| (phase + length + shift - reach) % length);
+            let own = near.flat_map(|phase| all.iter().skip(odd * length + phase).step_by(2 * length));
+            mean(own)
+        };
+        (0..length).map(of).collect()
+    };
+    let (even, odd) = (usual(0), usual(1));
+    let at = |of: &[f64], sign: f64| {
+        (0..length).max_by(|a, b| (sign * of[*a]).total_cmp(&(sign * of[*b]))).unwrap_or(0)
+    };
+    let told = |sign: f64| odd[at(&even, sign)].midpoint(even[at(&odd, sign)]);
+    (told(-1.0), told(1.0))
 }
 
 /// Least autocorrelation of a period.
-const STRONG: f64 = 0.25;
+const STRONG: f64 = 0.3;
 
 /// Intervals after which a series is coarsened, to bound the work.
 const MOST: usize = 4_000;
@@ -44,8 +74,10 @@ pub fn period(all: &[f64]) -> Option<Period> {
             lags[*lag] >= 0.85 * lags[best] && lags[*lag] >= lags[lag - 1] && lags[*lag] >= lags[lag + 1]
         })
         .unwrap_or(best);
-    (wave && lags[first] >= STRONG.max(significant))
-        .then(|| Period { intervals: first * coarse, strength: lags[first] })
+    (wave && lags[first] >= STRONG.max(significant)).then(|| {
+        let intervals = first * coarse;
+        Period { intervals, strength: lags[first], levels: levels(all, intervals) }
+    })
 }
 
 #[cfg(test)]

@@ -1,24 +1,37 @@
-//! The whole of it: is the level of a run's throughput one level, and which figure stands for the run?
+//! The judge of stationarity: is a run one level, and which figure stands for it?
+//!
+//! Throughput and response times are judged alike; verdict, `explain`, pages, `compare` and imports all ask here. In order:
+//! stops, the period, outliers, [`pieces`], and what of them matters.
 
-use super::change::{ALARMING, MATERIAL, changes};
 use super::period::{Period, period};
-use super::spell::spell;
+use super::pieces::{Pieces, pieces};
 use super::steady::{SteadyMean, steady_mean};
-use super::trend::{Trend, along_a_line, trend};
-use super::{mean, robust_deviation};
+use super::{batches, mean, robust_deviation};
 use dyno_types::stats::median;
+
+/// Answer of the judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// One level.
+    Steady,
+    /// Parts with levels of their own, a drift, a period or stops.
+    NotSteady,
+    /// Nothing was found, but a change that matters would not have been either.
+    CannotTell,
+}
 
 /// Label of a segment of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
-    /// The first, which rises to the next, early in the run.
+    /// The first, which is worse than the next, early in the run.
     WarmUp,
     /// A level.
     Level,
-    /// A level at least a fifth below the one before it.
+    /// A level of throughput at least a fifth below the one before it.
     Collapse,
-    /// A level that comes back towards one before a collapse.
+    /// A level of throughput that comes back towards one before a collapse.
     Recovery,
 }
 
@@ -27,9 +40,7 @@ pub enum Label {
 pub struct Segment {
     /// First interval, and the one after the last.
     pub range: (usize, usize),
-    /// Median.
-    pub median: f64,
-    /// Mean.
+    /// Mean of its intervals.
     pub mean: f64,
     /// Label.
     pub label: Label,
@@ -46,34 +57,62 @@ pub struct Stall {
     pub least: f64,
 }
 
-/// Stability of a run's throughput.
+/// Stability of a series.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Stability {
-    /// Levels, in order; one where nothing changed.
+    /// The answer.
+    pub answer: Answer,
+    /// Levels, in order; one where nothing changed by a share that matters.
     pub segments: Vec<Segment>,
     /// The change that is worth an alarm, if one is: the number of the segment it begins.
     pub alarm: Option<usize>,
-    /// True if a part of it differs from the rest by more than noise does; else its levels are no reproach.
-    pub stands_out: bool,
-    /// The last level.
-    pub headline: usize,
-    /// Mean of the whole run and its interval; `None` where a part stands out, stalls or drifts, or
-    /// there are fewer than 10 intervals.
+    /// Mean of the whole run and its interval; `None` where it is not steady, or there are fewer than 10 intervals.
     pub steady: Option<SteadyMean>,
     /// Intervals that warming up took, at the start of the run; they are in every other figure.
     pub warm_up: usize,
     /// The period, if the series repeats itself.
     pub period: Option<Period>,
-    /// Drift of the last level.
-    pub trend: Option<Trend>,
-    /// Share of its mean by which it changes along a straight line, if that is more than noise and explains it better than its
-    /// levels do: then its levels are steps of a drift, and none is an alarm.
+    /// Share of its mean by which it changes along a straight line from beginning to end, if a line describes it best.
     pub drift: Option<f64>,
-    /// Standard deviation by mean, and its robust form.
+    /// Standard deviation by mean, and that of an interval about what was found, a period without.
     pub variation: (f64, f64),
-    /// Stalls, in order.
+    /// Correlation of neighbouring intervals about what was found.
+    pub correlation: f64,
+    /// Least step from one half of the run to the other, as a share, that is found in 95 % of series with this noise.
+    pub detectable: f64,
+    /// Stalls, in order; of response times there are none.
     pub stalls: Vec<Stall>,
 }
+
+/// What is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Figure {
+    /// Operations a second, as they are.
+    Throughput,
+    /// Mean response times, by their logarithm.
+    Mean,
+    /// A high percentile of response times, by its logarithm.
+    Tail,
+}
+
+impl Figure {
+    /// The least step between two levels that is kept, and that is worth an alarm, as shares of the greater level: a response
+    /// time moves by more than throughput does before a user notices.
+    fn matters(self) -> (f64, f64) {
+        match self {
+            Figure::Throughput => (0.05, ALARMING),
+            Figure::Mean => (0.10, 0.20),
+            Figure::Tail => (0.15, 0.30),
+        }
+    }
+
+    fn is_throughput(self) -> bool {
+        self == Figure::Throughput
+    }
+}
+
+/// A step or drift of throughput by so much is worth an alarm.
+pub const ALARMING: f64 = 0.10;
 
 /// A warm-up is over by then, as a share of the run.
 const EARLY: f64 = 1.0 / 3.0;
@@ -84,6 +123,9 @@ const COLLAPSE: f64 = 0.2;
 /// Fewest intervals that are judged.
 pub const FEWEST: usize = 5;
 
+/// Longest series that is looked at as it is; longer ones are averaged first.
+const MOST: usize = 10_000;
+
 /// Stops that are no longer than this, in intervals, are no level of their own.
 const SHORT: usize = 12;
 
@@ -92,123 +134,148 @@ const NOTHING: f64 = 0.05;
 /// Below this share of the median hardly anything is done.
 const STOPPED: f64 = 0.25;
 
+/// With fewer periods than this the usual one is taken away.
+const PERIODS: usize = 12;
+
+/// Intervals to either side whose median an outlier is held against, and the deviations that it may be away from it.
+const AROUND: usize = 2;
+const OUTLYING: f64 = 3.5;
+
 /// Judges a series of throughput. `None` for fewer than 5 intervals.
 pub fn stability(all: &[f64]) -> Option<Stability> {
-    if all.len() < FEWEST {
+    judge(all, Figure::Throughput)
+}
+
+/// Judges mean response times (any unit) of intervals; those without an operation have 0 and are left out. `None` for fewer
+/// than 5.
+pub fn stability_of_responses(all: &[f64]) -> Option<Stability> {
+    judge(all, Figure::Mean)
+}
+
+/// The same of a high percentile; each interval has to hold operations enough for it.
+pub fn stability_of_tails(all: &[f64]) -> Option<Stability> {
+    judge(all, Figure::Tail)
+}
+
+fn judge(all: &[f64], figure: Figure) -> Option<Stability> {
+    if all.len() > MOST {
+        let coarse = all.len().div_ceil(MOST);
+        return judge(&batches(all, coarse), figure).map(|found| found.stretched(coarse));
+    }
+    let plain = figure.is_throughput();
+    let stalls = if plain { stalls(all) } else { Vec::new() };
+    // A short stop has its own name: it is not a level, and hides none.
+    let stopped = |at: usize| stalls.iter().any(|stall| stall.is_stop && stall.stall.range().contains(&at));
+    let repeats = period(all).filter(|_| plain || all.iter().all(|one| *one > 0.0));
+    let kept: Vec<usize> = (0..all.len())
+        .filter(|at| if plain { repeats.is_some() || !stopped(*at) } else { all[*at] > 0.0 })
+        .collect();
+    if all.len() < FEWEST || kept.is_empty() {
         return None;
     }
-    let repeats = period(all);
-    let middle = median(all).unwrap_or(0.0);
-    let scatter = robust_deviation(all);
-    let edge = (middle / 2.0).min(middle - 4.0 * scatter).max(middle * NOTHING);
-    let stalls = stalls_below(all, edge);
-    // A short stop has its own name: it is not a level, and hides none.
-    let mut filled = all.to_vec();
-    for stop in stalls_below(all, (middle * STOPPED).min(edge)).iter().filter(|stop| stop.intervals <= SHORT)
-    {
-        filled[stop.at..stop.at + stop.intervals].fill(middle);
-    }
-    let by_changes: Vec<usize> = changes(&filled, MATERIAL).iter().map(|change| change.at).collect();
-    let (mut segments, step) = levels(all, &by_changes);
-    let spell = spell(&filled, repeats.map_or(1, |period| period.intervals));
-    // Parts that are too short for a level of their own may stand out all the same.
-    if let Some((from, to)) = spell.filter(|_| step < ALARMING) {
-        let edges: Vec<usize> = [from, to].into_iter().filter(|at| (1..all.len()).contains(at)).collect();
-        let (short, step) = levels(all, &edges);
-        if step >= ALARMING {
-            segments = short;
-        }
-    }
-    let greatest = segments.iter().map(|s| s.median).fold(f64::MIN_POSITIVE, f64::max);
-    let steps = |at: &usize| {
-        let step = (segments[*at].median - segments[*at - 1].median).abs() / greatest;
-        step >= ALARMING && segments[*at - 1].label != Label::WarmUp
+    let values: Vec<f64> = kept.iter().map(|at| all[*at]).collect();
+    let whole = mean(&values);
+    let scaled = |value: f64| if plain { value / whole.max(f64::MIN_POSITIVE) } else { value.ln() };
+    let series = without_period(&values.into_iter().map(scaled).collect::<Vec<_>>(), repeats.as_ref());
+    let found = if kept.len() < FEWEST { Pieces::unknown() } else { pieces(&clipped(&series)) };
+    let share = |difference: f64| if plain { difference } else { difference.exp_m1() };
+    // Edges by the intervals of the whole series.
+    let edges = found.edges.iter().map(|edge| kept[*edge]).collect();
+    let levels = Levels { all, counted: &kept, figure };
+    let segments = levels.material(edges);
+    let alarm = levels.alarm(&segments);
+    let warm_up =
+        segments.first().filter(|first| first.label == Label::WarmUp).map_or(0, |first| first.range.1);
+    // Steps that do not matter may be those of a drift.
+    let drift = found.line.filter(|_| segments.len() == 1).map(share);
+    let stalls: Vec<Stall> = stalls.into_iter().map(|stall| stall.stall).collect();
+    let limit = figure.matters().1;
+    let swings = repeats.as_ref().is_some_and(|period| period.swing() >= limit);
+    let moves = drift.is_some_and(|share| share.abs() >= limit);
+    let detectable = share(found.detectable);
+    let answer = match alarm.is_some() || warm_up > 0 || moves || swings || !stalls.is_empty() {
+        true => Answer::NotSteady,
+        false if detectable > limit => Answer::CannotTell,
+        false => Answer::Steady,
     };
-    let warm_up = segments.iter().filter(|s| s.label == Label::WarmUp).map(|s| s.range.1).max().unwrap_or(0);
-    let later: Vec<Segment> = segments.iter().filter(|s| s.label != Label::WarmUp).cloned().collect();
-    let stairs = drift(&all[warm_up..], &later).filter(|_| spell.is_some());
-    let alarm = (1..segments.len()).find(steps).filter(|_| spell.is_some() && stairs.is_none());
-    let drift = stairs.or_else(|| along_a_line(&filled[warm_up..]).filter(|_| alarm.is_none()));
-    let headline = segments.len() - 1;
-    let (from, to) = segments[headline].range;
-    let whole = mean(all);
-    let spread = all.iter().map(|one| (one - whole).powi(2)).sum::<f64>() / (all.len() - 1) as f64;
-    let share = |value: f64, by: f64| if by > 0.0 { value / by } else { 0.0 };
-    // A mean over several levels, a stall or a drift describes none of them.
-    let settled = spell.is_none() && drift.is_none() && stalls.is_empty();
-    let steady = || steady_mean(all, repeats.map_or(1, |period| period.intervals));
+    let spread =
+        kept.iter().map(|at| (all[*at] - whole).powi(2)).sum::<f64>() / (kept.len().max(2) - 1) as f64;
+    // A mean over several levels, a stall or a drift describes none of them. Over whole periods it does.
+    let settled = segments.len() == 1 && drift.is_none() && stalls.is_empty() && plain;
+    let steady = || steady_mean(all, repeats.as_ref().map_or(1, |period| period.intervals));
     Some(Stability {
-        stands_out: spell.is_some(),
+        answer,
         alarm,
-        headline,
         steady: settled.then(steady).flatten(),
         warm_up,
+        variation: (if whole > 0.0 { spread.sqrt() / whole } else { 0.0 }, found.deviation),
         period: repeats,
-        trend: trend(&all[from..to]),
         drift,
-        variation: (share(spread.sqrt(), whole), share(scatter, middle)),
+        correlation: found.correlation,
+        detectable,
         stalls,
         segments,
     })
 }
 
-/// The levels between `edges`, labelled, and the greatest step between two of them as a share of the greatest level.
-fn levels(all: &[f64], edges: &[usize]) -> (Vec<Segment>, f64) {
-    let edges: Vec<usize> =
-        std::iter::once(0).chain(edges.iter().copied()).chain(std::iter::once(all.len())).collect();
-    let mut segments: Vec<Segment> = edges
-        .windows(2)
-        .map(|pair| {
-            let part = &all[pair[0]..pair[1]];
-            let middle = median(part).unwrap_or(0.0);
-            Segment { range: (pair[0], pair[1]), median: middle, mean: mean(part), label: Label::Level }
-        })
-        .collect();
-    label(&mut segments, all.len());
-    let greatest = segments.iter().map(|s| s.median).fold(f64::MIN_POSITIVE, f64::max);
-    let steps = segments.windows(2).map(|pair| (pair[1].median - pair[0].median).abs() / greatest);
-    let step = steps.fold(0.0, f64::max);
-    (segments, step)
+impl Stall {
+    fn range(&self) -> std::ops::Range<usize> {
+        self.at..self.at + self.intervals
+    }
 }
 
-/// The change over a straight line by least squares, as a share of the mean, if it fits better than the levels do: by the
-/// Bayesian information criterion, two parameters against a mean and an edge for each level.
-fn drift(all: &[f64], levels: &[Segment]) -> Option<f64> {
-    let n = all.len() as f64;
-    if levels.len() < 2 {
-        return None;
+impl Stability {
+    /// The same of a series whose intervals were `coarse` intervals.
+    fn stretched(mut self, coarse: usize) -> Self {
+        for segment in &mut self.segments {
+            segment.range = (segment.range.0 * coarse, segment.range.1 * coarse);
+        }
+        for stall in &mut self.stalls {
+            (stall.at, stall.intervals) = (stall.at * coarse, stall.intervals * coarse);
+        }
+        if let Some(period) = &mut self.period {
+            period.intervals *= coarse;
+        }
+        self.warm_up *= coarse;
+        self
     }
-    let (middle, centre) = (mean(all), (n - 1.0) / 2.0);
-    let each = || all.iter().enumerate().map(|(at, value)| (at as f64 - centre, value - middle));
-    let slope = each().map(|(x, y)| x * y).sum::<f64>() / each().map(|(x, _)| x * x).sum::<f64>();
-    let of_line: f64 = each().map(|(x, y)| (y - slope * x).powi(2)).sum();
-    let mut of_levels = 0.0;
-    let mut rest = all;
-    for level in levels {
-        let (own, after) = rest.split_at((level.range.1 - level.range.0).min(rest.len()));
-        of_levels += own.iter().map(|value| (value - level.mean).powi(2)).sum::<f64>();
-        rest = after;
-    }
-    let criterion =
-        |squares: f64, parameters: f64| n * (squares / n).max(f64::MIN_POSITIVE).ln() + parameters * n.ln();
-    let straighter = criterion(of_line, 2.0) < criterion(of_levels, 2.0 * levels.len() as f64 - 1.0);
-    straighter.then_some(slope * (n - 1.0) / middle.max(1e-9))
-}
 
-fn label(segments: &mut [Segment], length: usize) {
-    for at in 1..segments.len() {
-        let (before, own) = (segments[at - 1].median, segments[at].median);
-        let higher = segments[..at].iter().map(|s| s.median).fold(0.0, f64::max);
-        segments[at].label = match own {
-            own if own < before * (1.0 - COLLAPSE) => Label::Collapse,
-            own if own > before && before < higher * (1.0 - COLLAPSE) => Label::Recovery,
-            _ => Label::Level,
+    /// The level that holds for most intervals, and the segments that are away from it by a share that is worth an alarm.
+    pub fn usual(&self) -> (f64, Vec<&Segment>) {
+        let away = |level: f64, other: f64| (level - other).abs() >= ALARMING * level.max(other);
+        let length = |segment: &Segment| segment.range.1 - segment.range.0;
+        let alike = |level: f64| -> usize {
+            self.segments.iter().filter(|other| !away(level, other.mean)).map(length).sum()
         };
+        let Some(most) = self.segments.iter().max_by_key(|segment| alike(segment.mean)) else {
+            return (0.0, Vec::new());
+        };
+        let (own, others): (Vec<&Segment>, Vec<&Segment>) =
+            self.segments.iter().partition(|segment| !away(most.mean, segment.mean));
+        let sum: f64 = own.iter().map(|segment| segment.mean * length(segment) as f64).sum();
+        (sum / own.iter().map(|segment| length(segment)).sum::<usize>() as f64, others)
     }
-    let early = segments.len() > 1 && segments[0].range.1 as f64 <= EARLY * length as f64;
-    if early && segments[1].median > segments[0].median {
-        segments[0].label = Label::WarmUp;
+}
+
+/// A stall, and whether it is a short stop.
+struct Found {
+    stall: Stall,
+    is_stop: bool,
+}
+
+fn stalls(all: &[f64]) -> Vec<Found> {
+    let middle = median(all).unwrap_or(0.0);
+    let edge = (middle / 2.0).min(middle - 4.0 * robust_deviation(all)).max(middle * NOTHING);
+    let stops = stalls_below(all, (middle * STOPPED).min(edge));
+    let mut found: Vec<Found> =
+        stalls_below(all, edge).into_iter().map(|stall| Found { stall, is_stop: false }).collect();
+    // What is a stop within a longer stall has edges of its own: then all of the stall is left out.
+    for one in &mut found {
+        let inside = |stop: &&Stall| one.stall.range().contains(&stop.at);
+        let stopped: usize = stops.iter().filter(inside).map(|stop| stop.intervals).sum();
+        one.is_stop = one.stall.intervals <= SHORT && stopped + 2 >= one.stall.intervals && stopped > 0;
     }
+    found
 }
 
 fn stalls_below(all: &[f64], below: f64) -> Vec<Stall> {
@@ -225,76 +292,110 @@ fn stalls_below(all: &[f64], below: f64) -> Vec<Stall> {
     found
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::synthetic::{noise, random};
-    use super::*;
+/// The series without a period that it has few of: a part of it would be a level. Many of them are noise that no level follows.
+fn without_period(series: &[f64], repeats: Option<&Period>) -> Vec<f64> {
+    let few = repeats.map(|period| period.intervals).filter(|length| series.len() / length < PERIODS);
+    let Some(length) = few else { return series.to_vec() };
+    let usual: Vec<f64> = (0..length)
+        .map(|phase| {
+            let all: Vec<f64> = series.iter().skip(phase).step_by(length).copied().collect();
+            median(&all).unwrap_or(0.0)
+        })
+        .collect();
+    let middle = mean(&usual);
+    series.iter().enumerate().map(|(at, one)| one - usual[at % length] + middle).collect()
+}
 
-    fn around(level: f64, count: usize, seed: u64) -> Vec<f64> {
-        noise(&mut random(seed), count, 0.2).iter().map(|one| level * (1.0 + 0.02 * one)).collect()
+/// The series with single outliers drawn in: one interval is no part, and its noise has tails.
+fn clipped(series: &[f64]) -> Vec<f64> {
+    let near = |at: usize| &series[at.saturating_sub(AROUND)..(at + AROUND + 1).min(series.len())];
+    let middles: Vec<f64> = (0..series.len()).filter_map(|at| median(near(at))).collect();
+    let away: Vec<f64> = series.iter().zip(&middles).map(|(one, middle)| (one - middle).abs()).collect();
+    // Values are a part of the median that they are held against, so that they seem nearer to it by a fifth.
+    let edge = OUTLYING * 1.25 * super::MAD_TO_DEVIATION * median(&away).unwrap_or(0.0);
+    if edge <= 0.0 {
+        return series.to_vec();
+    }
+    series.iter().zip(&middles).map(|(one, middle)| one.clamp(middle - edge, middle + edge)).collect()
+}
+
+/// The levels between edges.
+struct Levels<'a> {
+    all: &'a [f64],
+    /// The intervals that are no stops.
+    counted: &'a [usize],
+    figure: Figure,
+}
+
+impl Levels<'_> {
+    fn mean(&self, from: usize, to: usize) -> f64 {
+        let own = &self.counted[self.counted.partition_point(|at| *at < from)..];
+        mean(own.iter().take_while(|at| **at < to).map(|at| self.all[*at]))
     }
 
-    #[test]
-    fn one_level() {
-        let found = stability(&around(1000.0, 300, 1)).unwrap();
-        assert_eq!((found.segments.len(), found.alarm, found.stalls.len()), (1, None, 0));
-        let steady = found.steady.unwrap();
-        assert!((steady.interval.mean - 1000.0).abs() < 3.0 * steady.interval.half_width.max(1.0));
-        assert!(stability(&[1.0; 4]).is_none());
+    /// The step between two levels as a share of the greatest, or of response times of the greater of the two.
+    fn step(&self, a: f64, b: f64, greatest: f64) -> f64 {
+        (a - b).abs() / if self.figure.is_throughput() { greatest } else { a.max(b).max(f64::MIN_POSITIVE) }
     }
 
-    #[test]
-    fn warm_up_collapse_and_recovery() {
-        let mut all = around(700.0, 40, 1);
-        all.extend(around(1000.0, 200, 2));
-        all.extend(around(300.0, 100, 3));
-        all.extend(around(1000.0, 100, 4));
-        let found = stability(&all).unwrap();
-        let labels: Vec<Label> = found.segments.iter().map(|segment| segment.label).collect();
-        assert_eq!(labels, [Label::WarmUp, Label::Level, Label::Collapse, Label::Recovery], "{found:?}");
-        assert_eq!((found.warm_up, found.alarm), (found.segments[0].range.1, Some(2)));
-        assert!((found.segments[2].range.0).abs_diff(240) <= 2);
-        assert_eq!(found.headline, 3);
+    /// The segments between those edges whose steps matter: the least are taken back first.
+    fn material(&self, mut edges: Vec<usize>) -> Vec<Segment> {
+        let between = |edges: &[usize]| -> Vec<((usize, usize), f64)> {
+            let all: Vec<usize> =
+                std::iter::once(0).chain(edges.iter().copied()).chain([self.all.len()]).collect();
+            all.windows(2).map(|pair| ((pair[0], pair[1]), self.mean(pair[0], pair[1]))).collect()
+        };
+        loop {
+            let levels = between(&edges);
+            let greatest = levels.iter().map(|(_, level)| *level).fold(f64::MIN_POSITIVE, f64::max);
+            let steps = levels.windows(2).map(|pair| self.step(pair[0].1, pair[1].1, greatest));
+            match steps.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)) {
+                Some((least, step)) if step < self.figure.matters().0 => drop(edges.remove(least)),
+                _ => return self.labelled(&levels),
+            }
+        }
     }
 
-    #[test]
-    fn a_straight_line_is_a_drift_and_a_step_is_none() {
-        let level = around(1000.0, 120, 6);
-        let falling: Vec<f64> =
-            level.iter().enumerate().map(|(at, one)| one * (1.0 - 0.3 * at as f64 / 119.0)).collect();
-        let found = stability(&falling).unwrap();
-        assert!(found.drift.is_some_and(|share| (-0.4..-0.28).contains(&share)), "{found:?}");
-        assert_eq!(found.alarm, None);
-        let mut stepped = level.clone();
-        stepped[60..].iter_mut().for_each(|one| *one *= 0.7);
-        let found = stability(&stepped).unwrap();
-        assert_eq!((found.drift, found.alarm), (None, Some(1)));
+    fn labelled(&self, levels: &[((usize, usize), f64)]) -> Vec<Segment> {
+        let plain = self.figure.is_throughput();
+        let label = |at: usize| {
+            let (range, own) = levels[at];
+            if at == 0 {
+                let Some((_, next)) = levels.get(1) else { return Label::Level };
+                let worse = if plain { own < *next && own >= STOPPED * next } else { own > *next };
+                // A run that begins well and falls then has not warmed up.
+                let begins_so = (self.all[0] - own).abs() <= (self.all[0] - next).abs();
+                let early = range.1 as f64 <= EARLY * self.all.len() as f64;
+                return if worse && early && begins_so { Label::WarmUp } else { Label::Level };
+            }
+            let before = levels[at - 1].1;
+            let higher = levels[..at].iter().map(|(_, level)| *level).fold(0.0, f64::max);
+            match own {
+                _ if !plain => Label::Level,
+                own if own < before * (1.0 - COLLAPSE) => Label::Collapse,
+                own if own > before && before < higher * (1.0 - COLLAPSE) => Label::Recovery,
+                _ => Label::Level,
+            }
+        };
+        let segment = |(at, (range, mean)): (usize, &((usize, usize), f64))| Segment {
+            range: *range,
+            mean: *mean,
+            label: label(at),
+        };
+        levels.iter().enumerate().map(segment).collect()
     }
 
-    /// `DEBUG SLEEP 3` on a host that is busy with other things.
-    #[test]
-    fn a_stop_is_a_stop_however_noisy_the_rest() {
-        let all = [26e3, 9e3, 31e3, 14e3, 0.0, 0.0, 8e3, 29e3, 12e3, 27e3];
-        let found = stability(&all).unwrap();
-        assert_eq!(
-            (found.stalls.len(), found.stalls[0].at, found.stalls[0].intervals),
-            (1, 4, 2),
-            "{found:?}"
-        );
-        assert!(found.steady.is_none());
-    }
-
-    #[test]
-    fn stalls_are_counted() {
-        let mut all = around(1000.0, 100, 5);
-        (all[30], all[31], all[70]) = (0.0, 100.0, 10.0);
-        let found = stability(&all).unwrap();
-        let places: Vec<(usize, usize)> = found.stalls.iter().map(|s| (s.at, s.intervals)).collect();
-        assert_eq!(places, [(30, 2), (70, 1)]);
-        assert_eq!(found.segments.len(), 1);
+    /// The first change that is worth an alarm, but for the end of a warm-up.
+    fn alarm(&self, segments: &[Segment]) -> Option<usize> {
+        let greatest = segments.iter().map(|segment| segment.mean).fold(f64::MIN_POSITIVE, f64::max);
+        (1..segments.len()).find(|at| {
+            let (before, own) = (&segments[at - 1], &segments[*at]);
+            before.label != Label::WarmUp
+                && self.step(before.mean, own.mean, greatest) >= self.figure.matters().1
+        })
     }
 }
 
 #[cfg(test)]
-#[path = "stability_parts_tests.rs"]
-mod parts;
+#[path = "stability_tests.rs"]
+mod tests;

@@ -1,9 +1,9 @@
-//! Does a series drift? A straight line over the whole of it, and within a level Mann and Kendall's test corrected for
-//! autocorrelation with Theil and Sen's slope.
+//! Does a series rise or fall, whatever the shape? Mann and Kendall's test corrected for autocorrelation, with Theil and Sen's
+//! slope.
 
-use super::{autocorrelation, batches, mean, plain_limit};
+use super::{autocorrelation, batches};
 use dyno_types::stats::median;
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal};
 
 /// A drift.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
@@ -70,35 +70,6 @@ pub fn trend(all: &[f64]) -> Option<Trend> {
     let z = (score.abs() - 1.0).max(0.0) / variance.sqrt();
     let p = Normal::new(0.0, 1.0).map_or(1.0, |normal| (2.0 * normal.cdf(-z)).min(1.0));
     Some(Trend { slope: slope / coarse as f64, p })
-}
-
-/// Share of its mean by which a series changes from its beginning to its end along a straight line by least squares, if that is
-/// more than noise does whose neighbours correlate by up to 0.8: 1 % on both sides, with the correlation of the residuals
-/// corrected for the bias of short series and 0.7 of the degrees of freedom that it leaves. `None` for fewer than 15 values.
-pub fn along_a_line(all: &[f64]) -> Option<f64> {
-    let series = batches(all, all.len().div_ceil(MOST).max(1));
-    let n = series.len() as f64;
-    let (middle, centre) = (mean(&series), (n - 1.0) / 2.0);
-    if series.len() < 15 || middle <= 0.0 {
-        return None;
-    }
-    let each = || series.iter().enumerate().map(|(at, value)| (at as f64 - centre, value - middle));
-    let spread: f64 = each().map(|(x, _)| x * x).sum();
-    let slope = each().map(|(x, y)| x * y).sum::<f64>() / spread;
-    let errors: Vec<f64> = each().map(|(x, y)| y - slope * x).collect();
-    let squares: f64 = errors.iter().map(|error| error * error).sum();
-    let share = slope * (n - 1.0) / middle;
-    if squares <= f64::EPSILON * middle * middle {
-        return (share.abs() > f64::EPSILON).then_some(share);
-    }
-    let found = errors.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>() / squares;
-    let alike = ((found + 3.0 / n) / (1.0 - 5.0 / n)).clamp(0.0, 0.95);
-    let widening = (1.0 + alike) / (1.0 - alike);
-    let plain = slope.abs() / (squares / (n - 2.0) / spread).sqrt();
-    let variance = squares / (n - (2.0 * widening).min(n / 2.0));
-    let corrected = slope.abs() / (variance * widening / spread).sqrt();
-    let student = StudentsT::new(0.0, 1.0, (0.7 * n / widening - 2.0).clamp(2.0, n - 2.0)).ok()?;
-    (plain > plain_limit(n) || corrected > student.inverse_cdf(0.995)).then_some(share)
 }
 
 #[cfg(test)]

@@ -466,7 +466,7 @@ fn a_server_that_is_gone_for_more_than_a_twentieth_is_invalid() {
     let to_the_end = |lost: u64| {
         let mut case = Case::usual().ended(Outcome::Disconnected, lost);
         case.observations.series = vec![1_500.0, 1_530.0, 900.0, 0.0, 0.0];
-        (case.says("gone"), case.says("drift"))
+        (case.says("gone"), case.says("stalls"))
     };
     assert_eq!((to_the_end(1), to_the_end(0).1.is_some()), ((INVALID, None), true));
     // Without a whole second that is empty nothing is told from a slow one.

@@ -5,8 +5,10 @@ mod client;
 mod counts;
 mod evidence;
 pub(crate) mod observations;
+mod steadiness;
 
 pub use evidence::{Evidence, RunObservations};
+pub use steadiness::{OverTime, steadiness, steadiness_of_responses};
 
 use crate::between_requests::between_requests_ns;
 use checks::{Checks, EVERY, FIGURES, Found, LATENCIES, TAIL};

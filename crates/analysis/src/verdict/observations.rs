@@ -1,20 +1,15 @@
 //! Checks of what is known beyond a run's counts: its level over time, its keys, the clock, the monitors, the environment.
 
-use super::checks::{Checks, EVERY, FIGURES, Found, LATENCIES, RATE_AND_TAIL, RESOURCES};
+use super::checks::{Checks, EVERY, FIGURES, Found, LATENCIES, RESOURCES};
 use super::evidence::{Evidence, LoadFailures};
+use super::steadiness::{self, OverTime};
+use crate::series::mean;
 use crate::series::outage;
 use crate::series::trend::trend;
-use crate::series::{Label, Segment, Stability, Stall, mean, stability};
 use dyno_rundir::schema::{Phase, Trust};
 use dyno_types::Outcome;
 use dyno_types::units::{Bytes, Latency, Rate, Thousands};
 use std::iter;
-
-/// A warm-up that changes the mean by so much is worth a word.
-const WARM_UP: f64 = 0.01;
-
-/// A drift over the run by so much is worth a word.
-const DRIFT: f64 = 0.10;
 
 /// Disagreement of the clocks, seconds: more than any slewing does in a run of minutes.
 const SKEW_S: f64 = 0.25;
@@ -29,14 +24,15 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
         let gone = gone(e);
         let was_there = gone.is_none();
         checks.check("gone", EVERY, gone);
-        if let Some(found) = stability(&e.observations.series) {
-            checks.check("warm_up", FIGURES, warm_up(&found));
-            checks.check("level", FIGURES, level(&found));
-            // Seconds in which the server was gone are no drift and no stall.
-            checks.check("drift", FIGURES, drift(&found).filter(|_| was_there));
-            checks.check("stalls", RATE_AND_TAIL, stalls(&found).filter(|_| was_there));
-            checks.check("overload", LATENCIES, overload(e));
-        }
+        let over_time = OverTime {
+            rates: &e.observations.series,
+            responses_s: &e.observations.response_s,
+            tails: e.observations.tail.as_ref().map(|(step_s, values)| (*step_s, values.as_slice())),
+            step_s: 1.0,
+            from_s: 0.0,
+        };
+        steadiness::checks(&over_time, was_there, checks);
+        checks.check("overload", LATENCIES, overload(e));
     }
     checks.check("load", EVERY, load(e));
     checks.check("keys", EVERY, keys(e));
@@ -140,86 +136,6 @@ fn gone(e: &Evidence<'_>) -> Found {
             tenths(at_s),
             tenths(from_s),
             tenths(to_s),
-        ),
-    ))
-}
-
-fn warm_up(found: &Stability) -> Found {
-    let first =
-        found.segments.first().filter(|segment| segment.label == Label::WarmUp && found.stands_out)?;
-    let (sum, count) = found.segments.iter().fold((0.0, 0.0), |(sum, count), segment| {
-        let seconds = (segment.range.1 - segment.range.0) as f64;
-        (sum + segment.mean * seconds, count + seconds)
-    });
-    let warm = found.warm_up as f64;
-    let rest = (sum - first.mean * warm) / (count - warm);
-    (rest > (sum / count) * (1.0 + WARM_UP)).then(|| {
-        (
-            Trust::Suspect,
-            format!(
-                "the first {} s run at {}/s, the rest at {}/s, and every figure has both in: warm up for longer (--warmup)",
-                found.warm_up,
-                Rate(first.mean),
-                Rate(rest)
-            ),
-        )
-    })
-}
-
-/// Levels that are named.
-const NAMED: usize = 4;
-
-fn level(found: &Stability) -> Found {
-    let alarm = found.alarm?;
-    let last = found.segments.len() - 1;
-    let shown = (alarm - 1..=last).take(NAMED).map(|at| {
-        let segment = &found.segments[at];
-        let until = if at == last { "to the end".to_owned() } else { format!("until {} s", segment.range.1) };
-        format!("{}/s {until}", Rate(segment.median))
-    });
-    let shown: Vec<String> = shown.collect();
-    let more = if last + 1 > alarm - 1 + NAMED { ", and so on" } else { "" };
-    Some((
-        Trust::Suspect,
-        format!(
-            "the level of throughput changes: {}{more}: the mean of the run describes none of them",
-            shown.join(", ")
-        ),
-    ))
-}
-
-fn drift(found: &Stability) -> Found {
-    let share = found.drift.filter(|share| share.abs() > DRIFT)?;
-    Some((
-        Trust::Suspect,
-        format!("throughput drifts by {:+.0} % over the run: it has not settled; run longer", share * 100.0),
-    ))
-}
-
-fn stalls(found: &Stability) -> Found {
-    // A level that is that low has been named. A stall within it is far below that level, too.
-    let levels = found.segments.iter().skip(1).zip(&found.segments);
-    let low = levels.filter(|(own, before)| own.median < before.median / 2.0).map(|(own, _)| own);
-    let low: Vec<&Segment> = low.filter(|_| found.alarm.is_some()).collect();
-    let named = |stall: &Stall, level: &Segment| {
-        let within = stall.at + stall.intervals > level.range.0 && stall.at < level.range.1;
-        within && stall.least >= level.median / 2.0
-    };
-    let own = |stall: &&Stall| {
-        let warming = found.stands_out && stall.at + stall.intervals <= found.warm_up;
-        !warming && !low.iter().any(|level| named(stall, level))
-    };
-    let own: Vec<&Stall> = found.stalls.iter().filter(own).collect();
-    let longest = own.iter().max_by_key(|stall| (stall.intervals, std::cmp::Reverse(stall.at)))?;
-    let seconds: usize = own.iter().map(|stall| stall.intervals).sum();
-    let span =
-        format!("{} to {} s, down to {}/s", longest.at, longest.at + longest.intervals, Rate(longest.least));
-    let places = if own.len() > 1 { format!("{} times, the longest {span}", own.len()) } else { span };
-    Some((
-        Trust::Suspect,
-        format!(
-            "throughput falls below half of its median for {seconds} s ({places}): look for checkpoints, snapshots or \
-             neighbours there"
         ),
     ))
 }

@@ -272,7 +272,8 @@ pub fn environment(first: &Group, second: &Group) -> Vec<(String, String, String
 }
 
 /// Checks that say that throughput was not the same throughout.
-const UNSTEADY: [&str; 6] = ["gone", "warm_up", "level", "drift", "stalls", "overload"];
+const UNSTEADY: [&str; 8] =
+    ["gone", "warm_up", "level", "drift", "period", "stalls", "overload", "response_level"];
 
 /// Returns how many runs of a group were not steady, and what the first of them is blamed for.
 fn unsteady(group: &Group) -> Option<(usize, String)> {

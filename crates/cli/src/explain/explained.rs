@@ -2,7 +2,7 @@
 
 use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{Check, Observed, Rates, Sweep};
-use dyno_analysis::series::Stability;
+use dyno_analysis::series::{Answer, Stability};
 use serde::Serialize;
 
 /// A run explained.
@@ -24,6 +24,10 @@ pub struct OfRun {
     pub from_s: u64,
     /// Levels, period, drift of its throughput.
     pub stability: Option<Stability>,
+    /// Whether its response times are steady.
+    pub responses: Option<Answer>,
+    /// What was found in its response times, in words.
+    pub responses_found: Option<String>,
     /// Limits of the run.
     pub findings: Vec<Finding>,
     /// Notes on what cannot be said, and why.

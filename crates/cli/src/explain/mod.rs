@@ -15,6 +15,7 @@ use dyno_analysis::laws::{
     rates, sweep,
 };
 use dyno_analysis::series::stability;
+use dyno_analysis::{OverTime, steadiness_of_responses};
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
 use explained::{Explained, OfRates, OfRun, OfSweep, OutsideSweep};
@@ -153,6 +154,12 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
     let observed = observe(run);
     let history = run.interval_history()?;
     let stability = stability(&history.values);
+    let responses = steadiness_of_responses(&OverTime {
+        responses_s: &history.responses_s,
+        step_s: history.step_s as f64,
+        from_s: history.from_s as f64,
+        ..OverTime::default()
+    });
     let mut missing = Vec::new();
     if recording.is_none() {
         missing.push("no monitors: nothing can be said of the server's and the host's resources".to_owned());
@@ -183,6 +190,8 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
         step_s: history.step_s,
         from_s: history.from_s,
         stability,
+        responses: responses.as_ref().map(|(answer, _)| *answer),
+        responses_found: responses.and_then(|(_, found)| found),
         missing,
     })
 }

@@ -5,7 +5,7 @@ use super::figures::{half, rate, time};
 use super::show_rates::of_rates;
 use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{Holds, Maximum, Observed, Sweep};
-use dyno_analysis::series::{Label, Stability};
+use dyno_analysis::series::{Answer, Label, Stability};
 use dyno_types::shell::quoted;
 use dyno_types::units::{counted, ends, span, symbol};
 
@@ -68,6 +68,12 @@ fn of_run(run: &OfRun) -> String {
     out += &demands(run.observed.as_ref());
     if let Some(stability) = &run.stability {
         out += &of_stability(stability, run.step_s as usize, run.from_s as usize);
+        out += &match (run.responses, &run.responses_found) {
+            (_, Some(found)) => format!("  response times: not steady: {found}\n"),
+            (Some(Answer::Steady), None) => "  response times: steady\n".to_owned(),
+            (Some(_), None) => "  response times: whether they are steady cannot be told\n".to_owned(),
+            (None, None) => String::new(),
+        };
     }
     for words in &run.missing {
         out += &format!("\nnot known: {words}\n");
@@ -98,9 +104,7 @@ fn headline(run: &OfRun) -> String {
             let share = steady.interval.half_width / steady.interval.mean.max(1e-9) * 100.0;
             format!(", ±{share:.1} % within this run")
         }
-        None if stability
-            .is_some_and(|found| found.stands_out || found.drift.is_some() || !found.stalls.is_empty()) =>
-        {
+        None if stability.is_some_and(|found| found.answer == Answer::NotSteady) => {
             ", a mean over what was not steady".to_owned()
         }
         None => String::new(),
@@ -152,22 +156,21 @@ fn of_stability(found: &Stability, step_s: usize, from_s: usize) -> String {
     let at = |interval: usize| from_s + interval * step_s;
     let mut out = "\nover time\n".to_owned();
     let levels = found.segments.len();
-    if levels == 1 {
-        out += "  one level";
-    } else {
-        out += &format!("  {levels} levels");
-    }
+    out += &match (found.answer, levels) {
+        (Answer::Steady, _) => "  throughput: steady: one level".to_owned(),
+        (Answer::CannotTell, _) => {
+            format!(
+                "  whether it is steady cannot be told: a step below {:.0} % would not be seen",
+                found.detectable * 100.0
+            )
+        }
+        (Answer::NotSteady, 1) => "  throughput: not steady".to_owned(),
+        (Answer::NotSteady, _) => format!("  throughput: not steady: {levels} levels"),
+    };
     if found.warm_up > 0 {
         out += &format!(", warm-up {} s", found.warm_up * step_s);
     }
-    if let Some(period) = &found.period {
-        out += &format!(", repeats every {} s (r = {:.2})", period.intervals * step_s, period.strength);
-    }
-    out += &format!(
-        ", varies by {:.1} % (robust {:.1} %)\n",
-        found.variation.0 * 100.0,
-        found.variation.1 * 100.0
-    );
+    out += &format!(", varies by {:.1} %\n", found.variation.0 * 100.0);
     if levels > 1 {
         for segment in &found.segments {
             let word = match segment.label {
@@ -177,28 +180,31 @@ fn of_stability(found: &Stability, step_s: usize, from_s: usize) -> String {
                 Label::Recovery => "recovery",
             };
             let (from, to) = (at(segment.range.0), at(segment.range.1));
-            out += &format!("  {from:>6} to {to:>6} s  {:>12}/s  {word}\n", rate(segment.median));
+            out += &format!("  {from:>6} to {to:>6} s  {:>12}/s  {word}\n", rate(segment.mean));
         }
     }
-    if let Some(share) = found.drift {
-        let steps = if levels > 1 { ": the levels are steps of it" } else { "" };
-        out += &format!("  drifts by {:+.1} % along a line{steps}\n", share * 100.0);
-    }
-    if let Some(alarm) = found.alarm {
-        let segment = &found.segments[alarm];
+    if let Some(period) = &found.period {
+        let (low, high) = period.levels;
+        let between = if period.swing() > 0.0 {
+            format!(", between {}/s and {}/s", rate(low), rate(high))
+        } else {
+            String::new()
+        };
         out += &format!(
-            "  the mean of the whole run describes nothing: its level changes at {} s; the last level is {}/s\n",
-            at(segment.range.0),
-            rate(found.segments[found.headline].median)
+            "  repeats every {} s (r = {:.2}){between}\n",
+            period.intervals * step_s,
+            period.strength
         );
     }
-    if let Some(trend) = found.trend.filter(|trend| trend.p < 0.01) {
-        let segment = &found.segments[found.headline];
-        let seconds = ((segment.range.1 - segment.range.0) * step_s) as f64;
-        let share = trend.slope * seconds / step_s as f64 / segment.median.max(1e-9) * 100.0;
-        if share.abs() >= 2.0 {
-            out += &format!("  drifts by {share:+.1} % over {seconds:.0} s (p = {:.4})\n", trend.p);
-        }
+    if let Some(share) = found.drift {
+        out += &format!("  drifts by {:+.1} % along a line\n", share * 100.0);
+    }
+    if let Some(alarm) = found.alarm {
+        out += &format!(
+            "  the mean of the whole run describes nothing: its level changes at {} s; the last level is {}/s\n",
+            at(found.segments[alarm].range.0),
+            rate(found.segments[levels - 1].mean)
+        );
     }
     if !found.stalls.is_empty() {
         let seconds: usize = found.stalls.iter().map(|stall| stall.intervals * step_s).sum();
@@ -216,6 +222,9 @@ fn of_sweep(one: &OfSweep) -> String {
     let of = if one.what.is_empty() { String::new() } else { format!(" of {}", one.what) };
     let mut out = format!("users{of}\n");
     out += &answer(sweep);
+    if sweep.left_out > 0 {
+        out += &format!("  {} left out: invalid\n", counted(sweep.left_out, "run"));
+    }
     out += &levels(sweep);
     let (kneedle, power) = sweep.knees;
     let knee = |users: Option<f64>| users.map_or("-".to_owned(), |users| format!("{users:.0}"));
@@ -300,14 +309,11 @@ fn levels(sweep: &Sweep) -> String {
     out += "  single servers: the balanced job bounds, which hold where every station is one server; stations of several \
             do more than\n  the greater of them\n";
     if sweep.levels.iter().any(|level| level.above) {
-        out += "  throughput above the bound by more than its interval: an operation's demand falls with load (caching, \
-                batches,\n  group commit), so that bounds from the demand of few users do not hold\n";
+        out += "  throughput above the bound by more than its interval: the bounds follow from the response time of few users and \
+                from the\n  mean of many, and these levels contradict them: trust the levels\n";
     }
     out
 }
-
-/// A law that misses a level by more than this share of it is called ill-fitting.
-const MISFIT: f64 = 0.15;
 
 /// The maximum, how sure it is, and whether the laws hold.
 fn answer(sweep: &Sweep) -> String {
@@ -319,10 +325,6 @@ fn answer(sweep: &Sweep) -> String {
         w if w <= 0.05 => "Little's law holds nearly: users had idle time that was not measured",
         _ => "Little's law fails: do not use these figures before the cause is known",
     };
-    let sure = sweep.maximum_interval;
-    let sure = sure.map_or(String::new(), |(low, high)| {
-        format!(" (95 % interval over runs: {})", span((rate(low), rate(high)), ""))
-    });
     let best = rate(sweep.best.0);
     let level = sweep.levels.iter().find(|level| level.users == sweep.best.1);
     let half = level.and_then(|level| level.half_width);
@@ -331,47 +333,66 @@ fn answer(sweep: &Sweep) -> String {
         format!(" (95 % interval over runs: {})", span(ends, ""))
     });
     let users = sweep.best.1;
-    let maximum = match (sweep.maximum, &sweep.peak) {
-        (Maximum::Peak, Some((users, throughput))) => {
-            let between = sweep
-                .peak_interval
-                .map_or(String::new(), |(low, high)| format!(" ({})", span(ends(low, high, 0), "")));
-            let throughput = rate(*throughput);
-            format!(
-                "the maximum is {throughput}/s{sure} at {users:.0} users{between}; beyond, throughput falls"
-            )
+    let near = if sweep.near < users {
+        format!("; {} users are within 5 % of it", sweep.near)
+    } else {
+        String::new()
+    };
+    let measured = format!("the maximum is {best}/s{own} at {users} users, as measured");
+    let lowest = sweep.levels.iter().filter(|level| level.users > users);
+    let lowest = lowest.min_by(|a, b| a.throughput.total_cmp(&b.throughput));
+    let maximum = match (sweep.maximum, lowest) {
+        (Maximum::Fall(lowest, throughput), _) => {
+            format!("{measured}{near}; beyond, throughput falls, to {}/s at {lowest} users", rate(throughput))
         }
-        (Maximum::Fall(lowest, throughput), _) => format!(
-            "the maximum is {best}/s{own} at {users} users, as measured; beyond, throughput falls, to {}/s at {lowest} users",
-            rate(throughput)
-        ),
-        (Maximum::Above, _) => format!(
-            "the maximum is {best}/s{own} at {users} users, as measured: more than the {}/s that a law makes of all levels",
-            rate(1.0 / sweep.bottleneck_s)
-        ),
         (Maximum::Unsure(share), _) => format!(
             "the greatest mean is {best}/s at {users} users, but its runs differ too much to say where the maximum is \
              (±{:.0} %): make more repetitions",
             share * 100.0
         ),
-        (Maximum::Plateau | Maximum::Peak, _) => format!(
-            "the maximum is about {}/s{sure}, reached from some {:.0} users on; the data show no fall beyond",
-            rate(1.0 / sweep.bottleneck_s),
-            sweep.saturation.ceil()
-        ),
-        (Maximum::Growing, _) => {
+        (Maximum::Growing, None) => {
             format!(
-                "the maximum is not reached: {best}/s at {users} users, and still growing; try more users"
+                "the maximum is not reached: {best}/s{own} at {users} users, and still growing; try more users"
             )
         }
+        (Maximum::Peak, Some(low)) if low.throughput < 0.95 * sweep.best.0 => format!(
+            "{measured}{near}; beyond, throughput falls, to {}/s at {} users",
+            rate(low.throughput),
+            low.users
+        ),
+        (_, Some(_)) => format!("{measured}{near}; the levels beyond show no fall"),
+        (_, None) => format!("{measured}{near}; nothing was measured beyond"),
     };
-    let misfit = sweep.misfit.filter(|share| *share > MISFIT).map_or(String::new(), |share| {
-        format!(
-            "  the law that fits best misses a level by {:.0} %: trust the levels, not the law\n",
-            share * 100.0
-        )
+    let law = of_law(sweep);
+    format!("  {maximum}\n{law}  {laws} (greatest error {:.2} %)\n", worst * 100.0)
+}
+
+/// What the chosen law says, where it describes all levels: its greatest throughput with the interval over runs.
+fn of_law(sweep: &Sweep) -> String {
+    let Some(fit) = sweep.fits.first() else { return String::new() };
+    if !sweep.fits_all {
+        return sweep.misfit.map_or(String::new(), |share| {
+            format!(
+                "  no law fits all levels (the best one misses one by {:.0} %): trust the levels\n",
+                share * 100.0
+            )
+        });
+    }
+    let sure = sweep.maximum_interval.map_or(String::new(), |(low, high)| {
+        format!(" (95 % interval over runs: {})", span((rate(low), rate(high)), ""))
     });
-    format!("  {maximum}\n{misfit}  {laws} (greatest error {:.2} %)\n", worst * 100.0)
+    let greatest = match &sweep.peak {
+        Some((users, throughput)) => {
+            let between = sweep
+                .peak_interval
+                .map_or(String::new(), |(low, high)| format!(" ({})", span(ends(low, high, 0), "")));
+            format!("its peak is {}/s{sure} at {users:.0} users{between}", rate(*throughput))
+        }
+        None if sweep.maximum == Maximum::Growing => return String::new(),
+        None => format!("its greatest throughput is {}/s{sure}", rate(1.0 / sweep.bottleneck_s)),
+    };
+    let misfit = sweep.misfit.unwrap_or(0.0) * 100.0;
+    format!("  {} fits every level within {misfit:.0} %: {greatest}\n", fit.model)
 }
 
 fn models(sweep: &Sweep) -> String {

@@ -236,3 +236,143 @@ fn a_server_that_was_gone_is_said_to_have_been() {
     let found = reasons.iter().find(|(_, check, _)| check == "gone").unwrap_or_else(|| panic!("{reasons:?}"));
     assert!(found.0 == "invalid" && found.2.contains("did not serve for"), "{found:?}");
 }
+
+/// Stalls of 400 ms in each of these seconds: their throughput is 60 %.
+fn slow(seconds: &[std::ops::Range<u32>]) -> String {
+    let all = seconds.iter().cloned().flatten().map(|second| format!("&stall=400ms@{second}s"));
+    all.collect()
+}
+
+/// Judges eight users on a server of which these seconds are at 60 %.
+fn dips(
+    dyno: &Dyno,
+    out: &str,
+    length: &str,
+    seconds: &[std::ops::Range<u32>],
+) -> Vec<(String, String, String)> {
+    let target = format!("sim:?service=1ms&distribution=exponential{}", slow(seconds));
+    judged(dyno, out, &[&target, "--users", "8", "--duration", length, "--warmup", "0s"])
+}
+
+#[test]
+fn several_dips_are_told_with_their_edges() {
+    let dyno = Dyno::new();
+    for (out, length, parts, words) in [
+        ("two", "60s", vec![10..20, 35..45], vec!["from 10 to 20 s", "from 35 to 45 s"]),
+        ("short", "60s", vec![10..16, 30..36], vec!["from 10 to 16 s", "from 30 to 36 s"]),
+        (
+            "three",
+            "60s",
+            vec![8..14, 24..30, 44..50],
+            vec!["from 8 to 14 s", "from 24 to 30 s", "from 44 to 50 s"],
+        ),
+        (
+            "long",
+            "120s",
+            vec![20..30, 55..65, 95..105],
+            vec!["from 20 to 30 s", "from 55 to 65 s", "from 95 to 105 s"],
+        ),
+        ("edges", "75s", vec![33..42], vec!["from 33 to 42 s"]),
+    ] {
+        let reasons = dips(&dyno, out, length, &parts);
+        let text = text_of(&reasons, "level");
+        assert!(words.iter().all(|words| text.contains(words)), "{out}: {text}");
+        // The verdict and its explanation are one judge's.
+        let told: Value = serde_json::from_str(&stdout(&dyno.run(&["explain", out, "--json"]))).unwrap();
+        let segments = told["runs"][0]["stability"]["segments"].as_array().unwrap();
+        assert_eq!(segments.len(), 2 * parts.len() + 1, "{out}: {segments:?}");
+        for (at, part) in parts.iter().enumerate() {
+            assert_eq!(segments[2 * at + 1]["range"], serde_json::json!([part.start, part.end]), "{out}");
+        }
+    }
+    // As long at the one level as at the other.
+    let halves = dips(&dyno, "halves", "120s", &[20..40, 60..80, 100..120]);
+    assert!(text_of(&halves, "level").contains("the mean of the run describes none of them"), "{halves:?}");
+    let told = stdout(&dyno.run(&["explain", "halves"]));
+    assert!(told.contains("throughput: not steady: 6 levels") && !told.contains("one level"), "{told}");
+}
+
+#[test]
+fn a_steady_run_is_called_steady_and_one_too_short_is_not() {
+    let dyno = Dyno::new();
+    let of = |out: &str, length: &str| {
+        let target = "sim:?service=1ms&distribution=exponential";
+        let reasons = judged(&dyno, out, &[target, "--users", "8", "--duration", length, "--warmup", "0s"]);
+        assert!(
+            reasons.iter().all(|(trust, check, _)| trust == "valid" || check == "samples"),
+            "{reasons:?}"
+        );
+        (reasons, stdout(&dyno.run(&["explain", out])))
+    };
+    let (_, told) = of("long", "60s");
+    assert!(
+        told.contains("throughput: steady: one level") && told.contains("response times: steady"),
+        "{told}"
+    );
+    let (reasons, told) = of("short", "6s");
+    assert!(
+        told.contains("throughput: whether it is steady cannot be told") && !told.contains("one level"),
+        "{told}"
+    );
+    let (_, _, words) = reasons.iter().find(|(_, check, _)| check == "steadiness").unwrap();
+    assert!(words.contains("cannot be told") && words.contains("run longer"), "{words}");
+}
+
+#[test]
+fn response_times_that_grow_in_an_open_loop_are_told() {
+    let dyno = Dyno::new();
+    let target = "sim:?service=1ms&distribution=exponential&capacity=64&growth=0.05";
+    let reasons = judged(&dyno, "grows", &[target, "--rate", "500", "--duration", "60s", "--warmup", "0s"]);
+    let text = text_of(&reasons, "response_level");
+    assert!(text.contains("the mean response time") && text.contains("drifts by +"), "{text}");
+    assert!(reasons.iter().all(|(_, check, _)| check != "level" && check != "drift"), "{reasons:?}");
+    let told = stdout(&dyno.run(&["explain", "grows"]));
+    assert!(told.contains("response times: not steady: the mean response time"), "{told}");
+    assert_exit(&dyno.run(&["report", "grows", "--format", "html", "--out", "page.html"]), &[0]);
+    let page = std::fs::read_to_string(dyno.path("page.html")).unwrap();
+    assert!(page.contains("Response times are not steady: the mean response time"));
+}
+
+#[test]
+fn a_period_has_its_length_and_its_levels() {
+    let dyno = Dyno::new();
+    // Two of every seven seconds are at 60 %.
+    let parts: Vec<_> = (0..20).map(|at| 7 * at + 3..7 * at + 5).collect();
+    let reasons = dips(&dyno, "waves", "140s", &parts);
+    let text = text_of(&reasons, "period");
+    assert!(text.contains("repeats itself every 7 s, between "), "{text}");
+    assert!(reasons.iter().all(|(_, check, _)| check != "level"), "{reasons:?}");
+    let told = stdout(&dyno.run(&["explain", "waves"]));
+    assert!(
+        told.contains("repeats every 7 s") && !told.contains("collapse") && !told.contains("warm-up"),
+        "{told}"
+    );
+}
+
+#[test]
+fn imported_results_are_judged_like_runs() {
+    let dyno = Dyno::new();
+    let table = |name: &str, rate: &dyn Fn(u32) -> u32, latency: &dyn Fn(u32) -> u32| {
+        let mut text = "second,rate,latency\n".to_owned();
+        for second in 0..60 {
+            let jitter = second * 37 % 23;
+            text += &format!("{second},{},{}\n", rate(second) + jitter, latency(second) + jitter);
+        }
+        std::fs::write(dyno.path(name), text).unwrap();
+        let columns = ["--time", "second", "--throughput", "rate", "--response-us", "latency"];
+        assert_exit(
+            &dyno.run(&[&["import", "csv", name, "--out", &format!("of-{name}")][..], &columns].concat()),
+            &[0],
+        );
+        let summary = dyno.summary(&format!("of-{name}"));
+        let reasons = summary["verdict"]["reasons"].as_array().unwrap().clone();
+        reasons.iter().map(|one| one["check"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let dip = |second: u32| if (20..30).contains(&second) { 600 } else { 1_000 };
+    let slow = |second: u32| if (40..50).contains(&second) { 4_000 } else { 1_000 };
+    assert_eq!(table("steady.csv", &|_| 1_000, &|_| 1_000), ["imported"]);
+    assert_eq!(table("dip.csv", &dip, &|_| 1_000), ["imported", "level"]);
+    assert_eq!(table("slow.csv", &|_| 1_000, &slow), ["imported", "response_level"]);
+    let stall = |second: u32| if (10..13).contains(&second) { 0 } else { 1_000 };
+    assert_eq!(table("stall.csv", &stall, &|_| 1_000), ["imported", "stalls"]);
+}

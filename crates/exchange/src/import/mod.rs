@@ -13,6 +13,7 @@ pub mod ycsb_status;
 #[cfg(test)]
 mod tests;
 
+use dyno_analysis::{OverTime, steadiness};
 use dyno_rundir::imported::{Imported, ImportedInterval, ImportedMetric};
 use dyno_rundir::schema::{
     Client, Environment, Latency, Metric, Phase, Reason, Run, Setting, Status, Summary, Trust, VERSION,
@@ -165,10 +166,45 @@ fn verdict(found: &Found, files: &str) -> Verdict {
     };
     let text = format!("a result of {}, imported from {files}; {unknown}", found.program);
     let mut reasons = vec![Reason::of_all("imported", Trust::Suspect, text)];
+    let mut checks = vec!["imported".to_owned(), "operations".to_owned()];
     if found.outcomes.get("ok").copied().unwrap_or(0) == 0 {
         reasons.push(Reason::of_all("operations", Trust::Invalid, "no operation ended well".into()));
     }
-    Verdict::new(reasons, vec!["imported".into(), "operations".into()], &[])
+    let (found, made) = over_time(&found.intervals);
+    reasons.extend(found);
+    checks.extend(made);
+    Verdict::new(reasons, checks, &[])
+}
+
+/// Judges whether the result is steady, by the longest part of it whose intervals follow each other and are of one length.
+fn over_time(intervals: &[ImportedInterval]) -> (Vec<Reason>, Vec<String>) {
+    let follows = |one: &ImportedInterval, next: &ImportedInterval| {
+        next.length_ms == one.length_ms && next.start_ms == one.start_ms + one.length_ms
+    };
+    let Some(part) = intervals.chunk_by(follows).max_by_key(|part| part.len()) else {
+        return Default::default();
+    };
+    let (step_s, from_s) = (part[0].length_ms as f64 / 1e3, part[0].start_ms as f64 / 1e3);
+    if step_s <= 0.0 {
+        return Default::default();
+    }
+    let ok = |outcomes: &BTreeMap<String, u64>| outcomes.get("ok").copied().unwrap_or(0) as f64;
+    let rates: Vec<f64> = part.iter().map(|interval| ok(&interval.ended) / step_s).collect();
+    // The mean over all operations, of those whose own mean is known.
+    let response_s = |interval: &ImportedInterval| {
+        let known = |metric: &ImportedMetric| {
+            let mean_us = metric.known.get("response").or(metric.known.get("service"))?.mean_us;
+            Some((mean_us * ok(&metric.outcomes), ok(&metric.outcomes)))
+        };
+        let sums = interval
+            .metrics
+            .iter()
+            .filter_map(known)
+            .fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+        if sums.1 > 0.0 { sums.0 / sums.1 / 1e6 } else { 0.0 }
+    };
+    let responses_s: Vec<f64> = part.iter().map(response_s).collect();
+    steadiness(&OverTime { rates: &rates, responses_s: &responses_s, tails: None, step_s, from_s })
 }
 
 fn phase(found: &Found, said: &ImportDetails) -> Phase {

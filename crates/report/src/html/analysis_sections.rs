@@ -3,7 +3,8 @@
 use crate::html::text::{esc, heads, percent, rate, table, us};
 use dyno_analysis::diagnose::Finding;
 use dyno_analysis::laws::{checks, observe};
-use dyno_analysis::series::{Label, Stability};
+use dyno_analysis::series::{Answer, Label, Stability, stability as stability_of_throughput};
+use dyno_analysis::steadiness_of_responses;
 use dyno_rundir::{IntervalHistory, RunDir};
 use dyno_types::shell::quoted;
 use dyno_types::units::counted;
@@ -17,6 +18,27 @@ pub struct OverTime {
 }
 
 impl OverTime {
+    /// Of a series with enough intervals.
+    pub fn of(history: IntervalHistory) -> Option<Self> {
+        let found = stability_of_throughput(&history.values)?;
+        Some(OverTime { history, found })
+    }
+
+    /// What was found in its response times, in words; `None` where they are not known.
+    fn responses(&self) -> Option<String> {
+        let (answer, found) = steadiness_of_responses(&dyno_analysis::OverTime {
+            responses_s: &self.history.responses_s,
+            step_s: self.history.step_s as f64,
+            from_s: self.history.from_s as f64,
+            ..Default::default()
+        })?;
+        Some(match (answer, found) {
+            (_, Some(found)) => format!("Response times are not steady: {found}."),
+            (Answer::Steady, None) => "Response times are steady.".to_owned(),
+            (_, None) => "Whether response times are steady cannot be told.".to_owned(),
+        })
+    }
+
     /// Seconds after the warm-up at which an interval of the series begins.
     pub fn second(&self, interval: usize) -> u64 {
         self.history.from_s + interval as u64 * self.history.step_s
@@ -42,23 +64,26 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
         rows.push(vec![
             what.to_owned(),
             format!("{} to {} s", over_time.second(segment.range.0), over_time.second(segment.range.1)),
-            rate(segment.median),
             rate(segment.mean),
         ]);
     }
-    let mut out =
-        table("Levels of throughput", &heads(&["level", "seconds", "median, 1/s", "mean, 1/s"]), &rows, 2);
-    let mut lines = vec![match found.segments.len() {
-        1 => "No change of level of 5 % or more was found.".to_owned(),
-        n => format!("The level changed {}.", counted(n - 1, "time")),
+    let mut out = table("Levels of throughput", &heads(&["level", "seconds", "mean, 1/s"]), &rows, 2);
+    let mut lines = vec![match (found.answer, found.segments.len()) {
+        (Answer::Steady, 1) => "Steady: no change of level of 5 % or more was found.".to_owned(),
+        (Answer::CannotTell, 1) => format!(
+            "Whether it is steady cannot be told: a step below {} would not have been seen. Run longer.",
+            percent(found.detectable)
+        ),
+        (Answer::NotSteady, 1) => "Not steady.".to_owned(),
+        (_, n) => format!("The level changed {}.", counted(n - 1, "time")),
     }];
     if let Some(alarm) = found.alarm {
         let (before, after) = (&found.segments[alarm - 1], &found.segments[alarm]);
         lines.push(format!(
             "After {} s throughput went from {}/s to {}/s: one figure for the whole run would hide it.",
             over_time.second(after.range.0),
-            rate(before.median),
-            rate(after.median)
+            rate(before.mean),
+            rate(after.mean)
         ));
     }
     if found.warm_up > 0 {
@@ -77,7 +102,7 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
             rate(steady.interval.half_width),
             steady.correlation
         ),
-        None if found.stands_out || found.drift.is_some() || !found.stalls.is_empty() => {
+        None if found.answer == Answer::NotSteady => {
             "A mean over what was not steady has no interval.".into()
         }
         None => "The run is too short for an interval of its mean: that takes ten intervals.".into(),
@@ -87,27 +112,21 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
     }
     lines.push(match &found.period {
         Some(period) => format!(
-            "It repeats itself every {} s (autocorrelation {:.2}): measure several periods.",
+            "It repeats itself every {} s between {}/s and {}/s (autocorrelation {:.2}): measure many whole periods.",
             period.intervals as u64 * step_s,
+            rate(period.levels.0),
+            rate(period.levels.1),
             period.strength
         ),
         None => "No period was found.".into(),
     });
-    // Of one level its drift has been said.
-    if let Some(trend) = found.trend.as_ref().filter(|_| found.drift.is_none()) {
-        lines.push(match trend.p < 0.05 {
-            true => {
-                format!(
-                    "The last level drifts by {:+.3}/s in a second (p = {:.3}).",
-                    trend.slope / step_s as f64,
-                    trend.p
-                )
-            }
-            false => format!("No drift within the last level (p = {:.2}).", trend.p),
-        });
-    }
-    let (plain, robust) = found.variation;
-    lines.push(format!("Variation between intervals: {} (robust: {}).", percent(plain), percent(robust)));
+    lines.extend(over_time.responses());
+    let (plain, rest) = found.variation;
+    lines.push(format!(
+        "Variation between intervals: {} (about what was found: {}).",
+        percent(plain),
+        percent(rest)
+    ));
     lines.push(match found.stalls.first() {
         None => "No interval stands out as a stall: below half of the median, and out of the usual scatter."
             .into(),

@@ -12,7 +12,6 @@ use crate::html::text::{esc, heads, rate, table_of_markup, us, when, whole};
 use crate::html::users;
 use crate::tuning;
 use crate::worth::Worth;
-use dyno_analysis::series;
 use dyno_rundir::{ExperimentDir, RunDir};
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 use dyno_types::shell::{again, quoted};
@@ -224,11 +223,7 @@ fn courses(all: &Gathered<'_>) -> Option<String> {
         for run in &row.runs {
             let Ok(found) = RunDir::open(&all.dir.path.join(&run.ended.dir)) else { continue };
             let _ = writeln!(out, "<h3>{}</h3>", esc(&format!("{}: {}", row.label(), run.ended.dir)));
-            let over_time = found.interval_history().ok();
-            let over_time = over_time.and_then(|history| {
-                let found = series::stability(&history.values)?;
-                Some(OverTime { history, found })
-            });
+            let over_time = found.interval_history().ok().and_then(OverTime::of);
             out.push_str(&stability(over_time.as_ref()));
         }
     }

@@ -9,7 +9,6 @@ use crate::html::text::rate;
 use crate::html::timeline::{Mark, Timeline};
 use crate::html::watched::watched;
 use dyno_analysis::Condition;
-use dyno_analysis::series::stability;
 use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::files;
 use dyno_rundir::series;
@@ -90,8 +89,7 @@ fn judge(report: &Report<'_>, notes: &mut Vec<String>) -> Option<OverTime> {
     match report.dir.interval_history() {
         Ok(history) => {
             notes.extend(history.missing());
-            let found = stability(&history.values)?;
-            Some(OverTime { history, found })
+            OverTime::of(history)
         }
         Err(error) => {
             notes.push(format!("stability cannot be judged: {error}"));
@@ -106,7 +104,7 @@ fn marked(axis: &mut Timeline, over_time: &OverTime) {
     let at = |interval: usize| begin + over_time.second(interval) as f64;
     let steady = &over_time.found;
     for pair in steady.segments.windows(2) {
-        let text = format!("throughput changes from {} to {}/s", rate(pair[0].median), rate(pair[1].median));
+        let text = format!("throughput changes from {} to {}/s", rate(pair[0].mean), rate(pair[1].mean));
         axis.marks.push(Mark { at: at(pair[1].range.0), text });
     }
     for stall in steady.stalls.iter().take(MARKS / 2) {

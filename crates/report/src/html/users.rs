@@ -114,8 +114,8 @@ fn words_of(found: &Sweep) -> String {
         found.levels.iter().filter(|level| level.above).map(|level| level.users.to_string()).collect();
     if !above.is_empty() {
         lines.push(format!(
-            "With {} users throughput lies above the bound by more than its interval: an operation's demand falls with \
-             load (caching, batches, group commit), so that bounds from the demand of few users do not hold.",
+            "With {} users throughput lies above the bound by more than its interval: the bounds follow from the response \
+             time of few users and from the mean of many, and these levels contradict them: trust the levels.",
             above.join(", ")
         ));
     }

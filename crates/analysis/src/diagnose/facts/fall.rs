@@ -25,8 +25,7 @@ pub(super) fn fall(facts: &mut Facts, run: &RunDir, watched: Option<(&Recording,
         Some((of(before.range)?, of(after.range)?))
     });
     let size = watched.and_then(|(_, disk, _)| size_gib(run, disk));
-    let seen =
-        Fall { throughput: (before.median, after.median), disk: rates, after_s: seconds(after.range.0) };
+    let seen = Fall { throughput: (before.mean, after.mean), disk: rates, after_s: seconds(after.range.0) };
     let found = judged(&seen, size);
     let held = [Some(found.by_ratio), found.at_levels, found.same_work, Some(found.in_time)];
     facts.set("burst.ratio", Some(found.ratio));
