@@ -86,15 +86,13 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     let ended = conductor.session.run_workers("measure", &jobs, &mut watch);
     let mut ended = ended.map_err(|error| conductor::failed(&mut conductor, error.into()))?;
     // A server that has died by then takes nothing from what was measured.
-    let (mut left, mut why_left) = (0, String::new());
-    for job in work.rests() {
-        let rest = Job { cores: cores.clone(), ..job };
-        let (bulks, failure) = send_the_rest(rest, opened.as_ref(), &control);
-        left += bulks;
-        match failure {
-            Some(Failure::Unreachable(why)) => why_left = format!(": {why}"),
-            Some(other) => return Err(conductor::failed(&mut conductor, other)),
-            None => {}
+    let rests = send_the_rests(&work, &cores, opened.as_ref(), &control);
+    let (mut left, mut why_left) = rests.map_err(|failure| conductor::failed(&mut conductor, failure))?;
+    if !why_left.is_empty() && args.host.starts_with("mongodb") {
+        // Members that were there at the beginning may be gone, and another one primary.
+        if let Ok((_, now)) = open(args, &work) {
+            let rests = send_the_rests(&work, &cores, now.as_ref(), &control);
+            (left, why_left) = rests.map_err(|failure| conductor::failed(&mut conductor, failure))?;
         }
     }
     let missed = workloads.iter().map(|workload| workload.missed(args.duration * SECOND_NS));
@@ -153,6 +151,27 @@ fn jobs(args: &PocArgs, work: &PocWork, target: &dyn Target) -> Result<Vec<Job>,
     let jobs = jobs_of_workers(work, &job, args.workers as usize)?;
     jobs.iter().try_for_each(Job::check)?;
     Ok(jobs)
+}
+
+/// Sends what all workers have queued: bulks that could not be sent, and why.
+fn send_the_rests(
+    work: &PocWork,
+    cores: &[Option<usize>],
+    opened: &dyn OpenTarget,
+    control: &Arc<Control>,
+) -> Result<(u64, String), Failure> {
+    let (mut left, mut why_left) = (0, String::new());
+    for job in work.rests() {
+        let rest = Job { cores: cores.to_vec(), ..job };
+        let (bulks, failure) = send_the_rest(rest, opened, control);
+        left += bulks;
+        match failure {
+            Some(Failure::Unreachable(why)) => why_left = format!(": {why}"),
+            Some(other) => return Err(other),
+            None => {}
+        }
+    }
+    Ok((left, why_left))
 }
 
 /// Sends what a worker had queued when the time was over; returns the number of bulks that were not sent, and why it ended early.
