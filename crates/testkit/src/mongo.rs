@@ -115,11 +115,11 @@ impl Mongo {
         Mongo::started(Command::new(program), program, "127.0.0.1", options)
     }
 
-    /// The same as a member of the replica set `dyno` in a network namespace with this address.
-    pub fn member_in(namespace: &str, address: &str) -> Option<Mongo> {
+    /// The same in a network namespace with this address.
+    pub fn from_path_in(program: &str, namespace: &str, address: &str, options: &[&str]) -> Option<Mongo> {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", namespace, "mongod"]);
-        Mongo::started(command, "mongod", address, &["--replSet", "dyno"])
+        command.args(["netns", "exec", namespace, program]);
+        Mongo::started(command, program, address, options)
     }
 
     fn started(start: Command, program: &str, address: &str, options: &[&str]) -> Option<Mongo> {
