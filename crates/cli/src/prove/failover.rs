@@ -25,16 +25,18 @@ pub enum By {
     Kill,
     /// It is cut off from the other servers and still reached by the writers (Redis 7, Valkey, mongod; network namespaces)
     Cut,
+    /// It is frozen (SIGSTOP), right after the others have stood still for a while, and goes on after the election
+    Freeze,
 }
 
 /// `dyno prove failover`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Servers are started on this host: a primary with replicas and three sentinels, or a replica set of mongod. Under load the \
-primary is killed or cut off at random moments; after each election it comes back as a replica. In the end every record is \
-looked up on the last primary. --copies 1 is the negative control: it must lose records, or the proof could not fail. --by cut \
-runs in a network namespace of its own (unshare, ip and nft must be there), in which a primary that is cut off goes on serving \
-the writers that have it.")]
+primary is killed, cut off or frozen at random moments; after each election it comes back as a replica. In the end every \
+record is looked up on the last primary. --copies 1 is the negative control: it must lose records, or the proof could not \
+fail. --by cut runs in a network namespace of its own (unshare, ip and nft must be there), in which a primary that is cut off \
+goes on serving the writers that have it.")]
 pub struct FailoverArgs {
     /// Server that is started: redis, valkey or mongod
     #[arg(default_value = "redis")]
@@ -51,10 +53,10 @@ pub struct FailoverArgs {
     /// Copies that an acknowledgement stands for (of mongod: 1 for w:1, otherwise w:majority)
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub copies: usize,
-    /// Time for which the others stand still before a kill
+    /// Time for which the others stand still before a kill or a freeze
     #[arg(long, value_name = "DURATION", default_value = "500ms")]
     pub isolate: String,
-    /// Least time that a cut goes on after the election
+    /// Least time that a cut or a freeze goes on after the election
     #[arg(long, value_name = "DURATION", default_value = "1s")]
     pub heal_after: String,
     /// After how long without a sign a server counts as down [default: 1s; of mongod 2s]
@@ -167,6 +169,7 @@ impl FailoverArgs {
             by: match self.by {
                 By::Kill => failover::By::Kill,
                 By::Cut => failover::By::Cut,
+                By::Freeze => failover::By::Freeze,
             },
             rounds: self.rounds,
             replicas,
@@ -275,6 +278,7 @@ fn claim(plan: &FailoverPlan) -> Claim {
     let done = match plan.by {
         failover::By::Kill => "killed",
         failover::By::Cut => "cut off from the other servers",
+        failover::By::Freeze => "frozen",
     };
     let copies = match (plan.election, plan.ingest.copies) {
         (Election::Members, 1) => "one member has (w:1)".to_owned(),
@@ -296,6 +300,11 @@ fn claim(plan: &FailoverPlan) -> Claim {
 fn limits(plan: &FailoverPlan) -> Vec<String> {
     let mut all = vec![match plan.by {
         failover::By::Kill => "All servers run on one host, and are killed, not cut off.".to_owned(),
+        failover::By::Freeze => {
+            "All servers run on one host; the frozen one keeps its connections and its memory, as a host that swaps or a virtual \
+             machine that is moved does."
+                .to_owned()
+        }
         failover::By::Cut => {
             "All servers run on one host, whose kernel drops what is cut: delays, losses in one direction and \
              partitions that come and go are not among it."

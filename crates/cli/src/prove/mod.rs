@@ -32,7 +32,7 @@ pub struct ProveArgs {
 pub enum What {
     /// So many records in so many seconds, each acknowledged by so many copies, and all of them found on every copy
     Ingest(IngestArgs),
-    /// No acknowledged record is lost when primaries are killed or cut off under load
+    /// No acknowledged record is lost when primaries are killed, cut off or frozen under load
     Failover(failover::FailoverArgs),
     /// Writes to an embedded store as it is told on standard input; dyno starts it itself, to kill it
     #[command(hide = true)]

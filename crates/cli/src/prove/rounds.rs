@@ -18,6 +18,7 @@ fn done(by: By) -> &'static str {
     match by {
         By::Kill => "killed",
         By::Cut => "cut off",
+        By::Freeze => "frozen",
     }
 }
 

@@ -130,6 +130,31 @@ fn a_primary_that_is_cut_off_takes_nothing_with_it_that_two_copies_have() {
     assert!(page.contains("cut off") && page.contains("What became of the records"));
 }
 
+/// A primary that is frozen goes on after the election, is made a replica, and loses what only it has.
+#[test]
+fn a_primary_that_freezes_takes_nothing_with_it_that_two_copies_have() {
+    if !there("redis-server") {
+        return skip("a primary that freezes");
+    }
+    let dyno = Dyno::new();
+    let base =
+        ["prove", "failover", "--by", "freeze", "--between", "1s", "--down-after", "2s", "--rounds", "1"];
+    let output = dyno.run(&[&base[..], &["--out", "two"]].concat());
+    assert_exit(&output, &[0]);
+    let two = certificate(&dyno, "two");
+    rounds(&two, "freeze", 1);
+    adds_up(&two);
+    assert_eq!((&two["lost"], &two["wrong"], &two["refused_found"]), (&0.into(), &0.into(), &0.into()));
+    let round = &two["rounds"][0];
+    assert!(round["cut_s"].as_f64() > round["elected_s"].as_f64(), "{round}");
+    assert!(stderr(&output).contains("frozen,"), "{}", stderr(&output));
+    let output = dyno.run(&[&base[..], &["--copies", "1", "--quiet", "--out", "one"]].concat());
+    assert_exit(&output, &[4]);
+    let one = certificate(&dyno, "one");
+    assert!(one["lost"].as_u64().unwrap() > 0, "{one}");
+    adds_up(&one);
+}
+
 /// The negative control: a primary that is cut off and still acknowledges what nobody else has.
 #[test]
 fn what_one_copy_has_is_lost_with_a_primary_that_is_cut_off() {
@@ -202,7 +227,7 @@ fn what_cannot_be_proven_is_refused() {
     refused(&["mongod", "--replicas", "3"], "expected 2, 4 or 6");
     refused(&["--copies", "3"], "expected 1 to 2 with 1 replicas");
     refused(&["mysql"], "expected one of redis, valkey and mongod");
-    refused(&["--by", "magic"], "possible values: kill, cut");
+    refused(&["--by", "magic"], "possible values: kill, cut, freeze");
 }
 
 /// Without the programs, or without permission, it says what is missing before anything is started.

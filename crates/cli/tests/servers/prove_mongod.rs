@@ -123,3 +123,26 @@ fn a_real_primary_that_is_cut_off_takes_with_it_what_no_majority_has() {
     assert_exit(&output, &[4]);
     assert!(certificate(&dyno, "one")["lost"].as_u64().unwrap() > 0);
 }
+
+/// A frozen primary says nothing until it goes on, and then finds another in its place: what only it has is undone.
+#[test]
+fn a_real_primary_that_freezes_takes_with_it_what_no_majority_has() {
+    if Command::new("mongod").arg("--version").stdout(Stdio::null()).status().is_err() {
+        let what = "a proof of failover on a replica set of mongod whose primary freezes";
+        return skip_because(what, "mongod is not on PATH");
+    }
+    let dyno = Dyno::new();
+    let base = ["prove", "failover", "mongod", "--by", "freeze", "--rounds", "1", "--quiet"];
+    let output = dyno.run(&[&base[..], &["--out", "two"]].concat());
+    assert_exit(&output, &[0]);
+    let two = certificate(&dyno, "two");
+    assert_eq!((&two["lost"], &two["duplicated"]), (&0.into(), &0.into()), "{two}");
+    let round = &two["rounds"][0];
+    assert_eq!(round["by"], "freeze", "{round}");
+    // It goes on in its old place after the election, and follows.
+    assert!(round["cut_s"].as_f64().unwrap() > round["elected_s"].as_f64().unwrap(), "{round}");
+    assert_ne!(round["primary"], round["promoted"], "{round}");
+    let output = dyno.run(&[&base[..], &["--copies", "1", "--out", "one"]].concat());
+    assert_exit(&output, &[4]);
+    assert!(certificate(&dyno, "one")["lost"].as_u64().unwrap() > 0);
+}

@@ -9,7 +9,7 @@ use crate::copies::records::Records;
 use crate::copies::sent::Sent;
 use crate::mongodb::command_error::CommandError;
 use crate::mongodb::copies::talk::{COMMAND, MongoTalk, counted, index_of};
-use crate::mongodb::line::MongoLine;
+use crate::mongodb::line::{GREETING, MongoLine};
 use crate::mongodb::probe::address;
 use crate::probe::resolve;
 use dyno_engine::net::{TlsConfig, tls_config};
@@ -24,6 +24,9 @@ use std::time::Duration;
 
 /// The code by which a server says that there is no such collection.
 const NAMESPACE_NOT_FOUND: i64 = 26;
+
+/// Time that a member has for its greeting while others may answer.
+const SOON: Duration = Duration::from_secs(1);
 
 const NO_PRIMARY: DatabaseError = DatabaseError::NoPrimary("there is no primary now");
 
@@ -62,15 +65,28 @@ impl MongoSet {
     }
 
     fn line(&self, member: &str) -> Result<MongoLine, CommandError> {
-        let endpoint = resolve(&address(member))?;
-        let deployment = Deployment::single(endpoint.clone());
-        MongoLine::open(&self.options, self.tls.as_ref(), &endpoint, &deployment)
+        self.line_within(GREETING, member)
     }
 
-    fn greet(&self, seed: &str) -> Result<Greeted, CommandError> {
-        // Servers before 4.4.2 know it by its old name alone.
-        let greet = |name: &str| self.ask(seed, &|out| bson::int32(out, name, 1));
-        let hello = greet("hello").or_else(|_| greet("isMaster"))?;
+    fn line_within(&self, patience: Duration, member: &str) -> Result<MongoLine, CommandError> {
+        let endpoint = resolve(&address(member))?;
+        let deployment = Deployment::single(endpoint.clone());
+        MongoLine::open_within(patience, &self.options, self.tls.as_ref(), &endpoint, &deployment)
+    }
+
+    /// Asks a member what it is.
+    fn hello(&self, patience: Duration, member: &str) -> Result<Vec<u8>, CommandError> {
+        let mut line = self.line_within(patience, member)?;
+        let mut ask = |name: &str| line.call("admin", COMMAND, &|out| bson::int32(out, name, 1));
+        match ask("hello") {
+            // Servers before 4.4.2 know it by its old name alone.
+            Err(CommandError::Refused(_)) => ask("isMaster"),
+            answered => answered,
+        }
+    }
+
+    fn greet(&self, patience: Duration, seed: &str) -> Result<Greeted, CommandError> {
+        let hello = self.hello(patience, seed)?;
         let text = |name: &str| bson::find(&hello, name).and_then(|e| e.as_str()).map(str::to_owned);
         let writable = ["isWritablePrimary", "ismaster"]
             .iter()
@@ -85,9 +101,7 @@ impl MongoSet {
 
     /// Returns whether a member says of itself that it is the primary.
     pub fn is_writable(&self, member: &str) -> bool {
-        let reply = self.ask(member, &|out| bson::int32(out, "hello", 1));
-        let reply = reply.or_else(|_| self.ask(member, &|out| bson::int32(out, "isMaster", 1)));
-        reply.is_ok_and(|hello| {
+        self.hello(GREETING, member).is_ok_and(|hello| {
             let says = |name| bson::find(&hello, name).is_some_and(|e| e.is_true());
             says("isWritablePrimary") || says("ismaster")
         })
@@ -103,11 +117,15 @@ impl MongoSet {
     }
 
     /// The greeting of the first seed that names a primary, else of the first that answers: a member that is cut off from the
-    /// others knows of none.
+    /// others knows of none. One that is frozen is waited for only if no other answers.
     fn greeted(&self) -> Result<Greeted, DatabaseError> {
+        self.greeted_within(SOON).or_else(|_| self.greeted_within(GREETING))
+    }
+
+    fn greeted_within(&self, patience: Duration) -> Result<Greeted, DatabaseError> {
         let mut without = Err(DatabaseError::NoPrimary("no seed"));
         for seed in self.seeds() {
-            match self.greet(&seed) {
+            match self.greet(patience, &seed) {
                 Ok(greeted) if greeted.primary.is_some() => return Ok(greeted),
                 Ok(greeted) => without = without.or(Ok(greeted)),
                 Err(error) => without = without.map_err(|_| error.into()),
@@ -314,8 +332,10 @@ impl Database for MongoSet {
         Ok(())
     }
 
-    fn connect(&self, member: &str, _patience: Duration) -> Result<Box<dyn Talk>, DatabaseError> {
-        let line = self.line(member)?;
+    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, DatabaseError> {
+        // A writer whose primary is frozen looks for another soon.
+        let greeting = if patience.is_zero() { GREETING } else { patience.max(SOON) };
+        let line = self.line_within(greeting, member)?;
         let majority = self.majority(member);
         let (database, sent) = (self.options.database.clone(), Sent::default());
         Ok(Box::new(MongoTalk { line, database, majority, sent }))

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Time that a greeting may take.
-const GREETING_NS: u64 = 5_000_000_000;
+pub(super) const GREETING: Duration = Duration::from_secs(5);
 
 /// The connection, logged in.
 pub(crate) struct MongoLine {
@@ -29,13 +29,25 @@ impl MongoLine {
         endpoint: &Endpoint,
         deployment: &Deployment,
     ) -> Result<Self, CommandError> {
+        Self::open_within(GREETING, options, tls, endpoint, deployment)
+    }
+
+    /// The same with a bound on the time of the greeting.
+    pub fn open_within(
+        patience: Duration,
+        options: &Arc<MongoOptions>,
+        tls: Option<&Arc<TlsConfig>>,
+        endpoint: &Endpoint,
+        deployment: &Deployment,
+    ) -> Result<Self, CommandError> {
+        let greeting_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
         let mut driver = MongoDriver::new(options.clone(), Arc::new(Nothing), deployment.clone())?;
         let mut line = Line::open(tls, endpoint).map_err(|failure| failure.at(endpoint))?;
         let mut opening = Vec::new();
         driver.hello(0, 0, &mut opening);
         let mut reply = 0u16;
         let talk =
-            line.converse(opening, (GREETING_NS, NEVER), &mut |received: &mut Vec<u8>, out: &mut Vec<u8>| {
+            line.converse(opening, (greeting_ns, NEVER), &mut |received: &mut Vec<u8>, out: &mut Vec<u8>| {
                 loop {
                     match driver.greeted(0, 0, reply, received, out) {
                         Hello::Need => return ReadStatus::Need,

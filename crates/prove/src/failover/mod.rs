@@ -1,9 +1,9 @@
-//! Failover: servers on this host that elect a primary among themselves, which is killed or cut off at random moments under
-//! load.
+//! Failover: servers on this host that elect a primary among themselves, which is killed, cut off or frozen at random moments
+//! under load.
 //!
-//! A proof that cannot fail proves nothing. Before a kill the others stand still for a moment, so that what is in one place
-//! only is surely lost with it; a primary that is cut off goes on acknowledging what nobody else has. With one copy asked
-//! for records are lost; with as many as the servers promise to keep, none.
+//! A proof that cannot fail proves nothing. Before a kill or a freeze the others stand still for a moment, so that what is in
+//! one place only is surely lost with it; a primary that is cut off goes on acknowledging what nobody else has. With one copy
+//! asked for records are lost; with as many as the servers promise to keep, none.
 //!
 //! `sentinel` and `replica_set` are the servers; `partition` is what cuts; `curve` is what the writers felt.
 
@@ -45,7 +45,7 @@ pub struct Round {
     pub promoted: String,
     /// Until another was primary and said so, seconds.
     pub elected_s: f64,
-    /// Time that it was cut off, seconds.
+    /// Time that it was cut off or frozen, seconds.
     pub cut_s: Option<f64>,
     /// From the healing or the restart until the old primary followed the new one, seconds.
     pub back_s: f64,
@@ -127,7 +127,7 @@ impl FaultRounds<'_> {
         let injected = cluster.inject(&primary)?;
         let promoted = cluster.await_primary(&primary, self.control)?;
         let elected = injected.elapsed();
-        if self.plan.by == By::Cut {
+        if self.plan.by.lasts() {
             let more = self.random(self.plan.heal_after);
             pause(more, self.control);
         }
@@ -141,7 +141,7 @@ impl FaultRounds<'_> {
             primary,
             promoted,
             elected_s: elected.as_secs_f64(),
-            cut_s: (self.plan.by == By::Cut).then(|| (healed - injected).as_secs_f64()),
+            cut_s: self.plan.by.lasts().then(|| (healed - injected).as_secs_f64()),
             back_s: back.as_secs_f64(),
             settled_s: injected.elapsed().as_secs_f64(),
             without_acks_s: 0.0,

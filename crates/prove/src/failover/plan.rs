@@ -13,6 +13,15 @@ pub enum By {
     Kill,
     /// No packet passes between it and the other servers; writers still reach it.
     Cut,
+    /// SIGSTOP, after the others have stood still; SIGCONT heals it.
+    Freeze,
+}
+
+impl By {
+    /// Returns whether the primary goes on after the election, until it is healed.
+    pub fn lasts(self) -> bool {
+        self != By::Kill
+    }
 }
 
 /// Plan of what is to be proven.
@@ -26,9 +35,9 @@ pub struct FailoverPlan {
     pub rounds: u32,
     /// Servers beside the primary.
     pub replicas: u32,
-    /// Time that the others stand still before a kill.
+    /// Time that the others stand still before a kill or a freeze.
     pub isolate: Duration,
-    /// Time that a cut lasts after the election, at least; up to as long again at random.
+    /// Time that a cut or a freeze lasts after the election, at least; up to as long again at random.
     pub heal_after: Duration,
     /// After how long without a sign a server counts as down.
     pub down_after: Duration,

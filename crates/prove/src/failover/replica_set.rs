@@ -39,6 +39,8 @@ pub(super) struct ReplicaSet<'a> {
     set: MongoSet,
     /// After the servers: its networks are theirs.
     partition: Option<Partition>,
+    /// By what the primary that is frozen goes on.
+    frozen: Vec<u64>,
 }
 
 impl<'a> ReplicaSet<'a> {
@@ -64,7 +66,7 @@ impl<'a> ReplicaSet<'a> {
         let server = Server::start_with(&spec, &begin, &members, &machine, Some(control.clone()))?;
         let uri = server.uris().swap_remove(0).replacen("/?", &format!("/{DATABASE}?"), 1);
         let set = MongoSet::of(MongoOptions::from_uri(&uri)?)?;
-        let set = ReplicaSet { plan, control: control.clone(), server, set, partition };
+        let set = ReplicaSet { plan, control: control.clone(), server, set, partition, frozen: Vec::new() };
         let primary = set.await_healthy()?;
         set.hurry(&primary)?;
         set.await_healthy()?;
@@ -96,13 +98,16 @@ impl<'a> ReplicaSet<'a> {
         at.ok_or_else(|| FailoverError::UnknownMember(member.to_owned()))
     }
 
-    /// Stops the others, waits, kills.
+    /// Stops the others, waits, kills or freezes.
     fn isolate(&mut self, at: usize, halted: &mut Vec<u64>) -> Result<Instant, FailoverError> {
         for other in (0..self.server.count()).filter(|other| *other != at) {
             halted.extend(self.inject(other, &ServerFault::Pause)?);
         }
         pause(self.plan.isolate, &self.control);
-        self.inject(at, &ServerFault::Restart)?;
+        match self.plan.by {
+            By::Freeze => self.frozen = self.inject(at, &ServerFault::Pause)?,
+            By::Kill | By::Cut => drop(self.inject(at, &ServerFault::Restart)?),
+        }
         Ok(Instant::now())
     }
 
@@ -132,9 +137,9 @@ impl FailoverCluster for ReplicaSet<'_> {
             return Ok(Instant::now());
         }
         let mut halted = Vec::new();
-        let killed = self.isolate(at, &mut halted);
+        let gone = self.isolate(at, &mut halted);
         self.server.heal(&[], &ServerFault::Pause, &halted)?;
-        killed
+        gone
     }
 
     fn new_primary(&self, of: &str) -> Option<String> {
@@ -148,7 +153,13 @@ impl FailoverCluster for ReplicaSet<'_> {
             partition.heal()?;
             return Ok(begun);
         }
-        self.server.heal(&[at], &ServerFault::Restart, &[])?;
+        match self.plan.by {
+            By::Freeze => {
+                let frozen = std::mem::take(&mut self.frozen);
+                self.server.heal(&[], &ServerFault::Pause, &frozen)?;
+            }
+            By::Kill | By::Cut => drop(self.server.heal(&[at], &ServerFault::Restart, &[])?),
+        }
         Ok(begun)
     }
 

@@ -182,8 +182,8 @@ impl<'a> SentinelCluster<'a> {
         self.servers.iter().map(|(one, _)| *one).filter(|one| *one != than).collect()
     }
 
-    /// Kills a server, right after the others have stood still.
-    fn kill(&self, primary: SocketAddr) -> Result<Instant, FailoverError> {
+    /// Sends the primary a signal, right after the others have stood still.
+    fn signal_alone(&self, primary: SocketAddr, signal: Signal) -> Result<Instant, FailoverError> {
         let others = self.others(primary);
         others.iter().for_each(|one| self.signal(*one, Signal::STOP));
         // Their sockets would take what they themselves cannot: the links are cut, too, and who stands still makes no new
@@ -192,12 +192,12 @@ impl<'a> SentinelCluster<'a> {
             .and_then(|mut client| client.call(&["CLIENT", "KILL", "TYPE", "replica"]));
         if cut.is_ok() {
             pause(self.plan.isolate, &self.control);
-            self.signal(primary, Signal::KILL);
+            self.signal(primary, signal);
         }
-        let killed = Instant::now();
+        let gone = Instant::now();
         others.iter().for_each(|one| self.signal(*one, Signal::CONT));
         match cut {
-            Ok(_) => Ok(killed),
+            Ok(_) => Ok(gone),
             Err(error) => Err(FailoverError::Member { step: primary.to_string(), source: error.into() }),
         }
     }
@@ -215,7 +215,8 @@ impl FailoverCluster for SentinelCluster<'_> {
     fn inject(&mut self, primary: &str) -> Result<Instant, FailoverError> {
         let primary = parsed(primary)?;
         match &self.partition {
-            None => self.kill(primary),
+            None if self.plan.by == By::Freeze => self.signal_alone(primary, Signal::STOP),
+            None => self.signal_alone(primary, Signal::KILL),
             Some(partition) => {
                 let others = self.others(primary).into_iter().chain(self.guards());
                 let others: Vec<IpAddr> = others.map(|one| one.ip()).collect();
@@ -230,11 +231,12 @@ impl FailoverCluster for SentinelCluster<'_> {
         (now.to_string() != of && is_primary(now)).then(|| now.to_string())
     }
 
-    /// A server that was killed begins anew and is told whom to follow; one that was cut off is told by the sentinels.
+    /// A server that was killed begins anew and is told whom to follow; one that was cut off or frozen is told by the sentinels.
     fn heal(&mut self, old: &str, new: &str) -> Result<Instant, FailoverError> {
         let old = parsed(old)?;
         match &self.partition {
             Some(partition) => partition.heal()?,
+            None if self.plan.by == By::Freeze => self.signal(old, Signal::CONT),
             None => {
                 self.servers.retain(|(one, _)| *one != old);
                 self.serve(old.ip(), Some(old.port()))?;

@@ -487,6 +487,11 @@ fn prove() -> Vec<Row> {
             "prove_failover.rs",
             "a_primary_that_is_cut_off_takes_nothing_with_it_that_two_copies_have",
         ),
+        there(
+            "prove failover --by freeze",
+            "prove_failover.rs",
+            "a_primary_that_freezes_takes_nothing_with_it_that_two_copies_have",
+        ),
         there("prove failover mongod", "prove_mongod.rs", "a_real_replica_set_keeps_what_a_majority_has"),
     ]
 }
