@@ -1,11 +1,13 @@
 //! A sharded cluster of real `mongod`s behind two real `mongos`, where they are on PATH: what POCDriver shards, loads through
 //! several routers, and a router that dies.
 
-use crate::mongod_failover::{OPEN, admin, await_election, check_seconds, form, primary, step_down};
+use crate::mongod_failover::{OPEN, admin, await_election, check_seconds, form, form_as, primary, step_down};
+use dyno_testkit::lab::Lab;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, arrivals, finish, outcome, phase, signal, skip_because};
 use dyno_types::bson::{self, kind};
 use jiff::Timestamp;
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// What succeeds soon: an election takes its time.
@@ -23,7 +25,13 @@ fn soon<T, E: std::fmt::Display>(what: &str, attempt: impl Fn() -> Result<T, E>)
 /// A replica set of one member.
 fn set(name: &str, role: &str) -> Option<Mongo> {
     let member = Mongo::from_path("mongod", &["--replSet", name, role])?;
-    let host = format!("127.0.0.1:{}", member.port);
+    initiate(&member, name, role);
+    Some(member)
+}
+
+/// Makes a replica set of a member.
+fn initiate(member: &Mongo, name: &str, role: &str) {
+    let host = member.host();
     let direct = admin(&format!("mongodb://{host}/t?directConnection=true")).unwrap();
     let initiated = direct.run_on("admin", &|out| {
         bson::head(out, kind::DOCUMENT, "replSetInitiate");
@@ -42,7 +50,6 @@ fn set(name: &str, role: &str) -> Option<Mongo> {
     });
     initiated.unwrap();
     soon("no primary", || admin(&format!("mongodb://{host}/t?replicaSet={name}")));
-    Some(member)
 }
 
 /// A cluster; dropped routers first.
@@ -157,31 +164,37 @@ enum Fault {
     Death,
 }
 
-/// Routers follow the primary of a shard themselves; dyno's loads go on as soon as they have. One that freezes is not tried: a
-/// mongos of 3.6.8 waits for it longer than a run.
+/// Starts a load of a database with or without retries.
+fn start(uri: &str, retries: bool, words: &[&str]) -> (Dyno, Child) {
+    let dyno = Dyno::new();
+    let separator = if uri.contains('?') { '&' } else { '?' };
+    let uri = format!("{uri}{separator}retryReads={retries}&retryWrites={retries}");
+    let pace = ["--rate", "40", "--connections", "4", "--warmup", "0"];
+    let common = ["run", &uri, "--records", "100", "--quiet", "--out", "d"];
+    let child = dyno.start(&[&common[..], &pace, words].concat());
+    (dyno, child)
+}
+
+/// Routers follow the primary of a shard themselves; dyno's loads go on as soon as they have.
 #[test]
 fn a_shard_whose_primary_is_lost_goes_on() {
+    let shard = || Mongo::from_path("mongod", &["--replSet", "dyno", "--shardsvr"]);
+    let Some(mut members) = (0..3).map(|_| shard()).collect::<Option<Vec<Mongo>>>() else {
+        return skip_because("a shard that loses its primary", "mongod or mongos is not on PATH");
+    };
+    let place = format!("dyno/{}", form(&members));
+    let configuration = set("conf", "--configsvr").unwrap();
+    let conf = format!("conf/127.0.0.1:{}", configuration.port);
+    let routers = [0, 1].map(|_| Mongo::from_path("mongos", &["--configdb", &conf]).unwrap());
+    let one = soon("no router", || admin(&routers[0].uri("t")));
+    soon("no shard", || one.run_on("admin", &|out| bson::string(out, "addShard", &place)));
+    let hosts = routers.each_ref().map(Mongo::host).join(",");
     for fault in [Fault::StepDown, Fault::Death] {
-        let shard = || Mongo::from_path("mongod", &["--replSet", "dyno", "--shardsvr"]);
-        let Some(mut members) = (0..3).map(|_| shard()).collect::<Option<Vec<Mongo>>>() else {
-            return skip_because("a shard that loses its primary", "mongod or mongos is not on PATH");
-        };
-        let place = format!("dyno/{}", form(&members));
-        let configuration = set("conf", "--configsvr").unwrap();
-        let conf = format!("conf/127.0.0.1:{}", configuration.port);
-        let routers = [0, 1].map(|_| Mongo::from_path("mongos", &["--configdb", &conf]).unwrap());
-        let one = soon("no router", || admin(&routers[0].uri("t")));
-        soon("no shard", || one.run_on("admin", &|out| bson::string(out, "addShard", &place)));
-        let hosts = routers.each_ref().map(Mongo::host).join(",");
-        let start = |retries: bool| {
-            let dyno = Dyno::new();
-            let uri = format!("mongodb://{hosts}/t{retries}?retryReads={retries}&retryWrites={retries}");
-            let pace = ["--rate", "40", "--connections", "4", "--warmup", "0", "--duration", "24s"];
-            let common = ["run", &uri, "--records", "100", "--quiet", "--out", "d"];
-            let child = dyno.start(&[&common[..], &pace].concat());
+        let loads = [false, true].map(|retries| {
+            let (dyno, child) =
+                start(&format!("mongodb://{hosts}/{fault:?}{retries}"), retries, &["--duration", "24s"]);
             (format!("{fault:?}, retries {retries}"), dyno, child)
-        };
-        let loads = [start(false), start(true)];
+        });
         for (_, dyno, _) in &loads {
             dyno.await_phase("d", "measure");
         }
@@ -196,6 +209,103 @@ fn a_shard_whose_primary_is_lost_goes_on() {
         for (name, dyno, child) in loads {
             dyno.assert_ran_but(&finish(child), &OPEN);
             check_seconds(&name, &dyno, followed);
+        }
+    }
+}
+
+/// What says nothing any more for a while, and keeps its connections.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Silence {
+    FrozenPrimary,
+    CutPrimary,
+    CutRouter,
+}
+
+/// A mongos of 3.6.8 waits for a shard's primary that is frozen or cut off, and sends it what follows, too: dyno's time-out ends
+/// those operations. Operations of another shard never fail. A router that is cut off is left as one that is frozen.
+#[test]
+fn shards_and_routers_that_fall_silent() {
+    let what = "shards and routers that fall silent";
+    let Some(lab) = Lab::new(&["db1", "db2", "db3", "far", "near"]) else {
+        return skip_because(what, "no network namespaces or no sshd");
+    };
+    let launch = |program: &str, host: &str, options: &[&str]| {
+        Mongo::from_path_in(program, &lab.namespace(host), &lab.address(host), options)
+    };
+    let hosts = ["db1", "db2", "db3"];
+    let members = hosts.map(|host| launch("mongod", host, &["--replSet", "red", "--shardsvr"]));
+    let Some(members) = members.into_iter().collect::<Option<Vec<Mongo>>>() else {
+        return skip_because(what, "mongod or mongos is not on PATH");
+    };
+    form_as("red", &members);
+    let [green, configuration] = [("green", "--shardsvr"), ("conf", "--configsvr")].map(|(name, role)| {
+        let member = launch("mongod", "near", &["--replSet", name, role]).unwrap();
+        initiate(&member, name, role);
+        member
+    });
+    let conf = format!("conf/{}", configuration.host());
+    let routers = ["far", "near"].map(|host| launch("mongos", host, &["--configdb", &conf]).unwrap());
+    let one = soon("no router", || admin(&format!("mongodb://{}/t", routers[1].host())));
+    for place in [format!("red/{}", members[0].host()), format!("green/{}", green.host())] {
+        soon("no shard", || one.run_on("admin", &|out| bson::string(out, "addShard", &place)));
+    }
+    let routed = routers.each_ref().map(Mongo::host).join(",");
+    for silence in [Silence::CutRouter, Silence::FrozenPrimary, Silence::CutPrimary] {
+        let all = [("red", false), ("red", true), ("green", false), ("green", true)];
+        let loads = all.map(|(shard, retries)| {
+            let database = format!("{shard}{silence:?}{retries}");
+            soon("no database", || {
+                one.run_on("admin", &|out| bson::string(out, "enableSharding", &database))
+            });
+            soon("not moved", || {
+                one.run_on("admin", &|out| {
+                    bson::string(out, "movePrimary", &database);
+                    bson::string(out, "to", shard);
+                })
+            });
+            let checks = "heartbeatFrequencyMS=500&connectTimeoutMS=1000&serverSelectionTimeoutMS=10000";
+            let duration = if silence == Silence::CutRouter { "14s" } else { "26s" };
+            let words = ["--timeout", "2s", "--duration", duration];
+            let (dyno, child) = start(&format!("mongodb://{routed}/{database}?{checks}"), retries, &words);
+            (shard, format!("{silence:?}, {shard}, retries {retries}"), dyno, child)
+        });
+        for (_, _, dyno, _) in &loads {
+            dyno.await_phase("d", "measure");
+        }
+        std::thread::sleep(Duration::from_secs(3));
+        let (old, since) = (primary(&members), Timestamp::now());
+        match silence {
+            Silence::FrozenPrimary => signal(members[old].pid(), "STOP"),
+            Silence::CutPrimary => assert!(lab.cut(hosts[old], true)),
+            Silence::CutRouter => assert!(lab.cut("far", true)),
+        }
+        if silence == Silence::CutRouter {
+            std::thread::sleep(Duration::from_secs(5));
+        } else {
+            await_election(&members, old, since);
+            // It is waited for also after another is there.
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        let healed = Timestamp::now();
+        match silence {
+            Silence::FrozenPrimary => signal(members[old].pid(), "CONT"),
+            Silence::CutPrimary => assert!(lab.cut(hosts[old], false)),
+            Silence::CutRouter => assert!(lab.cut("far", false)),
+        }
+        for (shard, name, dyno, child) in loads {
+            dyno.assert_ran_but(&finish(child), &OPEN);
+            let measured = phase(&dyno.summary("d"), "measure").clone();
+            // Each arrival has one outcome.
+            assert!(arrivals(&measured) > 0, "{name}");
+            match (silence, shard) {
+                // A heartbeat, and the time that its answer has.
+                (Silence::CutRouter, _) => check_seconds(&name, &dyno, since + Duration::from_millis(1_500)),
+                (_, "green") => check_seconds(&name, &dyno, Timestamp::UNIX_EPOCH),
+                _ => {
+                    assert!(outcome(&measured, "timed_out") > 0, "{name}: {measured}");
+                    check_seconds(&name, &dyno, healed + Duration::from_secs(5))
+                }
+            };
         }
     }
 }
