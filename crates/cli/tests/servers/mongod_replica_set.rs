@@ -4,6 +4,8 @@ use crate::mongod_failover::{admin, form, primary};
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, arrivals, assert_exit, finish, outcome, phase, skip_because};
 use dyno_types::bson::{self, kind};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Three members with a primary, and the URI that names them all.
@@ -299,4 +301,55 @@ fn leaves_of(document: &[u8]) -> Vec<String> {
         }
     }
     all
+}
+
+/// Moments at which a member was asked what it is, on each connection of clients of this name, by its log.
+fn asked(member: &Mongo, name: &str) -> Vec<Vec<Timestamp>> {
+    let mut connections = BTreeMap::<String, Vec<Timestamp>>::new();
+    let name = format!("appName: \"{name}\"");
+    for line in member.log().lines().filter(|line| line.contains(&name) && line.contains("isMaster")) {
+        // Until 4.4: time, severity, component, connection.
+        let words: Vec<&str> = line.split_whitespace().collect();
+        connections.entry(words[3].to_owned()).or_default().push(words[0].parse().unwrap());
+    }
+    connections.into_values().collect()
+}
+
+/// Three periods of heartbeats by default: every ten seconds each member is asked what it is, and no operation fails.
+#[test]
+fn members_are_checked_every_ten_seconds() {
+    let Some((members, uri)) = replica_set() else {
+        return skip_because("heartbeats to a replica set of mongod", "mongod is not on PATH");
+    };
+    // Commands are logged.
+    for member in &members {
+        let direct = admin(&format!("mongodb://{}/t?directConnection=true", member.host())).unwrap();
+        let logged = direct.run_on("admin", &|out| {
+            bson::int32(out, "setParameter", 1);
+            bson::int32(out, "logLevel", 1);
+        });
+        logged.unwrap();
+    }
+    let start = |mode: &str| {
+        let dyno = Dyno::new();
+        let uri = uri.replace("/t?", &format!("/{mode}?")).replace("w=majority", "w=3");
+        let uri = format!("{uri}&appName={mode}&readPreference={mode}");
+        let pace = ["--rate", "40", "--connections", "2", "--warmup", "0", "--duration", "32s"];
+        let common = ["run", &uri, "--records", "100", "--quiet", "--out", "d"];
+        let child = dyno.start(&[&common[..], &pace].concat());
+        (mode.to_owned(), dyno, child)
+    };
+    for (mode, dyno, child) in ["secondary", "nearest"].map(start) {
+        dyno.assert_ran(&finish(child));
+        let measured = phase(&dyno.summary("d"), "measure").clone();
+        assert_eq!(outcome(&measured, "ok"), arrivals(&measured), "{mode}: {measured}");
+        for member in &members {
+            let connections = asked(member, &mode);
+            let checks = connections.iter().max_by_key(|asked| asked.len()).unwrap();
+            // Greeted and checked at the beginning; more often than every ten seconds only while a busy host answers late.
+            let begun = checks[0] + Duration::from_secs(5);
+            let later = checks.iter().filter(|at| **at > begun).count();
+            assert!((3..12).contains(&later), "{mode}: {} was asked {checks:?}", member.host());
+        }
+    }
 }
