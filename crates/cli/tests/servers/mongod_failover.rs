@@ -347,11 +347,12 @@ fn check_pocdriver(dyno: &Dyno, printed: &str, elected: Timestamp, members: &[Mo
     let of = |outcomes: &BTreeMap<String, u64>, name: &str| outcomes.get(name).copied().unwrap_or(0);
     let (ok, unsent) = (of(&seconds.inserts, "ok"), of(&seconds.inserts, "unreachable"));
     assert_eq!(ok + unsent, seconds.inserts.values().sum::<u64>(), "pocdriver: {:?}", seconds.inserts);
-    let undone = if lost { 10 * BULK } else { 0 };
     // The last summary has what was acknowledged.
     let line = printed.lines().rfind(|line| line.contains(" new documents inserted - collection has "));
     let numbers: Vec<u64> = line.unwrap().split(' ').filter_map(|word| word.parse().ok()).collect();
     let (reported, counted) = (numbers[1], count(members, "POCDB", "POCCOLL"));
+    // What is inserted in more than a second: other members have what was inserted before.
+    let undone = if lost { reported / 10 } else { 0 };
     assert!(counted <= reported && reported - counted <= undone, "{counted} there; {line:?}");
     let missing = missing(members);
     assert!(missing <= unsent * BULK + undone, "{missing} documents are missing, {:?}", seconds.inserts);
@@ -426,7 +427,7 @@ fn walk_drop_ins(members: &mut [Mongo], hosts: &str, concern: &str, fault: impl 
     let inserts = check_seconds("ycsb", &ycsb, elected);
     let open: u64 = inserts.iter().filter(|(outcome, _)| *outcome != "ok").map(|(_, n)| n).sum();
     // Of what one member had acknowledged, the last may not have reached another one before the fault.
-    let lost = if concern == "majority" { 0 } else { 40 };
+    let lost = if concern == "majority" { 0 } else { 100 };
     let (ok, there) = (inserts["ok"], count(members, "ycsb", "usertable") - 200);
     assert!((ok.saturating_sub(lost)..=ok + open).contains(&there), "ycsb: {there} documents, {inserts:?}");
     let warned = stderr(&outputs[1]);
