@@ -176,20 +176,24 @@ fn verdict(found: &Found, files: &str) -> Verdict {
     Verdict::new(reasons, checks, &[])
 }
 
-/// Judges whether the result is steady, by the longest part of it whose intervals follow each other and are of one length.
+/// Judges whether the result is steady, by the longest part of it whose intervals follow each other and are of about one length:
+/// clocks that are written down in milliseconds jitter.
 fn over_time(intervals: &[ImportedInterval]) -> (Vec<Reason>, Vec<String>) {
     let follows = |one: &ImportedInterval, next: &ImportedInterval| {
-        next.length_ms == one.length_ms && next.start_ms == one.start_ms + one.length_ms
+        let alike = next.length_ms.abs_diff(one.length_ms) * 10 <= one.length_ms;
+        alike && next.start_ms == one.start_ms + one.length_ms
     };
     let Some(part) = intervals.chunk_by(follows).max_by_key(|part| part.len()) else {
         return Default::default();
     };
-    let (step_s, from_s) = (part[0].length_ms as f64 / 1e3, part[0].start_ms as f64 / 1e3);
+    let whole_ms: u64 = part.iter().map(|interval| interval.length_ms).sum();
+    let (step_s, from_s) = (whole_ms as f64 / part.len() as f64 / 1e3, part[0].start_ms as f64 / 1e3);
     if step_s <= 0.0 {
         return Default::default();
     }
     let ok = |outcomes: &BTreeMap<String, u64>| outcomes.get("ok").copied().unwrap_or(0) as f64;
-    let rates: Vec<f64> = part.iter().map(|interval| ok(&interval.ended) / step_s).collect();
+    let rates: Vec<f64> =
+        part.iter().map(|interval| ok(&interval.ended) / interval.length_ms as f64 * 1e3).collect();
     // The mean over all operations, of those whose own mean is known.
     let response_s = |interval: &ImportedInterval| {
         let known = |metric: &ImportedMetric| {

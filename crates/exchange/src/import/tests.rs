@@ -5,7 +5,7 @@ use std::path::Path;
 const REPORT: &str = "[OVERALL], RunTime(ms), 2000\n[OVERALL], Throughput(ops/sec), 50.0\n[TOTAL_GCs], Count, 1\n\
     [READ], Operations, 99\n[READ], AverageLatency(us), 10.5\n[READ], MinLatency(us), 5\n[READ], MaxLatency(us), 40\n\
     [READ], 95thPercentileLatency(us), 30\n[READ], 99.9PercentileLatency(us), 40\n[READ], Return=OK, 99\n\
-    [READ], Return=NOT_FOUND, 1\n[CLEANUP], Operations, 1\n[CLEANUP], AverageLatency(us), 7.0\n";
+    [READ], Return=NOT_FOUND, 1\n[CLEANUP], Operations, 4\n[CLEANUP], AverageLatency(us), 7.0\n";
 
 const STATUS: &str = "Command line: -t -db site.ycsb.db.RedisClient -p redis.password=geheim -threads 4\n\
     2026-11-21 03:30:20:000 1 sec: 40 operations; 40 current ops/sec; [READ: Count=40, Max=40, Min=5, Avg=10, 99=39] \n\
@@ -163,4 +163,35 @@ fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
         assert!(text.starts_with(words), "{text}");
     }
     assert_eq!(BadFile::new(Path::new("f"), 3, "a", "").to_string(), "f:3: expected a, found nothing");
+}
+
+#[test]
+fn users_are_those_that_cleaned_up_or_that_the_command_line_says() {
+    let without = REPORT.replace("[CLEANUP], Operations, 4\n", "");
+    let of = |report: &str, words: &str| {
+        let status = format!("Command line: -t -db site.ycsb.db.RedisClient {words}\n");
+        let files = [input("run.out", report), input("run.err", &status)];
+        let found = ycsb::read(&files, &ImportDetails::default()).unwrap();
+        (found.users, found.offered, found.metrics[0].response.is_some())
+    };
+    assert_eq!(of(&without, "-threads 8"), (Some(8), None, true));
+    assert_eq!(of(&without, "-p threadcount=8 -p target=500"), (Some(8), Some(500.0), false));
+    // A thread without an operation is none: YCSB starts no more threads than operations.
+    assert_eq!(of(REPORT, "-threads 8"), (Some(4), None, true));
+    // YCSB's own files set neither; of others that is not known.
+    assert_eq!(of(&without, "-P workloads/workloada"), (Some(1), None, true));
+    assert_eq!(of(&without, "-P mine.properties"), (None, None, false));
+    assert_eq!(of(&without, "-P mine.properties -threads 8 -target 100"), (Some(8), Some(100.0), false));
+}
+
+#[test]
+fn status_lines_without_samples_have_no_mean() {
+    let line = "2026-11-21 03:30:22:000 3 sec: 100 operations; 0 current ops/sec; [READ: Count=0, Max=0, Min=9, Avg=";
+    for nothing in ["?", "\u{fffd}", "NaN"] {
+        let files =
+            [input("run.out", REPORT), input("run.err", &format!("{STATUS}{line}{nothing}, 99=0] \n"))];
+        let found = ycsb::read(&files, &ImportDetails::default()).unwrap();
+        assert_eq!(found.intervals.len(), 3);
+        assert!(found.intervals[2].metrics.is_empty());
+    }
 }

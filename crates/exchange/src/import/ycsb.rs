@@ -75,7 +75,8 @@ pub fn read(inputs: &[Input], said: &ImportDetails) -> Result<Found, BadFile> {
         return Err(BadFile::new(&first.path, 1, REPORT, first.text.lines().next().unwrap_or("")));
     };
     found.seconds = run_ms / 1e3;
-    let closed = said.closed_loop || (command.is_some() && found.offered.is_none());
+    let rate_unknown = found.unknown.iter().any(|words| words.contains("set a rate"));
+    let closed = said.closed_loop || (command.is_some() && found.offered.is_none() && !rate_unknown);
     if !closed {
         let words = match found.offered {
             Some(_) => "response times (from the intended start) where the report has no Intended- lines",
@@ -84,6 +85,10 @@ pub fn read(inputs: &[Input], said: &ImportDetails) -> Result<Found, BadFile> {
             }
         };
         found.unknown.push(words.into());
+    }
+    // Each thread cleans up once, however many were asked for.
+    if let Some(threads) = report.get("CLEANUP", "Operations").and_then(counted).filter(|count| *count > 0) {
+        found.users = usize::try_from(threads).ok();
     }
     metrics(&mut found, &report, closed)?;
     intervals(&mut found, status, &logs, closed);
@@ -99,7 +104,8 @@ fn arguments(found: &mut Found, words: &str, source: &str) {
         found.settings.push(Setting { key: key.into(), value: value.into(), source: source.into() });
     };
     let mut words = words.split_whitespace();
-    let (mut users, mut offered) = (Some(1), None);
+    // A file of properties may set what the command line does not; YCSB's own set neither.
+    let (mut users, mut offered, mut files) = (None, None, false);
     while let Some(word) = words.next() {
         match word {
             "-load" => found.phase = "load",
@@ -109,12 +115,18 @@ fn arguments(found: &mut Found, words: &str, source: &str) {
                 match word {
                     "-threads" => users = value.parse().ok(),
                     "-target" => offered = value.parse().ok().filter(|rate: &f64| *rate > 0.0),
+                    "-P" => files |= !is_stock(value),
                     _ => {}
                 }
                 put(word.trim_start_matches('-').replace('P', "workload").as_str(), value);
             }
             "-p" => {
                 if let Some((key, value)) = words.next().and_then(|word| word.split_once('=')) {
+                    match key {
+                        "threadcount" => users = value.parse().ok(),
+                        "target" => offered = value.parse().ok().filter(|rate: &f64| *rate > 0.0),
+                        _ => {}
+                    }
                     let secret = dyno_types::secret::is_secret(key);
                     put(key, &if secret { "***".to_owned() } else { dyno_types::secret::mask_text(value) });
                 }
@@ -122,7 +134,16 @@ fn arguments(found: &mut Found, words: &str, source: &str) {
             _ => {}
         }
     }
-    (found.users, found.offered) = (users, offered);
+    (found.users, found.offered) = (users.or((!files).then_some(1)), offered);
+    if files && offered.is_none() {
+        found.unknown.push("whether a file of properties (-P) set a rate".into());
+    }
+}
+
+/// Returns whether a file of properties is one of YCSB's own, `workloada` to `workloadf`.
+fn is_stock(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.strip_prefix("workload").is_some_and(|letter| matches!(letter, "a" | "b" | "c" | "d" | "e" | "f"))
 }
 
 fn read_report(input: &Input, report: &mut Report) -> Result<(), BadFile> {

@@ -67,7 +67,11 @@ fn metric(text: &str) -> Option<Option<(String, u64, Latency)>> {
     let mut found = latency(0, f64::NAN);
     for part in values.split(", ") {
         let (key, value) = part.split_once('=')?;
-        let value: f64 = value.trim().parse().ok()?;
+        // Java writes a mean of nothing as U+FFFD, which other encodings turn into a question mark.
+        let value: f64 = match value.trim() {
+            "?" | "\u{fffd}" | "NaN" => f64::NAN,
+            value => value.parse().ok()?,
+        };
         match key.trim() {
             "Count" => found.count = counted(value)?,
             "Max" => found.max_us = Some(value),
