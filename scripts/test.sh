@@ -34,7 +34,7 @@ nextest() {
 step "$cargo" fmt --all --check
 # shellcheck disable=SC2086
 step "$cargo" clippy --profile fast $all --all-targets --quiet -- -D warnings
-nextest fast --lib --bins --test it --test bson --test corpus --test engine --test hostile --test program --test read_back --test server_configuration --test specifications --test stores --test toy_database --test trees
+nextest fast --lib --bins --test it --test bson --test corpus --test engine --test hostile --test phase --test program --test read_back --test server_configuration --test specifications --test stores --test toy_database --test trees
 if [ "${1:-}" != check ]; then
   step scripts/deny.sh > >(tee "$logs/deny.log") 2>&1
   nextest release --test servers --test alone --test arrival --test local --test memcached

@@ -12,8 +12,10 @@ use std::collections::BTreeMap;
 pub struct PhaseFacts {
     /// `load`, `warmup` or `measure`.
     pub name: String,
-    /// Length, seconds.
+    /// Length T, seconds.
     pub seconds: f64,
+    /// Seconds from its beginning to its last reply, where that is known.
+    pub elapsed_s: Option<f64>,
     /// Scheduled arrivals per second (open loop).
     pub offered: Option<f64>,
     /// The client.
@@ -65,7 +67,9 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
         ended[Outcome::Aborted as usize] += totals.arrivals.saturating_sub(ended.iter().sum());
     }
     Phase {
-        throughput: totals.ok() as f64 / seconds,
+        throughput: totals.completed() as f64 / seconds,
+        completed: Some(totals.completed()),
+        elapsed_s: facts.elapsed_s,
         seconds: facts.seconds,
         name: facts.name,
         arrivals: totals.arrivals,
@@ -166,6 +170,10 @@ mod tests {
         let names = ["READ", "UPDATE", "SCAN"].map(str::to_owned);
         let phase = phase(PhaseFacts { seconds: 4.0, ..PhaseFacts::default() }, &names, &totals);
         assert_eq!(phase.throughput, 7.5);
+        // Two of the warm-up's backlog ended in it, six of its own after it.
+        totals.crossed = -4;
+        let clipped = super::phase(PhaseFacts { seconds: 4.0, ..PhaseFacts::default() }, &names, &totals);
+        assert_eq!((clipped.throughput, clipped.completed, clipped.outcomes["ok"]), (6.5, Some(26), 30));
         assert_eq!(phase.drops, BTreeMap::from([(3, 7), (4, 1)]));
         let [read, update] = phase.metrics.as_slice() else { panic!("{:?}", phase.metrics) };
         assert_eq!((read.name.as_str(), update.name.as_str()), ("READ", "UPDATE"));

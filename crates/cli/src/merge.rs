@@ -209,9 +209,9 @@ fn add_up(parts: &[Part], sequential: bool) -> Result<Vec<Merged>, Failure> {
             }
             merged.totals.merge(&phase.totals);
             merged.seconds += seconds;
-            // Side by side their rates add up; one after the other each has the whole.
+            // Side by side what was due adds up; one after the other each has the whole.
             merged.offered = match (merged.offered, offered) {
-                (Some(sum), Some(own)) if !sequential => Some(sum + own),
+                (before, Some(own)) if !sequential => Some(before.unwrap_or(0.0) + own * seconds),
                 (Some(mean), Some(own)) if merged.seconds > 0.0 => {
                     Some(mean + (own - mean) * seconds / merged.seconds)
                 }
@@ -224,6 +224,8 @@ fn add_up(parts: &[Part], sequential: bool) -> Result<Vec<Merged>, Failure> {
         if !sequential {
             let (from, to) = span(&windows);
             merged.seconds = (to - from) / 1e3;
+            // As throughput: the mean over all of it.
+            merged.offered = merged.offered.map(|due| due / merged.seconds.max(1e-9));
         }
         merged
     };

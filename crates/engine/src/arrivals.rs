@@ -210,13 +210,27 @@ pub struct Schedule {
     index: u64,
     count: f64,
     due_ns: u64,
+    /// Index of the first arrival that is not wanted any more, of all shares.
+    end: u64,
+    /// Integrated rate at which it is due, once it has been passed.
+    end_count: Option<f64>,
 }
 
 impl Schedule {
     /// The arrivals whose index is `stripe` modulo `stripes`, from time 0 on.
     pub fn new(profile: Profile, process: Process, seed: u64, stripe: u64, stripes: u64) -> Self {
-        let mut schedule =
-            Schedule { profile, process, seed, stripe, stripes, index: 0, count: 0.0, due_ns: 0 };
+        let mut schedule = Schedule {
+            profile,
+            process,
+            seed,
+            stripe,
+            stripes,
+            index: 0,
+            count: 0.0,
+            due_ns: 0,
+            end: u64::MAX,
+            end_count: None,
+        };
         if process == Process::Poisson {
             schedule.count = schedule.gap(0);
         }
@@ -234,11 +248,29 @@ impl Schedule {
             Process::Poisson => {
                 for i in self.index + 1..=index {
                     self.count += self.gap(i);
+                    if i == self.end {
+                        self.end_count = Some(self.count);
+                    }
                 }
             }
         }
         self.index = index;
         self.due_ns = self.profile.time_of(self.count) as u64;
+    }
+
+    /// Ends the schedule of all shares before arrival `index`, which this share has not passed yet.
+    pub fn end_before(&mut self, index: u64) {
+        self.end = index;
+        self.end_count = match self.process {
+            Process::Constant => Some(index as f64),
+            Process::Poisson => (self.index == index).then_some(self.count),
+        };
+    }
+
+    /// Returns when the first arrival beyond the end would be due, nanoseconds, as soon as that is known: at the latest when the
+    /// next one of this share is not before it.
+    pub fn end_due_ns(&self) -> Option<u64> {
+        self.end_count.map(|count| self.profile.time_of(count) as u64)
     }
 
     /// The next arrival of this share: its index and its intended start in nanoseconds.
@@ -274,6 +306,21 @@ mod tests {
     fn constant_rate_stands_on_whole_ticks() {
         let all = arrivals(&Profile::Constant { rate: 1000.0 }, Process::Constant, 0, 1, 4);
         assert_eq!(all, [(0, 0), (1, 1_000_000), (2, 2_000_000), (3, 3_000_000)]);
+    }
+
+    #[test]
+    fn every_share_knows_when_the_first_arrival_beyond_the_end_is_due() {
+        for process in [Process::Constant, Process::Poisson] {
+            let whole = arrivals(&after(), process, 0, 1, 101);
+            for (stripe, stripes) in [(0, 1), (0, 3), (1, 3), (2, 3)] {
+                let mut share = Schedule::new(after(), process, 7, stripe, stripes);
+                share.end_before(100);
+                while share.peek().0 < 100 {
+                    share.advance();
+                }
+                assert_eq!(share.end_due_ns(), Some(whole[100].1), "{process:?} {stripe} of {stripes}");
+            }
+        }
     }
 
     #[test]

@@ -26,16 +26,62 @@ pub struct Finished {
     pub errors: Vec<(Outcome, String)>,
     /// Wall clock at the epoch.
     pub epoch: SystemTime,
-    /// From the epoch to the last completion, nanoseconds.
+    /// From the epoch to the last completion, drain and all, nanoseconds.
     pub elapsed_ns: u64,
+    /// Length T of the measured phase, nanoseconds: its duration, or until the last of its operations was done (closed loop) or
+    /// the next one would have been due (open loop), or until the run was ended early; 0 if that was in the warm-up.
+    pub measured_ns: u64,
+    /// Closed loop that ends by a number of operations: successes a second until the first user had nothing left to do.
+    pub busy_rate: Option<f64>,
     /// From the first thread's start to the epoch (connecting), nanoseconds.
     pub connecting_ns: u64,
     /// True if all threads are on the cores they were given.
     pub pinned: bool,
 }
 
-/// First error text of every class, and the clock's time at the end.
-pub(crate) type Ending = (Vec<(Outcome, String)>, u64);
+/// How a load thread, or all of them, ended. Times are the clock's, nanoseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Ending {
+    /// First error text of every class.
+    pub errors: Vec<(Outcome, String)>,
+    /// When it was over.
+    pub ended_ns: u64,
+    /// When the measured phase was over at the latest, whatever had been done by then.
+    pub bound_ns: u64,
+    /// The last completion of a measured operation.
+    pub done_ns: u64,
+    /// True if it is over with that: users had a number of operations, and all were done.
+    pub counted: bool,
+    /// Successes a second until the first user had nothing left to do; `None` where that is not known.
+    pub busy_rate: Option<f64>,
+}
+
+impl Ending {
+    /// The end of two threads.
+    fn and(mut self, other: Ending) -> Ending {
+        for (outcome, text) in other.errors {
+            if self.errors.iter().all(|(known, _)| *known != outcome) {
+                self.errors.push((outcome, text));
+            }
+        }
+        Ending {
+            errors: self.errors,
+            ended_ns: self.ended_ns.max(other.ended_ns),
+            // Whoever notices late that the run is to end had nothing to do meanwhile.
+            bound_ns: self.bound_ns.min(other.bound_ns),
+            done_ns: self.done_ns.max(other.done_ns),
+            counted: self.counted && other.counted,
+            busy_rate: self.busy_rate.zip(other.busy_rate).map(|(one, other)| one + other),
+        }
+    }
+
+    /// The length of the phase that began at `measure_ns`, nanoseconds.
+    pub fn measured_ns(&self, measure_ns: u64) -> u64 {
+        let unbound = self.counted || self.bound_ns == u64::MAX;
+        let until_ns = if unbound { self.bound_ns.min(self.done_ns) } else { self.bound_ns };
+        until_ns.saturating_sub(measure_ns)
+    }
+}
 
 /// Event that a load thread reports to the control thread.
 pub(crate) enum ThreadEvent {
@@ -109,23 +155,20 @@ impl Merger {
         }
         self.at.fill(None);
         self.hand_out(on_second);
-        let mut errors: Vec<(Outcome, String)> = Vec::new();
-        let mut last_ns = 0;
+        let mut all: Option<Ending> = None;
         for _ in 0..ending {
             match events.recv() {
                 Ok(ThreadEvent::Ended(ended)) => {
-                    let (words, ended_ns) = ended?;
-                    last_ns = last_ns.max(ended_ns);
-                    for (outcome, text) in words {
-                        if errors.iter().all(|(o, _)| *o != outcome) {
-                            errors.push((outcome, text));
-                        }
-                    }
+                    let ended = ended?;
+                    all = Some(match all {
+                        Some(others) => others.and(ended),
+                        None => ended,
+                    });
                 }
                 _ => return Err(RunError::Panicked),
             }
         }
-        Ok((errors, last_ns))
+        all.ok_or(RunError::Panicked)
     }
 
     fn take(&mut self, mut interval: Box<Interval>) {

@@ -113,9 +113,16 @@ where
         }
         // The virtual clock's epoch is no time of the wall's.
         let wall = if epoch.is_some() { SystemTime::now() } else { shared.control.begins(start) };
-        let (errors, ended_ns) = Merger::new(&shared, empties).run(&filled, &events, threads, on_second)?;
-        let elapsed_ns = ended_ns.saturating_sub(start);
-        Ok(Finished { errors, epoch: wall, elapsed_ns, connecting_ns: connected - begun, pinned })
+        let ending = Merger::new(&shared, empties).run(&filled, &events, threads, on_second)?;
+        Ok(Finished {
+            epoch: wall,
+            elapsed_ns: ending.ended_ns.saturating_sub(start),
+            measured_ns: ending.measured_ns(start + shared.job.warmup_ns),
+            busy_rate: ending.busy_rate.filter(|_| ending.counted),
+            errors: ending.errors,
+            connecting_ns: connected - begun,
+            pinned,
+        })
     })
 }
 

@@ -164,6 +164,12 @@ pub struct Done {
     pub late_ns: u64,
     /// From the beginning to the last completion, nanoseconds.
     pub elapsed_ns: u64,
+    /// Length of its measured phase, nanoseconds.
+    #[serde(default)]
+    pub measured_ns: u64,
+    /// Successes a second until its first user had nothing left to do, where that is known.
+    #[serde(default)]
+    pub busy_rate: Option<f64>,
     /// Time that connecting took, nanoseconds.
     pub connecting_ns: u64,
     /// True if all threads were on their cores.

@@ -54,6 +54,9 @@ pub fn encode(totals: &Totals, out: &mut Vec<u8>) {
         totals.stamps.client,
         totals.stamps.shared,
         totals.stamps.shared_most_ns,
+        totals.completed(),
+        totals.clipped_ns as u64,
+        totals.undrained,
     ];
     numbers.into_iter().for_each(|n| int(out, n));
     [&totals.lag, &totals.receive_lag, &totals.turnaround, &totals.ideal]
@@ -98,6 +101,7 @@ pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
         totals.outcomes[metric] = from.counts()?;
     }
     totals.ended = from.counts()?;
+    let (mut completed, mut clipped_ns) = (0, 0);
     for number in [
         &mut totals.arrivals,
         &mut totals.carried,
@@ -112,9 +116,14 @@ pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
         &mut totals.stamps.client,
         &mut totals.stamps.shared,
         &mut totals.stamps.shared_most_ns,
+        &mut completed,
+        &mut clipped_ns,
+        &mut totals.undrained,
     ] {
         *number = from.number()?;
     }
+    totals.crossed = (completed as i64).wrapping_sub(totals.ok() as i64);
+    totals.clipped_ns = clipped_ns as i64;
     totals.lag = from.histogram(Scale::Ns64)?;
     totals.receive_lag = from.histogram(Scale::Ns64)?;
     totals.turnaround = from.histogram(Scale::Ns64)?;
@@ -217,6 +226,8 @@ mod tests {
         let mut totals = Totals::new(3, Scale::Ns64);
         totals.add(&interval);
         totals.busy_ns = u64::MAX;
+        (totals.clipped_ns, totals.undrained) = (-(latencies.len() as i64), 3);
+        totals.crossed = -((totals.ok() / 2) as i64);
         totals.stamps = Stamps { kernel: 1, card: 4, client: 2, shared: 3, shared_most_ns: u64::MAX };
         totals
     }

@@ -46,6 +46,13 @@ pub struct Interval {
     pub arrivals: u64,
     /// Ended arrivals by outcome; over a whole run their sum equals `arrivals`.
     pub ended: [u64; Outcome::COUNT],
+    /// Successes within the phase's time [0, T) less successes of its arrivals: those of the warm-up that ended well in it
+    /// count, those of its own that ended after it do not.
+    pub crossed: i64,
+    /// Time of users in [0, T) that the histograms lack, less what they hold of times outside it, nanoseconds (closed loop).
+    pub clipped_ns: i64,
+    /// Number of the dropped arrivals that still waited when the drain ended.
+    pub undrained: u64,
     /// Arrivals of the warm-up that ended after it.
     pub carried: u64,
     /// Arrivals of the warm-up that were taken from the schedule after it.
@@ -90,6 +97,9 @@ impl Interval {
             outcomes: vec![[0; Outcome::COUNT]; metrics],
             arrivals: 0,
             ended: [0; Outcome::COUNT],
+            crossed: 0,
+            clipped_ns: 0,
+            undrained: 0,
             carried: 0,
             carried_arrivals: 0,
             lag: Histogram::new(Scale::Ns64),
@@ -162,6 +172,7 @@ impl Interval {
         self.samples.clear();
         (self.arrivals, self.carried, self.late, self.reconnects, self.redirects) = (0, 0, 0, 0, 0);
         (self.carried_arrivals, self.backlog, self.busy_ns, self.last) = (0, 0, 0, false);
+        (self.crossed, self.clipped_ns, self.undrained) = (0, 0, 0);
     }
 }
 

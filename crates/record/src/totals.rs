@@ -25,6 +25,12 @@ pub struct Totals {
     pub arrivals: u64,
     /// Ended arrivals by outcome.
     pub ended: [u64; Outcome::COUNT],
+    /// Successes within the phase's time [0, T) less successes of its arrivals; see [`Totals::completed`].
+    pub crossed: i64,
+    /// Time of users in [0, T) that the histograms lack, less what they hold of times outside it, nanoseconds (closed loop).
+    pub clipped_ns: i64,
+    /// Number of the dropped arrivals that still waited when the drain ended.
+    pub undrained: u64,
     /// Arrivals of the warm-up that ended after it.
     pub carried: u64,
     /// Arrivals of the warm-up that were taken from the schedule after it.
@@ -64,6 +70,9 @@ impl Totals {
             outcomes: vec![[0; Outcome::COUNT]; metrics],
             arrivals: 0,
             ended: [0; Outcome::COUNT],
+            crossed: 0,
+            clipped_ns: 0,
+            undrained: 0,
             carried: 0,
             carried_arrivals: 0,
             lag: Buckets::new(Scale::Ns64),
@@ -148,6 +157,9 @@ impl Totals {
             *mine += theirs;
         }
         self.arrivals += interval.arrivals;
+        self.crossed += interval.crossed;
+        self.clipped_ns = self.clipped_ns.saturating_add(interval.clipped_ns);
+        self.undrained += interval.undrained;
         self.carried += interval.carried;
         self.carried_arrivals += interval.carried_arrivals;
         self.late += interval.late;
@@ -182,6 +194,9 @@ impl Totals {
             *mine += theirs;
         }
         self.arrivals += other.arrivals;
+        self.crossed = self.crossed.saturating_add(other.crossed);
+        self.clipped_ns = self.clipped_ns.saturating_add(other.clipped_ns);
+        self.undrained += other.undrained;
         self.carried += other.carried;
         self.carried_arrivals += other.carried_arrivals;
         self.late += other.late;
@@ -199,6 +214,11 @@ impl Totals {
     /// Arrivals that ended well.
     pub fn ok(&self) -> u64 {
         self.ended[Outcome::Ok as usize]
+    }
+
+    /// Successes within the phase's time [0, T), in whichever phase they arrived: what throughput counts.
+    pub fn completed(&self) -> u64 {
+        self.ok().saturating_add_signed(self.crossed)
     }
 
     /// Arrivals that ended in any other way.

@@ -75,6 +75,9 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
         let boundaries =
             dir.phase_boundaries(recorded).ok().flatten().map(|(from_ms, to_ms)| (to_ms - from_ms) / 1e3);
         let seconds = boundaries.filter(|s| *s > 0.0).unwrap_or(recorded.seconds as f64);
+        // Its end need not be on record; what was recorded behind it is the drain.
+        let planned = dir.run.plans.get(&recorded.name).and_then(|plan| plan.seconds);
+        let seconds = planned.map_or(seconds, |planned| seconds.min(planned));
         let metrics = dir.run.metrics.get(&recorded.name);
         let mut phase =
             summarise(&recorded.name, seconds, metrics, &recorded.totals, status != Status::Complete);

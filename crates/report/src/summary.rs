@@ -240,7 +240,7 @@ fn measured(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
     let rate = format!("measure  {} {}/s:", Rate(phase.throughput), unit(&names));
     let failed = Thousands(phase.arrivals.saturating_sub(ok));
-    let done = format!("{rate} {} in {:.1} s, {failed} failed", Thousands(ok), phase.seconds);
+    let done = format!("{rate} {} in {:.1} s, {failed} failed", Thousands(phase.successes()), phase.seconds);
     let users = phase.client.users;
     let line = match (phase.offered, users * phase.client.pipeline) {
         // Of merged runs they are not known.

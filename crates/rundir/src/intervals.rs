@@ -63,6 +63,16 @@ pub struct IntervalLine {
     pub arrivals: u64,
     /// Arrivals by outcome.
     pub ended: BTreeMap<String, u64>,
+    /// Successes in the interval that lie within the phase's time [0, T), in whichever phase they arrived: what throughput
+    /// counts. Absent where it is the number of successes in `ended`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed: Option<u64>,
+    /// Time of users in [0, T) that the histograms lack, less what they hold of times outside it, nanoseconds (closed loop).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub clipped_ns: i64,
+    /// Number of the dropped arrivals that still waited when the drain ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub undrained: u64,
     /// Requests by metric and outcome.
     pub outcomes: BTreeMap<String, BTreeMap<String, u64>>,
     /// Latencies whose histograms are not known, by the tag of the histogram log, without the phase: imported results.
@@ -159,6 +169,9 @@ impl IntervalLine {
             known: BTreeMap::new(),
             arrivals: totals.arrivals,
             ended: by_name(&totals.ended),
+            completed: (totals.crossed != 0).then(|| totals.completed()),
+            clipped_ns: totals.clipped_ns,
+            undrained: totals.undrained,
             outcomes: metrics
                 .iter()
                 .zip(&totals.outcomes)
@@ -197,6 +210,9 @@ impl IntervalLine {
             ("carried", self.carried.0.max(self.carried.1)),
             ("links", self.links.0.max(self.links.1).max(self.links.2)),
             ("backlog", self.backlog),
+            ("completed", self.completed.unwrap_or(0)),
+            ("clipped_ns", self.clipped_ns.unsigned_abs()),
+            ("undrained", self.undrained),
             ("busy_ns", self.busy_ns),
             ("stamps", self.card.max(self.stamps.0).max(self.stamps.1).max(self.stamps.2).max(self.stamps.3)),
         ];
@@ -215,8 +231,16 @@ impl IntervalLine {
         Stamps { kernel, card: self.card, client, shared, shared_most_ns }
     }
 
+    /// Returns the successes within the phase's time.
+    pub fn completed(&self) -> u64 {
+        self.completed.unwrap_or_else(|| self.ended.get(Outcome::Ok.name()).copied().unwrap_or(0))
+    }
+
     /// Adds a later interval of the same phase.
     pub fn merge(&mut self, other: &IntervalLine) {
+        self.completed = Some(self.completed() + other.completed());
+        self.clipped_ns = self.clipped_ns.saturating_add(other.clipped_ns);
+        self.undrained += other.undrained;
         self.arrivals += other.arrivals;
         for (name, count) in &other.ended {
             *self.ended.entry(name.clone()).or_default() += count;
@@ -275,6 +299,8 @@ impl IntervalLine {
         }
         totals.ended = by_number(&self.ended);
         totals.arrivals = self.arrivals;
+        totals.crossed = self.completed() as i64 - totals.ok() as i64;
+        (totals.clipped_ns, totals.undrained) = (self.clipped_ns, self.undrained);
         (totals.carried, totals.carried_arrivals) = self.carried;
         (totals.late, totals.reconnects, totals.redirects) = self.links;
         totals.backlog = self.backlog;

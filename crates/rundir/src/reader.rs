@@ -146,8 +146,8 @@ struct Step {
     end_s: u64,
     /// Length, if that is said.
     length_ms: u32,
-    /// Arrivals that ended well.
-    ok: u64,
+    /// Successes within the phase's time.
+    completed: u64,
     /// Sum of the response times of operations that ended well, seconds, and how many these are.
     responses: (f64, f64),
 }
@@ -291,14 +291,8 @@ impl RunDir {
             line.check()?;
             let phase = merged.iter().position(|known| known.phase == line.phase).unwrap_or(merged.len());
             let (second, end_s, length_ms) = (line.second, line.end_s(), line.length_ms);
-            steps.push(Step {
-                phase,
-                second,
-                end_s,
-                length_ms,
-                ok: line.ended.get("ok").copied().unwrap_or(0),
-                responses: responses(&line),
-            });
+            let responses = responses(&line);
+            steps.push(Step { phase, second, end_s, length_ms, completed: line.completed(), responses });
             match merged.get_mut(phase) {
                 Some(known) => known.merge(&line),
                 None => merged.push(line),
@@ -363,9 +357,15 @@ impl RunDir {
     /// are means over its intervals.
     pub fn succeeded(&self) -> Result<std::collections::BTreeMap<u64, u64>, ReadError> {
         let begin = self.begin_s();
+        // What is recorded behind its end is the drain. Where no length of the phase itself is known, all of it counts.
+        let own =
+            self.summary.as_ref().and_then(|summary| summary.phases.iter().find(|p| p.name == "measure"));
+        let length_s = own.filter(|phase| phase.completed.is_some()).map(|phase| phase.seconds);
+        let end = length_s.map_or(u64::MAX, |s| begin.saturating_add(s.ceil() as u64).max(begin + 1));
         let mut seconds = std::collections::BTreeMap::new();
-        for step in self.measured()?.iter().filter(|step| step.second >= begin) {
-            let (from, ok) = (step.second - begin, step.ok);
+        let within = |step: &&Step| step.second >= begin && (step.second < end || step.length_ms > 0);
+        for step in self.measured()?.iter().filter(within) {
+            let (from, ok) = (step.second - begin, step.completed);
             // Operations that are known only over several seconds are spread over them evenly; the sum stays.
             let length = step.end_s - step.second;
             if length > LONGEST_S.saturating_sub(seconds.len() as u64) {

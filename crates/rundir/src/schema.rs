@@ -234,14 +234,24 @@ pub struct Client {
 pub struct Phase {
     /// `load`, `warmup` or `measure`.
     pub name: String,
-    /// Length, seconds.
+    /// Length T, seconds: the duration asked for, or until the last of the operations asked for was done (closed loop) or the
+    /// next one would have been due (open loop), or until the phase was ended early.
     pub seconds: f64,
+    /// Seconds from its beginning to its last reply, drain and all, which the reports of other tools call the run's time;
+    /// absent in imported results and in directories of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub elapsed_s: Option<f64>,
     /// Arrivals taken from the schedule.
     pub arrivals: u64,
     /// Arrivals by outcome; their sum is `arrivals` (for a warm-up: less those that ended after it).
     pub outcomes: BTreeMap<String, u64>,
-    /// Successful operations per second.
+    /// Successful operations per second: `completed` by `seconds`. Imported results, and directories of earlier versions, have
+    /// what their tool divided.
     pub throughput: f64,
+    /// Successes that lie within the phase's time, in whichever phase they arrived; absent in imported results and in
+    /// directories of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub completed: Option<u64>,
     /// Documents written by the successful operations of a load whose operations write several each.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub documents: Option<u64>,
@@ -291,6 +301,16 @@ pub struct Phase {
 }
 
 impl Phase {
+    /// Seconds from its beginning to its last reply; its length where that is not known.
+    pub fn until_last_s(&self) -> f64 {
+        self.elapsed_s.unwrap_or(self.seconds)
+    }
+
+    /// Successes within its time; where that was not counted, those of its arrivals.
+    pub fn successes(&self) -> u64 {
+        self.completed.unwrap_or_else(|| self.outcomes.get("ok").copied().unwrap_or(0))
+    }
+
     /// Documents written a second where operations write several each, else successful operations.
     pub fn written_per_s(&self) -> f64 {
         match self.documents {
@@ -383,7 +403,7 @@ pub struct Pair {
     pub number: usize,
     /// Target, secrets masked.
     pub target: String,
-    /// Phases in order; throughput is over the pair's own time, from the common beginning to its last completion.
+    /// Phases in order; throughput is over the pair's own time.
     pub phases: Vec<Phase>,
 }
 

@@ -36,7 +36,7 @@ impl IntervalHistory {
         self.length_s = job.interval_ns as f64 / 1e9;
         self.intervals.push(Interval {
             start_s: (second.number * job.interval_ns) as f64 / 1e9 - job.warmup_ns as f64 / 1e9,
-            ok: totals.ok(),
+            ok: totals.completed(),
             failed: totals.failed() - own,
             response_s: response_s(totals, job),
         });
@@ -63,9 +63,11 @@ fn responses_s(totals: &Totals, job: &Job) -> f64 {
     sum / 1e9
 }
 
-/// Figures of a second for the verdict: successful operations, the longest queue, the sum of response times in seconds.
+/// Figures of a second for the verdict: successes within the phase's time and those of its arrivals, the longest queue, the sum
+/// of the latter's response times in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
+    completed: u64,
     ok: u64,
     backlog: u64,
     responses_s: f64,
@@ -144,20 +146,19 @@ impl PerSecond {
     pub fn take(&mut self, second: u64, totals: &Totals, job: &Job) {
         let row = self.rows.entry(second).or_default();
         row.ok += totals.ok();
+        row.completed += totals.completed();
         row.backlog = row.backlog.max(totals.backlog);
         row.responses_s += responses_s(totals, job);
         self.tails.take(second, totals, job.workload.metrics());
     }
 
-    /// The whole seconds of a phase that was to end so and took so long, warm-up and all, with what is before and
+    /// The whole seconds of a phase that was to end so and lasted so long behind its warm-up, with what is before and
     /// behind them. One without a record is one in which nothing was done.
-    pub fn whole(self, end: &End, warmup_ns: u64, elapsed_ns: u64) -> RunObservations {
-        let planned = end.duration_ns.map(|ns| warmup_ns + ns);
-        // Last replies come a little before the planned end, or a drain after it.
-        let by_clock = planned.filter(|planned| elapsed_ns + INTERVAL_NS >= *planned);
+    pub fn whole(self, end: &End, warmup_ns: u64, measured_ns: u64) -> RunObservations {
+        let by_clock = end.duration_ns == Some(measured_ns);
         // Users who have a number of operations end one after the other.
-        let ending = u64::from(by_clock.is_none() && end.operations.is_some());
-        let ended = by_clock.unwrap_or(elapsed_ns);
+        let ending = u64::from(!by_clock && end.operations.is_some());
+        let ended = warmup_ns + measured_ns;
         let until = (ended / INTERVAL_NS).saturating_sub(ending);
         let from = warmup_ns.div_ceil(INTERVAL_NS);
         let rows = self.rows;
@@ -165,13 +166,13 @@ impl PerSecond {
         let mut observations =
             RunObservations { tail: self.tails.whole(from, until), ..RunObservations::default() };
         for row in (from..until).map(row) {
-            observations.series.push(row.ok as f64);
+            observations.series.push(row.completed as f64);
             observations.backlog.push(row.backlog as f64);
             observations.response_s.push(row.responses_s / row.ok.max(1) as f64);
         }
         let part = |second, ns: u64| match ns {
             0 => (0.0, 0.0),
-            ns => (row(second).ok as f64, ns as f64 / 1e9),
+            ns => (row(second).completed as f64, ns as f64 / 1e9),
         };
         observations.partial_seconds[0] = part(from.saturating_sub(1), from * INTERVAL_NS - warmup_ns);
         let behind = if ending > 0 { 0 } else { ended.saturating_sub(until.max(from) * INTERVAL_NS) };
@@ -214,30 +215,27 @@ mod tests {
     const TENTH_NS: u64 = INTERVAL_NS / 10;
 
     /// Six seconds behind a warm-up of 0.6 s: 100 operations a second, and as many of each part of a second.
-    fn seconds(end: &End, elapsed_ns: u64) -> RunObservations {
-        let row = |ok| Row { ok, backlog: ok / 10, responses_s: ok as f64 * 0.5 };
+    fn seconds(end: &End, measured_ns: u64) -> RunObservations {
+        let row = |ok| Row { completed: ok, ok, backlog: ok / 10, responses_s: ok as f64 * 0.5 };
         let rows = [(0, 40), (1, 100), (2, 100), (4, 100), (5, 100), (6, 60)];
         let rows = rows.into_iter().map(|(second, ok)| (second, row(ok))).collect();
-        PerSecond { rows, ..PerSecond::default() }.whole(end, 6 * TENTH_NS, elapsed_ns)
+        PerSecond { rows, ..PerSecond::default() }.whole(end, 6 * TENTH_NS, measured_ns)
     }
 
     #[test]
     fn seconds_are_whole_ones_and_the_parts_at_both_ends() {
         let timed = End { duration_ns: Some(6 * INTERVAL_NS), ..End::default() };
-        // Last replies come before the end, and after it.
-        for elapsed_ns in [65 * TENTH_NS, 66 * TENTH_NS, 99 * TENTH_NS] {
-            let all = seconds(&timed, elapsed_ns);
-            assert_eq!(all.series, [100.0, 100.0, 0.0, 100.0, 100.0]);
-            assert_eq!(all.backlog, [10.0, 10.0, 0.0, 10.0, 10.0]);
-            assert_eq!(all.response_s, [0.5, 0.5, 0.0, 0.5, 0.5]);
-            assert_eq!(all.partial_seconds, [(40.0, 0.4), (60.0, 0.6)]);
-        }
+        let all = seconds(&timed, 60 * TENTH_NS);
+        assert_eq!(all.series, [100.0, 100.0, 0.0, 100.0, 100.0]);
+        assert_eq!(all.backlog, [10.0, 10.0, 0.0, 10.0, 10.0]);
+        assert_eq!(all.response_s, [0.5, 0.5, 0.0, 0.5, 0.5]);
+        assert_eq!(all.partial_seconds, [(40.0, 0.4), (60.0, 0.6)]);
         // It was ended early, in its second 3.
-        let early = seconds(&timed, 33 * TENTH_NS);
+        let early = seconds(&timed, 27 * TENTH_NS);
         assert_eq!((early.series.len(), early.partial_seconds[1]), (2, (0.0, 0.3)));
         // Users who have a number of operations end one after the other.
         let counted = End { operations: Some(500), ..End::default() };
-        let all = seconds(&counted, 66 * TENTH_NS);
+        let all = seconds(&counted, 60 * TENTH_NS);
         assert_eq!((all.series.len(), all.partial_seconds), (4, [(40.0, 0.4), (0.0, 0.0)]));
     }
 }

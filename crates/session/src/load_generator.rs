@@ -107,15 +107,23 @@ pub fn run_jobs(
     on_second: &mut dyn FnMut(Second),
 ) -> Result<Applied, RunError> {
     let mut before = ProcessCpu::now();
-    // A second is handed out as soon as all threads are past it: the last one of the warm-up ends that.
+    let mut after = None;
+    // A second is handed out as soon as all threads are past it: the last one of the warm-up ends that, and the one in which
+    // the duration ends is the last that is measured.
+    let last = jobs.first().and_then(|job| {
+        let end_ns = job.warmup_ns + job.end.duration_ns?;
+        Some(end_ns.div_ceil(job.interval_ns).saturating_sub(1))
+    });
     let mut counted = |second: Second| {
         if second.warmup {
             before = ProcessCpu::now();
+        } else if last.is_some_and(|last| second.number >= last) {
+            after.get_or_insert_with(ProcessCpu::now);
         }
         on_second(second);
     };
     let finished = parts::run(opened, jobs, control, &mut counted)?;
-    let cpu = ProcessCpu::now().since(&before);
+    let cpu = after.unwrap_or_else(ProcessCpu::now).since(&before);
     Ok(Applied {
         finished,
         user_s: cpu.user_s,
@@ -156,6 +164,8 @@ mod tests {
                 errors: Vec::new(),
                 epoch: SystemTime::now(),
                 elapsed_ns: 1,
+                measured_ns: 1,
+                busy_rate: None,
                 connecting_ns: 0,
                 pinned: false,
             })

@@ -144,6 +144,8 @@ pub(crate) fn both(mut one: Finished, other: Finished) -> Finished {
         errors: one.errors,
         epoch: one.epoch.min(other.epoch),
         elapsed_ns: one.elapsed_ns.max(other.elapsed_ns),
+        measured_ns: one.measured_ns.max(other.measured_ns),
+        busy_rate: one.busy_rate.zip(other.busy_rate).map(|(one, other)| one + other),
         connecting_ns: one.connecting_ns.max(other.connecting_ns),
         pinned: one.pinned && other.pinned,
     }

@@ -101,7 +101,7 @@ impl<'a> PhaseBoundaries<'a> {
         writer: Option<&mut Writer>,
     ) {
         let begun = finished.epoch + self.warmup;
-        let ended = (finished.epoch + Duration::from_nanos(finished.elapsed_ns)).max(begun);
+        let ended = begun + Duration::from_nanos(finished.measured_ns);
         if let Some(watch) = self.watch {
             watch.end();
             phase.monitor = Some(watch.monitored(begun, ended));

@@ -319,15 +319,16 @@ impl<'a> Session<'a> {
             writer.event("rest", &words);
         }
         let finished = &applied.finished;
-        let seconds = finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64 / 1e9;
+        let seconds = finished.measured_ns as f64 / 1e9;
+        let elapsed_s = Some(finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64 / 1e9);
         let mut client = client(job, &totals, &applied, &self.generator.target());
         client.steal_share = if total_ticks > 0 { stolen_ticks as f64 / total_ticks as f64 } else { 0.0 };
         let errors: BTreeMap<String, String> =
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
         let cut_off = !self.generator.lost().is_empty();
-        let ended_ns = (self.control.stopping() || cut_off).then_some(finished.elapsed_ns);
-        let offered = offered(job, &totals, ended_ns);
-        let facts = PhaseFacts { name: name.into(), seconds, offered, client, errors, cut_off };
+        let cut_short = self.control.stopping() || cut_off;
+        let offered = offered(job, &totals, finished.measured_ns, cut_short);
+        let facts = PhaseFacts { name: name.into(), seconds, elapsed_s, offered, client, errors, cut_off };
         let documents = documents(job, totals.ok());
         let mut phase_summary = Phase { collections, documents, ..phase(facts, &metrics, &totals) };
         let mut warmup = (job.warmup_ns > 0).then(|| {
@@ -339,9 +340,10 @@ impl<'a> Session<'a> {
             seen.others = watch.zip(neighbours.as_ref()).map(|(watch, since)| watch.others(since));
         }
         if let Some(grafana) = &self.grafana {
-            let (epoch, elapsed) = (applied.finished.epoch, applied.finished.elapsed_ns);
+            let epoch = applied.finished.epoch;
             let begun = epoch + Duration::from_nanos(job.warmup_ns);
-            phase_summary.link = Some(link(grafana, begun, epoch + Duration::from_nanos(elapsed)));
+            let ended = begun + Duration::from_nanos(applied.finished.measured_ns);
+            phase_summary.link = Some(link(grafana, begun, ended));
             warmup.iter_mut().for_each(|phase| phase.link = Some(link(grafana, epoch, begun)));
         }
         self.take_pairs(name, &metrics, cut_off);
@@ -373,7 +375,8 @@ impl<'a> Session<'a> {
             changed: Vec::new(),
             shared_cores: Vec::new(),
             missing: self.generator.missing(),
-            ..seconds_of.whole(&job.end, job.warmup_ns, finished.elapsed_ns)
+            busy_rate: finished.busy_rate,
+            ..seconds_of.whole(&job.end, job.warmup_ns, finished.measured_ns)
         };
         Ok(EndedPhase { phase: phase_summary, totals, warmup, finished: applied.finished, observations })
     }
@@ -522,26 +525,19 @@ fn is_constant(profile: &Profile) -> bool {
     }
 }
 
-/// Arrivals that the schedule held for the measured phase, per second of the schedule. Of a phase that was ended early,
-/// `ended_ns` after the epoch: what the schedule asked for until then; if it ended before it began, the rate that it was to
+/// Arrivals that the schedule held for the measured phase of `measured_ns`, per second. Of a phase that was cut short: what the
+/// schedule asked for until then, because nobody has taken all of it; if that was in the warm-up, the rate that the phase was to
 /// begin with.
-fn offered(job: &Job, totals: &Totals, ended_ns: Option<u64>) -> Option<f64> {
+fn offered(job: &Job, totals: &Totals, measured_ns: u64, cut_short: bool) -> Option<f64> {
     let Pacing::Open { profile, .. } = &job.pacing else { return None };
-    if let Some(ended_ns) = ended_ns {
-        let planned = job.end.duration_ns.map_or(u64::MAX, |ns| job.warmup_ns.saturating_add(ns));
-        let until_ns = ended_ns.min(planned);
-        let Some(length_ns) = until_ns.checked_sub(job.warmup_ns).filter(|ns| *ns > 0) else {
-            return Some(profile.rate_at(job.warmup_ns));
-        };
-        let length_s = length_ns as f64 / 1e9;
-        return Some((profile.count_at(until_ns) - profile.count_at(job.warmup_ns)) / length_s);
+    if measured_ns == 0 {
+        return Some(profile.rate_at(job.warmup_ns));
     }
-    let by_count = job.end.operations.map(|n| {
-        // Arrivals of the warm-up come before those that are counted.
-        profile.time_of(profile.count_at(job.warmup_ns) + n as f64) - job.warmup_ns as f64
-    });
-    let length_ns = by_count.into_iter().chain(job.end.duration_ns.map(|d| d as f64)).reduce(f64::min)?;
-    Some(totals.arrivals as f64 / (length_ns / 1e9).max(1e-9))
+    let due = match cut_short {
+        true => profile.count_at(job.warmup_ns + measured_ns) - profile.count_at(job.warmup_ns),
+        false => totals.arrivals as f64,
+    };
+    Some(due * 1e9 / measured_ns as f64)
 }
 
 fn client(job: &Job, totals: &Totals, applied: &Applied, target_info: &TargetInfo) -> Client {

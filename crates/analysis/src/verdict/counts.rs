@@ -134,12 +134,24 @@ pub(super) fn found(e: &Evidence<'_>) -> Found {
 pub(super) fn drops(e: &Evidence<'_>) -> Found {
     let dropped = e.totals.ended[Outcome::Dropped as usize];
     let share = dropped as f64 / e.totals.ended_total().max(1) as f64;
+    let undrained = e.totals.undrained.min(dropped);
+    let queued = "were dropped from a queue that was full, or after the time that they may wait there";
+    let (how, rather) = match (undrained, dropped - undrained) {
+        (0, _) => (queued.to_owned(), "--queue"),
+        (_, 0) => ("still waited when the drain ended, and were never sent".to_owned(), "--drain"),
+        (_, full) => {
+            let full = Thousands(full);
+            (
+                format!("were never sent: {full} {queued}, the others still waited when the drain ended"),
+                "--queue",
+            )
+        }
+    };
     (dropped > 0).then(|| {
         (
             if share > 0.01 { Trust::Invalid } else { Trust::Suspect },
             format!(
-                "{} arrivals ({:.3} %) were dropped from a queue that was full, or after the time that they \
-                 may wait there; percentiles count them as infinite: lower --rate, or raise --connections or --queue",
+                "{} arrivals ({:.3} %) {how}; percentiles count them as infinite: lower --rate, or raise --connections or {rather}",
                 Thousands(dropped),
                 share * 100.0
             ),
@@ -158,16 +170,53 @@ pub(super) fn offered_rate(e: &Evidence<'_>) -> Found {
         );
         return Some((Trust::Suspect, text));
     }
-    let offered = e.phase.offered.filter(|o| *o > 0.0)?;
-    let late_s = e.phase.seconds - e.totals.arrivals as f64 / offered;
-    (late_s > 0.1 && late_s > e.phase.seconds * 0.01).then(|| {
+    let offered = e.phase.offered.filter(|offered| *offered > 0.0)?;
+    let grown = backlog_growth(e, offered)?;
+    let least = (e.totals.arrivals as f64 * GROWTH).max(offered * GROWTH_S);
+    // What is under way all the time grows only in the beginning, and what one stall at the end has left only there.
+    let in_second_half = grown.at_end - grown.at_half;
+    let steady = grown.at_half.min(in_second_half) > grown.at_end / 4.0;
+    (grown.at_end > least && steady).then(|| {
         (
             Trust::Suspect,
             format!(
-                "{} operations/s were due, but the last one ended {late_s:.1} s after the schedule: the target \
-                 or the connections do not keep up, so response times grow with the length of the run",
-                Rate(offered)
+                "{} operations/s were due and {} were done: at the end {} more waited than in the beginning; the target or the \
+                 connections do not keep up, so response times grow with the length of the run",
+                Rate(offered),
+                Rate(e.phase.throughput),
+                Thousands(grown.at_end as u64)
             ),
         )
+    })
+}
+
+/// Share of the arrivals, and seconds' worth of them, by which a backlog may grow in a rate that is kept.
+const GROWTH: f64 = 0.01;
+const GROWTH_S: f64 = 0.1;
+
+/// How many more operations were due and not done than at the beginning.
+struct BacklogGrowth {
+    at_half: f64,
+    at_end: f64,
+}
+
+/// Arrivals less completions, in half of the whole seconds and in all of the phase; `None` where the rate was to change or single
+/// seconds are not known.
+fn backlog_growth(e: &Evidence<'_>, offered: f64) -> Option<BacklogGrowth> {
+    let seen = &e.observations;
+    let half = seen.series.len() / 2;
+    if seen.varied || half == 0 {
+        return None;
+    }
+    // A failed operation waits no more. What never was sent does, in what it says of the target.
+    let failed = e.totals.failed().saturating_sub(e.totals.undrained) as f64;
+    let done = e.totals.completed() as f64;
+    let (before, before_s) = seen.partial_seconds[0];
+    let done_by_half = before + seen.series[..half].iter().sum::<f64>();
+    let due_by_half = offered * (before_s + half as f64);
+    let failed_by_half = failed * (before_s + half as f64) / e.phase.seconds;
+    Some(BacklogGrowth {
+        at_half: due_by_half - done_by_half - failed_by_half,
+        at_end: e.totals.arrivals as f64 - done - failed,
     })
 }

@@ -62,6 +62,8 @@ pub struct RunObservations {
     pub varied: bool,
     /// True if the load ends by the number of its operations: users end one after the other then.
     pub counted: bool,
+    /// Successes a second until the first user had nothing left to do, where the load ends by the number of its operations.
+    pub busy_rate: Option<f64>,
     /// Distinct keys in a sample of the operations, and the number of records.
     pub keys: Option<(u64, u64)>,
     /// Difference between the run's lengths by the wall clock and by the steady clock, seconds.

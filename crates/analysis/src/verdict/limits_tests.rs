@@ -295,17 +295,76 @@ fn a_thousand_operations_and_a_second_are_enough() {
     assert_eq!([judged(1_000), judged(999)], [true, false]);
 }
 
+/// 1,000 operations/s are due in whole seconds, of which so many are done.
+fn offered(done: &[f64]) -> Case {
+    let mut case = Case::usual();
+    let sum: f64 = done.iter().sum();
+    (case.phase.seconds, case.phase.offered) = (done.len() as f64, Some(1_000.0));
+    case.totals.ended = [0; Outcome::COUNT];
+    (case.totals.arrivals, case.totals.ended[Outcome::Ok as usize]) =
+        (done.len() as u64 * 1_000, done.len() as u64 * 1_000);
+    case.totals.crossed = sum as i64 - done.len() as i64 * 1_000;
+    case.observations.series = done.to_vec();
+    case
+}
+
 #[test]
-fn a_schedule_is_kept_to_a_hundredth_and_a_tenth_of_a_second() {
-    let late = |seconds: f64, arrivals: u64| {
-        says("offered_rate", |case| {
-            (case.phase.seconds, case.phase.offered) = (seconds, Some(1_000.0));
-            (case.totals.arrivals, case.totals.ended) = (arrivals, [0; Outcome::COUNT]);
-            case.totals.ended[Outcome::Ok as usize] = arrivals;
-        })
+fn a_rate_is_kept_to_a_hundredth_and_a_tenth_of_a_second() {
+    let kept = |seconds: usize, done: f64| offered(&vec![done; seconds]).says("offered_rate");
+    assert_eq!([kept(60, 990.1), kept(60, 989.9)], [None, SUSPECT], "a hundredth of a minute");
+    assert_eq!([kept(5, 980.2), kept(5, 979.8)], [None, SUSPECT], "a tenth of a second");
+}
+
+#[test]
+fn one_stall_at_the_end_and_what_is_always_under_way_are_no_rate_that_is_not_kept() {
+    let with = |at: usize, done: f64| {
+        let mut all = vec![1_000.0; 10];
+        all[at] = done;
+        offered(&all).says("offered_rate")
     };
-    assert_eq!([late(60.0, 59_401), late(60.0, 59_399)], [None, SUSPECT], "a hundredth of a minute");
-    assert_eq!([late(5.0, 4_901), late(5.0, 4_899)], [None, SUSPECT], "a tenth of a second");
+    assert_eq!([with(9, 0.0), with(0, 0.0)], [None, None]);
+    let mut steps = offered(&[500.0; 10]);
+    assert_eq!(steps.says("offered_rate"), SUSPECT);
+    steps.observations.varied = true;
+    assert_eq!(steps.says("offered_rate"), None);
+    // Merged runs, of which no single second is known.
+    let mut merged = offered(&[500.0; 10]);
+    merged.observations.series.clear();
+    assert_eq!(merged.says("offered_rate"), None);
+}
+
+#[test]
+fn drops_have_their_true_reason() {
+    let text = |dropped: u64, undrained: u64| {
+        let mut case = Case::usual().ended(Outcome::Dropped, dropped);
+        case.totals.undrained = undrained;
+        let verdict = case.verdict();
+        verdict.reasons.into_iter().find(|reason| reason.check == "drops").unwrap().text
+    };
+    let queue = text(20, 0);
+    assert!(queue.contains("from a queue that was full") && queue.contains("--queue"), "{queue}");
+    let drain = text(20, 20);
+    assert!(
+        drain.contains("when the drain ended") && drain.contains("--drain") && !drain.contains("full"),
+        "{drain}"
+    );
+    let both = text(20, 15);
+    assert!(both.contains("5 were dropped from a queue") && both.contains("when the drain ended"), "{both}");
+}
+
+#[test]
+fn users_that_have_run_out_of_operations_are_told_from_times_that_do_not_fit() {
+    // One user and 20,000 operations of 1 ms: 20 s of work.
+    let case = |seconds: f64, busy_rate| {
+        let mut case = Case::usual();
+        (case.think_ns, case.phase.seconds) = (Some(0), seconds);
+        (case.observations.counted, case.observations.busy_rate) = (true, busy_rate);
+        (case.says("idle_users"), case.says("littles_law"))
+    };
+    assert_eq!(case(20.4, Some(1_000.0)), (None, None));
+    assert_eq!(case(20.5, Some(1_000.0)), (SUSPECT, None));
+    assert_eq!(case(20.5, None), (None, SUSPECT));
+    assert_eq!(case(19.5, Some(1_000.0)), (None, SUSPECT));
 }
 
 #[test]

@@ -11,10 +11,11 @@ pub use evidence::{Evidence, RunObservations};
 pub use steadiness::{OverTime, steadiness, steadiness_of_responses};
 
 use crate::between_requests::between_requests_ns;
-use checks::{Checks, EVERY, FIGURES, Found, LATENCIES, TAIL};
+use checks::{Checks, EVERY, FIGURES, Found, LATENCIES, TAIL, THROUGHPUT};
 use dyno_record::Totals;
 use dyno_rundir::schema::{Trust, Verdict};
 use dyno_types::Outcome;
+use dyno_types::units::Rate;
 
 /// Makes every check.
 pub fn verdict(e: &Evidence<'_>) -> Verdict {
@@ -39,6 +40,9 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
         checks.check("client_cpu", client::slowed_by_client(e), client::client_cpu(e));
         checks.check("littles_law", FIGURES, littles_law(e));
     }
+    if e.observations.counted {
+        checks.check("idle_users", THROUGHPUT, idle_users(e));
+    }
     checks.check("steal", client::affected_by_others(e, e.phase.client.steal_share), client::steal(e));
     checks.check(
         "neighbours",
@@ -51,10 +55,49 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     Verdict::new(checks.reasons, checks.names, &e.asked)
 }
 
+/// Share of the users' time by which Little's law may be missed, and which they may have nothing to do for.
+const USERS: f64 = 0.02;
+
 /// Users = throughput x (service + turnaround + think), on the engine's own figures.
 fn littles_law(e: &Evidence<'_>) -> Found {
+    let (found, users) = users_found(e).filter(|_| e.totals.ok() >= 1_000)?;
+    // Those who have done their share are at work no more: that has a check of its own.
+    let ending = e.observations.busy_rate.is_some() && found < users;
+    let error = (found - users).abs() / users;
+    (error > USERS && !ending).then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "Little's law gives {found:.2} users where {users} were: times and throughput do not belong together \
+                 ({:.1} % off)",
+                error * 100.0
+            ),
+        )
+    })
+}
+
+/// Users of a load that ends by the number of its operations, of which none was left for them.
+fn idle_users(e: &Evidence<'_>) -> Found {
+    let busy_rate = e.observations.busy_rate?;
+    let (found, users) = users_found(e)?;
+    let idle = 1.0 - found / users;
+    (idle > USERS).then(|| {
+        (
+            Trust::Suspect,
+            format!(
+                "users had nothing left to do for {:.1} % of their time, because the number of operations ran out: {}/s until the \
+                 first of them was idle; ask for more operations, or for a time (--duration)",
+                idle * 100.0,
+                Rate(busy_rate)
+            ),
+        )
+    })
+}
+
+/// The users of a closed loop by Little's law, and those that there were.
+fn users_found(e: &Evidence<'_>) -> Option<(f64, f64)> {
     let think_ns = e.think_ns?;
-    if !e.wire || e.totals.failed() > 0 || e.totals.ok() < 1_000 || e.interrupted {
+    if !e.wire || e.totals.failed() > 0 || e.interrupted {
         return None;
     }
     let client = &e.phase.client;
@@ -66,20 +109,7 @@ fn littles_law(e: &Evidence<'_>) -> Found {
         false => "",
     };
     let names: Vec<&str> = e.totals.outcomes.iter().map(name).collect();
-    let found = users_by_littles_law(e.totals, think_ns, e.phase.seconds, &names)?;
-    let error = (found - users).abs() / users;
-    // Users who have done their share are at work no more: up to a second's worth of them may be missing.
-    let ending = if e.observations.counted && found < users { 1.0 / e.phase.seconds } else { 0.0 };
-    (error > 0.02 + ending).then(|| {
-        (
-            Trust::Suspect,
-            format!(
-                "Little's law gives {found:.2} users where {users} were: times and throughput do not belong together \
-                 ({:.1} % off)",
-                error * 100.0
-            ),
-        )
-    })
+    Some((users_by_littles_law(e.totals, think_ns, e.phase.seconds, &names)?, users)).filter(|_| users > 0.0)
 }
 
 /// The number of users that throughput and times imply, by the metrics whose times add up to those of operations. `names`
@@ -102,7 +132,9 @@ pub fn users_by_littles_law<S: AsRef<str>>(
         .sum();
     let thinking = u128::from(think_ns) * u128::from(totals.ok());
     let between = between_requests_ns(totals, names);
-    Some(((service + totals.turnaround.sum_ns() + thinking) as f64 + between) / (seconds * 1e9))
+    let recorded = (service + totals.turnaround.sum_ns() + thinking) as f64 + between;
+    // Times are those of the arrivals: where a boundary of the phase lies in one, its part on the other side is set right.
+    Some((recorded + totals.clipped_ns as f64) / (seconds * 1e9))
 }
 
 #[cfg(test)]

@@ -181,7 +181,8 @@ impl Observer for Live {
             return;
         }
         let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
-        let (count, what) = phase.documents.map_or((ok, ""), |documents| (documents, " documents"));
+        let (count, what) =
+            phase.documents.map_or((phase.successes(), ""), |documents| (documents, " documents"));
         terminal::note(&format!(
             "{}: {}{what} ok, {} failed in {}, {}/s",
             phase.name,

@@ -69,7 +69,7 @@ impl Phase {
 
     /// Operations of the last second, per second; `None` of one that did not last a second: the first or last of a phase.
     pub fn rate(&self, p: &Progress<'_>) -> Option<f64> {
-        p.whole.then_some(p.last.ok() as f64 * self.each)
+        p.whole.then_some(p.last.completed() as f64 * self.each)
     }
 
     /// Rate at which operations are due after so many seconds of the phase.

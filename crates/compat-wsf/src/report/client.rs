@@ -71,9 +71,10 @@ pub fn client_log(phases: &[Phase]) -> String {
 pub fn lines(phase: &Phase) -> Vec<Line> {
     let unsent = |name: &str| ["dropped", "aborted"].contains(&name);
     let done: u64 = phase.outcomes.iter().filter(|(name, _)| !unsent(name)).map(|(_, n)| n).sum();
-    let rate = if phase.seconds > 0.0 { done as f64 / phase.seconds } else { f64::NAN };
+    let run_s = phase.until_last_s();
+    let rate = if run_s > 0.0 { done as f64 / run_s } else { f64::NAN };
     let mut out = vec![
-        Line::new("OVERALL", "RunTime(ms)", Value::Int((phase.seconds * 1e3).round() as i64)),
+        Line::new("OVERALL", "RunTime(ms)", Value::Int((run_s * 1e3).round() as i64)),
         Line::new("OVERALL", "Throughput(ops/sec)", Value::Double(rate)),
     ];
     for metric in &phase.metrics {

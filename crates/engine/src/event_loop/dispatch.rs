@@ -43,7 +43,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Users that are free start their next operation.
     fn dispatch_closed(&mut self, now: u64) {
         if now >= self.end_ns {
-            return self.time_is_over(now);
+            return self.time_is_over(now, self.end_ns);
         }
         if self.users.is_empty() {
             // A thread without users has nothing to send.
@@ -53,6 +53,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         for _ in 0..self.idle.len() {
             let Some((user, since)) = self.idle.pop_front() else { break };
             let Some(index) = self.claim(user) else {
+                self.runs_out(since);
                 if self.per_user {
                     continue;
                 }
@@ -81,7 +82,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             let Some((index, due)) = self.schedule.as_ref().map(|s| s.peek()) else { return };
             let intended = self.epoch_ns + due;
             if intended >= self.end_ns {
-                return self.time_is_over(now);
+                return self.time_is_over(now, self.end_ns);
             }
             if index >= self.index_end {
                 return self.all_sent(now);
@@ -93,7 +94,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             let outlasts_end = self.shared.job.queue.outlasts_end && !self.shared.control.stopping();
             if waited && now >= self.end_ns && !outlasts_end {
                 self.abandon_queue(Outcome::Aborted);
-                return self.time_is_over(now);
+                return self.time_is_over(now, self.end_ns);
             }
             if self.beyond_bounds(now, intended) {
                 self.advance();
@@ -138,6 +139,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             due.advance();
             self.backlog += 1;
         }
+        if self.index_end != u64::MAX {
+            self.bound_by_count();
+        }
         self.recorder.now.backlog =
             self.recorder.now.backlog.max(self.backlog.saturating_sub(self.idle.len() as u64));
     }
@@ -166,7 +170,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if self.schedule.is_some() {
             self.end_ns = self.end_ns.min(now.saturating_add(1));
         } else {
-            self.time_is_over(now);
+            self.time_is_over(now, now);
         }
     }
 
@@ -174,6 +178,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn abandon_queue(&mut self, outcome: Outcome) {
         while self.backlog > 0 {
             let Some((index, due)) = self.schedule.as_ref().map(|s| s.peek()) else { return };
+            // One of the warm-up is counted by no outcome.
+            if outcome == Outcome::Dropped && self.epoch_ns + due >= self.measure_ns {
+                self.recorder.now.undrained += 1;
+            }
             self.advance();
             self.drop_arrival(index, self.epoch_ns + due, outcome);
         }
@@ -190,6 +198,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.recorder.now.carried_arrivals += 1;
         } else {
             self.recorder.now.arrivals += 1;
+        }
+        if intended < self.measure_ns && !warm {
+            // A user that was ready before the phase: what it waited until then is none of it.
+            self.clipped_ns -= (self.measure_ns - intended) as i64;
         }
         let id = self.new_op(user, request);
         let op = &mut self.ops[id as usize];
@@ -446,6 +458,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let (outcome, first) = (op.first_outcome, if seen_again { op.first } else { op.request });
         let (user, holds_place) = (op.user, op.holds_place);
         op.active = false;
+        let (warm, intended_ns) = (op.warm, op.first_intended_ns);
+        self.count_completion(warm_but_late, outcome, now);
+        if self.schedule.is_none() && (warm || now + self.think_ns() > self.bound_ns) {
+            self.clip(warm, intended_ns, now);
+        }
+        let op = &self.ops[id as usize];
         let interval = &mut self.recorder.now;
         if warm_but_late {
             interval.carried += 1;
@@ -481,6 +499,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 return self.idle.push_back((user, now));
             }
         };
+        if self.issued_all && self.drain.counted {
+            self.runs_out(now);
+        }
         let state = &mut self.users[user as usize];
         let lost = matches!(outcome, Outcome::Unreachable | Outcome::Disconnected | Outcome::Aborted);
         state.penalty_ns = match (lost, state.penalty_ns) {

@@ -12,11 +12,15 @@ const UNANSWERED_NS: u64 = 120_000_000_000;
 const GRAIN_NS: u64 = 250_000_000;
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
-    /// The time is over, or somebody has ended the load.
-    pub(super) fn time_is_over(&mut self, now: u64) {
+    /// The time is over, or somebody has ended the load: the measured phase ends at `bound_ns`, which may lie ahead.
+    pub(super) fn time_is_over(&mut self, now: u64, bound_ns: u64) {
         self.issued_all = true;
-        let until_ns = now.saturating_add(self.shared.job.drain_ns);
+        self.bound_ns = self.bound_ns.min(bound_ns);
+        let until_ns = now.max(self.bound_ns).saturating_add(self.shared.job.drain_ns);
         self.drain = Drain { until_ns, ..Drain::NONE };
+        if self.schedule.is_none() {
+            self.clip_idle();
+        }
     }
 
     /// The last operation that was asked for has been sent.
@@ -57,7 +61,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             return self.abandon(now);
         }
         if self.drain.counted && self.shared.control.stopping() {
-            self.time_is_over(now);
+            self.time_is_over(now, now);
         }
         if now < self.drain.until_ns {
             return;

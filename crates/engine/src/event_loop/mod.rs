@@ -11,6 +11,7 @@ mod connection;
 mod dispatch;
 mod drain;
 mod monitors;
+mod phase;
 mod quota;
 mod receive;
 mod state;
@@ -21,11 +22,12 @@ pub use state::LoadThread;
 use crate::arrivals::Schedule;
 use crate::claim::Block;
 use crate::job::Pacing;
+use crate::merge::Ending;
 use crate::net::Net;
 use crate::shared::Shared;
 use alarm::Alarm;
 use dyno_record::Recorder;
-use dyno_types::{Driver, Outcome};
+use dyno_types::Driver;
 use state::{Drain, VirtualUser};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -86,6 +88,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             epoch_ns: 0,
             measure_ns: 0,
             end_ns: u64::MAX,
+            bound_ns: u64::MAX,
+            done_ns: 0,
+            completed: 0,
+            first_out: None,
+            clipped_ns: 0,
             measuring: false,
             issued_all: false,
             first_user: (0..thread).map(|t| shared.job.users_of(t)).sum::<usize>() as u64,
@@ -96,8 +103,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
     }
 
-    /// Runs from `epoch_ns` on until everything has ended. Returns the errors' words by class, and the time of the end.
-    pub fn run(mut self, epoch_ns: u64) -> io::Result<(Vec<(Outcome, String)>, u64)> {
+    /// Runs from `epoch_ns` on until everything has ended.
+    pub(crate) fn run(mut self, epoch_ns: u64) -> io::Result<Ending> {
         self.prepare(epoch_ns);
         let mut now = self.net.now();
         // All threads begin together, and nothing is sent in a time that does not count.
@@ -120,8 +127,19 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         let ended_ns = self.net.now();
         self.clean_up();
+        self.recorder.now.clipped_ns += self.clipped_ns;
         self.recorder.finish();
-        Ok((self.errors, ended_ns))
+        Ok(Ending {
+            errors: self.errors,
+            ended_ns,
+            bound_ns: self.bound_ns,
+            done_ns: self.done_ns,
+            counted: self.drain.counted && self.schedule.is_none(),
+            busy_rate: Some(self.first_out.map_or(0.0, |(out_ns, completed)| {
+                let busy_ns = out_ns.saturating_sub(self.measure_ns);
+                if busy_ns > 0 { completed as f64 * 1e9 / busy_ns as f64 } else { 0.0 }
+            })),
+        })
     }
 
     fn prepare(&mut self, epoch_ns: u64) {
@@ -131,6 +149,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.measuring = job.warmup_ns == 0;
         self.recorder.now.warmup = !self.measuring;
         self.end_ns = job.end.duration_ns.map_or(u64::MAX, |d| self.measure_ns + d);
+        self.bound_ns = self.end_ns;
         self.next_swap_ns = epoch_ns + self.shared.job.interval_ns;
         self.next_sweep_ns = epoch_ns;
         let begin_ns = match job.pacing {
@@ -164,7 +183,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             let (stripe, stripes) = job.stripe;
             let (mine, of) = (stripe * threads + self.thread as u64, stripes * threads);
             let schedule = Schedule::new(profile.clone(), *process, job.seed, mine, of);
-            self.due = Some(schedule.clone());
+            let mut due = schedule.clone();
             self.schedule = Some(schedule);
             if let Some(operations) = job.end.operations {
                 let mut whole = Schedule::new(profile.clone(), *process, job.seed, 0, 1);
@@ -172,7 +191,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                     whole.advance();
                 }
                 self.index_end = whole.peek().0 + operations;
+                due.end_before(self.index_end);
             }
+            self.due = Some(due);
+            self.bound_by_count();
         }
     }
 

@@ -215,6 +215,16 @@ pub struct LoadThread<D: Driver, N: Net> {
     pub(super) epoch_ns: u64,
     pub(super) measure_ns: u64,
     pub(super) end_ns: u64,
+    /// When the measured phase is over at the latest, as far as that is known yet.
+    pub(super) bound_ns: u64,
+    /// The last completion of a measured operation.
+    pub(super) done_ns: u64,
+    /// Successes of measured operations.
+    pub(super) completed: u64,
+    /// Closed loop: when the first user had nothing left to do, and the successes until then.
+    pub(super) first_out: Option<(u64, u64)>,
+    /// Time of users in the measured phase that the histograms lack, less what they hold of times outside it, nanoseconds.
+    pub(super) clipped_ns: i64,
     pub(super) measuring: bool,
     pub(super) issued_all: bool,
     /// Number of the first user.

@@ -10,13 +10,13 @@ use crate::affinity;
 use crate::arrivals::Schedule;
 use crate::claim::Block;
 use crate::job::{Clock, Job, Pacing};
-use crate::merge::{Finished, Merger, Second, ThreadEvent, recorder};
+use crate::merge::{Ending, Finished, Merger, Second, ThreadEvent, recorder};
 use crate::net::monotonic_ns;
 use crate::run_error::RunError;
 use crate::shared::Shared;
 use dyno_record::{Interval, Recorder, Sample};
 use dyno_types::{Executed, Outcome, Request, Store, StoreSession, Verb, Verified};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
@@ -32,6 +32,8 @@ struct Users {
     epoch_ns: u64,
     measure_ns: u64,
     end_ns: u64,
+    /// When the measured phase is over at the latest, as far as that is known yet.
+    bound_ns: AtomicU64,
     /// The arrivals not taken yet, and how many users have found none free to take them.
     schedule: Option<Mutex<Schedule>>,
     index_end: u64,
@@ -88,10 +90,16 @@ pub(crate) fn run(
         }
         drop(report);
         scope.spawn(|| users.tick());
-        let (errors, ended_ns) = Merger::new(&shared, empties).run(&filled, &events, count, on_second)?;
-        let elapsed_ns = ended_ns.saturating_sub(users.epoch_ns);
-        let pinned = users.pinned.load(Ordering::Relaxed);
-        Ok(Finished { errors, epoch: wall, elapsed_ns, connecting_ns: connected - begun, pinned })
+        let ending = Merger::new(&shared, empties).run(&filled, &events, count, on_second)?;
+        Ok(Finished {
+            epoch: wall,
+            elapsed_ns: ending.ended_ns.saturating_sub(users.epoch_ns),
+            measured_ns: ending.measured_ns(users.measure_ns),
+            busy_rate: ending.busy_rate.filter(|_| ending.counted),
+            errors: ending.errors,
+            connecting_ns: connected - begun,
+            pinned: users.pinned.load(Ordering::Relaxed),
+        })
     })
 }
 
@@ -159,7 +167,11 @@ impl Users {
                     }
                     index_end = whole.peek().0 + operations;
                 }
-                Some(Mutex::new(Schedule::new(profile.clone(), *process, job.seed, stripe, stripes)))
+                let mut own = Schedule::new(profile.clone(), *process, job.seed, stripe, stripes);
+                if index_end != u64::MAX {
+                    own.end_before(index_end);
+                }
+                Some(Mutex::new(own))
             }
         };
         let warmed = job.warmup_ns == 0;
@@ -167,10 +179,12 @@ impl Users {
         for recorder in &mut recorders {
             recorder.now.warmup = !warmed;
         }
+        let end_ns = job.end.duration_ns.map_or(u64::MAX, |d| measure_ns.saturating_add(d));
         Users {
             epoch_ns,
             measure_ns,
-            end_ns: job.end.duration_ns.map_or(u64::MAX, |d| measure_ns.saturating_add(d)),
+            end_ns,
+            bound_ns: AtomicU64::new(end_ns),
             schedule,
             index_end,
             recorders: recorders.into_iter().map(|r| Mutex::new(Some(r))).collect(),
@@ -253,6 +267,7 @@ impl Users {
         let batch = if job.workload.only_inserts() { job.batch } else { 1 };
         let (mut tasks, mut requests, mut parts) = (Vec::new(), Vec::new(), Vec::new());
         let mut ideal_free_ns = self.epoch_ns;
+        let mut done_ns = 0;
         while let Some(mut task) = self.next_task(user, &mut turn, free_ns) {
             task.ideal_ns = task.ideal_ns.max(ideal_free_ns);
             free_ns = if batch > 1 {
@@ -261,15 +276,18 @@ impl Users {
                 self.fill(user, &mut turn, free_ns, &mut tasks, batch);
                 ideal_free_ns =
                     self.operate_batch(user, session.as_mut(), &mut tasks, &mut requests, &mut errors);
-                monotonic_ns()
+                done_ns = monotonic_ns();
+                done_ns
             } else {
                 let index = self.shared.job.own_index(task.index, 1);
                 let first = self.shared.job.workload.request(index, &self.shared.frontier);
                 ideal_free_ns = self.operate(user, session.as_mut(), &task, first, &mut errors, &mut parts);
-                job.workload.resume_ns(&first, monotonic_ns())
+                done_ns = monotonic_ns();
+                job.workload.resume_ns(&first, done_ns)
             };
         }
         let begun = monotonic_ns();
+        let counted = waits && job.end.operations.is_some() && !self.stopping() && begun < self.end_ns;
         drop(session);
         if let Some(metric) = self.shared.own.cleanup {
             let now = monotonic_ns();
@@ -280,7 +298,9 @@ impl Users {
             self.count(user, warm, |interval| interval.record_sample(sample, self.shared.job.raw_samples));
         }
         // Told before the recorders close, so that the merging finds it.
-        let _ = report.send(ThreadEvent::Ended(Ok((errors, begun))));
+        let bound_ns = self.bound_ns.load(Ordering::Relaxed);
+        let ending = Ending { errors, ended_ns: begun, bound_ns, done_ns, counted, busy_rate: None };
+        let _ = report.send(ThreadEvent::Ended(Ok(ending)));
     }
 
     fn next_task(&self, user: usize, turn: &mut Turn, free_ns: u64) -> Option<Task> {
@@ -323,8 +343,11 @@ impl Users {
                 let mut schedule = schedule.lock().unwrap_or_else(PoisonError::into_inner);
                 let (index, due) = schedule.peek();
                 let intended = self.epoch_ns + due;
-                let stopped = self.shared.control.stopping() && intended > monotonic_ns();
+                let stopped = self.stopping() && intended > monotonic_ns();
                 if index >= self.index_end || intended >= self.end_ns || stopped {
+                    if let Some(end_ns) = schedule.end_due_ns() {
+                        self.bound_ns.fetch_min(self.epoch_ns.saturating_add(end_ns), Ordering::Relaxed);
+                    }
                     return None;
                 }
                 schedule.advance();
@@ -337,13 +360,14 @@ impl Users {
             let waited = intended_ns < free_ns;
             let over = self.shared.control.stopping() || (now >= self.end_ns && !queue.outlasts_end);
             let aborted = waited && over;
-            if aborted || late || now > self.end_ns.saturating_add(self.shared.job.drain_ns) {
+            let undrained = !aborted && !late && now > self.end_ns.saturating_add(self.shared.job.drain_ns);
+            if aborted || late || undrained {
                 let outcome = if aborted { Outcome::Aborted } else { Outcome::Dropped };
-                self.drop_arrival(user, index, intended_ns, warm, outcome);
+                self.drop_arrival(user, index, intended_ns, warm, outcome, undrained);
                 continue;
             }
             if !self.sleep_to(intended_ns) {
-                self.drop_arrival(user, index, intended_ns, warm, Outcome::Aborted);
+                self.drop_arrival(user, index, intended_ns, warm, Outcome::Aborted, false);
                 return None;
             }
             return Some(Task { index, intended_ns, ideal_ns: intended_ns, warm, waited, rides: false });
@@ -358,7 +382,15 @@ impl Users {
         waiting > self.shared.job.queue.length as f64
     }
 
-    fn drop_arrival(&self, user: usize, index: u64, intended_ns: u64, warm: bool, outcome: Outcome) {
+    fn drop_arrival(
+        &self,
+        user: usize,
+        index: u64,
+        intended_ns: u64,
+        warm: bool,
+        outcome: Outcome,
+        undrained: bool,
+    ) {
         let kind = self.shared.job.workload.draw(index).kind as usize;
         self.count(user, warm, |interval| {
             if warm && !interval.warmup {
@@ -367,6 +399,7 @@ impl Users {
                 return;
             }
             interval.outcomes[kind][outcome as usize] += 1;
+            interval.undrained += u64::from(undrained);
             if outcome == Outcome::Dropped {
                 interval.drop_at((intended_ns - self.epoch_ns) / SECOND_NS);
             } else {
@@ -449,13 +482,16 @@ impl Users {
         let open_loop = self.schedule.is_some();
         let done_ns = done - self.epoch_ns;
         self.count(user, task.warm, |interval| {
+            let bound_ns = self.bound_ns.load(Ordering::Relaxed);
             if task.warm && !interval.warmup {
                 interval.carried += 1;
                 interval.carried_arrivals += 1;
+                interval.crossed += i64::from(whole.is_ok() && done >= self.measure_ns && done < bound_ns);
                 return;
             }
             interval.arrivals += 1;
             interval.ended[whole as usize] += 1;
+            interval.crossed -= i64::from(!task.warm && whole.is_ok() && done >= bound_ns);
             interval.busy_ns += if task.rides { 0 } else { done - begun };
             let lag_ns = begun.saturating_sub(task.intended_ns);
             match (open_loop, task.waited) {
@@ -499,10 +535,19 @@ impl Users {
         });
     }
 
+    /// Returns whether the run is to stop; the measured phase is over then.
+    fn stopping(&self) -> bool {
+        let stopping = self.shared.control.stopping();
+        if stopping {
+            self.bound_ns.fetch_min(monotonic_ns(), Ordering::Relaxed);
+        }
+        stopping
+    }
+
     /// Sleeps until a time; false if the run is to stop.
     fn sleep_to(&self, until_ns: u64) -> bool {
         loop {
-            if self.shared.control.stopping() {
+            if self.stopping() {
                 return false;
             }
             let now = monotonic_ns();

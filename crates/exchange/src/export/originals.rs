@@ -73,7 +73,7 @@ pub fn ycsb(run: &RunDir) -> Result<String, ExportError> {
     let totals = totals_in_micros(&recorded.totals);
     let names = run.run.metrics.get(&phase.name).map_or(&[][..], Vec::as_slice);
     let interval = options.interval(phase.offered.is_some(), false);
-    let ms = (phase.seconds * 1e3).round() as u64;
+    let ms = (phase.until_last_s() * 1e3).round() as u64;
     let found = metrics(names, &totals, SystemTime::UNIX_EPOCH, &options, interval);
     let lines = report(&Overall::of(&totals, ms.max(1), ms.max(1)), &found, &options, true)
         .map_err(|e| lacking(run, &e.to_string()))?;
@@ -137,7 +137,7 @@ fn by_intervals(
         }
         let end_s = match all.get(number + 1) {
             Some(next) => next - begin,
-            None => phase.seconds.max(interval.start_s - begin),
+            None => phase.until_last_s().max(interval.start_s - begin),
         };
         let due = number == last || end_s >= next_s;
         while end_s >= next_s {
@@ -249,7 +249,7 @@ pub fn bexhoma(run: &RunDir) -> Result<String, ExportError> {
     ];
     let mut out: String = head.iter().map(|(key, value)| format!("{key}{value}\n")).collect();
     out.push_str(&ycsb(run)?);
-    let end = begun.checked_add(Duration::from_secs_f64(phase.seconds.max(0.0))).unwrap_or(begun);
+    let end = begun.checked_add(Duration::from_secs_f64(phase.until_last_s().max(0.0))).unwrap_or(begun);
     out.push_str(&format!("BEXHOMA_START:{}\nBEXHOMA_END:{}\n", begun.as_second(), end.as_second()));
     Ok(out)
 }

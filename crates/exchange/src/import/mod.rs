@@ -217,6 +217,8 @@ fn phase(found: &Found, said: &ImportDetails) -> Phase {
     Phase {
         name: found.phase.to_owned(),
         seconds: found.seconds,
+        elapsed_s: None,
+        completed: None,
         arrivals: found.outcomes.values().sum(),
         outcomes: found.outcomes.clone(),
         throughput: found.throughput.unwrap_or(rate),

@@ -111,15 +111,14 @@ impl WorkerPool {
         // A worker that has not ended holds back nothing of what the others have done.
         open.iter().for_each(|worker| seconds.ended(*worker));
         seconds.hand_out(on_second);
-        self.keep_parts(own, &done, whole.map_or(0, |job| job.warmup_ns));
+        self.keep_parts(own, &done);
         Ok(done)
     }
 
     /// Keeps what each worker did, in their order.
-    fn keep_parts(&self, own: Vec<Option<Totals>>, done: &[Option<Done>], warmup_ns: u64) {
+    fn keep_parts(&self, own: Vec<Option<Totals>>, done: &[Option<Done>]) {
         let parts = own.into_iter().zip(&self.members).zip(done).filter_map(|((totals, member), done)| {
-            let (users, elapsed_ns) = done.as_ref().map_or((0, 0), |done| (done.users, done.elapsed_ns));
-            let measured_ns = elapsed_ns.saturating_sub(warmup_ns);
+            let (users, measured_ns) = done.as_ref().map_or((0, 0), |done| (done.users, done.measured_ns));
             Some(Part { instance: member.instance, users, totals: totals?, measured_ns })
         });
         *held(&self.parts) = parts.collect();

@@ -361,6 +361,8 @@ impl LoadGenerator for WorkerPool {
             epoch: UNIX_EPOCH
                 + Duration::from_nanos(there.iter().map(|d| d.epoch_ns).min().unwrap_or(first.epoch_ns)),
             elapsed_ns: there.iter().map(|d| d.elapsed_ns).max().unwrap_or(0),
+            measured_ns: there.iter().map(|d| d.measured_ns).max().unwrap_or(0),
+            busy_rate: there.iter().map(|d| d.busy_rate).sum(),
             connecting_ns: there.iter().map(|d| d.connecting_ns).max().unwrap_or(0),
             pinned: there.iter().all(|d| d.pinned),
         };

@@ -396,6 +396,8 @@ impl<W: Write + Send> Worker<'_, W> {
             epoch_ns: finished.epoch.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64,
             late_ns: control.begun_late_ns(),
             elapsed_ns: finished.elapsed_ns,
+            measured_ns: finished.measured_ns,
+            busy_rate: finished.busy_rate,
             connecting_ns: finished.connecting_ns,
             pinned: finished.pinned,
             user_s: applied.user_s,

@@ -231,6 +231,9 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
 /// Counts, rate and response times of each operation on one line.
 fn by_operation(out: &mut String, phase: &Phase) {
     const SHOWN: [&str; 4] = ["p50", "p95", "p99", "p99.9"];
+    // Counts are those of the phase's arrivals, rates those of what was done in its time.
+    let arrived = phase.outcomes.get("ok").copied().unwrap_or(0).max(1);
+    let done = phase.successes() as f64 / arrived as f64;
     let row = |metric: &Metric| {
         let ok = metric.outcomes.get("ok").copied().unwrap_or(0);
         let failed = metric.outcomes.values().sum::<u64>() - ok;
@@ -241,7 +244,7 @@ fn by_operation(out: &mut String, phase: &Phase) {
             Some(None) => "dropped".into(),
             None => "-".into(),
         };
-        let per_s = if phase.seconds > 0.0 { rate(ok as f64 / phase.seconds) } else { "-".into() };
+        let per_s = if phase.seconds > 0.0 { rate(ok as f64 * done / phase.seconds) } else { "-".into() };
         [metric.name.clone(), whole(ok as f64), whole(failed as f64), percent(share), per_s]
             .into_iter()
             .chain(SHOWN.iter().map(percentile))

@@ -1,0 +1,63 @@
+//! The measured phase [0, T): which completions lie in it, and what of the users' times.
+
+use super::state::LoadThread;
+use crate::job::Pacing;
+use crate::net::Net;
+use dyno_types::{Driver, Outcome};
+
+impl<D: Driver, N: Net> LoadThread<D, N> {
+    /// An operation was done at `now`. Throughput counts successes by when they were done, every other figure by when they were
+    /// due: the difference is kept. `warm_but_late`: it is the warm-up's, and is handled in the measured phase.
+    #[inline]
+    pub(super) fn count_completion(&mut self, warm_but_late: bool, outcome: Outcome, now: u64) {
+        if warm_but_late {
+            let within = outcome.is_ok() && now >= self.measure_ns && now < self.bound_ns;
+            self.recorder.now.crossed += i64::from(within);
+            return;
+        }
+        self.done_ns = self.done_ns.max(now);
+        self.completed += u64::from(outcome.is_ok());
+        if now >= self.bound_ns && outcome.is_ok() {
+            self.recorder.now.crossed -= 1;
+        }
+    }
+
+    /// Pause of a user between two operations, nanoseconds.
+    #[inline]
+    pub(super) fn think_ns(&self) -> u64 {
+        match self.shared.job.pacing {
+            Pacing::Closed { think_ns } => think_ns,
+            Pacing::Open { .. } => 0,
+        }
+    }
+
+    /// Sets right what the histograms say of a user's operation, due at `intended_ns` and done at `now`, and of the pause after
+    /// it, where a boundary of the measured phase lies in them. Little's law counts the pause with the operation before it.
+    #[cold]
+    pub(super) fn clip(&mut self, warm: bool, intended_ns: u64, now: u64) {
+        let (from, to) = (self.measure_ns, self.bound_ns);
+        let rested = now.saturating_add(self.think_ns());
+        let within = |begin: u64, end: u64| end.clamp(from, to.max(from)) - begin.clamp(from, to.max(from));
+        let counted = if warm { 0 } else { rested - intended_ns.max(from) };
+        self.clipped_ns += within(intended_ns, rested) as i64 - counted as i64;
+    }
+
+    /// The time is over: users that are ready have waited until now.
+    pub(super) fn clip_idle(&mut self) {
+        let bound_ns = self.bound_ns.max(self.measure_ns);
+        let waited = |since: u64| bound_ns.saturating_sub(since.max(self.measure_ns)) as i64;
+        self.clipped_ns += self.idle.iter().map(|(_, since)| waited(*since)).sum::<i64>();
+    }
+
+    /// Open loop that ends by a number of arrivals: the phase ends when one more would be due, which may not be known yet.
+    pub(super) fn bound_by_count(&mut self) {
+        let end_ns = self.due.as_ref().and_then(|due| due.end_due_ns());
+        self.bound_ns = self.bound_ns.min(end_ns.map_or(u64::MAX, |ns| self.epoch_ns.saturating_add(ns)));
+    }
+
+    /// A user has nothing left to do since `since_ns`.
+    #[inline]
+    pub(super) fn runs_out(&mut self, since_ns: u64) {
+        self.first_out.get_or_insert((since_ns.max(self.measure_ns), self.completed));
+    }
+}
