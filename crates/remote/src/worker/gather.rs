@@ -3,7 +3,7 @@
 use crate::worker::member::WorkerEvent;
 use crate::worker::pool::WorkerPool;
 use crate::worker::pool_error::WorkerPoolError;
-use dyno_engine::{Control, Job, Second};
+use dyno_engine::{Control, Second};
 use dyno_protocol::worker::{Done, FromWorker, ToWorker};
 use dyno_record::Totals;
 use dyno_session::collection_stats::Part;
@@ -26,7 +26,6 @@ impl WorkerPool {
     pub(super) fn gather(
         &self,
         active: &[usize],
-        whole: Option<&Job>,
         control: &Control,
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Vec<Option<Done>>, WorkerPoolError> {

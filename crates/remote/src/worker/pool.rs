@@ -333,7 +333,7 @@ impl LoadGenerator for WorkerPool {
     fn run(
         &self,
         phase: &str,
-        jobs: &[Job],
+        _jobs: &[Job],
         control: &Arc<Control>,
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Applied, RunError> {
@@ -343,7 +343,7 @@ impl LoadGenerator for WorkerPool {
             let words = "interrupted while connecting".into();
             return Err(RunError::Unreachable { outcome: Outcome::Aborted, words });
         }
-        let done = self.gather(&active, jobs.first(), control, on_second)?;
+        let done = self.gather(&active, control, on_second)?;
         let there: Vec<&Done> = done.iter().flatten().collect();
         let Some(first) = there.first() else {
             return Err(WorkerPoolError::Worker(held(&self.lost).join("; ")).into());

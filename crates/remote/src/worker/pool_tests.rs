@@ -118,14 +118,10 @@ impl Rehearsal {
         self.says.send((worker, WorkerEvent::Second(packed))).unwrap();
     }
 
-    fn gather(
-        &mut self,
-        active: &[usize],
-        whole: Option<&Job>,
-    ) -> Result<Vec<Option<Done>>, WorkerPoolError> {
+    fn gather(&mut self, active: &[usize]) -> Result<Vec<Option<Done>>, WorkerPoolError> {
         let seconds = &mut self.seconds;
         let mut take = |one: Second| seconds.push((one.number, one.warmup, one.totals.arrivals));
-        self.pool.gather(active, whole, &self.control, &mut take)
+        self.pool.gather(active, &self.control, &mut take)
     }
 
     fn heard(&self, worker: usize) -> Vec<ToWorker> {
@@ -140,14 +136,14 @@ impl Rehearsal {
 }
 
 fn done() -> Done {
-    Done { users: 2, epoch_ns: 5_000, late_ns: 30, elapsed_ns: 2_500_000_000, ..Done::default() }
-}
-
-/// A measured job whose warm-up is a second long.
-fn job() -> Job {
-    let text = "target: 'null:'\nworkload: {ycsb: {workload: c, records: 10}}\n\
-                phases: {measure: {users: 4, warmup: 1s, duration: 2s}}\n";
-    work::read(&plan(text, "x.yaml", &[]).unwrap().cells[0].spec).unwrap().measure().unwrap()
+    Done {
+        users: 2,
+        epoch_ns: 5_000,
+        late_ns: 30,
+        elapsed_ns: 2_500_000_000,
+        measured_ns: 1_500_000_000,
+        ..Done::default()
+    }
 }
 
 #[test]
@@ -162,7 +158,7 @@ fn seconds_of_all_who_take_part_are_added_up_and_what_each_did_is_kept() {
         // It has said that there are no more.
         rehearsal.second(worker, 3, false, 99);
     }
-    let told = rehearsal.gather(&[0, 1], Some(&job())).unwrap();
+    let told = rehearsal.gather(&[0, 1]).unwrap();
     // On our clock.
     let other = Done { epoch_ns: 4_600, ..done() };
     assert_eq!(told, [Some(done()), Some(other), None]);
@@ -197,10 +193,10 @@ fn a_worker_that_is_lost_ends_the_others_and_what_has_come_is_kept() {
     rehearsal.second(1, 0, false, 10);
     rehearsal.second(0, 1, false, 1);
     rehearsal.says.send((1, WorkerEvent::Lost("the other end has closed".into()))).unwrap();
-    let told = rehearsal.gather(&[0, 1], None).unwrap();
+    let told = rehearsal.gather(&[0, 1]).unwrap();
     assert_eq!(told[0], Some(done()));
     assert_eq!(rehearsal.seconds, [(0, false, 11), (1, false, 1)]);
-    assert_eq!(rehearsal.parts(), [(0, 2, 2, 2_500_000_000), (1, 0, 10, 0)]);
+    assert_eq!(rehearsal.parts(), [(0, 2, 2, 1_500_000_000), (1, 0, 10, 0)]);
     let why = "worker 2 (process 8) was lost: the other end has closed (exit status: 0)";
     assert_eq!(rehearsal.pool.lost(), [why]);
     assert_eq!(rehearsal.heard(0), [ToWorker::Stop]);
@@ -215,7 +211,7 @@ fn what_has_come_is_kept_of_all_although_one_does_not_end() {
     rehearsal.pool.members[1].input = Arc::default();
     rehearsal.pool.members[0].input = Arc::default();
     rehearsal.says = channel().0;
-    let told = rehearsal.gather(&[0, 1], None).unwrap();
+    let told = rehearsal.gather(&[0, 1]).unwrap();
     assert_eq!((told, rehearsal.seconds), (vec![Some(done()), None], vec![(0, false, 1)]));
 }
 
@@ -224,7 +220,7 @@ fn a_second_that_cannot_be_read_is_the_end_of_its_worker() {
     let mut rehearsal = Rehearsal::here(2, silent);
     rehearsal.packed(0, &[3, 0, 0, 0, 2, 1, 2]);
     rehearsal.says(1, FromWorker::Done(Done { ended_early: Some("the lease".into()), ..done() }));
-    let told = rehearsal.gather(&[0, 1], None).unwrap();
+    let told = rehearsal.gather(&[0, 1]).unwrap();
     assert!(told[0].is_none() && told[1].is_some());
     let why = [
         "worker 1 (process 7) was lost: a second of too few bytes (exit status: 0)",
@@ -237,7 +233,7 @@ fn a_second_that_cannot_be_read_is_the_end_of_its_worker() {
 fn a_worker_that_cannot_do_its_part_aborts_all() {
     let mut rehearsal = Rehearsal::here(2, silent);
     rehearsal.says(1, FromWorker::Failed { unreachable: true, words: "no way".into() });
-    let why = rehearsal.gather(&[0, 1], None).unwrap_err();
+    let why = rehearsal.gather(&[0, 1]).unwrap_err();
     assert!(
         matches!(&why, WorkerPoolError::Unreachable(words) if words == "worker 2 (process 8): no way"),
         "{why}"
@@ -263,7 +259,7 @@ fn workers_are_told_once_to_stop_and_once_to_abort() {
         (abort, vec![ToWorker::Stop, ToWorker::Abort], Vec::new()),
         (cut_short, vec![ToWorker::Abort], gone),
     ] {
-        let told = rehearsal.gather(&[0, 1], None).unwrap();
+        let told = rehearsal.gather(&[0, 1]).unwrap();
         assert_eq!(told, [Some(done()), Some(done())]);
         assert_eq!([rehearsal.heard(0), rehearsal.heard(1)], [words.clone(), words]);
         // Nobody is accused of not having ended.
