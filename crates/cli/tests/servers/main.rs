@@ -55,6 +55,7 @@ mod topologies;
 mod truth;
 mod usage;
 mod volumes;
+mod whose_delay;
 mod workers;
 mod wsf;
 mod wsf_answers;

@@ -14,7 +14,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         for _ in 1..self.batch {
             // Where there are no more, the next turn finds out.
             let Some(index) = self.claim(user) else { return };
-            let id = self.begin(user, index, since, now, false);
+            let id = self.begin(user, index, since, now);
             self.board(leader, id);
         }
     }
@@ -28,7 +28,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 return;
             }
             self.advance();
-            let id = self.begin(user, index, intended, now, intended <= self.starved_ns);
+            let id = self.begin(user, index, intended, now);
             self.board(leader, id);
             let leader = &mut self.ops[leader as usize];
             leader.ideal_ns = leader.ideal_ns.max(intended);

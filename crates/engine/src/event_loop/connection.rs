@@ -8,7 +8,7 @@ use crate::run_error::RunError;
 use dyno_types::limits::BACKOFF_NS;
 use dyno_types::{ConnectionStep, Driver, Outcome, Refused};
 use std::collections::VecDeque;
-use std::io;
+use std::{io, iter};
 
 /// Connections that may be opening at once: a server's accept queue holds 511 by default.
 const OPENING: usize = 128;
@@ -315,20 +315,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             if op.internal || op.warm || !first {
                 continue;
             }
-            let interval = &mut self.recorder.now;
-            let mut note = |intended_ns: u64, waited: bool| {
-                let lag_ns = stamp.saturating_sub(intended_ns);
-                if !open_loop {
-                    interval.turnaround.record(lag_ns);
-                } else if !waited {
-                    interval.lag.record(lag_ns);
-                }
-            };
-            note(op.intended_ns, op.waited);
+            // A batch is late by its leader, when a client that is never late would have sent all of it.
             let op = &self.ops[reply.op as usize];
-            for passenger in &op.passengers {
-                let op = &self.ops[*passenger as usize];
-                note(op.intended_ns, op.waited);
+            let interval = &mut self.recorder.now;
+            for late_ns in iter::once(op)
+                .chain(op.passengers.iter().map(|&id| &self.ops[id as usize]))
+                .map(|one| stamp.saturating_sub(if open_loop { op.ideal_ns } else { one.intended_ns }))
+            {
+                let lags = if open_loop { &mut interval.lag } else { &mut interval.turnaround };
+                lags.record(late_ns);
             }
         }
     }

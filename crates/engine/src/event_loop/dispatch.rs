@@ -60,7 +60,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 self.idle.push_front((user, since));
                 return self.all_sent(now);
             };
-            let id = self.begin(user, index, since, now, false);
+            let id = self.begin(user, index, since, now);
             self.fill_closed(id, user, since, now);
             self.send_request(id);
         }
@@ -106,7 +106,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 return;
             };
             self.advance();
-            let id = self.begin(user, index, intended, now, waited);
+            let id = self.begin(user, index, intended, now);
             let free_ns = self.free_ns.pop().map_or(now, |Reverse(free_ns)| free_ns);
             self.ops[id as usize].ideal_ns = free_ns.max(intended);
             self.fill_open(id, user, now);
@@ -188,7 +188,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     /// Begins an operation of a user; nothing is sent yet.
-    pub(super) fn begin(&mut self, user: u32, index: u64, intended: u64, now: u64, waited: bool) -> u32 {
+    pub(super) fn begin(&mut self, user: u32, index: u64, intended: u64, now: u64) -> u32 {
         let job = &self.shared.job;
         let index = job.own_index(index, job.cores.len() as u64);
         let request = job.workload.request(index, &self.shared.frontier);
@@ -205,7 +205,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         let id = self.new_op(user, request);
         let op = &mut self.ops[id as usize];
-        (op.warm, op.waited, op.internal) = (warm, waited, false);
+        (op.warm, op.internal) = (warm, false);
         (op.begun_ns, op.intended_ns, op.first_intended_ns) = (now, intended, intended);
         self.in_flight += 1;
         id
@@ -219,7 +219,6 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 active: false,
                 internal: false,
                 warm: false,
-                waited: false,
                 holds_place: true,
                 hops: 0,
                 attempts: 0,

@@ -3,6 +3,7 @@
 use super::state::{Drain, LoadThread};
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
+use std::io;
 
 /// Time that a reply is awaited where a load ends by its count and its operations have no time-out, nanoseconds. It begins
 /// anew as long as operations go on ending.
@@ -53,27 +54,33 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     /// Ends what is still under way once the drain is over.
-    pub(super) fn drain_pass(&mut self, now: u64) {
+    pub(super) fn drain_pass(&mut self, now: u64) -> io::Result<()> {
         if !self.issued_all {
-            return;
+            return Ok(());
         }
         if self.shared.control.aborting() {
-            return self.abandon(now);
+            self.abandon(now);
+            return Ok(());
         }
         if self.drain.counted && self.shared.control.stopping() {
             self.time_is_over(now, now);
         }
         if now < self.drain.until_ns {
-            return;
+            return Ok(());
+        }
+        // After a pause of the client the replies are there.
+        if self.in_flight > 0 {
+            self.catch_up()?;
         }
         if self.drain.counted {
             let until_ns = self.answered_by_ns(now);
             if until_ns > now {
                 self.drain = Drain { until_ns, left: self.in_flight, ..self.drain };
-                return;
+                return Ok(());
             }
         }
         self.abandon(now);
+        Ok(())
     }
 
     /// Ends as aborted what is still under way or waiting.

@@ -114,8 +114,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         self.shared.control.begun(now.saturating_sub(epoch_ns));
         loop {
-            self.tick(now);
+            self.begin_turn(now);
             self.receive_pass()?;
+            self.tick(now)?;
             self.dispatch_pass()?;
             self.flush_pass();
             if self.finished() {

@@ -264,7 +264,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             Then::Send { first, count } => self.send_commands(reply.op, first, count),
             Then::Finish(outcome) => {
                 let came_ns = self.came(reply.op, moment, shared);
-                self.finish(reply.op, outcome, came_ns);
+                // By the client's clock it is not known when it came.
+                let too_late = came_ns < moment.now && self.came_too_late(reply.op, came_ns);
+                self.finish(reply.op, if too_late { Outcome::TimedOut } else { outcome }, came_ns);
             }
             Then::Again { outcome, pause_ns } => {
                 self.send_again(reply.op, reply.command, outcome, pause_ns, moment.now);

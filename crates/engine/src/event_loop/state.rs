@@ -133,8 +133,6 @@ pub(super) struct Op<X> {
     pub(super) internal: bool,
     /// Begun in the warm-up.
     pub(super) warm: bool,
-    /// Waited for a free connection: says nothing about the schedule lag.
-    pub(super) waited: bool,
     /// The end frees its user; not so for passengers of a batch.
     pub(super) holds_place: bool,
     pub(super) hops: u8,
@@ -184,6 +182,7 @@ pub struct LoadThread<D: Driver, N: Net> {
     pub(super) schedule: Option<Schedule>,
     pub(super) due: Option<Schedule>,
     pub(super) backlog: u64,
+    /// Open loop: when an arrival last found no free connection.
     pub(super) starved_ns: u64,
     pub(super) block: Block,
     /// First open-loop index beyond the end.

@@ -1,17 +1,26 @@
 //! Events that happen by time: the interval's swap, the end of the warm-up, time-outs, reconnecting, asking for the topology.
 
-use super::state::{CHECKER, LoadThread, State};
+use super::state::{CHECKER, LoadThread, Op, State};
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
+use std::io;
 
 /// Pause between two looks whether a connection is wanted, nanoseconds.
 const LOOK_NS: u64 = 10_000_000;
+/// Connections that one look at what is ready takes in at least.
+const READY: usize = 256;
+
+/// Pause between two looks for time-outs, nanoseconds.
+fn sweep_every_ns(timeout_ns: u64) -> u64 {
+    (timeout_ns / 16).clamp(1_000_000, 100_000_000)
+}
+
 /// Pause between two questions for the topology, nanoseconds.
 const TOPOLOGY_NS: u64 = 100_000_000;
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
-    /// Everything that is due by `now`.
-    pub(super) fn tick(&mut self, now: u64) {
+    /// Begins what is counted from `now` on.
+    pub(super) fn begin_turn(&mut self, now: u64) {
         self.end_warmup(now);
         if now >= self.next_swap_ns {
             let interval_ns = self.shared.job.interval_ns;
@@ -22,8 +31,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             }
             self.next_swap_ns = self.epoch_ns + (number + 1) * interval_ns;
         }
+    }
+
+    /// Does everything that is due by `now`. What had arrived when the thread woke up has been received: a reply that is there
+    /// ends its operation before any time-out does.
+    pub(super) fn tick(&mut self, now: u64) -> io::Result<()> {
         if now >= self.next_sweep_ns {
-            self.sweep(now);
+            self.sweep(now)?;
         }
         if now >= self.next_retry_ns && !self.retrying.is_empty() {
             self.reconnect(now);
@@ -40,7 +54,25 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if !self.issued_all && self.schedule.is_some() && now >= late {
             self.abandon_queue(Outcome::Dropped);
         }
-        self.drain_pass(now);
+        self.drain_pass(now)
+    }
+
+    /// Receives what has arrived by now. A thread that was stopped while it slept is woken without being told what is ready;
+    /// replies then lie in the sockets of operations whose time seems to be over.
+    pub(super) fn catch_up(&mut self) -> io::Result<()> {
+        if N::VIRTUAL {
+            return Ok(());
+        }
+        // Each look takes in a number of connections, and they take turns.
+        for _ in 0..2 + self.connections.len() / READY {
+            let now = self.net.now();
+            self.net.wait(now, now, &mut self.ready)?;
+            if self.ready.is_empty() {
+                break;
+            }
+            self.receive_pass()?;
+        }
+        Ok(())
     }
 
     /// Ends the warm-up when it is over. Asked before every dispatch too: an arrival of the measured part must not be
@@ -54,18 +86,24 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     /// Ends operations whose time is over. A second time-out on one connection closes it.
-    fn sweep(&mut self, now: u64) {
+    fn sweep(&mut self, now: u64) -> io::Result<()> {
         // Openings are looked after here too; a refusal is an outcome, never an error of the run.
         let _ = self.sweep_openings(now);
         let Some(timeout_ns) = self.shared.job.timeout_ns else {
             self.next_sweep_ns = now + 1_000_000_000;
-            return;
+            return Ok(());
         };
-        self.next_sweep_ns = now + (timeout_ns / 16).clamp(1_000_000, 100_000_000);
+        self.next_sweep_ns = now + sweep_every_ns(timeout_ns);
+        // Checks of nodes have a time-out of their own.
+        let is_overdue = |op: &Op<D::Exchange>| {
+            op.active && op.user != CHECKER && now.saturating_sub(op.begun_ns) >= timeout_ns
+        };
+        if self.ops.iter().any(is_overdue) {
+            self.catch_up()?;
+        }
         for id in 0..self.ops.len() as u32 {
             let op = &self.ops[id as usize];
-            // Checks of nodes have a time-out of their own.
-            if !op.active || op.user == CHECKER || now.saturating_sub(op.begun_ns) < timeout_ns {
+            if !is_overdue(op) {
                 continue;
             }
             let connection = op.connection;
@@ -84,6 +122,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 self.lose(connection, Outcome::Disconnected, &text);
             }
         }
+        Ok(())
+    }
+
+    /// Returns whether a reply that the kernel stamped came after the time-out of its operation, and later than a client that is
+    /// never late would have noticed.
+    #[inline]
+    pub(super) fn came_too_late(&self, id: u32, came_ns: u64) -> bool {
+        let waited_ns = came_ns.saturating_sub(self.ops[id as usize].begun_ns);
+        self.shared.job.timeout_ns.is_some_and(|limit_ns| waited_ns >= limit_ns + sweep_every_ns(limit_ns))
     }
 
     fn reconnect(&mut self, now: u64) {

@@ -1,0 +1,90 @@
+//! Whose delay it was: dyno itself or its server is stopped for a while, and the right one must be named.
+
+use dyno_testkit::{Dyno, Server, arrivals, assert_exit, finish, outcome, phase, signal, skip, stderr};
+use std::process::{Child, Output};
+use std::time::Duration;
+
+/// Stops `pid` for `stop` once the measured phase of the run in `directory` is under way, and waits for the end of `dyno`.
+fn stopped(dyno: &Dyno, directory: &str, (pid, stop): (u32, Duration), run: Child) -> Output {
+    dyno.await_phase(directory, "measure");
+    signal(pid, "STOP");
+    std::thread::sleep(stop);
+    signal(pid, "CONT");
+    finish(run)
+}
+
+fn checks(dyno: &Dyno, directory: &str) -> Vec<String> {
+    let summary = dyno.summary(directory);
+    let reasons = summary["verdict"]["reasons"].as_array().unwrap();
+    let against = reasons.iter().filter(|reason| reason["trust"] != "valid");
+    against.map(|reason| reason["check"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Replies that came in time lie in the sockets while the client is stopped for longer than its time-out.
+#[test]
+fn a_client_that_is_stopped_for_longer_than_its_time_out_fails_no_operation() {
+    let Some(server) = Server::start(&[]) else { return skip("whose_delay") };
+    let uri = server.uri();
+    let pause = Duration::from_millis(2_600);
+    let common = ["--timeout", "2s", "--records", "1000", "--duration", "6s", "--warmup", "0s", "--quiet"];
+    for (name, load) in [
+        ("closed", &["--users", "16"][..]),
+        ("client", &["--users", "16", "--stamps", "client"]),
+        ("open", &["--rate", "2000", "--connections", "64"]),
+        // It is stopped across the end of the run, and of its drain.
+        ("end", &["--users", "16", "--duration", "1500ms", "--drain", "500ms"]),
+    ] {
+        let dyno = Dyno::new();
+        let words = [&["run", &uri, "--workload", "c", "--out", name][..], &common, load].concat();
+        let run = dyno.start(&words);
+        let pid = run.id();
+        let output = stopped(&dyno, name, (pid, pause), run);
+        assert_exit(&output, &[0, 5]);
+        let summary = dyno.summary(name);
+        let measured = phase(&summary, "measure");
+        assert_eq!(
+            outcome(measured, "ok"),
+            arrivals(measured),
+            "{name}: {}\n{}",
+            measured["outcomes"],
+            stderr(&output)
+        );
+        let found = checks(&dyno, name);
+        assert!(!found.iter().any(|check| check == "gone" || check == "errors"), "{name}: {found:?}");
+    }
+}
+
+/// Arrivals that wait for a connection because the client was stopped have not waited for the server.
+#[test]
+fn a_stop_of_the_client_is_its_own_however_few_connections_it_has() {
+    let Some(server) = Server::start(&[]) else { return skip("whose_delay") };
+    let dyno = Dyno::new();
+    let uri = server.uri();
+    let run = dyno.start(&[
+        "run",
+        &uri,
+        "--workload",
+        "c",
+        "--records",
+        "1000",
+        "--rate",
+        "500",
+        "--connections",
+        "16",
+        "--duration",
+        "5s",
+        "--warmup",
+        "0s",
+        "--out",
+        "r",
+        "--require",
+        "p99 < 5ms",
+        "--quiet",
+    ]);
+    let pid = run.id();
+    let output = stopped(&dyno, "r", (pid, Duration::from_millis(250)), run);
+    let found = checks(&dyno, "r");
+    assert!(found.iter().any(|check| check == "schedule_lag"), "{found:?}");
+    // A threshold on a time that the client has spoilt has not failed: it is not known.
+    assert_exit(&output, &[5]);
+}
