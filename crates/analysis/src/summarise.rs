@@ -3,7 +3,7 @@
 use crate::arrival_latency::ArrivalLatency;
 use crate::latency::latency;
 use dyno_record::{Stamps, Totals};
-use dyno_rundir::schema::{Client, Metric, Phase, StampCounts};
+use dyno_rundir::schema::{Client, Latency, Metric, Phase, StampCounts};
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
 
@@ -46,11 +46,18 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
                 [ArrivalLatency::response(totals, number), ArrivalLatency::service(totals, number)];
             let [all_response, all_service] =
                 arrivals.map(|arrivals| arrivals.latency().filter(|_| !arrivals.all_ok()));
+            // In the open loop it was recorded; of the closed loop it is the service time.
+            let closed = facts.offered.is_none() && totals.turnaround.count() > 0;
+            let server = totals.server(number).or_else(|| Some(&ok?.service).filter(|_| closed));
+            let server = server.and_then(|server| latency(server, dropped));
+            let response = ok.and_then(|s| latency(&s.response, dropped));
             Metric {
+                client_us: client_us(response.as_ref(), server.as_ref(), &totals.stamps),
+                server,
                 name: name.clone(),
                 outcomes: by_name(counts),
                 service: ok.and_then(|s| latency(&s.service, 0)),
-                response: ok.and_then(|s| latency(&s.response, dropped)),
+                response,
                 failed_service: failed.and_then(|s| latency(&s.service, 0)),
                 failed_response: failed.and_then(|s| latency(&s.response, 0)),
                 all_response,
@@ -93,6 +100,22 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
         monitor: None,
         collections: None,
     }
+}
+
+/// The client's share of each percentile of the response time, microseconds; nothing where the server's was not recorded.
+fn client_us(
+    response: Option<&Latency>,
+    server: Option<&Latency>,
+    stamps: &Stamps,
+) -> BTreeMap<String, Option<f64>> {
+    let (Some(response), Some(server)) = (response, server) else { return BTreeMap::new() };
+    let share = |(name, us): (&String, &Option<f64>)| {
+        let percentile = name.trim_start_matches('p').parse().unwrap_or(100.0);
+        let own = server.percentiles_us.get(name).copied().flatten();
+        let known = us.zip(own).filter(|_| !stamps.hides(percentile));
+        (name.clone(), known.map(|(all, own)| (all - own).max(0.0)))
+    };
+    response.percentiles_us.iter().map(share).collect()
 }
 
 /// Nothing where the kernel was not asked.

@@ -286,6 +286,8 @@ mod tests {
                 outcomes: BTreeMap::new(),
                 service: Some(latency(us / 2.0)),
                 response: Some(latency(us)),
+                server: None,
+                client_us: BTreeMap::new(),
                 failed_service: None,
                 failed_response: None,
                 all_response: None,

@@ -22,7 +22,7 @@ const KINDS: [Kind; 7] = [
     Kind {
         load: "--rate 5000 --connections 32",
         disturbance: Disturbance::Stopped,
-        expected: &["schedule_lag"],
+        expected: &["client_share"],
     },
     Kind { load: "--users 16", disturbance: Disturbance::ServerStopped, expected: &["stalls", "gone"] },
     Kind { load: "--users 16", disturbance: Disturbance::ServerBusy, expected: &["level", "neighbours"] },

@@ -37,6 +37,12 @@ pub fn encode(totals: &Totals, out: &mut Vec<u8>) {
             histogram(&slot.response, out);
         }
     }
+    for server in &totals.server {
+        out.push(u8::from(server.is_some()));
+        if let Some(server) = server {
+            histogram(server, out);
+        }
+    }
     for counts in totals.outcomes.iter().chain([&totals.ended]) {
         counts.iter().for_each(|n| int(out, *n));
     }
@@ -95,6 +101,11 @@ pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
     for slot in &mut totals.slots {
         if from.flag()? {
             *slot = Some(MergedSlot { service: from.histogram(scale)?, response: from.histogram(scale)? });
+        }
+    }
+    for server in &mut totals.server {
+        if from.flag()? {
+            *server = Some(from.histogram(scale)?);
         }
     }
     for metric in 0..metrics {
@@ -217,6 +228,7 @@ mod tests {
         for (number, ns) in latencies.iter().enumerate() {
             let outcome = if number % 7 == 0 { Outcome::TimedOut } else { Outcome::Ok };
             interval.record((number % 3) as u16, outcome, *ns, ns * 2);
+            interval.record_server((number % 2) as u16, ns / 3);
             interval.lag.record(ns / 2);
             interval.ideal.record(ns * 3);
             interval.arrivals += 1;

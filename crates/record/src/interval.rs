@@ -40,6 +40,9 @@ pub struct Interval {
     pub warmup: bool,
     /// Slots by `metric * 2 + failed`, allocated at first use.
     pub slots: Vec<Option<Box<Slot>>>,
+    /// Open loop: the server's share of the response times of successful requests, by metric, allocated at first use: what a
+    /// client that is never late would have seen. In the closed loop it is the service time.
+    pub server: Vec<Option<Box<Histogram>>>,
     /// Ended requests by metric and outcome.
     pub outcomes: Vec<[u64; Outcome::COUNT]>,
     /// Arrivals taken from the schedule (sent or dropped).
@@ -57,7 +60,7 @@ pub struct Interval {
     pub carried: u64,
     /// Arrivals of the warm-up that were taken from the schedule after it.
     pub carried_arrivals: u64,
-    /// Schedule lag: sending less intended start, of arrivals that did not have to wait for a free connection.
+    /// Schedule lag: sending less the moment at which a client that is never late would have sent.
     pub lag: Histogram,
     /// Kernel's arrival of a reply to its handling.
     pub receive_lag: Histogram,
@@ -94,6 +97,7 @@ impl Interval {
             number: 0,
             warmup: false,
             slots: vec![None; metrics * 2],
+            server: vec![None; metrics],
             outcomes: vec![[0; Outcome::COUNT]; metrics],
             arrivals: 0,
             ended: [0; Outcome::COUNT],
@@ -132,6 +136,14 @@ impl Interval {
         slot.response.record(response_ns);
     }
 
+    /// Notes the server's share of the response time of a successful request of `metric`, nanoseconds.
+    #[inline]
+    pub fn record_server(&mut self, metric: u16, server_ns: u64) {
+        let scale = self.scale;
+        let server = &mut self.server[metric as usize];
+        server.get_or_insert_with(|| Box::new(Histogram::new(scale))).record(server_ns);
+    }
+
     /// Counts one ended request as [`Interval::record`] does and keeps its sample, which ended at `done_ns` after the
     /// run's epoch, if `keep`.
     pub fn record_sample(&mut self, sample: Sample, keep: bool) {
@@ -162,6 +174,7 @@ impl Interval {
             slot.service.reset();
             slot.response.reset();
         }
+        self.server.iter_mut().flatten().for_each(|server| server.reset());
         self.outcomes.fill([0; Outcome::COUNT]);
         self.ended = [0; Outcome::COUNT];
         for histogram in [&mut self.lag, &mut self.receive_lag, &mut self.turnaround, &mut self.ideal] {

@@ -19,6 +19,8 @@ pub struct MergedSlot {
 pub struct Totals {
     /// Slots by `metric * 2 + failed`; `None` where nothing was recorded.
     pub slots: Vec<Option<MergedSlot>>,
+    /// Open loop: the server's share of the response times of successful requests, by metric; `None` where nothing was recorded.
+    pub server: Vec<Option<Buckets>>,
     /// Ended requests by metric and outcome.
     pub outcomes: Vec<[u64; Outcome::COUNT]>,
     /// Arrivals taken from the schedule.
@@ -67,6 +69,7 @@ impl Totals {
     pub fn new(metrics: usize, scale: Scale) -> Self {
         Totals {
             slots: vec![None; metrics * 2],
+            server: vec![None; metrics],
             outcomes: vec![[0; Outcome::COUNT]; metrics],
             arrivals: 0,
             ended: [0; Outcome::COUNT],
@@ -145,6 +148,10 @@ impl Totals {
             mine.service.add(&slot.service);
             mine.response.add(&slot.response);
         }
+        for (metric, server) in interval.server.iter().enumerate() {
+            let Some(server) = server.as_deref().filter(|server| !server.is_empty()) else { continue };
+            self.server[metric].get_or_insert_with(|| Buckets::new(self.scale)).add(server);
+        }
         add_counts(&mut self.outcomes, &interval.outcomes);
         self.lag.add(&interval.lag);
         self.receive_lag.add(&interval.receive_lag);
@@ -177,6 +184,10 @@ impl Totals {
                 mine.service.merge(&slot.service);
                 mine.response.merge(&slot.response);
             }
+        }
+        for (metric, server) in other.server.iter().enumerate() {
+            let Some(server) = server else { continue };
+            self.server[metric].get_or_insert_with(|| Buckets::new(self.scale)).merge(server);
         }
         add_counts(&mut self.outcomes, &other.outcomes);
         self.lag.merge(&other.lag);
@@ -229,6 +240,11 @@ impl Totals {
     /// Service and response time of successful requests of a metric.
     pub fn ok_slot(&self, metric: usize) -> Option<&MergedSlot> {
         self.slots.get(metric * 2)?.as_ref()
+    }
+
+    /// Server's share of the response times of successful requests of a metric, where it was recorded.
+    pub fn server(&self, metric: usize) -> Option<&Buckets> {
+        self.server.get(metric)?.as_ref()
     }
 
     /// Service and response time of failed requests of a metric.

@@ -69,6 +69,11 @@ fn footer(out: &mut String, phase: &Phase, style: Style) {
     if let Some(lag) = p99(&phase.schedule_lag) {
         parts.push(format!("schedule lag p99 {}", us(lag)));
     }
+    // Of the metric in which it is largest.
+    let own = phase.metrics.iter().filter_map(|metric| metric.client_us.get("p99").copied().flatten());
+    if let Some(share) = own.reduce(f64::max) {
+        parts.push(format!("client's share of p99 {}", us(share)));
+    }
     if let Some(lag) = p99(&phase.receive_lag) {
         parts.push(format!("receive lag p99 {}", us(lag)));
     }

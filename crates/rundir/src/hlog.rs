@@ -87,6 +87,12 @@ pub fn lines(phase: &str, metrics: &[String], start_s: f64, length_s: f64, total
             let _ = write!(out, "{}", line(Some(&tag), start_s, length_s, &to_hdr(buckets)));
         }
     }
+    for (metric, server) in totals.server.iter().enumerate() {
+        if let Some(server) = server {
+            let tag = format!("{phase}.{}.ok.server", metrics[metric]);
+            let _ = write!(out, "{}", line(Some(&tag), start_s, length_s, &to_hdr(server)));
+        }
+    }
     for (name, buckets) in totals.of_all() {
         if buckets.count() > 0 {
             let tag = format!("{phase}.client.{name}");

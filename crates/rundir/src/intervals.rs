@@ -156,6 +156,11 @@ impl IntervalLine {
             exact.insert(format!("{name}.{outcome}.service"), Exact::of(&slot.service));
             exact.insert(format!("{name}.{outcome}.response"), Exact::of(&slot.response));
         }
+        for (number, server) in totals.server.iter().enumerate() {
+            if let Some(server) = server {
+                exact.insert(format!("{}.ok.server", metrics[number]), Exact::of(server));
+            }
+        }
         for (name, found) in totals.of_all() {
             if found.count() > 0 {
                 exact.insert(format!("client.{name}"), Exact::of(found));
@@ -286,6 +291,7 @@ impl IntervalLine {
             if let Some(counts) = self.outcomes.get(name) {
                 totals.outcomes[number] = by_number(counts);
             }
+            totals.server[number] = find(&format!("{name}.ok.server"));
             for (offset, outcome) in ["ok", "failed"].into_iter().enumerate() {
                 let service = find(&format!("{name}.{outcome}.service"));
                 let response = find(&format!("{name}.{outcome}.response"));

@@ -141,6 +141,14 @@ pub struct Metric {
     /// Completion less intended start, of successful requests.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub response: Option<Latency>,
+    /// The server's share of `response`: what a client that is never late would have seen (open loop), or the service time
+    /// (closed loop). Absent in imported results and in directories of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub server: Option<Latency>,
+    /// The client's share of `response` by percentile (`p50` ... `p99.99`), microseconds: the percentile less that of `server`.
+    /// `null` where it is not known, because too many replies came in one piece with later bytes, or arrivals were dropped.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub client_us: BTreeMap<String, Option<f64>>,
     /// Service time of failed requests.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub failed_service: Option<Latency>,
@@ -260,7 +268,8 @@ pub struct Phase {
     pub offered: Option<f64>,
     /// By operation name.
     pub metrics: Vec<Metric>,
-    /// Sending less intended start, of arrivals that did not wait for a free connection (open loop).
+    /// Sending less the moment at which a client that is never late would have sent (open loop). In directories of earlier
+    /// versions: sending less intended start, of arrivals that did not wait for a free connection.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub schedule_lag: Option<Latency>,
     /// Kernel's arrival of a reply to its handling; sampled on one connection in 16 where the client's clock ends service times.

@@ -295,7 +295,7 @@ pub fn assert_ran_in(folder: &Path, output: &Output, open: &[&str]) {
 
 /// Checks by which a run is invalid where other programs take the host's CPU: the client is late, or what is due waits so long
 /// for it that the queue overflows.
-const OF_A_BUSY_HOST: [&str; 3] = ["schedule_lag", "receive_lag", "drops"];
+const OF_A_BUSY_HOST: [&str; 3] = ["client_share", "receive_lag", "drops"];
 
 /// Checks by which a run is invalid whose server is killed, cut off or stopped: what it did not answer has failed.
 pub const OF_A_LOST_SERVER: &[&str] = &["errors", "gone"];

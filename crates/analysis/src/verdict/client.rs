@@ -3,6 +3,7 @@
 use super::checks::{FIGURES, Found, LATENCIES, TAIL, THROUGHPUT};
 use super::counts::offered_rate;
 use super::evidence::Evidence;
+use dyno_record::Buckets;
 use dyno_rundir::schema::{Claim, Trust};
 use dyno_types::units::Latency;
 
@@ -15,21 +16,83 @@ fn least_ns(e: &Evidence<'_>, service: bool, percentile: f64) -> Option<u64> {
     usual.map(|s| if service { &s.service } else { &s.response }).map(|b| b.percentile_ns(percentile)).min()
 }
 
-/// Checks how late sending is. By the kernel's clock it is known what response times would be without it.
-pub(crate) fn schedule_lag(e: &Evidence<'_>, percentile: f64) -> Found {
+/// Checks the client's share of response times: a percentile less the same one of the server's share. A lag delays all metrics
+/// alike; the one that it spoils most is told.
+pub(crate) fn client_share(e: &Evidence<'_>, percentile: f64) -> Found {
+    let shares = response_and_server(e).filter(|_| !e.totals.stamps.hides(percentile));
+    let Some(shares) = shares else { return unexplained_lag(e, percentile) };
+    let of = |(response, server): &(&Buckets, &Buckets)| {
+        let (all, own) = (response.percentile_ns(percentile), server.percentile_ns(percentile));
+        (all.saturating_sub(own), all)
+    };
+    let (client, all) = shares.iter().map(of).max_by_key(|(client, all)| client * 1_000 / (*all).max(1))?;
+    let trust = spoiled(client, all)?;
+    let text = format!(
+        "of a response time p{percentile} of {} {} are the client's own, the server's share is {}",
+        Latency(all),
+        Latency(client),
+        Latency(all - client)
+    );
+    Some((trust, text))
+}
+
+/// Response times, and the server's share of them, of the metrics with a twentieth of the requests or more; `None` where that
+/// share was not recorded.
+fn response_and_server<'a>(e: &'a Evidence<'_>) -> Option<Vec<(&'a Buckets, &'a Buckets)>> {
+    let closed = e.think_ns.is_some();
+    let slots = || e.totals.slots.iter().step_by(2).enumerate();
+    let all: u64 = slots().flat_map(|(_, slot)| slot).map(|slot| slot.service.count()).sum();
+    let usual = slots().filter_map(|(metric, slot)| Some((metric, slot.as_ref()?)));
+    let usual = usual.filter(|(_, slot)| slot.service.count() * 20 >= all);
+    let shares = usual.filter_map(|(metric, slot)| {
+        let server = e.totals.server(metric).or_else(|| closed.then_some(&slot.service))?;
+        Some((&slot.response, server))
+    });
+    let shares: Vec<_> = shares.collect();
+    (!shares.is_empty()).then_some(shares)
+}
+
+/// Checks how late sending was where the server's share of response times is not known.
+fn unexplained_lag(e: &Evidence<'_>, percentile: f64) -> Found {
     if e.totals.lag.count() == 0 {
         return None;
     }
     let lag = e.totals.lag.percentile_ns(percentile);
-    let of = least_ns(e, false, percentile)?;
-    let (trust, mut text) = compare_lag(lag, of, percentile, ["schedule lag", "response time"])?;
-    if by_kernel(e) && e.totals.ideal.count() > 0 {
-        text += &format!(" (an ideal client's is {})", Latency(e.totals.ideal.percentile_ns(percentile)));
+    compare_lag(lag, least_ns(e, false, percentile)?, percentile, ["schedule lag", "response time"])
+}
+
+/// Checks the client's share of the time of users, which throughput waits for.
+pub(crate) fn client_share_of_throughput(e: &Evidence<'_>) -> Found {
+    let turns = &e.totals.turnaround;
+    let client = &e.phase.client;
+    let users = (client.users * client.pipeline * client.batch) as f64;
+    let mean_ns = if turns.count() > 0 { turns.mean_ns() } else { 0.0 };
+    let share = turns.sum_ns() as f64 / (users * e.phase.seconds * 1e9);
+    if e.think_ns.is_none() || !e.wire || !share.is_finite() {
+        return None;
     }
+    let trust = match (share, mean_ns) {
+        (share, mean_ns) if share > 0.10 && mean_ns > 200_000.0 => Trust::Invalid,
+        (share, mean_ns) if share > 0.02 && mean_ns > 50_000.0 => Trust::Suspect,
+        _ => return None,
+    };
+    let text = format!(
+        "users waited for the client for {:.0} % of their time, {} for each operation: {}",
+        share * 100.0,
+        Latency(mean_ns as u64),
+        receive_advice(e)
+    );
     Some((trust, text))
 }
 
-pub(crate) fn schedule_advice(e: &Evidence<'_>) -> String {
+pub(crate) fn client_share_advice(e: &Evidence<'_>) -> String {
+    if e.phase.offered.is_some() || e.think_ns.is_none() {
+        return schedule_advice(e);
+    }
+    receive_advice(e).to_owned()
+}
+
+fn schedule_advice(e: &Evidence<'_>) -> String {
     let stolen = e.phase.client.steal_share > TAKEN;
     // Less work does not help who sleeps.
     let idle = e.phase.client.busy_share.map(|busy| 1.0 - busy).filter(|idle| *idle > 0.5);
@@ -76,14 +139,19 @@ pub(crate) fn receive_advice(e: &Evidence<'_>) -> &'static str {
     }
 }
 
+/// Trust in a time of `of` nanoseconds of which so many are the client's; `None` where they are few.
+fn spoiled(lag: u64, of: u64) -> Option<Trust> {
+    if lag < 50_000 || lag * 10 <= of {
+        return None;
+    }
+    Some(if lag * 2 > of && lag >= 200_000 { Trust::Invalid } else { Trust::Suspect })
+}
+
 /// A lag is suspect above 10 % of the latency it is part of and invalid above 50 %, each at the same percentile: p99 for the
 /// tail, p50 for the median. Below 50 us it is noise, and below 200 us no more than suspect: waking a sleeping core takes that
 /// long on some virtual machines.
 pub(crate) fn compare_lag(lag: u64, of: u64, percentile: f64, [name, of_name]: [&str; 2]) -> Found {
-    if lag < 50_000 || lag * 10 <= of {
-        return None;
-    }
-    let trust = if lag * 2 > of && lag >= 200_000 { Trust::Invalid } else { Trust::Suspect };
+    let trust = spoiled(lag, of)?;
     let (lag, of) = (Latency(lag), Latency(of));
     Some((trust, format!("{name} p{percentile} is {lag} beside a {of_name} p{percentile} of {of}")))
 }

@@ -13,6 +13,7 @@ const OPERATIONS: u64 = 20_000;
 const SECONDS: f64 = 60.0;
 
 /// A run without reproach, to be changed.
+#[derive(Clone)]
 struct Case {
     phase: Phase,
     totals: Totals,
@@ -378,17 +379,17 @@ fn lags_are_held_against_a_tenth_and_a_half() {
 /// Operations of the usual case take 1 ms.
 #[test]
 fn each_lag_is_judged_where_it_was_recorded() {
-    for check in ["schedule_lag", "receive_lag"] {
+    for check in ["client_share", "receive_lag"] {
         let late = |ns| {
             let case = Case::usual();
             match check {
-                "schedule_lag" => case.late(Some(ns), None),
+                "client_share" => case.late(Some(ns), None),
                 _ => case.late(None, Some(ns)),
             }
         };
         let judged: Vec<_> = [90_000, 120_000, 600_000].iter().map(|ns| late(*ns).says(check)).collect();
         assert_eq!(judged, [None, SUSPECT, INVALID], "{check}");
-        let other = if check == "schedule_lag" { "receive_lag" } else { "schedule_lag" };
+        let other = if check == "client_share" { "receive_lag" } else { "client_share" };
         assert_eq!(late(600_000).says(other), None, "{other}");
     }
     assert_eq!(Case::usual().says("receive_lag"), None, "nothing was recorded");
@@ -429,7 +430,7 @@ fn advice_on_a_lag_is_of_whoever_made_it() {
     let schedule = |busy: f64, others: f64| {
         let mut case = Case::usual().late(Some(600_000), None).beside(others);
         case.phase.client.busy_share = Some(busy);
-        case.reason("schedule_lag").unwrap()
+        case.reason("client_share").unwrap()
     };
     assert!(schedule(0.5, 0.0).ends_with("use fewer operations per second or more load threads"));
     let idle = schedule(0.4, 0.25);

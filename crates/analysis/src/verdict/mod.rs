@@ -17,6 +17,9 @@ use dyno_rundir::schema::{Trust, Verdict};
 use dyno_types::Outcome;
 use dyno_types::units::Rate;
 
+/// Name of the check of the client's share of response times and of throughput.
+const CLIENT_SHARE: &str = "client_share";
+
 /// Makes every check.
 pub fn verdict(e: &Evidence<'_>) -> Verdict {
     let mut checks = Checks::default();
@@ -32,10 +35,11 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     checks.check("offered_rate", FIGURES, counts::offered_rate(e));
     if !counts::too_short(e) {
         checks.lag(
-            "schedule_lag",
-            |percentile| client::schedule_lag(e, percentile),
-            &client::schedule_advice(e),
+            CLIENT_SHARE,
+            |percentile| client::client_share(e, percentile),
+            &client::client_share_advice(e),
         );
+        checks.check(CLIENT_SHARE, THROUGHPUT, client::client_share_of_throughput(e));
         checks.lag("receive_lag", |percentile| client::receive_lag(e, percentile), client::receive_advice(e));
         checks.check("client_cpu", client::slowed_by_client(e), client::client_cpu(e));
         checks.check("littles_law", FIGURES, littles_law(e));
@@ -52,6 +56,10 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     checks.check("pinning", TAIL, client::pinning(e));
     checks.check("clock", LATENCIES, client::clock(e));
     observations::checks(e, &mut checks);
+    // A pause of the client is no stall of the server.
+    if checks.reasons.iter().any(|reason| reason.check == CLIENT_SHARE && reason.trust == Trust::Invalid) {
+        checks.reasons.retain(|reason| reason.check != "stalls");
+    }
     Verdict::new(checks.reasons, checks.names, &e.asked)
 }
 

@@ -345,6 +345,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             // An operation that was never sent held its place all the same.
             op.ideal_ns = if op.sent_ns == 0 { now } else { op.ideal_ns + service_ns };
         }
+        // What comes after the first request of a script begins when that has ended, whoever was late before.
+        let first = op.intended_ns == op.first_intended_ns;
+        let server_ns = if first { op.ideal_ns.saturating_sub(op.intended_ns) } else { service_ns };
         let request = op.request;
         let spoils =
             !outcome.is_ok() && (!self.hooks.scripts || self.shared.job.workload.spoils(&request, outcome));
@@ -361,6 +364,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         if !warm_but_late {
             self.recorder.now.record(request.metric, outcome, service_ns, response_ns);
+            if self.schedule.is_some() && outcome.is_ok() {
+                self.recorder.now.record_server(request.metric, server_ns);
+            }
             self.record_own(id, outcome, now, service_ns, response_ns);
         }
         if !outcome.is_ok() && self.try_again(id, outcome, now) {
@@ -479,6 +485,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 let done_ns = now - self.epoch_ns;
                 let sample = dyno_record::Sample { metric, outcome, done_ns, service_ns, response_ns };
                 interval.record_sample(sample, self.shared.job.raw_samples);
+                if self.schedule.is_some() && outcome.is_ok() {
+                    interval.record_server(metric, op.ideal_ns - op.first_intended_ns);
+                }
             }
         }
         let ideal_ns = op.ideal_ns;

@@ -509,8 +509,12 @@ impl Users {
                 service_ns,
                 response_ns,
             };
-            for (request, executed, service_ns, response_ns) in parts {
+            for (number, (request, executed, service_ns, response_ns)) in parts.iter().enumerate() {
                 let outcome = executed.outcome;
+                if open_loop && outcome.is_ok() {
+                    let late_ns = if number == 0 { task.ideal_ns - task.intended_ns } else { 0 };
+                    interval.record_server(request.metric, late_ns + service_ns);
+                }
                 interval.record_sample(sample(request.metric, outcome, *service_ns, *response_ns), raw);
                 // No kernel sees a call into a library, nor what another driver has received.
                 interval.stamps.client += u64::from(self.shared.job.stamps != Clock::Client);
@@ -531,6 +535,9 @@ impl Users {
             if let Some(metric) = self.shared.job.workload.script(first) {
                 let (service_ns, response_ns) = (done - begun, done.saturating_sub(task.intended_ns));
                 interval.record_sample(sample(metric, whole, service_ns, response_ns), raw);
+                if open_loop && whole.is_ok() {
+                    interval.record_server(metric, task.ideal_ns + service_ns - task.intended_ns);
+                }
             }
         });
     }

@@ -135,6 +135,8 @@ pub(crate) fn metric(
         outcomes,
         response: service.clone().filter(|_| closed),
         service,
+        server: None,
+        client_us: BTreeMap::new(),
         failed_service: None,
         failed_response: None,
         all_response: None,

@@ -264,6 +264,8 @@ fn metrics(found: &mut Found, report: &Report, closed: bool) -> Result<(), BadFi
             outcomes,
             response: intended.or(service.clone().filter(|_| closed)),
             service,
+            server: None,
+            client_us: BTreeMap::new(),
             failed_service: lost,
             failed_response: None,
             all_response: None,
