@@ -445,7 +445,11 @@ impl<'a> Session<'a> {
                 ..measured.observations.clone()
             },
         };
-        let verdict = verdict(&evidence);
+        let mut verdict = verdict(&evidence);
+        if !measured.observations.watched {
+            // What nobody has watched has no grade.
+            verdict.grades.retain(|grade| grade.asked || grade.claim != Claim::Resources.name());
+        }
         let reason = verdict.worst().map_or("", |worst| worst.text.as_str());
         tracing::info!(?status, trust = verdict.trust.name(), reason, "the run has its verdict");
         let thresholds = self.plan.conditions.iter().map(|c| c.evaluate(&measured.phase)).collect();

@@ -37,9 +37,13 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
     checks.check("load", EVERY, load(e));
     checks.check("keys", EVERY, keys(e));
     checks.check("mix", EVERY, mix(e));
-    checks.check("cache", EVERY, cache(e));
+    if e.phase.monitor.is_some() {
+        checks.check("cache", EVERY, cache(e));
+    }
     checks.check("clock_jump", RESOURCES, clock_jump(e));
-    checks.check("monitors", RESOURCES, monitors(e));
+    if e.observations.watched || !e.observations.silent.is_empty() {
+        checks.check("monitors", RESOURCES, monitors(e));
+    }
     checks.check("environment", EVERY, environment(e));
     checks.check("target", EVERY, target(e));
     checks.check("shared_cores", FIGURES, shared_cores(e));
