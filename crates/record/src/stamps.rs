@@ -25,8 +25,8 @@ impl Stamps {
         self.client * KERNELS < self.kernel
     }
 
-    /// Returns whether so many arrivals may be overstated, because they came in one piece with later bytes, that the server's share
-    /// of this percentile is not known.
+    /// Returns whether so many arrivals may be overstated, because they came in one piece with later bytes, that the server's
+    /// share of this percentile is not known.
     pub fn hides(&self, percentile: f64) -> bool {
         let all = (self.kernel + self.client) as f64;
         self.shared as f64 > all * (1.0 - percentile / 100.0) / 2.0

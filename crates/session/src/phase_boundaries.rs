@@ -18,6 +18,8 @@ fn unix_ns(at: SystemTime) -> u64 {
 pub(crate) struct PhaseBoundaries<'a> {
     name: &'static str,
     warmup: Duration,
+    /// Length of the phase behind it, if that was asked for.
+    length: Option<Duration>,
     watch: Option<&'a Watch>,
     epoch: Arc<Mutex<Option<SystemTime>>>,
     /// True if the warm-up is not over yet, as far as is known.
@@ -30,12 +32,12 @@ impl<'a> PhaseBoundaries<'a> {
     /// Before the run.
     pub fn expect(
         name: &'static str,
-        warmup_ns: u64,
+        (warmup_ns, length_ns): (u64, Option<u64>),
         watch: Option<&'a Watch>,
         others: Option<OnEpoch>,
         control: &Control,
     ) -> Self {
-        let warmup = Duration::from_nanos(warmup_ns);
+        let (warmup, length) = (Duration::from_nanos(warmup_ns), length_ns.map(Duration::from_nanos));
         let epoch = Arc::new(Mutex::new(None));
         let marker = watch.map(|watch| {
             watch.begin();
@@ -54,10 +56,12 @@ impl<'a> PhaseBoundaries<'a> {
                 if let Some(marker) = &marker {
                     marker.mark_at(at);
                     marker.mark_at(at + warmup);
+                    // What the drain uses is none of the phase's.
+                    length.iter().for_each(|length| marker.mark_at(at + warmup + *length));
                 }
             }
         });
-        PhaseBoundaries { name, warmup, watch, epoch, warming: warmup_ns > 0, written: 0 }
+        PhaseBoundaries { name, warmup, length, watch, epoch, warming: warmup_ns > 0, written: 0 }
     }
 
     /// A second of the warm-up or of the phase has been counted: what has begun is written, and what monitors say.
@@ -104,7 +108,10 @@ impl<'a> PhaseBoundaries<'a> {
         let ended = begun + Duration::from_nanos(finished.measured_ns);
         if let Some(watch) = self.watch {
             watch.end();
-            phase.monitor = Some(watch.monitored(begun, ended));
+            // Only a boundary that was known before has a sample of its own; else the last one is that of the end.
+            let by_clock = self.length == Some(Duration::from_nanos(finished.measured_ns));
+            let last = (finished.epoch + Duration::from_nanos(finished.elapsed_ns)).max(ended);
+            phase.monitor = Some(watch.monitored(begun, if by_clock { ended } else { last }));
             if let Some(warmup) = warmup {
                 warmup.monitor = Some(watch.monitored(finished.epoch, begun));
             }

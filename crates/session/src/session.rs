@@ -255,8 +255,13 @@ impl<'a> Session<'a> {
         let neighbours = watch.map(Watch::neighbours);
         let mut silence = Silence::of(job, &self.control);
         let control = silence.control.clone();
-        let mut boundaries =
-            PhaseBoundaries::expect(name, job.warmup_ns, watch, self.on_epoch.clone(), &control);
+        let mut boundaries = PhaseBoundaries::expect(
+            name,
+            (job.warmup_ns, job.end.duration_ns),
+            watch,
+            self.on_epoch.clone(),
+            &control,
+        );
         let mut whole = WholeSeconds::default();
         let (mut seconds_of, clocks) = (PerSecond::default(), (SystemTime::now(), Instant::now()));
         let (mut steal, mut total_ticks, mut stolen_ticks) = (HostCpu::start(), 0, 0);

@@ -85,6 +85,16 @@ pub(crate) fn client_share_of_throughput(e: &Evidence<'_>) -> Found {
     Some((trust, text))
 }
 
+/// Least pause that leaves a second with less than half of its operations, nanoseconds.
+const PAUSE_NS: u64 = 500_000_000;
+
+/// Returns whether the client stood still for so long that a second shows it, and the server for less.
+pub(crate) fn stood_still(e: &Evidence<'_>) -> bool {
+    let client_ns = if e.think_ns.is_some() { e.totals.turnaround.max_ns() } else { e.totals.lag.max_ns() };
+    let server_ns = e.totals.slots.iter().flatten().map(|slot| slot.service.max_ns()).max();
+    client_ns >= PAUSE_NS && server_ns.is_none_or(|ns| ns < client_ns)
+}
+
 pub(crate) fn client_share_advice(e: &Evidence<'_>) -> String {
     if e.phase.offered.is_some() || e.think_ns.is_none() {
         return schedule_advice(e);

@@ -151,7 +151,8 @@ pub(super) fn drops(e: &Evidence<'_>) -> Found {
         (
             if share > 0.01 { Trust::Invalid } else { Trust::Suspect },
             format!(
-                "{} arrivals ({:.3} %) {how}; percentiles count them as infinite: lower --rate, or raise --connections or {rather}",
+                "{} arrivals ({:.3} %) {how}; percentiles count them as infinite: lower --rate, or raise \
+                 --connections or {rather}",
                 Thousands(dropped),
                 share * 100.0
             ),

@@ -60,7 +60,7 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     checks.check("clock", LATENCIES, client::clock(e));
     observations::checks(e, &mut checks);
     // A pause of the client is no stall of the server.
-    if checks.reasons.iter().any(|reason| reason.check == CLIENT_SHARE && reason.trust == Trust::Invalid) {
+    if client::stood_still(e) {
         checks.reasons.retain(|reason| reason.check != "stalls");
     }
     Verdict::new(checks.reasons, checks.names, &e.asked)
@@ -96,7 +96,7 @@ fn idle_users(e: &Evidence<'_>) -> Found {
         (
             Trust::Suspect,
             format!(
-                "users had nothing left to do for {:.1} % of their time, because the number of operations ran out: {}/s until the \
+                "users had nothing left to do for {:.1} % of their time, because the operations ran out: {}/s until the \
                  first of them was idle; ask for more operations, or for a time (--duration)",
                 idle * 100.0,
                 Rate(busy_rate)

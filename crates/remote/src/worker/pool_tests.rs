@@ -146,6 +146,13 @@ fn done() -> Done {
     }
 }
 
+/// A measured job whose warm-up is a second long.
+fn job() -> Job {
+    let text = "target: 'null:'\nworkload: {ycsb: {workload: c, records: 10}}\n\
+                phases: {measure: {users: 4, warmup: 1s, duration: 2s}}\n";
+    work::read(&plan(text, "x.yaml", &[]).unwrap().cells[0].spec).unwrap().measure().unwrap()
+}
+
 #[test]
 fn seconds_of_all_who_take_part_are_added_up_and_what_each_did_is_kept() {
     let mut rehearsal = Rehearsal::here(3, silent);
