@@ -30,6 +30,12 @@ pub enum ThresholdProblem {
     /// A limit of errors without its unit.
     #[error("errors are given in %")]
     NoPercent,
+    /// A limit of a latency without its unit.
+    #[error("{0} has no unit: us, ms or s")]
+    NoUnit(String),
+    /// A limit that nothing can be below.
+    #[error("nothing is below 0")]
+    BelowNothing,
     /// A percentage that is no number.
     #[error("{0:?} is no number")]
     NotANumber(String),
@@ -71,6 +77,100 @@ enum Quantity {
     Errors,
     /// A latency in microseconds: statistic, metric (lower case; `all` for every one), service or response.
     Latency { statistic: String, metric: String, service: bool },
+}
+
+impl Quantity {
+    /// Reads `throughput`, `errors` or `STATISTIC(METRIC)`.
+    fn parse(text: &str) -> Result<Self, ThresholdProblem> {
+        match text.split_once('(') {
+            None if text == "throughput" => Ok(Quantity::Throughput),
+            None if text == "errors" => Ok(Quantity::Errors),
+            None => Err(ThresholdProblem::Quantity(text.to_owned())),
+            Some((statistic, metric)) => {
+                let metric = metric.strip_suffix(')').ok_or(ThresholdProblem::OpenParenthesis)?;
+                Self::latency(statistic.trim(), metric.trim())
+            }
+        }
+    }
+
+    fn latency(statistic: &str, metric: &str) -> Result<Quantity, ThresholdProblem> {
+        let known = matches!(statistic, "mean" | "min" | "max")
+            || statistic
+                .strip_prefix('p')
+                .and_then(|p| p.parse::<f64>().ok())
+                .is_some_and(|p| [50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999].contains(&p));
+        if !known {
+            return Err(ThresholdProblem::Statistic(statistic.to_owned()));
+        }
+        let metric = metric.to_ascii_lowercase();
+        let (metric, service) = match metric.split_once('.') {
+            Some((metric, "service")) => (metric.to_owned(), true),
+            Some((metric, "response")) => (metric.to_owned(), false),
+            Some((_, kind)) => return Err(ThresholdProblem::Kind(kind.to_owned())),
+            None => (metric, false),
+        };
+        Ok(Quantity::Latency { statistic: statistic.to_owned(), metric, service })
+    }
+
+    /// The figure in a phase: operations per second, percent, or microseconds.
+    fn measured(&self, phase: &Phase) -> Option<f64> {
+        match self {
+            Quantity::Throughput => Some(phase.throughput),
+            Quantity::Errors => {
+                let ok = phase.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0);
+                (phase.arrivals > 0)
+                    .then(|| (phase.arrivals - ok.min(phase.arrivals)) as f64 * 100.0 / phase.arrivals as f64)
+            }
+            Quantity::Latency { statistic, metric, service } => {
+                // Closing connections is no operation of the workload.
+                let wanted = phase.metrics.iter().filter(|m| match metric.as_str() {
+                    "all" => m.name != "CLEANUP",
+                    metric => m.name.eq_ignore_ascii_case(metric),
+                });
+                let found: Option<Vec<f64>> = wanted
+                    .filter_map(|m| if *service { m.arrival_service() } else { m.arrival_response() })
+                    .map(|l| Self::pick(l, statistic))
+                    .collect();
+                // Of several metrics the worst counts; one that cannot be told makes the whole untold.
+                found.and_then(|f| f.into_iter().reduce(f64::max))
+            }
+        }
+    }
+
+    fn pick(latency: &Latency, statistic: &str) -> Option<f64> {
+        match statistic {
+            "mean" => Some(latency.mean_us),
+            "min" => latency.min_us,
+            "max" => latency.max_us,
+            p => latency.percentiles_us.get(p).copied().flatten(),
+        }
+    }
+}
+
+/// A figure of a threshold without its limit: `throughput`, `errors`, `p99(read)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure(Quantity);
+
+impl Figure {
+    /// Reads its name.
+    pub fn parse(text: &str) -> Result<Self, BadThreshold> {
+        let bad = |why| BadThreshold { text: text.to_owned(), why };
+        Quantity::parse(text.trim()).map(Figure).map_err(bad)
+    }
+
+    /// Value in a phase: operations per second, percent, or microseconds; `None` if it cannot be told.
+    pub fn measured(&self, phase: &Phase) -> Option<f64> {
+        self.0.measured(phase)
+    }
+
+    /// Returns its unit.
+    pub fn unit(&self) -> &'static str {
+        match self.0 {
+            Quantity::Throughput => "1/s",
+            Quantity::Errors => "%",
+            Quantity::Latency { .. } => "\u{b5}s",
+        }
+    }
 }
 
 /// A threshold that has been understood.
@@ -120,48 +220,26 @@ impl Condition {
             _ => (Relation::Above, &right[1..]),
         };
         let limit = limit.trim();
-        let (quantity, limit) = match left.split_once('(') {
-            None if left == "throughput" => {
-                (Quantity::Throughput, parse_rate(limit).map_err(|e| bad(e.into()))?)
-            }
-            None if left == "errors" => {
+        let quantity = Quantity::parse(left).map_err(bad)?;
+        let limit = match quantity {
+            Quantity::Throughput => parse_rate(limit).map_err(|e| bad(e.into()))?,
+            Quantity::Errors => {
                 let percent = limit.strip_suffix('%').ok_or_else(|| bad(ThresholdProblem::NoPercent))?;
-                (
-                    Quantity::Errors,
-                    percent
-                        .trim()
-                        .parse()
-                        .map_err(|_| bad(ThresholdProblem::NotANumber(percent.to_owned())))?,
-                )
+                let number = percent.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+                number.ok_or_else(|| bad(ThresholdProblem::NotANumber(percent.to_owned())))?
             }
-            None => return Err(bad(ThresholdProblem::Quantity(left.to_owned()))),
-            Some((statistic, metric)) => {
-                let metric =
-                    metric.strip_suffix(')').ok_or_else(|| bad(ThresholdProblem::OpenParenthesis))?;
-                let ns = parse_duration_ns(limit, 1_000).map_err(|e| bad(e.into()))?;
-                (Self::latency(statistic.trim(), metric.trim()).map_err(bad)?, ns as f64 / 1e3)
+            // A bare number would be microseconds to some and milliseconds to others.
+            Quantity::Latency { .. } if limit.ends_with(|c: char| c.is_ascii_digit() || c == '.') => {
+                return Err(bad(ThresholdProblem::NoUnit(limit.to_owned())));
+            }
+            Quantity::Latency { .. } => {
+                parse_duration_ns(limit, 1_000).map_err(|e| bad(e.into()))? as f64 / 1e3
             }
         };
-        Ok(Condition { text: text.trim().to_owned(), quantity, relation, limit })
-    }
-
-    fn latency(statistic: &str, metric: &str) -> Result<Quantity, ThresholdProblem> {
-        let known = matches!(statistic, "mean" | "min" | "max")
-            || statistic
-                .strip_prefix('p')
-                .and_then(|p| p.parse::<f64>().ok())
-                .is_some_and(|p| [50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999].contains(&p));
-        if !known {
-            return Err(ThresholdProblem::Statistic(statistic.to_owned()));
+        if relation == Relation::Below && limit <= 0.0 {
+            return Err(bad(ThresholdProblem::BelowNothing));
         }
-        let metric = metric.to_ascii_lowercase();
-        let (metric, service) = match metric.split_once('.') {
-            Some((metric, "service")) => (metric.to_owned(), true),
-            Some((metric, "response")) => (metric.to_owned(), false),
-            Some((_, kind)) => return Err(ThresholdProblem::Kind(kind.to_owned())),
-            None => (metric, false),
-        };
-        Ok(Quantity::Latency { statistic: statistic.to_owned(), metric, service })
+        Ok(Condition { text: text.trim().to_owned(), quantity, relation, limit })
     }
 
     /// Refuses a metric that the run does not record.
@@ -192,27 +270,7 @@ impl Condition {
     /// Returns whether it held in a phase. What cannot be told has not held. Failures count with at least their time
     /// in latencies.
     pub fn evaluate(&self, phase: &Phase) -> Threshold {
-        let measured = match &self.quantity {
-            Quantity::Throughput => Some(phase.throughput),
-            Quantity::Errors => {
-                let ok = phase.outcomes.get(Outcome::Ok.name()).copied().unwrap_or(0);
-                (phase.arrivals > 0)
-                    .then(|| (phase.arrivals - ok.min(phase.arrivals)) as f64 * 100.0 / phase.arrivals as f64)
-            }
-            Quantity::Latency { statistic, metric, service } => {
-                // Closing connections is no operation of the workload.
-                let wanted = phase.metrics.iter().filter(|m| match metric.as_str() {
-                    "all" => m.name != "CLEANUP",
-                    metric => m.name.eq_ignore_ascii_case(metric),
-                });
-                let found: Option<Vec<f64>> = wanted
-                    .filter_map(|m| if *service { m.arrival_service() } else { m.arrival_response() })
-                    .map(|l| Self::pick(l, statistic))
-                    .collect();
-                // Of several metrics the worst counts; one that cannot be told makes the whole untold.
-                found.and_then(|f| f.into_iter().reduce(f64::max))
-            }
-        };
+        let measured = self.quantity.measured(phase);
         let passed = measured.is_some_and(|m| match self.relation {
             Relation::Below => m < self.limit,
             Relation::AtMost => m <= self.limit,
@@ -220,15 +278,6 @@ impl Condition {
             Relation::AtLeast => m >= self.limit,
         });
         Threshold { expression: self.text.clone(), measured, passed }
-    }
-
-    fn pick(latency: &Latency, statistic: &str) -> Option<f64> {
-        match statistic {
-            "mean" => Some(latency.mean_us),
-            "min" => latency.min_us,
-            "max" => latency.max_us,
-            p => latency.percentiles_us.get(p).copied().flatten(),
-        }
     }
 }
 
@@ -257,11 +306,27 @@ mod tests {
             ("p99(read) < 5 parsecs", "duration"),
             ("latency < 5ms", "neither"),
             ("errors < 5", "%"),
+            ("p99(read) < 5", "5 has no unit"),
+            ("p99(read) < 5.", "no unit"),
+            ("p99(read) < 0ms", "nothing is below 0"),
+            ("errors < 0%", "nothing is below 0"),
+            ("throughput < 0", "nothing is below 0"),
+            ("errors < NaN%", "is no number"),
             ("p99(read.wall) < 5ms", "neither service nor response"),
         ] {
             let error = Condition::parse(text).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
+    }
+
+    #[test]
+    fn figures_have_their_unit_and_no_limit() {
+        let of =
+            |text: &str| Figure::parse(text).map(|figure| (figure.measured(&seen()), figure.unit())).unwrap();
+        assert_eq!(of("throughput"), (Some(10_000.0), "1/s"));
+        assert_eq!(of(" errors "), (Some(0.5), "%"));
+        assert_eq!(of("p99(read)"), (Some(4_000.0), "µs"));
+        assert!(Figure::parse("p99(read) < 5ms").is_err() && Figure::parse("p99").is_err());
     }
 
     #[test]
@@ -331,7 +396,7 @@ mod tests {
             ("p99(READ) < 4ms", 4_000.0, false),
             ("p99(read) <= 0.004s", 4_000.0, true),
             ("p99(read) < 3999us", 4_000.0, false),
-            ("p99(read) < 4001", 4_000.0, true),
+            ("p99(read) < 4.001ms", 4_000.0, true),
             ("mean(read) <= 1ms", 1_000.0, true),
             ("min(read) < 501us", 500.0, true),
             ("max(read) < 7ms", 8_000.0, false),

@@ -260,7 +260,7 @@ pub fn pieces(y: &[f64]) -> Pieces {
     let t = (n * ((limits.any + limits.each) / n).exp_m1()).sqrt() + 1.645;
     Pieces {
         edges: if is_line { Vec::new() } else { edges },
-        line: (of_line > limits.line).then(|| slope * (n - 1.0)),
+        line: (of_line > limits.line).then_some(slope * (n - 1.0)),
         correlation,
         deviation,
         detectable: t * 2.0 * innovation / ((1.0 - correlation) * n.sqrt()),

@@ -310,8 +310,7 @@ fn rates_of_drifts_that_are_found() {
         for (rho, _) in RHOS {
             // share sqrt(n) sqrt((1 - rho) / (1 + rho)) / (3.46 CV) = 5
             let deviation = 0.03;
-            let by =
-                5.0 * 3.46 * deviation / (length as f64).sqrt() * ((1.0 + rho) / (1.0 - rho) as f64).sqrt();
+            let by = 5.0 * 3.46 * deviation / (length as f64).sqrt() * ((1.0 + rho) / (1.0 - rho)).sqrt();
             let found = share(length, |seed| {
                 let line = |at: usize| 1.0 + by * (at as f64 / (length - 1) as f64 - 0.5);
                 let all = around(seed, length, deviation, rho);

@@ -4,6 +4,7 @@ use super::gather::{self, Group};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::Args;
+use dyno_analysis::Figure;
 use dyno_analysis::compare::history::{FEWEST, Step, steps};
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::Phase;
@@ -17,7 +18,7 @@ pub struct HistoryArgs {
     /// Run directories, folders of them, or experiments, in any order: runs are put in order of their beginning
     #[arg(required = true, value_name = "DIR")]
     pub dirs: Vec<PathBuf>,
-    /// The figure: throughput, or a percentile of an operation's response time such as p99(read)
+    /// The figure: throughput, errors, or a percentile of an operation's response time such as p99(read)
     #[arg(long, value_name = "FIGURE", default_value = "throughput")]
     pub figure: String,
     /// Relative change that matters, per cent
@@ -33,6 +34,9 @@ pub struct HistoryArgs {
     #[arg(long)]
     pub json: bool,
 }
+
+/// The unit of throughput.
+const THROUGHPUT: &str = "1/s";
 
 /// One run's figure.
 #[derive(serde::Serialize)]
@@ -59,17 +63,6 @@ struct StepShown {
     better: bool,
 }
 
-fn figure(run: &RunDir, text: &str) -> Result<Option<f64>, Failure> {
-    let Some(phase) = run.summary.as_ref().and_then(|summary| summary.measured()) else { return Ok(None) };
-    if text.eq_ignore_ascii_case("throughput") {
-        return Ok(Some(phase.throughput));
-    }
-    // The figure of a threshold, without its condition.
-    let condition = dyno_analysis::Condition::parse(&format!("{text} < 1us"))
-        .map_err(|e| Failure::Usage(format!("--figure {text}: {e}")))?;
-    Ok(condition.evaluate(phase).measured)
-}
-
 /// Names of the operations that a phase has response times of.
 fn operations(phase: &Phase) -> impl Iterator<Item = String> + '_ {
     phase.metrics.iter().filter(|metric| metric.response.is_some()).map(|metric| metric.name.to_lowercase())
@@ -77,6 +70,10 @@ fn operations(phase: &Phase) -> impl Iterator<Item = String> + '_ {
 
 /// `dyno history`.
 pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
+    let figure = Figure::parse(&args.figure.to_lowercase());
+    let figure = figure.map_err(|e| Failure::Usage(format!("--figure {}: {}", args.figure, e.why)))?;
+    // Of all other figures less is better.
+    let grows = figure.unit() == THROUGHPUT;
     let mut lines: Vec<(String, Vec<RunDir>)> = Vec::new();
     let sides = args.dirs.iter().map(|dir| gather::read(dir, gather::Take::Usable));
     let sides = sides.collect::<Result<Vec<_>, _>>()?;
@@ -102,13 +99,13 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
             }
         }
     }
-    let latency = !args.figure.eq_ignore_ascii_case("throughput");
     let (mut shown, mut recorded) = (Vec::new(), BTreeSet::new());
     for (what, mut runs) in lines {
         runs.sort_by(|a, b| a.run.started.cmp(&b.run.started));
         let mut points = Vec::new();
         for run in &runs {
-            let value = figure(run, &args.figure)?;
+            let value =
+                run.summary.as_ref().and_then(|s| s.measured()).and_then(|phase| figure.measured(phase));
             let dir = run.path.display().to_string();
             points.extend(value.map(|value| Point { started: run.run.started.clone(), dir, value }));
         }
@@ -119,7 +116,7 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
             before: step.before,
             after: step.after,
             p: step.p,
-            better: (step.after > step.before) != latency,
+            better: (step.after > step.before) == grows,
         };
         let steps = found.iter().map(step).collect();
         if points.len() < runs.len() {
@@ -139,14 +136,14 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
             let text = serde_json::to_string_pretty(&shown)?;
             terminal::out(&format!("{text}\n"));
         }
-        false => shown.iter().for_each(|line| terminal::out(&text(line, &args.figure))),
+        false => shown.iter().for_each(|line| terminal::out(&text(line, &args.figure, figure.unit()))),
     }
     let worse = shown.iter().any(|line| line.steps.last().is_some_and(|step| !step.better));
     Ok(if args.fail_on_worse && worse { Exit::Threshold } else { Exit::Ok })
 }
 
-fn text(line: &Line, figure: &str) -> String {
-    let mut out = format!("{}: {figure} of {}\n", line.what, counted(line.points.len(), "run"));
+fn text(line: &Line, figure: &str, unit: &str) -> String {
+    let mut out = format!("{}: {figure} in {unit} of {}\n", line.what, counted(line.points.len(), "run"));
     let greatest = line.points.iter().map(|p| p.value).fold(f64::MIN_POSITIVE, f64::max);
     for point in &line.points {
         let step = line.steps.iter().find(|step| step.first_run == point.dir);

@@ -2,7 +2,7 @@
 
 use crate::export::ExportError;
 use crate::export::source::{Source, SourceRun};
-use dyno_analysis::Condition;
+use dyno_analysis::Figure;
 use dyno_types::stats::mean;
 
 /// A figure of a run.
@@ -13,7 +13,7 @@ pub enum Measure {
     /// A percentile of the response time over all operations, such as `p99`, microseconds.
     Response(String),
     /// The figure of a threshold, such as `p99(read)`, in its unit (latencies: microseconds).
-    Figure(Box<Condition>),
+    Figure(Box<Figure>),
 }
 
 impl Measure {
@@ -26,10 +26,9 @@ impl Measure {
         if ["mean", "max", "p50", "p90", "p95", "p99", "p99.9", "p99.99"].contains(&name.as_str()) {
             return Ok(Measure::Response(name));
         }
-        let expected =
-            "expected throughput, mean, p50, p90, p95, p99, p99.9, max, or one of an operation: p99(read)";
-        match Condition::parse(&format!("{text} < 1us")) {
-            Ok(condition) => Ok(Measure::Figure(Box::new(condition))),
+        let expected = "expected throughput, errors, mean, p50, p90, p95, p99, p99.9, max, or one of an operation: p99(read)";
+        match Figure::parse(text) {
+            Ok(figure) => Ok(Measure::Figure(Box::new(figure))),
             Err(_) => Err(ExportError::Lacking(format!("{text}: {expected}"))),
         }
     }
@@ -47,7 +46,7 @@ impl Measure {
                     name => found.percentiles_us.get(name).copied().flatten(),
                 }
             }
-            Measure::Figure(condition) => condition.evaluate(phase).measured,
+            Measure::Figure(figure) => figure.measured(phase),
         }
     }
 }
