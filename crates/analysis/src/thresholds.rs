@@ -310,7 +310,7 @@ mod tests {
             ("p99(read) < 5.", "no unit"),
             ("p99(read) < 0ms", "nothing is below 0"),
             ("errors < 0%", "nothing is below 0"),
-            ("throughput < 0", "nothing is below 0"),
+            ("throughput < 0", "above 0"),
             ("errors < NaN%", "is no number"),
             ("p99(read.wall) < 5ms", "neither service nor response"),
         ] {

@@ -279,7 +279,7 @@ struct Limits {
 }
 
 /// Further price of a change once there is one.
-const SURER: f64 = 6.0;
+const SURER: f64 = 9.0;
 
 /// By the number of intervals: what 10,000 series of one level exceed in 1.5 % of cases where neighbours correlate by 0 or
 /// 0.5, 2 % by 0.7 and 3 % by 0.8, the greatest of the four; and two thirds of that of a straight line. Made by

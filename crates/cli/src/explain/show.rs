@@ -160,7 +160,7 @@ fn of_stability(found: &Stability, step_s: usize, from_s: usize) -> String {
         (Answer::Steady, _) => "  throughput: steady: one level".to_owned(),
         (Answer::CannotTell, _) => {
             format!(
-                "  whether it is steady cannot be told: a step below {:.0} % would not be seen",
+                "  throughput: whether it is steady cannot be told: a step below {:.0} % would not be seen",
                 found.detectable * 100.0
             )
         }
@@ -309,8 +309,8 @@ fn levels(sweep: &Sweep) -> String {
     out += "  single servers: the balanced job bounds, which hold where every station is one server; stations of several \
             do more than\n  the greater of them\n";
     if sweep.levels.iter().any(|level| level.above) {
-        out += "  throughput above the bound by more than its interval: the bounds follow from the response time of few users and \
-                from the\n  mean of many, and these levels contradict them: trust the levels\n";
+        out += "  throughput above the bound by more than its interval: bounds follow from the response time of few users and \
+                from the mean\n  of many, and these levels contradict them: trust the levels\n";
     }
     out
 }

@@ -38,11 +38,11 @@ fn a_run_has_a_case_for_each_threshold_and_claim() {
         "claim throughput",
         "claim median",
         "claim tail",
-        "claim resources",
     ];
+    // Of a simulation no resource is watched.
     assert_eq!(names, expected);
     assert_eq!(ends(&found, "failure"), ["threshold throughput > 1000000"]);
-    assert_eq!(ends(&found, "passed").len(), 6);
+    assert_eq!(ends(&found, "passed").len(), 5);
     // The same without what it missed.
     let run = dyno.run(&[&SIM[..], &missed[..2], &["--no-out", "-q", "--junit", "j.xml"]].concat());
     assert_exit(&run, &[0]);
