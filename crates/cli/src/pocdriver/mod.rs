@@ -88,7 +88,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
     // A server that has died by then takes nothing from what was measured.
     let rests = send_the_rests(&work, &cores, opened.as_ref(), &control);
     let (mut left, mut why_left) = rests.map_err(|failure| conductor::failed(&mut conductor, failure))?;
-    if !why_left.is_empty() && opened.mongo_admin().is_some() {
+    if !why_left.is_empty() && opened.as_ref().mongo_admin().is_some() {
         // Members that were there at the beginning may be gone, and another one primary.
         if let Ok((_, now)) = open(args, &work) {
             let rests = send_the_rests(&work, &cores, now.as_ref(), &control);
