@@ -218,8 +218,9 @@ pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
     // With few users the client's part is its own work; with many they queue there, too.
     let least = levels.first()?.users;
     let client_s = mean(closed.iter().filter(|run| run.users == Some(least)).map(|run| run.client_s));
-    let best =
-        levels.iter().map(|level| (level.throughput, level.users)).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    // Of equals the one with the least users.
+    let all = levels.iter().rev().map(|level| (level.throughput, level.users));
+    let best = all.max_by(|a, b| a.0.total_cmp(&b.0))?;
     let points: Vec<Point> = closed
         .iter()
         .filter_map(|run| Some(Point { users: run.users?, throughput: run.throughput }))

@@ -333,10 +333,11 @@ fn answer(sweep: &Sweep) -> String {
         format!(" (95 % interval over runs: {})", span(ends, ""))
     });
     let users = sweep.best.1;
-    let near = if sweep.near < users {
-        format!("; {} users are within 5 % of it", sweep.near)
-    } else {
-        String::new()
+    let mut beyond = sweep.levels.iter().filter(|level| level.users >= sweep.near);
+    let near = match beyond.all(|level| level.throughput >= 0.95 * sweep.best.0) {
+        _ if sweep.near >= users => String::new(),
+        true => format!("; from {} users on it stays within 5 % of that", sweep.near),
+        false => format!("; {} users are within 5 % of it", sweep.near),
     };
     let measured = format!("the maximum is {best}/s{own} at {users} users, as measured");
     let lowest = sweep.levels.iter().filter(|level| level.users > users);

