@@ -36,9 +36,12 @@ fn runs_side_by_side_merge_and_others_are_refused() {
     let both = ["one", "two"].map(|name| dyno.summary(name));
     let sum: u64 = both.iter().map(|one| arrivals(phase(one, "measure"))).sum();
     assert_eq!(arrivals(phase(&summary, "measure")), sum);
-    // Both rates were due; the merged time reaches from the first beginning to the last end.
-    let offered = |one: &Value| phase(one, "measure")["offered"].as_f64().unwrap();
-    assert_eq!(offered(&summary), both.iter().map(offered).sum::<f64>());
+    // Both rates were due, over the merged time, which reaches from the first beginning to the last end.
+    let figure = |one: &Value, name: &str| phase(one, "measure")[name].as_f64().unwrap();
+    let offered = |one: &Value| figure(one, "offered");
+    let due: f64 = both.iter().map(|one| offered(one) * figure(one, "seconds")).sum();
+    let mean = due / figure(&summary, "seconds");
+    assert!((offered(&summary) / mean - 1.0).abs() < 0.002, "{} instead of {mean}", offered(&summary));
     let rate = phase(&summary, "measure")["throughput"].as_f64().unwrap();
     assert!(rate < offered(&summary) * 1.01 && rate > 300.0, "{rate}");
     let text = summary["verdict"]["reasons"].to_string();

@@ -10,6 +10,11 @@ const LOOK_NS: u64 = 10_000_000;
 /// Connections that one look at what is ready takes in at least.
 const READY: usize = 256;
 
+/// A look for time-outs that comes so much too late tells that the thread stood still, nanoseconds.
+const STOOD_NS: u64 = 100_000_000;
+/// Time that operations are given beyond their time-out then, at most, nanoseconds.
+const GRACE_NS: u64 = 1_000_000_000;
+
 /// Pause between two looks for time-outs, nanoseconds.
 fn sweep_every_ns(timeout_ns: u64) -> u64 {
     (timeout_ns / 16).clamp(1_000_000, 100_000_000)
@@ -93,6 +98,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.next_sweep_ns = now + 1_000_000_000;
             return Ok(());
         };
+        // A thread that stood still has let its operations wait, and may not have sent all of them: their time goes on for as long.
+        let late_ns = now.saturating_sub(self.next_sweep_ns);
+        if late_ns > STOOD_NS && !N::VIRTUAL {
+            self.next_sweep_ns = now + late_ns.min(GRACE_NS);
+            return self.catch_up();
+        }
         self.next_sweep_ns = now + sweep_every_ns(timeout_ns);
         // Checks of nodes have a time-out of their own.
         let is_overdue = |op: &Op<D::Exchange>| {
@@ -129,7 +140,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// never late would have noticed.
     #[inline]
     pub(super) fn came_too_late(&self, id: u32, came_ns: u64) -> bool {
-        let waited_ns = came_ns.saturating_sub(self.ops[id as usize].begun_ns);
+        let op = &self.ops[id as usize];
+        // What the client held back before it sent is no wait for the server.
+        let waited_ns = came_ns.saturating_sub(op.begun_ns.max(op.first_sent_ns));
         self.shared.job.timeout_ns.is_some_and(|limit_ns| waited_ns >= limit_ns + sweep_every_ns(limit_ns))
     }
 
