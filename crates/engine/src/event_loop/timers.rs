@@ -98,8 +98,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.next_sweep_ns = now + 1_000_000_000;
             return Ok(());
         };
-        // A thread that stood still has let its operations wait, and may not have sent all of them: they get that time back, once.
-        // One that is always late has too much to receive.
+        // A thread that stood still has let its operations wait, and may not have sent all of them: they get that time back,
+        // once. One that is always late has too much to receive.
         let late_ns = now.saturating_sub(self.next_sweep_ns);
         self.gave_time = late_ns > STOOD_NS && !self.gave_time && !N::VIRTUAL;
         if self.gave_time {
