@@ -129,7 +129,11 @@ fn whoever_was_stopped_is_named() {
             let who = if stopped_client { "client" } else { "server" };
             let told =
                 format!("the {who} was stopped for {stop_ms} ms at {load:?}: {:?}", checks(&dyno, "r"));
-            assert_eq!(client.as_deref() == Some("invalid"), stopped_client, "{told}");
+            // Where other programs take the CPU, the client is late by itself in what the server's stop has queued.
+            let busy =
+                ["neighbours", "steal"].iter().any(|check| checks(&dyno, "r").iter().any(|own| own == check));
+            assert!(client.as_deref() == Some("invalid") || !stopped_client, "{told}");
+            assert!(client.as_deref() != Some("invalid") || stopped_client || busy, "{told}");
             let accused = ["stalls", "gone"].map(|check| trust_of(&dyno, "r", check).is_some());
             assert!(!stopped_client || accused == [false; 2], "{told}");
         }

@@ -79,7 +79,6 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             unsettled: 0,
             next_retry_ns: u64::MAX,
             next_sweep_ns: u64::MAX,
-            gave_time: false,
             next_topology_ns: 0,
             monitors: Vec::new(),
             next_check_ns: 0,

@@ -203,8 +203,6 @@ pub struct LoadThread<D: Driver, N: Net> {
     pub(super) unsettled: usize,
     pub(super) next_retry_ns: u64,
     pub(super) next_sweep_ns: u64,
-    /// True if the last look for time-outs came too late and gave operations more time.
-    pub(super) gave_time: bool,
     pub(super) next_topology_ns: u64,
     /// Checks of each node.
     pub(super) monitors: Vec<Monitor>,

@@ -10,11 +10,6 @@ const LOOK_NS: u64 = 10_000_000;
 /// Connections that one look at what is ready takes in at least.
 const READY: usize = 256;
 
-/// A look for time-outs that comes so much too late tells that the thread stood still, nanoseconds.
-const STOOD_NS: u64 = 100_000_000;
-/// Time that operations are given beyond their time-out then, at most, nanoseconds.
-const GRACE_NS: u64 = 1_000_000_000;
-
 /// Pause between two looks for time-outs, nanoseconds.
 fn sweep_every_ns(timeout_ns: u64) -> u64 {
     (timeout_ns / 16).clamp(1_000_000, 100_000_000)
@@ -98,18 +93,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.next_sweep_ns = now + 1_000_000_000;
             return Ok(());
         };
-        // A thread that stood still has let its operations wait, and may not have sent all of them: they get that time back,
-        // once. One that is always late has too much to receive.
-        let late_ns = now.saturating_sub(self.next_sweep_ns);
-        self.gave_time = late_ns > STOOD_NS && !self.gave_time && !N::VIRTUAL;
-        if self.gave_time {
-            self.next_sweep_ns = now + late_ns.min(GRACE_NS);
-            return self.catch_up();
-        }
         self.next_sweep_ns = now + sweep_every_ns(timeout_ns);
-        // Checks of nodes have a time-out of their own.
+        // Checks of nodes have a time-out of their own. A client that stood still before it sent gives the server all of its
+        // time.
         let is_overdue = |op: &Op<D::Exchange>| {
-            op.active && op.user != CHECKER && now.saturating_sub(op.begun_ns) >= timeout_ns
+            let begun_ns = op.begun_ns.max(op.first_sent_ns);
+            op.active && op.user != CHECKER && now.saturating_sub(begun_ns) >= timeout_ns
         };
         if self.ops.iter().any(is_overdue) {
             self.catch_up()?;
