@@ -122,9 +122,9 @@ impl Tails {
         }
     }
 
-    /// The 99th percentiles in seconds, of intervals within these seconds that all have enough operations, and the seconds of
-    /// an interval. A gap in them is no interval, so that it takes wider ones.
-    fn whole(mut self, from: u64, until: u64) -> Option<(f64, Vec<f64>)> {
+    /// The 99th percentiles in seconds, of intervals within these seconds that all have enough operations, the seconds of
+    /// an interval, and when the first begins. A gap in them is no interval, so that it takes wider ones.
+    fn whole(mut self, from: u64, until: u64) -> Option<(f64, f64, Vec<f64>)> {
         loop {
             let own = from.div_ceil(self.step_s)..until / self.step_s;
             if own.end.saturating_sub(own.start) < TAIL.1 as u64 {
@@ -134,7 +134,7 @@ impl Tails {
             if all.len() as u64 == own.end - own.start && all.iter().all(|buckets| buckets.count() >= TAIL.0)
             {
                 let tails = all.iter().map(|buckets| buckets.percentile_ns(99.0) as f64 / 1e9);
-                return Some((self.step_s as f64, tails.collect()));
+                return Some((self.step_s as f64, (own.start * self.step_s - from) as f64, tails.collect()));
             }
             self.widen();
         }

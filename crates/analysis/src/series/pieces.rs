@@ -239,6 +239,9 @@ impl Explained {
 pub fn pieces(y: &[f64]) -> Pieces {
     let n = y.len() as f64;
     let (limits, mut all) = (Limits::of(y.len()), Explained::of(y));
+    if all.levels.is_empty() {
+        return Pieces::unknown();
+    }
     let (found, beyond) = all.greatest(limits.each);
     let changes = match beyond > limits.any {
         // Changes beyond the surest have to pay more: the level of a part is not to be cut up.

@@ -13,7 +13,7 @@ use dyno_types::stats::median;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// One level.
+    /// One level, or several that differ by less than an alarm.
     Steady,
     /// Parts with levels of their own, a drift, a period or stops.
     NotSteady,
@@ -160,7 +160,13 @@ pub fn stability_of_tails(all: &[f64]) -> Option<Stability> {
 fn judge(all: &[f64], figure: Figure) -> Option<Stability> {
     if all.len() > MOST {
         let coarse = all.len().div_ceil(MOST);
-        return judge(&batches(all, coarse), figure).map(|found| found.stretched(coarse));
+        // Of intervals without an operation there is no response time.
+        let known = |part: &[f64]| mean(part.iter().filter(|one| **one > 0.0));
+        let averaged = match figure.is_throughput() {
+            true => batches(all, coarse),
+            false => all.chunks_exact(coarse).map(known).collect(),
+        };
+        return judge(&averaged, figure).map(|found| found.stretched(coarse));
     }
     let plain = figure.is_throughput();
     let stalls = if plain { stalls(all) } else { Vec::new() };
@@ -168,6 +174,7 @@ fn judge(all: &[f64], figure: Figure) -> Option<Stability> {
     let stopped = |at: usize| stalls.iter().any(|stall| stall.is_stop && stall.stall.range().contains(&at));
     let repeats = period(all).filter(|_| plain || all.iter().all(|one| *one > 0.0));
     let kept: Vec<usize> = (0..all.len())
+        .filter(|at| all[*at].is_finite())
         .filter(|at| if plain { repeats.is_some() || !stopped(*at) } else { all[*at] > 0.0 })
         .collect();
     if all.len() < FEWEST || kept.is_empty() {
@@ -236,8 +243,19 @@ impl Stability {
         if let Some(period) = &mut self.period {
             period.intervals *= coarse;
         }
+        if let Some(steady) = &mut self.steady {
+            steady.batch *= coarse;
+        }
         self.warm_up *= coarse;
         self
+    }
+
+    /// What would not have been seen, in words.
+    pub fn unseen(&self) -> String {
+        match self.detectable < 1.0 {
+            true => format!("a step below {:.0} % would not be seen", self.detectable * 100.0),
+            false => "hardly any step would be seen".to_owned(),
+        }
     }
 
     /// The level that holds for most intervals, and the segments that are away from it by a share that is worth an alarm.
@@ -385,13 +403,14 @@ impl Levels<'_> {
         levels.iter().enumerate().map(segment).collect()
     }
 
-    /// The first change that is worth an alarm, but for the end of a warm-up.
+    /// The first level that is away from any before it by a share that is worth an alarm: small steps add up. The end of a
+    /// warm-up is none.
     fn alarm(&self, segments: &[Segment]) -> Option<usize> {
         let greatest = segments.iter().map(|segment| segment.mean).fold(f64::MIN_POSITIVE, f64::max);
+        let limit = self.figure.matters().1;
         (1..segments.len()).find(|at| {
-            let (before, own) = (&segments[at - 1], &segments[*at]);
-            before.label != Label::WarmUp
-                && self.step(before.mean, own.mean, greatest) >= self.figure.matters().1
+            let before = segments[..*at].iter().filter(|segment| segment.label != Label::WarmUp);
+            before.into_iter().any(|before| self.step(before.mean, segments[*at].mean, greatest) >= limit)
         })
     }
 }

@@ -153,6 +153,9 @@ fn a_run_too_short_or_too_noisy_is_not_called_steady() {
     let found = stability(&around(1, 10, 0.1, 0.0)).unwrap();
     assert_eq!(found.answer, Answer::CannotTell);
     assert!(found.detectable > 0.3, "{found:?}");
+    let words = |detectable: f64| Stability { detectable, ..found.clone() }.unseen();
+    assert_eq!(words(0.153), "a step below 15 % would not be seen");
+    assert_eq!((words(1.08), words(f64::INFINITY)), (words(1.0), "hardly any step would be seen".to_owned()));
     let found = stability(&around(1, 120, 0.03, 0.0)).unwrap();
     // 2 x 3 % / sqrt(120) is 0.55 %, times the limit's t of about 4.5 and 1.645 more.
     assert!(found.answer == Answer::Steady && (0.02..0.045).contains(&found.detectable), "{found:?}");
@@ -346,4 +349,22 @@ fn rates_of_periods() {
         }
         told(&row);
     }
+}
+
+#[test]
+fn small_steps_add_up_to_an_alarm() {
+    let mut all = Vec::new();
+    for (at, level) in [1.0, 0.93, 0.86, 0.93].into_iter().enumerate() {
+        all.extend(around(20 + at as u64, 30, 0.01, 0.0).iter().map(|one| one * level));
+    }
+    let found = stability(&all).unwrap();
+    assert_eq!((found.alarm, found.answer), (Some(2), Answer::NotSteady), "{found:?}");
+}
+
+#[test]
+fn figures_that_are_none_are_left_out() {
+    let mut all = around(1, 60, 0.03, 0.0);
+    (all[7], all[8], all[9], all[40]) = (f64::INFINITY, f64::INFINITY, f64::INFINITY, f64::NAN);
+    assert_eq!(stability_of_responses(&all).unwrap().segments.len(), 1);
+    assert!(stability(&[f64::NAN; 20]).is_none());
 }

@@ -55,9 +55,9 @@ pub struct RunObservations {
     pub backlog: Vec<f64>,
     /// Mean response time of the successful requests that ended in each of them, seconds; 0 where none did.
     pub response_s: Vec<f64>,
-    /// The 99th percentile of response times, seconds, in intervals of so many seconds that hold enough operations for it;
-    /// `None` where that leaves too few intervals.
-    pub tail: Option<(f64, Vec<f64>)>,
+    /// The 99th percentile of response times, seconds, in intervals of so many seconds that hold enough operations for it, and
+    /// when the first begins, seconds after the warm-up; `None` where that leaves too few intervals.
+    pub tail: Option<(f64, f64, Vec<f64>)>,
     /// True if the load was to change on the way: its levels and drifts are what was asked for.
     pub varied: bool,
     /// True if the load ends by the number of its operations: users end one after the other then.

@@ -27,7 +27,11 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
         let over_time = OverTime {
             rates: &e.observations.series,
             responses_s: &e.observations.response_s,
-            tails: e.observations.tail.as_ref().map(|(step_s, values)| (*step_s, values.as_slice())),
+            tails: e
+                .observations
+                .tail
+                .as_ref()
+                .map(|(step_s, from_s, values)| (*step_s, *from_s, values.as_slice())),
             step_s: 1.0,
             from_s: 0.0,
         };

@@ -16,8 +16,9 @@ pub struct OverTime<'a> {
     pub rates: &'a [f64],
     /// Mean response time, seconds; 0 of an interval without a success. Empty if it is not known.
     pub responses_s: &'a [f64],
-    /// 99th percentile of response times, seconds, of intervals of so many seconds that hold enough operations for it.
-    pub tails: Option<(f64, &'a [f64])>,
+    /// 99th percentile of response times, seconds, of intervals of so many seconds that hold enough operations for it, and when
+    /// the first of these begins, seconds after the warm-up.
+    pub tails: Option<(f64, f64, &'a [f64])>,
     /// Seconds of an interval.
     pub step_s: f64,
     /// When the first one begins, seconds after the warm-up.
@@ -28,7 +29,7 @@ pub struct OverTime<'a> {
 pub fn steadiness_of_responses(over_time: &OverTime<'_>) -> Option<(Answer, Option<String>)> {
     let all = over_time.of_responses();
     let found = all.iter().find_map(Told::of_responses).map(|(_, text)| text);
-    let told = all.iter().any(|told| told.found.answer == Answer::Steady);
+    let told = all.iter().all(|told| told.found.answer == Answer::Steady);
     let answer = match found.is_some() {
         true => Answer::NotSteady,
         false if told => Answer::Steady,
@@ -68,10 +69,11 @@ impl OverTime<'_> {
     /// Mean and tail, as far as they are known.
     fn of_responses(&self) -> Vec<Told> {
         let mean = stability_of_responses(self.responses_s);
-        let tail = self.tails.and_then(|(step_s, values)| Some((step_s, stability_of_tails(values)?)));
+        let tail = self.tails.and_then(|(step_s, from_s, values)| {
+            Some((Time { step_s, from_s }, stability_of_tails(values)?))
+        });
         let mean = mean.map(|found| Told { found, what: "the mean response time", time: self.time() });
-        let tail =
-            tail.map(|(step_s, found)| Told { found, what: "p99", time: Time { step_s, ..self.time() } });
+        let tail = tail.map(|(time, found)| Told { found, what: "p99", time });
         mean.into_iter().chain(tail).collect()
     }
 
@@ -107,6 +109,9 @@ struct Told {
 
 /// A warm-up that changes the mean by so much is worth a word.
 const WARM_UP: f64 = 0.01;
+
+/// A period of response times that moves them by so much is named before a drift.
+const SWING: f64 = 0.2;
 
 /// Parts that are named.
 const NAMED: usize = 4;
@@ -148,7 +153,11 @@ impl Told {
         let (usual, others) = self.found.usual();
         let at = |interval: usize| self.time.at(interval);
         // Dips are told by their own edges.
-        if all.len() > 2 && others.len() + 1 < all.len() && all[0].label != Label::WarmUp {
+        if all.len() > 2
+            && !others.is_empty()
+            && others.len() + 1 < all.len()
+            && all[0].label != Label::WarmUp
+        {
             let part = |segment: &&Segment| {
                 format!("{} from {} to {} s", figure(segment.mean), at(segment.range.0), at(segment.range.1))
             };
@@ -202,10 +211,9 @@ impl Told {
     fn cannot_tell(&self) -> Found {
         (self.found.answer == Answer::CannotTell).then(|| {
             let text = format!(
-                "whether throughput is steady cannot be told: where it varies by {:.1} % a step below {:.0} % would not be seen \
-                 in so short a run; run longer",
+                "whether throughput is steady cannot be told: it varies by {:.1} %, so that {} in so short a run; run longer",
                 self.found.variation.0 * 100.0,
-                self.found.detectable * 100.0
+                self.found.unseen()
             );
             (Trust::Valid, text)
         })
@@ -252,9 +260,6 @@ impl Told {
         }
         let text = if found.alarm.is_some() {
             format!("{what} changes its level: {}", self.levels(latency))
-        } else if let Some(share) = found.drift {
-            let mean = latency(found.segments.first()?.mean);
-            format!("{what}, {mean} on average, drifts by {:+.0} % over the run", share * 100.0)
         } else if found.warm_up > 0 {
             let (first, next) = (&found.segments[0], found.segments.get(1)?);
             let until = self.time.at(found.warm_up);
@@ -262,11 +267,14 @@ impl Told {
             format!(
                 "{what} is {first} for the first {until} s and {next} then (warm up for longer: --warmup)"
             )
-        } else {
-            let period = found.period.as_ref()?;
+        } else if let Some(period) = found.period.as_ref().filter(|period| period.swing() >= SWING) {
             let every = self.time.length_s(period.intervals);
             let (low, high) = period.levels;
             format!("{what} repeats itself every {every} s, between {} and {}", latency(low), latency(high))
+        } else {
+            let share = found.drift?;
+            let mean = latency(found.segments.first()?.mean);
+            format!("{what}, {mean} on average, drifts by {:+.0} % over the run", share * 100.0)
         };
         Some((Trust::Suspect, format!("{text}: percentiles of the run have all of it in")))
     }

@@ -70,8 +70,8 @@ fn of_run(run: &OfRun) -> String {
         out += &of_stability(stability, run.step_s as usize, run.from_s as usize);
         out += &match (run.responses, &run.responses_found) {
             (_, Some(found)) => format!("  response times: not steady: {found}\n"),
-            (Some(Answer::Steady), None) => "  response times: steady\n".to_owned(),
-            (Some(_), None) => "  response times: whether they are steady cannot be told\n".to_owned(),
+            (Some(Answer::Steady), None) => "  mean response time: steady\n".to_owned(),
+            (Some(_), None) => "  mean response time: whether it is steady cannot be told\n".to_owned(),
             (None, None) => String::new(),
         };
     }
@@ -157,12 +157,10 @@ fn of_stability(found: &Stability, step_s: usize, from_s: usize) -> String {
     let mut out = "\nover time\n".to_owned();
     let levels = found.segments.len();
     out += &match (found.answer, levels) {
-        (Answer::Steady, _) => "  throughput: steady: one level".to_owned(),
+        (Answer::Steady, 1) => "  throughput: steady: one level".to_owned(),
+        (Answer::Steady, _) => format!("  throughput: steady: {levels} levels that hardly differ"),
         (Answer::CannotTell, _) => {
-            format!(
-                "  throughput: whether it is steady cannot be told: a step below {:.0} % would not be seen",
-                found.detectable * 100.0
-            )
+            format!("  throughput: whether it is steady cannot be told: {}", found.unseen())
         }
         (Answer::NotSteady, 1) => "  throughput: not steady".to_owned(),
         (Answer::NotSteady, _) => format!("  throughput: not steady: {levels} levels"),
@@ -361,7 +359,14 @@ fn answer(sweep: &Sweep) -> String {
             rate(low.throughput),
             low.users
         ),
-        (_, Some(_)) => format!("{measured}{near}; the levels beyond show no fall"),
+        (_, Some(low)) if low.throughput >= 0.95 * sweep.best.0 => {
+            format!("{measured}{near}; the levels beyond show no fall")
+        }
+        (_, Some(low)) => format!(
+            "{measured}{near}; beyond, {}/s at {} users, no more than runs differ",
+            rate(low.throughput),
+            low.users
+        ),
         (_, None) => format!("{measured}{near}; nothing was measured beyond"),
     };
     let law = of_law(sweep);
@@ -373,6 +378,9 @@ fn of_law(sweep: &Sweep) -> String {
     let Some(fit) = sweep.fits.first() else { return String::new() };
     if !sweep.fits_all {
         return sweep.misfit.map_or(String::new(), |share| {
+            if share <= 0.15 {
+                return "  levels lie above what the best law allows: trust the levels\n".to_owned();
+            }
             format!(
                 "  no law fits all levels (the best one misses one by {:.0} %): trust the levels\n",
                 share * 100.0

@@ -304,7 +304,7 @@ fn a_steady_run_is_called_steady_and_one_too_short_is_not() {
     };
     let (_, told) = of("long", "60s");
     assert!(
-        told.contains("throughput: steady: one level") && told.contains("response times: steady"),
+        told.contains("throughput: steady: one level") && told.contains("mean response time: steady"),
         "{told}"
     );
     let (reasons, told) = of("short", "6s");

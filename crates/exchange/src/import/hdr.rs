@@ -39,8 +39,15 @@ pub(super) fn is_one(text: &str) -> bool {
     text.lines().take(3).any(|line| line.starts_with("#[Histogram log format"))
 }
 
-/// No run lasts for so many seconds: they are counted from the epoch (as HdrHistogram's own reader takes them).
-const EPOCHAL: f64 = 1e8;
+/// No run lasts for so many milliseconds: they are counted from the epoch.
+const EPOCHAL_MS: u64 = 100_000_000_000;
+
+/// Counts the times of logs from the first of all of them where they are since the epoch.
+pub(super) fn align(logs: &mut [Log]) {
+    let lines = || logs.iter().flat_map(|log| &log.lines);
+    let first = lines().map(|line| line.start_ms).min().filter(|first| *first > EPOCHAL_MS).unwrap_or(0);
+    logs.iter_mut().flat_map(|log| &mut log.lines).for_each(|line| line.start_ms -= first);
+}
 
 /// Reads one.
 pub(super) fn read(input: &Input) -> Result<Log, BadFile> {
@@ -48,14 +55,6 @@ pub(super) fn read(input: &Input) -> Result<Log, BadFile> {
     let named = input.text.lines().find_map(|line| line.strip_prefix("#[Logging for: ")?.strip_suffix(']'));
     let first = input.text.lines().next().unwrap_or("");
     let metric = named.ok_or_else(|| bad(1, "#[Logging for: METRIC], as YCSB writes it", first))?;
-    let comment = |name: &str| -> Option<f64> {
-        let text = input.text.lines().find_map(|line| line.strip_prefix(name))?;
-        text.trim_start().split([' ', ']']).next()?.parse().ok()
-    };
-    let started = comment("#[StartTime:");
-    // Seconds since the epoch, or since the base that the log names.
-    let mut base =
-        comment("#[BaseTime:").map(|base| started.map_or(0.0, |started| (started - base).max(0.0)));
     let mut log = Log { metric: metric.to_owned(), lines: Vec::new(), whole: Buckets::new(Scale::Micros) };
     for (number, text) in input.text.lines().enumerate() {
         if text.starts_with(['#', '"']) || text.trim().is_empty() {
@@ -73,11 +72,9 @@ pub(super) fn read(input: &Input) -> Result<Log, BadFile> {
             return Err(bad(number + 1, &format!("up to {MOST} samples in all"), "more"));
         }
         log.whole.merge(&buckets);
-        let base =
-            *base.get_or_insert(if start > EPOCHAL { started.unwrap_or(start).min(start) } else { 0.0 });
         log.lines.push(Line {
             text: text.to_owned(),
-            start_ms: ((start - base).max(0.0) * 1e3).round() as u64,
+            start_ms: (start.max(0.0) * 1e3).round() as u64,
             length_ms: (length.max(0.0) * 1e3).round() as u64,
             count: buckets.count(),
         });

@@ -182,14 +182,14 @@ fn verdict(found: &Found, files: &str) -> Verdict {
 /// clocks that are written down in milliseconds jitter.
 fn over_time(intervals: &[ImportedInterval]) -> (Vec<Reason>, Vec<String>) {
     let follows = |one: &ImportedInterval, next: &ImportedInterval| {
-        let alike = next.length_ms.abs_diff(one.length_ms) * 10 <= one.length_ms;
-        alike && next.start_ms == one.start_ms + one.length_ms
+        let alike = next.length_ms.abs_diff(one.length_ms) <= one.length_ms / 10;
+        alike && next.start_ms == one.start_ms.saturating_add(one.length_ms)
     };
     let Some(part) = intervals.chunk_by(follows).max_by_key(|part| part.len()) else {
         return Default::default();
     };
-    let whole_ms: u64 = part.iter().map(|interval| interval.length_ms).sum();
-    let (step_s, from_s) = (whole_ms as f64 / part.len() as f64 / 1e3, part[0].start_ms as f64 / 1e3);
+    let whole_ms: f64 = part.iter().map(|interval| interval.length_ms as f64).sum();
+    let (step_s, from_s) = (whole_ms / part.len() as f64 / 1e3, part[0].start_ms as f64 / 1e3);
     if step_s <= 0.0 {
         return Default::default();
     }

@@ -65,6 +65,7 @@ pub fn read(inputs: &[Input], said: &ImportDetails) -> Result<Found, BadFile> {
             read_report(input, &mut report)?;
         }
     }
+    hdr::align(&mut logs);
     let mut found = Found { program: "YCSB", phase: "measure", ..Found::default() };
     if let Some((path, line, words)) = &command {
         arguments(&mut found, words, &format!("file {}:{line}", path.display()));

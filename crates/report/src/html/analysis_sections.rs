@@ -34,8 +34,8 @@ impl OverTime {
         })?;
         Some(match (answer, found) {
             (_, Some(found)) => format!("Response times are not steady: {found}."),
-            (Answer::Steady, None) => "Response times are steady.".to_owned(),
-            (_, None) => "Whether response times are steady cannot be told.".to_owned(),
+            (Answer::Steady, None) => "The mean response time is steady.".to_owned(),
+            (_, None) => "Whether the mean response time is steady cannot be told.".to_owned(),
         })
     }
 
@@ -70,10 +70,9 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
     let mut out = table("Levels of throughput", &heads(&["level", "seconds", "mean, 1/s"]), &rows, 2);
     let mut lines = vec![match (found.answer, found.segments.len()) {
         (Answer::Steady, 1) => "Steady: no change of level of 5 % or more was found.".to_owned(),
-        (Answer::CannotTell, 1) => format!(
-            "Whether it is steady cannot be told: a step below {} would not have been seen. Run longer.",
-            percent(found.detectable)
-        ),
+        (Answer::CannotTell, 1) => {
+            format!("Whether it is steady cannot be told: {}. Run longer.", found.unseen())
+        }
         (Answer::NotSteady, 1) => "Not steady.".to_owned(),
         (_, n) => format!("The level changed {}.", counted(n - 1, "time")),
     }];
