@@ -1,5 +1,6 @@
 //! Connections: opening, greeting, losing and flushing them.
 
+use super::receive::PASS_NS;
 use super::state::{Awaited, CHECKER, Connection, LoadThread, Op, State};
 use crate::files::OutOfFiles;
 use crate::job::Clock;
@@ -286,7 +287,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             }
             Err(error) => {
                 // Replies that came before the connection broke have been given.
-                self.receive(id, true);
+                self.receive(id, true, PASS_NS);
                 if self.connections[id as usize].state == State::Ready {
                     let text = self.naming(id, &error.to_string());
                     self.lose(id, Outcome::Disconnected, &text);

@@ -6,8 +6,10 @@ use crate::net::{Net, Ready, Received, Stamp, monotonic_ns};
 use dyno_types::{Decoded, Driver, Hello, Outcome, Then};
 use std::io;
 
-/// Time that one connection may be read in a pass, nanoseconds.
-const PASS_NS: u64 = 100_000_000;
+/// Time that a pass may take when more comes than is read, nanoseconds: the connections that are ready share it.
+pub(super) const PASS_NS: u64 = 100_000_000;
+/// Time that each of them has at least, nanoseconds.
+const SHARE_NS: u64 = 1_000_000;
 
 /// When bytes came.
 #[derive(Clone, Copy)]
@@ -32,6 +34,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn receive_pass(&mut self) -> io::Result<()> {
         let mut ready = std::mem::take(&mut self.ready);
         self.net.woken();
+        let share_ns = (PASS_NS / ready.len().max(1) as u64).max(SHARE_NS);
         for event in ready.drain(..) {
             let id = event.token;
             match self.connections[id as usize].state {
@@ -42,7 +45,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                         self.mark_dirty(id);
                     }
                     if event.read {
-                        self.receive(id, event.last);
+                        self.receive(id, event.last, share_ns);
                     }
                 }
             }
@@ -62,8 +65,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     /// Takes what has arrived on a connection; with `all` until nothing more comes. A connection on which something always comes
-    /// keeps nothing else from being done: the rest is read in the next pass.
-    pub(super) fn receive(&mut self, id: u32, all: bool) {
+    /// keeps nothing else from being done: what is left after `share_ns` is read in the next pass.
+    pub(super) fn receive(&mut self, id: u32, all: bool, share_ns: u64) {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut begun_ns = None;
         while let Some(socket) = self.connections[id as usize].socket.as_mut() {
@@ -75,7 +78,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                     if !self.take(id, &buffer[..n], moment) || !(more || all) {
                         break;
                     }
-                    if now - *begun_ns.get_or_insert(now) > PASS_NS {
+                    if now - *begun_ns.get_or_insert(now) > share_ns {
                         self.unread.push(Ready { token: id, read: true, write: false, last: all });
                         break;
                     }
