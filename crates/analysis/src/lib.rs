@@ -21,9 +21,11 @@ mod verdict;
 pub use arrival_latency::ArrivalLatency;
 pub use latency::latency;
 pub use monitored::{is_summarised, monitored};
+pub use series::silence::silences;
 pub use summarise::{PhaseFacts, phase};
 pub use thresholds::{BadThreshold, Condition, Figure, ThresholdProblem};
 pub use verdict::observations::load_failed;
 pub use verdict::{
-    Evidence, OverTime, RunObservations, steadiness, steadiness_of_responses, users_by_littles_law, verdict,
+    Evidence, OverTime, ResponseTime, RunObservations, steadiness, steadiness_of_responses,
+    users_by_littles_law, verdict,
 };

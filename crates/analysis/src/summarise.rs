@@ -94,6 +94,7 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
         documents: None,
         backlog: totals.backlog,
         drops,
+        silences: Vec::new(),
         client: facts.client,
         errors: facts.errors,
         link: None,

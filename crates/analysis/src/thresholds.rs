@@ -1,5 +1,6 @@
 //! Thresholds: `p99(read) < 5ms`, `throughput > 10000`, `errors < 1%`, `mean(update.service) <= 800us`.
 
+use crate::verdict::ResponseTime;
 use dyno_rundir::schema::{Claim, Latency, Phase, Threshold};
 use dyno_types::Outcome;
 use dyno_types::units::{BadUnit, parse_duration_ns, parse_rate};
@@ -265,6 +266,16 @@ impl Condition {
             },
         };
         (self.text.clone(), claims)
+    }
+
+    /// Returns the response time that it is on, if it is on one.
+    pub fn response_time(&self) -> Option<ResponseTime> {
+        match &self.quantity {
+            Quantity::Latency { statistic, metric, service: false } => {
+                Some(ResponseTime { statistic: statistic.clone(), metric: metric.clone() })
+            }
+            _ => None,
+        }
     }
 
     /// Returns whether it held in a phase. What cannot be told has not held. Failures count with at least their time

@@ -4,6 +4,7 @@
 //! minimum, maximum, the number of its buckets, and for each the distance to the one before and the count. Raw samples do
 //! not travel.
 
+use crate::gaps::Gap;
 use crate::histogram::{Buckets, Scale, bucket_of};
 use crate::totals::{MergedSlot, Totals};
 use dyno_types::Outcome;
@@ -63,6 +64,9 @@ pub fn encode(totals: &Totals, out: &mut Vec<u8>) {
         totals.completed(),
         totals.clipped_ns as u64,
         totals.undrained,
+        totals.users_ns[0],
+        totals.users_ns[1],
+        totals.threads,
     ];
     numbers.into_iter().for_each(|n| int(out, n));
     [&totals.lag, &totals.receive_lag, &totals.turnaround, &totals.ideal]
@@ -72,6 +76,10 @@ pub fn encode(totals: &Totals, out: &mut Vec<u8>) {
     for (second, count) in &totals.drops {
         int(out, *second);
         int(out, *count);
+    }
+    int(out, totals.gaps.len() as u64);
+    for gap in &totals.gaps {
+        [gap.from_ns, gap.waiting_ns, gap.until_ns].into_iter().for_each(|n| int(out, n));
     }
 }
 
@@ -113,6 +121,7 @@ pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
     }
     totals.ended = from.counts()?;
     let (mut completed, mut clipped_ns) = (0, 0);
+    let [users_ns, ready_ns] = &mut totals.users_ns;
     for number in [
         &mut totals.arrivals,
         &mut totals.carried,
@@ -130,6 +139,9 @@ pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
         &mut completed,
         &mut clipped_ns,
         &mut totals.undrained,
+        users_ns,
+        ready_ns,
+        &mut totals.threads,
     ] {
         *number = from.number()?;
     }
@@ -141,6 +153,13 @@ pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
     totals.ideal = from.histogram(Scale::Ns64)?;
     for _ in 0..from.below(LIST, "too many seconds with drops")? {
         totals.drops.push((from.number()?, from.number()?));
+    }
+    for _ in 0..from.below(LIST, "too many stretches without a success")? {
+        totals.gaps.push(Gap {
+            from_ns: from.number()?,
+            waiting_ns: from.number()?,
+            until_ns: from.number()?,
+        });
     }
     if from.0.is_empty() { Ok(totals) } else { Err(Malformed("more bytes than totals")) }
 }
@@ -240,6 +259,8 @@ mod tests {
         totals.busy_ns = u64::MAX;
         (totals.clipped_ns, totals.undrained) = (-(latencies.len() as i64), 3);
         totals.crossed = -((totals.ok() / 2) as i64);
+        (totals.users_ns, totals.threads) = ([u64::MAX, 5], 2);
+        totals.gaps = vec![Gap { from_ns: 3, waiting_ns: 4, until_ns: u64::MAX }; latencies.len() % 3];
         totals.stamps = Stamps { kernel: 1, card: 4, client: 2, shared: 3, shared_most_ns: u64::MAX };
         totals
     }

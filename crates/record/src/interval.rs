@@ -1,5 +1,6 @@
 //! Counts of one load thread in one interval, and the recorder that swaps intervals out.
 
+use crate::gaps::{Gap, Watch};
 use crate::histogram::{Histogram, Scale};
 use crate::stamps::Stamps;
 use dyno_types::Outcome;
@@ -82,6 +83,10 @@ pub struct Interval {
     pub backlog: u64,
     /// Nanoseconds the thread did not sleep.
     pub busy_ns: u64,
+    /// Time of all users, and of those that had a connection ready, nanoseconds.
+    pub users_ns: [u64; 2],
+    /// Stretches without a success that ended in it.
+    pub gaps: Vec<Gap>,
     /// Raw samples, if asked for.
     pub samples: Vec<Sample>,
     /// The thread's last one: it has ended.
@@ -117,6 +122,8 @@ impl Interval {
             redirects: 0,
             backlog: 0,
             busy_ns: 0,
+            users_ns: [0; 2],
+            gaps: Vec::new(),
             samples: Vec::new(),
             last: false,
             scale,
@@ -183,6 +190,8 @@ impl Interval {
         self.stamps = Stamps::default();
         self.drops.clear();
         self.samples.clear();
+        self.gaps.clear();
+        self.users_ns = [0; 2];
         (self.arrivals, self.carried, self.late, self.reconnects, self.redirects) = (0, 0, 0, 0, 0);
         (self.carried_arrivals, self.backlog, self.busy_ns, self.last) = (0, 0, 0, false);
         (self.crossed, self.clipped_ns, self.undrained) = (0, 0, 0);
@@ -202,6 +211,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 pub struct Recorder {
     /// The interval being counted.
     pub now: Box<Interval>,
+    watch: Watch,
     full: SyncSender<Box<Interval>>,
     empty: Receiver<Box<Interval>>,
 }
@@ -213,7 +223,42 @@ impl Recorder {
         full: SyncSender<Box<Interval>>,
         empty: Receiver<Box<Interval>>,
     ) -> Self {
-        Recorder { now: first, full, empty }
+        Recorder { now: first, watch: Watch::new(0), full, empty }
+    }
+
+    /// Counting begins at the run's epoch, on the clock whose times are given from now on, nanoseconds.
+    pub fn begin_at(&mut self, epoch_ns: u64) {
+        self.watch = Watch::new(epoch_ns);
+    }
+
+    /// Returns whether a success at `at_ns` ends a stretch without one that is kept.
+    #[inline]
+    pub fn ends_gap(&self, at_ns: u64) -> bool {
+        self.watch.ends(at_ns)
+    }
+
+    /// A request of an operation that had begun at `begun_ns` has succeeded at `at_ns`.
+    #[inline]
+    pub fn succeeded(&mut self, begun_ns: u64, at_ns: u64) {
+        self.watch.succeeded(begun_ns, at_ns, &mut self.now.gaps);
+    }
+
+    /// An operation that had begun at `begun_ns` was given up without an answer.
+    #[inline]
+    pub fn unanswered(&mut self, begun_ns: u64) {
+        self.watch.unanswered(begun_ns);
+    }
+
+    /// The thread begins to work at `now_ns`; it was to wake up by `due_ns` at the latest.
+    #[inline]
+    pub fn woke(&mut self, due_ns: u64, now_ns: u64) {
+        self.watch.woke(due_ns, now_ns);
+    }
+
+    /// The thread has done its work at `now_ns`.
+    #[inline]
+    pub fn worked(&mut self, now_ns: u64) {
+        self.watch.worked(now_ns);
     }
 
     /// Hands the current interval over and begins interval `number`. Where the other side has not emptied an interval
@@ -271,6 +316,7 @@ impl Recorder {
     /// Hands the last interval over, waiting if it must.
     pub fn finish(mut self) {
         self.now.last = true;
+        self.watch.finish(&mut self.now.gaps);
         // The receiver outlives the load threads; if it is gone, nobody wants the counts.
         let _ = self.full.send(self.now);
     }

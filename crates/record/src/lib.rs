@@ -5,11 +5,13 @@
 //! No serde, no files, no clock here.
 
 pub mod codec;
+mod gaps;
 mod histogram;
 mod interval;
 mod stamps;
 mod totals;
 
+pub use gaps::{Gap, SHORTEST_NS};
 pub use histogram::{Buckets, Histogram, Scale, bucket_high, bucket_low, bucket_of, percentiles_of};
 pub use interval::{Interval, Recorder, Sample, Slot};
 pub use stamps::Stamps;

@@ -1,5 +1,6 @@
 //! Intervals of all threads, added up exactly.
 
+use crate::gaps::Gap;
 use crate::histogram::{Buckets, Scale};
 use crate::interval::{Interval, Sample};
 use crate::stamps::Stamps;
@@ -59,6 +60,12 @@ pub struct Totals {
     pub backlog: u64,
     /// Nanoseconds the threads did not sleep, added up.
     pub busy_ns: u64,
+    /// Time of all users, and of those that had a connection ready, nanoseconds.
+    pub users_ns: [u64; 2],
+    /// Load threads that have ended.
+    pub threads: u64,
+    /// Stretches without a success of each of them.
+    pub gaps: Vec<Gap>,
     /// Raw samples, if asked for.
     pub samples: Vec<Sample>,
     scale: Scale,
@@ -89,6 +96,9 @@ impl Totals {
             redirects: 0,
             backlog: 0,
             busy_ns: 0,
+            users_ns: [0; 2],
+            threads: 0,
+            gaps: Vec::new(),
             samples: Vec::new(),
             scale,
         }
@@ -174,6 +184,7 @@ impl Totals {
         self.redirects += interval.redirects;
         self.backlog = self.backlog.max(interval.backlog);
         self.busy_ns += interval.busy_ns;
+        self.add_watched(interval.users_ns, u64::from(interval.last), &interval.gaps);
     }
 
     /// Adds other totals, except their raw samples, which [`Totals::samples`] alone would let grow without bound.
@@ -215,6 +226,15 @@ impl Totals {
         self.redirects += other.redirects;
         self.backlog = self.backlog.max(other.backlog);
         self.busy_ns += other.busy_ns;
+        self.add_watched(other.users_ns, other.threads, &other.gaps);
+    }
+
+    fn add_watched(&mut self, users_ns: [u64; 2], threads: u64, gaps: &[Gap]) {
+        for (mine, theirs) in self.users_ns.iter_mut().zip(users_ns) {
+            *mine = mine.saturating_add(theirs);
+        }
+        self.threads = self.threads.saturating_add(threads);
+        self.gaps.extend_from_slice(gaps);
     }
 
     /// Ended arrivals of any outcome.

@@ -140,6 +140,7 @@ pub fn assemble(
             partial,
             lost: Vec::new(),
             asked: Vec::new(),
+            responses: Vec::new(),
             observations: dyno_analysis::RunObservations::default(),
         }),
         // Judged, unlike a run under way.

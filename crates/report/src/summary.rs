@@ -7,7 +7,7 @@ use crate::rebuilt::is_under_way;
 use crate::style::{Style, us};
 use dyno_analysis::diagnose::Finding;
 use dyno_rundir::schema::{
-    Grade, Latency, Metric, Phase, Reason, Status, Summary, Threshold, Trust, Verdict,
+    Client, Grade, Latency, Metric, Phase, Reason, Status, Summary, Threshold, Trust, Verdict,
 };
 use dyno_rundir::unit;
 use dyno_types::Outcome;
@@ -235,6 +235,12 @@ fn load_line(out: &mut String, phase: &Phase, style: Style) {
     let _ = writeln!(out, "{}", style.wrap(&line, 9));
 }
 
+/// How many users had a connection, where some had none: `, 2.1 connected on average`.
+pub(crate) fn connected(client: &Client) -> String {
+    let some = client.connected.filter(|connected| *connected < client.users as f64 * 0.99);
+    some.map_or(String::new(), |connected| format!(", {connected:.1} connected on average"))
+}
+
 fn measured(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
     let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
@@ -245,10 +251,15 @@ fn measured(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     let line = match (phase.offered, users * phase.client.pipeline) {
         // Of merged runs they are not known.
         (Some(due), 0) => format!("{done}; {}/s were due (open loop)", Rate(due)),
-        (Some(due), _) => format!("{done}; {}/s were due (open loop, {users} connections)", Rate(due)),
+        (Some(due), _) => {
+            let connected = connected(&phase.client);
+            format!("{done}; {}/s were due (open loop, {users} connections{connected})", Rate(due))
+        }
         // An imported result may not say.
         (None, 0) => done,
-        (None, users) => format!("{done} (closed loop, {})", counted(users, "user")),
+        (None, users) => {
+            format!("{done} (closed loop, {}{})", counted(users, "user"), connected(&phase.client))
+        }
     };
     let _ = writeln!(out, "{}", style.wrap(&line, 9).replacen(&rate, &style.bold(&rate), 1));
     if phase.arrivals > ok {

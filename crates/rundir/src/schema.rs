@@ -208,6 +208,10 @@ pub struct Client {
     /// Users or connections.
     #[serde(skip_serializing_if = "is_none", default)]
     pub users: usize,
+    /// Users that had a connection, on average over the time of the phase; absent for embedded stores and in directories of
+    /// earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub connected: Option<f64>,
     /// Operations under way on one connection.
     pub pipeline: usize,
     /// Closed loop: pause of a user between two operations, microseconds. Absent in the open loop, and in summaries of
@@ -294,6 +298,9 @@ pub struct Phase {
     pub backlog: u64,
     /// Dropped arrivals by intended second.
     pub drops: BTreeMap<u64, u64>,
+    /// Stretches in which nothing succeeded although somebody waited, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub silences: Vec<Silence>,
     /// The client.
     pub client: Client,
     /// First error text of every class.
@@ -327,6 +334,15 @@ impl Phase {
             _ => self.throughput,
         }
     }
+}
+
+/// A stretch of at least 300 ms, and of 20 usual service times, in which nothing succeeded although somebody waited for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Silence {
+    /// Begin, seconds after the phase's.
+    pub from_s: f64,
+    /// Length, seconds.
+    pub length_s: f64,
 }
 
 /// Replies by the clock that says when they arrived.

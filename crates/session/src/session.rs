@@ -9,7 +9,9 @@ use crate::silence::Silence;
 use crate::watch::Watch;
 use crate::watch::seen::{ServerNow, SourceSnapshot};
 use dyno_analysis::faults::InjectedFault;
-use dyno_analysis::{Condition, Evidence, PhaseFacts, RunObservations, load_failed, phase, verdict};
+use dyno_analysis::{
+    Condition, Evidence, PhaseFacts, RunObservations, load_failed, phase, silences, verdict,
+};
 use dyno_databases::target::TargetInfo;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, Finished, Job, Pacing, RunError, Second};
@@ -335,7 +337,8 @@ impl<'a> Session<'a> {
         let offered = offered(job, &totals, finished.measured_ns, cut_short);
         let facts = PhaseFacts { name: name.into(), seconds, elapsed_s, offered, client, errors, cut_off };
         let documents = documents(job, totals.ok());
-        let mut phase_summary = Phase { collections, documents, ..phase(facts, &metrics, &totals) };
+        let silences = silences(&totals, job.warmup_ns, job.warmup_ns + finished.measured_ns);
+        let mut phase_summary = Phase { collections, documents, silences, ..phase(facts, &metrics, &totals) };
         let mut warmup = (job.warmup_ns > 0).then(|| {
             let seconds = job.warmup_ns as f64 / 1e9;
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
@@ -439,6 +442,7 @@ impl<'a> Session<'a> {
                 [] => self.plan.asked.iter().map(|claim| (claim.name().to_owned(), vec![*claim])).collect(),
                 thresholds => thresholds.iter().map(Condition::asks).collect(),
             },
+            responses: self.plan.conditions.iter().filter_map(Condition::response_time).collect(),
             observations: RunObservations {
                 changed: self.changed.clone(),
                 shared_cores: self.shared_cores.clone(),
@@ -559,6 +563,7 @@ fn client(job: &Job, totals: &Totals, applied: &Applied, target_info: &TargetInf
         driver: target_info.driver.clone(),
         threads,
         users: job.users,
+        connected: connected(job.users, totals.users_ns),
         pipeline: job.pipeline,
         think_us: match &job.pacing {
             Pacing::Closed { think_ns } => Some(*think_ns as f64 / 1e3),
@@ -573,6 +578,11 @@ fn client(job: &Job, totals: &Totals, applied: &Applied, target_info: &TargetInf
         pinned: applied.finished.pinned,
         steal_share: 0.0,
     }
+}
+
+/// Mean number of users with a connection, by the time of all and of these, nanoseconds; `None` where nobody counted it.
+fn connected(users: usize, [users_ns, connected_ns]: [u64; 2]) -> Option<f64> {
+    (users_ns > 0).then(|| users as f64 * connected_ns as f64 / users_ns as f64)
 }
 
 /// By how much the wall clock has gone further than the steady one since both were read.

@@ -83,6 +83,12 @@ impl Outcome {
         self == Outcome::Ok
     }
 
+    /// Returns whether the operation was given up without an answer.
+    pub fn is_unanswered(self) -> bool {
+        use Outcome::*;
+        matches!(self, TimedOut | Disconnected | Unreachable | Dropped | Aborted)
+    }
+
     /// Returns whether the database's own words belong to it: an error reply, not the absence of one or of a record.
     pub fn is_error_reply(self) -> bool {
         use Outcome::*;

@@ -2,7 +2,7 @@ use super::made::{Given, Made};
 use super::rules::rule::{Experiment, Limit, SECOND, Unit};
 use super::*;
 use dyno_rundir::monitor::Kind::Counter;
-use dyno_rundir::schema::{Phase, Reason, Setting, Trust};
+use dyno_rundir::schema::{Reason, Setting, Silence, Trust};
 
 const CLIENT: &str = "\"users\": 8, \"pipeline\": 1, \"threads\": 2, \"busy_share\": 0.3";
 
@@ -278,35 +278,26 @@ fn a_fall_is_held_against_the_burst_credits_of_the_volume() {
 
 #[test]
 fn a_server_that_was_gone_explains_a_run_before_anything_else() {
-    let served = [1_000, 1_010, 990, 1_000, 500, 0, 0, 250, 1_000, 1_000, 1_000];
-    let found_in = |seconds: &[u64], warmup_s: f64, check: &str| {
-        let text = intervals(seconds, 1);
+    let found_in = |lengths_s: &[f64], check: &str| {
         let monitor = host(0.99, 0.05);
-        let mut made = Made::new(Given {
-            database: "MongoDB 8",
-            client: CLIENT,
-            monitor: &monitor,
-            intervals: &text,
-            ..Given::default()
-        });
+        let mut made =
+            Made::new(Given { database: "MongoDB 8", client: CLIENT, monitor: &monitor, ..Given::default() });
         let reason =
             Reason { check: check.into(), trust: Trust::Invalid, affects: Vec::new(), text: String::new() };
-        let warmup = Phase { name: "warmup".into(), seconds: warmup_s, ..made.phase().clone() };
         let summary = made.run.summary.as_mut().unwrap();
         summary.verdict.reasons.push(reason);
-        summary.phases.insert(0, warmup);
-        let share = facts(&made.run, None).get("server.gone_share").map(|share| (share * 1e3).round() / 1e3);
-        (share, found(&made.run, None).first().copied())
+        let phase = summary.phases.last_mut().unwrap();
+        phase.silences = lengths_s.iter().map(|&length_s| Silence { from_s: 1.0, length_s }).collect();
+        let share = facts(&made.run, None).get("server.gone_share").map(|share| share * 10.0);
+        (share.map(|s| (s * 1e3).round() / 1e3), found(&made.run, None).first().copied())
     };
-    // Two seconds, half of the one before and three quarters of the one behind, of ten.
-    assert_eq!(found_in(&served, 0.0, "gone"), (Some(0.325), Some(("gone", 0.95))));
-    // The server did not come back; a second that is missing is one without a success.
-    assert_eq!(found_in(&served[..7], 0.0, "gone"), (Some(0.55), Some(("gone", 0.95))));
-    // With half a second of warm-up the phase ends half a second later.
-    assert_eq!(found_in(&served[..7], 0.5, "gone"), (Some(0.6), Some(("gone", 0.95))));
+    // Of ten seconds.
+    assert_eq!(found_in(&[2.5, 0.75], "gone"), (Some(3.25), Some(("gone", 0.95))));
+    assert_eq!(found_in(&[0.51], "gone"), (Some(0.51), Some(("gone", 0.95))));
+    // What limits the rest of the time is another question.
+    assert_eq!(found_in(&[0.49], "gone"), (Some(0.49), Some(("steal", 0.6))));
     // Where the verdict does not say that it was gone, as with faults of the run's own, the figure is not there.
-    assert_eq!(found_in(&served, 0.0, "faults"), (None, Some(("steal", 0.6))));
-    assert_eq!(found_in(&[0; 11], 0.0, "gone"), (None, Some(("steal", 0.6))));
+    assert_eq!(found_in(&[2.5], "faults"), (None, Some(("steal", 0.6))));
     let made = Made::new(Given { client: CLIENT, ..Given::default() });
     let rule = rules::all().find(|rule| rule.name == "gone").unwrap();
     assert_eq!(apply(rule, &Facts::of(&[("server.gone_share", 0.0)]), &made.run), None);

@@ -5,9 +5,9 @@
 //! says a word about steadiness asks [`stability`].
 
 pub mod burst;
-pub mod outage;
 pub mod period;
 pub mod pieces;
+pub mod silence;
 pub mod stability;
 pub mod steady;
 pub mod trend;

@@ -2,7 +2,7 @@
 
 use super::*;
 use dyno_rundir::faults::FaultFigures;
-use dyno_rundir::schema::{DiskUse, ProcessUse};
+use dyno_rundir::schema::{DiskUse, ProcessUse, Silence};
 
 const VALID: Option<Trust> = Some(Trust::Valid);
 
@@ -213,23 +213,6 @@ fn a_queue_grows_where_backlog_and_response_times_surely_do() {
 }
 
 #[test]
-fn an_outage_is_measured_by_the_level_of_the_seconds_that_were_served() {
-    let gone = |series: &[f64], behind: (f64, f64)| {
-        let mut case = Case::usual().ended(Outcome::Disconnected, 1);
-        (case.observations.series, case.observations.partial_seconds[1]) = (series.to_vec(), behind);
-        case.reason("gone")
-    };
-    // Most of the run nothing was served: half of the second before it is missing all the same.
-    let long = [&[1_000.0; 5][..], &[500.0], &[0.0; 20], &[1_000.0; 5]].concat();
-    let text = gone(&long, (0.0, 0.0)).unwrap();
-    assert!(text.contains("did not serve for 20.5 of 31 s measured (5.5 to 26 s)"), "{text}");
-    // A hundredth of the level in half a second is 5: with 10 it was served for a hundredth of a second.
-    let short = [&[1_000.0; 12][..], &[500.0, 0.0]].concat();
-    assert_eq!(gone(&short, (10.0, 0.5)), None);
-    assert!(gone(&short, (0.0, 0.5)).is_some());
-}
-
-#[test]
 fn what_is_named_is_counted() {
     let fault = |at: usize| FaultFigures {
         number: at,
@@ -264,12 +247,12 @@ fn what_is_named_is_counted() {
     assert!(several("shared_cores", shared, 1).contains("share the core 0, "));
     assert!(several("shared_cores", shared, 2).contains("share the cores 0, 1, "));
     // The server was away twice.
-    let mut case = Case::usual().ended(Outcome::Disconnected, 1);
-    case.observations.series = level();
-    case.observations.series[10..12].fill(0.0);
-    case.observations.series[30..33].fill(0.0);
+    let mut case = Case::usual();
+    case.phase.seconds = 60.0;
+    case.phase.silences =
+        [(10.0, 2.0), (30.0, 3.0)].map(|(from_s, length_s)| Silence { from_s, length_s }).to_vec();
     let text = case.reason("gone").unwrap();
-    assert!(text.contains("for 5 of 60 s measured (10 to 12 s and 1 more)"), "{text}");
+    assert!(text.contains("for 5 of 60 s measured (30 to 33 s, and 1 more)"), "{text}");
     assert_eq!(says("pinning", |case| case.phase.client.pinned = false), SUSPECT);
 }
 

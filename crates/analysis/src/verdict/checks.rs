@@ -33,6 +33,14 @@ impl Checks {
         }
     }
 
+    /// As [`Checks::check`], with what to do; only what is worse than that has found of these claims by now is said.
+    pub(super) fn check_more(&mut self, name: &str, affects: &[Claim], found: Found, advice: &str) {
+        let own = self.reasons.iter().filter(|reason| reason.check == name && reason.is_about(affects));
+        let known = own.map(|reason| reason.trust).max();
+        let found = found.filter(|(trust, _)| known.is_none_or(|known| *trust > known));
+        self.check(name, affects, found.map(|(trust, text)| (trust, format!("{text}: {advice}"))));
+    }
+
     /// A lag is compared at p99 for the tail and at p50 for the median; where both are as bad one reason says so. What to do is
     /// said once.
     pub(super) fn lag(&mut self, name: &str, found: impl Fn(f64) -> Found, advice: &str) {

@@ -241,3 +241,38 @@ fn a_threshold_rests_on_the_claim_of_its_figure() {
         assert_eq!(asks(text), [Claim::Tail], "{text}");
     }
 }
+
+/// A time that the client has spoilt where the threshold is, and not at p99.
+#[test]
+fn a_threshold_is_judged_at_its_own_percentile() {
+    // Of 10,000 operations 50 were sent 100 ms late, in a closed loop.
+    let mut interval = Interval::new(1, Scale::Ns64);
+    for at in 0..10_000u64 {
+        let late_ns = if at % 200 == 0 { 100_000_000 } else { 0 };
+        interval.record(0, Outcome::Ok, 1_000_000, 1_000_000 + late_ns);
+        interval.turnaround.record(late_ns);
+    }
+    let told = |text: &str| {
+        let mut case = Case::usual();
+        case.totals = Totals::new(1, Scale::Ns64);
+        case.totals.add(&interval);
+        case.totals.arrivals = 10_000;
+        case.totals.ended[Outcome::Ok as usize] = 10_000;
+        (case.think_ns, case.phase.client.users) = (Some(0), 1_000);
+        case.observations.mix = vec![("READ".into(), f64::NAN)];
+        let condition = crate::Condition::parse(text).unwrap();
+        (case.asked, case.responses) =
+            (vec![condition.asks()], condition.response_time().into_iter().collect());
+        let verdict = case.verdict();
+        let reasons = verdict.reasons.iter().filter(|r| r.check == "client_share");
+        reasons.map(|r| r.trust).max()
+    };
+    assert_eq!(told("p99(read) < 5ms"), None);
+    assert_eq!(told("p99.9(read) < 5ms"), INVALID);
+    assert_eq!(told("max(all) < 5ms"), INVALID);
+    // A mean of 1.5 ms, a third of it the client's.
+    assert_eq!(told("mean(read) < 5ms"), SUSPECT);
+    // A service time ends and begins by the server's doing.
+    assert_eq!(told("p99.9(read.service) < 5ms"), None);
+    assert_eq!(told("p99.9(update) < 5ms"), None);
+}

@@ -2,7 +2,7 @@
 
 use super::checks::{FIGURES, Found, LATENCIES, TAIL, THROUGHPUT};
 use super::counts::offered_rate;
-use super::evidence::Evidence;
+use super::evidence::{Evidence, ResponseTime};
 use dyno_record::Buckets;
 use dyno_rundir::schema::{Claim, Trust};
 use dyno_types::units::Latency;
@@ -19,16 +19,38 @@ fn least_ns(e: &Evidence<'_>, service: bool, percentile: f64) -> Option<u64> {
 /// Checks the client's share of response times: a percentile less the same one of the server's share. A lag delays all metrics
 /// alike; the one that it spoils most is told.
 pub(crate) fn client_share(e: &Evidence<'_>, percentile: f64) -> Found {
-    let shares = response_and_server(e).filter(|_| !e.totals.stamps.hides(percentile));
+    let shares = Some(usual_shares(e)).filter(|all| !all.is_empty() && !e.totals.stamps.hides(percentile));
     let Some(shares) = shares else { return unexplained_lag(e, percentile) };
-    let of = |(response, server): &(&Buckets, &Buckets)| {
-        let (all, own) = (response.percentile_ns(percentile), server.percentile_ns(percentile));
+    most_spoiled(&shares, &format!("p{percentile}"), |times| times.percentile_ns(percentile))
+}
+
+/// The same of the response time that a threshold is on: `mean`, `max` or a percentile of a metric, `all` for every one.
+pub(crate) fn client_share_of(e: &Evidence<'_>, ResponseTime { statistic, metric }: &ResponseTime) -> Found {
+    let names = e.observations.mix.iter().map(|(name, _)| name);
+    let wanted = names.enumerate().filter(|(_, name)| metric == "all" || name.eq_ignore_ascii_case(metric));
+    let shares: Vec<Shares<'_>> = wanted.filter_map(|(number, _)| shares(e, number)).collect();
+    let percentile = match statistic.as_str() {
+        "mean" => return most_spoiled(&shares, statistic, |times| times.mean_ns() as u64),
+        "min" => 0.0,
+        "max" => 100.0,
+        percentile => percentile.trim_start_matches('p').parse().ok()?,
+    };
+    let known = !e.totals.stamps.hides(percentile);
+    most_spoiled(&shares, statistic, |times| times.percentile_ns(percentile)).filter(|_| known)
+}
+
+/// Response times, and the server's share of them.
+type Shares<'a> = (&'a Buckets, &'a Buckets);
+
+fn most_spoiled(shares: &[Shares<'_>], what: &str, figure: impl Fn(&Buckets) -> u64) -> Found {
+    let of = |(response, server): &Shares<'_>| {
+        let (all, own) = (figure(response), figure(server));
         (all.saturating_sub(own), all)
     };
     let (client, all) = shares.iter().map(of).max_by_key(|(client, all)| client * 1_000 / (*all).max(1))?;
     let trust = spoiled(client, all)?;
     let text = format!(
-        "of a response time p{percentile} of {} {} are the client's own, the server's share is {}",
+        "of a response time {what} of {} {} are the client's own, the server's share is {}",
         Latency(all),
         Latency(client),
         Latency(all - client)
@@ -36,20 +58,20 @@ pub(crate) fn client_share(e: &Evidence<'_>, percentile: f64) -> Found {
     Some((trust, text))
 }
 
-/// Response times, and the server's share of them, of the metrics with a twentieth of the requests or more; `None` where that
-/// share was not recorded.
-fn response_and_server<'a>(e: &'a Evidence<'_>) -> Option<Vec<(&'a Buckets, &'a Buckets)>> {
+/// Shares of a metric; `None` where the server's was not recorded.
+fn shares<'a>(e: &'a Evidence<'_>, metric: usize) -> Option<Shares<'a>> {
+    let slot = e.totals.ok_slot(metric)?;
     let closed = e.think_ns.is_some();
-    let slots = || e.totals.slots.iter().step_by(2).enumerate();
-    let all: u64 = slots().flat_map(|(_, slot)| slot).map(|slot| slot.service.count()).sum();
-    let usual = slots().filter_map(|(metric, slot)| Some((metric, slot.as_ref()?)));
-    let usual = usual.filter(|(_, slot)| slot.service.count() * 20 >= all);
-    let shares = usual.filter_map(|(metric, slot)| {
-        let server = e.totals.server(metric).or_else(|| closed.then_some(&slot.service))?;
-        Some((&slot.response, server))
-    });
-    let shares: Vec<_> = shares.collect();
-    (!shares.is_empty()).then_some(shares)
+    let server = e.totals.server(metric).or_else(|| closed.then_some(&slot.service))?;
+    Some((&slot.response, server))
+}
+
+/// Shares of the metrics with a twentieth of the requests or more.
+fn usual_shares<'a>(e: &'a Evidence<'_>) -> Vec<Shares<'a>> {
+    let count = |metric: usize| e.totals.ok_slot(metric).map_or(0, |slot| slot.service.count());
+    let metrics = 0..e.totals.outcomes.len();
+    let all: u64 = metrics.clone().map(count).sum();
+    metrics.filter(|&metric| count(metric) * 20 >= all).filter_map(|metric| shares(e, metric)).collect()
 }
 
 /// Checks how late sending was where the server's share of response times is not known.

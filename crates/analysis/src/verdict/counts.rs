@@ -160,6 +160,27 @@ pub(super) fn drops(e: &Evidence<'_>) -> Found {
     })
 }
 
+/// Share of the users that may be without a connection on average, and the one beyond which it is another load.
+const UNCONNECTED: (f64, f64) = (0.01, 0.1);
+
+/// Users without a connection do nothing: the load is that of fewer.
+pub(super) fn connections(e: &Evidence<'_>) -> Found {
+    let users = e.phase.client.users as f64;
+    let connected = e.phase.client.connected.filter(|_| users > 0.0)?;
+    let missing = 1.0 - connected / users;
+    // While the server is silent nobody can connect: that has a check of its own.
+    let silent_s: f64 = e.phase.silences.iter().map(|silence| silence.length_s).sum();
+    let missing_beside = missing - silent_s / e.phase.seconds;
+    (missing_beside > UNCONNECTED.0).then(|| {
+        let noun = if e.phase.offered.is_some() { "connections were open" } else { "users had a connection" };
+        let text = format!(
+            "{connected:.1} of {users} {noun} on average: the load is that of fewer; see the errors, the server's limit of \
+             connections and its log"
+        );
+        (if missing_beside > UNCONNECTED.1 { Trust::Invalid } else { Trust::Suspect }, text)
+    })
+}
+
 pub(super) fn offered_rate(e: &Evidence<'_>) -> Found {
     let (unsent, due) = e.observations.missed.unwrap_or((unsent(e), e.totals.ended_total()));
     if unsent > 0 && !e.interrupted {

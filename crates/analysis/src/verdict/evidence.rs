@@ -26,8 +26,19 @@ pub struct Evidence<'a> {
     pub lost: Vec<String>,
     /// Thresholds as written, with the claims that each rests on.
     pub asked: Vec<(String, Vec<Claim>)>,
+    /// The response times that thresholds are on.
+    pub responses: Vec<ResponseTime>,
     /// Further observations.
     pub observations: RunObservations,
+}
+
+/// A response time that a threshold is on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponseTime {
+    /// `mean`, `min`, `max`, or a percentile: `p99.9`.
+    pub statistic: String,
+    /// The operation in lower case, `all` for every one.
+    pub metric: String,
 }
 
 /// Operations of the load before the measured phase.

@@ -6,7 +6,7 @@ use crate::verdict::client::{OTHERS, compare_lag};
 use crate::verdict::evidence::LoadFailures;
 use crate::{PhaseFacts, phase};
 use dyno_record::{Interval, Scale};
-use dyno_rundir::schema::{Claim, Client, HostUse, Monitored, OthersUse, Phase};
+use dyno_rundir::schema::{Claim, Client, HostUse, Monitored, OthersUse, Phase, Silence};
 
 /// Operations of the usual case, and how long they took.
 const OPERATIONS: u64 = 20_000;
@@ -24,6 +24,7 @@ struct Case {
     partial: bool,
     lost: Vec<String>,
     asked: Vec<(String, Vec<Claim>)>,
+    responses: Vec<ResponseTime>,
 }
 
 impl Case {
@@ -51,6 +52,7 @@ impl Case {
             partial: false,
             lost: Vec::new(),
             asked: Vec::new(),
+            responses: Vec::new(),
         }
     }
 
@@ -72,6 +74,7 @@ impl Case {
             partial: self.partial,
             lost: self.lost.clone(),
             asked: self.asked.clone(),
+            responses: self.responses.clone(),
             observations: self.observations.clone(),
         })
     }
@@ -495,53 +498,60 @@ fn level() -> Vec<f64> {
     vec![1_000.0; 60]
 }
 
+/// A run of so many seconds with these silences.
+fn silent(seconds: f64, silences: &[(f64, f64)]) -> Case {
+    let mut case = Case::usual();
+    case.phase.seconds = seconds;
+    case.phase.silences = silences.iter().map(|&(from_s, length_s)| Silence { from_s, length_s }).collect();
+    case
+}
+
 #[test]
 fn a_server_that_is_gone_for_more_than_a_twentieth_is_invalid() {
-    let gone = |seconds: usize| {
-        let mut case = Case::usual().ended(Outcome::Disconnected, 1);
+    let gone = |seconds: f64, silences: &[(f64, f64)]| silent(seconds, silences).says("gone");
+    let lost = |length_s: f64| silent(60.0, &[(30.0, length_s)]).ended(Outcome::Disconnected, 1).says("gone");
+    assert_eq!([lost(3.0), lost(3.1)], [SUSPECT, INVALID]);
+    // Where nothing was lost, its time is in the figures.
+    assert_eq!([gone(60.0, &[(30.0, 6.0)]), gone(60.0, &[(30.0, 6.1)])], [SUSPECT, INVALID]);
+    // An outage lasts two seconds, or a fifth of a short run: shorter silences leave figures of the rest.
+    let many: Vec<(f64, f64)> = (0..10).map(|at| (f64::from(at) * 6.0, 1.9)).collect();
+    assert_eq!(gone(60.0, &many), SUSPECT);
+    assert_eq!([gone(8.0, &[(3.0, 1.5)]), gone(8.0, &[(3.0, 1.61)])], [SUSPECT, INVALID]);
+    assert_eq!([gone(2.0, &[(0.0, 0.49)]), gone(2.0, &[(0.0, 0.51)])], [SUSPECT, INVALID]);
+    // A hundredth of the time, or a second, is worth a doubt; less is named.
+    assert_eq!([gone(60.0, &[(30.0, 0.59)]), gone(60.0, &[(30.0, 0.61)])], [Some(Trust::Valid), SUSPECT]);
+    assert_eq!([gone(600.0, &[(30.0, 0.99)]), gone(600.0, &[(30.0, 1.0)])], [Some(Trust::Valid), SUSPECT]);
+    assert_eq!(gone(60.0, &[]), None);
+}
+
+#[test]
+fn users_without_a_connection_are_told() {
+    let told = |connected: f64, silences: &[(f64, f64)]| {
+        let mut case = silent(60.0, silences);
+        (case.phase.client.users, case.phase.client.connected) = (100, Some(connected));
+        case.says("connections")
+    };
+    assert_eq!(
+        [told(99.1, &[]), told(98.9, &[]), told(90.1, &[]), told(89.9, &[])],
+        [None, SUSPECT, SUSPECT, INVALID]
+    );
+    // Nobody connects to a server that is not there: 3 of 60 s, and a little more.
+    let gone = [(30.0, 3.0)];
+    assert_eq!([told(94.1, &gone), told(93.9, &gone)], [None, SUSPECT]);
+}
+
+#[test]
+fn a_stall_that_is_a_silence_is_said_once() {
+    let stalls = |silences: &[(f64, f64)]| {
+        let mut case = silent(60.0, silences);
         case.observations.series = level();
-        case.observations.series[30..30 + seconds].fill(0.0);
-        case.says("gone")
+        case.observations.series[30] = 0.0;
+        (case.says("stalls"), case.says("gone"))
     };
-    assert_eq!([gone(1), gone(2), gone(3), gone(4)], [None, SUSPECT, SUSPECT, INVALID]);
-    // By time: what the seconds beside an empty one lack, and parts of seconds at the run's ends, count as well.
-    let between = |first: f64, last: f64| {
-        let mut case = Case::usual().ended(Outcome::Disconnected, 1);
-        case.observations.series = level();
-        case.observations.series[30..33].copy_from_slice(&[first, 0.0, last]);
-        case.says("gone")
-    };
-    assert_eq!([between(490.0, 500.0), between(510.0, 500.0)], [SUSPECT, None]);
-    let at_the_end = |level_s: usize, rest: f64| {
-        let mut case = Case::usual().ended(Outcome::Disconnected, 1);
-        case.observations.series = vec![1_000.0; level_s];
-        case.observations.series.extend([200.0, 0.0]);
-        case.observations.partial_seconds = [(400.0, 0.4), (rest, 0.6)];
-        case.reason("gone")
-    };
-    let text = at_the_end(3, 0.0).unwrap();
-    assert!(text.contains("did not serve for 2.4 of 6 s measured (3.6 to 6 s)"), "{text}");
-    // 1.8 s are an outage of six seconds, not of twelve.
-    assert_eq!((at_the_end(3, 590.0).is_some(), at_the_end(9, 590.0)), (true, None));
-    let to_the_end = |lost: u64| {
-        let mut case = Case::usual().ended(Outcome::Disconnected, lost);
-        case.observations.series = vec![1_500.0, 1_530.0, 900.0, 0.0, 0.0];
-        (case.says("gone"), case.says("stalls"))
-    };
-    assert_eq!((to_the_end(1), to_the_end(0).1.is_some()), ((INVALID, None), true));
-    // Without a whole second that is empty nothing is told from a slow one.
-    let mut case = Case::usual().ended(Outcome::Disconnected, 1);
-    case.observations.series = vec![200.0; 3];
-    case.observations.partial_seconds[1] = (0.0, 0.6);
-    assert_eq!(case.says("gone"), None);
-    // Next to nothing is nothing up to a hundredth of the median.
-    let nearly = |left: f64| {
-        let mut case = Case::usual().ended(Outcome::Disconnected, 1);
-        case.observations.series = level();
-        case.observations.series[30..32].fill(left);
-        case.says("gone")
-    };
-    assert_eq!([nearly(10.0), nearly(10.1)], [SUSPECT, None]);
+    assert_eq!(stalls(&[]), (SUSPECT, None));
+    assert_eq!(stalls(&[(29.9, 1.05)]), (None, SUSPECT));
+    assert_eq!(stalls(&[(20.0, 1.05)]), (SUSPECT, SUSPECT));
+    assert_eq!(stalls(&[(30.1, 0.5)]), (SUSPECT, Some(Trust::Valid)));
 }
 
 #[test]

@@ -7,11 +7,11 @@ mod evidence;
 pub(crate) mod observations;
 mod steadiness;
 
-pub use evidence::{Evidence, RunObservations};
+pub use evidence::{Evidence, ResponseTime, RunObservations};
 pub use steadiness::{OverTime, steadiness, steadiness_of_responses};
 
 use crate::between_requests::between_requests_ns;
-use checks::{Checks, EVERY, FIGURES, Found, LATENCIES, TAIL, THROUGHPUT};
+use checks::{Checks, EVERY, FIGURES, Found, LATENCIES, MEDIAN, TAIL, THROUGHPUT};
 use dyno_record::Totals;
 use dyno_rundir::schema::{Trust, Verdict};
 use dyno_types::Outcome;
@@ -32,6 +32,9 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     checks.check("errors", EVERY, counts::errors(e));
     checks.check("found", EVERY, counts::found(e));
     checks.check("drops", EVERY, counts::drops(e));
+    if e.phase.client.connected.is_some() {
+        checks.check("connections", FIGURES, counts::connections(e));
+    }
     checks.check("offered_rate", FIGURES, counts::offered_rate(e));
     if !counts::too_short(e) {
         checks.lag(
@@ -39,6 +42,12 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
             |percentile| client::client_share(e, percentile),
             &client::client_share_advice(e),
         );
+        for one in &e.responses {
+            let median = ["min", "p50"].contains(&one.statistic.as_str());
+            let affected = if median { MEDIAN } else { TAIL };
+            let found = client::client_share_of(e, one);
+            checks.check_more(CLIENT_SHARE, affected, found, &client::client_share_advice(e));
+        }
         checks.check(CLIENT_SHARE, THROUGHPUT, client::client_share_of_throughput(e));
         checks.lag("receive_lag", |percentile| client::receive_lag(e, percentile), client::receive_advice(e));
         checks.check("client_cpu", client::slowed_by_client(e), client::client_cpu(e));

@@ -1,15 +1,13 @@
 //! Checks of what is known beyond a run's counts: its level over time, its keys, the clock, the monitors, the environment.
 
-use super::checks::{Checks, EVERY, FIGURES, Found, LATENCIES, RESOURCES};
+use super::checks::{Checks, EVERY, FIGURES, Found, LATENCIES, RATE_AND_TAIL, RESOURCES};
 use super::evidence::{Evidence, LoadFailures};
 use super::steadiness::{self, OverTime};
 use crate::series::mean;
-use crate::series::outage;
 use crate::series::trend::trend;
-use dyno_rundir::schema::{Phase, Trust};
+use dyno_rundir::schema::{Phase, Silence, Trust};
 use dyno_types::Outcome;
 use dyno_types::units::{Bytes, Latency, Rate, Thousands};
-use std::iter;
 
 /// Disagreement of the clocks, seconds: more than any slewing does in a run of minutes.
 const SKEW_S: f64 = 0.25;
@@ -20,23 +18,8 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
         // Levels and stalls of such a run are what was asked for.
         checks.check("faults", EVERY, faults(e));
         checks.check("faults_carried_out", EVERY, not_carried_out(e));
-    } else if !e.observations.varied {
-        let gone = gone(e);
-        let was_there = gone.is_none();
-        checks.check("gone", EVERY, gone);
-        let over_time = OverTime {
-            rates: &e.observations.series,
-            responses_s: &e.observations.response_s,
-            tails: e
-                .observations
-                .tail
-                .as_ref()
-                .map(|(step_s, from_s, values)| (*step_s, *from_s, values.as_slice())),
-            step_s: 1.0,
-            from_s: 0.0,
-        };
-        steadiness::checks(&over_time, was_there, checks);
-        checks.check("overload", LATENCIES, overload(e));
+    } else {
+        over_time(e, checks);
     }
     checks.check("load", EVERY, load(e));
     checks.check("keys", EVERY, keys(e));
@@ -51,6 +34,35 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
     checks.check("environment", EVERY, environment(e));
     checks.check("target", EVERY, target(e));
     checks.check("shared_cores", FIGURES, shared_cores(e));
+}
+
+/// Checks whether the figures stand for the whole run. Silences are judged from what was under way, whatever the load was to do.
+fn over_time(e: &Evidence<'_>, checks: &mut Checks) {
+    let silent = silent(e);
+    let was_there = silent.as_ref().is_none_or(|silent| !silent.outage);
+    let affected = if was_there { RATE_AND_TAIL } else { EVERY };
+    checks.check("gone", affected, silent.as_ref().map(|silent| gone(e, silent)));
+    if e.observations.varied {
+        return;
+    }
+    let observations = &e.observations;
+    let over_time = OverTime {
+        rates: &observations.series,
+        responses_s: &observations.response_s,
+        tails: observations
+            .tail
+            .as_ref()
+            .map(|(step_s, from_s, values)| (*step_s, *from_s, values.as_slice())),
+        step_s: 1.0,
+        from_s: observations.partial_seconds[0].1,
+    };
+    // What a silence has said with more precision is no stall as well.
+    let told: &[Silence] = match &silent {
+        Some(silent) if silent.trust != Trust::Valid => &e.phase.silences,
+        _ => &[],
+    };
+    steadiness::checks(&over_time, was_there, told, checks);
+    checks.check("overload", LATENCIES, overload(e));
 }
 
 fn shared_cores(e: &Evidence<'_>) -> Found {
@@ -119,33 +131,56 @@ fn load(e: &Evidence<'_>) -> Found {
     Some((if share > 0.05 { Trust::Invalid } else { Trust::Suspect }, text))
 }
 
-/// A server that was not there for a part of the run: the few operations that failed do not say for how long. Connections
-/// were lost meanwhile.
-fn gone(e: &Evidence<'_>) -> Found {
+/// Silences as a whole.
+struct Silent {
+    /// All of them together, seconds.
+    total_s: f64,
+    longest: Silence,
+    /// As long as an outage.
+    outage: bool,
+    trust: Trust,
+}
+
+/// Shortest silence that is an outage, seconds; of a run of less than ten seconds a fifth of it, but not less than half a second.
+const OUTAGE_S: f64 = 2.0;
+/// Share of the time from which on outages leave no figure: of a server that stood still, and of one that lost operations.
+const GONE: (f64, f64) = (0.10, 0.05);
+/// Share of the time from which on silences are worth a doubt, and seconds of one that is in any run.
+const DOUBTFUL: (f64, f64) = (0.01, 1.0);
+
+fn silent(e: &Evidence<'_>) -> Option<Silent> {
+    let all = &e.phase.silences;
+    let longest = *all.iter().max_by(|one, other| one.length_s.total_cmp(&other.length_s))?;
+    let total_s: f64 = all.iter().map(|one| one.length_s).sum();
+    let (share, outage) =
+        (total_s / e.phase.seconds, longest.length_s >= OUTAGE_S.min(e.phase.seconds / 5.0).max(0.5));
     let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut];
-    let lost: u64 = lost.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
-    let level = outage::level(&e.observations.series).filter(|_| lost > 0)?;
-    let [before, behind] = e.observations.partial_seconds;
-    let whole = e.observations.series.iter().map(|ok| (*ok, 1.0));
-    let parts: Vec<(f64, f64)> =
-        iter::once(before).chain(whole).chain([behind]).filter(|(_, length_s)| *length_s > 0.0).collect();
-    let spans = outage::outages(&parts, level);
-    let at_s: f64 = parts.iter().map(|(_, length_s)| length_s).sum();
-    let (from_s, to_s) = *spans.first()?;
-    let gone_s: f64 = spans.iter().map(|(from_s, to_s)| to_s - from_s).sum();
-    let tenths = |s: f64| (s * 10.0).round() / 10.0;
-    let more = if spans.len() > 1 { format!(" and {} more", spans.len() - 1) } else { String::new() };
-    Some((
-        if gone_s / at_s > 0.05 { Trust::Invalid } else { Trust::Suspect },
-        format!(
-            "the server did not serve for {} of {} s measured ({} to {} s{more}): nothing succeeded there, whatever \
-             the share of failed operations says: users wait instead of failing",
-            tenths(gone_s),
-            tenths(at_s),
-            tenths(from_s),
-            tenths(to_s),
-        ),
-    ))
+    let lost = lost.iter().any(|outcome| e.totals.ended[*outcome as usize] > 0);
+    let trust = match outage && share > if lost { GONE.1 } else { GONE.0 } {
+        true => Trust::Invalid,
+        false if share >= DOUBTFUL.0 || longest.length_s >= DOUBTFUL.1 => Trust::Suspect,
+        false => Trust::Valid,
+    };
+    Some(Silent { total_s, longest, outage, trust })
+}
+
+/// A server that did not answer for a part of the run: the few operations that failed do not say for how long.
+fn gone(e: &Evidence<'_>, silent: &Silent) -> (Trust, String) {
+    let tenths = |s: f64| if s < 1.0 { (s * 1e2).round() / 1e2 } else { (s * 10.0).round() / 10.0 };
+    let Silence { from_s, length_s } = silent.longest;
+    let more = match e.phase.silences.len() - 1 {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let text = format!(
+        "nothing succeeded for {} of {} s measured ({} to {} s{more}) while operations waited: whatever the share of failed \
+         operations says, users wait instead of failing",
+        tenths(silent.total_s),
+        tenths(e.phase.seconds),
+        tenths(from_s),
+        tenths(from_s + length_s),
+    );
+    (silent.trust, text)
 }
 
 /// Least growth of a queue over the run, seconds of waiting, that is worth a word.

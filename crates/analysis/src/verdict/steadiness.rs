@@ -6,7 +6,7 @@ use crate::series::stability::ALARMING;
 use crate::series::{
     Answer, Label, Segment, Stability, Stall, stability, stability_of_responses, stability_of_tails,
 };
-use dyno_rundir::schema::{Reason, Trust};
+use dyno_rundir::schema::{Reason, Silence, Trust};
 use dyno_types::units::{Latency, Rate};
 
 /// Figures of a run interval by interval.
@@ -41,12 +41,12 @@ pub fn steadiness_of_responses(over_time: &OverTime<'_>) -> Option<(Answer, Opti
 /// Reasons against a result that others have made, and the checks.
 pub fn steadiness(over_time: &OverTime<'_>) -> (Vec<Reason>, Vec<String>) {
     let mut all = Checks::default();
-    checks(over_time, true, &mut all);
+    checks(over_time, true, &[], &mut all);
     (all.reasons, all.names)
 }
 
-/// Makes every check. Seconds in which the server was not there are told apart.
-pub(crate) fn checks(over_time: &OverTime<'_>, was_there: bool, checks: &mut Checks) {
+/// Makes every check. Seconds in which the server was not there are told apart, and so are stalls in these silences.
+pub(crate) fn checks(over_time: &OverTime<'_>, was_there: bool, silences: &[Silence], checks: &mut Checks) {
     let throughput =
         stability(over_time.rates).map(|found| Told { found, what: "throughput", time: over_time.time() });
     if let Some(told) = &throughput {
@@ -54,7 +54,7 @@ pub(crate) fn checks(over_time: &OverTime<'_>, was_there: bool, checks: &mut Che
         checks.check("level", FIGURES, told.level());
         checks.check("drift", FIGURES, told.drift().filter(|_| was_there));
         checks.check("period", FIGURES, told.period().filter(|_| was_there));
-        checks.check("stalls", RATE_AND_TAIL, told.stalls().filter(|_| was_there));
+        checks.check("stalls", RATE_AND_TAIL, told.stalls(silences).filter(|_| was_there));
         checks.check("steadiness", FIGURES, told.cannot_tell());
     }
     // What throughput does in a closed loop response times do as well: it is said once.
@@ -219,7 +219,7 @@ impl Told {
         })
     }
 
-    fn stalls(&self) -> Found {
+    fn stalls(&self, silences: &[Silence]) -> Found {
         let found = &self.found;
         // A level that is that low has been named. A stall within it is far below that level, too.
         let levels = found.segments.iter().skip(1).zip(&found.segments);
@@ -231,7 +231,10 @@ impl Told {
         };
         let own = |stall: &&Stall| {
             let warming = stall.at + stall.intervals <= found.warm_up;
-            !warming && !low.iter().any(|level| named(stall, level))
+            let (from_s, until_s) = (self.time.at(stall.at), self.time.at(stall.at + stall.intervals));
+            let silent =
+                silences.iter().any(|one| one.from_s < until_s && one.from_s + one.length_s > from_s);
+            !warming && !silent && !low.iter().any(|level| named(stall, level))
         };
         let own: Vec<&Stall> = found.stalls.iter().filter(own).collect();
         let longest = own.iter().max_by_key(|stall| (stall.intervals, std::cmp::Reverse(stall.at)))?;

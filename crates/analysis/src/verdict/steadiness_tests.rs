@@ -67,7 +67,7 @@ fn stalls_of_a_warm_up_or_of_a_level_that_is_named_are_not_told_again() {
         let parts = vec![segment(0, 30, 1_000.0, Label::Level), segment(30, 60, 499.0, Label::Collapse)];
         let mut found = Stability { stalls, ..found(parts) };
         change(&mut found);
-        told(found).stalls().map(|(_, text)| text)
+        told(found).stalls(&[]).map(|(_, text)| text)
     };
     // The longest is shown, of equals the first; all are counted.
     let three = stalls(vec![stall(3, 1, 9.0), stall(10, 2, 7.0), stall(20, 2, 5.0)], |_| ()).unwrap();

@@ -35,10 +35,54 @@ fn a_stall_is_named_with_its_time_wherever_it_is() {
         let target = format!("sim:?service=1ms&stall={stall}");
         let load = ["--users", "1", "--duration", length, "--warmup", "0s"];
         let reasons = judged(&dyno, out, &[&[target.as_str()], &load[..]].concat());
-        assert!(text_of(&reasons, "stalls").contains(words), "{out}: {reasons:?}");
+        assert!(text_of(&reasons, "gone").contains(words), "{out}: {reasons:?}");
         let told = stdout(&dyno.run(&["explain", out]));
         assert!(!told.contains("±"), "a mean over a stall has no interval: {told}");
     }
+}
+
+/// What waits is looked at, not whether anything failed: nothing does here.
+#[test]
+fn a_server_that_answers_nobody_is_told_in_any_load() {
+    let dyno = Dyno::new();
+    for (out, load, trust, words) in [
+        ("closed", &["--users", "8"][..], "invalid", "for 8 of 15 s measured (4 to 12 s)"),
+        ("open", &["--rate", "200"], "invalid", "for 8 of 15 s measured (4 to 12 s)"),
+        ("varied", &["--rate", "ramp:100..300"], "invalid", "for 8 of 15 s measured (4 to 12 s)"),
+    ] {
+        let common = ["sim:?service=1ms&stall=8s@4s", "--duration", "15s", "--warmup", "0s"];
+        let bound = ["--require", "p50(read) < 50ms", "--require", "throughput > 10"];
+        let reasons = judged(&dyno, out, &[&common, load, &bound[..]].concat());
+        let found =
+            reasons.iter().find(|(_, check, _)| check == "gone").unwrap_or_else(|| panic!("{reasons:?}"));
+        assert!(found.0 == trust && found.2.contains(words), "{out}: {found:?}");
+        let silences = dyno.summary(out)["phases"].as_array().unwrap().last().unwrap()["silences"].clone();
+        let length_s = silences[0]["length_s"].as_f64().unwrap();
+        // Somebody waits within a hundredth of a second.
+        assert!(silences.as_array().unwrap().len() == 1 && (7.95..8.05).contains(&length_s), "{silences}");
+    }
+    // A second of eight: no whole second need be empty.
+    let short = ["sim:?service=1ms&stall=1s@3500ms", "--users", "4", "--duration", "8s", "--warmup", "0s"];
+    let reasons = judged(&dyno, "short", &short);
+    assert!(text_of(&reasons, "gone").contains("for 1 of 8 s measured (3.5 to 4.5 s)"), "{reasons:?}");
+    // Nobody waits while nobody asks: one operation in two seconds, each of a millisecond.
+    let idle = [
+        "sim:?service=1ms",
+        "--rate",
+        "0.5",
+        "--arrivals",
+        "constant",
+        "--duration",
+        "20s",
+        "--warmup",
+        "0s",
+    ];
+    let reasons = judged(&dyno, "idle", &idle);
+    assert!(reasons.iter().all(|(_, check, _)| check != "gone"), "{reasons:?}");
+    // Nor is an operation of two seconds a silence.
+    let slow = ["sim:?service=2s", "--users", "1", "--duration", "30s", "--warmup", "0s"];
+    let reasons = judged(&dyno, "slow", &slow);
+    assert!(reasons.iter().all(|(_, check, _)| check != "gone"), "{reasons:?}");
 }
 
 #[test]
@@ -234,7 +278,7 @@ fn a_server_that_was_gone_is_said_to_have_been() {
     let reasons = judged(&dyno, "gone", &words);
     killer.join().unwrap();
     let found = reasons.iter().find(|(_, check, _)| check == "gone").unwrap_or_else(|| panic!("{reasons:?}"));
-    assert!(found.0 == "invalid" && found.2.contains("did not serve for"), "{found:?}");
+    assert!(found.0 == "invalid" && found.2.contains("nothing succeeded for"), "{found:?}");
 }
 
 /// Stalls of 400 ms in each of these seconds: their throughput is 60 %.

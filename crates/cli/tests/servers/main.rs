@@ -46,6 +46,7 @@ mod push;
 mod records_of_runs;
 mod run;
 mod secrets;
+mod silences;
 mod ssh;
 mod ssh_faults;
 mod ssh_presets;

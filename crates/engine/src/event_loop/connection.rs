@@ -173,10 +173,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.recorder.now.reconnects += 1;
         }
         c.ever_ready = true;
+        let user = c.user;
         if !c.output.is_empty() && !c.dirty {
             c.dirty = true;
             self.dirty.push(id);
         }
+        self.count_ready(user, true, now);
     }
 
     /// `text` with the node's name before it.
@@ -194,6 +196,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         // What a check meets explains no operation.
         if self.connections[id as usize].user != CHECKER || self.epoch_ns == 0 {
             self.remember(outcome, text);
+        }
+        let c = &self.connections[id as usize];
+        if c.state == State::Ready {
+            self.count_ready(c.user, false, now);
         }
         let c = &mut self.connections[id as usize];
         if let Some(socket) = c.socket.take() {
@@ -323,8 +329,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 .chain(op.passengers.iter().map(|&id| &self.ops[id as usize]))
                 .map(|one| stamp.saturating_sub(if open_loop { op.ideal_ns } else { one.intended_ns }))
             {
-                let lags = if open_loop { &mut interval.lag } else { &mut interval.turnaround };
-                lags.record(late_ns);
+                if open_loop {
+                    interval.lag.record(late_ns);
+                    self.induced.sent(stamp, late_ns);
+                } else {
+                    interval.turnaround.record(late_ns);
+                }
             }
         }
     }

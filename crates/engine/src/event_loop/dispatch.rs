@@ -148,6 +148,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// An arrival that will not be sent.
     fn drop_arrival(&mut self, index: u64, intended: u64, outcome: Outcome) {
+        self.recorder.unanswered(intended);
         let interval = &mut self.recorder.now;
         let kind = self.shared.job.workload.draw(index).kind as usize;
         if intended < self.measure_ns && self.measuring {
@@ -338,12 +339,31 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.free_ops.push(id);
             return self.check_ended(connection, outcome.is_ok().then_some(round_trip_ns));
         }
+        match outcome {
+            Outcome::Ok => {
+                let mut begun_ns = op.begun_ns;
+                if self.recorder.ends_gap(now) {
+                    // Whichever reply is read first: all that are under way have waited.
+                    let under_way = self.ops.iter().filter(|op| op.active && !op.internal);
+                    begun_ns = under_way.map(|op| op.begun_ns).min().unwrap_or(begun_ns);
+                }
+                self.recorder.succeeded(begun_ns, now);
+            }
+            _ if outcome.is_unanswered() => self.recorder.unanswered(op.begun_ns),
+            _ => {}
+        }
+        let op = &mut self.ops[id as usize];
         let warm_but_late = op.warm && self.measuring;
         let service_ns = if op.sent_ns == 0 { 0 } else { now.saturating_sub(op.sent_ns) };
         let response_ns = now.saturating_sub(op.intended_ns);
         if self.schedule.is_some() {
             // An operation that was never sent held its place all the same.
-            op.ideal_ns = if op.sent_ns == 0 { now } else { op.ideal_ns + service_ns };
+            let own_ns = if outcome.is_ok() {
+                self.induced.part_ns(op.request.metric, op.intended_ns, service_ns)
+            } else {
+                0
+            };
+            op.ideal_ns = if op.sent_ns == 0 { now } else { op.ideal_ns + (service_ns - own_ns) };
         }
         // What comes after the first request of a script begins when that has ended, whoever was late before.
         let first = op.intended_ns == op.first_intended_ns;

@@ -10,6 +10,7 @@ mod batch;
 mod connection;
 mod dispatch;
 mod drain;
+mod induced;
 mod monitors;
 mod phase;
 mod quota;
@@ -28,6 +29,7 @@ use crate::shared::Shared;
 use alarm::Alarm;
 use dyno_record::Recorder;
 use dyno_types::Driver;
+use induced::Induced;
 use state::{Drain, VirtualUser};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -56,6 +58,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             ops: Vec::new(),
             free_ops: Vec::new(),
             in_flight: 0,
+            connected: 0,
+            counted_ns: u64::MAX,
             idle: VecDeque::with_capacity(users * shared.job.pipeline),
             free_ns: BinaryHeap::new(),
             resting: BinaryHeap::new(),
@@ -67,6 +71,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             block: Block::default(),
             index_end: u64::MAX,
             alarm: Alarm::default(),
+            induced: Induced::new(shared.job.workload.metrics().len()),
             batch: if batches { shared.job.batch } else { 1 },
             batch_requests: Vec::new(),
             dirty: Vec::new(),
@@ -123,10 +128,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 break;
             }
             let rest = self.net.now();
+            self.recorder.worked(rest);
             self.recorder.now.busy_ns += rest.saturating_sub(now);
             now = self.sleep(rest)?;
         }
         let ended_ns = self.net.now();
+        self.count_users(ended_ns);
         self.clean_up();
         self.recorder.now.clipped_ns += self.clipped_ns;
         self.recorder.finish();
@@ -146,6 +153,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn prepare(&mut self, epoch_ns: u64) {
         let job = &self.shared.job;
         self.epoch_ns = epoch_ns;
+        self.counted_ns = epoch_ns;
+        self.recorder.begin_at(epoch_ns);
         self.measure_ns = epoch_ns + job.warmup_ns;
         self.measuring = job.warmup_ns == 0;
         self.recorder.now.warmup = !self.measuring;
@@ -202,6 +211,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Waits until something is ready or due; returns the time.
     fn sleep(&mut self, now: u64) -> io::Result<u64> {
         let until = self.wake_ns(now);
+        let woken = self.sleep_until(now, until)?;
+        self.recorder.woke(until, woken);
+        Ok(woken)
+    }
+
+    fn sleep_until(&mut self, now: u64, until: u64) -> io::Result<u64> {
         let for_arrival = self.schedule.as_ref().is_some_and(|s| until == self.epoch_ns + s.peek().1);
         // Virtual time goes on only while it is waited for.
         if !for_arrival || N::VIRTUAL {

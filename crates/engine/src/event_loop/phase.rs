@@ -1,6 +1,6 @@
 //! The measured phase [0, T): which completions lie in it, and what of the users' times.
 
-use super::state::LoadThread;
+use super::state::{CHECKER, LoadThread};
 use crate::job::Pacing;
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
@@ -53,6 +53,31 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn bound_by_count(&mut self) {
         let end_ns = self.due.as_ref().and_then(|due| due.end_due_ns());
         self.bound_ns = self.bound_ns.min(end_ns.map_or(u64::MAX, |ns| self.epoch_ns.saturating_add(ns)));
+    }
+
+    /// Counts the time of users, and of those that had a connection, until now or the end of the measured phase.
+    pub(super) fn count_users(&mut self, now: u64) {
+        let until_ns = now.min(self.bound_ns);
+        let passed_ns = until_ns.saturating_sub(self.counted_ns);
+        self.counted_ns = self.counted_ns.max(until_ns);
+        let [users_ns, connected_ns] = &mut self.recorder.now.users_ns;
+        *users_ns += passed_ns * self.users.len() as u64;
+        *connected_ns += passed_ns * self.connected as u64;
+    }
+
+    /// A connection of a user has become ready, or is not any more.
+    pub(super) fn count_ready(&mut self, user: u32, ready: bool, now: u64) {
+        if user == CHECKER {
+            return;
+        }
+        self.count_users(now);
+        let own = &mut self.users[user as usize].ready;
+        *own = if ready { *own + 1 } else { *own - 1 };
+        match (ready, *own) {
+            (true, 1) => self.connected += 1,
+            (false, 0) => self.connected -= 1,
+            _ => {}
+        }
     }
 
     /// A user has nothing left to do since `since_ns`.

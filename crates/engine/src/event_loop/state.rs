@@ -1,6 +1,7 @@
 //! State of a load thread: its users, its connections, and the operations in flight.
 
 use super::alarm::Alarm;
+use super::induced::Induced;
 use crate::arrivals::Schedule;
 use crate::claim::Block;
 use crate::net::{Net, Ready};
@@ -119,6 +120,8 @@ pub(super) struct VirtualUser {
     pub(super) measured: u64,
     /// The user does nothing any more.
     pub(super) gone: bool,
+    /// Number of its connections that are ready.
+    pub(super) ready: u16,
 }
 
 /// An operation in flight. What every operation touches comes first, so that it fills few cache lines: with many under way
@@ -170,6 +173,9 @@ pub struct LoadThread<D: Driver, N: Net> {
     pub(super) ops: Vec<Op<D::Exchange>>,
     pub(super) free_ops: Vec<u32>,
     pub(super) in_flight: usize,
+    /// Users with a connection that is ready, and when their time was counted last.
+    pub(super) connected: usize,
+    pub(super) counted_ns: u64,
     /// Users (closed loop: with the time they became ready) or free places on connections (open loop).
     pub(super) idle: VecDeque<(u32, u64)>,
     /// Open loop: when each of the idle places would be free if the client were never late.
@@ -188,6 +194,8 @@ pub struct LoadThread<D: Driver, N: Net> {
     /// First open-loop index beyond the end.
     pub(super) index_end: u64,
     pub(super) alarm: Alarm,
+    /// Open loop: what the client's own lags make of the server's times.
+    pub(super) induced: Induced,
     /// Operations that share one exchange.
     pub(super) batch: usize,
     pub(super) batch_requests: Vec<Request>,

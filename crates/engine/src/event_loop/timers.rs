@@ -23,6 +23,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn begin_turn(&mut self, now: u64) {
         self.end_warmup(now);
         if now >= self.next_swap_ns {
+            self.count_users(now);
             let interval_ns = self.shared.job.interval_ns;
             let number = (now - self.epoch_ns) / interval_ns;
             match N::VIRTUAL {
@@ -80,6 +81,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     #[inline]
     pub(super) fn end_warmup(&mut self, now: u64) {
         if !self.measuring && now >= self.measure_ns {
+            self.count_users(self.measure_ns);
             self.measuring = true;
             self.recorder.end_warmup((self.measure_ns - self.epoch_ns) / self.shared.job.interval_ns);
         }

@@ -177,6 +177,7 @@ impl Users {
         let warmed = job.warmup_ns == 0;
         let mut recorders = recorders;
         for recorder in &mut recorders {
+            recorder.begin_at(epoch_ns);
             recorder.now.warmup = !warmed;
         }
         let end_ns = job.end.duration_ns.map_or(u64::MAX, |d| measure_ns.saturating_add(d));
@@ -202,10 +203,29 @@ impl Users {
 
     /// Counts something of the warm-up, or of the measured part.
     fn count(&self, user: usize, warm: bool, note: impl FnOnce(&mut Interval)) {
+        self.count_ended(user, warm, None, note);
+    }
+
+    /// Counts an operation that has `ended`: its outcome, when it began and when it was done.
+    fn count_ended(
+        &self,
+        user: usize,
+        warm: bool,
+        ended: Option<(Outcome, u64, u64)>,
+        note: impl FnOnce(&mut Interval),
+    ) {
         if let Some(recorder) = self.recorder(user).as_mut() {
             if !warm {
                 // The ticking thread may be late.
                 recorder.end_warmup(self.first_interval());
+            }
+            match ended {
+                Some((Outcome::Ok, begun, done)) => {
+                    recorder.woke(done, done);
+                    recorder.succeeded(begun, done);
+                }
+                Some((outcome, begun, _)) if outcome.is_unanswered() => recorder.unanswered(begun),
+                _ => {}
             }
             note(&mut recorder.now);
         }
@@ -392,7 +412,8 @@ impl Users {
         undrained: bool,
     ) {
         let kind = self.shared.job.workload.draw(index).kind as usize;
-        self.count(user, warm, |interval| {
+        let ended = Some((outcome, intended_ns, intended_ns));
+        self.count_ended(user, warm, ended, |interval| {
             if warm && !interval.warmup {
                 interval.carried += 1;
                 interval.carried_arrivals += 1;
@@ -481,7 +502,7 @@ impl Users {
         let raw = self.shared.job.raw_samples;
         let open_loop = self.schedule.is_some();
         let done_ns = done - self.epoch_ns;
-        self.count(user, task.warm, |interval| {
+        self.count_ended(user, task.warm, Some((whole, begun, done)), |interval| {
             let bound_ns = self.bound_ns.load(Ordering::Relaxed);
             if task.warm && !interval.warmup {
                 interval.carried += 1;

@@ -236,6 +236,7 @@ fn phase(found: &Found, said: &ImportDetails) -> Phase {
         redirects: 0,
         documents: None,
         backlog: 0,
+        silences: Vec::new(),
         drops: BTreeMap::new(),
         client: Client {
             driver: Some(format!("{}, imported", found.program)),

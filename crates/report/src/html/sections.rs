@@ -7,6 +7,7 @@ use crate::html::document::{TOOLS, bar, chip, figure, percentile_figure};
 use crate::html::text::{bytes, esc, heads, percent, rate, table, table_of_markup, us, when, whole};
 use crate::html::timeline::Mark;
 use crate::html::workload;
+use crate::summary::connected;
 use crate::{faults, worth};
 use dyno_analysis::diagnose::Finding;
 use dyno_rundir::monitor::Recording;
@@ -332,9 +333,9 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Op
     );
     let users = phase.client.users * phase.client.pipeline.max(1);
     let load = match phase.offered {
-        Some(_) => format!("open loop, {} connections", phase.client.users),
+        Some(_) => format!("open loop, {} connections{}", phase.client.users, connected(&phase.client)),
         None if users == 0 => "closed loop".into(),
-        None => format!("closed loop, {}", counted(users, "user")),
+        None => format!("closed loop, {}{}", counted(users, "user"), connected(&phase.client)),
     };
     tile(out, "Measured", &format!("{:.1} s", phase.seconds), &load);
     out.push_str("</dl>\n");

@@ -314,9 +314,8 @@ impl Driver for RedisDriver {
     }
 
     fn hello(&mut self, _node: u16, _connection: u32, out: &mut Vec<u8>) -> bool {
-        let before = out.len();
         facts::greeting(&self.options, out);
-        out.len() > before
+        true
     }
 
     fn greeted(

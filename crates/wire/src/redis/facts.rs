@@ -13,21 +13,26 @@ enum Part {
     Auth,
     Select,
     ReadOnly,
+    Ping,
 }
 
 fn parts(options: &RedisOptions) -> impl Iterator<Item = Part> {
     let resp3 = options.protocol == 3;
+    let (auth, select) = (!resp3 && options.password.is_some(), options.database != 0);
+    // Copies outside of a cluster need no leave.
+    let read_only = options.cluster && options.reads != ReadFrom::Primary;
     let wanted = [
         (Part::Hello3, resp3),
-        (Part::Auth, !resp3 && options.password.is_some()),
-        (Part::Select, options.database != 0),
-        // Copies outside of a cluster need no leave.
-        (Part::ReadOnly, options.cluster && options.reads != ReadFrom::Primary),
+        (Part::Auth, auth),
+        (Part::Select, select),
+        (Part::ReadOnly, read_only),
+        // A connection is ready when the server has answered on it: it may have too many.
+        (Part::Ping, !(resp3 || auth || select || read_only)),
     ];
     wanted.into_iter().filter(|(_, wanted)| *wanted).map(|(part, _)| part)
 }
 
-/// Appends the greeting: version, login, database, and leave to read from replicas.
+/// Appends the greeting: version, login, database, leave to read from replicas; PING where it has none of these.
 pub(super) fn greeting(options: &RedisOptions, out: &mut Vec<u8>) {
     let user = options.user.as_deref();
     let password = options.password.as_deref().unwrap_or("").as_bytes();
@@ -43,6 +48,7 @@ pub(super) fn greeting(options: &RedisOptions, out: &mut Vec<u8>) {
             },
             Part::Select => put_command(out, &[b"SELECT", options.database.to_string().as_bytes()]),
             Part::ReadOnly => put_command(out, &[b"READONLY"]),
+            Part::Ping => put_command(out, &[b"PING"]),
         }
     }
 }
@@ -53,6 +59,8 @@ pub(super) fn greeting_reply(options: &RedisOptions, reply: u16, input: &[u8]) -
         let shown: String = String::from_utf8_lossy(&input[..input.len().min(60)]).escape_debug().collect();
         Hello::Refused(Outcome::Protocol, format!("what answered is not a Redis server: {shown:?}"))
     };
+    // Whoever may not ask for PING has been answered all the same.
+    let is_ping = parts(options).nth(usize::from(reply)) == Some(Part::Ping);
     match skip(input, 0) {
         Err(_) => not_redis(),
         Ok(None) if input.len() > GREETING_BYTES => {
@@ -61,7 +69,7 @@ pub(super) fn greeting_reply(options: &RedisOptions, reply: u16, input: &[u8]) -
         }
         Ok(None) => Hello::Need,
         Ok(Some(used)) => match token(input, 0) {
-            Ok(Some((Token::Error(text), _))) => {
+            Ok(Some((Token::Error(text), _))) if !(is_ping && text.starts_with(b"NOPERM")) => {
                 let words = String::from_utf8_lossy(text).into_owned();
                 Hello::Refused(classify(text), words)
             }

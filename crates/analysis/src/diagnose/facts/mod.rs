@@ -6,11 +6,11 @@ pub(super) mod figures;
 
 pub use figures::Facts;
 
-use crate::series::{mean, outage};
+use crate::series::mean;
 use dyno_record::Stamps;
+use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::Phase;
-use dyno_rundir::{LONGEST_S, RunDir};
 use dyno_types::mongod::MongodVersion;
 use dyno_types::stats::median;
 
@@ -92,25 +92,7 @@ fn gone(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     if !verdict.is_some_and(|verdict| verdict.reasons.iter().any(|reason| reason.check == "gone")) {
         return;
     }
-    let Ok(seconds) = run.succeeded() else { return };
-    // No file makes this go on for ever.
-    if phase.seconds > LONGEST_S as f64 {
-        return;
-    }
-    let warmup = run.summary.iter().flat_map(|summary| &summary.phases).find(|phase| phase.name == "warmup");
-    let warmup_s = warmup.map_or(0.0, |phase| phase.seconds);
-    // Seconds count from the first phase's begin, the measured phase begins and ends within one. One without a record is one
-    // in which nothing was done.
-    let (first, end_s) = (warmup_s.round(), warmup_s + phase.seconds);
-    let part = |second: u64| {
-        let from_s = first + second as f64;
-        let length_s = (from_s + 1.0).min(end_s) - from_s.max(warmup_s);
-        (seconds.get(&second).copied().unwrap_or(0) as f64, length_s)
-    };
-    let parts: Vec<(f64, f64)> = (0..(end_s - first).ceil() as u64).map(part).collect();
-    let whole: Vec<f64> = parts.iter().filter(|(_, length_s)| *length_s >= 1.0).map(|(ok, _)| *ok).collect();
-    let Some(level) = outage::level(&whole) else { return };
-    let gone_s: f64 = outage::outages(&parts, level).iter().map(|(from, to)| to - from).sum();
+    let gone_s: f64 = phase.silences.iter().map(|silence| silence.length_s).sum();
     facts.set("server.gone_share", Some(gone_s / phase.seconds));
 }
 

@@ -7,7 +7,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "gone",
         claim: "the server was not there: it ended, hung, or could not be reached",
-        needs: &[above("server.gone_share", 0.0, Unit::Share, "nothing succeeded for {} of the time")],
+        needs: &[above("server.gone_share", 0.05, Unit::Share, "nothing succeeded for {} of the time")],
         supports: &[],
         against: &[],
         confidence: 0.95,
