@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use crate::highest_rate::searched;
 use crate::terminal;
 use crate::terminal::limited;
-use dyno_analysis::diagnose::{Finding, diagnose};
+use dyno_analysis::diagnose::{Diagnosis, Finding, diagnose};
 use dyno_report::html::experiment::experiment_page;
 use dyno_report::html::page::run_page;
 use dyno_report::html::sections::Report;
@@ -51,20 +51,20 @@ impl Material {
         summary.measured().map_or(String::new(), |phase| worth::text(phase, level.as_ref(), price))
     }
 
-    /// Returns what limits the run, the surest first.
-    pub fn findings(&self) -> Vec<Finding> {
+    /// Returns what changed in the run, and what limits it.
+    pub fn diagnosis(&self) -> Diagnosis {
         diagnose(&self.dir, self.recording.as_ref())
     }
 
     /// The page. `price`: of an hour of everything that took part.
     pub fn html(&self, price: Option<f64>) -> String {
         let Some(summary) = &self.dir.summary else { return String::new() };
-        let findings = self.findings();
+        let diagnosis = self.diagnosis();
         run_page(&Report {
             dir: &self.dir,
             summary,
             recording: self.recording.as_ref(),
-            findings: &findings,
+            diagnosis: &diagnosis,
             notes: &self.notes,
             price,
         })
@@ -136,7 +136,7 @@ pub fn leave(path: &Path) -> Option<Vec<Finding>> {
     let both = |run: Material| {
         write(&path.join("report.html"), &run.html(None))?;
         write(&path.join("summary.md"), &run.markdown())?;
-        Ok(run.findings())
+        Ok(run.diagnosis().findings)
     };
     Material::read(path).and_then(both).map_err(|error| warn(path, &error)).ok()
 }

@@ -142,7 +142,7 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
         run.notes().iter().for_each(|note| terminal::note(note));
     }
     let worth = || price.map_or(String::new(), |price| run.worth(price));
-    let findings = run.findings();
+    let findings = run.diagnosis().findings;
     let known = Known { findings: Some(&findings), page: None };
     let plain = |colour| format!("{}{}", text(summary, known, style(colour)), worth());
     match (own, args.out.as_deref()) {

@@ -63,6 +63,34 @@ impl Claim {
     }
 }
 
+/// Checks whose reasons are told first among equals: what was lost before what was late, what happened before its shape, and the
+/// run itself before its host. The first reason is the headline.
+const GRAVEST: [&str; 19] = [
+    "invariants",
+    "data",
+    "samples",
+    "workers",
+    "completed",
+    "gone",
+    "errors",
+    "load",
+    "drops",
+    "connections",
+    "client_share",
+    "stalls",
+    "overload",
+    "offered_rate",
+    "level",
+    "drift",
+    "period",
+    "response_level",
+    "warm_up",
+];
+
+fn rank(check: &str) -> usize {
+    GRAVEST.iter().position(|name| *name == check).unwrap_or(GRAVEST.len())
+}
+
 /// One thing that speaks against a result, or that its reader must know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
@@ -157,7 +185,9 @@ impl Verdict {
     pub fn judge(&mut self) {
         let asked: Vec<Vec<Claim>> = self.asked().map(|grade| grade.of.clone()).collect();
         let is_asked = |reason: &Reason| asked.is_empty() || asked.iter().any(|of| reason.is_about(of));
-        self.reasons.sort_by_key(|reason| std::cmp::Reverse((is_asked(reason), reason.trust)));
+        self.reasons.sort_by_key(|reason| {
+            (std::cmp::Reverse((is_asked(reason), reason.trust)), rank(&reason.check))
+        });
         for grade in &mut self.grades {
             let against = self.reasons.iter().filter(|r| r.trust != Trust::Valid && r.is_about(&grade.of));
             grade.trust = against.clone().map(|reason| reason.trust).max().unwrap_or(Trust::Valid);

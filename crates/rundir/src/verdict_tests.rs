@@ -113,8 +113,25 @@ fn what_affects_what_was_asked_for_stands_first() {
     ];
     let verdict = Verdict::new(reasons, Vec::new(), &[("throughput > 1".into(), vec![Claim::Throughput])]);
     let order: Vec<&str> = verdict.reasons.iter().map(|reason| reason.check.as_str()).collect();
-    assert_eq!(order, ["level", "errors", "lag"]);
-    assert_eq!((verdict.trust, verdict.worst().unwrap().check.as_str()), (Trust::Suspect, "level"));
+    // Of equals the gravest: what was lost before how it was spread.
+    assert_eq!(order, ["errors", "level", "lag"]);
+    assert_eq!((verdict.trust, verdict.worst().unwrap().check.as_str()), (Trust::Suspect, "errors"));
+}
+
+#[test]
+fn the_headline_is_the_gravest_reason_and_not_the_first() {
+    let all = |trust, checks: &[&str]| {
+        let reasons = checks.iter().map(|check| reason(check, trust, &[Claim::Throughput])).collect();
+        let verdict = Verdict::new(reasons, Vec::new(), &[]);
+        verdict.reasons.into_iter().map(|reason| reason.check).collect::<Vec<_>>()
+    };
+    let found = all(Trust::Suspect, &["neighbours", "level", "stalls", "gone", "steal"]);
+    // What has no rank keeps its order.
+    assert_eq!(found, ["gone", "stalls", "level", "neighbours", "steal"]);
+    let mut reasons = vec![reason("gone", Trust::Suspect, &[]), reason("pinning", Trust::Invalid, &[])];
+    assert_eq!(Verdict::new(reasons.clone(), Vec::new(), &[]).worst().unwrap().check, "pinning");
+    reasons[1].trust = Trust::Valid;
+    assert_eq!(Verdict::new(reasons, Vec::new(), &[]).worst().unwrap().check, "gone");
 }
 
 #[test]

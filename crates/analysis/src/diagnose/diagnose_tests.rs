@@ -1,4 +1,4 @@
-use super::made::{Given, Made};
+use super::made::{Given, Made, intervals};
 use super::rules::rule::{Experiment, Limit, SECOND, Unit};
 use super::*;
 use dyno_rundir::monitor::Kind::Counter;
@@ -21,7 +21,7 @@ fn made(monitor: &str, client: &str) -> Made {
 }
 
 fn found(run: &RunDir, recording: Option<&Recording>) -> Vec<(&'static str, f64)> {
-    let found = diagnose(run, recording);
+    let found = diagnose(run, recording).findings;
     found.iter().map(|one| (one.rule, (one.confidence * 1e6).round() / 1e6)).collect()
 }
 
@@ -214,19 +214,6 @@ fn a_cell_of_an_experiment_is_varied_by_its_key() {
     );
     made.run.run.settings.push(Setting { source: "strategy x".into(), ..setting("password", "***") });
     assert_eq!(varied(&made.run, "--users", 0.5), "");
-}
-
-/// Intervals of so many seconds with so many operations each.
-fn intervals(seconds: &[u64], each_s: usize) -> String {
-    let line = |(at, ok): (usize, &u64)| {
-        let (second, length_ms) = (at * each_s, each_s * 1_000);
-        format!(
-            "{{\"phase\": \"measure\", \"second\": {second}, \"length_ms\": {length_ms}, \"arrivals\": {ok}, \
-             \"ended\": {{\"ok\": {ok}}}, \"outcomes\": {{}}, \"exact\": {{}}, \"carried\": [0, 0], \
-             \"links\": [0, 0, 0], \"backlog\": 0, \"busy_ns\": 0, \"drops\": []}}\n"
-        )
-    };
-    seconds.iter().enumerate().map(line).collect()
 }
 
 #[test]

@@ -101,3 +101,16 @@ impl Made {
         self
     }
 }
+
+/// Intervals of so many seconds with so many operations each.
+pub(crate) fn intervals(seconds: &[u64], each_s: usize) -> String {
+    let line = |(at, ok): (usize, &u64)| {
+        let (second, length_ms) = (at * each_s, each_s * 1_000);
+        format!(
+            "{{\"phase\": \"measure\", \"second\": {second}, \"length_ms\": {length_ms}, \"arrivals\": {ok}, \
+             \"ended\": {{\"ok\": {ok}}}, \"outcomes\": {{}}, \"exact\": {{}}, \"carried\": [0, 0], \
+             \"links\": [0, 0, 0], \"backlog\": 0, \"busy_ns\": 0, \"drops\": []}}\n"
+        )
+    };
+    seconds.iter().enumerate().map(line).collect()
+}

@@ -12,11 +12,13 @@ mod facts;
 mod rules;
 mod unreported;
 
+pub use facts::change::{Change, Moved};
 pub use facts::{Facts, facts};
 pub use unreported::unreported_figures;
 
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
+use facts::change::{BeforeAfter, before_after};
 use rules::rule::{Rule, SECOND, Test};
 use serde::Serialize;
 
@@ -52,15 +54,58 @@ impl Finding {
     }
 }
 
-/// The findings of a run, the surest first.
-pub fn diagnose(run: &RunDir, recording: Option<&Recording>) -> Vec<Finding> {
-    let facts = facts(run, recording);
-    let mut found: Vec<Finding> = rules::all().filter_map(|rule| apply(rule, &facts, run)).collect();
+/// What limits a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Diagnosis {
+    /// The greatest change of throughput, where it does not keep its level and monitors looked on.
+    pub change: Option<Change>,
+    /// The findings, the surest first.
+    pub findings: Vec<Finding>,
+}
+
+/// A limit that there was before a change and is after it does not explain the change.
+const THROUGHOUT: f64 = 0.5;
+
+/// Diagnoses a run. Where its throughput changes, figures before and after the change are held against each other.
+pub fn diagnose(run: &RunDir, recording: Option<&Recording>) -> Diagnosis {
+    let whole = facts(run, recording);
+    let sides = recording.and_then(|recording| {
+        let phase = run.summary.as_ref()?.measured()?;
+        let (begin_ms, _) = facts::boundaries(run, phase)?;
+        before_after(run, phase, recording, begin_ms)
+    });
+    let mut found: Vec<Finding> = rules::all()
+        .filter_map(|rule| match &sides {
+            Some(sides) if !OF_THE_WHOLE.contains(&rule.name) => around(rule, sides, run),
+            _ => apply(rule, &whole, run),
+        })
+        .collect();
     found.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     let explained = found.iter().any(|finding| finding.rule != "few_users" && finding.confidence >= 0.5);
     // Too few users is what is left when nothing else explains the throughput.
     found.retain(|finding| finding.rule != "few_users" || !explained);
-    found
+    Diagnosis { change: sides.map(|sides| sides.change), findings: found }
+}
+
+/// Rules that look at the course of a run themselves, or at what is known of all of it only.
+const OF_THE_WHOLE: [&str; 5] = ["gone", "client", "few_users", "burst_credits", "burst_credits_unseen"];
+
+/// What a rule says around a change: of what came with it more than of what was there before.
+fn around(rule: &Rule, sides: &BeforeAfter, run: &RunDir) -> Option<Finding> {
+    let at = sides.change.at_s;
+    let (was, is) = (apply(rule, &sides.before, run), apply(rule, &sides.after, run));
+    match (was, is) {
+        (None, Some(is)) => Some(Finding { claim: format!("from {at} s on: {}", is.claim), ..is }),
+        (Some(_), Some(is)) => {
+            let confidence = is.confidence * THROUGHOUT;
+            Some(Finding { claim: format!("before {at} s and after: {}", is.claim), confidence, ..is })
+        }
+        (Some(was), None) => {
+            let confidence = was.confidence * THROUGHOUT;
+            Some(Finding { claim: format!("until {at} s: {}", was.claim), confidence, ..was })
+        }
+        (None, None) => None,
+    }
 }
 
 fn words(test: &Test, value: f64) -> String {
@@ -121,6 +166,10 @@ fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<Finding> {
 #[cfg(test)]
 #[path = "made_tests.rs"]
 pub(crate) mod made;
+
+#[cfg(test)]
+#[path = "change_tests.rs"]
+mod change_tests;
 
 #[cfg(test)]
 #[path = "diagnose_tests.rs"]

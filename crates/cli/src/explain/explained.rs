@@ -1,6 +1,6 @@
 //! Explanations as data: of runs, of sweeps over users and rates, and of runs beside these.
 
-use dyno_analysis::diagnose::Finding;
+use dyno_analysis::diagnose::{Change, Finding};
 use dyno_analysis::laws::{Check, Observed, Rates, Sweep};
 use dyno_analysis::series::{Answer, Stability};
 use serde::Serialize;
@@ -28,6 +28,8 @@ pub struct OfRun {
     pub responses: Option<Answer>,
     /// What was found in its response times, in words.
     pub responses_found: Option<String>,
+    /// The greatest change of throughput, and what moved with it.
+    pub change: Option<Change>,
     /// Limits of the run.
     pub findings: Vec<Finding>,
     /// Notes on what cannot be said, and why.

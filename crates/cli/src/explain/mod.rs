@@ -9,7 +9,7 @@ use crate::compare::gather;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::Args;
-use dyno_analysis::diagnose::{diagnose, unreported_figures};
+use dyno_analysis::diagnose::{Diagnosis, diagnose, unreported_figures};
 use dyno_analysis::laws::{
     Group, Observed, checks, factors_of_rates, factors_of_users, for_their_course, observe, observe_rate,
     rates, sweep,
@@ -178,14 +178,16 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
         let why = if ok { "times are not known" } else { "no operation succeeded" };
         missing.push(format!("{why}: there is nothing to hold against a law"));
     }
+    let Diagnosis { change, findings } = diagnose(run, recording.as_ref());
     Ok(OfRun {
+        change,
         dir: run.path.display().to_string(),
         title: run.summary.as_ref().map_or(String::new(), |summary| summary.title.clone()),
         verdict: run.summary.as_ref().map_or(Vec::new(), |summary| {
             summary.verdict.reasons.iter().map(|reason| reason.text.clone()).collect()
         }),
         laws: observed.as_ref().map(checks).unwrap_or_default(),
-        findings: diagnose(run, recording.as_ref()),
+        findings,
         observed,
         step_s: history.step_s,
         from_s: history.from_s,

@@ -3,11 +3,12 @@
 use super::explained::{Explained, OfRun, OfSweep};
 use super::figures::{half, rate, time};
 use super::show_rates::of_rates;
-use dyno_analysis::diagnose::Finding;
+use dyno_analysis::diagnose::{Change, Finding, Moved};
 use dyno_analysis::laws::{Holds, Maximum, Observed, Sweep};
 use dyno_analysis::series::{Answer, Label, Stability};
 use dyno_types::shell::quoted;
 use dyno_types::units::{counted, ends, span, symbol};
+use std::iter;
 
 /// All of it.
 pub fn text(all: &Explained) -> String {
@@ -35,6 +36,7 @@ fn of_run(run: &OfRun) -> String {
     let mut out = format!("{}\n{}\n", run.title, run.dir);
     out += &headline(run);
     run.verdict.iter().for_each(|words| out += &format!("  verdict: {words}\n"));
+    out += &run.change.as_ref().map_or(String::new(), of_change);
     if run.findings.is_empty() {
         let seen = run.missing.iter().all(|words| !words.starts_with("no monitors"));
         out += if seen {
@@ -119,6 +121,24 @@ fn headline(run: &OfRun) -> String {
         None => format!("mean service time {}", time(observed.response_s)),
     };
     format!("  {} {}/s{sure}; {times}{load}\n", rate(observed.throughput), observed.unit)
+}
+
+fn of_change(change: &Change) -> String {
+    let mut out = format!("\nwhat changed\n  {}\n", change.words());
+    if !change.moved.is_empty() {
+        let rows: Vec<[String; 4]> = iter::once(Moved::HEADS.map(str::to_owned))
+            .chain(change.moved.iter().map(Moved::cells))
+            .collect();
+        let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths = [0, 1, 2].map(wide);
+        for [series, before, after, ratio] in &rows {
+            out += &format!(
+                "  {series:<0$}  {before:>1$}  {after:>2$}  {ratio}\n",
+                widths[0], widths[1], widths[2]
+            );
+        }
+    }
+    out
 }
 
 fn of_finding(finding: &Finding) -> String {

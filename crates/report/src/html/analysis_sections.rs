@@ -1,7 +1,7 @@
 //! Meaning of the figures: stability, operational laws, diagnosis.
 
 use crate::html::text::{esc, heads, percent, rate, table, us};
-use dyno_analysis::diagnose::Finding;
+use dyno_analysis::diagnose::{Diagnosis, Moved};
 use dyno_analysis::laws::{checks, observe};
 use dyno_analysis::series::{Answer, Label, Stability, stability as stability_of_throughput};
 use dyno_analysis::steadiness_of_responses;
@@ -200,17 +200,25 @@ pub fn laws(dir: &RunDir) -> String {
     out
 }
 
-/// Confidence as a word beside the number.
-/// The section "diagnosis": what limits the run.
-pub fn diagnosis(findings: &[Finding], watched: bool) -> String {
+/// The section "diagnosis": what changed in the run, and what limits it.
+pub fn diagnosis(Diagnosis { change, findings }: &Diagnosis, watched: bool) -> String {
+    let mut out = String::new();
+    if let Some(change) = change {
+        out.push_str(&format!("<p>What changed: {}.</p>\n", esc(&change.words())));
+        let rows: Vec<Vec<String>> = change.moved.iter().map(|one| one.cells().to_vec()).collect();
+        if !rows.is_empty() {
+            let caption =
+                "Series that moved in another way than throughput did, a usual second before and after";
+            out.push_str(&table(caption, &heads(&Moved::HEADS), &rows, 1));
+        }
+    }
     if findings.is_empty() {
         let why = match watched {
             true => "Nothing that was watched is near a limit: no finding.",
             false => "Host, server and database were not watched: what limits the run cannot be said.",
         };
-        return format!("<p>{why}</p>\n");
+        return format!("{out}<p>{why}</p>\n");
     }
-    let mut out = String::new();
     for (number, finding) in findings.iter().enumerate() {
         out.push_str(&format!(
             "<article class=\"finding\"><h3>{}. {} <small class=\"dim\">{}, confidence {:.0} %</small></h3>\n",

@@ -9,7 +9,7 @@ use crate::html::timeline::Mark;
 use crate::html::workload;
 use crate::summary::connected;
 use crate::{faults, worth};
-use dyno_analysis::diagnose::Finding;
+use dyno_analysis::diagnose::Diagnosis;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Grade, Latency, Metric, Phase, Status, Summary, Trust};
 use dyno_rundir::{RunDir, adds_up, unit};
@@ -26,8 +26,8 @@ pub struct Report<'a> {
     pub summary: &'a Summary,
     /// Samples of monitors, if there are any.
     pub recording: Option<&'a Recording>,
-    /// Findings about what limits the run.
-    pub findings: &'a [Finding],
+    /// What changed in the run, and what limits it.
+    pub diagnosis: &'a Diagnosis,
     /// Describes what could not be read.
     pub notes: &'a [String],
     /// Price of an hour of everything that took part, if it is known.
@@ -85,7 +85,7 @@ pub fn body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
             "resources" => resources(report, made),
             "stability" => analysis_sections::stability(steady),
             "laws" => analysis_sections::laws(report.dir),
-            "diagnosis" => analysis_sections::diagnosis(report.findings, report.recording.is_some()),
+            "diagnosis" => analysis_sections::diagnosis(report.diagnosis, report.recording.is_some()),
             "environment" => environment(report),
             _ => repeat(report),
         };

@@ -1,7 +1,7 @@
 use crate::html::page::run_page;
 use crate::html::sections::Report;
 use crate::html::*;
-use dyno_analysis::diagnose::diagnose;
+use dyno_analysis::diagnose::{Diagnosis, diagnose};
 use dyno_record::{Interval, Scale, Totals};
 use dyno_rundir::monitor::{Kind, MonitorWriter, Recording};
 use dyno_rundir::schema::{Client, Environment, Run, Setting, Status, Summary, Trust, VERSION, Verdict};
@@ -96,7 +96,7 @@ fn monitored(path: &Path, seconds: u64, series: usize) {
 pub(super) fn page(path: &Path) -> String {
     let (mut dir, notes) = RunDir::salvage(path).unwrap();
     let recording = Recording::open(path).unwrap();
-    let findings = diagnose(&dir, recording.as_ref());
+    let diagnosis = diagnose(&dir, recording.as_ref());
     let verdict = Verdict { checks: vec!["completed".to_owned()], ..Verdict::none(Trust::Invalid) };
     let summary = dir.summary.take().unwrap_or_else(|| Summary {
         version: VERSION,
@@ -119,7 +119,7 @@ pub(super) fn page(path: &Path) -> String {
         dir: &dir,
         summary: &summary,
         recording,
-        findings: &findings,
+        diagnosis: &diagnosis,
         notes: &notes,
         price: Some(0.5),
     })
@@ -292,8 +292,15 @@ fn phases_link_to_their_time_on_a_dashboard() {
     let with = |address: &str| {
         let mut summary = dir.summary.clone().unwrap();
         summary.phases[0].link = Some(address.to_owned());
-        let report =
-            Report { dir: &dir, summary: &summary, recording: None, findings: &[], notes: &[], price: None };
+        let diagnosis = Diagnosis::default();
+        let report = Report {
+            dir: &dir,
+            summary: &summary,
+            recording: None,
+            diagnosis: &diagnosis,
+            notes: &[],
+            price: None,
+        };
         (run_page(&report), crate::markdown::of_run(&dir, &summary, None, &[]))
     };
     let (page, text) = with("https://g.example/d/x?from=1&to=2");

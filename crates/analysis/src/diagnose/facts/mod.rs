@@ -1,5 +1,6 @@
 //! A run directory as named figures. What was not measured has no name here.
 
+pub(super) mod change;
 pub(super) mod database;
 mod fall;
 pub(super) mod figures;
@@ -24,16 +25,12 @@ const SINGLE: [&str; 2] = ["Redis", "Valkey"];
 pub fn facts(run: &RunDir, recording: Option<&Recording>) -> Facts {
     let mut facts = Facts::default();
     let Some(phase) = run.summary.as_ref().and_then(|summary| summary.measured()) else { return facts };
-    client(&mut facts, run, phase);
-    let adjusting = mongod_version(run).filter(|version| version.adjusts_tickets());
-    facts.set("tickets.adjusted_by", adjusting.map(|version| f64::from(version.major)));
+    base(&mut facts, run, phase);
     gone(&mut facts, run, phase);
-    summarised(&mut facts, run, phase);
-    let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name);
-    let boundaries = recorded.and_then(|recorded| run.phase_boundaries(recorded).ok().flatten());
-    if let (Some(recording), Some((from_ms, to_ms))) = (recording, boundaries) {
-        watched(&mut facts, recording, phase, (from_ms, to_ms));
-        database::database(&mut facts, recording, phase.throughput, (from_ms, to_ms));
+    let boundaries = boundaries(run, phase);
+    match recording.zip(boundaries) {
+        Some((recording, window)) => between(&mut facts, run, phase, recording, window),
+        None => summarised(&mut facts, run, phase),
     }
     let disk = phase.monitor.as_ref().and_then(|seen| seen.host.as_ref()?.disk.as_ref());
     let seen = recording
@@ -42,6 +39,26 @@ pub fn facts(run: &RunDir, recording: Option<&Recording>) -> Facts {
         .map(|((recording, (from, _)), disk)| (recording, disk.name.as_str(), from));
     fall::fall(&mut facts, run, seen);
     facts
+}
+
+/// When the measured phase began and ended (Unix, milliseconds), if that was recorded.
+pub(super) fn boundaries(run: &RunDir, phase: &Phase) -> Option<(f64, f64)> {
+    let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name)?;
+    run.phase_boundaries(recorded).ok().flatten()
+}
+
+/// Facts of the load.
+fn base(facts: &mut Facts, run: &RunDir, phase: &Phase) {
+    client(facts, run, phase);
+    let adjusting = mongod_version(run).filter(|version| version.adjusts_tickets());
+    facts.set("tickets.adjusted_by", adjusting.map(|version| f64::from(version.major)));
+}
+
+/// Facts of what was watched in a part of the phase.
+fn between(facts: &mut Facts, run: &RunDir, phase: &Phase, recording: &Recording, window: (f64, f64)) {
+    summarised(facts, run, phase);
+    watched(facts, recording, phase, window);
+    database::database(facts, recording, phase.throughput, window);
 }
 
 /// The version of the run's mongod or mongos; `None` for other servers, also those that speak its protocol.

@@ -1,5 +1,6 @@
 //! The rules, as a table: a change of a threshold is a change of a line.
 
+mod change;
 mod cpu;
 mod database;
 mod load;
@@ -12,7 +13,8 @@ pub use database::{ADVICE_ADJUSTED, NEEDS_OF_MONGODB};
 use rule::Rule;
 
 /// All rules, by room.
-const RULES: [&[Rule]; 5] = [cpu::RULES, storage::RULES, network::RULES, database::RULES, load::RULES];
+const RULES: [&[Rule]; 6] =
+    [change::RULES, cpu::RULES, storage::RULES, network::RULES, database::RULES, load::RULES];
 
 /// Every rule.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
