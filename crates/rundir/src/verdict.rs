@@ -185,9 +185,8 @@ impl Verdict {
     pub fn judge(&mut self) {
         let asked: Vec<Vec<Claim>> = self.asked().map(|grade| grade.of.clone()).collect();
         let is_asked = |reason: &Reason| asked.is_empty() || asked.iter().any(|of| reason.is_about(of));
-        self.reasons.sort_by_key(|reason| {
-            (std::cmp::Reverse((is_asked(reason), reason.trust)), rank(&reason.check))
-        });
+        self.reasons
+            .sort_by_key(|reason| (std::cmp::Reverse((is_asked(reason), reason.trust)), rank(&reason.check)));
         for grade in &mut self.grades {
             let against = self.reasons.iter().filter(|r| r.trust != Trust::Valid && r.is_about(&grade.of));
             grade.trust = against.clone().map(|reason| reason.trust).max().unwrap_or(Trust::Valid);

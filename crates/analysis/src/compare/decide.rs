@@ -1,6 +1,7 @@
 //! The verdict on two samples of runs: by an interval against a margin that matters in practice, not by a p-value.
 
 use super::bootstrap::Estimate;
+use super::drift::Drift;
 use super::rank::{cliffs_delta, hodges_lehmann, mann_whitney};
 use crate::interval::{difference, mean_interval};
 use crate::series::mean;
@@ -60,8 +61,22 @@ pub struct Comparison {
     pub p: f64,
     /// Cliff's delta.
     pub delta: f64,
+    /// Drift along the order in which the runs were made, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
     /// Conclusion of a comparison.
     pub conclusion: Conclusion,
+}
+
+impl Comparison {
+    /// With what a drift leaves of its conclusion.
+    pub fn beside(mut self, drift: Option<Drift>, margin: Margin) -> Self {
+        if let Some(drift) = &drift {
+            self.conclusion = drift.leaves(self.conclusion, margin);
+        }
+        self.drift = drift;
+        self
+    }
 }
 
 /// The ratio of two means, `other` by `one`, with its 95 % interval: Welch's on the logarithm, by the delta method, so that it
@@ -105,6 +120,7 @@ pub fn compare(one: &[f64], other: &[f64], margin: Margin, noise: f64) -> Option
         shift: hodges_lehmann(one, other),
         p,
         delta: cliffs_delta(one, other),
+        drift: None,
         conclusion,
     })
 }

@@ -1,12 +1,13 @@
 //! Many runs of the same thing, in order: where did the level change?
 //!
-//! The split with the greatest difference of means, by Welch's t, is kept if chance seldom makes as great a one (a
-//! permutation test) and if the difference matters; then both sides are looked at in the same way. This is the method of
-//! MongoDB's and Apache Otava's detectors (Daly and others, 2020; Fleming and others, 2023) with a permutation test as in
-//! E-divisive (Matteson and James, 2014): runs are few, and their noise is nobody's textbook.
+//! The split with the greatest difference of means, by Welch's t, is kept if chance seldom makes as great a one and if the difference
+//! matters; then both sides are looked at in the same way. This is the method of MongoDB's and Apache Otava's detectors (Daly and
+//! others, 2020; Fleming and others, 2023) with a permutation test as in E-divisive (Matteson and James, 2014): runs are few, and
+//! their noise is nobody's textbook. Runs that are like those before them are not exchanged: their differences from what the run
+//! before lets expect are, and chance is made of these (a residual bootstrap of an autoregression, Bühlmann 1997).
 
 use crate::interval::moments;
-use crate::series::mean;
+use crate::series::{autocorrelation, mean};
 use dyno_types::rng::{Purpose, Stream};
 use dyno_types::stats::median;
 
@@ -44,6 +45,57 @@ fn greatest(all: &[f64]) -> Option<(f64, usize)> {
     (FEWEST..=last).filter_map(t).max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
+/// The greatest correlation: beyond, a level and its drift are the same thing.
+const MOST_ALIKE: f64 = 0.95;
+/// Runs before the first, in which a made history forgets where it began.
+const FORGOTTEN: usize = 60;
+
+/// What chance makes of a history without a step.
+struct Chance {
+    /// Correlation of a run with the one before it, beside the step that is looked at; 0 where there is none to speak of.
+    correlation: f64,
+    /// Differences of runs from what those before them let expect, about 0.
+    surprises: Vec<f64>,
+}
+
+impl Chance {
+    fn of(part: &[f64], at: usize) -> Self {
+        let levels = [mean(&part[..at]), mean(&part[at..])];
+        let rest: Vec<f64> =
+            part.iter().enumerate().map(|(place, value)| value - levels[usize::from(place >= at)]).collect();
+        // Of two levels each taken away the estimate is low by about (2 + 6 rho) / n (Kendall, 1954, for one level).
+        let n = part.len() as f64;
+        let found = autocorrelation(&rest, 1);
+        let corrected = (found + 2.0 / n) / (1.0 - 6.0 / n).max(0.1);
+        // What chance makes of runs without correlation in one case of six is none.
+        let correlation =
+            if found == 0.0 || corrected < 1.0 / n.sqrt() { 0.0 } else { corrected.min(MOST_ALIKE) };
+        let mut surprises: Vec<f64> = rest.windows(2).map(|pair| pair[1] - correlation * pair[0]).collect();
+        let middle = mean(&surprises);
+        surprises.iter_mut().for_each(|one| *one -= middle);
+        Chance { correlation, surprises }
+    }
+
+    /// Makes one, out of `made` where runs can be exchanged.
+    fn make(&self, made: &mut [f64], random: &mut Stream) {
+        if self.correlation == 0.0 {
+            for place in (1..made.len()).rev() {
+                made.swap(place, random.next_below(place as u64 + 1) as usize);
+            }
+            return;
+        }
+        let mut surprise = || self.surprises[random.next_below(self.surprises.len() as u64) as usize];
+        let mut value = 0.0;
+        for _ in 0..FORGOTTEN {
+            value = self.correlation * value + surprise();
+        }
+        for one in made {
+            value = self.correlation * value + surprise();
+            *one = value;
+        }
+    }
+}
+
 /// The steps of at least `share` in a history of one figure.
 pub fn steps(all: &[f64], share: f64, seed: u64) -> Vec<Step> {
     let mut random = Stream::new(seed, 0, Purpose::Choice);
@@ -56,13 +108,12 @@ pub fn steps(all: &[f64], share: f64, seed: u64) -> Vec<Step> {
         if (mean(&part[..at]) - mean(&part[at..])).abs() < share * level {
             continue;
         }
-        let mut shuffled = part.to_vec();
+        let chance = Chance::of(part, at);
+        let mut made = part.to_vec();
         let mut as_great = 0;
         for _ in 0..PERMUTATIONS {
-            for place in (1..shuffled.len()).rev() {
-                shuffled.swap(place, random.next_below(place as u64 + 1) as usize);
-            }
-            as_great += usize::from(greatest(&shuffled).is_some_and(|(other, _)| other >= t));
+            chance.make(&mut made, &mut random);
+            as_great += usize::from(greatest(&made).is_some_and(|(other, _)| other >= t));
         }
         let p = (as_great + 1) as f64 / (PERMUTATIONS + 1) as f64;
         if p <= ALPHA {

@@ -54,3 +54,43 @@ fn every_level_of_a_history_is_dated_with_its_means_and_its_chance() {
     let scattered = [100.0, 104.0, 98.0, 103.0, 99.0, 107.0, 111.0, 106.0, 109.0, 112.0, 105.5];
     assert_eq!(steps(&scattered, 0.05, 1)[0].p, 0.007);
 }
+
+/// Share of histories of `count` runs without a step in which one is found.
+fn false_steps(count: usize, rho: f64) -> f64 {
+    let rounds: u64 = if std::env::var_os("RATES").is_some() { 1_000 } else { 200 };
+    let wrong = (0..rounds)
+        .filter(|seed| {
+            let noise = noise(&mut random(*seed), count, rho);
+            let all: Vec<f64> = noise.iter().map(|x| 1_000.0 * (1.0 + 0.08 * x)).collect();
+            !steps(&all, 0.05, *seed).is_empty()
+        })
+        .count();
+    wrong as f64 / rounds as f64
+}
+
+/// Runs of one host are like those before them: a machine's state, its neighbours, the temperature.
+#[test]
+fn runs_that_are_like_those_before_them_make_no_step() {
+    for (count, rho, most) in
+        [(30, 0.0, 0.04), (30, 0.5, 0.06), (30, 0.8, 0.12), (60, 0.5, 0.06), (60, 0.8, 0.12)]
+    {
+        let found = false_steps(count, rho);
+        println!("{count} runs, correlation {rho}: {:.1} %", found * 100.0);
+        assert!(found <= most, "{count} runs, correlation {rho}: {found}");
+    }
+}
+
+#[test]
+fn a_step_is_found_among_runs_that_are_alike() {
+    let found = (0..100u64)
+        .filter(|seed| {
+            let noise = noise(&mut random(*seed), 40, 0.5);
+            let level = |at: usize| if at < 22 { 1_000.0 } else { 900.0 };
+            let all: Vec<f64> =
+                noise.iter().enumerate().map(|(at, x)| level(at) * (1.0 + 0.02 * x)).collect();
+            steps(&all, 0.05, *seed).iter().any(|step| step.at.abs_diff(22) <= 2)
+        })
+        .count();
+    println!("a step of five deviations: {found} of 100");
+    assert!(found >= 85, "{found}");
+}

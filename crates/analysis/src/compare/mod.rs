@@ -2,10 +2,12 @@
 
 pub mod bootstrap;
 pub mod decide;
+pub mod drift;
 pub mod history;
 pub mod quantiles;
 pub mod rank;
 
 pub use bootstrap::Estimate;
 pub use decide::{Comparison, Conclusion, Margin, compare, runs_needed};
+pub use drift::{Drift, drift};
 pub use quantiles::{Quantiles, Shift};

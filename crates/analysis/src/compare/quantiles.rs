@@ -155,6 +155,7 @@ impl<'a> Quantiles<'a> {
             shift: hodges_lehmann(&ones, &others),
             p: mann_whitney(&ones, &others),
             delta: cliffs_delta(&ones, &others),
+            drift: None,
             conclusion,
         })
     }

@@ -111,6 +111,7 @@ fn what_was_drawn_is_compared_exactly_and_what_was_not_has_no_figure() {
             shift: 6_400.0,
             p: mann_whitney(&[1.0; 4], &[2.0; 5]),
             delta: 1.0,
+            drift: None,
             conclusion: Conclusion::Worse,
         };
         assert_eq!(drawn.compare(percentile, Margin::LATENCY, 0.0), Some(expected));

@@ -4,7 +4,7 @@ use super::args::CompareArgs;
 use super::gather::Group;
 use super::noise::Floor;
 use dyno_analysis::ArrivalLatency;
-use dyno_analysis::compare::{Comparison, Margin, Quantiles, compare as compare_values};
+use dyno_analysis::compare::{Comparison, Drift, Margin, Quantiles, compare as compare_values, drift};
 use dyno_record::Scale;
 use dyno_report::comparison::{Figure, Responses};
 use dyno_report::worth;
@@ -29,6 +29,31 @@ fn each(group: &Group, figure: impl Fn(&Phase) -> Option<f64>) -> Option<Vec<f64
     group.runs.iter().map(|run| measured(run).and_then(&figure)).collect()
 }
 
+/// Places of the runs of each group in the order in which all of them were made.
+fn places(first: &Group, second: &Group) -> (Vec<f64>, Vec<f64>) {
+    let runs = || first.runs.iter().chain(&second.runs);
+    let place = |run: &RunDir| runs().filter(|other| other.run.started < run.run.started).count() as f64;
+    (first.runs.iter().map(place).collect(), second.runs.iter().map(place).collect())
+}
+
+/// That the runs of one group were made before those of the other, if they were: a host that drifts looks like a difference.
+fn order(figure: &Figure, places: &(Vec<f64>, Vec<f64>), first: &Group, second: &Group) -> Option<String> {
+    let drift = figure.found.drift.filter(Drift::is_confounded)?;
+    let mean = |places: &[f64]| places.iter().sum::<f64>() / places.len() as f64;
+    let (before, after) = match mean(&places.0) < mean(&places.1) {
+        true => (&first.name, &second.name),
+        false => (&second.name, &first.name),
+    };
+    Some(format!(
+        "runs of {before} were made before those of {after}, so that a host that drifts looks like a difference: within the sides \
+         {} changes by {:+.2} % from run to run (p = {:.3}), and what does not hold without that is left open; make them by \
+         turns (dyno run A --versus B)",
+        figure.name,
+        drift.per_run * 100.0,
+        drift.p
+    ))
+}
+
 /// Compares everything that both groups have.
 pub fn compare(
     args: &CompareArgs,
@@ -39,10 +64,12 @@ pub fn compare(
 ) -> (Vec<Figure>, Vec<Responses>, Vec<String>) {
     let throughput = Margin { share: args.margin / 100.0, ..Margin::THROUGHPUT };
     let mut figures = Vec::new();
+    let places = places(first, second);
     let mut values = |name: &str, unit, figure: &dyn Fn(&Phase) -> Option<f64>| {
         let (Some(one), Some(other)) = (each(first, figure), each(second, figure)) else { return };
         let noise = floor.of(name);
-        let found = compare_values(&one, &other, throughput, noise);
+        let drift = drift((&one, &places.0), (&other, &places.1));
+        let found = compare_values(&one, &other, throughput, noise).map(|f| f.beside(drift, throughput));
         let each = (one, other);
         figures.extend(found.map(|found| Figure { name: name.to_owned(), unit, found, noise, each }));
     };
@@ -54,6 +81,7 @@ pub fn compare(
         });
     }
     let (mut responses, mut beyond) = (Vec::new(), Vec::new());
+    beyond.extend(figures.first().and_then(|figure: &Figure| order(figure, &places, first, second)));
     for metric in metrics(first).into_iter().filter(|metric| metrics(second).contains(metric)) {
         let (found, of_metric) = latencies(args, &metric, first, second, floor, &mut beyond);
         figures.extend(found);
@@ -90,7 +118,12 @@ fn latencies(
     let figure = |(percentile, short): &(f64, &str)| {
         let name = format!("{metric} {short}");
         let noise = floor.of(&name);
-        let found = in_us(drawn.compare(*percentile, latency, noise)?);
+        let each = |side: &[ArrivalLatency]| -> Vec<f64> {
+            side.iter().map(|run| run.percentile_ns(*percentile)).collect()
+        };
+        let places = places(first, second);
+        let drift = drift((&each(&one), &places.0), (&each(&other), &places.1));
+        let found = in_us(drawn.compare(*percentile, latency, noise)?.beside(drift, latency));
         Some(Figure { name, unit: "us", found, noise, each: (Vec::new(), Vec::new()) })
     };
     let figures = PERCENTILES.iter().filter_map(figure).collect();

@@ -271,6 +271,7 @@ fn figure(name: &str, conclusion: Conclusion) -> Figure {
         shift: 0.0,
         p: 0.5,
         delta: 0.0,
+        drift: None,
         conclusion,
     };
     Figure { name: name.into(), unit: "1/s", found, noise: 0.0, each: (Vec::new(), Vec::new()) }
