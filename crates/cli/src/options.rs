@@ -182,6 +182,25 @@ pub struct RunArgs {
     /// URI of the target, an experiment (a .yaml file) or a preset; without it a temporary server is started
     #[arg(value_name = "TARGET|FILE|PRESET")]
     pub target: Option<String>,
+    /// Compare with this target, experiment or preset: both are run by turns, A B, B A, and compared at the end
+    #[arg(
+        long,
+        value_name = "TARGET|FILE|PRESET",
+        requires = "target",
+        conflicts_with_all = ["no_out", "junit", "web", "open"],
+        help_heading = "Comparison"
+    )]
+    pub versus: Option<String>,
+    /// With --versus: runs of each; fewer than 4 decide nothing
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 5,
+        requires = "versus",
+        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=99),
+        help_heading = "Comparison"
+    )]
+    pub turns: usize,
     /// Experiments: replace a value of the file, or the levels of a factor; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Experiment")]
     pub sets: Vec<String>,

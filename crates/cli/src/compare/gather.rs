@@ -101,8 +101,14 @@ pub fn read(path: &Path, take: Take) -> Result<Side, Failure> {
         let mut folders: Vec<_> =
             std::fs::read_dir(path).map_err(|e| Failure::Usage(format!("{name}: {e}")))?.flatten().collect();
         folders.sort_by_key(std::fs::DirEntry::file_name);
-        for folder in folders.iter().filter(|folder| folder.path().join("run.json").is_file()) {
-            side.add(name.clone(), Vec::new(), &folder.path())?;
+        for folder in folders.iter().map(std::fs::DirEntry::path) {
+            if ExperimentDir::is_one(&folder) {
+                // The same experiment, made several times.
+                experiment(&folder, &mut side)?;
+                side.label.clone_from(&name);
+            } else if folder.join("run.json").is_file() {
+                side.add(name.clone(), Vec::new(), &folder)?;
+            }
         }
     }
     side.groups.retain(|group| !group.runs.is_empty());

@@ -72,6 +72,11 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     Ok(exit(args.fail_on, &all))
 }
 
+/// Compares two folders of runs that were made by turns, with the usual margins, and prints what comes out.
+pub fn compare_turns(sides: [PathBuf; 2], json: bool) -> Result<Exit, Failure> {
+    compare(&CompareArgs { sides: sides.into(), json, ..CompareArgs::usual() })
+}
+
 /// The page of a comparison of directories with the usual margins, as `dyno serve` shows it. `address` is that of a run's report.
 pub fn page(sides: &mut [Side], address: &dyn Fn(&Path) -> Option<String>) -> Result<String, Failure> {
     let args = CompareArgs::usual();

@@ -7,6 +7,7 @@ mod applied;
 mod lower;
 mod monitor;
 mod resolve;
+mod versus;
 
 use crate::conductor::{self, RunPlan};
 use crate::exit::{Exit, Failure};
@@ -154,6 +155,9 @@ fn prepare(wanted: TargetKind, control: &Control) -> Result<ProvidedTarget, Fail
 
 /// The command.
 pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
+    if let Some(other) = &args.versus {
+        return versus::versus(args, other);
+    }
     let name = args.target.as_deref().map_or_else(|| "dyno run".to_owned(), mask_text);
     junit::keep(args.junit.as_deref(), &name, |place| run_to(args, place))
 }

@@ -377,6 +377,7 @@ fn guide() -> Vec<Row> {
         here("explain users"),
         here(EXPERIMENT).more("--out A").load().prepares(),
         here(EXPERIMENT).more("--out B").load().prepares(),
+        there("run A --versus B", "versus.rs", "two_targets_are_run_by_turns_and_compared"),
         here("compare A B"),
         // Whether B is worse is the host's doing here.
         there("compare A B --fail-on worse", "compare.rs", "a_slower_server_is_found_and_the_same_is_the_same"),
