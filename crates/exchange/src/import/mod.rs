@@ -247,6 +247,7 @@ fn phase(found: &Found, said: &ImportDetails) -> Phase {
         errors: BTreeMap::new(),
         link: None,
         monitor: None,
+        hosts: Vec::new(),
         collections: None,
     }
 }
