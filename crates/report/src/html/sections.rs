@@ -481,9 +481,10 @@ fn resources(report: &Report<'_>, made: &PageParts<'_>) -> String {
             .into();
     }
     let mut out = String::new();
-    if let Some(seen) = report.summary.measured().and_then(|phase| phase.monitor.as_ref()) {
+    let measured = report.summary.measured();
+    if let Some((phase, seen)) = measured.and_then(|phase| Some((phase, phase.monitor.as_ref()?))) {
         let mut text = String::new();
-        crate::monitored::block(&mut text, seen, "Measured phase, means");
+        crate::monitored::block(&mut text, seen, &phase.hosts, "Measured phase, means");
         let _ = writeln!(out, "<pre>{}</pre>", esc(text.trim()));
     }
     out.push_str("<div class=\"grid2\">\n");
