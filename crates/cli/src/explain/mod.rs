@@ -179,6 +179,7 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
         missing.push(format!("{why}: there is nothing to hold against a law"));
     }
     Ok(OfRun {
+        watched: recording.is_some(),
         dir: run.path.display().to_string(),
         title: run.summary.as_ref().map_or(String::new(), |summary| summary.title.clone()),
         verdict: run.summary.as_ref().map_or(Vec::new(), |summary| {

@@ -36,8 +36,7 @@ fn of_run(run: &OfRun) -> String {
     out += &headline(run);
     run.verdict.iter().for_each(|words| out += &format!("  verdict: {words}\n"));
     if run.findings.is_empty() {
-        let seen = run.missing.iter().all(|words| !words.starts_with("no monitors"));
-        out += if seen {
+        out += if run.watched {
             "\nwhat limits it\n  nothing that was watched is near a limit\n"
         } else {
             "\nwhat limits it\n  cannot be said: nothing was watched\n"

@@ -132,10 +132,7 @@ fn say_write_concern(config: &PocConfig, opened: &dyn OpenTarget) {
     else {
         return;
     };
-    let rest = words.strip_prefix("write concern w: 1");
-    // Not 10, and no tag that begins with a digit.
-    let one = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([',', ' ']));
-    match one {
+    match opened.write_concern().as_deref() == Some("1") {
         false => terminal::verbatim(words),
         true => terminal::warn(&format!(
             "{words}: a write counts when one member has it, and may be lost with that member; for copies put w=majority into \

@@ -13,8 +13,8 @@ use dyno_types::secret::{mask_text, mask_value};
 use dyno_workload::ycsb::known_properties;
 
 /// Options of the workload: the properties that they set are recorded, and name them.
-const OF_WORKLOAD: [&str; 8] =
-    ["target", "workload", "records", "distribution", "fields", "field_length", "properties", "seed"];
+const OF_WORKLOAD: [&str; 7] =
+    ["target", "records", "distribution", "fields", "field_length", "properties", "seed"];
 
 /// Options that say where the result goes, what must hold of it, or how its target is reached: they shape no load.
 const OF_RESULT: [&str; 15] = [
@@ -93,7 +93,15 @@ pub(super) fn settings_of(
     let command = RunArgs::augment_args(Command::new("run"));
     let options = command.get_arguments().filter(|option| !apart.contains(&option.get_id().as_str()));
     list.extend(options.filter_map(of));
-    list.extend(of_workload(&resolved.settings()));
+    // A property may have an option's default.
+    let is_default = |source: &str| {
+        let id = source.strip_prefix("--").map(|name| name.replace('-', "_"));
+        id.is_some_and(|id| matches.value_source(&id) == Some(ValueSource::DefaultValue))
+    };
+    list.extend(of_workload(&resolved.settings()).into_iter().map(|one| match is_default(&one.source) {
+        true => Setting { source: "default".into(), ..one },
+        false => one,
+    }));
     Ok(list)
 }
 
@@ -182,6 +190,7 @@ mod tests {
         };
         assert_eq!((of("users"), of("think")), (Some(("4", "--users")), Some(("0s", "default"))));
         assert_eq!((of("no-pin"), of("no-monitor"), of("reload")), (Some(("false", "default")), Some(("false", "default")), Some(("false", "default"))));
+        assert_eq!((of("dyno.seed"), of("workload")), (Some(("1", "default")), Some(("a", "default"))));
         assert_eq!((of("monitor-interval"), of("rate"), of("out")), (Some(("1s", "default")), None, None));
     }
 }

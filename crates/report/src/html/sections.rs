@@ -79,7 +79,7 @@ pub fn body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
     for (id, title, _) in SECTIONS {
         let text = match id {
             "time" => over_time(made) + &faults(report.summary),
-            "percentiles" => by_percentile(made),
+            "percentiles" => by_percentile(report, made),
             "operations" => operations(report.summary),
             "resources" => resources(report, made),
             "stability" => analysis_sections::stability(steady),
@@ -375,8 +375,12 @@ fn over_time(made: &PageParts<'_>) -> String {
     out
 }
 
-fn by_percentile(made: &PageParts<'_>) -> String {
+fn by_percentile(report: &Report<'_>, made: &PageParts<'_>) -> String {
     if made.data.distributions.is_empty() {
+        // Many tools print percentiles and keep no distribution.
+        if report.summary.measured().is_some_and(|phase| phase.successes() > 0) {
+            return "<p>No distribution of latencies was recorded: the tables of operations have the percentiles that are known.</p>\n".into();
+        }
         return "<p>No successful operation was measured: there is no latency to show.</p>\n".into();
     }
     percentile_figure(0, made.data.distributions.len())
