@@ -43,7 +43,8 @@ fn merged(all: Vec<Named>) -> Vec<Named> {
     let mut hosts: Vec<Named> = Vec::new();
     for one in all {
         let same = |host: &&mut Named| {
-            !one.boot_id.is_empty() && host.boot_id == one.boot_id || host.plan.host.name == one.plan.host.name
+            !one.boot_id.is_empty() && host.boot_id == one.boot_id
+                || host.plan.host.name == one.plan.host.name
         };
         let Some(host) = hosts.iter_mut().find(same) else {
             hosts.push(one);
@@ -112,7 +113,11 @@ impl Participants<'_> {
     /// Hosts of workers. An embedded store is in them, and so is a server at their own loopback.
     fn clients(&self, nodes: &BTreeMap<String, String>) -> Vec<Named> {
         let with = matches!(self.target.owned, OwnedResources::Nothing)
-            && self.target.uris.iter().all(|uri| registry::parse(uri).is_ok_and(|target| !target.is_elsewhere()));
+            && self
+                .target
+                .uris
+                .iter()
+                .all(|uri| registry::parse(uri).is_ok_and(|target| !target.is_elsewhere()));
         let role = if with { HostRole::Both } else { HostRole::Client };
         let workers = self.pool.on_hosts(Stage::Measure).into_iter();
         let named = workers.map(|(at, host, seen, load)| match host {
@@ -174,7 +179,11 @@ impl Participants<'_> {
             ..Named::default()
         };
         let started = self.target.remote_servers().iter().map(|server| there(server.agent(), &server.cores));
-        let watched = self.target.beside.iter().filter(|agent| self.target.watched.iter().any(|name| name == agent.name()));
+        let watched = self
+            .target
+            .beside
+            .iter()
+            .filter(|agent| self.target.watched.iter().any(|name| name == agent.name()));
         let mut all: Vec<Named> = started.chain(watched.map(|agent| there(agent, &[]))).collect();
         let here = match &self.target.owned {
             OwnedResources::Server(_) | OwnedResources::Temporary(_) => true,
@@ -243,7 +252,10 @@ mod tests {
         };
         assert_eq!(shared(&[0, 1], &[], HostRole::Both), [0, 1]);
         assert_eq!(shared(&[1], &[], HostRole::Both), [0; 0], "the server may keep to the other one");
-        assert_eq!((shared(&[0, 1], &[1], HostRole::Both), shared(&[0], &[1], HostRole::Both)), (vec![1], vec![]));
+        assert_eq!(
+            (shared(&[0, 1], &[1], HostRole::Both), shared(&[0], &[1], HostRole::Both)),
+            (vec![1], vec![])
+        );
         assert_eq!(shared(&[0, 1], &[], HostRole::Client), [0; 0]);
     }
 }

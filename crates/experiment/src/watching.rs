@@ -149,9 +149,11 @@ fn elsewhere(
     let agents = servers.iter().map(RemoteServer::agent).chain(&target.beside);
     let kernel = |agent: &RemoteAgent| boot_id(&agent.environment);
     // Processes of the run by the kernel that they are seen on: several names may mean one host, and this one, too.
-    let mut of_run: Vec<(String, u32)> = vec![(dyno_monitor::boot_id().unwrap_or_default(), std::process::id())];
+    let mut of_run: Vec<(String, u32)> =
+        vec![(dyno_monitor::boot_id().unwrap_or_default(), std::process::id())];
     for (at, agent) in agents.clone().enumerate() {
-        let servers = servers.get(at).into_iter().flat_map(|server| server.processes.iter().map(|(_, pid)| *pid));
+        let servers =
+            servers.get(at).into_iter().flat_map(|server| server.processes.iter().map(|(_, pid)| *pid));
         of_run.extend(pool.pids_on(agent.name()).into_iter().chain(servers).map(|pid| (kernel(agent), pid)));
     }
     for (at, agent) in agents.enumerate() {

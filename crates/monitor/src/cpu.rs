@@ -129,7 +129,9 @@ impl CpuTimes {
 
 /// Number of the host's cores, also those that this process may not use; 0 where /proc/stat cannot be read.
 pub fn host_cores() -> usize {
-    let is_core = |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let is_core = |line: &&str| {
+        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
     read(Path::new("/proc/stat")).map_or(0, |text| text.lines().filter(is_core).count())
 }
 

@@ -89,7 +89,10 @@ impl Official {
     pub fn durability(&self) -> String {
         let concern = self.client_options.write_concern.as_ref();
         let named = concern.and_then(|concern| concern.w.as_ref()).and(self.w());
-        let w = named.map_or_else(|| self.facts.default_write_concern().to_string(), |w| format!("write concern w: {w}"));
+        let w = named.map_or_else(
+            || self.facts.default_write_concern().to_string(),
+            |w| format!("write concern w: {w}"),
+        );
         let journal = concern.and_then(|c| c.journal).map_or(String::new(), |j| format!(", journal {j}"));
         format!("{w}{journal}")
     }

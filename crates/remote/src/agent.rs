@@ -132,8 +132,16 @@ pub fn agent(
     std::thread::Builder::new().name("pipe".into()).spawn(listen)?;
     clean(directory);
     let work_dir = directory.join(format!("{}{}", own_folders(), std::process::id()));
-    let mut host =
-        Host { work_dir, output, control, server: None, keeps: false, monitor: None, neighbours: None, workers: None };
+    let mut host = Host {
+        work_dir,
+        output,
+        control,
+        server: None,
+        keeps: false,
+        monitor: None,
+        neighbours: None,
+        workers: None,
+    };
     host.serve(&told, &heard, &closed);
     host.end();
     Ok(())

@@ -178,8 +178,14 @@ mod tests {
             others: seen.others.clone(),
             ..PhaseHost::default()
         };
-        block(&mut out, &seen, &[host("load1", HostRole::Client), host("db", HostRole::Server)], "server and host");
-        let line = "takes part db (servers), CPU 50.0 % busy, 0.0 % steal, others 0.25 cores (cc1 0.20 cores)\n";
+        block(
+            &mut out,
+            &seen,
+            &[host("load1", HostRole::Client), host("db", HostRole::Server)],
+            "server and host",
+        );
+        let line =
+            "takes part db (servers), CPU 50.0 % busy, 0.0 % steal, others 0.25 cores (cc1 0.20 cores)\n";
         assert!(out.contains(line) && !out.contains("\nothers"), "{out}");
     }
 }

@@ -231,11 +231,14 @@ fn upgraded(plain: Vec<u8>) -> Result<Vec<u8>, LineError> {
     let (kind, size) = cookie(&plain).unwrap_or_default();
     let (head, digits_and_bounds, offset, ratio) = match kind {
         // Bounds are two words of eight bytes.
-        PLAIN_V0 if plain.len() >= HEAD_V0 => (HEAD_V0, &plain[4..24], &[0; 4][..], &[0x3f, 0xf0, 0, 0, 0, 0, 0, 0][..]),
+        PLAIN_V0 if plain.len() >= HEAD_V0 => {
+            (HEAD_V0, &plain[4..24], &[0; 4][..], &[0x3f, 0xf0, 0, 0, 0, 0, 0, 0][..])
+        }
         PLAIN_V1 if plain.len() >= HEAD => (HEAD, &plain[12..32], &plain[8..12], &plain[32..40]),
         _ => return Ok(plain),
     };
-    let declared = if kind == PLAIN_V1 { word_at(&plain, 4).unwrap_or(0) as usize } else { plain.len() - head };
+    let declared =
+        if kind == PLAIN_V1 { word_at(&plain, 4).unwrap_or(0) as usize } else { plain.len() - head };
     let counts = plain.get(head..head + declared).ok_or(LineError::Counts(declared as u32))?;
     let number = |bytes: &[u8]| bytes.iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
     let mut encoded = Vec::new();
@@ -349,15 +352,19 @@ mod tests {
     #[test]
     fn histograms_of_earlier_encodings_are_read() {
         // V0, jHiccup 2.0.3: 4,683 samples, the greatest 0.115 ms (`Interval_Max`), in units of 16,384 ns.
-        let v0 = "0.042,5.004,0.115,HISTiQAAAEV42pNpmdzBwMDAxAAGfgoMDMxuBjsWQLgMQt4QmrkKQvNugkq8g9KKUJoHSjMzoAJGhlEwCkbBKBgFo2AUDDkA\
-                  ANEpBrU=\n";
+        let v0 = "0.042,5.004,0.115,HISTiQAAAEV42pNpmdzBwMDAxAAGfgoMDMxuBjsWQLgMQt4QmrkKQvNugkq8g9KKUJoHSjMz\
+                  oAJGhlEwCkbBKBgFo2AUDDkAANEpBrU=\n";
         let found = read(v0, Scale::Micros).unwrap().remove("").unwrap();
         let counts: Vec<u64> = found.iter().map(|(_, count)| count).collect();
         assert_eq!((found.count(), counts), (4_683, vec![890, 3_506, 238, 33, 12, 3, 1]));
-        assert_eq!(bucket_low(found.iter().last().unwrap().0) / 16_384, 6, "114,688 ns and above: 7 units, by three digits");
+        assert_eq!(
+            bucket_low(found.iter().last().unwrap().0) / 16_384,
+            6,
+            "114,688 ns and above: 7 units, by three digits"
+        );
         // V1: 724 samples, counts of two bytes.
-        let v1 = "0.0,1.0,0.0,HISTIgAAAFd42pNpmazIwMAYxgABTBDKT4GBgdnNYMcCBvsPUBkeBkYGZqA8MwMbAzsDC5DFBCTZgJCDQY1BjkGLQZRBlUEPCB8zWDCY\
-                  MxgDZZkZhgJgHDibAY8JB/A=\n";
+        let v1 = "0.0,1.0,0.0,HISTIgAAAFd42pNpmazIwMAYxgABTBDKT4GBgdnNYMcCBvsPUBkeBkYGZqA8MwMbAzsDC5DFBCTZgJCDQY1BjkGLQZRBlUEP\
+                  CB8zWDCYMxgDZZkZhgJgHDibAY8JB/A=\n";
         let found = read(v1, Scale::Micros).unwrap().remove("").unwrap();
         assert_eq!(found.count(), 724);
         let first: Vec<u64> = found.iter().map(|(_, count)| count).take(5).collect();

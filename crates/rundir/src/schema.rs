@@ -1,8 +1,8 @@
 //! Every JSON document of a run directory. The JSON Schema in `docs/schema/` is made from these types.
 
 use crate::faults::FaultFigures;
-use crate::system::System;
 pub use crate::hosts::{HostRole, PhaseHost};
+use crate::system::System;
 pub use crate::used::{DatabaseUse, DiskUse, HostUse, Monitored, OthersUse, ProcessUse};
 pub use crate::verdict::{Claim, Grade, Reason, Trust, Verdict};
 use schemars::JsonSchema;

@@ -31,8 +31,8 @@ fn put(out: &mut String, buckets: Option<&Buckets>, percentiles: &[f64]) {
     }
 }
 
-/// The rows of one interval: every metric that had requests, by arrivals, then `TOTAL`. The successes of `TOTAL` are those within the
-/// phase's time, which throughput counts; a percentile that too few samples support is empty, as in the summary.
+/// The rows of one interval: every metric that had requests, by arrivals, then `TOTAL`. The successes of `TOTAL` are those within
+/// the phase's time, which throughput counts; a percentile that too few samples support is empty, as in the summary.
 pub fn rows(
     start: Duration,
     phase: &str,
@@ -195,10 +195,7 @@ mod tests {
             slot.response = Buckets::new(Scale::Ns64);
         }
         let text = rows(Duration::from_secs(3), "measure", &names, &totals, None);
-        assert!(
-            text.starts_with("3,measure,READ,3,1,2,2000.0,2000.9,,,3000.1,,,,,,,\n"),
-            "{text}"
-        );
+        assert!(text.starts_with("3,measure,READ,3,1,2,2000.0,2000.9,,,3000.1,,,,,,,\n"), "{text}");
         let idle = rows(Duration::ZERO, "load", &names, &Totals::new(3, Scale::Ns64), Some(2.25));
         assert_eq!(idle, "0,load,TOTAL,0,0,0,,,,,,,,,,,0,2.2\n");
     }

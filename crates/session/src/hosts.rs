@@ -71,7 +71,8 @@ impl SeenOfHosts<'_> {
         };
         let recorded = self.recorded.filter(|_| host.local || plan.agent.is_some());
         let cpu = recorded.and_then(|(recording, from, to)| host_cpu(recording, &source, from, to));
-        let workers: Vec<&SeenByWorker> = plan.workers.iter().filter_map(|at| self.workers.get(*at)).collect();
+        let workers: Vec<&SeenByWorker> =
+            plan.workers.iter().filter_map(|at| self.workers.get(*at)).collect();
         let own = (self.local.total > 0).then(|| (self.local.busy_share(), self.local.steal_share()));
         let told = if host.local { own } else { workers.iter().find_map(|worker| worker.busy_and_steal) };
         let shares = told.or(cpu.map(|cpu| (cpu.busy_share, cpu.steal_share)));
@@ -121,7 +122,8 @@ mod tests {
 
     fn seen(plan: &HostPlan, workers: &[SeenByWorker], recorded: bool) -> PhaseHost {
         let recording = recording();
-        let elsewhere = BTreeMap::from([("pod-1".to_owned(), others_of([("stress".to_owned(), 0.75)].into()))]);
+        let elsewhere =
+            BTreeMap::from([("pod-1".to_owned(), others_of([("stress".to_owned(), 0.75)].into()))]);
         let seen = SeenOfHosts {
             local: CpuTimes { total: 400, idle: 100, steal: 40 },
             workers,
@@ -142,7 +144,11 @@ mod tests {
         let used = |servers: &[&str]| seen(&groups(servers), &[], true).others.map(|others| others.cpu_cores);
         assert_eq!(used(&[]), Some(2.0), "the group's time has the agent in it");
         assert_eq!(used(&["server-redis-0"]), Some(0.5));
-        assert_eq!(used(&["server-redis-1"]), None, "a server of which nothing is known may have used all of it");
+        assert_eq!(
+            used(&["server-redis-1"]),
+            None,
+            "a server of which nothing is known may have used all of it"
+        );
         assert_eq!(seen(&groups(&[]), &[], false).others, None);
     }
 
@@ -152,7 +158,10 @@ mod tests {
         let worker = |late_s, share| SeenByWorker { late_s: Some(late_s), busy_and_steal: share };
         let workers = [worker(0.0, None), worker(9.0, None), worker(0.16, Some((0.5, 0.25)))];
         let host = seen(&plan, &workers, true);
-        assert_eq!((host.late_s, host.cpu_busy_share, host.cpu_steal_share), (Some(0.16), Some(0.5), Some(0.25)));
+        assert_eq!(
+            (host.late_s, host.cpu_busy_share, host.cpu_steal_share),
+            (Some(0.16), Some(0.5), Some(0.25))
+        );
         assert_eq!((host.cores, host.others_share()), (Some(4.0), Some(0.1875)));
         assert_eq!(host.others.unwrap().named(), "stress 0.75 cores");
         // Without workers the monitors tell, and without monitors a worker does.

@@ -18,8 +18,8 @@ use dyno_monitor::{CpuTimes, HostCpu};
 use dyno_record::{Sample, Totals};
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{
-    Claim, Client, CollectionFigures, Collections, Pair, Phase, PhaseHost, Planned, Status, Summary, Threshold, VERSION,
-    Verdict,
+    Claim, Client, CollectionFigures, Collections, Pair, Phase, PhaseHost, Planned, Status, Summary,
+    Threshold, VERSION, Verdict,
 };
 use dyno_types::limits::SAMPLES;
 use dyno_types::{Outcome, Refused};

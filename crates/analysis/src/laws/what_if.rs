@@ -26,7 +26,7 @@ fn is_disk(demand: &Demand) -> bool {
 
 /// The limit now, with twice of each resource, and with four more cores, each with what sets it. `best` is the greatest
 /// throughput that was seen: a disk that allows less by the time it is busy does several things at once, and its limit is
-/// not known. Where a demand that depends on load would set the limit, none is predicted: whatever else is named is not what limits.
+/// not known. Where a demand that depends on load would set the limit, none is predicted: whatever else is named does not limit.
 pub(super) fn what_if(demands: &[Demand], best: f64) -> Vec<WhatIf> {
     let limit_of = |demand: &Demand, more: f64| Some((demand.servers? + more) / demand.demand_s);
     let known = |demand: &&Demand| {

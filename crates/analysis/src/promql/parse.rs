@@ -63,7 +63,8 @@ fn is_duration(text: &str) -> bool {
     let mut rest = text;
     while !rest.is_empty() {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let unit = ["ms", "s", "m", "h", "d", "w", "y"].into_iter().find(|unit| rest[digits..].starts_with(unit));
+        let unit =
+            ["ms", "s", "m", "h", "d", "w", "y"].into_iter().find(|unit| rest[digits..].starts_with(unit));
         let Some(unit) = unit.filter(|_| digits > 0) else { return false };
         rest = &rest[digits + unit.len()..];
     }

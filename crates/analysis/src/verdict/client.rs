@@ -111,7 +111,8 @@ fn schedule_advice(e: &Evidence<'_>) -> String {
         return used_up.unwrap_or_else(|| "use fewer operations per second or more load threads".to_owned());
     };
     let what = hosts::lateness_advice(e).or(used_up).unwrap_or_else(|| {
-        "give the server cores of its own and let them spin, or use a host whose cores nothing else needs".to_owned()
+        "give the server cores of its own and let them spin, or use a host whose cores nothing else needs"
+            .to_owned()
     });
     format!(
         "the load threads were idle {:.0} % of the time, so it is the host that wakes them late: {what}",
@@ -197,7 +198,8 @@ pub(crate) fn client_cpu(e: &Evidence<'_>) -> Found {
                 share * 100.0,
                 match e.phase.client.users {
                     1 => "one user has no more than one thread, so its times are the client's own in part",
-                    _ => "lower the load, or give it more cores (--threads where some are left, or a host of its own)",
+                    _ =>
+                        "lower the load, or give it more cores (--threads where some are left, or a host of its own)",
                 }
             ),
         )

@@ -138,8 +138,8 @@ fn start_skew(e: &Evidence<'_>) -> Found {
     let share = late_s / e.phase.seconds;
     (share > APART).then(|| {
         let text = format!(
-            "workers did not begin together: {} began {} after the first one, {:.1} % of the phase: their sum is of phases that only \
-             overlap; measure for longer, or see what delays it",
+            "workers did not begin together: {} began {} after the first one, {:.1} % of the phase: their sum is of phases that \
+             only overlap; measure for longer, or see what delays it",
             if e.phase.hosts.len() == 1 { "the last one".to_owned() } else { format!("the last one on {}", host.name) },
             Latency((late_s * 1e9) as u64),
             share * 100.0
@@ -150,7 +150,8 @@ fn start_skew(e: &Evidence<'_>) -> Found {
 
 /// A client's host without CPU time left, and its busy share. Load threads that spin use it up without being short of it.
 fn used_up<'a>(e: &Evidence<'a>) -> Option<(&'a PhaseHost, f64)> {
-    let (host, share) = worst(e, |host| host.cpu_busy_share.filter(|_| host.role.is_client() && !host.spins))?;
+    let (host, share) =
+        worst(e, |host| host.cpu_busy_share.filter(|_| host.role.is_client() && !host.spins))?;
     (share > USED_UP).then_some((host, share))
 }
 
@@ -168,7 +169,11 @@ pub(super) fn client_host_used_up(e: &Evidence<'_>) -> Found {
 /// What to do about a host whose CPU time is used up: more threads have nothing to run on.
 pub(super) fn used_up_advice(e: &Evidence<'_>) -> Option<String> {
     let (host, share) = used_up(e)?;
-    let text = format!("the CPU of {} is {:.0} % busy: spread the load over more hosts", named(e, host), share * 100.0);
+    let text = format!(
+        "the CPU of {} is {:.0} % busy: spread the load over more hosts",
+        named(e, host),
+        share * 100.0
+    );
     Some(text)
 }
 

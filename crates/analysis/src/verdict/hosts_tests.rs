@@ -73,7 +73,10 @@ fn a_host_that_applies_load_must_have_cpu_time_left() {
         all.for_each(|host| (host.cpu_busy_share, host.spins) = (Some(share), spins));
         case.reason("client_cpu")
     };
-    assert_eq!([busy("load", 0.90, false), busy("load", 1.0, true), busy("db", 1.0, false)], [None, None, None]);
+    assert_eq!(
+        [busy("load", 0.90, false), busy("load", 1.0, true), busy("db", 1.0, false)],
+        [None, None, None]
+    );
     assert!(busy("load", 0.98, false).unwrap().starts_with("the CPU of load was 98 % busy"));
     // More threads have nothing to run on there.
     let mut case = Case::usual().late(Some(600_000), None);
@@ -89,11 +92,17 @@ fn workers_begin_within_a_hundredth_of_the_phase() {
     let apart = |late_s| reason("start_skew", "load", move |host| host.late_s = Some(late_s));
     assert_eq!(apart(0.6), None);
     let text = apart(0.66).unwrap();
-    assert!(text.contains("the last one on load began 660 ms after the first one, 1.1 % of the phase"), "{text}");
+    assert!(
+        text.contains("the last one on load began 660 ms after the first one, 1.1 % of the phase"),
+        "{text}"
+    );
     let mut case = Case::usual();
     case.phase.hosts[0].late_s = Some(0.66);
     assert_eq!(case.says("start_skew"), SUSPECT);
-    assert!(!Case::usual().verdict().checks.iter().any(|check| check == "start_skew"), "one worker begins with itself");
+    assert!(
+        !Case::usual().verdict().checks.iter().any(|check| check == "start_skew"),
+        "one worker begins with itself"
+    );
 }
 
 #[test]
@@ -102,7 +111,9 @@ fn a_client_on_the_servers_cores_is_told_with_its_host() {
     assert!(text.starts_with("servers and load share the cores 0, 1 of db, each slows"), "{text}");
     let mut case = Case::usual();
     case.phase.hosts[0].shared_cores = vec![3];
-    assert!(case.reason("shared_cores").unwrap().starts_with("servers and load share the core 3, each slows"));
+    assert!(
+        case.reason("shared_cores").unwrap().starts_with("servers and load share the core 3, each slows")
+    );
 }
 
 #[test]

@@ -39,7 +39,8 @@ impl Case {
         let client = Client { pinned: true, users: 1, pipeline: 1, batch: 1, ..Client::default() };
         let facts = PhaseFacts { name: "measure".into(), seconds: SECONDS, client, ..PhaseFacts::default() };
         let mut phase = phase(facts, &["READ".to_owned()], &totals);
-        let host = PhaseHost { local: true, role: HostRole::Both, clock_ns: Some(20), ..PhaseHost::default() };
+        let host =
+            PhaseHost { local: true, role: HostRole::Both, clock_ns: Some(20), ..PhaseHost::default() };
         phase.hosts = vec![host];
         let observations = RunObservations::default();
         Case {

@@ -41,7 +41,11 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
             &client::client_share_advice(e),
         );
         checks.check(CLIENT_SHARE, THROUGHPUT, client::client_share_of_throughput(e));
-        checks.lag("receive_lag", |percentile| client::receive_lag(e, percentile), &client::receive_advice(e));
+        checks.lag(
+            "receive_lag",
+            |percentile| client::receive_lag(e, percentile),
+            &client::receive_advice(e),
+        );
         checks.check("client_cpu", client::slowed_by_client(e), client::client_cpu(e));
         checks.check("littles_law", FIGURES, littles_law(e));
     }

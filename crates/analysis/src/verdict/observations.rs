@@ -275,7 +275,8 @@ fn clock_jump(e: &Evidence<'_>) -> Found {
 
 fn monitors(e: &Evidence<'_>) -> Found {
     // The host of a target elsewhere is not watched: what monitors cost is known as long as they look on.
-    let looked = e.phase.monitor.as_ref().is_some_and(|seen| seen.host.is_some() || seen.cost_share.is_some());
+    let looked =
+        e.phase.monitor.as_ref().is_some_and(|seen| seen.host.is_some() || seen.cost_share.is_some());
     // Shorter than two samples there is nothing to see.
     if e.observations.watched && !looked && e.phase.seconds >= 3.0 {
         return Some((

@@ -95,7 +95,7 @@ fn users_who_have_done_their_share_are_not_missed() {
             totals: &totals,
             think_ns: Some(0),
             wire: true,
-                interrupted: false,
+            interrupted: false,
             partial: false,
             lost: Vec::new(),
             asked: Vec::new(),

@@ -79,8 +79,8 @@ impl ApplicationMetrics for Catalogue {
         let count = self.metrics.iter().filter(has_window).count();
         (self.prometheus.is_none() && count > 0).then(|| {
             format!(
-                "{count} of {} queries have a window, such as [5m]: without a Prometheus their rates and increases are those of the \
-                 whole phase",
+                "{count} of {} queries have a window, such as [5m]: without a Prometheus their rates and increases are those of \
+                 the whole phase",
                 self.metrics.len()
             )
         })

@@ -10,8 +10,8 @@ pub(super) fn time(seconds: f64) -> String {
     Latency((seconds * 1e9).round() as u64).to_string()
 }
 
-/// Half an interval as a share of its middle. Of nothing there is none, nor of runs that are copies of each other, as simulated ones
-/// with one seed are; one that is wider than its middle says no more than that.
+/// Half an interval as a share of its middle. Of nothing there is none, nor of runs that are copies of each other, as simulated
+/// ones with one seed are; one that is wider than its middle says no more than that.
 pub(super) fn half(half: Option<f64>, middle: f64) -> String {
     match half.filter(|half| middle > 0.0 && *half > 0.0) {
         None => "-".to_owned(),

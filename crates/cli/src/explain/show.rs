@@ -348,7 +348,11 @@ fn answer(sweep: &Sweep) -> String {
         }
         (Maximum::Unsure(share), _) => {
             // A share above its mean says no more than that.
-            let sure = if share > 1.0 { "by more than itself".to_owned() } else { format!("±{:.0} %", share * 100.0) };
+            let sure = if share > 1.0 {
+                "by more than itself".to_owned()
+            } else {
+                format!("±{:.0} %", share * 100.0)
+            };
             format!(
                 "the greatest mean is {best}/s at {users} users, but its runs differ too much to say where the maximum is \
                  ({sure}): make more repetitions"

@@ -189,7 +189,10 @@ mod tests {
             found.map(|one| (one.value.as_str(), one.source.as_str()))
         };
         assert_eq!((of("users"), of("think")), (Some(("4", "--users")), Some(("0s", "default"))));
-        assert_eq!((of("no-pin"), of("no-monitor"), of("reload")), (Some(("false", "default")), Some(("false", "default")), Some(("false", "default"))));
+        assert_eq!(
+            (of("no-pin"), of("no-monitor"), of("reload")),
+            (Some(("false", "default")), Some(("false", "default")), Some(("false", "default")))
+        );
         assert_eq!((of("dyno.seed"), of("workload")), (Some(("1", "default")), Some(("a", "default"))));
         assert_eq!((of("monitor-interval"), of("rate"), of("out")), (Some(("1s", "default")), None, None));
     }

@@ -439,7 +439,8 @@ fn programs_that_take_the_processor_are_named_on_other_hosts() {
     std::fs::write(dyno.path("e.yaml"), text).unwrap();
     let space = lab.namespace("db");
     let spin = ["netns", "exec", &space, "sh", "-c", "while :; do :; done"];
-    let mut busy: Vec<_> = (0..2).map(|_| std::process::Command::new("ip").args(spin).spawn().unwrap()).collect();
+    let mut busy: Vec<_> =
+        (0..2).map(|_| std::process::Command::new("ip").args(spin).spawn().unwrap()).collect();
     let output = dyno.run(&["run", "e.yaml", "--out", "noisy", "--quiet"]);
     for one in &mut busy {
         one.kill().unwrap();
@@ -459,9 +460,19 @@ fn programs_that_take_the_processor_are_named_on_other_hosts() {
     assert!(told("shared_cores").contains(" of load1 = db, "), "{reasons:?}");
     let hosts = dyno_testkit::phase(&summary, "measure")["hosts"].clone();
     let [host] = hosts.as_array().unwrap().as_slice() else { panic!("{hosts}") };
-    assert_eq!((&host["role"], host["local"].is_null()), (&"both".into(), true), "this host only conducts: {host}");
+    assert_eq!(
+        (&host["role"], host["local"].is_null()),
+        (&"both".into(), true),
+        "this host only conducts: {host}"
+    );
     assert!(host["others"]["cpu_cores"].as_f64().unwrap() > 0.1, "{host}");
-    assert!(host["clock_ns"].as_u64().unwrap() > 0 && host["cpu_busy_share"].as_f64().unwrap() > 0.3, "{host}");
+    assert!(
+        host["clock_ns"].as_u64().unwrap() > 0 && host["cpu_busy_share"].as_f64().unwrap() > 0.3,
+        "{host}"
+    );
     let named: Vec<&String> = host["others"]["programs"].as_object().unwrap().keys().collect();
-    assert!(named.iter().all(|name| !["redis-server", "dyno"].contains(&name.as_str())), "own processes: {host}");
+    assert!(
+        named.iter().all(|name| !["redis-server", "dyno"].contains(&name.as_str())),
+        "own processes: {host}"
+    );
 }

@@ -129,13 +129,19 @@ mod tests {
     use super::*;
 
     fn log(metric: &str, starts: &[u64]) -> Log {
-        let line = |start_ms: &u64| Line { text: String::new(), start_ms: *start_ms, length_ms: 1_000, count: 5 };
-        Log { metric: metric.into(), lines: starts.iter().map(line).collect(), whole: Buckets::new(Scale::Micros) }
+        let line =
+            |start_ms: &u64| Line { text: String::new(), start_ms: *start_ms, length_ms: 1_000, count: 5 };
+        Log {
+            metric: metric.into(),
+            lines: starts.iter().map(line).collect(),
+            whole: Buckets::new(Scale::Micros),
+        }
     }
 
     #[test]
     fn intervals_of_files_whose_zeros_differ_by_a_millisecond_are_the_same() {
-        let logs = [log("READ", &[10, 1_011, 2_010]), log("UPDATE", &[11, 1_010, 2_012]), log("SCAN", &[500])];
+        let logs =
+            [log("READ", &[10, 1_011, 2_010]), log("UPDATE", &[11, 1_010, 2_012]), log("SCAN", &[500])];
         let all = intervals(&logs, &[]);
         let seen: Vec<(u64, u64, usize)> =
             all.iter().map(|one| (one.start_ms, one.ended["ok"], one.metrics.len())).collect();

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 const KINDS: [&str; 9] =
     ["counter", "gauge", "histogram", "summary", "untyped", "unknown", "info", "stateset", "gaugehistogram"];
 
-/// Adds every series, named as the exporter names it, labels included, without blanks between them. Values that are not finite are
-/// missing. Refuses text that is something else, naming the line.
+/// Adds every series, named as the exporter names it, labels included, without blanks between them. Values that are not finite
+/// are missing. Refuses text that is something else, naming the line.
 pub fn parse(text: &str, into: &mut Sample) -> Result<(), TextError> {
     let mut kinds: HashMap<&str, &str> = HashMap::new();
     for (number, line) in text.lines().enumerate() {
@@ -159,8 +159,10 @@ mod tests {
 
     #[test]
     fn blanks_between_tokens_are_no_part_of_a_series() {
-        let text = "a {x=\"1\"} 5\na\t{ x = \"1\" , y=\"a b\", }\t6  1700000000000\nb {} 7\nc{x=\"1\"}8\n# TYPE a gauge\n# TYPE a gauge\n# TYPER a\n";
-        let found: Vec<(String, f64)> = parsed(text).into_iter().map(|(name, _, value)| (name, value)).collect();
+        let text = "a {x=\"1\"} 5\na\t{ x = \"1\" , y=\"a b\", }\t6  1700000000000\nb {} 7\nc{x=\"1\"}8\n\
+                    # TYPE a gauge\n# TYPE a gauge\n# TYPER a\n";
+        let found: Vec<(String, f64)> =
+            parsed(text).into_iter().map(|(name, _, value)| (name, value)).collect();
         let expected = [("a{x=\"1\"}", 5.0), ("a{x=\"1\",y=\"a b\"}", 6.0), ("b", 7.0), ("c{x=\"1\"}", 8.0)];
         assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)));
     }

@@ -414,7 +414,10 @@ impl LoadGenerator for WorkerPool {
         let begun = self.begun();
         let first = begun.iter().flatten().min().copied();
         let seen = |(member, begun): (&Member, &Option<u64>)| SeenByWorker {
-            late_s: begun.zip(first).filter(|_| self.members.len() > 1).map(|(own, first)| (own - first) as f64 / 1e9),
+            late_s: begun
+                .zip(first)
+                .filter(|_| self.members.len() > 1)
+                .map(|(own, first)| (own - first) as f64 / 1e9),
             busy_and_steal: held(&member.host_cpu).map(|cpu| (cpu.busy, cpu.steal)),
         };
         self.members.iter().zip(&begun).map(seen).collect()

@@ -12,8 +12,8 @@ use dyno_session::work;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::mpsc::Sender;
 
 type Says = Sender<(usize, WorkerEvent)>;
@@ -76,8 +76,8 @@ impl Rehearsal {
                 log: PathBuf::new(),
                 clock: Arc::default(),
                 began_ns: AtomicU64::new(0),
-        on: OnceLock::new(),
-        host_cpu: Mutex::default(),
+                on: OnceLock::new(),
+                host_cpu: Mutex::default(),
             }
         };
         let pool = WorkerPool {

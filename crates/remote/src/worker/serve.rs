@@ -9,11 +9,11 @@ use dyno_databases::target::{OpenTarget, in_words};
 use dyno_databases::target_error::TargetError;
 use dyno_engine::net::monotonic_ns;
 use dyno_engine::{Control, Gate, Job, RunError, Team, affinity};
+use dyno_monitor::{CLOCK_SOURCE, CpuTimes, HostCpu, boot_id, host, host_cores};
 use dyno_protocol::frame::{Frame, FrameError, read_frame, write_frame};
 use dyno_protocol::worker::{
     Assignment, Done, FromWorker, HostCpuShare, PROTOCOL, Stage, ToWorker, WorkerHost,
 };
-use dyno_monitor::{CLOCK_SOURCE, CpuTimes, HostCpu, boot_id, host, host_cores};
 use dyno_rundir::log::{self, Filter};
 use dyno_session::cores::choose_cores;
 use dyno_session::load_generator::run_jobs;

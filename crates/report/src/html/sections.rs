@@ -379,7 +379,9 @@ fn by_percentile(report: &Report<'_>, made: &PageParts<'_>) -> String {
     if made.data.distributions.is_empty() {
         // Many tools print percentiles and keep no distribution.
         if report.summary.measured().is_some_and(|phase| phase.successes() > 0) {
-            return "<p>No distribution of latencies was recorded: the tables of operations have the percentiles that are known.</p>\n".into();
+            return "<p>No distribution of latencies was recorded: the tables of operations have the percentiles that are \
+                    known.</p>\n"
+                .into();
         }
         return "<p>No successful operation was measured: there is no latency to show.</p>\n".into();
     }

@@ -150,7 +150,10 @@ impl Watch {
         let before: Vec<u64> = self.far.iter().map(|one| one.mark_now()).collect();
         let end = Instant::now() + MARKED;
         let told = self.far.iter().zip(before);
-        told.filter_map(|(one, before)| Some((one.host().to_owned(), others_of(one.await_mark(before, end)?)))).collect()
+        told.filter_map(|(one, before)| {
+            Some((one.host().to_owned(), others_of(one.await_mark(before, end)?)))
+        })
+        .collect()
     }
 
     /// Takes samples at given times.
