@@ -8,7 +8,7 @@ use dyno_protocol::worker::{Stage, WorkerHost};
 use dyno_remote::remote_agent::{RemoteAgent, RemoteServer};
 use dyno_remote::worker::pool::WorkerPool;
 use dyno_rundir::schema::{Environment, HostRole, PhaseHost};
-use dyno_session::hosts::HostPlan;
+use dyno_session::hosts::{HostPlan, boot_id_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A run whose target and workers are there.
@@ -30,12 +30,6 @@ struct Named {
     load: BTreeSet<usize>,
     /// Cores that its servers are confined to; none: any, or not known.
     servers: BTreeSet<usize>,
-}
-
-/// The identity of the kernel of a host, as it describes itself.
-pub(super) fn boot_id(environment: &Environment) -> String {
-    let facts = environment.system.as_ref().and_then(|system| system.volatile.get("host")?.get("boot_id"));
-    facts.cloned().unwrap_or_default()
 }
 
 /// Puts hosts that have one kernel, or one name, together.
@@ -126,7 +120,7 @@ impl Participants<'_> {
                 let mut plan = HostPlan::local(self.environment, role);
                 plan.workers = vec![at];
                 plan.host.spins = self.spec.client.wait.spins(false);
-                Named { boot_id: boot_id(self.environment), plan, ..Named::default() }
+                Named { boot_id: boot_id_of(self.environment), plan, ..Named::default() }
             }
         });
         named.collect()
@@ -165,7 +159,7 @@ impl Participants<'_> {
     /// Hosts of servers, but nodes.
     fn servers(&self) -> Vec<Named> {
         let there = |agent: &RemoteAgent, cores: &[usize]| Named {
-            boot_id: boot_id(&agent.environment),
+            boot_id: boot_id_of(&agent.environment),
             plan: HostPlan {
                 host: PhaseHost {
                     name: agent.name().to_owned(),
@@ -192,7 +186,7 @@ impl Participants<'_> {
         };
         if here {
             let plan = HostPlan::local(self.environment, HostRole::Server);
-            all.push(Named { boot_id: boot_id(self.environment), plan, ..Named::default() });
+            all.push(Named { boot_id: boot_id_of(self.environment), plan, ..Named::default() });
         }
         all
     }

@@ -1,7 +1,6 @@
 //! Monitors of an experiment's run: host, servers, workers, databases, exporters.
 
 use crate::failed::Failed;
-use crate::participants::boot_id;
 use crate::provisioned_target::ProvisionedTarget;
 use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
@@ -14,6 +13,7 @@ use dyno_monitor::prometheus::Url;
 use dyno_remote::remote_agent::{RemoteAgent, RemoteServer};
 use dyno_remote::ssh::RemoteError;
 use dyno_remote::worker::pool::WorkerPool;
+use dyno_session::hosts::boot_id_of;
 use dyno_session::load_generator::LoadGenerator;
 use dyno_session::session::Session;
 use dyno_session::watch::sources::{DeclaredProcess, server_process, watch_all};
@@ -147,7 +147,7 @@ fn elsewhere(
 ) -> Result<(), WatchError> {
     let servers = target.remote_servers();
     let agents = servers.iter().map(RemoteServer::agent).chain(&target.beside);
-    let kernel = |agent: &RemoteAgent| boot_id(&agent.environment);
+    let kernel = |agent: &RemoteAgent| boot_id_of(&agent.environment);
     // Processes of the run by the kernel that they are seen on: several names may mean one host, and this one, too.
     let mut of_run: Vec<(String, u32)> =
         vec![(dyno_monitor::boot_id().unwrap_or_default(), std::process::id())];

@@ -9,6 +9,12 @@ use std::collections::BTreeMap;
 /// Programs that are named.
 const PROGRAMS: usize = 3;
 
+/// The identity of the kernel of a host, as it describes itself; empty if it does not.
+pub fn boot_id_of(environment: &Environment) -> String {
+    let facts = environment.system.as_ref().and_then(|system| system.volatile.get("host")?.get("boot_id"));
+    facts.cloned().unwrap_or_default()
+}
+
 /// Observations of a worker in the last phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SeenByWorker {

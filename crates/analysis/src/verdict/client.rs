@@ -1,7 +1,7 @@
 //! Effects of the client: lags, CPU, pinning.
 
 use super::checks::{FIGURES, Found, LATENCIES, TAIL, THROUGHPUT};
-use super::counts::offered_rate;
+use super::counts::keeps_rate;
 use super::evidence::Evidence;
 use super::hosts;
 use dyno_record::Buckets;
@@ -178,11 +178,6 @@ pub(crate) fn slowed_by_client(e: &Evidence<'_>) -> &'static [Claim] {
         (true, true) => TAIL,
         (true, false) => LATENCIES,
     }
-}
-
-/// Returns whether the load had a rate and kept it: then who takes the CPU does not affect the throughput.
-pub(super) fn keeps_rate(e: &Evidence<'_>) -> bool {
-    e.phase.offered.is_some_and(|rate| rate > 0.0) && offered_rate(e).is_none()
 }
 
 pub(crate) fn client_cpu(e: &Evidence<'_>) -> Found {

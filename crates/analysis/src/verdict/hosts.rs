@@ -1,7 +1,7 @@
 //! Checks of every host that takes part: CPU time that others take, busy clients, the clock, shared cores, a common begin.
 
 use super::checks::{Checks, FIGURES, Found, LATENCIES, TAIL};
-use super::client::keeps_rate;
+use super::counts::keeps_rate;
 use super::evidence::Evidence;
 use dyno_rundir::schema::{Claim, HostRole, PhaseHost, Trust};
 use dyno_types::units::Latency;
@@ -19,7 +19,7 @@ const APART: f64 = 0.01;
 /// Cost of reading the clock that is noticed, nanoseconds.
 const CLOCK_NS: u64 = 100;
 
-/// Makes every check. A run in virtual time has no hosts.
+/// Makes the checks of who takes the CPU, and of the clock. A run in virtual time has no hosts.
 pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
     let stolen = worst(e, |host| host.cpu_steal_share);
     checks.check("steal", affected_by_others(e, stolen.map_or(0.0, |(_, share)| share)), steal(e, stolen));
@@ -30,6 +30,10 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
         checks.check("neighbours", affected, neighbours(e, taken));
     }
     checks.check("clock", LATENCIES, clock(e));
+}
+
+/// Makes the checks of what was placed where, and of the common begin.
+pub(crate) fn checks_of_placement(e: &Evidence<'_>, checks: &mut Checks) {
     checks.check("shared_cores", FIGURES, shared_cores(e));
     if e.phase.hosts.iter().any(|host| host.late_s.is_some()) {
         checks.check("start_skew", FIGURES, start_skew(e));

@@ -55,6 +55,7 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     checks.check("pinning", TAIL, client::pinning(e));
     hosts::checks(e, &mut checks);
     observations::checks(e, &mut checks);
+    hosts::checks_of_placement(e, &mut checks);
     // A pause of the client is no stall of the server.
     if client::stood_still(e) {
         checks.reasons.retain(|reason| reason.check != "stalls");
