@@ -1,7 +1,7 @@
 //! Latencies as callers have them: failures with at least the time after which they failed, what was never sent beyond all.
 
-use crate::latency::{is_supported, latency};
-use dyno_record::{Buckets, Scale, Totals};
+use crate::latency::latency;
+use dyno_record::{Buckets, Scale, Totals, is_supported};
 use dyno_rundir::schema::Latency;
 use dyno_rundir::{RunDir, adds_up};
 use dyno_types::Outcome;

@@ -1,6 +1,6 @@
 //! Percentiles of latencies.
 
-use dyno_record::Buckets;
+use dyno_record::{Buckets, is_supported};
 use dyno_rundir::schema::Latency;
 use std::collections::BTreeMap;
 
@@ -14,15 +14,6 @@ const PERCENTILES: [(&str, f64); 7] = [
     ("p99.99", 99.99),
     ("p99.999", 99.999),
 ];
-
-/// Samples that must lie beyond a percentile for it to be shown.
-const BEYOND: f64 = 10.0;
-
-/// Whether ten of `count` samples lie beyond a percentile: of 1,000 beyond the 99th, of 10,000 beyond the 99.9th.
-pub(crate) fn is_supported(count: u64, percentile: f64) -> bool {
-    // 100 - 99.9 is a little below 0.1.
-    count as f64 * (100.0 - percentile) / 100.0 > BEYOND - 1e-6
-}
 
 /// Percentiles of a latency, with `dropped` arrivals counted as longer than any measured one. A percentile is absent
 /// unless at least ten samples lie beyond it (p50 to p95 are always given).

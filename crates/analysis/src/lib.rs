@@ -20,7 +20,7 @@ mod verdict;
 
 pub use arrival_latency::ArrivalLatency;
 pub use latency::latency;
-pub use monitored::{is_summarised, monitored};
+pub use monitored::{HostCpuUse, cores_used, host_cpu, is_summarised, monitored};
 pub use series::silence::silences;
 pub use summarise::{PhaseFacts, phase};
 pub use thresholds::{BadThreshold, Condition, Figure, ThresholdProblem};

@@ -72,15 +72,22 @@ impl Window<'_> {
         names.filter_map(|n| n.strip_prefix(prefix)?.strip_suffix(suffix).map(str::to_owned)).collect()
     }
 
-    fn host(&self) -> Option<HostUse> {
-        let state = |state: &str| self.rate(self.recording.host(), &format!("cpu.{state}_s"));
+    fn cpu(&self, source: &str) -> Option<HostCpuUse> {
+        let state = |state: &str| self.rate(source, &format!("cpu.{state}_s"));
         let known = |states: &[&str]| states.iter().filter_map(|s| state(s)).sum::<f64>();
         let (idle, iowait, steal) = (state("idle")?, known(&["iowait"]), known(&["steal"]));
         let busy = known(&BUSY);
         let all = busy + idle + iowait + steal;
-        if all <= 0.0 {
-            return None;
-        }
+        (all > 0.0).then(|| HostCpuUse {
+            cores: all.round(),
+            busy_share: busy / all,
+            iowait_share: iowait / all,
+            steal_share: steal / all,
+        })
+    }
+
+    fn host(&self) -> Option<HostUse> {
+        let cpu = self.cpu(self.recording.host())?;
         let network = |what: &str| -> f64 {
             let devices =
                 self.devices("network.", &format!(".{what}")).into_iter().filter(|name| name != "lo");
@@ -92,10 +99,10 @@ impl Window<'_> {
         let busiest = disks.max_by(|a, b| a.busy_share.total_cmp(&b.busy_share));
         Some(HostUse {
             elsewhere: self.recording.host().strip_prefix("host-").map(str::to_owned),
-            cores: Some(all.round()),
-            cpu_busy_share: busy / all,
-            cpu_iowait_share: iowait / all,
-            cpu_steal_share: steal / all,
+            cores: Some(cpu.cores),
+            cpu_busy_share: cpu.busy_share,
+            cpu_iowait_share: cpu.iowait_share,
+            cpu_steal_share: cpu.steal_share,
             memory_available_bytes: self.least(self.recording.host(), "memory.available_bytes"),
             network_received_bytes_per_s: network("received_bytes"),
             network_sent_bytes_per_s: network("sent_bytes"),
@@ -127,14 +134,15 @@ impl Window<'_> {
         self.recording.sources().filter(|s| s.starts_with(prefix)).collect()
     }
 
+    fn process_cpu(&self, source: &str) -> Option<f64> {
+        Some(self.rate(source, "cpu.user_s")? + self.rate(source, "cpu.system_s")?)
+    }
+
     /// All processes whose names begin so, together.
     fn processes(&self, prefix: &str) -> Option<ProcessUse> {
         let all_of = self.sources(prefix);
         // Of pods that a kubelet tells of, the control group is known alone.
-        let cpu = |name: &str| {
-            let own = || Some(self.rate(name, "cpu.user_s")? + self.rate(name, "cpu.system_s")?);
-            own().or_else(|| self.rate(name, "cgroup.cpu_s"))
-        };
+        let cpu = |name: &str| self.process_cpu(name).or_else(|| self.rate(name, "cgroup.cpu_s"));
         let resident = |name: &str| {
             let own = self.max(name, "resident_bytes");
             own.or_else(|| self.max(name, "cgroup.memory_working_set_bytes"))
@@ -176,6 +184,34 @@ impl Window<'_> {
 fn all(sources: &[&str], of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
     let values: Option<Vec<f64>> = sources.iter().map(|source| of(source)).collect();
     values.filter(|v| !v.is_empty()).map(|v| v.iter().sum())
+}
+
+/// CPU time of a host, as shares of all its cores' time, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HostCpuUse {
+    /// Number of its cores.
+    pub cores: f64,
+    /// Neither idle nor waiting for input or output.
+    pub busy_share: f64,
+    /// Idle with input or output under way.
+    pub iowait_share: f64,
+    /// Taken away by the hypervisor.
+    pub steal_share: f64,
+}
+
+/// CPU time of the host that `source` tells of (`host`, `host-NAME`) between two times (Unix, milliseconds); `None` where that
+/// was not recorded.
+pub fn host_cpu(recording: &Recording, source: &str, from_ms: f64, to_ms: f64) -> Option<HostCpuUse> {
+    Window { recording, from_ms, to_ms }.cpu(source)
+}
+
+/// Cores that processes of one control group use between two times (Unix, milliseconds): those of the group, where the first of
+/// `sources` has it recorded, else the processes' own. `None` where one of them was not recorded.
+pub fn cores_used(recording: &Recording, sources: &[String], from_ms: f64, to_ms: f64) -> Option<f64> {
+    let window = Window { recording, from_ms, to_ms };
+    let group = sources.first().and_then(|first| window.rate(first, "cgroup.cpu_s"));
+    let names: Vec<&str> = sources.iter().map(String::as_str).collect();
+    group.or_else(|| all(&names, |name| window.process_cpu(name)))
 }
 
 /// Summarises what monitors saw between two times (Unix, milliseconds).

@@ -99,6 +99,7 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
         errors: facts.errors,
         link: None,
         monitor: None,
+        hosts: Vec::new(),
         collections: None,
     }
 }

@@ -135,7 +135,6 @@ pub fn begin<'a>(
         started: now(),
         conditions: plan.conditions,
         asked: plan.claims,
-        clock_ns: environment.clock_ns,
     };
     let target: &dyn OpenTarget = opened.as_ref();
     let directory = plan.out.as_deref().map(|path| RunDirectory {

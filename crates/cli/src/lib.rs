@@ -86,8 +86,10 @@ pub fn main() -> ExitCode {
         command = dyno_types::shell::quoted(&dyno_types::secret::own_command_line()),
         "dyno begins"
     );
+    // Which options were typed is known to clap alone.
+    let (_, typed) = matches.subcommand().unwrap_or(("", &matches));
     let ended = match cli.command {
-        args::Command::Run(options) => run::run(&options),
+        args::Command::Run(options) => run::run(&options, typed),
         args::Command::Report(options) => report::report(&options),
         args::Command::Compare(options) => compare::compare(&options),
         args::Command::Explain(options) => explain::explain(&options),
@@ -99,7 +101,7 @@ pub fn main() -> ExitCode {
         args::Command::Top(options) => top::top(&options),
         args::Command::Sample(options) => sample::sample(&options),
         args::Command::Selftest(options) => selftest::selftest(&options),
-        args::Command::Pocdriver(options) => pocdriver::pocdriver(&options),
+        args::Command::Pocdriver(options) => pocdriver::pocdriver(&options, typed),
         args::Command::SysbenchMongodb(options) => sysbench_mongodb::sysbench_mongodb(&options),
         args::Command::Wsf(options) => wsf::wsf(&options),
         args::Command::Ycsb(options) => {

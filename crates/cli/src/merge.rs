@@ -14,11 +14,12 @@ use dyno_report::rebuilt::{assemble, open, summarise};
 use dyno_report::summary::Known;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Claim, Phase, Reason, Status, Summary, Trust, Verdict};
+use dyno_types::units::Latency;
 use std::collections::BTreeMap;
 
 /// Settings that may differ between load generators of one load: which stream of operations is theirs, which cores they
 /// have, and what they write.
-const OWN: [&str; 16] = [
+const OWN: [&str; 24] = [
     "seed",
     "dyno.seed",
     "dyno.client.id",
@@ -27,6 +28,15 @@ const OWN: [&str; 16] = [
     "cores",
     "wait",
     "interval",
+    // Which of them loads the records, and how it is watched.
+    "no-load",
+    "reload",
+    "load-batch",
+    "load-pipeline",
+    "no-pin",
+    "no-monitor",
+    "monitor-interval",
+    "prometheus",
     "threadIdStart",
     "first-writer",
     "status",
@@ -39,6 +49,22 @@ const OWN: [&str; 16] = [
 
 /// Less of the longer run than this beside the others makes the merged run suspect.
 const SIDE_BY_SIDE: f64 = 0.9;
+
+/// Share of the longest run by which the others may begin after the first.
+const APART: f64 = 0.01;
+
+/// How runs lie beside each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct SideBySide {
+    /// From the first beginning to the last end, seconds.
+    seconds: f64,
+    /// Share of that for which all of them ran.
+    share: f64,
+    /// From the first beginning to the last one, seconds.
+    skew_s: f64,
+    /// Length of the longest, seconds.
+    longest_s: f64,
+}
 
 /// A run with the window of its measured phase, Unix milliseconds.
 struct Part {
@@ -141,9 +167,8 @@ fn shape(dir: &RunDir) -> BTreeMap<String, String> {
     shape
 }
 
-/// Refuses runs whose measured phases have no moment in common. From the first beginning to the last end, seconds, and the
-/// share of that time for which all of them ran.
-fn side_by_side(parts: &[Part]) -> Result<(f64, f64), Failure> {
+/// Refuses runs whose measured phases have no moment in common.
+fn side_by_side(parts: &[Part]) -> Result<SideBySide, Failure> {
     let window = |part: &Part| {
         part.window.ok_or_else(|| {
             let why = "when its measured phase began was not recorded; --sequential merges repetitions";
@@ -164,13 +189,17 @@ fn span(windows: &[(f64, f64)]) -> (f64, f64) {
     windows.iter().fold((f64::MAX, f64::MIN), |all, one| (all.0.min(one.0), all.1.max(one.1)))
 }
 
-/// Returns the length of windows in milliseconds from the first beginning to the last end, seconds, and the share of it that they
-/// have in common; an error says how many seconds lie between two of them.
-fn together(windows: &[(f64, f64)]) -> Result<(f64, f64), f64> {
+/// Returns how windows in milliseconds lie beside each other; an error says how many seconds lie between two of them.
+fn together(windows: &[(f64, f64)]) -> Result<SideBySide, f64> {
     let (from, to) = span(windows);
     let common = windows.iter().fold((f64::MIN, f64::MAX), |all, one| (all.0.max(one.0), all.1.min(one.1)));
     match common.1 - common.0 {
-        length if length > 0.0 => Ok(((to - from) / 1e3, length / (to - from))),
+        length if length > 0.0 => Ok(SideBySide {
+            seconds: (to - from) / 1e3,
+            share: length / (to - from),
+            skew_s: (common.0 - from) / 1e3,
+            longest_s: windows.iter().map(|one| one.1 - one.0).fold(0.0, f64::max) / 1e3,
+        }),
         apart => Err(-apart / 1e3),
     }
 }
@@ -233,15 +262,16 @@ fn add_up(parts: &[Part], sequential: bool) -> Result<Vec<Merged>, Failure> {
 }
 
 /// The verdict of the whole has every reason and whose it is, and is asked what its parts were asked.
-fn inherit(summary: &mut Summary, parts: &[Part], beside: Option<(f64, f64)>) {
+fn inherit(summary: &mut Summary, parts: &[Part], beside: Option<SideBySide>) {
     // Findings about the load generators are in their own verdicts, not in the sums.
     summary.verdict.reasons.extend(beside.and_then(apart_for_long));
+    summary.verdict.reasons.extend(beside.and_then(begun_apart));
     let verdicts = parts.iter().filter_map(|part| Some((&part.dir, &part.dir.summary.as_ref()?.verdict)));
     worst_of(&mut summary.verdict, verdicts.map(|(dir, verdict)| (dir.path.display().to_string(), verdict)));
 }
 
 /// A reason where runs were not under way together for most of the time.
-fn apart_for_long((seconds, share): (f64, f64)) -> Option<Reason> {
+fn apart_for_long(SideBySide { seconds, share, .. }: SideBySide) -> Option<Reason> {
     (share < SIDE_BY_SIDE).then(|| Reason {
         check: "side_by_side".into(),
         trust: Trust::Suspect,
@@ -250,6 +280,20 @@ fn apart_for_long((seconds, share): (f64, f64)) -> Option<Reason> {
             "all runs were under way together for {:.0} % of the {seconds:.1} s from the first beginning to the last end: \
              rates are means over all of it",
             share * 100.0
+        ),
+    })
+}
+
+/// A reason where runs began further apart than workers of one run may.
+fn begun_apart(SideBySide { skew_s, longest_s, .. }: SideBySide) -> Option<Reason> {
+    (skew_s > APART * longest_s).then(|| Reason {
+        check: "start_skew".into(),
+        trust: Trust::Suspect,
+        affects: vec![Claim::Throughput, Claim::Median, Claim::Tail],
+        text: format!(
+            "the last run began {} after the first one, {:.1} % of the longest: their sum is of phases that only overlap",
+            Latency((skew_s * 1e9) as u64),
+            skew_s / longest_s * 100.0
         ),
     })
 }
@@ -276,9 +320,9 @@ mod tests {
 
     #[test]
     fn side_by_side_seconds_count_from_the_first_beginning_to_the_last_end() {
-        let (seconds, share) = together(&[(1_000.0, 11_000.0), (2_000.0, 13_000.0)]).unwrap();
-        assert_eq!((seconds, share), (12.0, 9.0 / 12.0));
-        assert_eq!(together(&[(0.0, 10_000.0); 3]), Ok((10.0, 1.0)));
+        let of = |seconds, share, skew_s, longest_s| Ok(SideBySide { seconds, share, skew_s, longest_s });
+        assert_eq!(together(&[(1_000.0, 11_000.0), (2_000.0, 13_000.0)]), of(12.0, 9.0 / 12.0, 1.0, 11.0));
+        assert_eq!(together(&[(0.0, 10_000.0); 3]), of(10.0, 1.0, 0.0, 10.0));
         // No moment in common: they touch, or seconds lie between them.
         assert_eq!(together(&[(0.0, 1_000.0), (1_000.0, 2_000.0)]), Err(0.0));
         assert_eq!(together(&[(5_000.0, 6_000.0), (0.0, 1_000.0)]), Err(4.0));
@@ -287,8 +331,13 @@ mod tests {
 
     #[test]
     fn a_tenth_of_the_time_apart_is_no_reason_yet() {
-        let trust = |share: f64| apart_for_long((10.0, share)).map(|reason| reason.trust);
+        let beside = |share: f64, skew_s: f64| SideBySide { seconds: 10.0, share, skew_s, longest_s: 10.0 };
+        let trust = |share: f64| apart_for_long(beside(share, 0.0)).map(|reason| reason.trust);
         assert_eq!([trust(1.0), trust(0.9), trust(0.899)], [None, None, Some(Trust::Suspect)]);
+        // A hundredth of the longest is as much as the beginnings may differ.
+        let trust = |skew_s: f64| begun_apart(beside(0.99, skew_s)).map(|reason| reason.trust);
+        assert_eq!([trust(0.0), trust(0.1), trust(0.11)], [None, None, Some(Trust::Suspect)]);
+        assert!(begun_apart(beside(0.9, 1.2)).unwrap().text.contains("1.2 s after the first one, 12.0 % of"));
     }
 
     #[test]

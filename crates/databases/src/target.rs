@@ -232,6 +232,11 @@ pub trait OpenTarget: Any + Send + Sync {
         BTreeMap::new()
     }
 
+    /// The `w` of MongoDB's write concern that writes have, as far as it is known: a number of members, `majority` or a tag.
+    fn write_concern(&self) -> Option<String> {
+        None
+    }
+
     /// Refuses a workload that the target cannot hold.
     ///
     /// # Errors

@@ -6,9 +6,10 @@
 //! workers, `steps` what it does with them, `provision` brings about the target (`provisioned_target`: what that is), `pods`
 //! that of a cluster, `persistent_servers` servers that are left on purpose (`leave` leaves them, `persistent_target` uses them
 //! again), `dataset_cache` copies of loaded data, `volumes` those that outlive their run (`volume_list` lists them),
-//! `fault_targets` what faults are injected into, `pod_watchdog` who looks after pods, `watching` its monitors, `strategy`
-//! which point of a cell comes next, `series` the figure of a run, `hooks` the file's own commands, `faults` what is done to
-//! server and workers on purpose, `clock` when, `preflight` what this machine does not have.
+//! `fault_targets` what faults are injected into, `pod_watchdog` who looks after pods, `watching` its monitors,
+//! `participants` the hosts that take part, `strategy` which point of a cell comes next, `series` the figure of a run,
+//! `hooks` the file's own commands, `faults` what is done to server and workers on purpose, `clock` when, `preflight` what this
+//! machine does not have.
 //!
 //! ```text
 //! Plan -> for each run: not in the journal? -> provision -> workers -> load, measure -> summary -> journal -> results.csv
@@ -29,6 +30,7 @@ pub mod hosts;
 pub mod journal;
 pub mod leave;
 pub mod one;
+pub mod participants;
 pub mod persistent_servers;
 pub mod persistent_target;
 pub mod pod_watchdog;

@@ -5,6 +5,7 @@ use crate::failed::Failed;
 use crate::hosts::hosts_of;
 use crate::journal::WindowEstimate;
 use crate::one::OneRun;
+use crate::participants::Participants;
 use crate::pod_watchdog::WatchedObserver;
 use crate::provisioned_target::{ProvisionedTarget, SharedServers};
 use crate::series::Series;
@@ -249,7 +250,6 @@ impl<'a> RunContext<'a> {
                 });
             }
         }
-        session.shared_cores(self.shared_cores.iter().copied().collect());
         if let Some((bytes, memory)) = self.data_and_memory(spec) {
             session.data(bytes, memory);
         }
@@ -272,6 +272,8 @@ impl<'a> RunContext<'a> {
         let session = &mut conductor.session;
         let watched = WatchedObserver::new(&self.target, pool, observer).map_err(Failed::from);
         let made = watched.and_then(|mut watched| {
+            let hosts = Participants { spec, target: &self.target, pool, environment: self.run.environment };
+            session.on_hosts(hosts.list(&self.shared_cores));
             watching::begin(spec, &self.target, pool, session, &self.run.control)?;
             phases(self, session, &mut watched)
         });

@@ -41,7 +41,6 @@ impl OneRun<'_> {
             started: jiff::Timestamp::now().to_string(),
             conditions,
             asked: Vec::new(),
-            clock_ns: self.environment.clock_ns,
         })
     }
 

@@ -10,9 +10,10 @@ use dyno_engine::Control;
 use dyno_localhost::error::Cause;
 use dyno_monitor::Pid;
 use dyno_monitor::prometheus::Url;
-use dyno_remote::remote_agent::RemoteServer;
+use dyno_remote::remote_agent::{RemoteAgent, RemoteServer};
 use dyno_remote::ssh::RemoteError;
 use dyno_remote::worker::pool::WorkerPool;
+use dyno_session::hosts::boot_id_of;
 use dyno_session::load_generator::LoadGenerator;
 use dyno_session::session::Session;
 use dyno_session::watch::sources::{DeclaredProcess, server_process, watch_all};
@@ -145,8 +146,20 @@ fn elsewhere(
     directory: Option<&Path>,
 ) -> Result<(), WatchError> {
     let servers = target.remote_servers();
-    for (at, agent) in servers.iter().map(RemoteServer::agent).chain(&target.beside).enumerate() {
+    let agents = servers.iter().map(RemoteServer::agent).chain(&target.beside);
+    let kernel = |agent: &RemoteAgent| boot_id_of(&agent.environment);
+    // Processes of the run by the kernel that they are seen on: several names may mean one host, and this one, too.
+    let mut of_run: Vec<(String, u32)> =
+        vec![(dyno_monitor::boot_id().unwrap_or_default(), std::process::id())];
+    for (at, agent) in agents.clone().enumerate() {
+        let servers =
+            servers.get(at).into_iter().flat_map(|server| server.processes.iter().map(|(_, pid)| *pid));
+        of_run.extend(pool.pids_on(agent.name()).into_iter().chain(servers).map(|pid| (kernel(agent), pid)));
+    }
+    for (at, agent) in agents.enumerate() {
         let name = agent.name();
+        let same = of_run.iter().filter(|(own, _)| !target.is_in_pods() && *own == kernel(agent));
+        let beside: Vec<u32> = same.map(|(_, pid)| *pid).collect();
         if let Some(directory) = directory {
             let path = directory.join(format!("environment-{name}.json"));
             let text = serde_json::to_string_pretty(&agent.environment).map_err(io::Error::from);
@@ -163,14 +176,14 @@ fn elsewhere(
         };
         // One of those who can reach the databases asks them.
         let databases = if target.is_in_pods() && at == 0 { &target.uris[..] } else { &[] };
-        agent.watch(interval, &processes, &told, databases, watch.sink())?;
+        agent.watch(interval, &processes, (&told, &beside), databases, watch.sink())?;
         watch.mark_too(std::sync::Arc::new(agent.marker()));
     }
     Ok(())
 }
 
 /// `NAME` for one process, `NAME-1` and so on for several.
-fn numbered<P: From<u32>>(name: &str, pids: &[u32]) -> Vec<(String, P)> {
+pub(super) fn numbered<P: From<u32>>(name: &str, pids: &[u32]) -> Vec<(String, P)> {
     let named =
         |number: usize| if pids.len() == 1 { name.to_owned() } else { format!("{name}-{}", number + 1) };
     pids.iter().enumerate().map(|(number, pid)| (named(number), P::from(*pid))).collect()

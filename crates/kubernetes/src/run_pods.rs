@@ -205,6 +205,15 @@ impl RunPods {
         &self.pods
     }
 
+    /// Returns the node of each pod of workers, and the pods of servers by node. A cluster that does not answer says nothing.
+    pub fn placed(&self) -> (BTreeMap<String, String>, BTreeMap<String, Vec<String>>) {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let node = |pod: &Value| Some((text(&pod["metadata"]["name"])?, text(&pod["spec"]["nodeName"])?));
+        let is_worker = |(name, _): &(String, String)| self.workers.iter().any(|(worker, _)| worker == name);
+        let workers = self.all().unwrap_or_default().iter().filter_map(node).filter(is_worker).collect();
+        (workers, self.pods.placed().unwrap_or_default())
+    }
+
     /// Nodes, images, requests, limits and objects, for the record.
     pub fn facts(&self) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();

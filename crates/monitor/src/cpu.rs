@@ -72,7 +72,7 @@ pub fn peak_resident_bytes() -> Option<u64> {
 }
 
 /// The host's CPU time by state, in ticks.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     /// All states together.
     pub total: u64,
@@ -112,6 +112,27 @@ impl CpuTimes {
     pub fn steal_share(&self) -> f64 {
         if self.total == 0 { 0.0 } else { self.steal as f64 / self.total as f64 }
     }
+
+    /// Share of the time that was neither idle nor taken away, 0 to 1.
+    pub fn busy_share(&self) -> f64 {
+        let busy = self.total.saturating_sub(self.idle + self.steal);
+        if self.total == 0 { 0.0 } else { busy as f64 / self.total as f64 }
+    }
+
+    /// Adds the times of another span.
+    pub fn add(&mut self, other: &CpuTimes) {
+        self.total += other.total;
+        self.idle += other.idle;
+        self.steal += other.steal;
+    }
+}
+
+/// Number of the host's cores, also those that this process may not use; 0 where /proc/stat cannot be read.
+pub fn host_cores() -> usize {
+    let is_core = |line: &&str| {
+        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    read(Path::new("/proc/stat")).map_or(0, |text| text.lines().filter(is_core).count())
 }
 
 fn times() -> Option<CpuTimes> {

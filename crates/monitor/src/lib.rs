@@ -20,8 +20,8 @@ mod sample;
 pub mod topology;
 
 pub use cgroup::Cgroup;
-pub use cpu::{CpuTimes, HostCpu, ProcessCpu, peak_resident_bytes};
-pub use host::{Host, HostSource, host};
+pub use cpu::{CpuTimes, HostCpu, ProcessCpu, host_cores, peak_resident_bytes};
+pub use host::{CLOCK_SOURCE, Host, HostSource, boot_id, host};
 pub use monitor::{Cost, Marker, Monitor, OWN, Sink, unix_ns};
 pub use neighbours::Neighbours;
 pub use process::{Pid, ProcessSource};

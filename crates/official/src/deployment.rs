@@ -75,15 +75,24 @@ impl Official {
         self.facts.product()
     }
 
+    /// The `w` of the write concern, as far as it is known.
+    pub fn w(&self) -> Option<String> {
+        match self.client_options.write_concern.as_ref().and_then(|concern| concern.w.as_ref()) {
+            Some(Acknowledgment::Nodes(n)) => Some(n.to_string()),
+            Some(Acknowledgment::Majority) => Some("majority".into()),
+            Some(Acknowledgment::Custom(tag)) => Some(tag.clone()),
+            _ => self.facts.default_write_concern().w().map(str::to_owned),
+        }
+    }
+
     /// Write concern, in words.
     pub fn durability(&self) -> String {
         let concern = self.client_options.write_concern.as_ref();
-        let w = match concern.and_then(|c| c.w.as_ref()) {
-            Some(Acknowledgment::Nodes(n)) => format!("write concern w: {n}"),
-            Some(Acknowledgment::Majority) => "write concern w: majority".into(),
-            Some(Acknowledgment::Custom(tag)) => format!("write concern w: {tag}"),
-            _ => self.facts.default_write_concern().to_string(),
-        };
+        let named = concern.and_then(|concern| concern.w.as_ref()).and(self.w());
+        let w = named.map_or_else(
+            || self.facts.default_write_concern().to_string(),
+            |w| format!("write concern w: {w}"),
+        );
         let journal = concern.and_then(|c| c.journal).map_or(String::new(), |j| format!(", journal {j}"));
         format!("{w}{journal}")
     }

@@ -115,6 +115,9 @@ pub enum ToHost {
         /// Processes of servers that others have started, by name, if they run there.
         #[serde(default)]
         told: Vec<(String, DeclaredProcess)>,
+        /// Further processes of the run on this kernel, which another agent watches.
+        #[serde(default)]
+        beside: Vec<u32>,
     },
     /// Has monitors take a further sample.
     Mark {
@@ -157,6 +160,8 @@ pub enum FromHost {
         uris: Vec<String>,
         /// Names and numbers of their processes.
         processes: Vec<(String, u32)>,
+        /// Cores that they are confined to, ascending; empty: any.
+        cores: Vec<usize>,
     },
     /// Facts about the servers.
     Facts {
@@ -197,7 +202,10 @@ pub enum FromHost {
         readings: Option<Vec<(String, bool, f64)>>,
     },
     /// The further sample that was asked for has been told.
-    Marked,
+    Marked {
+        /// Cores that other programs of the host have used since the last one, by name: what is not of the run.
+        others: BTreeMap<String, f64>,
+    },
     /// Something has happened to a monitor.
     Event {
         /// Which.

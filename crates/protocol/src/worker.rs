@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the protocol; both ends must speak the same.
-pub const PROTOCOL: u32 = 8;
+pub const PROTOCOL: u32 = 9;
 
 /// Time that a worker goes on without a word, milliseconds.
 pub const LEASE_MS: u64 = 1_000;
@@ -100,6 +100,28 @@ pub enum ToWorker {
     Bye,
 }
 
+/// A worker's host, as it says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerHost {
+    /// Identity of the running kernel: hosts and pods that share it are one host, or one node. Empty if it is not told.
+    pub boot_id: String,
+    /// Number of the host's cores, also those that the worker may not use; 0 if it is not told.
+    pub cores: usize,
+    /// Median cost of reading the clock, nanoseconds.
+    pub clock_ns: u64,
+    /// The kernel's clock source; empty if it is not told.
+    pub clock_source: String,
+}
+
+/// CPU time of a whole host, as shares of all its cores' time, 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostCpuShare {
+    /// Neither idle nor waiting for input or output.
+    pub busy: f64,
+    /// Taken away by the hypervisor.
+    pub steal: f64,
+}
+
 /// Worker to controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -132,6 +154,8 @@ pub enum FromWorker {
         shown: String,
         /// Cores of its load threads.
         cores: Vec<usize>,
+        /// Its host.
+        host: WorkerHost,
     },
     /// Collections are there.
     Prepared(Prepared),
@@ -188,6 +212,9 @@ pub struct Done {
     /// Requests that were still queued at the end: sent afterwards, and not sent.
     #[serde(default)]
     pub rest: (u64, u64),
+    /// CPU time of its whole host in the measured phase; `None` where the host does not tell it.
+    #[serde(default)]
+    pub host_cpu: Option<HostCpuShare>,
     /// Why it ended early, if it did.
     pub ended_early: Option<String>,
 }

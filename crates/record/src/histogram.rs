@@ -133,6 +133,15 @@ pub struct Buckets {
     max_ns: u64,
 }
 
+/// Samples that must lie beyond a percentile for it to be shown.
+const BEYOND: f64 = 10.0;
+
+/// Returns whether ten of `count` samples lie beyond a percentile: of 1,000 beyond the 99th, of 10,000 beyond the 99.9th.
+pub fn is_supported(count: u64, percentile: f64) -> bool {
+    // 100 - 99.9 is a little below 0.1.
+    count as f64 * (100.0 - percentile) / 100.0 > BEYOND - 1e-6
+}
+
 impl Buckets {
     /// No samples yet.
     pub fn new(scale: Scale) -> Self {

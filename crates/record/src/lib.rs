@@ -12,7 +12,9 @@ mod stamps;
 mod totals;
 
 pub use gaps::{Gap, SHORTEST_NS};
-pub use histogram::{Buckets, Histogram, Scale, bucket_high, bucket_low, bucket_of, percentiles_of};
+pub use histogram::{
+    Buckets, Histogram, Scale, bucket_high, bucket_low, bucket_of, is_supported, percentiles_of,
+};
 pub use interval::{Interval, Recorder, Sample, Slot};
 pub use stamps::Stamps;
 pub use totals::{MergedSlot, Totals};

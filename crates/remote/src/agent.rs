@@ -9,7 +9,7 @@ use dyno_engine::net::monotonic_ns;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::undo;
-use dyno_monitor::{HostSource, Kind, Monitor, Pid, ProcessSource, Roots, Sample, Sink, Source};
+use dyno_monitor::{HostSource, Kind, Monitor, Neighbours, Pid, ProcessSource, Roots, Sample, Sink, Source};
 use dyno_protocol::agent::{FromHost, LEASE_MS, ToHost};
 use dyno_protocol::frame::{Frame, FrameError, read_frame, write_frame};
 use dyno_protocol::worker::PROTOCOL;
@@ -22,6 +22,7 @@ use dyno_servers::server::{Beginning, Server, volume};
 use dyno_servers::volume::Loaded;
 use dyno_session::watch::sources::{DeclaredProcess, watch_all};
 use dyno_types::sync::held;
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -61,6 +62,24 @@ impl Sink for SampleForwarder {
 /// The folder in an agent's own that has the journal of workers.
 const WORKERS: &str = "workers";
 
+/// Other programs of this host, and which are not others: those of the run.
+struct OtherPrograms {
+    since: Neighbours,
+    own: Vec<Pid>,
+    /// True if a server is among them.
+    server_known: bool,
+}
+
+impl OtherPrograms {
+    /// Returns what they have used since the last call, or since this was made.
+    fn lap(&mut self) -> BTreeMap<String, f64> {
+        let own: Vec<u32> = self.own.iter().filter_map(Pid::get).collect();
+        let used = self.since.cores(&own, self.server_known);
+        self.since = Neighbours::start(Roots::default());
+        used
+    }
+}
+
 /// State of an agent: servers, monitors and journals that it has for its controller.
 struct Host {
     work_dir: PathBuf,
@@ -70,6 +89,8 @@ struct Host {
     /// True if a copy of loaded data is asked for.
     keeps: bool,
     monitor: Option<Monitor>,
+    /// Other programs of this host since the last sample that was asked for.
+    neighbours: Option<OtherPrograms>,
     /// Of workers that are stopped.
     workers: Option<undo::Journal>,
 }
@@ -111,8 +132,16 @@ pub fn agent(
     std::thread::Builder::new().name("pipe".into()).spawn(listen)?;
     clean(directory);
     let work_dir = directory.join(format!("{}{}", own_folders(), std::process::id()));
-    let mut host =
-        Host { work_dir, output, control, server: None, keeps: false, monitor: None, workers: None };
+    let mut host = Host {
+        work_dir,
+        output,
+        control,
+        server: None,
+        keeps: false,
+        monitor: None,
+        neighbours: None,
+        workers: None,
+    };
     host.serve(&told, &heard, &closed);
     host.end();
     Ok(())
@@ -197,7 +226,7 @@ fn form(
     control: &Control,
 ) -> Result<FromHost, AgentError> {
     let uris = dyno_databases::container::form_elsewhere(spec, nodes, made, control)?;
-    Ok(FromHost::Started { uris, processes: Vec::new() })
+    Ok(FromHost::Started { uris, processes: Vec::new(), cores: Vec::new() })
 }
 
 /// Counts keys or documents of servers that run elsewhere.
@@ -256,8 +285,8 @@ impl Host {
                 ToHost::Heal { which, fault, noted } => self.heal(&which, &fault, &noted),
                 ToHost::Form { spec, nodes, made } => form(&spec, &nodes, made, &self.control),
                 ToHost::Count { spec, nodes, save } => count(&spec, &nodes, save),
-                ToHost::Watch { interval_ns, databases, processes, told } => {
-                    self.watch(interval_ns, &databases, &processes, &told)
+                ToHost::Watch { interval_ns, databases, processes, told, beside } => {
+                    self.watch(interval_ns, &databases, &processes, (&told, &beside))
                 }
                 ToHost::Mark { at_ns: Some(at_ns) } => {
                     let at = UNIX_EPOCH + Duration::from_nanos(at_ns);
@@ -266,10 +295,12 @@ impl Host {
                 }
                 ToHost::Mark { at_ns: None } => {
                     self.monitor.iter().for_each(Monitor::mark);
-                    Ok(FromHost::Marked)
+                    let others = self.neighbours.as_mut().map(OtherPrograms::lap).unwrap_or_default();
+                    Ok(FromHost::Marked { others })
                 }
                 ToHost::Unwatch => {
                     self.monitor.take().map(Monitor::stop);
+                    self.neighbours = None;
                     Ok(FromHost::Done)
                 }
                 ToHost::Ask => Ok(self.facts()),
@@ -302,7 +333,7 @@ impl Host {
             Beginning { preparation: preparation.clone(), volume, lasting: false, loads: false, ways: &[] };
         let started = Server::start_with(spec, &begin, &self.work_dir, &machine, Some(self.control.clone()));
         let server = self.server.insert(started?);
-        Ok(FromHost::Started { uris: server.uris(), processes: server.processes() })
+        Ok(FromHost::Started { uris: server.uris(), processes: server.processes(), cores: server.cores() })
     }
 
     fn own(&mut self) -> Result<&mut Server, AgentError> {
@@ -367,20 +398,25 @@ impl Host {
         interval_ns: u64,
         databases: &[String],
         processes: &[(String, u32)],
-        told: &[(String, DeclaredProcess)],
+        (told, beside): (&[(String, DeclaredProcess)], &[u32]),
     ) -> Result<FromHost, AgentError> {
         let roots = Roots::default();
         let mut sources: Vec<Box<dyn Source>> = vec![Box::new(HostSource::new(roots.clone()))];
+        let (mut ours, mut server_known) = (beside.iter().copied().map(Pid::from).collect::<Vec<_>>(), false);
         // This host's own servers may be ended and started again, and may have been: they are known by their names.
         let own = self.server.as_ref().map_or(Vec::new(), Server::watched);
         for (name, pid) in processes {
             let named =
                 |own: &&(String, Pid)| name.strip_suffix(&own.0).is_some_and(|before| before.ends_with('-'));
             let pid = own.iter().find(named).map_or_else(|| (*pid).into(), |(_, own)| own.clone());
+            server_known |= name.starts_with("server");
+            ours.push(pid.clone());
             sources.push(Box::new(ProcessSource::new(name, roots.clone(), pid)));
         }
         for (name, told) in told {
             if told.is_here() {
+                server_known = true;
+                ours.push(told.pid.into());
                 sources.push(Box::new(ProcessSource::new(name, roots.clone(), told.pid)));
             } else {
                 let words = format!("process {} of {} was not found on this host", told.pid, told.program);
@@ -406,6 +442,7 @@ impl Host {
         self.monitor.take().map(Monitor::stop);
         let started = Monitor::start(sources, Duration::from_nanos(interval_ns), &[], sink);
         self.monitor = Some(started.map_err(AgentError::Monitors)?);
+        self.neighbours = Some(OtherPrograms { since: Neighbours::start(roots), own: ours, server_known });
         Ok(FromHost::Done)
     }
 

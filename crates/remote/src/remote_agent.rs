@@ -26,7 +26,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Starting a cluster or a filesystem takes long.
@@ -35,14 +35,18 @@ const LONG: Duration = Duration::from_secs(600);
 const VERY_LONG: Duration = Duration::from_secs(7_200);
 const SHORT: Duration = Duration::from_secs(30);
 
+/// Further samples told so far, and what other programs had used between the last two.
+type Marked = Arc<(Mutex<(u64, BTreeMap<String, f64>)>, Condvar)>;
+
 type Sinks = Arc<Mutex<Option<Arc<Mutex<dyn Sink>>>>>;
 
 /// Asks the monitors of another host for further samples, from any thread.
 #[derive(Clone)]
 pub struct AgentMarker {
+    host: String,
     input: Input,
     clock: Arc<Mutex<Offset>>,
-    marked: Arc<(Mutex<u64>, Condvar)>,
+    marked: Marked,
 }
 
 impl AgentMarker {
@@ -61,16 +65,22 @@ impl RemoteMarker for AgentMarker {
     }
 
     fn mark_now(&self) -> u64 {
-        let before = *held(&self.marked.0);
+        let before = held(&self.marked.0).0;
         self.say(None);
         before
     }
 
-    fn await_mark(&self, before: u64, end: Instant) {
+    fn await_mark(&self, before: u64, end: Instant) -> Option<BTreeMap<String, f64>> {
         let left = end.saturating_duration_since(Instant::now());
-        let waiting = |told: &mut u64| *told == before;
+        let waited =
+            self.marked.1.wait_timeout_while(held(&self.marked.0), left, |(told, _)| *told == before);
         // Whoever panicked with the number had only counted.
-        drop(self.marked.1.wait_timeout_while(held(&self.marked.0), left, waiting));
+        let (told, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (told.0 > before).then(|| told.1.clone())
+    }
+
+    fn host(&self) -> &str {
+        &self.host
     }
 }
 
@@ -87,8 +97,7 @@ pub struct RemoteAgent {
     given_up: AtomicBool,
     sink: Sinks,
     clock: Arc<Mutex<Offset>>,
-    /// Number of further samples told so far, and the condition that it wakes.
-    marked: Arc<(Mutex<u64>, Condvar)>,
+    marked: Marked,
     log: PathBuf,
 }
 
@@ -106,7 +115,7 @@ impl RemoteAgent {
         let Channel { input, mut output, running } = host.open(program, &service, errors)?;
         let (tell, told) = channel();
         let (sink, clock): (Sinks, Arc<Mutex<Offset>>) = Default::default();
-        let marked: Arc<(Mutex<u64>, Condvar)> = Arc::default();
+        let marked: Marked = Arc::default();
         let counted = marked.clone();
         let (own, at, name) = (sink.clone(), clock.clone(), host.name().to_owned());
         let ending = Arc::new(AtomicBool::new(false));
@@ -123,8 +132,10 @@ impl RemoteAgent {
                 if let FromHost::Sample { source, .. } = &word {
                     sources.insert(source.clone());
                 }
-                if matches!(word, FromHost::Marked) {
-                    *held(&counted.0) += 1;
+                if let FromHost::Marked { others } = word {
+                    let mut told = held(&counted.0);
+                    *told = (told.0 + 1, others);
+                    drop(told);
                     counted.1.notify_all();
                     continue;
                 }
@@ -244,12 +255,12 @@ impl RemoteAgent {
     }
 
     /// Has the host's monitors tell `sink` what they read: of the host (`host-NAME`), of these processes, and of those `told`
-    /// that are found there.
+    /// that are found there. Processes `beside` them belong to the run, too, and another agent of the same kernel watches them.
     pub fn watch(
         &self,
         interval: Duration,
         processes: &[(String, u32)],
-        told: &[(String, DeclaredProcess)],
+        (told, beside): (&[(String, DeclaredProcess)], &[u32]),
         databases: &[String],
         to: Arc<Mutex<dyn Sink>>,
     ) -> Result<(), RemoteError> {
@@ -260,6 +271,7 @@ impl RemoteAgent {
             databases: databases.to_vec(),
             processes: processes.to_vec(),
             told: told.to_vec(),
+            beside: beside.to_vec(),
         };
         self.ask(&word, SHORT, None).map(drop)
     }
@@ -321,7 +333,12 @@ impl RemoteAgent {
 
     /// Returns a handle that asks the monitors for further samples.
     pub fn marker(&self) -> AgentMarker {
-        AgentMarker { input: self.input.clone(), clock: self.clock.clone(), marked: self.marked.clone() }
+        AgentMarker {
+            host: self.name().to_owned(),
+            input: self.input.clone(),
+            clock: self.clock.clone(),
+            marked: self.marked.clone(),
+        }
     }
 
     /// Ends the monitors.
@@ -393,12 +410,14 @@ pub struct RemoteServer {
     pub uris: Vec<String>,
     /// Names and numbers of their processes there.
     pub processes: Vec<(String, u32)>,
+    /// Cores that they are confined to; none: any.
+    pub cores: Vec<usize>,
 }
 
 impl RemoteServer {
     /// Creates the servers of an agent, which will start them.
     pub fn of(agent: RemoteAgent) -> RemoteServer {
-        RemoteServer { agent, uris: Vec::new(), processes: Vec::new() }
+        RemoteServer { agent, uris: Vec::new(), processes: Vec::new(), cores: Vec::new() }
     }
 
     /// Starts them, with the data of a volume (its folder, and which load they are of) if one is named. Those that ran before
@@ -415,7 +434,9 @@ impl RemoteServer {
             volume,
         };
         match self.agent.ask(&word, LONG, Some(control))? {
-            FromHost::Started { uris, processes } => (self.uris, self.processes) = (uris, processes),
+            FromHost::Started { uris, processes, cores } => {
+                (self.uris, self.processes, self.cores) = (uris, processes, cores);
+            }
             _ => return Err(self.agent.host.failed("another answer than servers")),
         }
         Ok(())

@@ -21,7 +21,7 @@ pub(crate) fn measured(out: &mut String, phase: &Phase, style: Style) {
     all(out, phase, &title("response", "the intended start"), |m| m.response.as_ref(), ideal, style);
     all(out, phase, &title("service", "sending"), |m| m.service.as_ref(), None, style);
     if let Some(seen) = &phase.monitor {
-        crate::monitored::block(out, seen, &style.bold("server and host"));
+        crate::monitored::block(out, seen, &phase.hosts, &style.bold("server and host"));
     }
     footer(out, phase, style);
 }

@@ -131,8 +131,15 @@ fn remarks(row: &CellRow) -> String {
     ];
     let words: Vec<String> =
         counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    let window =
-        row.window.map(|(mean, half)| format!("window {mean:.1} ±{half:.1}, truncated {:.0}", mean.trunc()));
+    // An interval that holds 0 says nothing of the mean.
+    let window = row.window.map(|(mean, half)| {
+        let known = if half < mean {
+            format!(" ±{half:.1}")
+        } else {
+            String::from(" (too few intervals to tell its error)")
+        };
+        format!("window {mean:.1}{known}, truncated {:.0}", mean.trunc())
+    });
     words.into_iter().chain(window).collect::<Vec<_>>().join(", ")
 }
 
@@ -179,5 +186,12 @@ mod tests {
         );
         assert!(lines[1].contains("  -  1 suspect"), "p99.9 of 2,000 samples is not shown: {text}");
         assert!(lines[2].starts_with("16") && lines[2].ends_with("1 failed"), "{text}");
+        // An interval that is wider than the mean says nothing of it.
+        let window = |half: f64| remarks(&CellRow { window: Some((27_238.5, half)), ..CellRow::default() });
+        assert_eq!(window(310.0), "window 27238.5 ±310.0, truncated 27238");
+        assert_eq!(
+            window(103_180.7),
+            "window 27238.5 (too few intervals to tell its error), truncated 27238"
+        );
     }
 }

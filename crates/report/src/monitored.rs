@@ -1,6 +1,6 @@
 //! Figures that monitors saw, in three to five lines of the summary.
 
-use dyno_rundir::schema::{DatabaseUse, HostUse, Monitored, ProcessUse};
+use dyno_rundir::schema::{DatabaseUse, HostRole, HostUse, Monitored, PhaseHost, ProcessUse};
 use dyno_types::units::{Bytes, Latency, Thousands};
 use std::fmt::Write as _;
 
@@ -78,9 +78,28 @@ fn host(out: &mut String, seen: &HostUse) {
     }
 }
 
+/// Each host that takes part, where there are several.
+fn hosts(out: &mut String, hosts: &[PhaseHost]) {
+    for host in hosts {
+        let role = match host.role {
+            HostRole::Client => "load",
+            HostRole::Server => "servers",
+            HostRole::Both => "load and servers",
+        };
+        let busy = host.cpu_busy_share.map(|share| format!("CPU {} busy", percent(share)));
+        let steal = host.cpu_steal_share.map(|share| format!("{} steal", percent(share)));
+        let others = host.others.as_ref().map(|others| match others.named() {
+            programs if programs.is_empty() => format!("others {:.2} cores", others.cpu_cores),
+            programs => format!("others {:.2} cores ({programs})", others.cpu_cores),
+        });
+        row(out, "takes part", vec![Some(format!(" {} ({role})", host.name)), busy, steal, others]);
+    }
+}
+
 /// The block, under its title.
-pub(crate) fn block(out: &mut String, seen: &Monitored, title: &str) {
-    if seen.database.is_none() && seen.server.is_none() && seen.host.is_none() {
+pub(crate) fn block(out: &mut String, seen: &Monitored, taking_part: &[PhaseHost], title: &str) {
+    let several = taking_part.len() > 1;
+    if !several && seen.database.is_none() && seen.server.is_none() && seen.host.is_none() {
         return;
     }
     let _ = writeln!(out, "\n{title}");
@@ -94,7 +113,9 @@ pub(crate) fn block(out: &mut String, seen: &Monitored, title: &str) {
         host(out, seen);
     }
     // Use of less than a hundredth of a core is not worth a line.
-    if let Some(others) = seen.others.as_ref().filter(|others| others.cpu_cores >= 0.01) {
+    if several {
+        hosts(out, taking_part);
+    } else if let Some(others) = seen.others.as_ref().filter(|others| others.cpu_cores >= 0.01) {
         row(out, "others", vec![Some(format!("CPU {:.2} cores: {}", others.cpu_cores, others.named()))]);
     }
     if let Some(share) = seen.cost_share {
@@ -136,7 +157,7 @@ mod tests {
             cost_share: Some(0.0031),
         };
         let mut out = String::new();
-        block(&mut out, &seen, "server and host");
+        block(&mut out, &seen, &[], "server and host");
         let expected = "\nserver and host\n\
             database 101,234 commands/s, 17 connections, 1.5 KiB\n\
             server   CPU 0.98 cores, 47.7 MiB resident\n\
@@ -146,7 +167,25 @@ mod tests {
             monitors 0.31 % of one core\n";
         assert_eq!(out, expected);
         out.clear();
-        block(&mut out, &Monitored::default(), "server and host");
+        block(&mut out, &Monitored::default(), &[], "server and host");
         assert_eq!(out, "");
+        // Of several hosts each has a line of its own, with its own programs.
+        let host = |name: &str, role| PhaseHost {
+            name: name.into(),
+            role,
+            cpu_busy_share: Some(0.5),
+            cpu_steal_share: Some(0.0),
+            others: seen.others.clone(),
+            ..PhaseHost::default()
+        };
+        block(
+            &mut out,
+            &seen,
+            &[host("load1", HostRole::Client), host("db", HostRole::Server)],
+            "server and host",
+        );
+        let line =
+            "takes part db (servers), CPU 50.0 % busy, 0.0 % steal, others 0.25 cores (cc1 0.20 cores)\n";
+        assert!(out.contains(line) && !out.contains("\nothers"), "{out}");
     }
 }

@@ -3,7 +3,7 @@
 use dyno_analysis::{Evidence, PhaseFacts, monitored, phase, verdict};
 use dyno_record::Totals;
 use dyno_rundir::monitor::Recording;
-use dyno_rundir::schema::{Client, Phase, Reason, Status, Summary, Trust, VERSION, Verdict};
+use dyno_rundir::schema::{Client, Phase, PhaseHost, Reason, Status, Summary, Trust, VERSION, Verdict};
 use dyno_rundir::{ReadError, RecordedPhase, RunDir};
 use std::path::Path;
 
@@ -84,6 +84,9 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
         if recorded.name == "measure" {
             let (users, offered) = load_of(dir);
             phase.client = Client { users, pipeline: 1, batch: 1, ..phase.client };
+            let clock_ns = Some(dir.environment.clock_ns).filter(|ns| *ns > 0);
+            let (name, local) = (dir.environment.host.clone(), true);
+            phase.hosts = vec![PhaseHost { name, local, clock_ns, ..PhaseHost::default() }];
             phase.offered = offered;
         }
         phase
@@ -135,7 +138,6 @@ pub fn assemble(
             totals,
             think_ns: None,
             wire: false,
-            clock_ns: dir.environment.clock_ns,
             interrupted: status != Status::Complete,
             partial,
             lost: Vec::new(),

@@ -181,29 +181,94 @@ pub(crate) fn read_file(
 /// Most samples that all lines of a tag may have together: what is above was not measured.
 const SAMPLES: u64 = 1 << 53;
 
-/// First bytes of a compressed histogram (V2 of the format of HdrHistogram).
-const COMPRESSED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
+/// First bytes of a histogram in HdrHistogram's encodings, without the four bits that tell the size of its counts: compressed and
+/// plain, of V0, V1 and V2.
+const COMPRESSED: [u32; 3] = [0x1c84_9309, 0x1c84_9302, 0x1c84_9304];
+const PLAIN_V0: u32 = 0x1c84_9308;
+const PLAIN_V1: u32 = 0x1c84_9301;
+/// The same of plain V2, with the four bits.
+const PLAIN_V2: u32 = 0x1c84_9313;
 /// Bytes before the counts: cookie, length of the counts, offset, digits, bounds, ratio.
 const HEAD: usize = 40;
+/// The same of V0: cookie, digits, bounds, number of samples.
+const HEAD_V0: usize = 32;
 /// Most bytes of counts: those of five digits over all of 64 bits.
 const COUNTS: u64 = 64 << 20;
 
+/// Four bytes at a place, big-endian.
+fn word_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// The kind of an encoding, and the size of its counts in bytes.
+fn cookie(bytes: &[u8]) -> Option<(u32, usize)> {
+    let word = word_at(bytes, 0)?;
+    Some((word & !0xf0, (word >> 4 & 0xe) as usize))
+}
+
 /// A histogram that is not compressed any more, and has the counts that it says: the library makes room for what it is told.
 fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, LineError> {
-    let plain = match bytes.strip_prefix(&COMPRESSED) {
+    let plain = match cookie(&bytes) {
         // The length of what follows comes first.
-        Some(compressed) => {
-            let (mut plain, stream) = (Vec::new(), compressed.get(4..).unwrap_or_default());
+        Some((kind, _)) if COMPRESSED.contains(&kind) => {
+            let (mut plain, stream) = (Vec::new(), bytes.get(8..).unwrap_or_default());
             ZlibDecoder::new(stream).take(HEAD as u64 + COUNTS).read_to_end(&mut plain)?;
             plain
         }
-        None => bytes,
+        _ => bytes,
     };
-    let declared = plain.get(4..8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
+    let plain = upgraded(plain)?;
+    let declared = word_at(&plain, 4).unwrap_or(0);
     match declared as usize <= plain.len().saturating_sub(HEAD) {
         true => Ok(plain),
         false => Err(LineError::Counts(declared)),
     }
+}
+
+/// A histogram of V0 or V1, whose counts have a fixed size, as one of V2, whose counts are ZigZag LEB128; the library knows V2
+/// alone. The layouts are those of HdrHistogram's `AbstractHistogram.decodeFromByteBuffer` (Java, 2.1).
+fn upgraded(plain: Vec<u8>) -> Result<Vec<u8>, LineError> {
+    let (kind, size) = cookie(&plain).unwrap_or_default();
+    let (head, digits_and_bounds, offset, ratio) = match kind {
+        // Bounds are two words of eight bytes.
+        PLAIN_V0 if plain.len() >= HEAD_V0 => {
+            (HEAD_V0, &plain[4..24], &[0; 4][..], &[0x3f, 0xf0, 0, 0, 0, 0, 0, 0][..])
+        }
+        PLAIN_V1 if plain.len() >= HEAD => (HEAD, &plain[12..32], &plain[8..12], &plain[32..40]),
+        _ => return Ok(plain),
+    };
+    let declared =
+        if kind == PLAIN_V1 { word_at(&plain, 4).unwrap_or(0) as usize } else { plain.len() - head };
+    let counts = plain.get(head..head + declared).ok_or(LineError::Counts(declared as u32))?;
+    let number = |bytes: &[u8]| bytes.iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let mut encoded = Vec::new();
+    let mut zeros = 0u64;
+    for count in counts.chunks_exact(size.max(1)).map(number) {
+        if count == 0 {
+            zeros += 1;
+            continue;
+        }
+        if count > SAMPLES {
+            return Err(LineError::TooMany);
+        }
+        // A row of zeros is its negative length.
+        if zeros > 0 {
+            put_leb128(&mut encoded, 2 * zeros - 1);
+            zeros = 0;
+        }
+        put_leb128(&mut encoded, 2 * count);
+    }
+    let length = (encoded.len() as u32).to_be_bytes();
+    Ok([&PLAIN_V2.to_be_bytes()[..], &length, offset, digits_and_bounds, ratio, &encoded].concat())
+}
+
+/// Appends a number in groups of seven bits, the least first, each but the last marked.
+fn put_leb128(into: &mut Vec<u8>, mut number: u64) {
+    while number > 0x7f {
+        into.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    into.push(number as u8);
 }
 
 /// A log as far as it has been read.
@@ -277,9 +342,36 @@ mod tests {
         assert!(log(&plain).unwrap_err().why.to_string().contains("4294967295 bytes of counts"));
         let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
         std::io::Write::write_all(&mut deflated, &plain).unwrap();
-        let compressed = [&COMPRESSED[..], &[0; 4], &deflated.finish().unwrap()].concat();
+        let head = (COMPRESSED[2] | 0x10).to_be_bytes();
+        let compressed = [&head[..], &[0; 4], &deflated.finish().unwrap()].concat();
         assert!(log(&compressed).unwrap_err().why.to_string().contains("4294967295 bytes of counts"));
-        assert!(log(b"nothing").is_err() && log(&COMPRESSED).is_err());
+        assert!(log(b"nothing").is_err() && log(&head).is_err());
+    }
+
+    /// Lines of HdrHistogram's own test data: what its Java library of the time has written.
+    #[test]
+    fn histograms_of_earlier_encodings_are_read() {
+        // V0, jHiccup 2.0.3: 4,683 samples, the greatest 0.115 ms (`Interval_Max`), in units of 16,384 ns.
+        let v0 = "0.042,5.004,0.115,HISTiQAAAEV42pNpmdzBwMDAxAAGfgoMDMxuBjsWQLgMQt4QmrkKQvNugkq8g9KKUJoHSjMz\
+                  oAJGhlEwCkbBKBgFo2AUDDkAANEpBrU=\n";
+        let found = read(v0, Scale::Micros).unwrap().remove("").unwrap();
+        let counts: Vec<u64> = found.iter().map(|(_, count)| count).collect();
+        assert_eq!((found.count(), counts), (4_683, vec![890, 3_506, 238, 33, 12, 3, 1]));
+        assert_eq!(
+            bucket_low(found.iter().last().unwrap().0) / 16_384,
+            6,
+            "114,688 ns and above: 7 units, by three digits"
+        );
+        // V1: 724 samples, counts of two bytes.
+        let v1 = "0.0,1.0,0.0,HISTIgAAAFd42pNpmazIwMAYxgABTBDKT4GBgdnNYMcCBvsPUBkeBkYGZqA8MwMbAzsDC5DFBCTZgJCDQY1BjkGLQZRBlUEP\
+                  CB8zWDCYMxgDZZkZhgJgHDibAY8JB/A=\n";
+        let found = read(v1, Scale::Micros).unwrap().remove("").unwrap();
+        assert_eq!(found.count(), 724);
+        let first: Vec<u64> = found.iter().map(|(_, count)| count).take(5).collect();
+        assert_eq!(first, [12, 1, 3, 2, 3]);
+        // Counts that are not there.
+        assert!(upgraded([&PLAIN_V1.to_be_bytes()[..], &[0xff; 36]].concat()).is_err());
+        assert!(upgraded(PLAIN_V0.to_be_bytes().to_vec()).is_ok_and(|bytes| bytes.len() == 4));
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod files;
 #[cfg(test)]
 mod fixtures;
 pub mod hlog;
+mod hosts;
 pub mod imported;
 mod interval_history;
 mod intervals;

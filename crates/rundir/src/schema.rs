@@ -1,6 +1,7 @@
 //! Every JSON document of a run directory. The JSON Schema in `docs/schema/` is made from these types.
 
 use crate::faults::FaultFigures;
+pub use crate::hosts::{HostRole, PhaseHost};
 use crate::system::System;
 pub use crate::used::{DatabaseUse, DiskUse, HostUse, Monitored, OthersUse, ProcessUse};
 pub use crate::verdict::{Claim, Grade, Reason, Trust, Verdict};
@@ -311,6 +312,9 @@ pub struct Phase {
     /// Resources that host, server and database used meanwhile.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub monitor: Option<Monitored>,
+    /// Hosts that take part; empty where time is virtual, in imported results, and in directories of earlier versions.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub hosts: Vec<PhaseHost>,
     /// MongoDB's statistics of its collections before and after the phase; a warm-up belongs to the phase that follows it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub collections: Option<Collections>,

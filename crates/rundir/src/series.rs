@@ -1,6 +1,6 @@
 //! `series.csv`: one row for every interval (a second unless asked otherwise), phase and metric. Latencies are in microseconds.
 
-use dyno_record::{Buckets, Totals};
+use dyno_record::{Buckets, Totals, is_supported};
 use dyno_types::Outcome;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn us(ns: u64) -> f64 {
 
 fn put(out: &mut String, buckets: Option<&Buckets>, percentiles: &[f64]) {
     for &p in percentiles {
-        match buckets.filter(|b| b.count() > 0) {
+        match buckets.filter(|b| b.count() > 0 && (p <= 95.0 || is_supported(b.count(), p))) {
             Some(b) => {
                 let _ = write!(out, ",{:.1}", us(b.percentile_ns(p)));
             }
@@ -31,7 +31,8 @@ fn put(out: &mut String, buckets: Option<&Buckets>, percentiles: &[f64]) {
     }
 }
 
-/// The rows of one interval: every metric that had requests, then `TOTAL` over arrivals.
+/// The rows of one interval: every metric that had requests, by arrivals, then `TOTAL`. The successes of `TOTAL` are those within
+/// the phase's time, which throughput counts; a percentile that too few samples support is empty, as in the summary.
 pub fn rows(
     start: Duration,
     phase: &str,
@@ -68,7 +69,7 @@ pub fn rows(
     let _ = writeln!(
         out,
         "{second},{phase},TOTAL,{},{},{dropped},,,,,,,,,,{},{},{}",
-        totals.ok(),
+        totals.completed(),
         totals.failed() - dropped,
         if totals.lag.count() > 0 {
             format!("{:.1}", us(totals.lag.percentile_ns(99.0)))
@@ -167,7 +168,7 @@ mod tests {
         let names = ["READ", "UPDATE", "SCAN"].map(str::to_owned);
         let text = rows(Duration::from_secs(3), "measure", &names, &totals, None);
         // Percentiles are ends of buckets (2000.9: 31,248 to 31,263 units of 64 ns), none above the greatest.
-        let expected = "3,measure,READ,3,1,2,2000.0,2000.9,3000.1,3000.1,3000.1,4001.8,6000.1,6000.1,6000.1,,,\n\
+        let expected = "3,measure,READ,3,1,2,2000.0,2000.9,,,3000.1,4001.8,,,6000.1,,,\n\
                         3,measure,SCAN,0,1,0,,,,,,,,,,,,\n\
                         3,measure,TOTAL,3,2,2,,,,,,,,,,64.0,8,\n";
         assert_eq!(text, expected);
@@ -188,18 +189,36 @@ mod tests {
             ("a,b", 1, 2, 0),
             "a comma in a name"
         );
-        assert_eq!(read[0].service_us, [Some(2_000.9), Some(3_000.1), Some(3_000.1), Some(3_000.1)]);
+        assert_eq!(read[0].service_us, [Some(2_000.9), None, None, Some(3_000.1)]);
         assert_eq!(read[0].response_us[3], Some(6_000.1));
         if let Some(slot) = &mut totals.slots[0] {
             slot.response = Buckets::new(Scale::Ns64);
         }
         let text = rows(Duration::from_secs(3), "measure", &names, &totals, None);
-        assert!(
-            text.starts_with("3,measure,READ,3,1,2,2000.0,2000.9,3000.1,3000.1,3000.1,,,,,,,\n"),
-            "{text}"
-        );
+        assert!(text.starts_with("3,measure,READ,3,1,2,2000.0,2000.9,,,3000.1,,,,,,,\n"), "{text}");
         let idle = rows(Duration::ZERO, "load", &names, &Totals::new(3, Scale::Ns64), Some(2.25));
         assert_eq!(idle, "0,load,TOTAL,0,0,0,,,,,,,,,,,0,2.2\n");
+    }
+
+    #[test]
+    fn percentiles_have_ten_operations_beyond_them_and_successes_are_those_of_the_phases_time() {
+        let cells = |count: u64| {
+            let mut totals = Totals::new(1, Scale::Ns64);
+            let mut interval = Interval::new(1, Scale::Ns64);
+            for _ in 0..count {
+                interval.record(0, Outcome::Ok, 1_000, 1_000);
+                interval.ended[Outcome::Ok as usize] += 1;
+            }
+            totals.add(&interval);
+            // Two were done after the phase, five arrived in the warm-up.
+            totals.crossed = 3;
+            let text = rows(Duration::ZERO, "measure", &["READ".into()], &totals, None);
+            let (read, _) = read(&format!("{HEADER}{text}"));
+            (read[0].service_us.map(|cell| cell.is_some()), read[0].ok, read[1].ok)
+        };
+        assert_eq!(cells(502), ([true, false, false, true], 502, 505));
+        assert_eq!(cells(1_000), ([true, true, false, true], 1_000, 1_003));
+        assert_eq!(cells(10_000).0, [true; 4]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::environment::changes;
+use crate::hosts::HostPlan;
 use crate::load_generator::LoadGenerator;
 use crate::session::{EndedPhase, Session, SessionPlan};
 use dyno_databases::registry;
@@ -13,7 +14,7 @@ use dyno_engine::{Control, Pacing};
 use dyno_record::Scale;
 use dyno_rundir::Writer;
 use dyno_rundir::monitor::ELSEWHERE;
-use dyno_rundir::schema::{Environment, Run, Setting, Status, Summary, VERSION};
+use dyno_rundir::schema::{Environment, HostRole, Run, Setting, Status, Summary, VERSION};
 use dyno_types::secret::own_command_line;
 use std::collections::BTreeMap;
 use std::io;
@@ -55,7 +56,11 @@ impl<'a> Conductor<'a> {
     ) -> io::Result<Self> {
         let make = |directory| create(directory, &plan, generator, &environment);
         let writer = directory.map(make).transpose()?;
-        let session = Session::new(plan, generator, control.clone(), writer);
+        // An embedded store is in the load generator's process.
+        let elsewhere = registry::parse(&plan.target).is_ok_and(|target| target.is_elsewhere());
+        let role = if elsewhere { HostRole::Client } else { HostRole::Both };
+        let mut session = Session::new(plan, generator, control.clone(), writer);
+        session.on_hosts(vec![HostPlan::local(&environment, role)]);
         Ok(Conductor { session, environment, control })
     }
 

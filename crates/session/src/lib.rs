@@ -6,6 +6,7 @@ pub mod conductor;
 pub mod cores;
 pub mod dataset_check;
 pub mod environment;
+pub mod hosts;
 pub mod interval_history;
 pub mod keyspace;
 pub mod load_generator;

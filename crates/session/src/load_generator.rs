@@ -1,6 +1,7 @@
 //! Load generator of a session: an open target of this process, or a pool of worker processes.
 
 use crate::collection_stats::Part;
+use crate::hosts::SeenByWorker;
 use crate::parts;
 use dyno_databases::target::{OpenTarget, TargetInfo};
 use dyno_engine::{Control, Finished, Job, RunError, Second};
@@ -47,6 +48,11 @@ pub trait LoadGenerator {
 
     /// Returns the part of each worker process in the last phase: its target and its part.
     fn workers(&self) -> Vec<(String, Part)> {
+        Vec::new()
+    }
+
+    /// Returns what each worker process saw of its beginning and of its host in the last phase, by its number.
+    fn seen_by_workers(&self) -> Vec<SeenByWorker> {
         Vec::new()
     }
 

@@ -1,9 +1,12 @@
 //! The edges of phases, as exact as the clock: they are marked in what monitors record, and written to the events.
 
 use crate::watch::Watch;
+use dyno_analysis::monitored;
 use dyno_engine::{Control, Finished};
 use dyno_rundir::Writer;
-use dyno_rundir::schema::Phase;
+use dyno_rundir::monitor::Recording;
+use dyno_rundir::schema::{OthersUse, Phase};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,6 +15,17 @@ pub(crate) type OnEpoch = Arc<dyn Fn(SystemTime, Duration) + Send + Sync>;
 
 fn unix_ns(at: SystemTime) -> u64 {
     at.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}
+
+/// Recording of a phase that has ended.
+pub(crate) struct WatchedPhase {
+    pub recording: Recording,
+    /// Begin of the phase, Unix milliseconds.
+    pub from_ms: f64,
+    /// Its end.
+    pub to_ms: f64,
+    /// Other programs of other hosts, by host.
+    pub elsewhere: BTreeMap<String, OthersUse>,
 }
 
 /// One run of the engine: a phase, perhaps with a warm-up before it.
@@ -96,29 +110,34 @@ impl<'a> PhaseBoundaries<'a> {
         }
     }
 
-    /// The run has ended.
+    /// The run has ended. Returns what monitors saw of it.
     pub fn end(
         &mut self,
         finished: &Finished,
         phase: &mut Phase,
         warmup: Option<&mut Phase>,
         writer: Option<&mut Writer>,
-    ) {
+    ) -> Option<WatchedPhase> {
         let begun = finished.epoch + self.warmup;
         let ended = begun + Duration::from_nanos(finished.measured_ns);
-        if let Some(watch) = self.watch {
-            watch.end();
+        let watched = self.watch.map(|watch| {
+            let elsewhere = watch.end();
             // Only a boundary that was known before has a sample of its own; else the last one is that of the end.
             let by_clock = self.length == Some(Duration::from_nanos(finished.measured_ns));
             let last = (finished.epoch + Duration::from_nanos(finished.elapsed_ns)).max(ended);
-            phase.monitor = Some(watch.monitored(begun, if by_clock { ended } else { last }));
+            let ms = |time| unix_ns(time) as f64 / 1e6;
+            let (from_ms, to_ms) = (ms(begun), ms(if by_clock { ended } else { last }));
+            let recording = watch.recording(finished.epoch);
+            phase.monitor = Some(monitored(&recording, from_ms, to_ms));
             if let Some(warmup) = warmup {
-                warmup.monitor = Some(watch.monitored(finished.epoch, begun));
+                warmup.monitor = Some(monitored(&recording, ms(finished.epoch), from_ms));
             }
-        }
+            WatchedPhase { recording, from_ms, to_ms, elsewhere }
+        });
         if let Some(writer) = writer {
             self.second(false, Some(writer));
             writer.event_at(ended, "end", self.name);
         }
+        watched
     }
 }

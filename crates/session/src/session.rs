@@ -1,5 +1,6 @@
 //! A run of several phases on one open target, recorded as it goes.
 
+use crate::hosts::{HostPlan, SeenOfHosts};
 use crate::interval_history::{IntervalHistory, PerSecond, WholeSeconds};
 use crate::keyspace::distinct_keys;
 use crate::load_generator::{Applied, LoadGenerator};
@@ -15,12 +16,12 @@ use dyno_analysis::{
 use dyno_databases::target::TargetInfo;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, Finished, Job, Pacing, RunError, Second};
-use dyno_monitor::HostCpu;
+use dyno_monitor::{CpuTimes, HostCpu};
 use dyno_record::{Sample, Totals};
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{
-    Claim, Client, CollectionFigures, Collections, Pair, Phase, Planned, Status, Summary, Threshold, VERSION,
-    Verdict,
+    Claim, Client, CollectionFigures, Collections, Pair, Phase, PhaseHost, Planned, Status, Summary,
+    Threshold, VERSION, Verdict,
 };
 use dyno_types::limits::SAMPLES;
 use dyno_types::{Outcome, Refused};
@@ -98,8 +99,6 @@ pub struct SessionPlan {
     pub conditions: Vec<Condition>,
     /// Claims that are judged where there are no thresholds; empty: throughput and tail.
     pub asked: Vec<Claim>,
-    /// Median cost of reading the clock, nanoseconds.
-    pub clock_ns: u64,
 }
 
 /// A run under way.
@@ -113,7 +112,7 @@ pub struct Session<'a> {
     grafana: Option<String>,
     samples: usize,
     changed: Vec<String>,
-    shared_cores: Vec<usize>,
+    hosts: Vec<HostPlan>,
     data: Option<(u64, u64)>,
     phases: Vec<Phase>,
     pairs: Vec<Pair>,
@@ -148,7 +147,7 @@ impl<'a> Session<'a> {
             grafana: None,
             samples: SAMPLES,
             changed: Vec::new(),
-            shared_cores: Vec::new(),
+            hosts: Vec::new(),
             data: None,
             phases: Vec::new(),
             pairs: Vec::new(),
@@ -181,9 +180,9 @@ impl<'a> Session<'a> {
         self.data = Some((bytes, memory));
     }
 
-    /// Cores on which both the load and servers run, as far as that is known.
-    pub fn shared_cores(&mut self, cores: Vec<usize>) {
-        self.shared_cores = cores;
+    /// Hosts that take part from now on.
+    pub fn on_hosts(&mut self, hosts: Vec<HostPlan>) {
+        self.hosts = hosts;
     }
 
     /// Keeps the intervals of the next phase, so that faults can be judged by them.
@@ -266,13 +265,12 @@ impl<'a> Session<'a> {
         );
         let mut whole = WholeSeconds::default();
         let (mut seconds_of, clocks) = (PerSecond::default(), (SystemTime::now(), Instant::now()));
-        let (mut steal, mut total_ticks, mut stolen_ticks) = (HostCpu::start(), 0, 0);
+        let (mut host_cpu, mut local_cpu) = (HostCpu::start(), CpuTimes::default());
         let (writer, most, history) = (&mut self.writer, self.samples, &mut self.history);
         let mut on_second = |second: Second| {
-            let lap = steal.lap();
+            let lap = host_cpu.lap();
             if let (Some(lap), false) = (lap, second.warmup) {
-                total_ticks += lap.total;
-                stolen_ticks += lap.steal;
+                local_cpu.add(&lap);
             }
             let phase = if second.warmup { "warmup" } else { name };
             silence.take(&second);
@@ -329,7 +327,7 @@ impl<'a> Session<'a> {
         let seconds = finished.measured_ns as f64 / 1e9;
         let elapsed_s = Some(finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64 / 1e9);
         let mut client = client(job, &totals, &applied, &self.generator.target());
-        client.steal_share = if total_ticks > 0 { stolen_ticks as f64 / total_ticks as f64 } else { 0.0 };
+        client.steal_share = local_cpu.steal_share();
         let errors: BTreeMap<String, String> =
             finished.errors.iter().map(|(o, words)| (o.name().to_owned(), words.clone())).collect();
         let cut_off = !self.generator.lost().is_empty();
@@ -343,9 +341,22 @@ impl<'a> Session<'a> {
             let seconds = job.warmup_ns as f64 / 1e9;
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
         });
-        boundaries.end(finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
+        let watched = boundaries.end(finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
         if let Some(seen) = &mut phase_summary.monitor {
             seen.others = watch.zip(neighbours.as_ref()).map(|(watch, since)| watch.others(since));
+        }
+        if !self.generator.target().virtual_time {
+            let nobody = BTreeMap::new();
+            let seen = SeenOfHosts {
+                local: local_cpu,
+                workers: &self.generator.seen_by_workers(),
+                others: phase_summary.monitor.as_ref().and_then(|seen| seen.others.as_ref()),
+                elsewhere: watched.as_ref().map_or(&nobody, |watched| &watched.elsewhere),
+                recorded: watched.as_ref().map(|phase| (&phase.recording, phase.from_ms, phase.to_ms)),
+            };
+            let spins = |host: PhaseHost| PhaseHost { spins: host.spins || host.local && job.spin, ..host };
+            let hosts = self.hosts.iter().map(|plan| spins(seen.of(plan))).collect();
+            phase_summary.hosts = hosts;
         }
         if let Some(grafana) = &self.grafana {
             let epoch = applied.finished.epoch;
@@ -381,7 +392,6 @@ impl<'a> Session<'a> {
             watched: self.watch.is_some(),
             silent: self.watch.as_ref().map(Watch::silent).unwrap_or_default(),
             changed: Vec::new(),
-            shared_cores: Vec::new(),
             missing: self.generator.missing(),
             busy_rate: finished.busy_rate,
             ..seconds_of.whole(&job.end, job.warmup_ns, finished.measured_ns)
@@ -434,7 +444,6 @@ impl<'a> Session<'a> {
             totals: &measured.totals,
             think_ns,
             wire: self.generator.target().wire,
-            clock_ns: if self.generator.target().virtual_time { 0 } else { self.plan.clock_ns },
             interrupted: status == Status::Interrupted,
             partial: false,
             lost: self.generator.lost(),
@@ -445,7 +454,6 @@ impl<'a> Session<'a> {
             responses: self.plan.conditions.iter().filter_map(Condition::response_time).collect(),
             observations: RunObservations {
                 changed: self.changed.clone(),
-                shared_cores: self.shared_cores.clone(),
                 data: self.data,
                 faults: self.history.assessed.figures.clone(),
                 failed_in_faults: self.history.assessed.failed,

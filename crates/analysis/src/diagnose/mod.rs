@@ -144,7 +144,11 @@ fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<Finding> {
             confidence *= 0.5;
         }
     }
-    let others = run.summary.as_ref().and_then(|s| s.measured()?.monitor.as_ref()?.others.as_ref());
+    let phase = run.summary.as_ref().and_then(|summary| summary.measured());
+    let others = phase.and_then(|phase| match facts::server_host(phase) {
+        Some(host) => host.others.as_ref(),
+        None => phase.monitor.as_ref()?.others.as_ref(),
+    });
     if let Some(others) = others.filter(|others| rule.name == "others" && !others.programs.is_empty()) {
         evidence.push(format!("most of it: {}", others.named()));
     }

@@ -26,18 +26,23 @@ fn is_disk(demand: &Demand) -> bool {
 
 /// The limit now, with twice of each resource, and with four more cores, each with what sets it. `best` is the greatest
 /// throughput that was seen: a disk that allows less by the time it is busy does several things at once, and its limit is
-/// not known.
+/// not known. Where a demand that depends on load would set the limit, none is predicted: whatever else is named does not limit.
 pub(super) fn what_if(demands: &[Demand], best: f64) -> Vec<WhatIf> {
     let limit_of = |demand: &Demand, more: f64| Some((demand.servers? + more) / demand.demand_s);
-    let certain = |demand: &&Demand| {
-        let limit = limit_of(demand, 0.0).filter(|_| demand.demand_s > 0.0 && demand.variation < STEADY);
+    let known = |demand: &&Demand| {
+        let limit = limit_of(demand, 0.0).filter(|_| demand.demand_s > 0.0);
         limit.is_some_and(|limit| !is_disk(demand) || limit >= best)
     };
-    let steady: Vec<&Demand> = demands.iter().filter(certain).collect();
+    let (steady, varying): (Vec<&Demand>, Vec<&Demand>) =
+        demands.iter().filter(known).partition(|demand| demand.variation < STEADY);
     // `more`: servers that a resource gets.
     let with = |change: String, more: &dyn Fn(&Demand) -> f64| {
         let limits = steady.iter().filter_map(|demand| Some((limit_of(demand, more(demand))?, *demand)));
         let (limit, least) = limits.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        let mut others = varying.iter().filter_map(|demand| limit_of(demand, more(demand)));
+        if others.any(|other| other < limit) {
+            return None;
+        }
         let note = if is_disk(least) { ", if it does one thing at a time" } else { "" };
         Some(WhatIf { change, limit, bottleneck: format!("{}{note}", least.name) })
     };
@@ -83,6 +88,18 @@ mod tests {
         // On a host of one core, too.
         let all = what_if(&[demand("server CPU", 0.002, 1.0), demand(HOST, 0.001, 1.0)], 400.0);
         assert_eq!(found(&all, "four more cores"), (500.0, "server CPU"));
+    }
+
+    #[test]
+    fn a_station_is_not_named_before_one_that_needs_more() {
+        // Two cores: a server whose demand depends on load needs 27.4 µs for an operation, the client 10.8 µs.
+        let server = Demand { variation: 0.2, ..demand("server CPU", 27.4e-6, 2.0) };
+        let client = demand("client CPU", 10.8e-6, 1.0);
+        assert_eq!(what_if(&[server.clone(), client.clone()], 15_261.0), []);
+        // As long as the client is what limits, it is named: not twice of it.
+        let slow = demand("client CPU", 20e-6, 1.0);
+        let all = what_if(&[server, slow], 15_261.0);
+        assert_eq!((found(&all, "as it is"), all.len()), ((50_000.0, "client CPU"), 1));
     }
 
     #[test]

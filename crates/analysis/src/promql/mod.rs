@@ -55,6 +55,11 @@ struct Evaluation<'a> {
     boundaries: PhaseBoundaries,
 }
 
+/// Returns whether a query names a window, for which the whole phase is taken here.
+pub fn has_window(query: &str) -> bool {
+    parse(query).is_ok_and(|expr| expr.has_window())
+}
+
 /// Returns whether a query asks for a rate.
 pub fn is_rate(query: &str) -> bool {
     parse(query).is_ok_and(|expr| expr.has_rate())
@@ -272,6 +277,7 @@ mod tests {
         assert_eq!(of("dragonfly_lag{shard=\"1\"}", false), Ok(7.0));
         assert_eq!(of("max(dragonfly_lag{shard!='1'}) * (2 + 1)", false), Ok(9.0));
         assert!(is_rate("sum(rate(x[5m]))/1024") && !is_rate("sum(x)"));
+        assert!(has_window("1+sum(increase(x[1h30m]))") && !has_window("sum(x)/2") && !has_window("x["));
     }
 
     #[test]

@@ -38,6 +38,16 @@ impl Expr {
         }
     }
 
+    /// Returns whether there is a window in it.
+    pub fn has_window(&self) -> bool {
+        match self {
+            Expr::Number(_) => false,
+            Expr::Series { window, .. } => *window,
+            Expr::Call(_, inner) => inner.has_window(),
+            Expr::Binary(_, a, b) => a.has_window() || b.has_window(),
+        }
+    }
+
     /// Returns whether there is an increase in it.
     pub fn has_increase(&self) -> bool {
         match self {
@@ -46,6 +56,19 @@ impl Expr {
             Expr::Binary(_, a, b) => a.has_increase() || b.has_increase(),
         }
     }
+}
+
+/// Returns whether a text is a duration of PromQL: `5m`, `1h30m`.
+fn is_duration(text: &str) -> bool {
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let unit =
+            ["ms", "s", "m", "h", "d", "w", "y"].into_iter().find(|unit| rest[digits..].starts_with(unit));
+        let Some(unit) = unit.filter(|_| digits > 0) else { return false };
+        rest = &rest[digits + unit.len()..];
+    }
+    !text.is_empty()
 }
 
 /// Functions of several series.
@@ -88,6 +111,9 @@ pub enum SyntaxError {
     /// A window that is not closed.
     #[error("a window is not closed by ']'")]
     OpenWindow,
+    /// A window whose length is none: a subquery, or another text.
+    #[error("[{0}]: expected the length of a window, such as [5m]; subqueries are not evaluated here")]
+    WindowLength(String),
     /// A label without a sign; what stands there instead.
     #[error("{0:?}: expected a sign after a label")]
     NoSign(String),
@@ -220,6 +246,10 @@ impl<'a> Reader<'a> {
         let window = self.takes('[');
         if window {
             let end = self.rest.find(']').ok_or(SyntaxError::OpenWindow)?;
+            let length = self.rest[..end].trim();
+            if !is_duration(length) {
+                return Err(SyntaxError::WindowLength(length.to_owned()));
+            }
             self.rest = &self.rest[end + 1..];
         }
         Ok(Expr::Series { name: name.to_owned(), matchers, window })

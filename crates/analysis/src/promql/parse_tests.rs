@@ -46,6 +46,12 @@ fn what_cannot_be_read_is_told_with_its_place() {
         ("(1", "\"\": expected ')'"),
         ("sum(x]", "\"]\": expected ')'"),
         ("x[5m", "a window is not closed by ']'"),
+        ("x[]", "[]: expected the length of a window, such as [5m]; subqueries are not evaluated here"),
+        ("x[5]", "[5]: expected the length of a window, such as [5m]; subqueries are not evaluated here"),
+        (
+            "x[1h:5m]",
+            "[1h:5m]: expected the length of a window, such as [5m]; subqueries are not evaluated here",
+        ),
         ("x{a}", "\"}\": expected a sign after a label"),
         ("x{a=b}", "expected a text after a label"),
         ("x{a=\"b}", "a text is not closed"),

@@ -243,9 +243,6 @@ fn what_is_named_is_counted() {
     };
     assert!(several("environment", changed, 1).ends_with("the run: cpu: governor"));
     assert!(several("environment", changed, 3).ends_with("cpu: governor (and 2 more)"));
-    let shared = |observations: &mut RunObservations, count| observations.shared_cores = (0..count).collect();
-    assert!(several("shared_cores", shared, 1).contains("share the core 0, "));
-    assert!(several("shared_cores", shared, 2).contains("share the cores 0, 1, "));
     // The server was away twice.
     let mut case = Case::usual();
     case.phase.seconds = 60.0;
@@ -273,20 +270,6 @@ fn failures_of_a_load_are_those_of_the_phase_before() {
     // A load that is measured itself is no load before it.
     assert_eq!(crate::load_failed(&phases, &phases[1]), None);
     assert_eq!(crate::load_failed(&phases[2..], &phases[2]), None);
-}
-
-#[test]
-fn what_a_host_takes_is_nothing_to_virtual_time() {
-    // Which has no clock to read.
-    let steal =
-        |clock_ns| says("steal", |case| (case.clock_ns, case.phase.client.steal_share) = (clock_ns, 0.5));
-    assert_eq!([steal(0), steal(1)], [None, SUSPECT]);
-    let neighbours = |clock_ns| {
-        let mut case = Case::usual().beside(0.5);
-        case.clock_ns = clock_ns;
-        case.says("neighbours")
-    };
-    assert_eq!([neighbours(0), neighbours(1)], [None, SUSPECT]);
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn behind(mut case: Case) -> Case {
 
 #[test]
 fn who_takes_a_little_of_the_cpu_affects_tails_alone() {
-    let steal = |share: f64| grades(|case| case.phase.client.steal_share = share);
+    let steal = |share: f64| grades(|case| case.phase.hosts[0].cpu_steal_share = Some(share));
     assert_eq!([steal(0.02), steal(0.1), steal(0.101)], [[V; 4], [V, V, S, V], [S, S, S, V]]);
     let beside = |share: f64| grades(|case| *case = Case::usual().beside(share));
     assert_eq!([beside(0.02), beside(0.1), beside(0.101)], [[V; 4], [V, V, S, V], [S, S, S, V]]);
@@ -64,7 +64,7 @@ fn who_takes_a_little_of_the_cpu_affects_tails_alone() {
     assert!(words.contains(": median and tail are not the target's alone"), "{words}");
     // Of a host without cores no share is known.
     let mut none = Case::usual().beside(0.2);
-    none.phase.monitor.as_mut().unwrap().host.as_mut().unwrap().cores = Some(0.0);
+    none.phase.hosts[0].cores = Some(0.0);
     assert_eq!(none.says("neighbours"), None);
 }
 
@@ -72,7 +72,7 @@ fn who_takes_a_little_of_the_cpu_affects_tails_alone() {
 fn who_wakes_late_is_told_by_whom() {
     let advice = |steal: f64, others: f64| {
         let mut case = Case::usual().beside(others).late(Some(300_000), None);
-        (case.phase.client.busy_share, case.phase.client.steal_share) = (Some(0.1), steal);
+        (case.phase.client.busy_share, case.phase.hosts[0].cpu_steal_share) = (Some(0.1), Some(steal));
         case.reason("client_share").unwrap()
     };
     for steal in [0.0, 0.02] {

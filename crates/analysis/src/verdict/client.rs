@@ -1,8 +1,9 @@
-//! Effects of the client and of other programs on its host: lags, CPU, pinning, the clock.
+//! Effects of the client: lags, CPU, pinning.
 
 use super::checks::{FIGURES, Found, LATENCIES, TAIL, THROUGHPUT};
-use super::counts::offered_rate;
+use super::counts::keeps_rate;
 use super::evidence::{Evidence, ResponseTime};
+use super::hosts;
 use dyno_record::Buckets;
 use dyno_rundir::schema::{Claim, Trust};
 use dyno_types::units::Latency;
@@ -121,21 +122,20 @@ pub(crate) fn client_share_advice(e: &Evidence<'_>) -> String {
     if e.phase.offered.is_some() || e.think_ns.is_none() {
         return schedule_advice(e);
     }
-    receive_advice(e).to_owned()
+    receive_advice(e)
 }
 
 fn schedule_advice(e: &Evidence<'_>) -> String {
-    let stolen = e.phase.client.steal_share > TAKEN;
+    let used_up = hosts::used_up_advice(e);
     // Less work does not help who sleeps.
     let idle = e.phase.client.busy_share.map(|busy| 1.0 - busy).filter(|idle| *idle > 0.5);
-    let Some(idle) = idle else { return "use fewer operations per second or more load threads".to_owned() };
-    let what = match others_share(e).filter(|share| *share > BUSY) {
-        Some(_) => OTHERS,
-        None if stolen => STOLEN,
-        None => {
-            "give the server cores of its own and let them spin, or use a host whose cores nothing else needs"
-        }
+    let Some(idle) = idle else {
+        return used_up.unwrap_or_else(|| "use fewer operations per second or more load threads".to_owned());
     };
+    let what = hosts::lateness_advice(e).or(used_up).unwrap_or_else(|| {
+        "give the server cores of its own and let them spin, or use a host whose cores nothing else needs"
+            .to_owned()
+    });
     format!(
         "the load threads were idle {:.0} % of the time, so it is the host that wakes them late: {what}",
         idle * 100.0
@@ -156,10 +156,12 @@ pub(crate) fn receive_lag(e: &Evidence<'_>, percentile: f64) -> Found {
     compare_lag(lag, least_ns(e, true, percentile)?, percentile, ["receive lag", "service time"])
 }
 
-pub(crate) fn receive_advice(e: &Evidence<'_>) -> &'static str {
+pub(crate) fn receive_advice(e: &Evidence<'_>) -> String {
     let client = &e.phase.client;
-    match client.users * client.pipeline {
-        _ if others_share(e).is_some_and(|share| share > BUSY) => OTHERS,
+    if let Some(advice) = hosts::others_advice(e).or_else(|| hosts::used_up_advice(e)) {
+        return advice;
+    }
+    let advice = match client.users * client.pipeline {
         // One cannot be fewer, and more threads have nothing to do.
         1 => "the client is woken late: give its load thread a core that nothing else needs",
         _ if e.phase.offered.is_some() => {
@@ -168,7 +170,8 @@ pub(crate) fn receive_advice(e: &Evidence<'_>) -> &'static str {
         _ => {
             "the client handles replies late: use fewer users, more load threads or an open loop below saturation"
         }
-    }
+    };
+    advice.to_owned()
 }
 
 /// Trust in a time of `of` nanoseconds of which so many are the client's; `None` where they are few.
@@ -199,14 +202,12 @@ pub(crate) fn slowed_by_client(e: &Evidence<'_>) -> &'static [Claim] {
     }
 }
 
-/// Returns whether the load had a rate and kept it: then who takes the CPU does not affect the throughput.
-fn keeps_rate(e: &Evidence<'_>) -> bool {
-    e.phase.offered.is_some_and(|rate| rate > 0.0) && offered_rate(e).is_none()
-}
-
 pub(crate) fn client_cpu(e: &Evidence<'_>) -> Found {
     let share = e.phase.client.busy_share?;
-    (share > 0.85).then(|| {
+    if share <= 0.85 {
+        return hosts::client_host_used_up(e);
+    }
+    Some({
         (
             Trust::Suspect,
             format!(
@@ -214,75 +215,9 @@ pub(crate) fn client_cpu(e: &Evidence<'_>) -> Found {
                 share * 100.0,
                 match e.phase.client.users {
                     1 => "one user has no more than one thread, so its times are the client's own in part",
-                    _ => "lower the load, or give it more cores (--threads where some are left, or a host of its own)",
+                    _ =>
+                        "lower the load, or give it more cores (--threads where some are left, or a host of its own)",
                 }
-            ),
-        )
-    })
-}
-
-/// Share of the host's CPU time that may go to others.
-const TAKEN: f64 = 0.02;
-/// Share from which on throughput and medians are not the target's alone either.
-const MUCH: f64 = 0.10;
-
-/// Returns the claims that are affected where others take this share of the host's CPU time: an operation in fifty
-/// waits for them, or one in ten.
-pub(crate) fn affected_by_others(e: &Evidence<'_>, share: f64) -> &'static [Claim] {
-    match (share > MUCH, keeps_rate(e)) {
-        (true, false) => FIGURES,
-        (true, true) => LATENCIES,
-        (false, _) => TAIL,
-    }
-}
-
-/// The same in words.
-fn not_alone(affected: &[Claim]) -> &'static str {
-    match affected {
-        FIGURES => "throughput, median and tail are not the target's alone",
-        LATENCIES => "median and tail are not the target's alone",
-        _ => "tails are not the target's alone",
-    }
-}
-
-pub(crate) fn steal(e: &Evidence<'_>) -> Found {
-    let share = e.phase.client.steal_share;
-    // The host's other work is nothing to virtual time, which has no clock to read.
-    (share > TAKEN && e.clock_ns > 0).then(|| {
-        (
-            Trust::Suspect,
-            format!(
-                "the hypervisor took away {:.1} % of this host's CPU time: {}",
-                share * 100.0,
-                not_alone(affected_by_others(e, share))
-            ),
-        )
-    })
-}
-
-/// Share of the host's CPU time from which on other programs make the load generator late.
-const BUSY: f64 = 0.25;
-const STOLEN: &str = "the hypervisor takes its CPU: use a host that shares its cores with nobody";
-pub(crate) const OTHERS: &str = "other programs take this host's CPU: end them, or use a quiet host";
-
-/// The share of the host's CPU time that other programs took.
-pub(crate) fn others_share(e: &Evidence<'_>) -> Option<f64> {
-    let seen = e.phase.monitor.as_ref()?;
-    let host = seen.host.as_ref().filter(|host| host.elsewhere.is_none())?;
-    Some(seen.others.as_ref()?.cpu_cores / host.cores.filter(|cores| *cores > 0.0)?)
-}
-
-/// Checks other programs by the rule for the hypervisor: whoever takes the CPU, tails are not the target's alone.
-pub(crate) fn neighbours(e: &Evidence<'_>) -> Found {
-    let (share, others) = (others_share(e)?, e.phase.monitor.as_ref()?.others.as_ref()?);
-    (share > TAKEN && e.clock_ns > 0).then(|| {
-        (
-            Trust::Suspect,
-            format!(
-                "other programs took {:.1} % of this host's CPU time ({}): {}; end them, or use a quiet host",
-                share * 100.0,
-                others.named(),
-                not_alone(affected_by_others(e, share)),
             ),
         )
     })
@@ -293,18 +228,6 @@ pub(crate) fn pinning(e: &Evidence<'_>) -> Found {
         (
             Trust::Suspect,
             "load threads could not be pinned to their cores: --no-pin says so on purpose".to_owned(),
-        )
-    })
-}
-
-pub(crate) fn clock(e: &Evidence<'_>) -> Found {
-    (e.clock_ns > 100).then(|| {
-        (
-            Trust::Suspect,
-            format!(
-                "reading the clock takes {} ns on this host: use a kernel clock source such as tsc",
-                e.clock_ns
-            ),
         )
     })
 }

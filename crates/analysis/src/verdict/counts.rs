@@ -181,6 +181,11 @@ pub(super) fn connections(e: &Evidence<'_>) -> Found {
     })
 }
 
+/// Returns whether the load had a rate and kept it: then who takes the CPU does not affect the throughput.
+pub(super) fn keeps_rate(e: &Evidence<'_>) -> bool {
+    e.phase.offered.is_some_and(|rate| rate > 0.0) && offered_rate(e).is_none()
+}
+
 pub(super) fn offered_rate(e: &Evidence<'_>) -> Found {
     let (unsent, due) = e.observations.missed.unwrap_or((unsent(e), e.totals.ended_total()));
     if unsent > 0 && !e.interrupted {

@@ -16,8 +16,6 @@ pub struct Evidence<'a> {
     pub think_ns: Option<u64>,
     /// True if the engine's own threads apply the load (false for embedded stores).
     pub wire: bool,
-    /// Median cost of reading the clock, nanoseconds; 0 where time is virtual.
-    pub clock_ns: u64,
     /// True if the run was ended early by a signal.
     pub interrupted: bool,
     /// True if the record ends before the run does: operations may be under way.
@@ -91,8 +89,6 @@ pub struct RunObservations {
     pub silent: Vec<String>,
     /// Changes between begin and end, in words.
     pub changed: Vec<String>,
-    /// Cores on which both the load and servers ran, ascending, as far as that is known.
-    pub shared_cores: Vec<usize>,
     /// Nodes of the target that did not answer before the run, in words.
     pub missing: Option<String>,
     /// Faults that the experiment asked for, and what they did.

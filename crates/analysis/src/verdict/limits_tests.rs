@@ -2,11 +2,13 @@
 
 use super::*;
 use crate::series::stability;
-use crate::verdict::client::{OTHERS, compare_lag};
+use crate::verdict::client::compare_lag;
 use crate::verdict::evidence::LoadFailures;
 use crate::{PhaseFacts, phase};
 use dyno_record::{Interval, Scale};
-use dyno_rundir::schema::{Claim, Client, HostUse, Monitored, OthersUse, Phase, Silence};
+use dyno_rundir::schema::{
+    Claim, Client, HostRole, HostUse, Monitored, OthersUse, Phase, PhaseHost, Silence,
+};
 
 /// Operations of the usual case, and how long they took.
 const OPERATIONS: u64 = 20_000;
@@ -14,12 +16,11 @@ const SECONDS: f64 = 60.0;
 
 /// A run without reproach, to be changed.
 #[derive(Clone)]
-struct Case {
-    phase: Phase,
+pub(super) struct Case {
+    pub(super) phase: Phase,
     totals: Totals,
     observations: RunObservations,
     think_ns: Option<u64>,
-    clock_ns: u64,
     interrupted: bool,
     partial: bool,
     lost: Vec<String>,
@@ -29,7 +30,7 @@ struct Case {
 
 impl Case {
     /// Operations of 1 ms.
-    fn usual() -> Case {
+    pub(super) fn usual() -> Case {
         let mut interval = Interval::new(1, Scale::Ns64);
         for _ in 0..OPERATIONS {
             interval.arrivals += 1;
@@ -40,14 +41,16 @@ impl Case {
         totals.add(&interval);
         let client = Client { pinned: true, users: 1, pipeline: 1, batch: 1, ..Client::default() };
         let facts = PhaseFacts { name: "measure".into(), seconds: SECONDS, client, ..PhaseFacts::default() };
-        let phase = phase(facts, &["READ".to_owned()], &totals);
+        let mut phase = phase(facts, &["READ".to_owned()], &totals);
+        let host =
+            PhaseHost { local: true, role: HostRole::Both, clock_ns: Some(20), ..PhaseHost::default() };
+        phase.hosts = vec![host];
         let observations = RunObservations::default();
         Case {
             phase,
             totals,
             observations,
             think_ns: None,
-            clock_ns: 20,
             interrupted: false,
             partial: false,
             lost: Vec::new(),
@@ -63,13 +66,12 @@ impl Case {
         self
     }
 
-    fn verdict(&self) -> Verdict {
+    pub(super) fn verdict(&self) -> Verdict {
         verdict(&Evidence {
             phase: &self.phase,
             totals: &self.totals,
             think_ns: self.think_ns,
             wire: true,
-            clock_ns: self.clock_ns,
             interrupted: self.interrupted,
             partial: self.partial,
             lost: self.lost.clone(),
@@ -80,7 +82,7 @@ impl Case {
     }
 
     /// The client was late: p99 of sending and of handling replies, nanoseconds.
-    fn late(mut self, lag: Option<u64>, receive_lag: Option<u64>) -> Case {
+    pub(super) fn late(mut self, lag: Option<u64>, receive_lag: Option<u64>) -> Case {
         let mut interval = Interval::new(1, Scale::Ns64);
         for _ in 0..1_000 {
             lag.iter().for_each(|ns| interval.lag.record(*ns));
@@ -91,22 +93,22 @@ impl Case {
     }
 
     /// Other programs took so much of the time of ten cores.
-    fn beside(mut self, share: f64) -> Case {
+    pub(super) fn beside(mut self, share: f64) -> Case {
         let host = HostUse { cores: Some(10.0), ..HostUse::default() };
-        let others = OthersUse { cpu_cores: share * 10.0, ..OthersUse::default() };
-        self.phase.monitor =
-            Some(Monitored { host: Some(host), others: Some(others), ..Monitored::default() });
+        self.phase.monitor = Some(Monitored { host: Some(host), ..Monitored::default() });
+        self.phase.hosts[0].cores = Some(10.0);
+        self.phase.hosts[0].others = Some(OthersUse { cpu_cores: share * 10.0, ..OthersUse::default() });
         self
     }
 
     /// The words of a check that says something.
-    fn reason(&self, check: &str) -> Option<String> {
+    pub(super) fn reason(&self, check: &str) -> Option<String> {
         let reasons = self.verdict().reasons.into_iter();
         reasons.filter(|reason| reason.check == check).map(|reason| reason.text).next()
     }
 
     /// Trust that a check gives, if it was made and says anything; it is what the whole is called by.
-    fn says(&self, check: &str) -> Option<Trust> {
+    pub(super) fn says(&self, check: &str) -> Option<Trust> {
         let verdict = self.verdict();
         let found = verdict.reasons.iter().find(|reason| reason.check == check)?;
         assert!(verdict.trust >= found.trust || !verdict.is_asked(found), "{:?}", verdict.reasons);
@@ -121,8 +123,8 @@ fn says(check: &str, change: impl FnOnce(&mut Case)) -> Option<Trust> {
     case.says(check)
 }
 
-const SUSPECT: Option<Trust> = Some(Trust::Suspect);
-const INVALID: Option<Trust> = Some(Trust::Invalid);
+pub(super) const SUSPECT: Option<Trust> = Some(Trust::Suspect);
+pub(super) const INVALID: Option<Trust> = Some(Trust::Invalid);
 
 #[test]
 fn every_arrival_has_one_outcome() {
@@ -405,6 +407,9 @@ fn each_lag_is_judged_where_it_was_recorded() {
     assert_eq!([by_kernel(1_001, 1), by_kernel(1_000, 1), by_kernel(0, 0)], [None, INVALID, INVALID]);
 }
 
+/// Advice on a host whose CPU other programs take.
+const OTHERS: &str = "other programs take this host's CPU: end them, or use a quiet host";
+
 #[test]
 fn advice_on_a_lag_is_of_whoever_made_it() {
     let receive = |change: fn(&mut Case), others: f64| {
@@ -447,7 +452,7 @@ fn neighbours_may_take_a_fiftieth() {
     assert_eq!([beside(0.0199), beside(0.0201)], [None, SUSPECT]);
     let mut elsewhere = Case::usual().beside(0.5);
     elsewhere.phase.monitor.as_mut().unwrap().host.as_mut().unwrap().elsewhere = Some("db".into());
-    assert_eq!(elsewhere.says("neighbours"), None, "they run on another host");
+    assert_eq!(elsewhere.says("neighbours"), SUSPECT, "whichever host is watched for the target");
 }
 
 #[test]
@@ -468,7 +473,7 @@ fn users_may_differ_by_a_fiftieth_from_littles_law() {
 
 #[test]
 fn clocks_are_slow_above_100_ns_and_set_above_a_quarter_of_a_second() {
-    let clock = |ns| says("clock", |case| case.clock_ns = ns);
+    let clock = |ns| says("clock", |case| case.phase.hosts[0].clock_ns = Some(ns));
     assert_eq!([clock(100), clock(101)], [None, SUSPECT]);
     let jump = |seconds| says("clock_jump", |case| case.observations.clock_skew_s = seconds);
     assert_eq!([jump(0.25), jump(-0.25), jump(0.2501), jump(-0.2501)], [None, None, SUSPECT, SUSPECT]);
@@ -597,11 +602,17 @@ fn monitors_are_missed_from_three_seconds_on() {
     let lost =
         |seconds| says("monitors", |case| (case.observations.watched, case.phase.seconds) = (true, seconds));
     assert_eq!([lost(2.999), lost(3.0)], [None, SUSPECT]);
+    // The host of a target elsewhere was not to be watched, and all others were, to the end.
+    let watched = says("monitors", |case| {
+        case.observations.watched = true;
+        case.phase.monitor = Some(Monitored { cost_share: Some(0.01), ..Monitored::default() });
+    });
+    assert_eq!(watched, None);
 }
 
 #[test]
 fn cores_may_be_taken_for_a_fiftieth() {
-    let steal = |share| says("steal", |case| case.phase.client.steal_share = share);
+    let steal = |share| says("steal", |case| case.phase.hosts[0].cpu_steal_share = Some(share));
     assert_eq!([steal(0.0199), steal(0.0201)], [None, SUSPECT]);
 }
 

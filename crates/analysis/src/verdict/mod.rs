@@ -4,6 +4,7 @@ mod checks;
 mod client;
 mod counts;
 mod evidence;
+mod hosts;
 pub(crate) mod observations;
 mod steadiness;
 
@@ -49,25 +50,21 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
             checks.check_more(CLIENT_SHARE, affected, found, &client::client_share_advice(e));
         }
         checks.check(CLIENT_SHARE, THROUGHPUT, client::client_share_of_throughput(e));
-        checks.lag("receive_lag", |percentile| client::receive_lag(e, percentile), client::receive_advice(e));
+        checks.lag(
+            "receive_lag",
+            |percentile| client::receive_lag(e, percentile),
+            &client::receive_advice(e),
+        );
         checks.check("client_cpu", client::slowed_by_client(e), client::client_cpu(e));
         checks.check("littles_law", FIGURES, littles_law(e));
     }
     if e.observations.counted {
         checks.check("idle_users", THROUGHPUT, idle_users(e));
     }
-    checks.check("steal", client::affected_by_others(e, e.phase.client.steal_share), client::steal(e));
-    // What nobody has watched is not checked.
-    if e.phase.monitor.is_some() {
-        checks.check(
-            "neighbours",
-            client::affected_by_others(e, client::others_share(e).unwrap_or(0.0)),
-            client::neighbours(e),
-        );
-    }
     checks.check("pinning", TAIL, client::pinning(e));
-    checks.check("clock", LATENCIES, client::clock(e));
+    hosts::checks(e, &mut checks);
     observations::checks(e, &mut checks);
+    hosts::checks_of_placement(e, &mut checks);
     // A pause of the client is no stall of the server.
     if client::stood_still(e) {
         checks.reasons.retain(|reason| reason.check != "stalls");

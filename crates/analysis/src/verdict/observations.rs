@@ -1,6 +1,6 @@
 //! Checks of what is known beyond a run's counts: its level over time, its keys, the clock, the monitors, the environment.
 
-use super::checks::{Checks, EVERY, FIGURES, Found, LATENCIES, RATE_AND_TAIL, RESOURCES};
+use super::checks::{Checks, EVERY, Found, LATENCIES, RATE_AND_TAIL, RESOURCES};
 use super::evidence::{Evidence, LoadFailures};
 use super::steadiness::{self, OverTime};
 use crate::series::mean;
@@ -33,7 +33,6 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
     }
     checks.check("environment", EVERY, environment(e));
     checks.check("target", EVERY, target(e));
-    checks.check("shared_cores", FIGURES, shared_cores(e));
 }
 
 /// Checks whether the figures stand for the whole run. Silences are judged from what was under way, whatever the load was to do.
@@ -63,18 +62,6 @@ fn over_time(e: &Evidence<'_>, checks: &mut Checks) {
     };
     steadiness::checks(&over_time, was_there, told, checks);
     checks.check("overload", LATENCIES, overload(e));
-}
-
-fn shared_cores(e: &Evidence<'_>) -> Found {
-    let cores: Vec<String> = e.observations.shared_cores.iter().map(ToString::to_string).collect();
-    let noun = if cores.len() == 1 { "core" } else { "cores" };
-    (!cores.is_empty()).then(|| {
-        let text = format!(
-            "servers and load share the {noun} {}, each slows the other: give the load cores or a host of its own",
-            cores.join(", ")
-        );
-        (Trust::Suspect, text)
-    })
 }
 
 fn faults(e: &Evidence<'_>) -> Found {
@@ -322,9 +309,11 @@ fn clock_jump(e: &Evidence<'_>) -> Found {
 }
 
 fn monitors(e: &Evidence<'_>) -> Found {
-    let host = e.phase.monitor.as_ref().and_then(|seen| seen.host.as_ref());
+    // The host of a target elsewhere is not watched: what monitors cost is known as long as they look on.
+    let looked =
+        e.phase.monitor.as_ref().is_some_and(|seen| seen.host.is_some() || seen.cost_share.is_some());
     // Shorter than two samples there is nothing to see.
-    if e.observations.watched && host.is_none() && e.phase.seconds >= 3.0 {
+    if e.observations.watched && !looked && e.phase.seconds >= 3.0 {
         return Some((
             Trust::Suspect,
             "monitors were lost during the run: resources are not known".to_owned(),

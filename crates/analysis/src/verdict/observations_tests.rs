@@ -55,7 +55,6 @@ fn judgement(phase: &Phase, totals: &Totals, observations: RunObservations) -> V
         totals,
         think_ns: None,
         wire: false,
-        clock_ns: 20,
         interrupted: false,
         partial: false,
         lost: Vec::new(),
@@ -97,7 +96,6 @@ fn users_who_have_done_their_share_are_not_missed() {
             totals: &totals,
             think_ns: Some(0),
             wire: true,
-            clock_ns: 20,
             interrupted: false,
             partial: false,
             lost: Vec::new(),
@@ -140,7 +138,6 @@ fn each_seeded_fault_has_its_own_reason() {
             "environment",
             RunObservations { changed: vec!["cpu: governor".into()], ..RunObservations::default() },
         ),
-        ("shared_cores", RunObservations { shared_cores: vec![0, 1], ..RunObservations::default() }),
         (
             "target",
             RunObservations { missing: Some("b:1: connection refused".into()), ..RunObservations::default() },
@@ -247,28 +244,6 @@ fn with_phase(change: impl FnOnce(&mut Phase, &mut Totals), observations: RunObs
     let mut phase = phase(facts, &["READ".to_owned()], &totals);
     change(&mut phase, &mut totals);
     judgement(&phase, &totals, observations).into_iter().map(|reason| reason.check).collect()
-}
-
-#[test]
-fn neighbours_and_the_hypervisor_have_one_limit() {
-    use dyno_rundir::schema::{HostUse, Monitored, OthersUse};
-    let others = |cpu_cores: f64| {
-        let set = |phase: &mut Phase, _: &mut Totals| {
-            let programs = [("stress".to_owned(), cpu_cores)].into();
-            phase.monitor = Some(Monitored {
-                host: Some(HostUse { cores: Some(4.0), ..HostUse::default() }),
-                others: Some(OthersUse { cpu_cores, programs }),
-                ..Monitored::default()
-            });
-        };
-        with_phase(set, RunObservations::default())
-    };
-    assert_eq!(others(0.079), Vec::<String>::new());
-    assert_eq!(others(0.081), ["neighbours"]);
-    let stolen =
-        |share: f64| with_phase(|phase, _| phase.client.steal_share = share, RunObservations::default());
-    assert_eq!(stolen(0.0199), Vec::<String>::new());
-    assert_eq!(stolen(0.0201), ["steal"]);
 }
 
 #[test]

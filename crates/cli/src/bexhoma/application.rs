@@ -3,7 +3,7 @@
 
 use crate::exit::Failure;
 use crate::{pages, terminal};
-use dyno_analysis::promql::{QueryError, Reduction, evaluate, is_rate};
+use dyno_analysis::promql::{QueryError, Reduction, evaluate, has_window, is_rate};
 use dyno_compat_bexhoma::catalogue::{Catalogue, FILE};
 use dyno_compat_bexhoma::plan::config::{Metric, MetricKind};
 use dyno_monitor::prometheus::{Url, UrlError};
@@ -55,6 +55,9 @@ enum NoAnswer {
 
 /// Keeps the metrics of a catalogue, and figures them out.
 pub trait ApplicationMetrics {
+    /// Says which windows of queries dyno does not keep to.
+    fn of_the_whole_phase(&self) -> Option<String>;
+
     /// Keeps it with an experiment, if there is anything in it.
     fn keep(&self, experiment: &Path) -> Result<(), Failure>;
 
@@ -69,6 +72,18 @@ impl ApplicationMetrics for Catalogue {
         }
         let text = serde_json::to_string_pretty(self)?;
         pages::write(&experiment.join(FILE), &text)
+    }
+
+    fn of_the_whole_phase(&self) -> Option<String> {
+        let has_window = |metric: &&Metric| filled(&metric.query).is_ok_and(|query| has_window(&query));
+        let count = self.metrics.iter().filter(has_window).count();
+        (self.prometheus.is_none() && count > 0).then(|| {
+            format!(
+                "{count} of {} queries have a window, such as [5m]: without a Prometheus their rates and increases are those of \
+                 the whole phase",
+                self.metrics.len()
+            )
+        })
     }
 
     fn figure(&self, experiment: &Path) -> Result<(), Failure> {
@@ -96,6 +111,7 @@ impl ApplicationMetrics for Catalogue {
             let text = json!({"source": source, "phases": phases}).to_string();
             pages::write(&path.join("application.json"), &text)?;
         }
+        reasons.extend(self.of_the_whole_phase());
         for reason in reasons {
             terminal::note(&format!("note: {reason}"));
         }
@@ -215,6 +231,25 @@ mod tests {
             String::from_utf8_lossy(&request[..read]).into_owned()
         });
         (api, served)
+    }
+
+    #[test]
+    fn windows_that_are_not_kept_to_are_told() {
+        let metric = |query: &str| Metric {
+            name: query.into(),
+            title: query.into(),
+            query: query.into(),
+            kind: MetricKind::Counter,
+        };
+        let mut catalogue = Catalogue {
+            metrics: ["sum(x)", "sum(rate(x[5m]))"].map(metric).to_vec(),
+            ..Catalogue::default()
+        };
+        let told = catalogue.of_the_whole_phase().unwrap();
+        assert!(told.starts_with("1 of 2 queries have a window"), "{told}");
+        // A Prometheus keeps to them.
+        catalogue.prometheus = Some("http://127.0.0.1:9090/api/v1/".into());
+        assert_eq!(catalogue.of_the_whole_phase(), None);
     }
 
     #[test]

@@ -17,6 +17,8 @@ use dyno_experiment::directory::Directory;
 use dyno_experiment::journal::RunStatus;
 use dyno_experiment::persistent_servers::PersistentServers;
 use dyno_kubernetes::kubectl::Kubectl;
+use dyno_report::markdown;
+use dyno_rundir::ExperimentDir;
 use dyno_types::secret::mask_text;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -275,8 +277,8 @@ pub fn show(experiment_dir: &Path) -> Result<bool, Failure> {
     let path = experiment_dir.join("summary.md");
     let text =
         std::fs::read_to_string(&path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
-    terminal::out(&text);
-    Ok(text.lines().any(|line| line.starts_with("* TEST failed")))
+    terminal::out(&markdown::plain(&text));
+    Ok(markdown::has_failed_test(&ExperimentDir::open(experiment_dir)?))
 }
 
 /// Names and figures of everything that will be done, as the flags expand.

@@ -3,9 +3,20 @@
 use dyno_rundir::schema::Run;
 use std::collections::BTreeMap;
 
-/// Settings that say when and where, not what.
-const PLACES: [&str; 9] =
-    ["out", "dyno.out", "redis.port", "redis.host", "redis.uri", "title", "name", "cell", "repetition"];
+/// Settings that say when and where, not what. Which run has loaded the records is no difference.
+const PLACES: [&str; 11] = [
+    "out",
+    "dyno.out",
+    "redis.port",
+    "redis.host",
+    "redis.uri",
+    "title",
+    "name",
+    "cell",
+    "repetition",
+    "no-load",
+    "reload",
+];
 
 /// Ends of facts that were measured: they differ from run to run.
 const MEASURED: [&str; 2] = [".memory_by_node", ".start_skew"];

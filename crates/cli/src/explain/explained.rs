@@ -34,6 +34,9 @@ pub struct OfRun {
     pub findings: Vec<Finding>,
     /// Notes on what cannot be said, and why.
     pub missing: Vec<String>,
+    /// True if monitors looked on.
+    #[serde(skip)]
+    pub watched: bool,
 }
 
 /// A sweep over users explained.

@@ -181,6 +181,7 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
     let Diagnosis { change, findings } = diagnose(run, recording.as_ref());
     Ok(OfRun {
         change,
+        watched: recording.is_some(),
         dir: run.path.display().to_string(),
         title: run.summary.as_ref().map_or(String::new(), |summary| summary.title.clone()),
         verdict: run.summary.as_ref().map_or(Vec::new(), |summary| {

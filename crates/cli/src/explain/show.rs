@@ -38,8 +38,7 @@ fn of_run(run: &OfRun) -> String {
     run.verdict.iter().for_each(|words| out += &format!("  verdict: {words}\n"));
     out += &run.change.as_ref().map_or(String::new(), of_change);
     if run.findings.is_empty() {
-        let seen = run.missing.iter().all(|words| !words.starts_with("no monitors"));
-        out += if seen {
+        out += if run.watched {
             "\nwhat limits it\n  nothing that was watched is near a limit\n"
         } else {
             "\nwhat limits it\n  cannot be said: nothing was watched\n"
@@ -347,6 +346,9 @@ fn answer(sweep: &Sweep) -> String {
     let level = sweep.levels.iter().find(|level| level.users == sweep.best.1);
     let half = level.and_then(|level| level.half_width);
     let own = half.map_or(" (one run)".into(), |half| {
+        if half > sweep.best.0 {
+            return " (its runs differ by more than that: no interval)".to_owned();
+        }
         let ends = (rate((sweep.best.0 - half).max(0.0)), rate(sweep.best.0 + half));
         format!(" (95 % interval over runs: {})", span(ends, ""))
     });
@@ -364,11 +366,18 @@ fn answer(sweep: &Sweep) -> String {
         (Maximum::Fall(lowest, throughput), _) => {
             format!("{measured}{near}; beyond, throughput falls, to {}/s at {lowest} users", rate(throughput))
         }
-        (Maximum::Unsure(share), _) => format!(
-            "the greatest mean is {best}/s at {users} users, but its runs differ too much to say where the maximum is \
-             (±{:.0} %): make more repetitions",
-            share * 100.0
-        ),
+        (Maximum::Unsure(share), _) => {
+            // A share above its mean says no more than that.
+            let sure = if share > 1.0 {
+                "by more than itself".to_owned()
+            } else {
+                format!("±{:.0} %", share * 100.0)
+            };
+            format!(
+                "the greatest mean is {best}/s at {users} users, but its runs differ too much to say where the maximum is \
+                 ({sure}): make more repetitions"
+            )
+        }
         (Maximum::Growing, None) => {
             format!(
                 "the maximum is not reached: {best}/s{own} at {users} users, and still growing; try more users"
@@ -428,7 +437,7 @@ fn models(sweep: &Sweep) -> String {
     if sweep.fits.is_empty() {
         return "models: fewer than six numbers of users; none can be chosen\n".to_owned();
     }
-    let mut out = "models, the chosen one first (AICc)\n".to_owned();
+    let mut out = "models, the chosen one first: the simplest within 2 of the least AICc\n".to_owned();
     for fit in &sweep.fits {
         let words: Vec<String> =
             fit.parameters.iter().map(|(name, value)| format!("{name} {value:.4e}")).collect();
@@ -451,9 +460,32 @@ fn models(sweep: &Sweep) -> String {
             out += &format!("    95 % intervals over runs: {}\n", intervals.join(", "));
         }
     }
-    if let (None, Some((low, high))) = (&sweep.peak, sweep.peak_interval) {
-        let interval = span(ends(low, high, 0), " users");
-        out += &format!("  no peak is claimed: its interval is {interval}\n");
+    if let (None, Some(ends)) = (&sweep.peak, sweep.peak_interval) {
+        out += &format!("  {}\n", no_peak(ends));
     }
     out
+}
+
+/// Where a peak may lie that the runs do not show: an interval may have no upper end.
+fn no_peak((low, high): (f64, f64)) -> String {
+    match high.is_finite() {
+        true => format!("no peak is claimed: its interval is {}", span(ends(low, high, 0), " users")),
+        false => format!(
+            "no peak is claimed: it may lie anywhere from {} on, or nowhere",
+            counted(low.round() as usize, "user")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peak_without_an_upper_end_may_lie_nowhere() {
+        assert_eq!(no_peak((12.4, 96.0)), "no peak is claimed: its interval is 12 to 96 users");
+        let nowhere = |low: f64| no_peak((low, f64::INFINITY));
+        assert_eq!(nowhere(40.2), "no peak is claimed: it may lie anywhere from 40 users on, or nowhere");
+        assert_eq!(nowhere(1.0), "no peak is claimed: it may lie anywhere from 1 user on, or nowhere");
+    }
 }

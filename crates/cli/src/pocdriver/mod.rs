@@ -14,6 +14,7 @@ use crate::exit::{Exit, Failure};
 use crate::run_directory::check_new;
 use crate::work::CALLER;
 use crate::{signals, terminal};
+use clap::ArgMatches;
 use dyno_compat_pocdriver::plan::args::PocArgs;
 use dyno_compat_pocdriver::plan::forms::effective;
 use dyno_compat_pocdriver::setup::prepare;
@@ -35,8 +36,8 @@ use watch::Watch;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The command.
-pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
+/// The command; `matches`: what clap has found of it.
+pub fn pocdriver(args: &PocArgs, matches: &ArgMatches) -> Result<Exit, Failure> {
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
     let config = args.config(now_ms)?;
     if args.print {
@@ -76,7 +77,7 @@ pub fn pocdriver(args: &PocArgs) -> Result<Exit, Failure> {
         // A proof of ingest is about a rate, not about tails.
         claims: vec![Claim::Throughput],
         out: args.out.clone(),
-        settings: effective(),
+        settings: effective(matches),
         scale: Scale::Ns64,
         watch: (args.out.is_some() && !args.no_monitor).then(conductor::every_second),
         busy: conductor::busy(&jobs),
@@ -131,10 +132,7 @@ fn say_write_concern(config: &PocConfig, opened: &dyn OpenTarget) {
     else {
         return;
     };
-    let rest = words.strip_prefix("write concern w: 1");
-    // Not 10, and no tag that begins with a digit.
-    let one = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([',', ' ']));
-    match one {
+    match opened.write_concern().as_deref() == Some("1") {
         false => terminal::verbatim(words),
         true => terminal::warn(&format!(
             "{words}: a write counts when one member has it, and may be lost with that member; for copies put w=majority into \

@@ -18,6 +18,7 @@ use crate::report::{exit_of, show};
 use crate::run_directory::{check_new, new_directory, now};
 use crate::{experiment, junit, secret, serve, signals, terminal};
 use applied::settings_of;
+use clap::ArgMatches;
 use dyno_databases::registry;
 use dyno_databases::spawn::{Spawned, find_server, spawn_under};
 use dyno_databases::target::{OpenTarget, Target};
@@ -153,17 +154,17 @@ fn prepare(wanted: TargetKind, control: &Control) -> Result<ProvidedTarget, Fail
     }
 }
 
-/// The command.
-pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
+/// The command; `matches`: what clap has found of it.
+pub fn run(args: &RunArgs, matches: &ArgMatches) -> Result<Exit, Failure> {
     if let Some(other) = &args.versus {
         return versus::versus(args, other);
     }
     let name = args.target.as_deref().map_or_else(|| "dyno run".to_owned(), mask_text);
-    junit::keep(args.junit.as_deref(), &name, |place| run_to(args, place))
+    junit::keep(args.junit.as_deref(), &name, |place| run_to((args, matches), place))
 }
 
 /// The same; `place`: the file of `--junit`.
-fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
+fn run_to((args, matches): (&RunArgs, &ArgMatches), place: Option<&Path>) -> Result<Exit, Failure> {
     if let Some(name) = args.target.as_deref().filter(|name| experiment::is_experiment(name)) {
         if args.password_from.is_some() {
             return Err(Failure::Usage(format!(
@@ -205,7 +206,7 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
         conditions: resolved.conditions.clone(),
         claims: Vec::new(),
         out: directory(args, &resolved),
-        settings: settings_of(args, &resolved)?,
+        settings: settings_of((args, matches), &resolved)?,
         scale: Scale::Ns64,
         watch: watch.map(|plan| WatchPlan { processes: server.into_iter().collect(), ..plan }),
         busy: resolved.busy_cores(),

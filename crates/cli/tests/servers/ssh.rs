@@ -423,3 +423,56 @@ fn two_pairs_of_wsf_on_hosts() {
         assert_eq!(lab.processes(host, "dyno"), Vec::<u32>::new(), "{host}");
     }
 }
+
+/// The same busy loop is found whether servers and load are here or there.
+#[test]
+fn programs_that_take_the_processor_are_named_on_other_hosts() {
+    let Some(lab) = lab(&["db", "load1"]) else { return };
+    let dyno = Dyno::new();
+    let text = format!(
+        "server: {{kind: redis}}\nssh: {{config: {}, servers: [db], clients: [load1], directory: {}}}\n\
+         workload: {{ycsb: {{workload: c, records: 2000}}}}\n\
+         phases: {{measure: {{users: 1, duration: 4s, warmup: 0s}}}}\n",
+        lab.path("ssh_config").display(),
+        lab.path("far").display()
+    );
+    std::fs::write(dyno.path("e.yaml"), text).unwrap();
+    let space = lab.namespace("db");
+    let spin = ["netns", "exec", &space, "sh", "-c", "while :; do :; done"];
+    let mut busy: Vec<_> =
+        (0..2).map(|_| std::process::Command::new("ip").args(spin).spawn().unwrap()).collect();
+    let output = dyno.run(&["run", "e.yaml", "--out", "noisy", "--quiet"]);
+    for one in &mut busy {
+        one.kill().unwrap();
+        one.wait().unwrap();
+    }
+    dyno.assert_ran(&output);
+    let (dir, _) = only_run(&dyno, "noisy");
+    let summary = dyno.summary(dir.to_str().unwrap());
+    let reasons = summary["verdict"]["reasons"].as_array().unwrap();
+    let told = |check: &str| {
+        let found = reasons.iter().find(|reason| reason["check"] == check);
+        found.unwrap_or_else(|| panic!("{check}: {reasons:?}"))["text"].as_str().unwrap().to_owned()
+    };
+    // Two namespaces of one kernel are one host under two names, and its servers have no cores of their own.
+    let neighbours = told("neighbours");
+    assert!(neighbours.contains("of load1 = db's CPU time (sh "), "{neighbours}");
+    assert!(told("shared_cores").contains(" of load1 = db, "), "{reasons:?}");
+    let hosts = dyno_testkit::phase(&summary, "measure")["hosts"].clone();
+    let [host] = hosts.as_array().unwrap().as_slice() else { panic!("{hosts}") };
+    assert_eq!(
+        (&host["role"], host["local"].is_null()),
+        (&"both".into(), true),
+        "this host only conducts: {host}"
+    );
+    assert!(host["others"]["cpu_cores"].as_f64().unwrap() > 0.1, "{host}");
+    assert!(
+        host["clock_ns"].as_u64().unwrap() > 0 && host["cpu_busy_share"].as_f64().unwrap() > 0.3,
+        "{host}"
+    );
+    let named: Vec<&String> = host["others"]["programs"].as_object().unwrap().keys().collect();
+    assert!(
+        named.iter().all(|name| !["redis-server", "dyno"].contains(&name.as_str())),
+        "own processes: {host}"
+    );
+}

@@ -7,26 +7,27 @@
 
 use crate::plan::args::PocArgs;
 use clap::parser::ValueSource;
-use clap::{Args, Command};
+use clap::{ArgMatches, Args, Command};
 use dyno_rundir::schema::Setting;
 use dyno_types::secret::mask_text;
 use std::ffi::OsString;
 
 /// Brings the arguments behind `pocdriver` of a whole command line into one form; `warn` hears of flags that are given twice.
 pub fn normal(arguments: Vec<OsString>, warn: fn(&str)) -> Vec<OsString> {
-    if arguments.get(1).is_none_or(|command| command != "pocdriver") {
+    // Options of dyno itself stand before the command, and take no values.
+    let is_option = |word: &OsString| word.to_str().is_some_and(|word| word.starts_with('-'));
+    let at = arguments.iter().skip(1).position(|word| !is_option(word)).map_or(0, |at| at + 1);
+    if at == 0 || arguments[at] != "pocdriver" {
         return arguments;
     }
-    let (words, notes) = rewritten(arguments);
+    let (words, notes) = rewritten(arguments, at + 1);
     notes.iter().for_each(|note| warn(note));
     words
 }
 
-/// Every flag of this command line with its value, and whether it was typed; passwords are masked.
-pub fn effective() -> Vec<Setting> {
-    let command = PocArgs::augment_args(Command::new("pocdriver").no_binary_name(true));
-    let words = rewritten(std::env::args_os().collect()).0.into_iter().skip(2);
-    let Ok(matches) = command.clone().try_get_matches_from(words) else { return Vec::new() };
+/// Every flag with its value, and whether it was typed, by what clap has found behind `pocdriver`; passwords are masked.
+pub fn effective(matches: &ArgMatches) -> Vec<Setting> {
+    let command = PocArgs::augment_args(Command::new("pocdriver"));
     let of = |flag: &clap::Arg| {
         let name = flag.get_id().as_str();
         let values: Vec<String> =
@@ -145,12 +146,13 @@ fn is_value(flags: &[Flag], argument: &str) -> bool {
         || matches!(read(flags, argument), Argument::Other(_))
 }
 
-fn rewritten(arguments: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
+/// The arguments, of which the first `kept` are no flags of POCDriver, and notes on what was given twice.
+fn rewritten(arguments: Vec<OsString>, kept: usize) -> (Vec<OsString>, Vec<String>) {
     let flags = flags();
     let (mut out, mut notes): (Vec<OsString>, Vec<String>) = (Vec::new(), Vec::new());
     let mut seen: Vec<(&str, Option<String>)> = Vec::new();
     let mut rest = arguments.into_iter();
-    out.extend(rest.by_ref().take(2));
+    out.extend(rest.by_ref().take(kept));
     let mut rest = rest.peekable();
     while let Some(argument) = rest.next() {
         let said = argument.to_str().map(|text| read(&flags, text));
@@ -194,9 +196,45 @@ mod tests {
 
     fn line(text: &str) -> (String, Vec<String>) {
         let typed = format!("dyno pocdriver {text}");
-        let (words, notes) = rewritten(typed.split(' ').map(OsString::from).collect());
+        let (words, notes) = rewritten(typed.split(' ').map(OsString::from).collect(), 2);
         let words: Vec<&str> = words[2..].iter().map(|word| word.to_str().unwrap()).collect();
         (words.join(" "), notes)
+    }
+
+    #[test]
+    fn options_of_dyno_may_stand_before_the_command() {
+        let normal = |text: &str| {
+            let words = normal(text.split(' ').map(OsString::from).collect(), |_| ());
+            words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(normal("dyno -v pocdriver -p -numfields 2"), "dyno -v pocdriver --print --numfields=2");
+        assert_eq!(normal("dyno pocdriver -k 20"), "dyno pocdriver --keyqueries=20");
+        // Others keep their own.
+        for text in ["dyno run pocdriver -k 20", "dyno", "dyno -v", "dyno -v ycsb run -k 20"] {
+            assert_eq!(normal(text), text);
+        }
+    }
+
+    #[test]
+    fn every_flag_is_a_setting_and_typed_ones_say_so() {
+        let command = PocArgs::augment_args(Command::new("pocdriver"));
+        let matches =
+            command.clone().try_get_matches_from(["pocdriver", "--keyqueries=20", "--empty"]).unwrap();
+        let all = effective(&matches);
+        let source = |key: &str| {
+            all.iter().find(|one| one.key == key).map(|one| (one.value.as_str(), one.source.as_str()))
+        };
+        assert_eq!(
+            (source("keyqueries"), source("empty")),
+            (Some(("20", "command line")), Some(("true", "command line")))
+        );
+        assert_eq!(source("print"), Some(("false", "default")));
+        // All but those that have no value unless they are typed.
+        let bare =
+            |flag: &&clap::Arg| flag.get_action().takes_values() && flag.get_default_values().is_empty();
+        let known: Vec<&clap::Arg> =
+            command.get_arguments().filter(|flag| flag.get_long().is_some()).collect();
+        assert_eq!(all.len(), known.iter().filter(|flag| !bare(flag)).count());
     }
 
     #[test]

@@ -153,6 +153,11 @@ impl OpenTarget for OpenMongo {
         self.options.redacted()
     }
 
+    fn write_concern(&self) -> Option<String> {
+        let w = self.options.write_concern.w.as_ref().map(ToString::to_string);
+        w.or_else(|| self.facts.default_write_concern().w().map(str::to_owned))
+    }
+
     fn facts(&self) -> BTreeMap<String, String> {
         let mut out: BTreeMap<String, String> = self.facts.all.clone().into_iter().collect();
         let concern = &self.options.write_concern;
@@ -272,6 +277,10 @@ impl OpenTarget for OpenOfficial {
             on_disk: true,
             ..TargetInfo::default()
         }
+    }
+
+    fn write_concern(&self) -> Option<String> {
+        self.0.write_concern()
     }
 
     fn facts(&self) -> BTreeMap<String, String> {

@@ -76,6 +76,11 @@ impl OfficialDeployment {
         self.official.facts()
     }
 
+    /// The `w` of writes, as far as it is known.
+    pub(crate) fn write_concern(&self) -> Option<String> {
+        self.official.w()
+    }
+
     /// Database of the records.
     pub(crate) fn database(&self) -> &str {
         &self.database

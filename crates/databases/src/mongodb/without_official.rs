@@ -62,6 +62,10 @@ impl OfficialDeployment {
         match *self {}
     }
 
+    pub(crate) fn write_concern(&self) -> Option<String> {
+        match *self {}
+    }
+
     pub(crate) fn database(&self) -> &str {
         match *self {}
     }

@@ -66,7 +66,7 @@ pub(super) fn read(input: &Input) -> Result<Log, BadFile> {
             return Err(bad(number + 1, expected, text));
         };
         let found = hlog::read(&format!("{text}\n"), Scale::Micros)
-            .map_err(|e| bad(number + 1, "a compressed HdrHistogram (V2)", &e.why.to_string()))?;
+            .map_err(|e| bad(number + 1, "a compressed HdrHistogram (V0, V1 or V2)", &e.why.to_string()))?;
         let buckets = found.into_values().next().unwrap_or_else(|| Buckets::new(Scale::Micros));
         if log.whole.count() + buckets.count() > MOST {
             return Err(bad(number + 1, &format!("up to {MOST} samples in all"), "more"));
@@ -92,14 +92,25 @@ pub(super) fn percentiles(slot: &mut Option<Latency>, whole: Buckets) {
     }
 }
 
+/// Begins of intervals this near, as a share of their length, are one: each metric's file has a zero of its own.
+const TOGETHER: f64 = 0.1;
+
+/// The begin that a line has in common with those before it.
+fn common_begin(all: &BTreeMap<u64, ImportedInterval>, line: &Line) -> u64 {
+    let slack = (line.length_ms as f64 * TOGETHER) as u64;
+    let near = all.range(line.start_ms.saturating_sub(slack)..=line.start_ms.saturating_add(slack));
+    near.map(|(start, _)| *start).min_by_key(|start| start.abs_diff(line.start_ms)).unwrap_or(line.start_ms)
+}
+
 /// Intervals by their begin: successes of every metric.
 pub(super) fn intervals(logs: &[Log], derived: &[&str]) -> Vec<ImportedInterval> {
     let mut all: BTreeMap<u64, ImportedInterval> = BTreeMap::new();
     let own = |log: &&Log| !log.metric.starts_with("Intended-") && !log.metric.ends_with("-FAILED");
     for log in logs.iter().filter(own) {
         for line in &log.lines {
-            let interval = all.entry(line.start_ms).or_default();
-            interval.start_ms = line.start_ms;
+            let start_ms = common_begin(&all, line);
+            let interval = all.entry(start_ms).or_default();
+            interval.start_ms = start_ms;
             interval.length_ms = interval.length_ms.max(line.length_ms);
             interval.metrics.push(in_interval(&log.metric, line.count, None, false));
             if !derived.contains(&log.metric.as_str()) {
@@ -111,4 +122,29 @@ pub(super) fn intervals(logs: &[Log], derived: &[&str]) -> Vec<ImportedInterval>
         interval.ended = count(0);
     }
     all.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(metric: &str, starts: &[u64]) -> Log {
+        let line =
+            |start_ms: &u64| Line { text: String::new(), start_ms: *start_ms, length_ms: 1_000, count: 5 };
+        Log {
+            metric: metric.into(),
+            lines: starts.iter().map(line).collect(),
+            whole: Buckets::new(Scale::Micros),
+        }
+    }
+
+    #[test]
+    fn intervals_of_files_whose_zeros_differ_by_a_millisecond_are_the_same() {
+        let logs =
+            [log("READ", &[10, 1_011, 2_010]), log("UPDATE", &[11, 1_010, 2_012]), log("SCAN", &[500])];
+        let all = intervals(&logs, &[]);
+        let seen: Vec<(u64, u64, usize)> =
+            all.iter().map(|one| (one.start_ms, one.ended["ok"], one.metrics.len())).collect();
+        assert_eq!(seen, [(10, 10, 2), (500, 5, 1), (1_011, 10, 2), (2_010, 10, 2)]);
+    }
 }

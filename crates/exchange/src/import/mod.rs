@@ -248,6 +248,7 @@ fn phase(found: &Found, said: &ImportDetails) -> Phase {
         errors: BTreeMap::new(),
         link: None,
         monitor: None,
+        hosts: Vec::new(),
         collections: None,
     }
 }

@@ -24,12 +24,21 @@ pub struct Host {
 const TUNING: [(&str, &str); 7] = [
     ("governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
     ("transparent_huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled"),
-    ("clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    (CLOCK_SOURCE, "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     ("swappiness", "/proc/sys/vm/swappiness"),
     ("somaxconn", "/proc/sys/net/core/somaxconn"),
     ("smt", "/sys/devices/system/cpu/smt/control"),
     ("overcommit_memory", "/proc/sys/vm/overcommit_memory"),
 ];
+
+/// The kernel's clock source.
+pub const CLOCK_SOURCE: &str = "clock_source";
+
+/// Identity of the running kernel, which containers and network namespaces of one host share; `None` where it is not told.
+pub fn boot_id() -> Option<String> {
+    let text = read(Path::new("/proc/sys/kernel/random/boot_id")).ok()?;
+    Some(text.trim().to_owned())
+}
 
 /// Reads the facts.
 pub fn host() -> Host {

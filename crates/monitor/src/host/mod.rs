@@ -8,7 +8,7 @@ mod memory;
 mod network;
 mod pressure;
 
-pub use facts::{Host, host};
+pub use facts::{CLOCK_SOURCE, Host, boot_id, host};
 pub(crate) use pressure::pressure;
 
 use crate::roots::Roots;

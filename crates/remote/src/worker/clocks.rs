@@ -27,13 +27,18 @@ impl WorkerPool {
     /// Between the first and the last worker's beginning of the last phase, nanoseconds, by the clocks as they are known: of
     /// workers on this host exactly, of others within the bounds of their clocks. None if fewer than two have begun.
     pub fn start_skew(&self) -> Option<u64> {
-        let begun = self.members.iter().filter_map(|member| {
+        let begun: Vec<u64> = self.begun().into_iter().flatten().collect();
+        let skew = begun.iter().max()? - begun.iter().min()?;
+        (begun.len() > 1).then_some(skew)
+    }
+
+    /// When each worker began the last phase, Unix nanoseconds by this host's clock; none where it has not begun.
+    pub(super) fn begun(&self) -> Vec<Option<u64>> {
+        let begun = self.members.iter().map(|member| {
             let own = member.began_ns.load(Ordering::Relaxed);
             (own > 0).then(|| own.saturating_add_signed(-held(&member.clock).ns))
         });
-        let begun: Vec<u64> = begun.collect();
-        let skew = begun.iter().max()? - begun.iter().min()?;
-        (begun.len() > 1).then_some(skew)
+        begun.collect()
     }
 
     /// Asks the clocks of workers on other hosts.

@@ -75,6 +75,7 @@ impl WorkerPool {
                     let epoch_ns = ended.epoch_ns.saturating_add_signed(-offset_ns);
                     let began_ns = ended.epoch_ns + ended.late_ns;
                     self.members[worker].began_ns.store(began_ns, Ordering::Relaxed);
+                    *held(&self.members[worker].host_cpu) = ended.host_cpu;
                     done[worker] = Some(Done { epoch_ns, ..ended });
                     open.retain(|other| *other != worker);
                 }

@@ -4,10 +4,10 @@ use crate::channel::{Input, Running};
 use crate::transport::Transport;
 use dyno_protocol::frame::PackedSecond;
 use dyno_protocol::offset::Offset;
-use dyno_protocol::worker::FromWorker;
+use dyno_protocol::worker::{FromWorker, HostCpuShare, WorkerHost};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 pub(super) enum WorkerEvent {
     Message(FromWorker),
@@ -29,4 +29,8 @@ pub(super) struct Member {
     pub(super) clock: Arc<Mutex<Offset>>,
     /// When its last load thread began the last phase, by its own clock, Unix nanoseconds.
     pub(super) began_ns: AtomicU64,
+    /// Its host, and the cores of its load threads, as it has said; none before.
+    pub(super) on: OnceLock<(WorkerHost, Vec<usize>)>,
+    /// CPU time of its host in the last phase.
+    pub(super) host_cpu: Mutex<Option<HostCpuShare>>,
 }

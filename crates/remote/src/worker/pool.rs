@@ -9,10 +9,11 @@ use dyno_databases::mongodb::probe::ROUTERS_DOWN;
 use dyno_databases::target::TargetInfo;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_protocol::frame::{Frame, write_frame};
-use dyno_protocol::worker::{Done, FromWorker, Stage, ToWorker};
+use dyno_protocol::worker::{Done, FromWorker, Stage, ToWorker, WorkerHost};
 use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
 use dyno_session::collection_stats::{CollectionStats, Part};
+use dyno_session::hosts::SeenByWorker;
 use dyno_session::load_generator::{Applied, LoadGenerator};
 use dyno_session::work::Prepared;
 use dyno_types::Outcome;
@@ -81,8 +82,10 @@ impl WorkerPool {
         for (worker, word) in
             pool.answers(control, &all, READY, "open its target", |w| matches!(w, FromWorker::Ready { .. }))?
         {
-            let FromWorker::Ready { target_info, facts, shown, cores } = word else { continue };
-            tracing::info!(worker = worker + 1, uri = shown, ?cores, "a worker has opened its target");
+            let FromWorker::Ready { target_info, facts, shown, cores, host } = word else { continue };
+            tracing::info!(worker = worker + 1, uri = shown, ?cores, ?host, "a worker has opened its target");
+            // A worker says it once.
+            let _ = pool.members[worker].on.set((host, cores));
             pool.shown[pool.members[worker].instance] = shown;
             if worker == 0 {
                 (pool.target_info, pool.facts) = (target_info, facts);
@@ -141,6 +144,17 @@ impl WorkerPool {
     pub fn whereabouts(&self) -> Vec<(u32, Option<String>)> {
         let host = |member: &Member| member.transport.as_ref().map(|transport| transport.name().to_owned());
         self.members.iter().map(|member| (member.pid.load(Ordering::Relaxed), host(member))).collect()
+    }
+
+    /// Where each worker that takes part in a phase runs: its number from 0, the other host's name (none: this host), the host as
+    /// it has told of it, and the cores of its load threads.
+    pub fn on_hosts(&self, stage: Stage) -> Vec<(usize, Option<String>, WorkerHost, Vec<usize>)> {
+        let on = |at: usize| {
+            let member = &self.members[at];
+            let (host, cores) = member.on.get().cloned().unwrap_or_default();
+            (at, member.transport.as_ref().map(|transport| transport.name().to_owned()), host, cores)
+        };
+        self.active(stage).into_iter().map(on).collect()
     }
 
     /// Returns the part of each target's workers in the last phase.
@@ -271,7 +285,10 @@ impl WorkerPool {
     /// Connects all who take part and lets them begin at the same instant. True if they have begun.
     fn begin(&self, stage: Stage, active: &[usize], control: &Control) -> Result<bool, WorkerPoolError> {
         // A worker that takes no part in this phase has begun another one.
-        self.members.iter().for_each(|member| member.began_ns.store(0, Ordering::Relaxed));
+        self.members.iter().for_each(|member| {
+            member.began_ns.store(0, Ordering::Relaxed);
+            *held(&member.host_cpu) = None;
+        });
         let widest_ns = self.ask_clocks(control)?;
         tracing::info!(phase = stage.name(), workers = active.len(), "workers connect their users");
         let asked = Instant::now();
@@ -391,6 +408,19 @@ impl LoadGenerator for WorkerPool {
 
     fn collections(&self) -> CollectionFigures {
         self.collection_stats.collections()
+    }
+
+    fn seen_by_workers(&self) -> Vec<SeenByWorker> {
+        let begun = self.begun();
+        let first = begun.iter().flatten().min().copied();
+        let seen = |(member, begun): (&Member, &Option<u64>)| SeenByWorker {
+            late_s: begun
+                .zip(first)
+                .filter(|_| self.members.len() > 1)
+                .map(|(own, first)| (own - first) as f64 / 1e9),
+            busy_and_steal: held(&member.host_cpu).map(|cpu| (cpu.busy, cpu.steal)),
+        };
+        self.members.iter().zip(&begun).map(seen).collect()
     }
 
     fn missing(&self) -> Option<String> {

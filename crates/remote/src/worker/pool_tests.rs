@@ -12,6 +12,7 @@ use dyno_session::work;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::mpsc::Sender;
 
@@ -75,6 +76,8 @@ impl Rehearsal {
                 log: PathBuf::new(),
                 clock: Arc::default(),
                 began_ns: AtomicU64::new(0),
+                on: OnceLock::new(),
+                host_cpu: Mutex::default(),
             }
         };
         let pool = WorkerPool {

@@ -8,9 +8,12 @@ use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, in_words};
 use dyno_databases::target_error::TargetError;
 use dyno_engine::net::monotonic_ns;
-use dyno_engine::{Control, Gate, Job, RunError, Team};
+use dyno_engine::{Control, Gate, Job, RunError, Team, affinity};
+use dyno_monitor::{CLOCK_SOURCE, CpuTimes, HostCpu, boot_id, host, host_cores};
 use dyno_protocol::frame::{Frame, FrameError, read_frame, write_frame};
-use dyno_protocol::worker::{Assignment, Done, FromWorker, PROTOCOL, Stage, ToWorker};
+use dyno_protocol::worker::{
+    Assignment, Done, FromWorker, HostCpuShare, PROTOCOL, Stage, ToWorker, WorkerHost,
+};
 use dyno_rundir::log::{self, Filter};
 use dyno_session::cores::choose_cores;
 use dyno_session::load_generator::run_jobs;
@@ -242,6 +245,16 @@ struct Worker<'a, W: Write + Send> {
     read_work: ReadWork<'a>,
 }
 
+/// This worker's host.
+fn own_host() -> WorkerHost {
+    WorkerHost {
+        boot_id: boot_id().unwrap_or_default(),
+        cores: host_cores(),
+        clock_ns: affinity::clock_cost_ns(),
+        clock_source: host().tuning.remove(CLOCK_SOURCE).unwrap_or_default(),
+    }
+}
+
 /// A target that is open, and what is done with it.
 struct AssignedTarget {
     assignment: Assignment,
@@ -320,6 +333,7 @@ impl<W: Write + Send> Worker<'_, W> {
             facts: opened.facts(),
             shown: uri,
             cores: cores.clone(),
+            host: own_host(),
         };
         Ok((ready, AssignedTarget { assignment, opened, work, cores }))
     }
@@ -344,6 +358,7 @@ impl<W: Write + Send> Worker<'_, W> {
         self.shared.enter(&control, &gate);
         let mut pipe = Ok(());
         let pipes = &self.output;
+        let (mut host_cpu, mut measured) = (HostCpu::start(), CpuTimes::default());
         let applied = std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !gate.connected(Duration::from_millis(20)) {
@@ -356,6 +371,8 @@ impl<W: Write + Send> Worker<'_, W> {
                 let _ = say(pipes, &FromWorker::Connected);
             });
             let applied = run_jobs(assigned.opened.as_ref(), &[job], &control, &mut |second| {
+                let lap = host_cpu.lap().filter(|_| !second.warmup);
+                lap.iter().for_each(|lap| measured.add(lap));
                 let mut output = pipes.lock().unwrap_or_else(PoisonError::into_inner);
                 let written = write_frame::<FromWorker>(*output, &Frame::Second(Box::new(second)));
                 if written.is_err() {
@@ -406,6 +423,8 @@ impl<W: Write + Send> Worker<'_, W> {
             threads,
             users,
             rest,
+            host_cpu: (measured.total > 0)
+                .then(|| HostCpuShare { busy: measured.busy_share(), steal: measured.steal_share() }),
             ended_early: lapsed.then(|| "the controller was silent for longer than the lease".into()),
         })
     }

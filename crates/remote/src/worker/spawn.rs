@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Start of a worker: here, or on another host.
@@ -118,5 +118,7 @@ pub(super) fn spawn(
         log,
         clock,
         began_ns: AtomicU64::new(0),
+        on: OnceLock::new(),
+        host_cpu: Mutex::default(),
     })
 }

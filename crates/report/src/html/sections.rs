@@ -80,7 +80,7 @@ pub fn body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
     for (id, title, _) in SECTIONS {
         let text = match id {
             "time" => over_time(made) + &faults(report.summary),
-            "percentiles" => by_percentile(made),
+            "percentiles" => by_percentile(report, made),
             "operations" => operations(report.summary),
             "resources" => resources(report, made),
             "stability" => analysis_sections::stability(steady),
@@ -376,8 +376,14 @@ fn over_time(made: &PageParts<'_>) -> String {
     out
 }
 
-fn by_percentile(made: &PageParts<'_>) -> String {
+fn by_percentile(report: &Report<'_>, made: &PageParts<'_>) -> String {
     if made.data.distributions.is_empty() {
+        // Many tools print percentiles and keep no distribution.
+        if report.summary.measured().is_some_and(|phase| phase.successes() > 0) {
+            return "<p>No distribution of latencies was recorded: the tables of operations have the percentiles that are \
+                    known.</p>\n"
+                .into();
+        }
         return "<p>No successful operation was measured: there is no latency to show.</p>\n".into();
     }
     percentile_figure(0, made.data.distributions.len())
@@ -482,9 +488,10 @@ fn resources(report: &Report<'_>, made: &PageParts<'_>) -> String {
             .into();
     }
     let mut out = String::new();
-    if let Some(seen) = report.summary.measured().and_then(|phase| phase.monitor.as_ref()) {
+    let measured = report.summary.measured();
+    if let Some((phase, seen)) = measured.and_then(|phase| Some((phase, phase.monitor.as_ref()?))) {
         let mut text = String::new();
-        crate::monitored::block(&mut text, seen, "Measured phase, means");
+        crate::monitored::block(&mut text, seen, &phase.hosts, "Measured phase, means");
         let _ = writeln!(out, "<pre>{}</pre>", esc(text.trim()));
     }
     out.push_str("<div class=\"grid2\">\n");

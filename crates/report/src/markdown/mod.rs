@@ -81,6 +81,26 @@ pub(crate) fn esc(text: &str) -> String {
     out
 }
 
+/// The text of a summary as a terminal shows it: characters that would be markup are themselves.
+pub fn plain(markdown: &str) -> String {
+    let mut out = String::with_capacity(markdown.len());
+    let mut rest = markdown;
+    while let Some(at) = rest.find("&#") {
+        let (before, behind) = rest.split_at(at);
+        out.push_str(before);
+        let digits = behind[2..].find(';').map(|end| &behind[2..2 + end]);
+        let shown = digits.and_then(|digits| Some((digits.len(), char::from_u32(digits.parse().ok()?)?)));
+        let Some((length, c)) = shown.filter(|(_, c)| c.is_ascii_punctuation()) else {
+            out.push_str("&#");
+            rest = &behind[2..];
+            continue;
+        };
+        out.push(c);
+        rest = &behind[length + 3..];
+    }
+    out + rest
+}
+
 /// Returns whether an address is one of the web: others are shown, but are no links.
 pub(crate) fn is_web(address: &str) -> bool {
     address.starts_with("https://") || address.starts_with("http://")
@@ -132,6 +152,15 @@ fn code(path: &std::path::Path) -> String {
 
 /// The summary of an experiment. Runs are read one after another.
 pub fn of_experiment(dir: &ExperimentDir) -> String {
+    document(dir).text()
+}
+
+/// Returns whether a test of an experiment's summary has failed.
+pub fn has_failed_test(dir: &ExperimentDir) -> bool {
+    document(dir).tests().iter().any(|test| test.result == tests_made::Ended::Failed)
+}
+
+fn document(dir: &ExperimentDir) -> Document {
     let mut document = Document {
         name: dir.name.clone(),
         code: code(&dir.path),
@@ -171,7 +200,7 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
         document.notes.push("figures of operations: servers were loaded and left running".into());
     }
     document.entries.sort_by(|a, b| (a.cell, a.repetition, &a.point).cmp(&(b.cell, b.repetition, &b.point)));
-    document.text()
+    document
 }
 
 /// A run that has no figures.

@@ -248,3 +248,14 @@ fn any_two_factors_with_repetitions_are_laid_over_each_other() {
         assert!(repetitions > 1 || page.contains("one run: none"), "{page}");
     }
 }
+
+#[test]
+fn a_terminal_shows_characters_and_not_their_escapes() {
+    let text = "redis://:***@h | <b> `x` \\ & [a](b)";
+    assert_ne!(esc(text), text);
+    assert_eq!(plain(&esc(text)), text);
+    // What no escape has made stays, also one of a control character.
+    for text in ["&#", "&#;", "&#x41;", "&#27;", "&#65;", "a & b", "&#42"] {
+        assert_eq!(plain(text), text);
+    }
+}

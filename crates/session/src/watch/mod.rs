@@ -3,22 +3,21 @@
 pub mod seen;
 pub mod sources;
 
+use crate::hosts::others_of;
 use crate::watch::seen::Seen;
 use crate::watch::seen::{ServerNow, SourceSnapshot};
-use dyno_analysis::{is_summarised, monitored};
+use dyno_analysis::is_summarised;
 use dyno_monitor::prometheus::{PrometheusSource, Url};
 use dyno_monitor::{Cost, HostSource, Marker, Monitor, Neighbours, Pid, ProcessSource, Roots, Sink, Source};
 use dyno_rundir::monitor::{MonitorWriter, Recording};
-use dyno_rundir::schema::{Monitored, OthersUse};
+use dyno_rundir::schema::OthersUse;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Samples so long before a phase are looked at for what was so at its edge, should the last ones be missing.
 const BEFORE: Duration = Duration::from_secs(30);
-
-/// Other programs that are named.
-const PROGRAMS: usize = 3;
 
 /// Time that the edge of a phase waits for samples of other hosts.
 const MARKED: Duration = Duration::from_secs(1);
@@ -31,8 +30,12 @@ pub trait RemoteMarker: Send + Sync {
     /// Takes a further sample now, and returns how many have been told so far.
     fn mark_now(&self) -> u64;
 
-    /// Waits until one more than `before` has been told, but no longer than to `end`.
-    fn await_mark(&self, before: u64, end: Instant);
+    /// Waits until one more than `before` has been told, but no longer than to `end`. Returns the cores that other programs of
+    /// that host have used since the one before, by name; `None` if it was not told.
+    fn await_mark(&self, before: u64, end: Instant) -> Option<BTreeMap<String, f64>>;
+
+    /// Name of that host.
+    fn host(&self) -> &str;
 }
 
 /// A source that says something seldom. It ends when it is dropped.
@@ -62,6 +65,8 @@ pub struct Watch {
     directory: Option<PathBuf>,
     /// The processes that are the run's own.
     own: Vec<Pid>,
+    /// True if a server is among them.
+    server_known: bool,
     /// Asked beside the others, in their own time.
     slow: Option<Box<dyn SlowSource>>,
     /// Monitors of other hosts.
@@ -93,6 +98,7 @@ impl Watch {
             Box::new(ProcessSource::new("dyno", roots.clone(), this)),
         ];
         let own = plan.processes.iter().map(|(_, pid)| pid.clone()).collect();
+        let server_known = plan.processes.iter().any(|(name, _)| name.starts_with("server"));
         for (name, pid) in &plan.processes {
             sources.push(Box::new(ProcessSource::new(name, roots.clone(), pid.clone())));
         }
@@ -110,6 +116,7 @@ impl Watch {
             seen,
             directory: directory.map(Path::to_owned),
             own,
+            server_known,
             slow: None,
             far: Vec::new(),
         })
@@ -127,11 +134,7 @@ impl Watch {
     /// Returns what other programs have used since.
     pub(crate) fn others(&self, since: &Neighbours) -> OthersUse {
         let own: Vec<u32> = self.own.iter().filter_map(Pid::get).collect();
-        let used = since.cores(&own);
-        let cpu_cores = used.values().sum();
-        let mut most: Vec<(String, f64)> = used.into_iter().collect();
-        most.sort_by(|a, b| b.1.total_cmp(&a.1));
-        OthersUse { cpu_cores, programs: most.into_iter().take(PROGRAMS).collect() }
+        others_of(since.cores(&own, self.server_known))
     }
 
     /// A phase is about to begin: what came before it is only in the files from now on.
@@ -140,12 +143,17 @@ impl Watch {
         self.seen().forget(SystemTime::now());
     }
 
-    /// A sample of everything now: nothing is under way before a phase and after it, so that counters of both are whole.
-    fn mark(&self) {
+    /// A sample of everything now: nothing is under way before a phase and after it, so that counters of both are whole. Returns
+    /// what other programs of other hosts have used since the one before.
+    fn mark(&self) -> BTreeMap<String, OthersUse> {
         self.monitor.mark();
         let before: Vec<u64> = self.far.iter().map(|one| one.mark_now()).collect();
         let end = Instant::now() + MARKED;
-        self.far.iter().zip(before).for_each(|(one, before)| one.await_mark(before, end));
+        let told = self.far.iter().zip(before);
+        told.filter_map(|(one, before)| {
+            Some((one.host().to_owned(), others_of(one.await_mark(before, end)?)))
+        })
+        .collect()
     }
 
     /// Takes samples at given times.
@@ -153,28 +161,26 @@ impl Watch {
         Markers(self.monitor.marker(), self.far.clone())
     }
 
-    /// A phase has ended.
-    pub(crate) fn end(&self) {
-        self.mark();
+    /// A phase has ended. Returns what other programs of other hosts have used in it, by host.
+    pub(crate) fn end(&self) -> BTreeMap<String, OthersUse> {
+        let others = self.mark();
         self.slow.iter().for_each(|source| source.ask_now());
+        others
     }
 
-    /// Returns what monitors saw between two times of the phase that began last. It is read from the run directory,
-    /// where there is one: runs may take days, and memory must not grow with them.
-    pub(crate) fn monitored(&self, from: SystemTime, to: SystemTime) -> Monitored {
-        let ms = |time| dyno_monitor::unix_ns(time) as f64 / 1e6;
-        let Some(directory) = &self.directory else {
-            return monitored(&self.seen().recording, ms(from), ms(to));
-        };
-        let recording = Recording::open_part(directory, ms(from - BEFORE), &is_summarised);
+    /// Returns what monitors have recorded of the phase that began last, at `from`. It is read from the run directory, where
+    /// there is one: runs may take days, and memory must not grow with them.
+    pub(crate) fn recording(&self, from: SystemTime) -> Recording {
+        let Some(directory) = &self.directory else { return self.seen().recording.clone() };
+        let from_ms = dyno_monitor::unix_ns(from - BEFORE) as f64 / 1e6;
+        let recording = Recording::open_part(directory, from_ms, &is_summarised);
         let recording = recording.map_err(|refused| refused.to_string()).and_then(|found| {
             found.ok_or_else(|| format!("{}: the monitors' folder is not there", directory.display()))
         });
-        let recording = recording.unwrap_or_else(|why| {
+        recording.unwrap_or_else(|why| {
             self.seen().event("summary", &why);
             Recording::new()
-        });
-        monitored(&recording, ms(from), ms(to))
+        })
     }
 
     /// Keeps what asks kubelets, until the end.

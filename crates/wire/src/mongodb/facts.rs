@@ -115,6 +115,17 @@ pub enum DefaultWriteConcern {
     NotTold(String),
 }
 
+impl DefaultWriteConcern {
+    /// Its `w`, as far as it is known.
+    pub fn w(&self) -> Option<&str> {
+        match self {
+            DefaultWriteConcern::Known(w) => Some(w),
+            DefaultWriteConcern::Implied { w, .. } => Some(w),
+            DefaultWriteConcern::NotTold(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for DefaultWriteConcern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -132,6 +132,8 @@ fn facts_of(run: &RunDir, phase: &Phase, recording: &Recording, window: Window, 
     part.client.user_cpu_s *= share;
     part.client.system_cpu_s *= share;
     part.monitor = Some(Monitored { others: None, ..monitored(recording, window.0, window.1) });
+    // What others took is known of the whole phase; here it is what is left.
+    part.hosts.iter_mut().for_each(|host| host.others = None);
     let mut facts = Facts::default();
     base(&mut facts, run, &part);
     between(&mut facts, run, &part, recording, window);

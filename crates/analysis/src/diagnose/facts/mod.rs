@@ -11,7 +11,7 @@ use crate::series::mean;
 use dyno_record::Stamps;
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
-use dyno_rundir::schema::Phase;
+use dyno_rundir::schema::{HostRole, Phase, PhaseHost};
 use dyno_types::mongod::MongodVersion;
 use dyno_types::stats::median;
 
@@ -113,6 +113,11 @@ fn gone(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     facts.set("server.gone_share", Some(gone_s / phase.seconds));
 }
 
+/// The host of the servers, of which the figures of the host are.
+pub(super) fn server_host(phase: &Phase) -> Option<&PhaseHost> {
+    phase.hosts.iter().find(|host| host.role.is_server())
+}
+
 fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     let Some(seen) = &phase.monitor else { return };
     let elsewhere = seen.host.as_ref().is_some_and(|host| host.elsewhere.is_some());
@@ -134,7 +139,12 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
             facts.set("disk.bytes_per_request", (requests > 0.0).then(|| bytes / requests));
         }
     }
-    if let Some(others) = seen.others.as_ref().filter(|_| cores > 0.0 && !elsewhere) {
+    // Directories of earlier versions tell of this host alone.
+    let others = match server_host(phase) {
+        Some(host) => host.others.as_ref(),
+        None => seen.others.as_ref().filter(|_| !elsewhere && phase.hosts.is_empty()),
+    };
+    if let Some(others) = others.filter(|_| cores > 0.0) {
         facts.set("host.cpu.others", Some(others.cpu_cores / cores));
     }
     // Embedded stores live in the workers.
@@ -156,8 +166,9 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     let busy = facts.get("host.cpu.busy").filter(|_| cores > 0.0).map(|share| share * cores);
     let client = (phase.client.user_cpu_s + phase.client.system_cpu_s) / phase.seconds.max(1e-9);
     // An embedded store's process is the client, too.
-    let both = server.cpu_cores + if seen.server.is_some() && !elsewhere { client } else { 0.0 };
-    if seen.others.is_none() {
+    let beside = server_host(phase).map_or(!elsewhere, |host| host.role == HostRole::Both);
+    let both = server.cpu_cores + if seen.server.is_some() && beside { client } else { 0.0 };
+    if others.is_none() {
         facts.set("host.cpu.others", busy.map(|busy| ((busy - both) / cores).max(0.0)));
     }
     facts.set("server.cpu_share", busy.filter(|busy| *busy > 0.0).map(|busy| server.cpu_cores / busy));
