@@ -35,8 +35,8 @@ const OF_RESULT: [&str; 15] = [
     "push_interval",
 ];
 
-/// Options of experiments.
-const OF_EXPERIMENTS: [&str; 3] = ["sets", "scale", "require_rate"];
+/// Options of experiments, and of runs that are made by turns.
+const OF_EXPERIMENTS: [&str; 5] = ["sets", "scale", "require_rate", "versus", "turns"];
 
 /// Options of the open loop alone.
 const OPEN: [&str; 5] = ["rate", "connections", "arrivals", "queue", "queue_age"];
