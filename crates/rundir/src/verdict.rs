@@ -65,7 +65,8 @@ impl Claim {
 
 /// Checks whose reasons are told first among equals: what was lost before what was late, what happened before its shape, and the
 /// run itself before its host. The first reason is the headline.
-const GRAVEST: [&str; 19] = [
+const GRAVEST: [&str; 20] = [
+    "imported",
     "invariants",
     "data",
     "samples",

@@ -4,6 +4,9 @@ use dyno_types::rng::{Purpose, Stream};
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
+/// The significance level of all intervals.
+pub const ALPHA: f64 = 0.05;
+
 /// Replicates of a bootstrap.
 pub const REPLICATES: usize = 2_000;
 

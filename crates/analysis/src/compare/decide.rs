@@ -1,15 +1,12 @@
 //! The verdict on two samples of runs: by an interval against a margin that matters in practice, not by a p-value.
 
-use super::bootstrap::Estimate;
+use super::bootstrap::{ALPHA, Estimate};
 use super::drift::Drift;
 use super::rank::{cliffs_delta, hodges_lehmann, mann_whitney};
 use crate::interval::{difference, mean_interval};
 use crate::series::mean;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
-
-/// The significance level of all intervals.
-pub const ALPHA: f64 = 0.05;
 
 /// Fewest runs a side for a verdict: of three against three the most extreme order still has p = 0.1.
 pub const FEWEST: usize = 4;
@@ -72,11 +69,23 @@ impl Comparison {
     /// With what a drift leaves of its conclusion.
     pub fn beside(mut self, drift: Option<Drift>, margin: Margin) -> Self {
         if let Some(drift) = &drift {
-            self.conclusion = drift.leaves(self.conclusion, margin);
+            self.conclusion = left(self.conclusion, drift, margin);
         }
         self.drift = drift;
         self
     }
+}
+
+/// What is left of a conclusion where a drift may have made it: a difference has to be there without the drift as well, and no
+/// difference is one that a drift has hidden.
+fn left(conclusion: Conclusion, drift: &Drift, margin: Margin) -> Conclusion {
+    let (low, high) = (drift.ratio.low - 1.0, drift.ratio.high - 1.0);
+    let open = match conclusion {
+        Conclusion::Better | Conclusion::Worse => low <= 0.0 && high >= 0.0,
+        Conclusion::Same => drift.p < ALPHA && !(low > -margin.share && high < margin.share),
+        Conclusion::Unclear(_) => false,
+    };
+    if drift.is_confounded() && open { Conclusion::Unclear(0) } else { conclusion }
 }
 
 /// The ratio of two means, `other` by `one`, with its 95 % interval: Welch's on the logarithm, by the delta method, so that it

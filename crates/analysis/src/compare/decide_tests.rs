@@ -1,4 +1,6 @@
 use super::*;
+use crate::compare::drift::drift;
+use crate::series::synthetic::{noise, random};
 use dyno_types::rng::{Purpose, Stream};
 
 fn runs(random: &mut Stream, count: usize, mean: f64, noise: f64) -> Vec<f64> {
@@ -156,4 +158,61 @@ fn the_runs_that_are_needed_follow_from_variance_difference_and_a_power_of_80_pe
     // Nothing can be said of one run, nor where neither mean nor difference is more than nothing.
     assert_eq!((needed(&[1.0], &[1.0, 2.0]), needed(&[1.0, 2.0], &[1.0])), (0, 0));
     assert_eq!(needed(&[-1.0, 1.0], &[-1.0, 1.0]), 0);
+}
+
+/// Places of sides of `count` runs each, one after the other or by turns.
+fn places(count: usize, by_turns: bool) -> (Vec<f64>, Vec<f64>) {
+    match by_turns {
+        false => ((0..count).map(|at| at as f64).collect(), (count..2 * count).map(|at| at as f64).collect()),
+        // A B B A A B B A.
+        true => (0..2 * count).map(|at| at as f64).partition(|at| [0, 3].contains(&(*at as usize % 4))),
+    }
+}
+
+/// Share of 400 comparisons that call the second worse; and those that call it anything.
+fn claims(count: usize, by_turns: bool, drift_per_run: f64, difference: f64, cv: f64) -> (f64, f64) {
+    let (first, second) = places(count, by_turns);
+    let mut random = random(7);
+    let rounds = 400;
+    let (mut worse, mut claimed) = (0, 0);
+    for _ in 0..rounds {
+        let mut side = |places: &[f64], level: f64| -> Vec<f64> {
+            let noise = noise(&mut random, places.len(), 0.0);
+            places
+                .iter()
+                .zip(noise)
+                .map(|(at, e)| 1_000.0 * level * (1.0 + drift_per_run * at) * (1.0 + cv * e))
+                .collect()
+        };
+        let (one, other) = (side(&first, 1.0), side(&second, 1.0 + difference));
+        let found = compare(&one, &other, Margin::THROUGHPUT, 0.0).unwrap();
+        let drift = drift((&one, &first), (&other, &second));
+        let left = found.beside(drift, Margin::THROUGHPUT).conclusion;
+        worse += usize::from(left == Conclusion::Worse);
+        claimed += usize::from(matches!(left, Conclusion::Worse | Conclusion::Better));
+    }
+    (worse as f64 / rounds as f64, claimed as f64 / rounds as f64)
+}
+
+/// The host slows down by 1 % a run, and the sides are the same thing.
+#[test]
+fn a_host_that_drifts_is_no_difference() {
+    for count in [4, 5, 10] {
+        for cv in [0.003, 0.01, 0.03] {
+            let (worse, claimed) = claims(count, false, -0.01, 0.0, cv);
+            assert!(worse <= 0.08 && claimed <= 0.08, "{count} runs, CV {cv}: {worse}, {claimed}");
+        }
+    }
+    // By turns it is noise alone.
+    assert!(claims(8, true, -0.01, 0.0, 0.01).1 <= 0.05);
+}
+
+#[test]
+fn a_difference_is_found_all_the_same() {
+    for (count, by_turns, difference, cv) in
+        [(5, false, -0.1, 0.02), (10, false, -0.1, 0.03), (8, true, -0.05, 0.02), (10, true, -0.05, 0.02)]
+    {
+        let (worse, _) = claims(count, by_turns, 0.0, difference, cv);
+        assert!(worse >= 0.9, "{count} runs, by turns {by_turns}, {difference} at CV {cv}: {worse}");
+    }
 }

@@ -1,7 +1,6 @@
 //! Runs in the order in which they were made: a host that drifts makes a difference between sides that were not made by turns.
 
-use super::bootstrap::Estimate;
-use super::decide::{ALPHA, Conclusion, Margin};
+use super::bootstrap::{ALPHA, Estimate};
 use crate::series::mean;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -68,24 +67,11 @@ impl Drift {
     pub fn is_confounded(&self) -> bool {
         self.wider > WIDER
     }
-
-    /// What is left of a conclusion where a drift may have made it: a difference has to be there without the drift as well, and
-    /// no difference is one that a drift has hidden.
-    pub fn leaves(&self, conclusion: Conclusion, margin: Margin) -> Conclusion {
-        let (low, high) = (self.ratio.low - 1.0, self.ratio.high - 1.0);
-        let open = match conclusion {
-            Conclusion::Better | Conclusion::Worse => low <= 0.0 && high >= 0.0,
-            Conclusion::Same => self.p < ALPHA && !(low > -margin.share && high < margin.share),
-            Conclusion::Unclear(_) => false,
-        };
-        if self.is_confounded() && open { Conclusion::Unclear(0) } else { conclusion }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::compare;
     use crate::series::synthetic::{noise, random};
 
     /// Places of sides of `count` runs each, one after the other or by turns.
@@ -96,53 +82,6 @@ mod tests {
             }
             // A B B A A B B A.
             true => (0..2 * count).map(|at| at as f64).partition(|at| [0, 3].contains(&(*at as usize % 4))),
-        }
-    }
-
-    /// Share of 400 comparisons that call the second worse; and those that call it anything.
-    fn claims(count: usize, by_turns: bool, drift_per_run: f64, difference: f64, cv: f64) -> (f64, f64) {
-        let (first, second) = places(count, by_turns);
-        let mut random = random(7);
-        let rounds = 400;
-        let (mut worse, mut claimed) = (0, 0);
-        for _ in 0..rounds {
-            let mut side = |places: &[f64], level: f64| -> Vec<f64> {
-                let noise = noise(&mut random, places.len(), 0.0);
-                places
-                    .iter()
-                    .zip(noise)
-                    .map(|(at, e)| 1_000.0 * level * (1.0 + drift_per_run * at) * (1.0 + cv * e))
-                    .collect()
-            };
-            let (one, other) = (side(&first, 1.0), side(&second, 1.0 + difference));
-            let found = compare(&one, &other, Margin::THROUGHPUT, 0.0).unwrap().conclusion;
-            let left = drift((&one, &first), (&other, &second)).unwrap().leaves(found, Margin::THROUGHPUT);
-            worse += usize::from(left == Conclusion::Worse);
-            claimed += usize::from(matches!(left, Conclusion::Worse | Conclusion::Better));
-        }
-        (worse as f64 / rounds as f64, claimed as f64 / rounds as f64)
-    }
-
-    /// The host slows down by 1 % a run, and the sides are the same thing.
-    #[test]
-    fn a_host_that_drifts_is_no_difference() {
-        for count in [4, 5, 10] {
-            for cv in [0.003, 0.01, 0.03] {
-                let (worse, claimed) = claims(count, false, -0.01, 0.0, cv);
-                assert!(worse <= 0.08 && claimed <= 0.08, "{count} runs, CV {cv}: {worse}, {claimed}");
-            }
-        }
-        // By turns it is noise alone.
-        assert!(claims(8, true, -0.01, 0.0, 0.01).1 <= 0.05);
-    }
-
-    #[test]
-    fn a_difference_is_found_all_the_same() {
-        for (count, by_turns, difference, cv) in
-            [(5, false, -0.1, 0.02), (10, false, -0.1, 0.03), (8, true, -0.05, 0.02), (10, true, -0.05, 0.02)]
-        {
-            let (worse, _) = claims(count, by_turns, 0.0, difference, cv);
-            assert!(worse >= 0.9, "{count} runs, by turns {by_turns}, {difference} at CV {cv}: {worse}");
         }
     }
 

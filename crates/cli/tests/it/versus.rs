@@ -60,7 +60,7 @@ fn two_experiments_are_run_by_turns_cell_by_cell() {
     let cells = found.as_array().unwrap();
     assert_eq!(cells.len(), 2, "{found}");
     for cell in cells {
-        let throughput = &cell["figures"][0]["found"];
+        let throughput = &cell["figures"][0];
         assert_eq!(throughput["conclusion"], "worse", "{cell}");
         assert_eq!(throughput["runs"], serde_json::json!([4, 4]));
     }
