@@ -298,7 +298,7 @@ pub fn assert_ran_in(folder: &Path, output: &Output, open: &[&str]) {
 const OF_A_BUSY_HOST: [&str; 3] = ["client_share", "receive_lag", "drops"];
 
 /// Checks by which a run is invalid whose server is killed, cut off or stopped: what it did not answer has failed.
-pub const OF_A_LOST_SERVER: &[&str] = &["errors", "gone"];
+pub const OF_A_LOST_SERVER: &[&str] = &["errors", "gone", "connections"];
 
 /// The checks by which a summary that was printed, as text or as JSON, is invalid, and why.
 fn invalid_by(printed: &str) -> Vec<(String, String)> {

@@ -129,7 +129,7 @@ impl Set {
         let mix = if verb == "read" { &[][..] } else { &updates[..] };
         let common = ["run", &uri, "--no-load", "--records", "100", "--out", "d"];
         let output = dyno.run(&[&common[..], &workload, mix, more].concat());
-        dyno.assert_ran_but(&output, &["errors", "samples"]);
+        dyno.assert_ran_but(&output, &["errors", "samples", "gone", "connections"]);
         let measured = phase(&dyno.summary("d"), "measure").clone();
         (measured, stderr(&output) + &dyno_testkit::stdout(&output))
     }
@@ -336,7 +336,7 @@ fn a_reply_that_is_cut_is_a_lost_connection() {
         let common = ["run", &uri, "--no-load", "--records", "100", "--workload", "c", "--out", "d"];
         dyno.assert_ran_but(
             &dyno.run(&[&common[..], &["--ops", "300", "--users", "1"]].concat()),
-            &["errors"],
+            &["errors", "connections"],
         );
         let measured = phase(&dyno.summary("d"), "measure").clone();
         let (asked, cut) = *cuts.lock().unwrap();

@@ -137,7 +137,7 @@ fn lines(dyno: &Dyno, file: &str) -> Vec<Value> {
 }
 
 /// What a load whose server fails may be called invalid for.
-pub(crate) const OPEN: [&str; 6] = ["errors", "gone", "samples", "steady", "outage", "target"];
+pub(crate) const OPEN: [&str; 7] = ["errors", "gone", "connections", "samples", "steady", "outage", "target"];
 
 /// Operations of a run.
 pub(crate) struct Seconds {
