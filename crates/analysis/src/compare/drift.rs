@@ -22,8 +22,8 @@ pub struct Drift {
     pub wider: f64,
 }
 
-/// Finds the drift of two sides whose runs were made at these places of a common order; `None` for fewer than four runs in all, for
-/// sides without an order of their own, and for figures that have no logarithm.
+/// Finds the drift of two sides whose runs were made at these places of a common order; `None` for fewer than four runs in all,
+/// for sides without an order of their own, and for figures that have no logarithm.
 pub fn drift((one, first): (&[f64], &[f64]), (other, second): (&[f64], &[f64])) -> Option<Drift> {
     let usable = |values: &[f64], places: &[f64]| {
         !values.is_empty() && values.len() == places.len() && values.iter().all(|v| v.is_finite() && *v > 0.0)

@@ -1,7 +1,7 @@
 //! Quantiles of two groups of runs: all of them from one bootstrap over runs, with histograms merged in every replicate.
 
-use super::bootstrap::{Estimate, interval_of, redraws};
 use super::bootstrap::ALPHA;
+use super::bootstrap::{Estimate, interval_of, redraws};
 use super::decide::{Comparison, Margin, conclude, runs_needed};
 use super::rank::{cliffs_delta, hodges_lehmann, mann_whitney};
 use crate::arrival_latency::{ArrivalLatency, among};

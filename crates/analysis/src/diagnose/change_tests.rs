@@ -4,12 +4,12 @@ use super::made::{Given, Made, intervals};
 use super::*;
 use dyno_rundir::monitor::Kind::{Counter, Gauge};
 
-/// What a second of each series is before and after: a counter's increase, or a gauge's value.
-type Course = (&'static str, &'static str, bool, [f64; 2]);
+/// A series, whether it is a counter, and a second of it before and after: a counter's increase, or a gauge's value.
+type Sides = (&'static str, &'static str, bool, [f64; 2]);
 
 /// A minute at 5,000/s and a minute at `after` operations a second, with these series on a host of 4 CPUs, of which the server
 /// uses 1.5 before.
-fn fell(after: u64, series: &[Course]) -> Diagnosis {
+fn fell(after: u64, series: &[Sides]) -> Diagnosis {
     let noise = [0, 7, 3, 9, 5, 1, 8, 2, 6, 4];
     let course: Vec<u64> = (0..120).map(|at| if at < 60 { 5_000 } else { after } + noise[at % 10]).collect();
     let text = intervals(&course, 1);
@@ -22,7 +22,7 @@ fn fell(after: u64, series: &[Course]) -> Diagnosis {
         ..Given::default()
     });
     made.run.summary.as_mut().unwrap().phases[0].seconds = 120.0;
-    let usual: [Course; 6] = [
+    let usual: [Sides; 6] = [
         ("host", "cpu.user_s", true, [1.5, 1.5]),
         ("host", "cpu.idle_s", true, [2.5, 2.5]),
         ("host", "disk.a.busy_s", true, [0.5, 0.5]),
@@ -30,7 +30,7 @@ fn fell(after: u64, series: &[Course]) -> Diagnosis {
         ("server", "cpu.system_s", true, [0.0, 0.0]),
         ("host", "disk.a.weighted_s", true, [1.0, 1.0]),
     ];
-    let all: Vec<Course> = usual
+    let all: Vec<Sides> = usual
         .into_iter()
         .filter(|one| series.iter().all(|own| (own.0, own.1) != (one.0, one.1)))
         .chain(series.iter().copied())
@@ -39,7 +39,7 @@ fn fell(after: u64, series: &[Course]) -> Diagnosis {
     for second in 0..=120u32 {
         let at = f64::from(second);
         for source in ["host", "server"] {
-            let value = |(_, name, counter, [was, is]): &Course| match counter {
+            let value = |(_, name, counter, [was, is]): &Sides| match counter {
                 true => (*name, Counter, at.min(60.0) * was + (at - 60.0).max(0.0) * is),
                 false => (*name, Gauge, if second < 60 { *was } else { *is }),
             };
@@ -50,7 +50,7 @@ fn fell(after: u64, series: &[Course]) -> Diagnosis {
 }
 
 /// Reads and bytes of a disk, and the share of the time that tasks wait for it.
-fn disk(reads: [f64; 2], waits: [f64; 2]) -> Vec<Course> {
+fn disk(reads: [f64; 2], waits: [f64; 2]) -> Vec<Sides> {
     let bytes = reads.map(|reads| reads * 4_096.0);
     vec![
         ("host", "disk.a.reads", true, reads),
@@ -93,7 +93,7 @@ fn the_cause_of_a_fall_is_what_came_with_it() {
     let found = fell(1_250, &disk([2_000.0, 2_000.0], [0.3, 0.9]));
     assert_eq!(first(&found), "change_disk_work", "{found:#?}");
 
-    let busy: Vec<Course> = vec![
+    let busy: Vec<Sides> = vec![
         ("host", "cpu.user_s", true, [1.5, 3.9]),
         ("host", "cpu.idle_s", true, [2.5, 0.1]),
         ("server", "cpu.user_s", true, [1.5, 0.8]),
@@ -102,7 +102,7 @@ fn the_cause_of_a_fall_is_what_came_with_it() {
     // The rule for others, which says the same of what is after it alone, is as good.
     assert!(["change_others", "others"].contains(&first(&fell(2_500, &busy))));
 
-    let throttled: Vec<Course> = vec![
+    let throttled: Vec<Sides> = vec![
         ("server", "cgroup.throttled_periods", true, [0.0, 9.0]),
         ("server", "cgroup.periods", true, [10.0, 10.0]),
         ("server", "cpu.user_s", true, [1.5, 0.5]),
@@ -111,14 +111,14 @@ fn the_cause_of_a_fall_is_what_came_with_it() {
     ];
     assert!(["change_throttled", "throttled"].contains(&first(&fell(1_700, &throttled))));
 
-    let lost: Vec<Course> = vec![
+    let lost: Vec<Sides> = vec![
         ("host", "tcp.retransmitted_segments", true, [0.0, 20.0]),
         ("host", "tcp.sent_segments", true, [10_000.0, 1_000.0]),
         ("server", "cpu.user_s", true, [1.5, 0.2]),
     ];
     assert!(["change_network", "network_loss"].contains(&first(&fell(500, &lost))));
 
-    let slow: Vec<Course> = vec![
+    let slow: Vec<Sides> = vec![
         ("host", "cpu.frequency_hz", false, [3e9, 1.5e9]),
         ("host", "cpu.nominal_hz", false, [3e9, 3e9]),
     ];

@@ -37,7 +37,7 @@ pub enum FailOn {
 /// `dyno compare`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A side is a run directory, an experiment's directory, or a folder of run directories, or of experiments, that are repetitions of each other.\n\
+A side is a run directory, an experiment's directory, or a folder of either that are repetitions of each other.\n\
 Experiments are compared cell by cell. With --by FACTOR one experiment is enough: its levels are compared with the first.")]
 pub struct CompareArgs {
     /// Directories to compare: the first is the baseline

@@ -244,7 +244,10 @@ fn shape(run: &RunDir) -> BTreeMap<String, String> {
 /// That two groups apply different loads, if they do.
 fn other_question(first: &Group, second: &Group) -> Option<String> {
     let differ = settings(first, second);
-    let (key, one, other) = differ.iter().find(|(key, ..)| LOAD.contains(&last_part(key)))?;
+    // YCSB's target is a rate, that of an experiment a server.
+    let is_server = |key: &str, value: &str| key == "target" && value.contains(':');
+    let (key, one, other) =
+        differ.iter().find(|(key, one, _)| LOAD.contains(&last_part(key)) && !is_server(key, one))?;
     Some(match last_part(key) {
         "loop" => format!(
             "{one} and {other} loop answer different questions: how much so many users can do, and how long people wait at \

@@ -45,9 +45,9 @@ fn order(figure: &Figure, places: &(Vec<f64>, Vec<f64>), first: &Group, second: 
         false => (&second.name, &first.name),
     };
     Some(format!(
-        "runs of {before} were made before those of {after}, so that a host that drifts looks like a difference: within the sides \
-         {} changes by {:+.2} % from run to run (p = {:.3}), and what does not hold without that is left open; make them by \
-         turns (dyno run A --versus B)",
+        "runs of {before} were made before those of {after}, so that a host that drifts looks like a difference: within the \
+         sides {} changes by {:+.2} % from run to run (p = {:.3}), and what does not hold without that is left open; make \
+         them by turns (dyno run A --versus B)",
         figure.name,
         drift.per_run * 100.0,
         drift.p

@@ -56,10 +56,12 @@ pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
         for side in order {
             let out = folder.join(SIDES[side]).join(format!("{turn:02}"));
             let mut own = words_of_a_turn(&words, targets[side], &out);
-            if !experiment::is_experiment(targets[side]) {
-                // As repetitions have: the same for both sides of a turn.
-                own.extend(["--seed".into(), (args.seed + turn as u64 - 1).to_string()]);
-            }
+            // As repetitions have: the same for both sides of a turn.
+            let seed = args.seed + turn as u64 - 1;
+            own.extend(match experiment::is_experiment(targets[side]) {
+                true => ["--set".to_owned(), format!("seed={seed}")],
+                false => ["--seed".to_owned(), seed.to_string()],
+            });
             let ended = Command::new(&program).args(&own).stdin(Stdio::null()).output()?;
             if signals::interrupted() {
                 return Err(Failure::Interrupted);

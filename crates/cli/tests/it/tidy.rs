@@ -368,7 +368,8 @@ fn only_the_command_prints() {
 }
 
 /// Files that start programs by themselves: where password variables are taken away, and dyno as it was started, again.
-const STARTS: [&str; 2] = ["crates/types/src/child.rs", "crates/cli/src/wsf/ctest.rs"];
+const STARTS: [&str; 3] =
+    ["crates/types/src/child.rs", "crates/cli/src/wsf/ctest.rs", "crates/cli/src/run/versus.rs"];
 
 #[test]
 fn programs_are_started_without_password_variables() {
