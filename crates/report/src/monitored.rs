@@ -98,7 +98,8 @@ fn hosts(out: &mut String, hosts: &[PhaseHost]) {
 
 /// The block, under its title.
 pub(crate) fn block(out: &mut String, seen: &Monitored, taking_part: &[PhaseHost], title: &str) {
-    let several = taking_part.len() > 1;
+    // Of one host on which this process runs, `host` and `others` tell.
+    let several = taking_part.iter().any(|host| taking_part.len() > 1 || !host.local);
     if !several && seen.database.is_none() && seen.server.is_none() && seen.host.is_none() {
         return;
     }
