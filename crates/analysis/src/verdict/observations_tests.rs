@@ -229,23 +229,6 @@ fn a_lag_is_judged_beside_the_operations_that_it_delays_most() {
     assert_eq!(lag(100, 9_900), None);
 }
 
-/// Reasons with a phase that is changed before it is judged.
-fn with_phase(change: impl FnOnce(&mut Phase, &mut Totals), observations: RunObservations) -> Vec<String> {
-    let mut interval = Interval::new(1, Scale::Ns64);
-    for _ in 0..20_000 {
-        interval.arrivals += 1;
-        interval.ended[Outcome::Ok as usize] += 1;
-        interval.record(0, Outcome::Ok, 100_000, 100_000);
-    }
-    let mut totals = Totals::new(1, Scale::Ns64);
-    totals.add(&interval);
-    let client = Client { pinned: true, users: 4, pipeline: 1, batch: 1, ..Client::default() };
-    let facts = PhaseFacts { name: "measure".into(), seconds: 60.0, client, ..PhaseFacts::default() };
-    let mut phase = phase(facts, &["READ".to_owned()], &totals);
-    change(&mut phase, &mut totals);
-    judgement(&phase, &totals, observations).into_iter().map(|reason| reason.check).collect()
-}
-
 #[test]
 fn a_warm_up_counts_from_a_hundredth_of_the_mean() {
     let slow = |left: f64| {
