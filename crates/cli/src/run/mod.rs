@@ -199,6 +199,7 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
         title: resolved.title()?,
         target: provided.target.redacted(),
         conditions: resolved.conditions.clone(),
+        strict: args.strict,
         claims: Vec::new(),
         out: directory(args, &resolved),
         settings: settings_of(args, &resolved)?,
