@@ -41,5 +41,6 @@ pub fn latency(buckets: &Buckets, dropped: u64) -> Option<Latency> {
         min_us: Some(buckets.min_ns() as f64 / 1e3),
         max_us: Some(buckets.max_ns() as f64 / 1e3),
         percentiles_us,
+        intervals_us: BTreeMap::new(),
     })
 }

@@ -2,9 +2,13 @@
 
 mod arrival_latency;
 mod between_requests;
+mod blocks;
 pub mod closed_form;
 pub mod compare;
 pub mod diagnose;
+mod estimate;
+#[cfg(test)]
+mod estimate_tests;
 pub mod faults;
 pub mod interval;
 mod latency;
@@ -19,6 +23,8 @@ mod thresholds;
 mod verdict;
 
 pub use arrival_latency::ArrivalLatency;
+pub use blocks::Blocks;
+pub use estimate::add_intervals;
 pub use latency::latency;
 pub use monitored::{HostCpuUse, cores_used, host_cpu, is_summarised, monitored};
 pub use series::silence::silences;

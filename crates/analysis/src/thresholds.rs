@@ -1,7 +1,9 @@
 //! Thresholds: `p99(read) < 5ms`, `throughput > 10000`, `errors < 1%`, `mean(update.service) <= 800us`.
 
+use crate::blocks::{Blocks, Counted, Kind, Population};
+use crate::estimate::{BLOCKS, Estimate, Quantile, greatest};
 use crate::verdict::ResponseTime;
-use dyno_rundir::schema::{Claim, Latency, Phase, Threshold};
+use dyno_rundir::schema::{Claim, ConfidenceInterval, Latency, Metric, Phase, Threshold};
 use dyno_types::Outcome;
 use dyno_types::units::{BadUnit, parse_duration_ns, parse_rate};
 
@@ -61,6 +63,9 @@ pub enum ThresholdProblem {
         recorded: String,
     },
 }
+
+/// Distance below the limit in half widths, and the interval.
+type Found = (f64, Option<ConfidenceInterval>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
@@ -123,12 +128,7 @@ impl Quantity {
                     .then(|| (phase.arrivals - ok.min(phase.arrivals)) as f64 * 100.0 / phase.arrivals as f64)
             }
             Quantity::Latency { statistic, metric, service } => {
-                // Closing connections is no operation of the workload.
-                let wanted = phase.metrics.iter().filter(|m| match metric.as_str() {
-                    "all" => m.name != "CLEANUP",
-                    metric => m.name.eq_ignore_ascii_case(metric),
-                });
-                let found: Option<Vec<f64>> = wanted
+                let found: Option<Vec<f64>> = Self::metrics(phase, metric)
                     .filter_map(|m| if *service { m.arrival_service() } else { m.arrival_response() })
                     .map(|l| Self::pick(l, statistic))
                     .collect();
@@ -136,6 +136,14 @@ impl Quantity {
                 found.and_then(|f| f.into_iter().reduce(f64::max))
             }
         }
+    }
+
+    /// The metrics of a phase that are meant by a name. Closing connections is no operation of the workload.
+    fn metrics<'a>(phase: &'a Phase, name: &'a str) -> impl Iterator<Item = &'a Metric> {
+        phase.metrics.iter().filter(move |m| match name {
+            "all" => m.name != "CLEANUP",
+            name => m.name.eq_ignore_ascii_case(name),
+        })
     }
 
     fn pick(latency: &Latency, statistic: &str) -> Option<f64> {
@@ -205,8 +213,7 @@ impl Condition {
             Quantity::Errors => return None,
             Quantity::Latency { metric, service, .. } => (Some(metric.clone()), *service),
         };
-        let is_upper = matches!(self.relation, Relation::Below | Relation::AtMost);
-        Some(Bound { metric, service, limit: self.limit, is_upper })
+        Some(Bound { metric, service, limit: self.limit, is_upper: self.is_upper() })
     }
 
     /// Reads an expression.
@@ -241,6 +248,11 @@ impl Condition {
             return Err(bad(ThresholdProblem::BelowNothing));
         }
         Ok(Condition { text: text.trim().to_owned(), quantity, relation, limit })
+    }
+
+    /// Returns it as written.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Refuses a metric that the run does not record.
@@ -278,9 +290,9 @@ impl Condition {
         }
     }
 
-    /// Returns whether it held in a phase. What cannot be told has not held. Failures count with at least their time
-    /// in latencies.
-    pub fn evaluate(&self, phase: &Phase) -> Threshold {
+    /// Returns whether the figure of a phase is within the limit, and the figure. What cannot be told is not. Failures count
+    /// with at least their time in latencies.
+    pub fn evaluate(&self, phase: &Phase) -> (Option<f64>, bool) {
         let measured = self.quantity.measured(phase);
         let passed = measured.is_some_and(|m| match self.relation {
             Relation::Below => m < self.limit,
@@ -288,7 +300,92 @@ impl Condition {
             Relation::Above => m > self.limit,
             Relation::AtLeast => m >= self.limit,
         });
-        Threshold { expression: self.text.clone(), measured, passed }
+        (measured, passed)
+    }
+
+    /// Decides it for a phase, its `blocks` and the operations of its whole seconds.
+    pub fn decide(&self, phase: &Phase, blocks: &Blocks, seconds: &[f64]) -> Threshold {
+        let (measured, within) = self.evaluate(phase);
+        let found = match &self.quantity {
+            Quantity::Throughput => self.throughput(phase, seconds),
+            Quantity::Errors if self.limit > 0.0 => self.errors(blocks),
+            // Not one may fail: a statement about this run alone, as about its slowest operation.
+            Quantity::Errors => None,
+            Quantity::Latency { statistic, metric, service } => {
+                self.latency(statistic, &Self::populations(phase, blocks, metric, *service))
+            }
+        };
+        let (below, interval) = found.map_or((None, None), |(below, interval)| (Some(below), interval));
+        let margin = below.map(|below| if self.is_upper() { below } else { -below });
+        let too_close = margin.is_some_and(|margin| margin.abs() < 1.0);
+        let passed = margin.filter(|_| !too_close).map_or(within, |margin| margin > 0.0);
+        Threshold { expression: self.text.clone(), measured, passed, too_close, interval, margin }
+    }
+
+    /// Returns whether the figure is to stay below the limit.
+    fn is_upper(&self) -> bool {
+        matches!(self.relation, Relation::Below | Relation::AtMost)
+    }
+
+    fn throughput(&self, phase: &Phase, seconds: &[f64]) -> Option<Found> {
+        let blocks: Vec<Counted> = match seconds {
+            [] => vec![(phase.seconds, phase.throughput * phase.seconds)],
+            seconds => seconds.iter().map(|count| (1.0, *count)).collect(),
+        };
+        // Of few seconds at least the error of independent arrivals.
+        let is_short = blocks.len() < BLOCKS;
+        let estimate = Estimate::new(blocks, if is_short { phase.throughput.sqrt() } else { 0.0 })?;
+        // Parts of seconds at both ends belong to the figure.
+        let shift = phase.throughput - estimate.figure();
+        let half = estimate.half_width();
+        let interval = half.map(|half| ConfidenceInterval {
+            low: (phase.throughput - half).max(0.0),
+            high: Some(phase.throughput + half),
+        });
+        Some((estimate.below(self.limit - shift)?, interval))
+    }
+
+    fn errors(&self, blocks: &Blocks) -> Option<Found> {
+        let estimate = Estimate::share(
+            blocks.failures().into_iter().map(|(all, failed)| (all as f64, failed as f64)).collect(),
+        )?;
+        let wilson = estimate.wilson();
+        let interval = estimate.half_width().map(|_| ConfidenceInterval {
+            low: wilson.low * 100.0,
+            high: wilson.high.map(|high| high * 100.0),
+        });
+        Some((estimate.share_below(self.limit / 100.0)?, interval))
+    }
+
+    /// Latencies of a metric, or of each that a phase has.
+    fn populations(phase: &Phase, blocks: &Blocks, metric: &str, service: bool) -> Vec<Population> {
+        let kind = if service { Kind::Service } else { Kind::Response };
+        let own = Quantity::metrics(phase, metric).filter_map(|one| blocks.number_of(&one.name));
+        own.flat_map(|number| blocks.latencies(number, kind)).collect()
+    }
+
+    /// Of several populations the greatest figure counts: it is below the limit if each is.
+    fn latency(&self, statistic: &str, populations: &[Population]) -> Option<Found> {
+        let misses = |us: f64| match self.relation {
+            Relation::Below | Relation::AtLeast => us >= self.limit,
+            Relation::AtMost | Relation::Above => us > self.limit,
+        };
+        let one = |population: &Population| match statistic {
+            "mean" => {
+                let estimate = Estimate::new(population.sums(), population.deviation_us())?;
+                Some((estimate.below(self.limit)?, estimate.interval()))
+            }
+            percentile => {
+                let share = percentile.strip_prefix('p')?.parse::<f64>().ok()? / 100.0;
+                let quantile = Quantile::new(population, share)?;
+                Some((quantile.below(misses)?, quantile.interval()))
+            }
+        };
+        let all: Option<Vec<Found>> = populations.iter().map(one).collect();
+        all?.into_iter().reduce(|one, other| {
+            let interval = one.1.zip(other.1).map(|(one, other)| greatest(one, other));
+            (one.0.min(other.0), interval)
+        })
     }
 }
 
@@ -297,7 +394,6 @@ mod tests {
     use super::*;
     use crate::{PhaseFacts, phase};
     use dyno_record::{Scale, Totals};
-    use dyno_rundir::schema::Metric;
     use std::collections::BTreeMap;
 
     #[test]
@@ -356,6 +452,7 @@ mod tests {
                 min_us: Some(us / 8.0),
                 max_us: Some(us * 2.0),
                 percentiles_us: [("p99".to_owned(), Some(us)), ("p95".to_owned(), None)].into(),
+                intervals_us: BTreeMap::new(),
             };
             Metric {
                 name: name.to_owned(),
@@ -380,9 +477,7 @@ mod tests {
     }
 
     fn held(text: &str, phase: &Phase) -> (Option<f64>, bool) {
-        let threshold = Condition::parse(text).unwrap().evaluate(phase);
-        assert_eq!(threshold.expression, text);
-        (threshold.measured, threshold.passed)
+        Condition::parse(text).unwrap().evaluate(phase)
     }
 
     #[test]

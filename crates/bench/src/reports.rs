@@ -97,6 +97,7 @@ fn written(path: &Path, seconds: u64, seed: u64) -> Result<()> {
         title: format!("{seconds} s"),
         verdict: Verdict::none(Trust::Valid),
         thresholds: Vec::new(),
+        strict: false,
         phases: vec![dyno_analysis::phase(facts, &names, &all)],
         faults: Vec::new(),
         pairs: Vec::new(),

@@ -31,6 +31,8 @@ pub struct RunPlan {
     pub target: String,
     /// Thresholds.
     pub conditions: Vec<Condition>,
+    /// True if a threshold that is too close to call counts as missed.
+    pub strict: bool,
     /// Claims that are judged where there are no thresholds; empty: throughput and tail.
     pub claims: Vec<Claim>,
     /// The run directory; `None`: none is kept.
@@ -134,6 +136,7 @@ pub fn begin<'a>(
         target: plan.target,
         started: now(),
         conditions: plan.conditions,
+        strict: plan.strict,
         asked: plan.claims,
     };
     let target: &dyn OpenTarget = opened.as_ref();

@@ -2,17 +2,35 @@
 
 use dyno_experiment::directory::{finished, read_journal, read_record};
 use dyno_experiment::journal::RunRecord;
-use dyno_experiment::strategy;
-use dyno_types::units::Rate;
+use dyno_experiment::rate_search::{self, Found};
+use dyno_types::units::{Rate, counted};
 use std::path::Path;
 
-/// The highest rate that a search has found to keep the objectives, and the highest above it that invalid runs leave open.
-pub fn highest_rate(ended: &[RunRecord], cell: usize, repetition: u32) -> (Option<f64>, Option<f64>) {
-    let own = || ended.iter().filter(|run| (run.cell, run.repetition) == (cell, repetition));
-    let highest =
-        |of: fn(&RunRecord) -> bool| own().filter(|run| of(run)).map(|run| run.value).reduce(f64::max);
-    let best = highest(strategy::kept);
-    (best, highest(strategy::undecided).filter(|rate| best.is_none_or(|best| *rate > best)))
+/// What a search for the highest rate has found.
+pub fn highest_rate(ended: &[RunRecord], cell: usize, repetition: u32) -> Found {
+    let own = ended.iter().filter(|run| (run.cell, run.repetition) == (cell, repetition));
+    rate_search::found(&own.collect::<Vec<_>>())
+}
+
+/// How sure an answer is, in words that follow it.
+pub fn sureness(found: &Found) -> String {
+    let mut words = String::new();
+    if let Some(kept) = found.kept {
+        words += &format!(" ({}", counted(found.runs, "run"));
+        words += &match found.missed {
+            Some(missed) => format!("; interval {}/s to {}/s)", Rate(kept), Rate(missed)),
+            None => "; no higher rate was missed)".into(),
+        };
+    }
+    if let [first, .., last] = found.open.as_slice() {
+        words += &format!("; {}/s to {}/s are too close to call", Rate(*first), Rate(*last));
+    } else if let [only] = found.open.as_slice() {
+        words += &format!("; {}/s is too close to call", Rate(*only));
+    }
+    if let Some(rate) = found.unknown {
+        words += &format!("; runs up to {}/s are invalid and decide nothing", Rate(rate));
+    }
+    words
 }
 
 /// Answers that a page opens with, at most.
@@ -37,15 +55,12 @@ pub fn searched(path: &Path) -> Vec<String> {
                 1 => String::new(),
                 _ => format!("{label}, repetition {repetition}: "),
             };
-            let (best, open) = highest_rate(&ended, cell, repetition);
-            let found = match best {
+            let found = highest_rate(&ended, cell, repetition);
+            let answer = match found.kept {
                 Some(rate) => format!("{}/s is the highest rate that keeps the objectives", Rate(rate)),
                 None => "No rate keeps the objectives".into(),
             };
-            let open = open.map_or(String::new(), |rate| {
-                format!("; runs up to {}/s are invalid and decide nothing", Rate(rate))
-            });
-            format!("{whose}{found}{open}.")
+            format!("{whose}{answer}{}.", sureness(&found))
         };
         let mut sentences: Vec<String> = all.iter().take(SENTENCES).map(words).collect();
         if all.len() > SENTENCES {

@@ -326,6 +326,9 @@ pub struct RunArgs {
     /// A threshold, such as 'p99(read) < 5ms', 'throughput > 10000' or 'errors < 0.1%'; may be given several times
     #[arg(long, value_name = "EXPRESSION", help_heading = "Result")]
     pub require: Vec<String>,
+    /// A threshold that is too close to call counts as missed: exit code 4
+    #[arg(long, requires = "require", help_heading = "Result")]
+    pub strict: bool,
     /// The run directory; default: dyno-runs/TIME-WORKLOAD
     #[arg(short, long, value_name = "DIR", help_heading = "Result")]
     pub out: Option<PathBuf>,

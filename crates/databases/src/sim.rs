@@ -52,7 +52,10 @@ impl OpenTarget for Simulated {
         control: Arc<Control>,
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Finished, RunError> {
-        run_virtual(job, control, self.0.clone(), on_second)
+        // Repetitions draw service times anew, as they do arrivals; the seed of the first is 1.
+        let seed = self.0.seed.wrapping_add(job.seed.saturating_sub(1));
+        let server = SimOptions { seed, ..self.0.clone() };
+        run_virtual(job, control, server, on_second)
     }
 }
 

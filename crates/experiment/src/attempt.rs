@@ -11,6 +11,7 @@ use crate::run_context::RunContext;
 use dyno_config::experiment::{Experiment, Strategy, When};
 use dyno_config::tree::Node;
 use dyno_localhost::error::LocalError;
+use dyno_rundir::schema::Threshold;
 use dyno_rundir::schema::{Status, Summary};
 use dyno_session::session::Observer;
 use std::path::Path;
@@ -44,6 +45,8 @@ impl OneRun<'_> {
             throughput: None,
             offered: None,
             passed: true,
+            too_close: false,
+            margin: None,
             overloaded: false,
             window: None,
             objective: None,
@@ -60,7 +63,10 @@ impl OneRun<'_> {
                 // A tuning's objective is no threshold: it only says what was measured.
                 let objective = self.objective();
                 let bound = summary.thresholds.iter().filter(|t| Some(&t.expression) != objective.as_ref());
-                record.passed = bound.into_iter().all(|t| t.passed);
+                let bound: Vec<&Threshold> = bound.collect();
+                record.passed = !bound.iter().any(|t| summary.misses(t));
+                record.too_close = bound.iter().any(|t| t.too_close);
+                record.margin = bound.iter().filter_map(|t| t.margin).reduce(f64::min);
                 let measured_by = |text: &String| summary.thresholds.iter().find(|t| t.expression == *text);
                 record.objective = objective.as_ref().and_then(measured_by).and_then(|t| t.measured);
                 record.trust = summary.verdict.trust.name().into();
@@ -134,7 +140,7 @@ impl OneRun<'_> {
     /// The cell's experiment with the point put in.
     fn spec(&self) -> Result<(Experiment, Node), Failed> {
         let (spec, tree) = self.cell.at(&self.point.sets).map_err(Failed::other)?;
-        Ok((Experiment { repetition: Some(self.point.repetition), ..spec }, tree))
+        Ok((Experiment { repetition: Some(self.point.draw), ..spec }, tree))
     }
 
     /// Objective of a tuning, as a condition.

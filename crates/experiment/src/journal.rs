@@ -62,8 +62,14 @@ pub struct RunRecord {
     pub throughput: Option<f64>,
     /// Scheduled arrivals per second (open loop).
     pub offered: Option<f64>,
-    /// True if all thresholds held.
+    /// True if no threshold was missed.
     pub passed: bool,
+    /// True if one was too close to call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub too_close: bool,
+    /// Least margin of its thresholds, where they have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<f64>,
     /// True if its queue grew from beginning to end: what was due is more than is done, however little.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overloaded: bool,

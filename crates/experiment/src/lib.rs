@@ -41,6 +41,7 @@ pub mod provision;
 pub mod provisioned_target;
 pub mod proxy;
 pub mod random;
+pub mod rate_search;
 pub mod remote_servers;
 pub mod run_context;
 pub mod series;

@@ -11,17 +11,19 @@ pub struct Point {
     pub value: f64,
     /// Repetition, from 1.
     pub repetition: u32,
+    /// Number of the draw of operations and arrivals, from 1: the repetition, unless the run repeats another one.
+    pub draw: u32,
 }
 
 impl Point {
     /// A cell as it is.
     pub fn plain(repetition: u32) -> Self {
-        Point { sets: Vec::new(), label: String::new(), value: 0.0, repetition }
+        Point { sets: Vec::new(), label: String::new(), value: 0.0, repetition, draw: repetition }
     }
 
     pub(crate) fn one(key: &str, value: f64, repetition: u32) -> Self {
         let text = format!("{value:.0}");
         let label = format!("{}={text}", key.rsplit('.').next().unwrap_or(key));
-        Point { sets: vec![(key.to_owned(), text)], label, value, repetition }
+        Point { sets: vec![(key.to_owned(), text)], label, value, repetition, draw: repetition }
     }
 }

@@ -40,6 +40,7 @@ impl OneRun<'_> {
             target: pool.shown.join(" "),
             started: jiff::Timestamp::now().to_string(),
             conditions,
+            strict: spec.strict,
             asked: Vec::new(),
         })
     }

@@ -121,11 +121,13 @@ pub(super) fn next(tune: &Tune, seed: u64, history: &[&RunRecord]) -> Option<Poi
 
 fn point(field: &[Configuration], labels: &[String], number: usize, history: &[&RunRecord]) -> Point {
     let before = history.iter().filter(|run| run.point == labels[number]).count();
+    let repetition = before as u32 + 1;
     Point {
         sets: field[number].clone(),
         label: labels[number].clone(),
         value: number as f64,
-        repetition: before as u32 + 1,
+        repetition,
+        draw: repetition,
     }
 }
 
@@ -236,6 +238,8 @@ mod tests {
                 throughput: None,
                 offered: None,
                 passed: true,
+                too_close: false,
+                margin: None,
                 overloaded: false,
                 window: None,
                 objective: Some(system(&point.sets) * noise),

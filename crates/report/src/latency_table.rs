@@ -1,12 +1,15 @@
 //! Latencies as a table on a terminal.
 
 use crate::style::{Style, us};
-use dyno_rundir::schema::Latency;
+use dyno_rundir::schema::{ConfidenceInterval, Latency};
 use dyno_types::units::Thousands;
 use std::fmt::Write as _;
 
 /// All operations, by the response times of a client that is never late.
 pub(crate) const IDEAL: &str = "ideal client";
+
+/// Row of the lower ends of intervals.
+const FROM: &str = "  95 % from";
 
 /// A table of latencies: a title, and a row for each name; columns that do not fit are left out, those first that say least.
 pub(crate) fn table(
@@ -17,6 +20,8 @@ pub(crate) fn table(
     style: Style,
 ) {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(8);
+    let has_intervals = style.details && rows.iter().any(|(_, latency)| !latency.intervals_us.is_empty());
+    let width = if has_intervals { width.max(FROM.len()) } else { width };
     // A short title stands in the head of the first column.
     let (above, corner) = if title.len() <= width.max(13) { (None, title) } else { (Some(title), "") };
     let width = width.max(corner.len());
@@ -43,6 +48,27 @@ pub(crate) fn table(
             let _ = write!(out, " {:>wide$}", cell(latency, column), wide = cell_width(column));
         }
         out.push('\n');
+        if style.details {
+            intervals(out, latency, &columns, width);
+        }
+    }
+}
+
+/// Both ends of the 95 % intervals of a row, below its percentiles.
+fn intervals(out: &mut String, latency: &Latency, columns: &[&str], width: usize) {
+    if latency.intervals_us.is_empty() {
+        return;
+    }
+    let low = |found: &ConfidenceInterval| us(found.low);
+    let high = |found: &ConfidenceInterval| found.high.map_or("beyond".into(), us);
+    let ends: [(&str, &dyn Fn(&ConfidenceInterval) -> String); 2] = [(FROM, &low), ("  to", &high)];
+    for (name, end) in ends {
+        let mut line = format!("{name:width$}");
+        for column in columns {
+            let cell = latency.intervals_us.get(*column).map_or(String::new(), end);
+            let _ = write!(line, " {cell:>wide$}", wide = cell_width(column));
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
     }
 }
 

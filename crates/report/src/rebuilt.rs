@@ -162,6 +162,7 @@ pub fn assemble(
         started: dir.run.started.clone(),
         title,
         thresholds: Vec::new(),
+        strict: false,
         verdict,
         phases: phases.iter().map(|(p, _)| p.clone()).collect(),
         faults: Vec::new(),

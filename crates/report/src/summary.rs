@@ -7,7 +7,8 @@ use crate::rebuilt::is_under_way;
 use crate::style::{Style, us};
 use dyno_analysis::diagnose::Finding;
 use dyno_rundir::schema::{
-    Client, Grade, Latency, Metric, Phase, Reason, Status, Summary, Threshold, Trust, Verdict,
+    Client, ConfidenceInterval, Decision, Grade, Latency, Metric, Phase, Reason, Status, Summary, Threshold,
+    Trust, Verdict,
 };
 use dyno_rundir::unit;
 use dyno_types::Outcome;
@@ -164,12 +165,13 @@ fn claims(out: &mut String, summary: &Summary, style: Style) {
 
 /// Says whether a threshold was met, and by what.
 fn passed(threshold: &Threshold, style: Style) -> String {
-    let mark = if threshold.passed { style.paint("32", "PASS") } else { style.paint("1;31", "FAIL") };
-    let measured = match threshold.measured {
-        Some(value) => measured_in_unit(&threshold.expression, value),
-        None => "not measurable: too few samples, or among arrivals that were never served".into(),
+    let decision = threshold.decision();
+    let colour = match decision {
+        Decision::Pass => "32",
+        Decision::Fail => "1;31",
+        Decision::TooClose => "33",
     };
-    format!("{mark} ({measured})")
+    format!("{} ({})", style.paint(colour, decision.name()), measured_of(threshold, style.details))
 }
 
 /// Reasons against what was asked for, the worst first; with details all of them, and notes.
@@ -207,13 +209,36 @@ fn limit(summary: &Summary, findings: &[Finding]) -> Option<String> {
     phase.monitor.as_ref().map(|_| "nothing that was watched is near one".to_owned())
 }
 
-pub(crate) fn measured_in_unit(expression: &str, value: f64) -> String {
+/// Measured value of a threshold, or why there is none; with its interval where that decides, and with details.
+pub(crate) fn measured_of(threshold: &Threshold, details: bool) -> String {
+    let unit = |value: f64| in_unit(&threshold.expression, value);
+    let measured = match threshold.measured {
+        Some(value) => format!("measured {}", unit(value)),
+        None => "not measurable: too few samples, or among arrivals that were never served".into(),
+    };
+    match (threshold.interval, threshold.decision()) {
+        (Some(found), decision) if details || decision == Decision::TooClose => {
+            format!("{measured}, 95 % interval {}", between(&found, unit))
+        }
+        (None, Decision::TooClose) => format!("{measured}, too few to decide"),
+        _ => measured,
+    }
+}
+
+/// An interval in the words of its unit.
+pub(crate) fn between(found: &ConfidenceInterval, unit: impl Fn(f64) -> String) -> String {
+    let high = found.high.map_or("beyond all".into(), &unit);
+    format!("{} to {high}", unit(found.low))
+}
+
+/// A value in the unit of its threshold.
+pub(crate) fn in_unit(expression: &str, value: f64) -> String {
     if expression.starts_with("throughput") {
-        format!("measured {}/s", Rate(value))
+        format!("{}/s", Rate(value))
     } else if expression.starts_with("errors") {
-        format!("measured {value:.3} %")
+        format!("{value:.3} %")
     } else {
-        format!("measured {}", us(value))
+        us(value)
     }
 }
 

@@ -38,7 +38,7 @@ pub struct EndedRun {
     pub trust: String,
     /// Successful operations per second in the window, by the experiment's estimator.
     pub throughput: Option<f64>,
-    /// True if all thresholds held.
+    /// True if no threshold was missed.
     pub passed: bool,
 }
 

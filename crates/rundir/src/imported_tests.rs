@@ -11,7 +11,7 @@ fn counts(list: &[(&str, u64)]) -> BTreeMap<String, u64> {
 
 fn latency(mean_us: f64, max_us: Option<f64>, percentiles: &[(&str, Option<f64>)]) -> Latency {
     let percentiles_us = percentiles.iter().map(|(name, us)| ((*name).to_owned(), *us)).collect();
-    Latency { count: 7, mean_us, min_us: None, max_us, percentiles_us }
+    Latency { count: 7, mean_us, min_us: None, max_us, percentiles_us, intervals_us: BTreeMap::new() }
 }
 
 /// Ten seconds of which two operations are known in full, and a quarter of a second of which little is.

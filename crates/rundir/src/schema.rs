@@ -127,6 +127,19 @@ pub struct Latency {
     /// Percentiles by name (`p50` ... `p99.99`), microseconds. One that too few samples support is absent; `null` means
     /// that it lies among dropped arrivals, that is, beyond every measured latency.
     pub percentiles_us: BTreeMap<String, Option<f64>>,
+    /// 95 % intervals of these percentiles, by name, microseconds; absent in runs of fewer than ten seconds, in imported results
+    /// and in directories of earlier versions.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub intervals_us: BTreeMap<String, ConfidenceInterval>,
+}
+
+/// A 95 % confidence interval of a figure, in its unit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfidenceInterval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end; `null` where it lies beyond every measured value.
+    pub high: Option<f64>,
 }
 
 /// One operation name.
@@ -379,6 +392,28 @@ pub struct Collections {
     pub after: CollectionFigures,
 }
 
+/// Answer to a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It holds.
+    Pass,
+    /// It is missed.
+    Fail,
+    /// The limit lies within the interval of the figure: another run may say the opposite.
+    TooClose,
+}
+
+impl Decision {
+    /// Its words in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Decision::Pass => "PASS",
+            Decision::Fail => "FAIL",
+            Decision::TooClose => "TOO CLOSE",
+        }
+    }
+}
+
 /// A threshold and whether it held.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Threshold {
@@ -386,8 +421,29 @@ pub struct Threshold {
     pub expression: String,
     /// Measured value, in the unit of the expression; `null` if it cannot be told.
     pub measured: Option<f64>,
-    /// True if it held.
+    /// True if the measured value is within the limit.
     pub passed: bool,
+    /// True if the interval of the value holds the limit, or if the run is too short to decide: neither passed nor failed.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub too_close: bool,
+    /// 95 % interval of the value; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub interval: Option<ConfidenceInterval>,
+    /// Distance from the limit in half widths of the interval: 1 and above passed, -1 and below failed, between them too close.
+    /// At most 1,000 either way.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub margin: Option<f64>,
+}
+
+impl Threshold {
+    /// Returns its answer.
+    pub fn decision(&self) -> Decision {
+        match (self.too_close, self.passed) {
+            (true, _) => Decision::TooClose,
+            (false, true) => Decision::Pass,
+            (false, false) => Decision::Fail,
+        }
+    }
 }
 
 /// `summary.json`: the result.
@@ -411,6 +467,9 @@ pub struct Summary {
     pub verdict: Verdict,
     /// Thresholds, in the order given.
     pub thresholds: Vec<Threshold>,
+    /// True if a threshold that is too close to call counts as missed (`--strict`).
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub strict: bool,
     /// Phases in order.
     pub phases: Vec<Phase>,
     /// Faults that the experiment asked for, and what each did to the load, by their begin.
@@ -437,6 +496,15 @@ pub struct Pair {
 }
 
 impl Summary {
+    /// Returns whether a threshold counts as missed.
+    pub fn misses(&self, threshold: &Threshold) -> bool {
+        match threshold.decision() {
+            Decision::Pass => false,
+            Decision::Fail => true,
+            Decision::TooClose => self.strict,
+        }
+    }
+
     /// The measured phase. A load stands for it only where the run came to its end: what was cut off in its load may have
     /// been about to measure.
     pub fn measured(&self) -> Option<&Phase> {

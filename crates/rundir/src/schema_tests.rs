@@ -10,6 +10,7 @@ fn a_caller_waits_for_failures_too_where_there_are_some() {
         min_us: None,
         max_us: None,
         percentiles_us: BTreeMap::new(),
+        intervals_us: BTreeMap::new(),
     };
     let metric: Metric = serde_json::from_str(r#"{"name": "READ", "outcomes": {}}"#).unwrap();
     assert_eq!((metric.arrival_service(), metric.arrival_response()), (None, None));

@@ -1,7 +1,7 @@
 //! A phase interval by interval: gathered into seconds for viewers, and kept where faults are to be judged by it.
 
-use dyno_analysis::RunObservations;
 use dyno_analysis::faults::{FaultEffects, InjectedFault, Interval, assess};
+use dyno_analysis::{Blocks, RunObservations};
 use dyno_engine::{End, INTERVAL_NS, Job, Second};
 use dyno_record::{Buckets, Totals};
 use dyno_rundir::adds_up;
@@ -74,20 +74,16 @@ struct Row {
 }
 
 /// Figures for the verdict, by the second after the epoch.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PerSecond {
     rows: BTreeMap<u64, Row>,
-    tails: Tails,
+    blocks: Blocks,
 }
 
 /// Operations that an interval has to have for its 99th percentile, and intervals that a series of these has to have.
 const TAIL: (u64, usize) = (1_000, 30);
 
-/// Intervals that are kept: of a longer run each is of more seconds.
-const KEPT: usize = 400;
-
-/// Response times of operations that ended well, in intervals that grow with the run.
-#[derive(Debug)]
+/// Response times of operations that ended well, in the blocks of a phase.
 struct Tails {
     /// Seconds of an interval.
     step_s: u64,
@@ -95,22 +91,7 @@ struct Tails {
     intervals: BTreeMap<u64, Buckets>,
 }
 
-impl Default for Tails {
-    fn default() -> Self {
-        Tails { step_s: 1, intervals: BTreeMap::new() }
-    }
-}
-
 impl Tails {
-    fn take(&mut self, second: u64, totals: &Totals, names: &[String]) {
-        let own = self.intervals.entry(second / self.step_s).or_insert_with(|| Buckets::new(totals.scale()));
-        let adding = names.iter().enumerate().filter(|(_, name)| adds_up(names, name));
-        adding.filter_map(|(n, _)| totals.ok_slot(n)).for_each(|slot| own.merge(&slot.response));
-        if self.intervals.len() > KEPT {
-            self.widen();
-        }
-    }
-
     /// Puts two intervals each together.
     fn widen(&mut self) {
         self.step_s *= 2;
@@ -142,6 +123,11 @@ impl Tails {
 }
 
 impl PerSecond {
+    /// Nothing yet of a workload with these metrics.
+    pub fn new(metrics: &[String]) -> Self {
+        PerSecond { rows: BTreeMap::new(), blocks: Blocks::new(metrics.to_vec()) }
+    }
+
     /// An interval of the measured phase, within a second.
     pub fn take(&mut self, second: u64, totals: &Totals, job: &Job) {
         let row = self.rows.entry(second).or_default();
@@ -149,22 +135,23 @@ impl PerSecond {
         row.completed += totals.completed();
         row.backlog = row.backlog.max(totals.backlog);
         row.responses_s += responses_s(totals, job);
-        self.tails.take(second, totals, job.workload.metrics());
+        self.blocks.take(second, totals);
     }
 
     /// The whole seconds of a phase that was to end so and lasted so long behind its warm-up, with what is before and
-    /// behind them. One without a record is one in which nothing was done.
-    pub fn whole(self, end: &End, warmup_ns: u64, measured_ns: u64) -> RunObservations {
+    /// behind them, and the blocks of the phase. A second without a record is one in which nothing was done.
+    pub fn whole(self, end: &End, warmup_ns: u64, measured_ns: u64) -> (RunObservations, Blocks) {
         let by_clock = end.duration_ns == Some(measured_ns);
         // Users who have a number of operations end one after the other.
         let ending = u64::from(!by_clock && end.operations.is_some());
         let ended = warmup_ns + measured_ns;
         let until = (ended / INTERVAL_NS).saturating_sub(ending);
         let from = warmup_ns.div_ceil(INTERVAL_NS);
-        let rows = self.rows;
+        let (rows, blocks) = (self.rows, self.blocks);
+        let (step_s, intervals) = blocks.responses();
+        let tail = Tails { step_s, intervals }.whole(from, until);
         let row = |second: u64| rows.get(&second).copied().unwrap_or_default();
-        let mut observations =
-            RunObservations { tail: self.tails.whole(from, until), ..RunObservations::default() };
+        let mut observations = RunObservations { tail, ..RunObservations::default() };
         for row in (from..until).map(row) {
             observations.series.push(row.completed as f64);
             observations.backlog.push(row.backlog as f64);
@@ -177,7 +164,7 @@ impl PerSecond {
         observations.partial_seconds[0] = part(from.saturating_sub(1), from * INTERVAL_NS - warmup_ns);
         let behind = if ending > 0 { 0 } else { ended.saturating_sub(until.max(from) * INTERVAL_NS) };
         observations.partial_seconds[1] = part(until, behind);
-        observations
+        (observations, blocks)
     }
 }
 
@@ -219,7 +206,7 @@ mod tests {
         let row = |ok| Row { completed: ok, ok, backlog: ok / 10, responses_s: ok as f64 * 0.5 };
         let rows = [(0, 40), (1, 100), (2, 100), (4, 100), (5, 100), (6, 60)];
         let rows = rows.into_iter().map(|(second, ok)| (second, row(ok))).collect();
-        PerSecond { rows, ..PerSecond::default() }.whole(end, 6 * TENTH_NS, measured_ns)
+        PerSecond { rows, ..PerSecond::new(&[]) }.whole(end, 6 * TENTH_NS, measured_ns).0
     }
 
     #[test]

@@ -11,7 +11,8 @@ use crate::watch::Watch;
 use crate::watch::seen::{ServerNow, SourceSnapshot};
 use dyno_analysis::faults::InjectedFault;
 use dyno_analysis::{
-    Condition, Evidence, PhaseFacts, RunObservations, load_failed, phase, silences, verdict,
+    Blocks, Condition, Evidence, PhaseFacts, RunObservations, add_intervals, load_failed, phase, silences,
+    verdict,
 };
 use dyno_databases::target::TargetInfo;
 use dyno_engine::arrivals::Profile;
@@ -84,6 +85,8 @@ pub struct EndedPhase {
     pub finished: Finished,
     /// Observations for the verdict.
     pub observations: RunObservations,
+    /// Its blocks, for thresholds.
+    pub blocks: Blocks,
 }
 
 /// Settings of a session that are not a phase's.
@@ -97,6 +100,8 @@ pub struct SessionPlan {
     pub started: String,
     /// Thresholds.
     pub conditions: Vec<Condition>,
+    /// True if a threshold that is too close to call counts as missed.
+    pub strict: bool,
     /// Claims that are judged where there are no thresholds; empty: throughput and tail.
     pub asked: Vec<Claim>,
 }
@@ -264,7 +269,7 @@ impl<'a> Session<'a> {
             &control,
         );
         let mut whole = WholeSeconds::default();
-        let (mut seconds_of, clocks) = (PerSecond::default(), (SystemTime::now(), Instant::now()));
+        let (mut seconds_of, clocks) = (PerSecond::new(&metrics), (SystemTime::now(), Instant::now()));
         let (mut host_cpu, mut local_cpu) = (HostCpu::start(), CpuTimes::default());
         let (writer, most, history) = (&mut self.writer, self.samples, &mut self.history);
         let mut on_second = |second: Second| {
@@ -341,6 +346,8 @@ impl<'a> Session<'a> {
             let seconds = job.warmup_ns as f64 / 1e9;
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
         });
+        let (seconds, blocks) = seconds_of.whole(&job.end, job.warmup_ns, finished.measured_ns);
+        add_intervals(&mut phase_summary, &blocks);
         let watched = boundaries.end(finished, &mut phase_summary, warmup.as_mut(), self.writer.as_mut());
         if let Some(seen) = &mut phase_summary.monitor {
             seen.others = watch.zip(neighbours.as_ref()).map(|(watch, since)| watch.others(since));
@@ -394,9 +401,10 @@ impl<'a> Session<'a> {
             changed: Vec::new(),
             missing: self.generator.missing(),
             busy_rate: finished.busy_rate,
-            ..seconds_of.whole(&job.end, job.warmup_ns, finished.measured_ns)
+            ..seconds
         };
-        Ok(EndedPhase { phase: phase_summary, totals, warmup, finished: applied.finished, observations })
+        let finished = applied.finished;
+        Ok(EndedPhase { phase: phase_summary, totals, warmup, finished, observations, blocks })
     }
 
     /// Reads the collections' statistics after a phase, beside those before it; whoever interrupts a run waits for
@@ -469,7 +477,9 @@ impl<'a> Session<'a> {
         }
         let reason = verdict.worst().map_or("", |worst| worst.text.as_str());
         tracing::info!(?status, trust = verdict.trust.name(), reason, "the run has its verdict");
-        let thresholds = self.plan.conditions.iter().map(|c| c.evaluate(&measured.phase)).collect();
+        let seconds = &measured.observations.series;
+        let decide = |one: &Condition| one.decide(&measured.phase, &measured.blocks, seconds);
+        let thresholds = self.plan.conditions.iter().map(decide).collect();
         self.write_summary(verdict, thresholds, status)
     }
 
@@ -486,6 +496,7 @@ impl<'a> Session<'a> {
             title: self.plan.title.clone(),
             verdict,
             thresholds,
+            strict: self.plan.strict,
             phases: self.phases.clone(),
             faults: self.history.assessed.figures.clone(),
             pairs: self.pairs.clone(),

@@ -27,6 +27,11 @@ const ALIKE: f64 = 0.95;
 /// simulation 93 to 97 % cover the mean for correlations up to 0.8 from 30 values on. Batches are single values, or of as many
 /// (a multiple of `period`, 1 if there is none) as leave 120 at most; `None` for fewer than 10 values.
 pub fn steady_mean(all: &[f64], period: usize) -> Option<SteadyMean> {
+    steady_mean_of(all, period, 0.0)
+}
+
+/// The same of values whose neighbours are known to correlate at least so much.
+pub(crate) fn steady_mean_of(all: &[f64], period: usize, least: f64) -> Option<SteadyMean> {
     let whole = |period: usize| all.len().div_ceil(BATCHES.1).next_multiple_of(period.max(1));
     let batch = if all.len() / whole(period) >= BATCHES.0 { whole(period) } else { whole(1) };
     let means = batches(all, batch);
@@ -35,7 +40,8 @@ pub fn steady_mean(all: &[f64], period: usize) -> Option<SteadyMean> {
         return None;
     }
     let plain = mean_interval(&means)?;
-    let correlation = ((autocorrelation(&means, 1) + 1.0 / n) / (1.0 - 4.0 / n)).clamp(0.0, ALIKE);
+    let correlation =
+        ((autocorrelation(&means, 1) + 1.0 / n) / (1.0 - 4.0 / n)).clamp(least.clamp(0.0, ALIKE), ALIKE);
     // The variance of the mean of n such values, by that of one.
     let r = correlation;
     let widening = 1.0 + 2.0 * r / (1.0 - r) * (1.0 - (1.0 - r.powf(n)) / (n * (1.0 - r)));

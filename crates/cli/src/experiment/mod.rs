@@ -15,7 +15,7 @@ pub use preflight::{Findings, ready};
 pub use preview::{plan, presets as list_presets};
 
 use crate::exit::{Exit, Failure};
-use crate::highest_rate::highest_rate;
+use crate::highest_rate::{highest_rate, sureness};
 use crate::metrics::{Metrics, Outlets};
 use crate::options::{ResumeArgs, RunArgs};
 use crate::run_directory::new_directory;
@@ -129,6 +129,7 @@ fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
         ("--threads", args.threads.is_some(), "client.threads"),
         ("--cores", args.cores.is_some(), "client.cores"),
         ("--require", !args.require.is_empty(), "require"),
+        ("--strict", args.strict, "strict"),
         ("--property", !args.properties.is_empty(), "workload.ycsb.properties.NAME"),
         ("--no-out", args.no_out, "nothing: an experiment is its directory"),
     ];
@@ -286,12 +287,10 @@ fn highest_rates(plan: &Plan, ended: &[RunRecord]) -> String {
     let searches = |cell: &&Cell| matches!(cell.spec.strategy, Some(Strategy::HighestRate(_)));
     for cell in plan.cells.iter().filter(searches) {
         for repetition in 1..=plan.base.repetitions {
-            let (best, open) = highest_rate(ended, cell.number, repetition);
-            let found = best.map_or("none was kept".into(), |rate| format!("{}/s", Rate(rate)));
-            let open = open.map_or(String::new(), |rate| {
-                format!("; runs up to {}/s are invalid and decide nothing", Rate(rate))
-            });
-            out += &format!("\n{}: highest rate that keeps the objectives: {found}{open}", cell.label());
+            let found = highest_rate(ended, cell.number, repetition);
+            let rate = found.kept.map_or("none was kept".into(), |rate| format!("{}/s", Rate(rate)));
+            let sureness = sureness(&found);
+            out += &format!("\n{}: highest rate that keeps the objectives: {rate}{sureness}", cell.label());
         }
     }
     if out.is_empty() { out } else { out + "\n" }
@@ -310,6 +309,10 @@ fn exit(directory: &Directory) -> Exit {
             first.dir,
             first.words
         ));
+    }
+    let close = runs.iter().filter(|run| run.too_close && run.passed).count();
+    if close > 0 && !strategic {
+        terminal::note(&format!("{close} of {} runs are too close to a threshold to call", runs.len()));
     }
     let unreachable = runs.iter().filter(|run| run.unreachable).count();
     if unreachable > 0 && unreachable == runs.len() {

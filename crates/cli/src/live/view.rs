@@ -148,14 +148,13 @@ impl Phase {
             PhaseFacts { name: "measure".into(), seconds: p.elapsed_s.max(1.0), ..PhaseFacts::default() };
         let so_far = phase(facts, &self.metrics, p.so_far);
         let line = |condition: &Condition| {
-            let now = condition.evaluate(&so_far);
-            let mark = match now.measured {
+            let mark = match condition.evaluate(&so_far) {
                 // Nothing to judge by yet.
-                None => "    ",
-                Some(_) if now.passed => "PASS",
-                Some(_) => "FAIL",
+                (None, _) => "    ",
+                (Some(_), true) => "PASS",
+                (Some(_), false) => "FAIL",
             };
-            format!("{mark} {}", now.expression)
+            format!("{mark} {}", condition.text())
         };
         let mut lines: Vec<String> = conditions.iter().take(THRESHOLDS).map(line).collect();
         if conditions.len() > THRESHOLDS {

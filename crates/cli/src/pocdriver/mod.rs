@@ -74,6 +74,7 @@ pub fn pocdriver(args: &PocArgs, matches: &ArgMatches) -> Result<Exit, Failure> 
         title: format!("pocdriver, {} workers", config.workers),
         target: target.redacted(),
         conditions: Vec::new(),
+        strict: false,
         // A proof of ingest is about a rate, not about tails.
         claims: vec![Claim::Throughput],
         out: args.out.clone(),

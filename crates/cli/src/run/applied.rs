@@ -17,8 +17,9 @@ const OF_WORKLOAD: [&str; 7] =
     ["target", "records", "distribution", "fields", "field_length", "properties", "seed"];
 
 /// Options that say where the result goes, what must hold of it, or how its target is reached: they shape no load.
-const OF_RESULT: [&str; 15] = [
+const OF_RESULT: [&str; 16] = [
     "require",
+    "strict",
     "out",
     "no_out",
     "json",

@@ -73,6 +73,7 @@ impl Lowered {
         let spec = &mut lowered.spec;
         (spec.target, spec.seed) = (args.target.clone(), args.seed);
         spec.require = args.require.clone();
+        spec.strict = args.strict;
         client(args, spec)?;
         phases(args, spec)?;
         if is_template(&args.workload) {

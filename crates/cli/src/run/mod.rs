@@ -204,6 +204,7 @@ fn run_to((args, matches): (&RunArgs, &ArgMatches), place: Option<&Path>) -> Res
         title: resolved.title()?,
         target: provided.target.redacted(),
         conditions: resolved.conditions.clone(),
+        strict: args.strict,
         claims: Vec::new(),
         out: directory(args, &resolved),
         settings: settings_of((args, matches), &resolved)?,

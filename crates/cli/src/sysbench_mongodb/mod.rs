@@ -132,6 +132,7 @@ impl SysbenchRun<'_> {
             title: "sysbench-mongodb".to_owned(),
             target: self.target.redacted(),
             conditions: Vec::new(),
+            strict: false,
             claims: Vec::new(),
             out: self.args.out.clone(),
             settings: self.plan.provenance.iter().map(setting).collect(),

@@ -54,6 +54,7 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
         title,
         target: place.shown.clone(),
         conditions: Vec::new(),
+        strict: false,
         claims: Vec::new(),
         out: extras.out.clone(),
         settings: settings_list(&work.settings),

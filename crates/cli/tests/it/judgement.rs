@@ -418,3 +418,61 @@ fn imported_results_are_judged_like_runs() {
     let stall = |second: u32| if (10..13).contains(&second) { 0 } else { 1_000 };
     assert_eq!(table("stall.csv", &stall, &|_| 1_000), ["imported", "stalls"]);
 }
+
+/// Three operations without a failure say nothing of one in a thousand; a limit within the interval of a figure is no answer.
+#[test]
+fn what_is_too_close_to_call_fails_only_where_that_is_asked_for() {
+    let dyno = Dyno::new();
+    let three = ["run", "sim:?service=1ms", "--records", "100", "--ops", "3", "--require", "errors < 0.1%"];
+    let close = dyno.run(&[&three[..], &["--out", "close"]].concat());
+    assert_exit(&close, &[0]);
+    assert!(stdout(&close).contains("TOO CLOSE (measured 0.000 %, too few to decide)"), "{}", stdout(&close));
+    let found = dyno.summary("close")["thresholds"][0].clone();
+    assert_eq!((&found["too_close"], &found["passed"]), (&true.into(), &true.into()), "{found}");
+    assert_exit(&dyno.run(&[&three[..], &["--no-out", "--strict"]].concat()), &[4]);
+    let strict = dyno.run(&[&three[..], &["--out", "strict", "--strict", "--junit", "strict.xml"]].concat());
+    assert_exit(&strict, &[4]);
+    // Whoever reads the directory later gets the same answer.
+    assert_exit(&dyno.run(&["report", "strict"]), &[4]);
+    assert_exit(&dyno.run(&["report", "close"]), &[0]);
+    let xml = std::fs::read_to_string(dyno.path("strict.xml")).unwrap();
+    assert!(xml.contains("too close to call: errors &lt; 0.1%"), "{xml}");
+    // The p99 of M/M/1 at 800 of 1,000/s is 23 ms.
+    let queue = ["run", "sim:?service=1ms&distribution=exponential", "--records", "100", "--workload", "c"];
+    let queue = [&queue[..], &["--rate", "800", "--duration", "60s", "--warmup", "2s"]].concat();
+    let decide = |ms: &str, out: &str| {
+        let run =
+            dyno.run(&[&queue[..], &["--require", &format!("p99(read) < {ms}ms"), "--out", out]].concat());
+        (run.status.code(), dyno.summary(out))
+    };
+    let (pass, _) = decide("50", "quick");
+    let (fail, _) = decide("10", "slow");
+    let (code, near) = decide("23.026", "near");
+    assert_eq!((pass, fail, code), (Some(0), Some(4), Some(0)), "{near}");
+    let found = &near["thresholds"][0];
+    let end = |name: &str| found["interval"][name].as_f64().unwrap();
+    assert!(found["too_close"] == true && end("low") < 23_026.0 && end("high") > 23_026.0, "{found}");
+    // The same interval is that of the percentile.
+    let latency = &near["phases"].as_array().unwrap().last().unwrap()["metrics"][0]["response"];
+    assert_eq!(latency["intervals_us"]["p99"], found["interval"], "{latency}");
+    let shown = stdout(&dyno.run(&["-v", "report", "near"]));
+    assert!(shown.contains("95 % interval ") && shown.contains("  95 % from"), "{shown}");
+    let page = std::fs::read_to_string(dyno.path("near/report.html")).unwrap();
+    assert!(page.contains("TOO CLOSE") && page.contains("READ, 95 % interval"), "{page}");
+}
+
+/// An experiment says it by a key.
+#[test]
+fn a_strict_experiment_misses_what_is_too_close() {
+    let dyno = Dyno::new();
+    for (name, strict, code) in [("plain", "", 0), ("strict", "strict: true\n", 4)] {
+        let text = format!(
+            "target: \"sim:?service=1ms\"\nworkload: {{ycsb: {{workload: c, records: 100}}}}\n\
+             phases: {{measure: {{operations: 3}}}}\nrequire: [\"errors < 0.1%\"]\n{strict}"
+        );
+        std::fs::write(dyno.path(&format!("{name}.yaml")), text).unwrap();
+        assert_exit(&dyno.run(&["run", &format!("{name}.yaml"), "--out", name, "-q"]), &[code]);
+    }
+    let refused = dyno.run(&["run", "plain.yaml", "--require", "errors < 1%", "--strict"]);
+    assert_exit(&refused, &[2]);
+}

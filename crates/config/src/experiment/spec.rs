@@ -80,6 +80,10 @@ pub struct Experiment {
     pub hooks: Hooks,
     /// Thresholds of every run, such as `p99(read) < 5ms`; one that is missed makes the exit code 4. Default: none.
     pub require: Vec<String>,
+    /// A threshold whose limit lies within the interval of what was measured counts as missed. Default: false, such a run is too
+    /// close to call and misses nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub strict: bool,
     /// Monitoring while the load runs.
     pub monitors: Monitors,
     /// Commands that run for a window of a phase, such as `perf stat -a`; what they print is kept in the run directory.
@@ -146,6 +150,7 @@ impl Default for Experiment {
             strategy: None,
             hooks: Hooks::default(),
             require: Vec::new(),
+            strict: false,
             monitors: Monitors::default(),
             traces: Vec::new(),
             faults: Vec::new(),

@@ -120,7 +120,14 @@ pub(crate) fn counted(x: f64) -> Option<u64> {
 
 /// A latency of which only some figures are known.
 pub(crate) fn latency(count: u64, mean_us: f64) -> Latency {
-    Latency { count, mean_us, min_us: None, max_us: None, percentiles_us: BTreeMap::new() }
+    Latency {
+        count,
+        mean_us,
+        min_us: None,
+        max_us: None,
+        percentiles_us: BTreeMap::new(),
+        intervals_us: BTreeMap::new(),
+    }
 }
 
 /// An operation with a service time, which is its response time too where no rate was set.
@@ -296,6 +303,7 @@ pub fn assemble(mut found: Found, said: &ImportDetails, files: &str, fallback: &
         title: title.clone(),
         verdict,
         thresholds: Vec::new(),
+        strict: false,
         phases: vec![phase],
         faults: Vec::new(),
         pairs: Vec::new(),

@@ -7,11 +7,11 @@ use crate::html::document::{TOOLS, bar, chip, figure, percentile_figure};
 use crate::html::text::{bytes, esc, heads, percent, rate, table, table_of_markup, us, when, whole};
 use crate::html::timeline::Mark;
 use crate::html::workload;
-use crate::summary::connected;
+use crate::summary::{between, connected, in_unit};
 use crate::{faults, worth};
 use dyno_analysis::diagnose::Diagnosis;
 use dyno_rundir::monitor::Recording;
-use dyno_rundir::schema::{Grade, Latency, Metric, Phase, Status, Summary, Trust};
+use dyno_rundir::schema::{Decision, Grade, Latency, Metric, Phase, Status, Summary, Trust};
 use dyno_rundir::{RunDir, adds_up, unit};
 use dyno_types::shell::{again, quoted};
 use dyno_types::units::counted;
@@ -144,11 +144,12 @@ fn mark(summary: &Summary) -> (&'static str, &'static str) {
 /// How many thresholds held, as a chip: a run may be valid and miss one.
 fn kept(summary: &Summary) -> String {
     let all = summary.thresholds.len();
-    let missed = summary.thresholds.iter().filter(|one| !one.passed).count();
-    match (all, missed) {
-        (0, _) => String::new(),
-        (_, 0) => chip("valid", &format!("PASS {all} of {all}")),
-        _ => chip("invalid", &format!("FAIL {missed} of {all}")),
+    let count = |decision| summary.thresholds.iter().filter(|one| one.decision() == decision).count();
+    match (all, count(Decision::Fail), count(Decision::TooClose)) {
+        (0, _, _) => String::new(),
+        (_, 0, 0) => chip("valid", &format!("PASS {all} of {all}")),
+        (_, 0, close) => chip("suspect", &format!("TOO CLOSE {close} of {all}")),
+        (_, missed, _) => chip("invalid", &format!("FAIL {missed} of {all}")),
     }
 }
 
@@ -209,16 +210,24 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
     }
     if !summary.thresholds.is_empty() {
         let row = |t: &dyno_rundir::schema::Threshold| {
-            let measured = t.measured.map_or("not measurable".into(), |value| match &t.expression {
-                e if e.starts_with("throughput") => format!("{}/s", rate(value)),
-                e if e.starts_with("errors") => format!("{value:.3} %"),
-                _ => us(value),
-            });
-            let (class, word) = if t.passed { ("valid", "PASS") } else { ("invalid", "FAIL") };
-            vec![format!("<strong class=\"{class}\">{word}</strong>"), esc(&t.expression), esc(&measured)]
+            let unit = |value: f64| in_unit(&t.expression, value);
+            let measured = t.measured.map_or("not measurable".into(), unit);
+            let interval = t.interval.as_ref().map_or(String::new(), |found| between(found, unit));
+            let class = match t.decision() {
+                Decision::Pass => "valid",
+                Decision::Fail => "invalid",
+                Decision::TooClose => "suspect",
+            };
+            let word = format!("<strong class=\"{class}\">{}</strong>", t.decision().name());
+            vec![word, esc(&t.expression), esc(&measured), esc(&interval)]
         };
         let rows: Vec<Vec<String>> = summary.thresholds.iter().map(row).collect();
-        out.push_str(&table_of_markup("Thresholds", &heads(&["result", "threshold", "measured"]), &rows, 2));
+        out.push_str(&table_of_markup(
+            "Thresholds",
+            &heads(&["result", "threshold", "measured", "95 % interval"]),
+            &rows,
+            2,
+        ));
     }
     summary.measured().into_iter().for_each(|phase| {
         by_operation(&mut out, phase);
@@ -407,7 +416,15 @@ fn latencies<'a>(out: &mut String, title: &str, rows: impl Iterator<Item = (&'a 
         let max = latency.max_us.map_or("-".into(), us);
         std::iter::once((*name).to_owned()).chain(first).chain(percentiles).chain([max]).collect()
     };
-    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
+    let interval = |(name, latency): &(&str, &Latency)| -> Option<Vec<String>> {
+        let cell =
+            |column: &&str| latency.intervals_us.get(*column).map_or("-".into(), |one| between(one, us));
+        let first = [format!("{name}, 95 % interval"), "-".into(), "-".into(), "-".into()];
+        let own = || first.into_iter().chain(columns.iter().map(cell)).chain(["-".to_owned()]).collect();
+        (!latency.intervals_us.is_empty()).then(own)
+    };
+    let rows: Vec<Vec<String>> =
+        all.iter().flat_map(|one| std::iter::once(row(one)).chain(interval(one))).collect();
     if !rows.is_empty() {
         let mut names = heads(&["operation", "count", "mean", "min"]);
         names.extend(columns.iter().map(|name| (*name).to_owned()));

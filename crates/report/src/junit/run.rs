@@ -1,14 +1,14 @@
 //! One run as a suite: a case for the run itself, for each threshold, and for each claim of the verdict.
 
 use super::{Case, End, Suite};
-use crate::summary::measured_in_unit;
-use dyno_rundir::schema::{Claim, Grade, Reason, Status, Summary, Threshold, Trust, Verdict};
+use crate::summary::measured_of;
+use dyno_rundir::schema::{Claim, Decision, Grade, Reason, Status, Summary, Threshold, Trust, Verdict};
 
 /// The suite of a run that has a summary. `pardoned`: why nothing that it has missed counts, if that is so.
 pub fn of_run(name: String, summary: &Summary, pardoned: Option<&str>) -> Suite {
     let verdict = &summary.verdict;
     let mut cases = vec![itself(summary)];
-    cases.extend(summary.thresholds.iter().map(|one| threshold(one, verdict)));
+    cases.extend(summary.thresholds.iter().map(|one| threshold(one, summary.strict, verdict)));
     let is_claim = |grade: &&Grade| Claim::ALL.iter().any(|claim| claim.name() == grade.claim);
     cases.extend(verdict.grades.iter().filter(is_claim).map(|grade| claim(grade, verdict)));
     if verdict.grades.is_empty() {
@@ -54,20 +54,21 @@ fn itself(summary: &Summary) -> Case {
     Case { seconds, output: lines.collect::<Vec<_>>().join("\n"), ..Case::new("run".into(), end) }
 }
 
-fn threshold(one: &Threshold, verdict: &Verdict) -> Case {
-    let measured = match one.measured {
-        Some(value) => measured_in_unit(&one.expression, value),
-        None => "could not be measured".into(),
-    };
+fn threshold(one: &Threshold, strict: bool, verdict: &Verdict) -> Case {
+    let measured = measured_of(one, true);
     let grade = verdict.grades.iter().find(|grade| grade.claim == one.expression);
     let trust = grade.map_or(verdict.trust, |grade| grade.trust);
     let reasons = grade.map_or_else(|| whole_reasons(verdict), |grade| against(grade, verdict));
-    let end = match (trust, one.passed) {
+    let decision = one.decision();
+    let words = format!("{}: {measured}", one.expression);
+    let end = match (trust, decision) {
         (Trust::Invalid, _) => {
             End::Failure("invalid", format!("{measured}, which must not be used\n{reasons}"))
         }
-        (_, false) => End::Failure("threshold", format!("{}: {measured}", one.expression)),
-        (_, true) => End::Passed,
+        (_, Decision::Pass) => End::Passed,
+        (_, Decision::TooClose) if !strict => End::Skipped(format!("too close to call: {words}")),
+        (_, Decision::TooClose) => End::Failure("threshold", format!("too close to call: {words}")),
+        (_, Decision::Fail) => End::Failure("threshold", words),
     };
     let output = if trust == Trust::Invalid || reasons.is_empty() {
         measured

@@ -22,6 +22,9 @@ fn summary(verdict: Verdict, thresholds: &[(&str, Option<f64>, bool)]) -> Summar
         "phases": [phase("load", 1.5), phase("measure", 10.0)],
     });
     let thresholds = thresholds.iter().map(|(expression, measured, passed)| Threshold {
+        too_close: false,
+        interval: None,
+        margin: None,
         expression: (*expression).into(),
         measured: *measured,
         passed: *passed,
@@ -128,7 +131,10 @@ fn a_threshold_fails_where_it_is_missed_or_must_not_be_used() {
     let failures: Vec<_> = parsed.descendants().filter(|node| node.has_tag_name("failure")).collect();
     assert_eq!(failures[0].attribute("message"), Some("throughput > 5: measured 4/s"));
     assert_eq!(failures[1].text(), Some("measured 1.00 ms, which must not be used\ninvalid: why lag"));
-    assert_eq!(failures[2].attribute("message"), Some("errors < 1%: could not be measured"));
+    assert_eq!(
+        failures[2].attribute("message"),
+        Some("errors < 1%: not measurable: too few samples, or among arrivals that were never served")
+    );
     // A search misses them on purpose.
     let pardoned = document(of_run("r".into(), &summary, Some("on purpose")));
     assert!(pardoned.passed());

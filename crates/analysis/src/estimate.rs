@@ -1,0 +1,237 @@
+//! Figures of blocks, how sure they are, and whether they lie below a limit.
+//!
+//! A figure is a ratio: what was counted in all blocks by the operations of all blocks. Its error follows from the blocks'
+//! d_b = k_b - ratio x n_b, whose neighbours may be alike ([`steady_mean`]), and is never less than that of independent
+//! operations. A percentile's is that of the share beyond it, carried over to the times (Woodruff 1952; Heidelberger and Lewis
+//! 1984).
+
+use crate::blocks::{Blocks, Counted, Kind, Population};
+use crate::interval::mean_interval;
+use crate::series::steady::{SteadyMean, steady_mean_of};
+use dyno_rundir::schema::{ConfidenceInterval, Latency, Phase};
+
+/// Blocks that an interval takes.
+pub(crate) const BLOCKS: usize = 10;
+
+/// Quantile of the normal distribution for 95 %.
+const NORMAL: f64 = 1.96;
+
+/// Independent operations that must lie beyond a limit, else a share says something only where every block agrees.
+const EVENTS: f64 = 5.0;
+
+/// Fewer blocks than this must agree each by itself.
+const AGREEING: usize = 5;
+
+/// Most that a margin says, either way.
+const FAR: f64 = 1_000.0;
+
+/// Share of the operations by which the correlation of blocks is told.
+const MEDIAN: f64 = 0.5;
+
+/// Most that a margin says, either way, where nothing is decided.
+const UNDECIDED: f64 = 0.999;
+
+/// A figure and its error.
+#[derive(Clone, Debug)]
+pub(crate) struct Estimate {
+    /// Blocks: operations, and what was counted of them.
+    blocks: Vec<Counted>,
+    /// The ratio.
+    figure: f64,
+    /// Half the width of its 95 % interval; `None` of fewer than ten blocks.
+    half_width: Option<f64>,
+    /// The same if operations were independent.
+    independent: f64,
+}
+
+impl Estimate {
+    /// The ratio of `blocks`, of which one operation has the standard deviation `deviation`.
+    pub(crate) fn new(blocks: Vec<Counted>, deviation: f64) -> Option<Self> {
+        Self::of(blocks, deviation, 0.0)
+    }
+
+    /// The same where neighbouring blocks are known to correlate at least so much.
+    fn of(blocks: Vec<Counted>, deviation: f64, correlation: f64) -> Option<Self> {
+        let (all, counted) = sums(&blocks);
+        if all <= 0.0 {
+            return None;
+        }
+        let figure = counted / all;
+        let independent = NORMAL * deviation / all.sqrt();
+        let by_blocks = spread(&blocks, figure, correlation);
+        let by_blocks = by_blocks.map(|mean| mean.interval.half_width * blocks.len() as f64 / all);
+        let half_width = by_blocks.map(|half| half.max(independent));
+        Some(Estimate { blocks, figure, half_width, independent })
+    }
+
+    /// The share that was counted: of operations that are independent its deviation is that of a coin. One of none has no design
+    /// effect: it does not tell how failures come together, and the slowest operations, which do where a queue stands, are
+    /// no measure of it.
+    pub(crate) fn share(blocks: Vec<Counted>) -> Option<Self> {
+        let (all, counted) = sums(&blocks);
+        let share: f64 = counted / all;
+        Self::new(blocks, (share * (1.0 - share)).sqrt())
+    }
+
+    /// Design effect: by how many an independent operation is worth more (Kish 1965); 1 of fewer than ten blocks.
+    pub(crate) fn design_effect(&self) -> f64 {
+        let ratio = self.half_width.unwrap_or(self.independent) / self.independent;
+        if ratio.is_finite() { ratio * ratio } else { 1.0 }
+    }
+
+    /// The ratio.
+    pub(crate) fn figure(&self) -> f64 {
+        self.figure
+    }
+
+    /// Half the width of its interval; `None` of fewer than ten blocks.
+    pub(crate) fn half_width(&self) -> Option<f64> {
+        self.half_width
+    }
+
+    /// Its interval.
+    pub(crate) fn interval(&self) -> Option<ConfidenceInterval> {
+        let half = self.half_width?;
+        Some(ConfidenceInterval { low: self.figure - half, high: Some(self.figure + half) })
+    }
+
+    /// Number of independent operations.
+    fn worth(&self) -> f64 {
+        self.blocks.iter().map(|block| block.0).sum::<f64>() / self.design_effect()
+    }
+
+    /// The interval of a share (Wilson 1927).
+    pub(crate) fn wilson(&self) -> ConfidenceInterval {
+        let (n, p, z) = (self.worth(), self.figure, NORMAL * NORMAL);
+        let middle = (p + z / (2.0 * n)) / (1.0 + z / n);
+        let half = NORMAL / (1.0 + z / n) * (p * (1.0 - p) / n + z / (4.0 * n * n)).sqrt();
+        ConfidenceInterval { low: (middle - half).max(0.0), high: Some((middle + half).min(1.0)) }
+    }
+
+    /// Distance of a figure below a limit, in half widths: 1 and above says that it is below, -1 and below that it is above;
+    /// `None` where nothing varies and the figure is the limit. `blocks` are those of the figure, which may be another than the
+    /// one whose error this is.
+    fn margin(&self, blocks: &[Counted], limit: f64, is_sparse: bool) -> Option<f64> {
+        let (n, k) = sums(blocks);
+        let below = limit - k / n;
+        // Without any spread every difference is far, and none decides nothing: the relation of the threshold does.
+        let margin = |half: f64| (below != 0.0 || half > 0.0).then(|| (below / half).clamp(-FAR, FAR));
+        let agrees = |block: &Counted| {
+            let own = (limit - block.1 / block.0) * below.signum();
+            let half = if blocks.len() < AGREEING { self.independent * (n / block.0).sqrt() } else { 0.0 };
+            block.0 <= 0.0 || own > half
+        };
+        let agreed = || blocks.iter().all(agrees);
+        match self.half_width {
+            Some(half) if !is_sparse => margin(half),
+            // Too few blocks, or too few independent operations beyond the limit.
+            _ if agreed() => margin(self.independent),
+            // Far more lies beyond the limit than may: the error of that share tells.
+            Some(half) if below < 0.0 => margin(half.max(Self::new(blocks.to_vec(), 0.0)?.half_width?)),
+            half => margin(half.or_else(|| apart(blocks)).unwrap_or(f64::INFINITY))
+                .map(|margin| margin.clamp(-UNDECIDED, UNDECIDED)),
+        }
+    }
+
+    /// Distance of the figure below a limit; see [`Estimate::margin`].
+    pub(crate) fn below(&self, limit: f64) -> Option<f64> {
+        self.margin(&self.blocks, limit, false)
+    }
+
+    /// Distance of a share below a limit, by its error at the limit.
+    pub(crate) fn share_below(&self, limit: f64) -> Option<f64> {
+        let all: f64 = self.blocks.iter().map(|block| block.0).sum();
+        let independent = NORMAL * (limit * (1.0 - limit) / all).sqrt();
+        let half_width = self.half_width.map(|_| independent * self.design_effect().sqrt());
+        let at_limit = Estimate { independent, half_width, ..self.clone() };
+        at_limit.margin(&self.blocks, limit, self.worth() * limit < EVENTS)
+    }
+}
+
+/// Operations of all blocks, and what was counted of them.
+fn sums(blocks: &[Counted]) -> Counted {
+    blocks.iter().fold((0.0, 0.0), |(n, k), block| (n + block.0, k + block.1))
+}
+
+/// Half the width of a ratio's interval by few blocks, as if they were independent.
+fn apart(blocks: &[Counted]) -> Option<f64> {
+    let (all, counted) = sums(blocks);
+    let rest: Vec<f64> = blocks.iter().map(|(n, k)| k - counted / all * n).collect();
+    Some(mean_interval(&rest)?.half_width * rest.len() as f64 / all)
+}
+
+/// Mean of what blocks have above a ratio, with its error.
+fn spread(blocks: &[Counted], ratio: f64, correlation: f64) -> Option<SteadyMean> {
+    let rest: Vec<f64> = blocks.iter().map(|(n, k)| k - ratio * n).collect();
+    steady_mean_of(&rest, 1, correlation)
+}
+
+/// A percentile of a population, as a share, and its error.
+pub(crate) struct Quantile<'a> {
+    population: &'a Population,
+    share: f64,
+    beyond: Estimate,
+}
+
+impl<'a> Quantile<'a> {
+    /// The percentile that `share` of the operations do not exceed.
+    pub(crate) fn new(population: &'a Population, share: f64) -> Option<Self> {
+        // Few operations do not show how blocks correlate; the half of them does.
+        let median = population.beyond_quantile(MEDIAN);
+        let correlation = spread(&median, 1.0 - MEDIAN, 0.0).map_or(0.0, |mean| mean.correlation);
+        let deviation = (share * (1.0 - share)).sqrt();
+        let beyond = Estimate::of(population.beyond_quantile(share), deviation, correlation)?;
+        Some(Quantile { population, share, beyond })
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.beyond.worth() * (1.0 - self.share) < EVENTS
+    }
+
+    /// Its interval, microseconds; `None` of fewer than ten blocks. It has no upper end where too few operations lie beyond.
+    pub(crate) fn interval(&self) -> Option<ConfidenceInterval> {
+        let half = self.beyond.half_width?;
+        let low = self.population.quantile_us((self.share - half).max(0.0))?;
+        let reach = self.share + half;
+        let high = (reach < 1.0 && !self.is_sparse()).then(|| self.population.quantile_us(reach)).flatten();
+        Some(ConfidenceInterval { low, high })
+    }
+
+    /// Distance below a limit that `misses` tells from times in microseconds: 1 and above says that the percentile is below
+    /// it, -1 and below that it is not.
+    pub(crate) fn below(&self, misses: impl Fn(f64) -> bool) -> Option<f64> {
+        self.beyond.margin(&self.population.beyond(misses), 1.0 - self.share, self.is_sparse())
+    }
+}
+
+/// Adds the intervals of a phase's percentiles.
+pub fn add_intervals(phase: &mut Phase, blocks: &Blocks) {
+    for metric in &mut phase.metrics {
+        let Some(number) = blocks.number_of(&metric.name) else { continue };
+        for (kind, ok, all) in [
+            (Kind::Service, &mut metric.service, &mut metric.all_service),
+            (Kind::Response, &mut metric.response, &mut metric.all_response),
+        ] {
+            let both = blocks.latencies(number, kind);
+            ok.iter_mut().for_each(|latency| put(latency, &both[both.len().saturating_sub(1)..]));
+            all.iter_mut().for_each(|latency| put(latency, &both));
+        }
+    }
+}
+
+/// Adds the intervals of the percentiles of a latency, each of which is the greatest of these populations.
+fn put(latency: &mut Latency, populations: &[Population]) {
+    let one = |(name, value): (&String, &Option<f64>)| {
+        value.as_ref()?;
+        let share = name.strip_prefix('p')?.parse::<f64>().ok()? / 100.0;
+        let own = populations.iter().filter_map(|population| Quantile::new(population, share)?.interval());
+        Some((name.clone(), own.reduce(greatest)?))
+    };
+    latency.intervals_us = latency.percentiles_us.iter().filter_map(one).collect();
+}
+
+/// The interval of the greater of two figures.
+pub(crate) fn greatest(one: ConfidenceInterval, other: ConfidenceInterval) -> ConfidenceInterval {
+    let high = one.high.zip(other.high).map(|(one, other)| one.max(other));
+    ConfidenceInterval { low: one.low.max(other.low), high }
+}
