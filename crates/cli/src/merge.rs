@@ -337,7 +337,9 @@ mod tests {
         // A hundredth of the longest is as much as the beginnings may differ.
         let trust = |skew_s: f64| begun_apart(beside(0.99, skew_s)).map(|reason| reason.trust);
         assert_eq!([trust(0.0), trust(0.1), trust(0.11)], [None, None, Some(Trust::Suspect)]);
-        assert!(begun_apart(beside(0.9, 1.2)).unwrap().text.contains("1.2 s after the first one, 12.0 % of"));
+        assert!(
+            begun_apart(beside(0.9, 1.2)).unwrap().text.contains("1.20 s after the first one, 12.0 % of")
+        );
     }
 
     #[test]

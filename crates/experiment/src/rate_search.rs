@@ -281,7 +281,6 @@ pub(crate) mod tests {
             runs += tried.len() as u64;
         }
         let share = within as f64 / rounds as f64;
-        eprintln!("{share} within, answers {low} to {high}, {} runs", runs / rounds);
         assert!(share >= 0.92, "{share}, answers {low} to {high}, {} runs", runs / rounds);
         assert!(low > 0.9 * truth && high < 1.03 * truth && runs / rounds < 30, "{low} {high} {runs}");
     }

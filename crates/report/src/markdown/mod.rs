@@ -157,7 +157,7 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
 
 /// Returns whether a test of an experiment's summary has failed.
 pub fn has_failed_test(dir: &ExperimentDir) -> bool {
-    document(dir).tests().iter().any(|test| test.result == tests_made::Ended::Failed)
+    document(dir).tests().iter().any(|test| test.has_failed())
 }
 
 fn document(dir: &ExperimentDir) -> Document {

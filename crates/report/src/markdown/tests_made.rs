@@ -29,6 +29,12 @@ pub(super) struct Test {
     pub text: String,
 }
 
+impl Test {
+    pub(super) fn has_failed(&self) -> bool {
+        self.result == Ended::Failed
+    }
+}
+
 pub(super) type Pick = fn(&Entry) -> Option<&Component>;
 
 /// Of a shorter phase, seconds, a CPU time of 0 says nothing.
