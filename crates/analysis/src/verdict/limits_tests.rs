@@ -516,13 +516,25 @@ fn a_server_that_is_gone_for_more_than_a_twentieth_is_invalid() {
     let gone = |seconds: f64, silences: &[(f64, f64)]| silent(seconds, silences).says("gone");
     let lost = |length_s: f64| silent(60.0, &[(30.0, length_s)]).ended(Outcome::Disconnected, 1).says("gone");
     assert_eq!([lost(3.0), lost(3.1)], [SUSPECT, INVALID]);
-    // Where nothing was lost, its time is in the figures.
-    assert_eq!([gone(60.0, &[(30.0, 6.0)]), gone(60.0, &[(30.0, 6.1)])], [SUSPECT, INVALID]);
+    // Where nothing was lost the users of a closed loop have waited, each once.
+    let waited = |length_s: f64| {
+        let mut case = silent(60.0, &[(30.0, length_s)]);
+        case.think_ns = Some(0);
+        case.says("gone")
+    };
+    assert_eq!([waited(6.0), waited(6.1)], [SUSPECT, INVALID]);
+    // In an open loop all that was due has.
+    assert_eq!([gone(60.0, &[(30.0, 29.9)]), gone(60.0, &[(20.0, 30.1)])], [SUSPECT, INVALID]);
     // An outage lasts two seconds, or a fifth of a short run: shorter silences leave figures of the rest.
+    let users = |seconds: f64, silences: &[(f64, f64)]| {
+        let mut case = silent(seconds, silences);
+        case.think_ns = Some(0);
+        case.says("gone")
+    };
     let many: Vec<(f64, f64)> = (0..10).map(|at| (f64::from(at) * 6.0, 1.9)).collect();
-    assert_eq!(gone(60.0, &many), SUSPECT);
-    assert_eq!([gone(8.0, &[(3.0, 1.5)]), gone(8.0, &[(3.0, 1.61)])], [SUSPECT, INVALID]);
-    assert_eq!([gone(2.0, &[(0.0, 0.49)]), gone(2.0, &[(0.0, 0.51)])], [SUSPECT, INVALID]);
+    assert_eq!(users(60.0, &many), SUSPECT);
+    assert_eq!([users(8.0, &[(3.0, 1.5)]), users(8.0, &[(3.0, 1.61)])], [SUSPECT, INVALID]);
+    assert_eq!([users(2.0, &[(0.0, 0.49)]), users(2.0, &[(0.0, 0.51)])], [SUSPECT, INVALID]);
     // A hundredth of the time, or a second, is worth a doubt; less is named.
     assert_eq!([gone(60.0, &[(30.0, 0.59)]), gone(60.0, &[(30.0, 0.61)])], [Some(Trust::Valid), SUSPECT]);
     assert_eq!([gone(600.0, &[(30.0, 0.99)]), gone(600.0, &[(30.0, 1.0)])], [Some(Trust::Valid), SUSPECT]);

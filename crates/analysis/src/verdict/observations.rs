@@ -130,8 +130,9 @@ struct Silent {
 
 /// Shortest silence that is an outage, seconds; of a run of less than ten seconds a fifth of it, but not less than half a second.
 const OUTAGE_S: f64 = 2.0;
-/// Share of the time from which on outages leave no figure: of a server that stood still, and of one that lost operations.
-const GONE: (f64, f64) = (0.10, 0.05);
+/// Share of the time from which on outages leave no figure: where operations were lost, where users waited (a closed loop counts
+/// each of them once, however long it lasts), and where all that was due has its wait in the response times.
+const GONE: (f64, f64, f64) = (0.05, 0.10, 0.50);
 /// Share of the time from which on silences are worth a doubt, and seconds of one that is in any run.
 const DOUBTFUL: (f64, f64) = (0.01, 1.0);
 
@@ -143,7 +144,12 @@ fn silent(e: &Evidence<'_>) -> Option<Silent> {
         (total_s / e.phase.seconds, longest.length_s >= OUTAGE_S.min(e.phase.seconds / 5.0).max(0.5));
     let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut];
     let lost = lost.iter().any(|outcome| e.totals.ended[*outcome as usize] > 0);
-    let trust = match outage && share > if lost { GONE.1 } else { GONE.0 } {
+    let gone = match (lost, e.think_ns) {
+        (true, _) => GONE.0,
+        (false, Some(_)) => GONE.1,
+        (false, None) => GONE.2,
+    };
+    let trust = match outage && share > gone {
         true => Trust::Invalid,
         false if share >= DOUBTFUL.0 || longest.length_s >= DOUBTFUL.1 => Trust::Suspect,
         false => Trust::Valid,

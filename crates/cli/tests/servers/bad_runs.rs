@@ -28,7 +28,7 @@ fn runs_in_virtual_time_are_called_by_their_only_fault() {
     let load = ["--rate", "2000", "--connections", "64"];
     let minute = ["--duration", "60s", "--warmup", "0s"];
     for (name, code, target, load, length) in [
-        ("stalls", 0, "sim:?service=100us&stall=1500ms@20s", &load[..], &minute[..]),
+        ("gone", 0, "sim:?service=100us&stall=1500ms@20s", &load[..], &minute[..]),
         (
             "drift",
             0,
@@ -210,5 +210,5 @@ fn a_server_that_stands_still() {
         std::thread::sleep(Duration::from_millis(1_600));
         signal(server.pid(), "CONT");
     });
-    assert_named(&dyno, "still", "stalls");
+    assert_named(&dyno, "still", "gone");
 }

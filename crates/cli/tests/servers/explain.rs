@@ -33,7 +33,8 @@ fn a_sweep_on_a_simulated_server_obeys_the_laws() {
     assert!(sweep["peak"].is_null(), "{sweep}");
     let words = stdout(&dyno.run(&["explain", "sweep"]));
     assert!(
-        words.contains("Little's law holds") && words.contains("the levels beyond show no fall"),
+        words.contains("Little's law holds")
+            && words.contains("from 32 users on it stays within 5 % of that"),
         "{words}"
     );
 }

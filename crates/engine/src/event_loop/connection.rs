@@ -370,13 +370,18 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             return Ok(());
         }
         for id in 0..self.connections.len() as u32 {
-            let since = match self.connections[id as usize].state {
-                State::Opening { since_ns } | State::Greeting { since_ns, .. } => since_ns,
+            let (since, outcome) = match self.connections[id as usize].state {
+                State::Opening { since_ns } => (since_ns, Outcome::Unreachable),
+                State::Greeting { since_ns, .. } => (since_ns, Outcome::Disconnected),
                 _ => continue,
             };
             if now > since + OPEN_NS {
                 let text = self.naming(id, "no answer to the connection attempt");
-                self.lose(id, Outcome::Unreachable, &text);
+                self.lose(id, outcome, &text);
+                if outcome == Outcome::Disconnected {
+                    // One that took the connection and says nothing has refused nobody: what needs it waits for its own time.
+                    self.connections[id as usize].refused = None;
+                }
             }
         }
         Ok(())
