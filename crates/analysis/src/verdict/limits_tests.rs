@@ -534,7 +534,9 @@ fn a_server_that_is_gone_for_more_than_a_twentieth_is_invalid() {
     let many: Vec<(f64, f64)> = (0..10).map(|at| (f64::from(at) * 6.0, 1.9)).collect();
     assert_eq!(users(60.0, &many), SUSPECT);
     assert_eq!([users(8.0, &[(3.0, 1.5)]), users(8.0, &[(3.0, 1.61)])], [SUSPECT, INVALID]);
-    assert_eq!([users(2.0, &[(0.0, 0.49)]), users(2.0, &[(0.0, 0.51)])], [SUSPECT, INVALID]);
+    assert_eq!([users(2.0, &[(0.0, 0.99)]), users(2.0, &[(0.0, 1.01)])], [SUSPECT, INVALID]);
+    let lost = |length_s: f64| silent(2.0, &[(0.0, length_s)]).ended(Outcome::Disconnected, 1).says("gone");
+    assert_eq!([lost(0.49), lost(0.51)], [SUSPECT, INVALID]);
     // A hundredth of the time, or a second, is worth a doubt; less is named.
     assert_eq!([gone(60.0, &[(30.0, 0.59)]), gone(60.0, &[(30.0, 0.61)])], [Some(Trust::Valid), SUSPECT]);
     assert_eq!([gone(600.0, &[(30.0, 0.99)]), gone(600.0, &[(30.0, 1.0)])], [Some(Trust::Valid), SUSPECT]);

@@ -128,7 +128,8 @@ struct Silent {
     trust: Trust,
 }
 
-/// Shortest silence that is an outage, seconds; of a run of less than ten seconds a fifth of it, but not less than half a second.
+/// Shortest silence that is an outage, seconds; of a run of less than ten seconds a fifth of it, but not less than a second, or half
+/// a second where operations were lost.
 const OUTAGE_S: f64 = 2.0;
 /// Share of the time from which on outages leave no figure: where operations were lost, where users waited (a closed loop counts
 /// each of them once, however long it lasts), and where all that was due has its wait in the response times.
@@ -140,10 +141,11 @@ fn silent(e: &Evidence<'_>) -> Option<Silent> {
     let all = &e.phase.silences;
     let longest = *all.iter().max_by(|one, other| one.length_s.total_cmp(&other.length_s))?;
     let total_s: f64 = all.iter().map(|one| one.length_s).sum();
-    let (share, outage) =
-        (total_s / e.phase.seconds, longest.length_s >= OUTAGE_S.min(e.phase.seconds / 5.0).max(0.5));
     let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut];
     let lost = lost.iter().any(|outcome| e.totals.ended[*outcome as usize] > 0);
+    let least_s = if lost { 0.5 } else { 1.0 };
+    let (share, outage) =
+        (total_s / e.phase.seconds, longest.length_s >= OUTAGE_S.min(e.phase.seconds / 5.0).max(least_s));
     let gone = match (lost, e.think_ns) {
         (true, _) => GONE.0,
         (false, Some(_)) => GONE.1,

@@ -371,7 +371,8 @@ fn walk_drop_ins(members: &mut [Mongo], hosts: &str, concern: &str, fault: impl 
     let (ycsb, poc, sysbench) = (Dyno::new(), Dyno::new(), Dyno::new());
     let url = format!("mongodb.url={}", set("ycsb"));
     let core = ["-p", "workload=site.ycsb.workloads.CoreWorkload", "-p", "recordcount=200", "-p", &url];
-    assert_exit(&ycsb.run(&[&["ycsb", "load", "mongodb"][..], &core].concat()), &[0]);
+    // The first writes wait until the members of a new set have what a majority must have.
+    ycsb.assert_ran_but(&ycsb.run(&[&["ycsb", "load", "mongodb"][..], &core].concat()), &["gone"]);
     let more = ["-p", "insertproportion=0.3", "-p", "readproportion=0.7", "-p", "updateproportion=0"];
     let pace =
         ["-p", "operationcount=1000000", "-p", "maxexecutiontime=18", "-target", "100", "-threads", "2"];

@@ -2,6 +2,8 @@
 
 use dyno_testkit::{Dyno, Server, assert_exit, finish, phase, skip, stderr};
 use serde_json::Value;
+use std::io::Write;
+use std::net::TcpStream;
 use std::time::Duration;
 
 fn reason(dyno: &Dyno, directory: &str, check: &str) -> Option<(String, String)> {
@@ -69,9 +71,9 @@ fn users_that_have_lost_their_connections_are_counted() {
     let run = dyno.start(&[&words[..], &["--out", "r", "--quiet"]].concat());
     dyno.await_phase("r", "measure");
     std::thread::sleep(Duration::from_secs(1));
-    // The one that sets the limit is a client, too.
-    server.cli(&["CONFIG", "SET", "maxclients", "5"]);
-    server.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
+    // On one connection, which is a client, too: another one would be refused.
+    let mut own = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    own.write_all(b"CONFIG SET maxclients 5\r\nCLIENT KILL TYPE normal\r\n").unwrap();
     let output = finish(run);
     assert_exit(&output, &[5]);
     let summary = dyno.summary("r");
