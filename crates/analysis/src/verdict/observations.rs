@@ -128,8 +128,8 @@ struct Silent {
     trust: Trust,
 }
 
-/// Shortest silence that is an outage, seconds; of a run of less than ten seconds a fifth of it, but not less than a second, or half
-/// a second where operations were lost.
+/// Shortest silence that is an outage, seconds; of a run of less than ten seconds a fifth of it, but not less than a second, or
+/// half a second where operations were lost.
 const OUTAGE_S: f64 = 2.0;
 /// Share of the time from which on outages leave no figure: where operations were lost, where users waited (a closed loop counts
 /// each of them once, however long it lasts), and where all that was due has its wait in the response times.

@@ -33,8 +33,8 @@ impl Induced {
         self.until_ns = now + BEHIND_NS;
     }
 
-    /// The client's part of a service time of `metric`, of an operation that was due at `due_ns`: what exceeds the usual times, but
-    /// no more than the lag, because a server that keeps up with the rate has worked off a burst in the time that it took to
+    /// The client's part of a service time of `metric`, of an operation that was due at `due_ns`: what exceeds the usual times,
+    /// but no more than the lag, because a server that keeps up with the rate has worked off a burst in the time that it took to
     /// build up.
     #[inline]
     pub fn part_ns(&mut self, metric: u16, due_ns: u64, service_ns: u64) -> u64 {
