@@ -456,10 +456,7 @@ fn programs_that_take_the_processor_are_named_on_other_hosts() {
     };
     // Two namespaces of one kernel are one host under two names, and its servers have no cores of their own.
     let neighbours = told("neighbours");
-    assert!(
-        neighbours.contains("of load1 = db's CPU time (") && neighbours.contains("sh "),
-        "{neighbours}"
-    );
+    assert!(neighbours.contains("of load1 = db's CPU time (") && neighbours.contains("sh "), "{neighbours}");
     assert!(told("shared_cores").contains(" of load1 = db, "), "{reasons:?}");
     let hosts = dyno_testkit::phase(&summary, "measure")["hosts"].clone();
     let [host] = hosts.as_array().unwrap().as_slice() else { panic!("{hosts}") };
