@@ -9,7 +9,7 @@ use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
 use dyno_testkit::lab::Lab;
 use dyno_testkit::mongo::Mongo;
-use dyno_testkit::{Dyno, assert_exit, finish, signal, skip_because, stderr, stdout};
+use dyno_testkit::{Dyno, finish, signal, skip_because, stderr, stdout};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
