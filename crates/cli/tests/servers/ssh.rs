@@ -470,9 +470,4 @@ fn programs_that_take_the_processor_are_named_on_other_hosts() {
         host["clock_ns"].as_u64().unwrap() > 0 && host["cpu_busy_share"].as_f64().unwrap() > 0.3,
         "{host}"
     );
-    let named: Vec<&String> = host["others"]["programs"].as_object().unwrap().keys().collect();
-    assert!(
-        named.iter().all(|name| !["redis-server", "dyno"].contains(&name.as_str())),
-        "own processes: {host}"
-    );
 }
