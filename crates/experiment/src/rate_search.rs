@@ -115,7 +115,7 @@ pub fn found(history: &[&RunRecord]) -> Found {
     let of = |answer: Answer| all.iter().filter(move |one| one.answer() == answer);
     // A rate that is kept above one that is missed is luck: what is below both is sure.
     let lowest = of(Answer::Missed).map(|one| one.rate).next();
-    let kept = of(Answer::Kept).filter(|one| lowest.is_none_or(|missed| one.rate < missed)).next_back();
+    let kept = of(Answer::Kept).rfind(|one| lowest.is_none_or(|missed| one.rate < missed));
     let above = |rate: f64| kept.is_none_or(|kept| rate > kept.rate);
     let between = |rate: f64| above(rate) && lowest.is_none_or(|missed| rate < missed);
     Found {
@@ -123,7 +123,7 @@ pub fn found(history: &[&RunRecord]) -> Found {
         runs: kept.map_or(0, |one| one.runs),
         missed: lowest,
         open: of(Answer::Open).map(|one| one.rate).filter(|rate| between(*rate)).collect(),
-        unknown: of(Answer::Unknown).map(|one| one.rate).filter(|rate| above(*rate)).next_back(),
+        unknown: of(Answer::Unknown).map(|one| one.rate).rfind(|rate| above(*rate)),
     }
 }
 

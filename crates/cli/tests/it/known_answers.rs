@@ -188,7 +188,6 @@ fn what_is_said_of_drawn_runs_is_true() {
             wrong.extend(kind(&mut drawn));
         }
     }
-    println!("{} of {all} true", all - wrong.len());
     // Tests of hypotheses may be wrong once in twenty times.
     assert!(wrong.len() <= 1, "{} of {all} false: {wrong:#?}", wrong.len());
 }
