@@ -89,6 +89,9 @@ fn the_cause_of_a_fall_is_what_came_with_it() {
         memory.claim.starts_with("before 60 s and after: ") && memory.confidence < finding.confidence / 1.5
     );
 
+    // A real one: reads throttled from 5,900 to 150 a second, while a little more is asked for each operation.
+    assert_eq!(first(&fell(150, &disk([3_000.0, 150.0], [0.37, 0.99]))), "change_disk_slower");
+
     // Data that do not fit any more: as many reads a second as the disk can, four times as many for each operation.
     let found = fell(1_250, &disk([2_000.0, 2_000.0], [0.3, 0.9]));
     assert_eq!(first(&found), "change_disk_work", "{found:#?}");

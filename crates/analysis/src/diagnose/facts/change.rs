@@ -183,7 +183,8 @@ fn factor(was: f64, is: f64) -> f64 {
 /// Series that moved in another way than throughput did.
 fn moved(recording: &Recording, windows: [Window; 2], rates: [f64; 2]) -> Vec<Moved> {
     let mut all = Vec::new();
-    for source in recording.sources().filter(|source| *source != "monitor") {
+    // What dyno's own processes do says nothing of the server.
+    for source in recording.sources().filter(|source| !["monitor", "dyno"].contains(source)) {
         for name in recording.names(source).filter(|name| !is_of_a_core(name)) {
             all.extend(one_moved(recording, source, name, windows, rates));
         }
