@@ -28,16 +28,16 @@ fn every_write_gives_a_record_its_time_to_live() {
         let fields = "fieldcount=1";
         for extra in ["batchsize=1", "batchsize=7"] {
             server.cli(&["FLUSHALL"]);
-            assert_exit(&ycsb(&dyno, &server, "load", "a", &["redis.ttl=1h", layout, extra, fields]), &[0]);
+            dyno.assert_ran(&ycsb(&dyno, &server, "load", "a", &["redis.ttl=1h", layout, extra, fields]));
             assert_eq!(expiring(&server), 1000, "{layout} {extra}");
             assert!(server.cli(&["PTTL", "user6284781860667377211"]).parse::<i64>().unwrap() > 3_500_000);
         }
         // A record without a time to live gets one with its first update.
         server.cli(&["FLUSHALL"]);
-        assert_exit(&ycsb(&dyno, &server, "load", "a", &[layout, fields]), &[0]);
+        dyno.assert_ran(&ycsb(&dyno, &server, "load", "a", &[layout, fields]));
         assert_eq!(expiring(&server), 0);
         let updates = ["redis.ttl=1h", layout, fields, "updateproportion=1", "readproportion=0"];
-        assert_exit(&ycsb(&dyno, &server, "run", "a", &updates), &[0]);
+        dyno.assert_ran(&ycsb(&dyno, &server, "run", "a", &updates));
         assert!((1..1000).contains(&expiring(&server)), "{layout}");
     }
     let refused = ycsb(&dyno, &server, "run", "a", &["redis.ttl=60"]);
@@ -49,13 +49,13 @@ fn every_write_gives_a_record_its_time_to_live() {
 fn inserts_go_on_where_earlier_runs_have_ended() {
     let Some(server) = Server::start(&[]) else { return skip("resumed inserts") };
     let dyno = Dyno::new();
-    assert_exit(&ycsb(&dyno, &server, "load", "d", &[]), &[0]);
+    dyno.assert_ran(&ycsb(&dyno, &server, "load", "d", &[]));
     let run = |extra: &[&str]| {
         let before: u64 = server.cli(&["ZCARD", "_indices"]).parse().unwrap();
         let mut all = vec!["operationcount=5000", "dyno.insert.resume=true"];
         all.extend(extra);
         let output = ycsb(&dyno, &server, "run", "d", &all);
-        assert_exit(&output, &[0]);
+        dyno.assert_ran(&output);
         let text = stdout(&output);
         let inserts = text.lines().find_map(|line| line.strip_prefix("[INSERT], Return=OK, "));
         let inserts: u64 = inserts.unwrap_or_else(|| panic!("no inserts: {text}")).parse().unwrap();
@@ -79,7 +79,7 @@ fn inserts_go_on_where_earlier_runs_have_ended() {
 fn clients_resume_their_own_inserts() {
     let Some(server) = Server::start(&[]) else { return skip("resumed inserts of several clients") };
     let dyno = Dyno::new();
-    assert_exit(&ycsb(&dyno, &server, "load", "d", &[]), &[0]);
+    dyno.assert_ran(&ycsb(&dyno, &server, "load", "d", &[]));
     let mut done = [0, 0];
     for round in 0..2 {
         for (client, id) in ["dyno.client.id=0", "dyno.client.id=1"].into_iter().enumerate() {
@@ -91,7 +91,7 @@ fn clients_resume_their_own_inserts() {
                 "d",
                 &[more, id, "dyno.client.count=2", "dyno.insert.resume=true"],
             );
-            assert_exit(&output, &[0]);
+            dyno.assert_ran(&output);
             let expected = format!("{} inserts of earlier runs", done[client]);
             assert!(stderr(&output).contains(&expected), "round {round}: {}", stderr(&output));
             let text = stdout(&output);
@@ -106,7 +106,7 @@ fn clients_resume_their_own_inserts() {
 fn intervals_may_be_shorter_than_a_second() {
     let dyno = Dyno::new();
     let run = ["run", "null:", "--duration", "1s", "--warmup", "250ms", "--interval", "50ms", "--out", "d"];
-    assert_exit(&dyno.run(&run), &[0]);
+    dyno.assert_ran(&dyno.run(&run));
     let series = std::fs::read_to_string(dyno.path("d/series.csv")).unwrap();
     let rows: Vec<&str> = series.lines().filter(|line| line.contains(",measure,TOTAL,")).collect();
     assert!((18..=22).contains(&rows.len()), "{series}");
@@ -115,7 +115,7 @@ fn intervals_may_be_shorter_than_a_second() {
     let summary = dyno.summary("d");
     assert_eq!(dyno_testkit::phase(&summary, "measure")["completed"], of_rows, "as throughput counts");
     // The report is the same from the files alone.
-    assert_exit(&dyno.run(&["report", "d"]), &[0]);
+    dyno.assert_ran(&dyno.run(&["report", "d"]));
     for bad in ["3ms", "300ms", "2s"] {
         let refused = dyno.run(&["run", "null:", "--interval", bad]);
         assert_exit(&refused, &[2]);
@@ -127,9 +127,9 @@ fn intervals_may_be_shorter_than_a_second() {
 fn samples_beyond_the_bound_are_told_and_the_report_stays_exact() {
     let Some(server) = Server::start(&[]) else { return skip("bound of samples") };
     let dyno = Dyno::new();
-    assert_exit(&ycsb(&dyno, &server, "load", "c", &[]), &[0]);
+    dyno.assert_ran(&ycsb(&dyno, &server, "load", "c", &[]));
     let output = ycsb(&dyno, &server, "run", "c", &["measurementtype=raw", "dyno.samples=100"]);
-    assert_exit(&output, &[0]);
+    dyno.assert_ran(&output);
     assert!(stderr(&output).contains("only the first 100 single samples were kept"), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.contains("[READ], Operations, 1000\n"), "{text}");

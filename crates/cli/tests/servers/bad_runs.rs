@@ -54,7 +54,7 @@ fn runs_in_virtual_time_are_called_by_their_only_fault() {
 fn a_client_that_cannot_keep_up_a_wrong_mix_and_a_single_key() {
     let dyno = Dyno::new();
     let short = ["--duration", "1s", "--warmup", "0s", "--quiet"];
-    assert_exit(&dyno.run(&[&["run", "null:", "--out", "starved"], &short[..]].concat()), &[0]);
+    dyno.assert_ran(&dyno.run(&[&["run", "null:", "--out", "starved"], &short[..]].concat()));
     assert_named(&dyno, "starved", "client_cpu");
     let workload = "workload=site.ycsb.workloads.CoreWorkload\nrecordcount=10000\nreadproportion=0.5\n";
     std::fs::write(dyno.path("mix"), format!("{workload}updateproportion=0.2\n")).unwrap();
@@ -63,7 +63,7 @@ fn a_client_that_cannot_keep_up_a_wrong_mix_and_a_single_key() {
     for name in ["mix", "keys"] {
         let out = format!("{name}.run");
         let words = ["run", "sim:?service=100us", "--workload", name, "--out", &out];
-        assert_exit(&dyno.run(&[&words, &short[..]].concat()), &[0]);
+        dyno.assert_ran(&dyno.run(&[&words, &short[..]].concat()));
         assert_named(&dyno, &out, name);
     }
 }

@@ -13,7 +13,7 @@ fn a_batched_load_holds_every_record_and_index_entry() {
     let uri = server.uri();
     let load =
         ["run", &uri, "--records", "1000", "--load-batch", "7", "--users", "3", "--ops", "10", "--out", "d"];
-    assert_exit(&dyno.run(&load), &[0]);
+    dyno.assert_ran(&dyno.run(&load));
     assert_eq!(server.cli(&["ZCARD", "_indices"]), "1000");
     assert_eq!(server.cli(&["DBSIZE"]), "1001");
     let summary = dyno.summary("d");
@@ -39,12 +39,12 @@ fn batches_of_ycsb_load_the_same_data_as_single_inserts() {
         dyno.run(&arguments)
     };
     let loaded = with("load", &["-p", "batchsize=50"]);
-    assert_exit(&loaded, &[0]);
+    dyno.assert_ran(&loaded);
     assert!(stdout(&loaded).contains("[INSERT], Operations, 500"), "{}", stdout(&loaded));
     assert_eq!(server.cli(&["ZCARD", "_indices"]), "500");
     let read =
         with("run", &["-p", "operationcount=2000", "-p", "readproportion=1", "-p", "updateproportion=0"]);
-    assert_exit(&read, &[0]);
+    dyno.assert_ran(&read);
     assert!(stdout(&read).contains("[VERIFY], Return=OK, 2000"), "{}", stdout(&read));
     assert_exit(&with("load", &["-p", "batchsize=0"]), &[2]);
 }
@@ -108,7 +108,7 @@ fn embedded_stores_take_batches_as_transactions() {
     let dyno = Dyno::new();
     for store in ["sqlite:a.db?synchronous=full", "redb:b.redb", "fjall:c"] {
         let load = ["run", store, "--records", "1000", "--load-batch", "100", "--ops", "500", "--out", "d"];
-        assert_exit(&dyno.run(&load), &[0]);
+        dyno.assert_ran(&dyno.run(&load));
         let summary = dyno.summary("d");
         assert_eq!(outcome(phase(&summary, "load"), "ok"), 1000, "{store}");
         assert_eq!(outcome(phase(&summary, "measure"), "ok"), 500, "{store}");

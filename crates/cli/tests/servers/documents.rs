@@ -77,7 +77,7 @@ fn samples_and_refusals_send_nothing() {
         assert!(stderr(&refused).contains(words), "{arguments:?}: {}", stderr(&refused));
     }
     // The engine alone, and tables where they suffice.
-    assert_exit(&dyno.run(&["run", "null:", "--workload", "shop.yaml", "--ops", "1000", "--no-out"]), &[0]);
+    dyno.assert_ran(&dyno.run(&["run", "null:", "--workload", "shop.yaml", "--ops", "1000", "--no-out"]));
     let flat = "
 collections:
   users: { count: 200, document: { name: { $string: 9 }, age: { $int: [1, 99] } }, indexes: [age] }
@@ -103,7 +103,7 @@ operations:
         "--users",
         "2",
     ]);
-    assert_exit(&ran, &[0]);
+    dyno.assert_ran(&ran);
     let text = stdout(&ran);
     for metric in ["grow", "pair", "pair.take", "pair.note", "pair.commit"] {
         assert!(text.contains(metric), "{metric}: {text}");
@@ -130,7 +130,7 @@ operations:
                 ["run", &uri, "--workload", "kv.yaml", "--ops", "2048", "--warmup", "0", "--out", "d"];
             dyno.run(&[&common[..], more].concat())
         };
-        assert_exit(&run(&[]), &[0]);
+        dyno.assert_ran(&run(&[]));
         let summary = dyno.summary("d");
         assert_eq!(outcome(phase(&summary, "load"), "ok"), 1, "one insert of 900 documents");
         assert_eq!(outcome(phase(&summary, "measure"), "ok"), 2_048);

@@ -4,7 +4,7 @@
 mod proxy;
 
 use dyno_testkit::cluster::{Certificates, Cluster};
-use dyno_testkit::{Dyno, arrivals, assert_exit, finish, outcome, phase, skip, skip_because};
+use dyno_testkit::{Dyno, arrivals, finish, outcome, phase, skip, skip_because};
 use proxy::{Ledger, identity, listen};
 use serde_json::Value;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ fn every_count_equals_the_ledger_while_masters_change_and_die() {
     let mut cluster = Cluster::behind(certificates, &mut front).unwrap();
     let dyno = Dyno::new();
     let loaded = dyno.run(&["run", &cluster.uri(""), "--records", "2000", "--ops", "100", "--no-out"]);
-    assert_exit(&loaded, &[0]);
+    dyno.assert_ran(&loaded);
     cluster.await_replicas();
     let (heir, successor) = (replica_of(&cluster, 0), replica_of(&cluster, 1));
     ledger.clear();
@@ -153,7 +153,7 @@ fn a_master_that_stops_is_replaced_and_may_come_back() {
     let dyno = Dyno::new();
     let uri = cluster.uri("");
     let loaded = dyno.run(&["run", &uri, "--records", "2000", "--ops", "100", "--no-out"]);
-    assert_exit(&loaded, &[0]);
+    dyno.assert_ran(&loaded);
     cluster.await_replicas();
     let successor = replica_of(&cluster, 1);
     let duration = format!("{SECONDS}s");

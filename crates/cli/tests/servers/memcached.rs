@@ -132,7 +132,7 @@ fn records_are_those_of_ycsbs_binding() {
         let words = [&["ycsb", mode, "memcached"], &base[..], &["-threads", "4"], more].concat();
         dyno.run(&words)
     };
-    assert_exit(&run("load", &[]), &[0]);
+    dyno.assert_ran(&run("load", &[]));
     assert_eq!(server.stat("curr_items"), 500);
     // The first key of YCSB's order, hashed.
     let key = "usertable-user6284781860667377211";
@@ -145,7 +145,7 @@ fn records_are_those_of_ycsbs_binding() {
     // Values that are verified: no read finds another one than was written.
     let verified =
         ["-p", "dataintegrity=true", "-p", "fieldcount=3", "-p", "table=checked", "-p", "fieldlength=50"];
-    assert_exit(&run("load", &verified), &[0]);
+    dyno.assert_ran(&run("load", &verified));
     let checked = run("run", &verified);
     dyno.assert_ran(&checked);
     let told = String::from_utf8_lossy(&checked.stdout).into_owned();

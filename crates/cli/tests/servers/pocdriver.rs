@@ -132,7 +132,7 @@ fn arrays_are_updated_and_indexes_are_those_of_the_flags() {
         let more: Vec<&str> = flags.split(' ').collect();
         dyno.run(&[&words[..], &["--depth", "1", "-x", "3"], &more].concat())
     };
-    assert_exit(&run("-d 1 -q 200"), &[0]);
+    dyno.assert_ran(&run("-d 1 -q 200"));
     let content = PocWorkload::new(&PocConfig::default(), &[]).unwrap().content();
     let opened = registry::parse(&server.uri("arrays")).unwrap().open(content, &|| false).unwrap();
     let admin = opened.mongo_admin().unwrap();
@@ -149,7 +149,7 @@ fn arrays_are_updated_and_indexes_are_those_of_the_flags() {
     };
     assert!(changed().unwrap().is_none(), "elements of arrays begin with 0");
     let updates = run("-i 0 -g 10 -d 1");
-    assert_exit(&updates, &[0]);
+    dyno.assert_ran(&updates);
     assert!(changed().unwrap().is_some(), "{}", stdout(&updates));
     // `_id` and the first three leaves.
     let listed = admin.run_on("arrays", &|out| bson::string(out, "listIndexes", "c")).unwrap();
@@ -180,7 +180,7 @@ fn a_rate_is_kept_from_the_beginning() {
 fn a_rate_that_is_missed_is_said_and_one_that_was_held_up_is_made_up_for() {
     let dyno = Dyno::new();
     let much = dyno.run(&"pocdriver -c null: -t 2 -d 2 -q 1000000000 -b 100".split(' ').collect::<Vec<_>>());
-    assert_exit(&much, &[0]);
+    dyno.assert_ran(&much);
     let words = stderr(&much);
     assert!(
         words.contains("the run is suspect (offered_rate): ")
@@ -214,7 +214,7 @@ fn binary_fields_do_not_compress_and_updates_keep_the_type() {
     let run = |flags: &str| {
         let line = format!("pocdriver -c {uri} -n types.c -t 1 -b 10 -d 1 {flags}");
         let ran = dyno.run(&line.split(' ').collect::<Vec<_>>());
-        assert_exit(&ran, &[0]);
+        dyno.assert_ran(&ran);
     };
     run("-q 50 --binary 8");
     let content = PocWorkload::new(&PocConfig::default(), &[]).unwrap().content();
@@ -247,7 +247,7 @@ fn a_wrong_command_line_leaves_what_is_there() {
     let dyno = Dyno::new();
     let uri = server.uri("");
     let words = ["pocdriver", "-c", &uri, "-n", "keep.c", "-d", "1", "-b", "20", "-t", "1"];
-    assert_exit(&dyno.run(&[&words[..], &["--out", "d"]].concat()), &[0]);
+    dyno.assert_ran(&dyno.run(&[&words[..], &["--out", "d"]].concat()));
     let there = count(&dyno, &server, "keep");
     assert!(there > 0);
     let record: serde_json::Value =

@@ -1,6 +1,6 @@
 //! The live view in a terminal of 80 x 24, and what is printed where there is none.
 
-use dyno_testkit::{Dyno, Server, assert_exit, skip, stderr, stdout};
+use dyno_testkit::{Dyno, Server, skip, stderr, stdout};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -315,7 +315,7 @@ fn a_strangers_directory_never_moves_the_cursor() {
     let dyno = Dyno::new();
     let name = "a\x1b]0;owned\x07b";
     let output = dyno.run(&["run", "null:", "--ops", "5000", "--warmup", "0s", "--out", name, "--quiet"]);
-    assert_exit(&output, &[0]);
+    dyno.assert_ran(&output);
     let path = dyno.path(name).join("summary.json");
     let (_, clean) = watch(&dyno, &["report", name], false);
     assert!(String::from_utf8_lossy(&clean).contains("\x1b[1"), "dyno's own colours are gone");

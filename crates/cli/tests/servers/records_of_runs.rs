@@ -22,7 +22,7 @@ fn runs_side_by_side_merge_and_others_are_refused() {
     let Some(server) = Server::start(&[]) else { return skip("merging runs") };
     let dyno = Dyno::new();
     let line = |more: &str| format!("run {} -n 500 --warmup 0s --quiet {more}", server.uri());
-    assert_exit(&run(&dyno, &line("--ops 100 --no-out")), &[0]);
+    dyno.assert_ran(&run(&dyno, &line("--ops 100 --no-out")));
     let start = |name: &str, seed: u32| {
         let words = line(&format!("--rate 300 --duration 3s --out {name} --seed {seed}"));
         dyno.start(&words.split(' ').collect::<Vec<_>>())

@@ -20,7 +20,7 @@ fn a_closed_loop_leaves_a_consistent_run_directory() {
         "--out",
         "d",
     ]);
-    assert_exit(&output, &[0]);
+    dyno.assert_ran(&output);
     let report =
         format!("\nreport:  file://{}/report.html\n", dyno.path("d").canonicalize().unwrap().display());
     assert!(stdout(&output).ends_with(&report), "{}", stdout(&output));
@@ -54,7 +54,7 @@ fn reports_work_from_the_files_alone() {
     let Some(server) = Server::start(&[]) else { return skip("report") };
     let dyno = Dyno::new();
     let output = dyno.run(&["run", &server.uri(), "--records", "1000", "--ops", "3000", "--out", "a"]);
-    assert_exit(&output, &[0]);
+    dyno.assert_ran(&output);
     drop(server);
     let again = dyno.run(&["report", "a", "--json"]);
     assert_exit(&again, &[0]);
@@ -115,7 +115,7 @@ fn every_workload_runs_on_every_kind_of_target() {
                 "--no-out",
                 "--reload",
             ]);
-            assert_exit(&output, &[0]);
+            dyno.assert_ran(&output);
             let summary: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
             let measured = phase(&summary, "measure");
             assert_eq!(arrivals(measured), 600);
@@ -164,7 +164,7 @@ fn ways_of_connecting() {
             "--reload",
             "--no-out",
         ]);
-        assert_exit(&output, &[0]);
+        dyno.assert_ran(&output);
         server.cli(&["FLUSHALL"]);
     }
 }
@@ -223,7 +223,7 @@ fn thresholds_decide_the_exit_code() {
         ])
     };
     let passed = run("p99(read) < 100s");
-    assert_exit(&passed, &[0]);
+    dyno.assert_ran(&passed);
     let shown = stdout(&passed);
     assert!(
         shown.lines().any(|line| line.contains("p99(read) < 100s") && line.contains("PASS (")),
@@ -234,7 +234,7 @@ fn thresholds_decide_the_exit_code() {
     assert!(stdout(&failed).contains("FAIL"));
     // A percentile without its samples decides nothing.
     let close = run("p99.99(read) < 100s");
-    assert_exit(&close, &[0]);
+    dyno.assert_ran(&close);
     assert!(stdout(&close).contains("TOO CLOSE (not measurable"), "{}", stdout(&close));
 }
 
@@ -245,7 +245,7 @@ fn a_temporary_server_is_removed() {
     }
     let dyno = Dyno::new();
     let output = dyno.run(&["run", "spawn:redis", "--records", "500", "--ops", "1000", "--out", "d"]);
-    assert_exit(&output, &[0]);
+    dyno.assert_ran(&output);
     let target = dyno.summary("d")["target"].as_str().unwrap().to_owned();
     let address = target.strip_prefix("redis://").unwrap();
     assert!(std::net::TcpStream::connect(address).is_err(), "{address} still listens");
@@ -254,7 +254,7 @@ fn a_temporary_server_is_removed() {
 #[test]
 fn the_engine_alone_and_the_simulator() {
     let dyno = Dyno::new();
-    assert_exit(&dyno.run(&["run", "null:", "--ops", "20000", "--no-out"]), &[0]);
+    dyno.assert_ran(&dyno.run(&["run", "null:", "--ops", "20000", "--no-out"]));
     let simulated = ["run", "sim:?service=1ms", "--rate", "500", "--duration", "20s", "--json", "--no-out"];
     let output = dyno.run(&[&simulated[..], &["--require", "throughput > 400"]].concat());
     assert_exit(&output, &[0]);

@@ -191,7 +191,7 @@ fn a_load_that_fails_is_said_and_both_phases_are_kept() {
     let more = ["NUM_DOCUMENTS_PER_COLLECTION=500", "NUM_WRITER_THREADS=1", "RUN_TIME_SECONDS=1"];
     let run = |flags: &[&str]| dyno.run(&[&words[..], &more, flags].concat());
     let first = run(&["--out", "d", "--json"]);
-    assert_exit(&first, &[0]);
+    dyno.assert_ran(&first);
     let printed: Value = serde_json::from_str(&stdout(&first)).unwrap();
     let names: Vec<&str> =
         printed["phases"].as_array().unwrap().iter().filter_map(|phase| phase["name"].as_str()).collect();
@@ -282,13 +282,13 @@ fn default_batches_are_taken() {
         "DB_NAME=sbtest",
         "DOQUERY=no",
     ]);
-    assert_exit(&loaded, &[0]);
+    dyno.assert_ran(&loaded);
     for collection in ["sbtest1", "sbtest2"] {
         assert_eq!(admin(&server).count(collection).unwrap(), 3_500);
     }
     let poc =
         dyno.run(&["pocdriver", "-c", &server.uri(""), "-n", "poc.c", "-d", "2", "-u", "20", "-t", "2"]);
-    assert_exit(&poc, &[0]);
+    dyno.assert_ran(&poc);
     assert!(stdout(&poc).contains("new documents inserted"), "{}", stdout(&poc));
 }
 
@@ -302,7 +302,7 @@ fn sharded_collections_are_loaded_and_asked_by_their_shard_key() {
     let words = "SHARDED=yes MAX_SHARD_KEY=8 DOCS_PER_SHARD=50 NUM_COLLECTIONS=1 NUM_WRITER_THREADS=1 \
                  RUN_TIME_SECONDS=2 NUM_SECONDS_PER_FEEDBACK=1 SEED=3";
     let run = dyno.run(&[&["sysbench-mongodb", &uri][..], &words.split(' ').collect::<Vec<_>>()].concat());
-    assert_exit(&run, &[0]);
+    dyno.assert_ran(&run);
     assert!(stdout(&run).contains("400 inserts"), "{}", stdout(&run));
     // One user alone finds everything: every insert finds its _id free.
     assert!(stdout(&run).contains("cum excp=0 "), "{}", stdout(&run));

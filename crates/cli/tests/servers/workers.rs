@@ -31,19 +31,19 @@ fn ycsb_workers_load_every_record_once_and_know_of_each_others_inserts() {
         )
     };
     let load = ycsb("load", &["-p", "dyno.workers=3"]);
-    assert_exit(&load, &[0]);
+    dyno.assert_ran(&load);
     assert_eq!(reported(&stdout(&load), "[INSERT], Return=OK,"), 2000);
     // Reads of the newest records find those of all workers; closed and open loop.
     for more in [&["-p", "dyno.workers=3"][..], &["-p", "dyno.workers=2", "-target", "20000"]] {
         let run = ycsb("run", more);
-        assert_exit(&run, &[0]);
+        dyno.assert_ran(&run);
         let text = stdout(&run);
         let (read, inserted) =
             (reported(&text, "[READ], Return=OK,"), reported(&text, "[INSERT], Return=OK,"));
         assert_eq!(read + inserted, 3000, "{text}");
         // The next run inserts the same keys.
         std::fs::remove_file(dyno.path("a.redb")).unwrap();
-        assert_exit(&ycsb("load", &[]), &[0]);
+        dyno.assert_ran(&ycsb("load", &[]));
     }
     let refused = ycsb("load", &["-p", "dyno.workers=8"]);
     assert_exit(&refused, &[2]);
@@ -78,8 +78,8 @@ fn sysbench_workers_load_the_same_documents_and_share_the_users() {
         let users = ["NUM_DOCUMENTS_PER_INSERT=7", "NUM_LOADER_THREADS=4", "NUM_WRITER_THREADS=5", "SEED=1"];
         dyno.run(&[&common[..], &users, &["NUM_SECONDS_PER_FEEDBACK=1"], more].concat())
     };
-    assert_exit(&bench(&["DB_NAME=one", "DOQUERY=no"]), &[0]);
-    assert_exit(&bench(&["DB_NAME=three", "DOQUERY=no", "--workers", "3"]), &[0]);
+    dyno.assert_ran(&bench(&["DB_NAME=one", "DOQUERY=no"]));
+    dyno.assert_ran(&bench(&["DB_NAME=three", "DOQUERY=no", "--workers", "3"]));
     let (one, three) = (admin(&server, "one"), admin(&server, "three"));
     for collection in ["sbtest1", "sbtest2"] {
         assert_eq!((one.count(collection).unwrap(), three.count(collection).unwrap()), (300, 300));
@@ -124,7 +124,7 @@ fn pocdriver_workers_have_threads_of_their_own() {
         "-u",
         "10",
     ]);
-    assert_exit(&run, &[0]);
+    dyno.assert_ran(&run);
     let text = stdout(&run);
     let line = text.lines().rfind(|l| l.contains("new documents inserted - collection has ")).unwrap();
     let number = |before: &str| -> u64 {

@@ -83,7 +83,7 @@ THREADS: [1, 2]
 ";
     fs::write(dyno.path("set.yaml"), text).unwrap();
     let output = dyno.run(&[&["wsf", "--testset", "set.yaml", "--nohup=out.log"], &SMALL[..]].concat());
-    assert_exit(&output, &[0]);
+    dyno.assert_ran(&output);
     assert!(stderr(&output).contains("goes on in the background, output in out.log"), "{}", stderr(&output));
     let iterations = || -> usize {
         let logs = fs::read_dir(dyno.path("")).unwrap().flatten().map(|entry| entry.path());
@@ -124,14 +124,14 @@ fn the_host_is_prepared_reused_and_cleaned_up() {
     let early = with("--reuse-sut");
     assert_exit(&early, &[2]);
     assert!(stderr(&early).contains("was not prepared"), "{}", stderr(&early));
-    assert_exit(&with("--prepare-sut"), &[0]);
+    dyno.assert_ran(&with("--prepare-sut"));
     let facts = dyno.path("sut-logs-mongodb_ycsb_gated/sutinfo.json");
     let text = fs::read_to_string(&facts).unwrap();
     let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
     value["system"]["facts"]["vm"]["swappiness"] = "never seen".into();
     fs::write(&facts, value.to_string()).unwrap();
     let reused = with("--reuse-sut");
-    assert_exit(&reused, &[0]);
+    dyno.assert_ran(&reused);
     assert!(stderr(&reused).contains("vm.swappiness has changed since"), "{}", stderr(&reused));
     assert!(dyno.path("logs-mongodb_ycsb_gated/itr-1/kpi.txt").is_file());
     let burst = dyno.run(&[&["wsf", "gated", "--reuse-sut", "--burst=2"], &SMALL[..]].concat());

@@ -1,7 +1,7 @@
 //! Beside YCSB's own client (its core from Maven, and a binding of ours that keeps to its layout): each reads what the other
 //! has written, value by value.
 
-use dyno_testkit::{Dyno, Server, assert_exit, skip, skip_because, stderr, stdout};
+use dyno_testkit::{Dyno, Server, skip, skip_because, stderr, stdout};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -51,7 +51,7 @@ fn each_reads_what_the_other_has_written() {
     // Replies are handled late on a busy host.
     dyno.assert_ran(&run);
     verified(&stdout(&run));
-    assert_exit(&ycsb("load", other.port), &[0]);
+    dyno.assert_ran(&ycsb("load", other.port));
     let run = theirs("-t", other.port);
     verified(&stdout(&run));
 }
@@ -145,7 +145,7 @@ fn which_records_are_read_while_others_are_inserted_is_as_with_ycsb() {
             let theirs = java(&folder, &format!("-t -db site.ycsb.BasicDB {common}"));
             let words = format!("ycsb run basic {common} -p dyno.seed={seed}");
             let ours = dyno.run(&words.split_whitespace().collect::<Vec<_>>());
-            assert_exit(&ours, &[0]);
+            dyno.assert_ran(&ours);
             let (theirs, _) = choices(&stdout(&theirs), records);
             let (ours, inserted) = choices(&stdout(&ours), records);
             assert!(
@@ -181,7 +181,7 @@ fn an_end_by_time_leaves_no_gap() {
         "redis -P workloads/workloadd -p recordcount=1000 -p insertorder=ordered -p fieldcount=1 -p fieldlength=4 {target}"
     );
     let ycsb = |words: String| dyno.run(&words.split_whitespace().collect::<Vec<_>>());
-    assert_exit(&ycsb(format!("ycsb load {common}")), &[0]);
+    dyno.assert_ran(&ycsb(format!("ycsb load {common}")));
     let threads = "-p operationcount=100000000 -p maxexecutiontime=1 -threads 16 -p dyno.load.threads=2";
     dyno.assert_ran(&ycsb(format!("ycsb run {common} {threads}")));
     let records: u64 = server.cli(&["ZCARD", "_indices"]).trim().parse().unwrap();
