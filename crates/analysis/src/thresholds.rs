@@ -99,6 +99,19 @@ impl Quantity {
         }
     }
 
+    /// Claims that it rests on: none for a count.
+    fn claims(&self) -> Vec<Claim> {
+        match self {
+            Quantity::Throughput => vec![Claim::Throughput],
+            Quantity::Errors => Vec::new(),
+            Quantity::Latency { statistic, .. } => match statistic.as_str() {
+                "min" | "p50" => vec![Claim::Median],
+                "mean" => vec![Claim::Median, Claim::Tail],
+                _ => vec![Claim::Tail],
+            },
+        }
+    }
+
     fn latency(statistic: &str, metric: &str) -> Result<Quantity, ThresholdProblem> {
         let known = matches!(statistic, "mean" | "min" | "max")
             || statistic
@@ -170,6 +183,11 @@ impl Figure {
     /// Value in a phase: operations per second, percent, or microseconds; `None` if it cannot be told.
     pub fn measured(&self, phase: &Phase) -> Option<f64> {
         self.0.measured(phase)
+    }
+
+    /// Returns the claims that it rests on: none for a count.
+    pub fn claims(&self) -> Vec<Claim> {
+        self.0.claims()
     }
 
     /// Returns its unit.
@@ -268,16 +286,7 @@ impl Condition {
 
     /// Itself as written, with the claims that it rests on: none for a count.
     pub fn asks(&self) -> (String, Vec<Claim>) {
-        let claims = match &self.quantity {
-            Quantity::Throughput => vec![Claim::Throughput],
-            Quantity::Errors => Vec::new(),
-            Quantity::Latency { statistic, .. } => match statistic.as_str() {
-                "min" | "p50" => vec![Claim::Median],
-                "mean" => vec![Claim::Median, Claim::Tail],
-                _ => vec![Claim::Tail],
-            },
-        };
-        (self.text.clone(), claims)
+        (self.text.clone(), self.quantity.claims())
     }
 
     /// Returns the response time that it is on, if it is on one.

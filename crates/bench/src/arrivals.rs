@@ -2,7 +2,7 @@
 //! shared with a busy program, or the client is stopped for 50 ms at a time. What clients report stands beside it.
 
 use crate::children::{Bench, words};
-use crate::disturbance::{Disturbance, disturbed};
+use crate::disturbance::{Disturbance, Stops, disturbed};
 use crate::promises::phase;
 use crate::responder::Responder;
 use anyhow::{Context, Result, bail};
@@ -135,7 +135,7 @@ pub fn rows(bench: &Bench, picture: Option<&str>) -> Result<()> {
     );
     let responder = Responder::start(bench.server_core, "delays")?;
     let mut all = Vec::new();
-    for disturbance in [Disturbance::None, Disturbance::Busy, Disturbance::Stopped] {
+    for disturbance in [Disturbance::None, Disturbance::Busy, Disturbance::Stopped(Stops::OF_THE_CLIENT)] {
         println!("  {}", disturbance.words());
         for tool in tools(bench, responder.port) {
             truth(&responder)?;
@@ -231,7 +231,7 @@ mod tests {
             row(Disturbance::None, "dyno", 6_200.0, 6_200.0),
             row(Disturbance::None, "dyno --stamps client", 9_000.0, 6_000.0),
             row(Disturbance::None, "YCSB", 9_000.0, 6_000.0),
-            row(Disturbance::Stopped, "memtier", 62_000.0, 6_200.0),
+            row(Disturbance::Stopped(Stops::OF_THE_CLIENT), "memtier", 62_000.0, 6_200.0),
         ];
         let chart = chart(&all);
         // A background and three bars, three truths and their legend.

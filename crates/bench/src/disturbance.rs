@@ -8,15 +8,70 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long the client is stopped, and how long it runs then.
-const STOPPED: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(450));
-
-/// When the server is stopped, and until when; when its core gets something else to do.
-const SERVER: (Duration, Duration) = (Duration::from_millis(4_000), Duration::from_millis(6_500));
+/// When the server's core gets something else to do.
 const MIDDLE: Duration = Duration::from_millis(5_500);
 
 /// Longest that a client may run.
 const LONGEST: Duration = Duration::from_secs(60);
+
+/// Who is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Party {
+    /// The client.
+    Client,
+    /// The server.
+    Server,
+}
+
+/// Stops of a process: times since the client's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stops {
+    /// Who is stopped.
+    pub of: Party,
+    /// When for the first time.
+    pub first: Duration,
+    /// For how long.
+    pub length: Duration,
+    /// From one stop's begin to the next one's; `None` for one stop alone.
+    pub every: Option<Duration>,
+    /// None begins later.
+    pub last: Duration,
+}
+
+impl Stops {
+    /// The client for 50 ms twice a second, to the end.
+    pub const OF_THE_CLIENT: Stops = Stops {
+        of: Party::Client,
+        first: Duration::from_millis(450),
+        length: Duration::from_millis(50),
+        every: Some(Duration::from_millis(500)),
+        last: LONGEST,
+    };
+    /// The server for 2.5 s.
+    pub const OF_THE_SERVER: Stops = Stops {
+        of: Party::Server,
+        first: Duration::from_millis(4_000),
+        length: Duration::from_millis(2_500),
+        every: None,
+        last: LONGEST,
+    };
+
+    /// Returns whether the process stands still at a time since the client's start, and for how much longer this lasts: `None`
+    /// to the end.
+    fn at(&self, since: Duration) -> (bool, Option<Duration>) {
+        let Some(passed) = since.checked_sub(self.first) else { return (false, Some(self.first - since)) };
+        let number = self.every.map_or(0, |every| passed.as_nanos() / every.as_nanos());
+        let begin = self.first + self.every.map_or(Duration::ZERO, |every| every * number as u32);
+        if begin > self.last {
+            return (false, None);
+        }
+        match (since < begin + self.length, self.every) {
+            (true, _) => (true, Some(begin + self.length - since)),
+            (false, Some(every)) => (false, Some(begin + every - since)),
+            (false, None) => (false, None),
+        }
+    }
+}
 
 /// What is done meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,24 +80,24 @@ pub enum Disturbance {
     None,
     /// A busy loop on the client's core.
     Busy,
-    /// The client is stopped for 50 ms, twice a second.
-    Stopped,
-    /// The server is stopped for 2.5 s.
-    ServerStopped,
+    /// The client or the server is stopped.
+    Stopped(Stops),
     /// A busy loop on the server's core, from the middle on.
     ServerBusy,
 }
 
 impl Disturbance {
     /// In words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Disturbance::None => "undisturbed",
-            Disturbance::Busy => "beside a busy loop on its core",
-            Disturbance::Stopped => "stopped for 50 ms, twice a second",
-            Disturbance::ServerStopped => "its server stopped for 2.5 s",
-            Disturbance::ServerBusy => "its server beside a busy loop from the middle on",
-        }
+    pub fn words(self) -> String {
+        let stops = match self {
+            Disturbance::None => return "undisturbed".to_owned(),
+            Disturbance::Busy => return "beside a busy loop on its core".to_owned(),
+            Disturbance::ServerBusy => return "its server beside a busy loop from the middle on".to_owned(),
+            Disturbance::Stopped(stops) => stops,
+        };
+        let who = if stops.of == Party::Client { "" } else { "its server " };
+        let every = stops.every.map_or("once".to_owned(), |every| format!("every {every:?}"));
+        format!("{who}stopped for {:?}, {every}", stops.length)
     }
 }
 
@@ -103,28 +158,29 @@ pub fn disturbed(
         if since > LONGEST {
             bail!("{program} does not end");
         }
+        let mut pause = Duration::from_millis(20);
         match disturbance {
-            Disturbance::Stopped => {
-                std::thread::sleep(STOPPED.1);
-                client.signal(Signal::STOP);
-                std::thread::sleep(STOPPED.0);
-                client.signal(Signal::CONT);
-                continue;
-            }
-            Disturbance::ServerStopped if (since >= SERVER.0 && since < SERVER.1) != halted => {
-                halted = !halted;
-                server(if halted { Signal::STOP } else { Signal::CONT })?;
+            Disturbance::Stopped(stops) => {
+                let (stands, remaining) = stops.at(since);
+                if stands != halted {
+                    halted = stands;
+                    let signal = if halted { Signal::STOP } else { Signal::CONT };
+                    match stops.of {
+                        Party::Client => client.signal(signal),
+                        Party::Server => server(signal)?,
+                    }
+                }
+                pause = remaining.map_or(pause, |remaining| remaining.min(pause));
             }
             Disturbance::ServerBusy if since >= MIDDLE && beside.is_none() => {
                 beside = Some(busy(bench.server_core)?);
             }
             _ => {}
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(pause);
     }
-    if halted {
-        server(Signal::CONT)?;
-    }
+    // Whoever ends within a stop leaves the server as it was.
+    server(Signal::CONT)?;
     drop((client, beside));
     Ok(reading.join().ok().context("the client's output")??)
 }

@@ -18,6 +18,7 @@ mod reports;
 mod responder;
 mod rounds;
 mod scale;
+mod stops;
 mod threads;
 mod verdicts;
 mod ycsb;
@@ -54,6 +55,10 @@ fn main() -> Result<()> {
     // `dyno-bench 40 verdicts`: so many good runs, and so many bad ones.
     if arguments.get(1).map(String::as_str) == Some("verdicts") {
         return verdicts::rows(&bench, pairs);
+    }
+    // `dyno-bench 100 stops`: so many loads, each of them undisturbed and with stops of the client or of the server.
+    if arguments.get(1).map(String::as_str) == Some("stops") {
+        return stops::rows(&bench, pairs);
     }
     // `dyno-bench 15 ycsb`: this row alone.
     if arguments.get(1).map(String::as_str) == Some("ycsb") {

@@ -1,10 +1,11 @@
 //! How often the verdict accuses runs of which nothing is wrong, and how often it misses what is: real runs, disturbed on
 //! purpose.
 
-use crate::children::{Bench, RECORDS, words};
-use crate::disturbance::{Disturbance, disturbed};
-use anyhow::{Context, Result};
-use dyno_rundir::schema::{Summary, Trust};
+use crate::children::Bench;
+use crate::disturbance::{Disturbance, Stops};
+use crate::stops::run;
+use anyhow::Result;
+use dyno_rundir::schema::Trust;
 use std::collections::BTreeMap;
 
 /// A kind of run.
@@ -21,10 +22,14 @@ const KINDS: [Kind; 7] = [
     Kind { load: "--users 16", disturbance: Disturbance::Busy, expected: &["neighbours"] },
     Kind {
         load: "--rate 5000 --connections 32",
-        disturbance: Disturbance::Stopped,
+        disturbance: Disturbance::Stopped(Stops::OF_THE_CLIENT),
         expected: &["client_share"],
     },
-    Kind { load: "--users 16", disturbance: Disturbance::ServerStopped, expected: &["stalls", "gone"] },
+    Kind {
+        load: "--users 16",
+        disturbance: Disturbance::Stopped(Stops::OF_THE_SERVER),
+        expected: &["stalls", "gone"],
+    },
     Kind { load: "--users 16", disturbance: Disturbance::ServerBusy, expected: &["level", "neighbours"] },
     Kind {
         load: "--rate 1M --connections 64",
@@ -42,7 +47,7 @@ pub fn rows(bench: &Bench, count: usize) -> Result<()> {
         let (mut told, mut invalid) = (0, 0);
         let mut checks: BTreeMap<String, usize> = BTreeMap::new();
         for _ in 0..count {
-            let verdict = run(bench, &kind)?.verdict;
+            let verdict = run(bench, kind.load, kind.disturbance)?.verdict;
             told += usize::from(kind.expected.iter().any(|check| verdict.says(check)));
             invalid += usize::from(verdict.trust == Trust::Invalid);
             for check in verdict.checks.iter().filter(|check| verdict.says(check)) {
@@ -62,14 +67,4 @@ pub fn rows(bench: &Bench, count: usize) -> Result<()> {
         );
     }
     Ok(())
-}
-
-fn run(bench: &Bench, kind: &Kind) -> Result<Summary> {
-    let line = format!(
-        "run redis://127.0.0.1:{}?layout=string --no-load --records {RECORDS} -p fieldcount=1 -p fieldlength=1000 {} --duration \
-         8s --warmup 1s --threads 1 --no-pin --no-out --json --quiet",
-        bench.server.port, kind.load
-    );
-    let text = disturbed(bench, (&bench.dyno.display().to_string(), &words(&line)), kind.disturbance)?;
-    serde_json::from_str(&text).context("dyno's summary")
 }

@@ -51,6 +51,8 @@ pub enum Claim {
 impl Claim {
     /// All of them, in the order in which they are told.
     pub const ALL: [Claim; 4] = [Claim::Throughput, Claim::Median, Claim::Tail, Claim::Resources];
+    /// What is compared, exported and fitted.
+    pub const FIGURES: [Claim; 3] = [Claim::Throughput, Claim::Median, Claim::Tail];
 
     /// As files hold it.
     pub fn name(self) -> &'static str {
@@ -224,10 +226,14 @@ impl Verdict {
         self.grades.is_empty() || self.asked().any(|grade| reason.is_about(&grade.of))
     }
 
-    /// The worst grade of all figures, whatever was asked for: for who compares, exports or fits them all.
-    pub fn of_figures(&self) -> Trust {
-        let figures = self.grades.iter().filter(|grade| grade.of != [Claim::Resources]);
-        figures.map(|grade| grade.trust).max().unwrap_or(self.trust)
+    /// The trust that is left in a figure that rests on these claims, whatever was asked for; on none of them: a count. A run of
+    /// which one claim is invalid still has the others.
+    pub fn of(&self, claims: &[Claim]) -> Trust {
+        if self.grades.is_empty() {
+            return self.trust;
+        }
+        let against = self.reasons.iter().filter(|reason| reason.is_about(claims));
+        against.map(|reason| reason.trust).max().unwrap_or(Trust::Valid)
     }
 
     /// Returns whether this check speaks against any claim of the run.

@@ -2,7 +2,7 @@
 
 use crate::between_requests::between_requests_ns;
 use dyno_record::{MergedSlot, Totals};
-use dyno_rundir::schema::{Phase, Trust};
+use dyno_rundir::schema::{Claim, Phase, Trust};
 use dyno_rundir::{RunDir, adds_up, unit};
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ pub struct Observed {
     pub even: bool,
     /// True if the queue of what was due grew from beginning to end, by the run's verdict.
     pub grows: bool,
-    /// True if the run's verdict calls its figures invalid: it is no point of a sweep over users.
+    /// True if the run's verdict calls its throughput or its usual times invalid: it is no point of a sweep over users.
     pub invalid: bool,
     /// Mean time from the moment an operation was due to its completion, of successful operations (open loop), seconds.
     pub due_s: Option<f64>,
@@ -144,7 +144,8 @@ fn due_s(totals: &Totals, names: &[String]) -> Option<f64> {
 }
 
 fn is_invalid(run: &RunDir) -> bool {
-    run.summary.as_ref().is_some_and(|summary| summary.verdict.of_figures() == Trust::Invalid)
+    let claims = [Claim::Throughput, Claim::Median];
+    run.summary.as_ref().is_some_and(|summary| summary.verdict.of(&claims) == Trust::Invalid)
 }
 
 fn setting<'a>(run: &'a RunDir, key: &str) -> Option<&'a str> {

@@ -2,7 +2,7 @@
 
 use super::settings::what;
 use crate::exit::Failure;
-use dyno_rundir::schema::{Reason, Trust};
+use dyno_rundir::schema::{Claim, Reason, Trust, Verdict};
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,6 +29,8 @@ pub struct Side {
     pub groups: Vec<Group>,
     /// Notes on what had to be left out.
     pub warnings: Vec<String>,
+    /// Notes on claims of runs that are invalid, where the others are not.
+    pub in_part: Vec<String>,
     take: Take,
 }
 
@@ -36,6 +38,13 @@ impl Group {
     /// Returns the levels in words.
     pub fn key(&self) -> String {
         words(self.levels.iter())
+    }
+
+    /// Runs whose claims can be used, all of them.
+    pub fn usable(&self, claims: &[Claim]) -> Vec<&RunDir> {
+        let usable = |verdict: &Verdict| verdict.of(claims) != Trust::Invalid;
+        let runs = self.runs.iter();
+        runs.filter(|run| run.summary.as_ref().is_none_or(|summary| usable(&summary.verdict))).collect()
     }
 
     /// Returns the levels without those of some factors.
@@ -91,8 +100,14 @@ pub fn side(path: &Path, take: Take) -> Result<Side, Failure> {
 /// Reads what a path holds; there may be nothing that can be taken.
 pub fn read(path: &Path, take: Take) -> Result<Side, Failure> {
     let name = path.display().to_string();
-    let mut side =
-        Side { name: name.clone(), label: name.clone(), groups: Vec::new(), warnings: Vec::new(), take };
+    let mut side = Side {
+        name: name.clone(),
+        label: name.clone(),
+        groups: Vec::new(),
+        warnings: Vec::new(),
+        in_part: Vec::new(),
+        take,
+    };
     if ExperimentDir::is_one(path) {
         experiment(path, &mut side)?;
     } else if path.join("run.json").is_file() {
@@ -157,12 +172,12 @@ impl Side {
             .iter_mut()
             .filter(|group| group.name == before)
             .for_each(|group| group.name = name.into());
-        for warning in &mut self.warnings {
+        for warning in self.warnings.iter_mut().chain(&mut self.in_part) {
             *warning = warning.replace(&before, name);
         }
     }
 
-    /// Adds a run to the group of its levels; one without a result, or an invalid one, is left out.
+    /// Adds a run to the group of its levels; one without a result, or of which no figure can be used, is left out.
     fn add(&mut self, name: String, levels: Vec<(String, String)>, path: &Path) -> Result<(), Failure> {
         let shown = path.display();
         let run = match dyno_report::rebuilt::open(path) {
@@ -182,12 +197,23 @@ impl Side {
             }
             Some(summary) => {
                 // All figures are compared, whatever was asked of the run.
-                let invalid = summary.verdict.of_figures() == Trust::Invalid && self.take == Take::Usable;
-                let mut reasons = summary.verdict.reasons.iter();
-                let reason = reasons
-                    .find(|reason| reason.trust == Trust::Invalid)
-                    .map_or("", |reason| reason.text.as_str());
-                invalid.then(|| format!("it is invalid: {reason}"))
+                let verdict = &summary.verdict;
+                let reason = |claim: &Claim| {
+                    let mut reasons = verdict.reasons.iter().filter(|reason| reason.trust == Trust::Invalid);
+                    reasons
+                        .find(|reason| reason.is_about(&[*claim]))
+                        .map_or("", |reason| reason.text.as_str())
+                };
+                let invalid = |claim: &&Claim| verdict.of(&[**claim]) == Trust::Invalid;
+                let invalid = Claim::FIGURES.iter().filter(invalid).filter(|_| self.take == Take::Usable);
+                let invalid: Vec<&Claim> = invalid.collect();
+                let whole = invalid.len() == Claim::FIGURES.len();
+                if let Some(first) = invalid.first().filter(|_| !whole) {
+                    let names: Vec<&str> = invalid.iter().map(|claim| claim.name()).collect();
+                    let names = names.join(" and ");
+                    self.in_part.push(format!("{shown}: its {names} is left out: {}", reason(first)));
+                }
+                whole.then(|| format!("it is invalid: {}", reason(&Claim::Throughput)))
             }
         };
         if let Some(why) = why {
@@ -300,10 +326,12 @@ pub fn warnings(first: &Group, second: &Group) -> Vec<String> {
     let mut warnings: Vec<String> = other_question(first, second).into_iter().collect();
     for group in [first, second] {
         let name = &group.name;
-        let suspect = group.runs.iter().filter(|run| {
-            run.summary.as_ref().is_some_and(|summary| summary.verdict.of_figures() == Trust::Suspect)
-        });
-        let count = suspect.count();
+        let suspect = |run: &&RunDir| {
+            let verdict = run.summary.as_ref().map(|summary| &summary.verdict);
+            let of = |claim: Claim| verdict.is_some_and(|verdict| verdict.of(&[claim]) == Trust::Suspect);
+            Claim::FIGURES.into_iter().any(of)
+        };
+        let count = group.runs.iter().filter(suspect).count();
         if count > 0 {
             warnings.push(format!("{count} of {} runs of {name} are suspect", group.runs.len()));
         }

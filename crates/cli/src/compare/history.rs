@@ -7,7 +7,7 @@ use clap::Args;
 use dyno_analysis::Figure;
 use dyno_analysis::compare::history::{FEWEST, Step, steps};
 use dyno_rundir::RunDir;
-use dyno_rundir::schema::Phase;
+use dyno_rundir::schema::{Phase, Trust};
 use dyno_types::units::counted;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -74,6 +74,7 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
     let figure = figure.map_err(|e| Failure::Usage(format!("--figure {}: {}", args.figure, e.why)))?;
     // Of all other figures less is better.
     let grows = figure.unit() == THROUGHPUT;
+    let claims = figure.claims();
     let mut lines: Vec<(String, Vec<RunDir>)> = Vec::new();
     let sides = args.dirs.iter().map(|dir| gather::read(dir, gather::Take::Usable));
     let sides = sides.collect::<Result<Vec<_>, _>>()?;
@@ -104,8 +105,9 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
         runs.sort_by(|a, b| a.run.started.cmp(&b.run.started));
         let mut points = Vec::new();
         for run in &runs {
-            let value =
-                run.summary.as_ref().and_then(|s| s.measured()).and_then(|phase| figure.measured(phase));
+            let summary = run.summary.as_ref();
+            let summary = summary.filter(|summary| summary.verdict.of(&claims) != Trust::Invalid);
+            let value = summary.and_then(|s| s.measured()).and_then(|phase| figure.measured(phase));
             let dir = run.path.display().to_string();
             points.extend(value.map(|value| Point { started: run.run.started.clone(), dir, value }));
         }
@@ -121,7 +123,12 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
         let steps = found.iter().map(step).collect();
         if points.len() < runs.len() {
             let without = runs.len() - points.len();
-            terminal::warn(&format!("{what}: {without} of {} runs have no {}", runs.len(), args.figure));
+            let words = format!(
+                "{what}: {without} of {} runs have no {}, or an invalid one",
+                runs.len(),
+                args.figure
+            );
+            terminal::warn(&words);
         }
         recorded.extend(runs.iter().filter_map(|run| run.summary.as_ref()?.measured()).flat_map(operations));
         shown.push(Line { what, points, steps });

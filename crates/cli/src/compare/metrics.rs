@@ -9,7 +9,7 @@ use dyno_record::Scale;
 use dyno_report::comparison::{Figure, Responses};
 use dyno_report::worth;
 use dyno_rundir::RunDir;
-use dyno_rundir::schema::Phase;
+use dyno_rundir::schema::{Claim, Phase};
 
 /// Percentiles that are compared, where enough samples support them.
 const PERCENTILES: [(f64, &str); 4] = [(50.0, "p50"), (95.0, "p95"), (99.0, "p99"), (99.9, "p99.9")];
@@ -25,15 +25,36 @@ fn measured(run: &RunDir) -> Option<&Phase> {
 }
 
 /// A figure of every run that has it; none unless all have.
-fn each(group: &Group, figure: impl Fn(&Phase) -> Option<f64>) -> Option<Vec<f64>> {
-    group.runs.iter().map(|run| measured(run).and_then(&figure)).collect()
+fn each(runs: &[&RunDir], figure: impl Fn(&Phase) -> Option<f64>) -> Option<Vec<f64>> {
+    runs.iter().map(|run| measured(run).and_then(&figure)).collect()
 }
 
-/// Places of the runs of each group in the order in which all of them were made.
-fn places(first: &Group, second: &Group) -> (Vec<f64>, Vec<f64>) {
-    let runs = || first.runs.iter().chain(&second.runs);
-    let place = |run: &RunDir| runs().filter(|other| other.run.started < run.run.started).count() as f64;
-    (first.runs.iter().map(place).collect(), second.runs.iter().map(place).collect())
+/// Runs of both groups of which a claim can be used.
+struct Usable<'a> {
+    first: Vec<&'a RunDir>,
+    second: Vec<&'a RunDir>,
+}
+
+impl<'a> Usable<'a> {
+    fn of(first: &'a Group, second: &'a Group, claim: Claim) -> Self {
+        Usable { first: first.usable(&[claim]), second: second.usable(&[claim]) }
+    }
+
+    /// Places of the runs of each group in the order in which all of them were made.
+    fn places(&self) -> (Vec<f64>, Vec<f64>) {
+        let runs = || self.first.iter().chain(&self.second);
+        let place = |run: &&RunDir| runs().filter(|other| other.run.started < run.run.started).count() as f64;
+        (self.first.iter().map(place).collect(), self.second.iter().map(place).collect())
+    }
+}
+
+/// Claims that no run of a group has: no figure that rests on them is compared.
+fn unusable(first: &Group, second: &Group) -> Vec<String> {
+    let words = |claim: Claim| {
+        let group = [first, second].into_iter().find(|group| group.usable(&[claim]).is_empty())?;
+        Some(format!("no run of {} has a {} that can be used: it is not compared", group.name, claim.name()))
+    };
+    Claim::FIGURES.into_iter().filter_map(words).collect()
 }
 
 /// That the runs of one group were made before those of the other, if they were: a host that drifts looks like a difference.
@@ -64,9 +85,12 @@ pub fn compare(
 ) -> (Vec<Figure>, Vec<Responses>, Vec<String>) {
     let throughput = Margin { share: args.margin / 100.0, ..Margin::THROUGHPUT };
     let mut figures = Vec::new();
-    let places = places(first, second);
+    let usable = Usable::of(first, second, Claim::Throughput);
+    let places = usable.places();
     let mut values = |name: &str, unit, figure: &dyn Fn(&Phase) -> Option<f64>| {
-        let (Some(one), Some(other)) = (each(first, figure), each(second, figure)) else { return };
+        let (Some(one), Some(other)) = (each(&usable.first, figure), each(&usable.second, figure)) else {
+            return;
+        };
         let noise = floor.of(name);
         let drift = drift((&one, &places.0), (&other, &places.1));
         let found = compare_values(&one, &other, throughput, noise).map(|f| f.beside(drift, throughput));
@@ -80,7 +104,7 @@ pub fn compare(
             Some(worth::per_price(phase.throughput, price))
         });
     }
-    let (mut responses, mut beyond) = (Vec::new(), Vec::new());
+    let (mut responses, mut beyond) = (Vec::new(), unusable(first, second));
     beyond.extend(figures.first().and_then(|figure: &Figure| order(figure, &places, first, second)));
     for metric in metrics(first).into_iter().filter(|metric| metrics(second).contains(metric)) {
         let (found, of_metric) = latencies(args, &metric, first, second, floor, &mut beyond);
@@ -90,7 +114,7 @@ pub fn compare(
     (figures, responses, beyond)
 }
 
-/// Percentiles of an operation's response time, and the shift function.
+/// Percentiles of an operation's response time, and the shift function, which is of runs whose tail can be used.
 fn latencies(
     args: &CompareArgs,
     metric: &str,
@@ -99,8 +123,32 @@ fn latencies(
     floor: &Floor,
     beyond: &mut Vec<String>,
 ) -> (Vec<Figure>, Option<Responses>) {
+    let of = |claim| Usable::of(first, second, claim);
+    let (median, tail) = (of(Claim::Median), of(Claim::Tail));
+    let alike = (median.first.len(), median.second.len()) == (tail.first.len(), tail.second.len());
+    if alike {
+        return percentiles(args, metric, (&PERCENTILES, &SHIFTS), (first, second), &tail, floor, beyond);
+    }
+    let (at_p50, above) = PERCENTILES.split_at(1);
+    let (mut figures, _) = percentiles(args, metric, (at_p50, &[]), (first, second), &median, floor, beyond);
+    let (found, responses) =
+        percentiles(args, metric, (above, &SHIFTS), (first, second), &tail, floor, beyond);
+    figures.extend(found);
+    (figures, responses)
+}
+
+/// These percentiles of usable runs, and the shift function of them and others.
+fn percentiles(
+    args: &CompareArgs,
+    metric: &str,
+    (compared, shifts): (&[(f64, &str)], &[f64]),
+    (first, second): (&Group, &Group),
+    usable: &Usable<'_>,
+    floor: &Floor,
+    beyond: &mut Vec<String>,
+) -> (Vec<Figure>, Option<Responses>) {
     let latency = Margin { share: args.latency_margin / 100.0, ..Margin::LATENCY };
-    let (one, other) = (of_metric(first, metric), of_metric(second, metric));
+    let (one, other) = (of_metric(&usable.first, metric), of_metric(&usable.second, metric));
     let samples = |all: &[ArrivalLatency]| all.iter().map(ArrivalLatency::count).sum::<u64>() as f64;
     let fewest = samples(&one).min(samples(&other));
     let supported = |percentile: f64| {
@@ -108,7 +156,7 @@ fn latencies(
         fewest * (1.0 - share).min(share) >= BEYOND
     };
     let mut wanted: Vec<f64> =
-        PERCENTILES.iter().map(|(p, _)| *p).chain(SHIFTS).filter(|p| supported(*p)).collect();
+        compared.iter().map(|(p, _)| *p).chain(shifts.iter().copied()).filter(|p| supported(*p)).collect();
     wanted.sort_by(f64::total_cmp);
     let scales: Vec<Scale> = one.iter().chain(&other).map(|run| run.ok.scale()).collect();
     // Counts of other units cannot be added up.
@@ -121,14 +169,14 @@ fn latencies(
         let each = |side: &[ArrivalLatency]| -> Vec<f64> {
             side.iter().map(|run| run.percentile_ns(*percentile)).collect()
         };
-        let places = places(first, second);
+        let places = usable.places();
         let drift = drift((&each(&one), &places.0), (&each(&other), &places.1));
         let found = in_us(drawn.compare(*percentile, latency, noise)?.beside(drift, latency));
         Some(Figure { name, unit: "us", found, noise, each: (Vec::new(), Vec::new()) })
     };
-    let figures = PERCENTILES.iter().filter_map(figure).collect();
-    for (percentile, short) in PERCENTILES {
-        let Some((a, b)) = drawn.values(percentile) else { continue };
+    let figures = compared.iter().filter_map(figure).collect();
+    for (percentile, short) in compared {
+        let Some((a, b)) = drawn.values(*percentile) else { continue };
         let infinite: Vec<&str> = [(a, &first.name), (b, &second.name)]
             .into_iter()
             .filter(|(value, _)| value.is_infinite())
@@ -177,12 +225,12 @@ fn metrics(group: &Group) -> Vec<String> {
 }
 
 /// Response times of a metric, of each run.
-fn of_metric(group: &Group, metric: &str) -> Vec<ArrivalLatency> {
-    let of_run = |run: &RunDir| {
+fn of_metric(runs: &[&RunDir], metric: &str) -> Vec<ArrivalLatency> {
+    let of_run = |run: &&RunDir| {
         let phase = run.phases.iter().find(|phase| phase.name == "measure").or(run.phases.last())?;
         let names = run.run.metrics.get(&phase.name).map_or(&[][..], Vec::as_slice);
         let number = names.iter().position(|name| name == metric)?;
         Some(ArrivalLatency::response(&phase.totals, number)).filter(|arrivals| arrivals.count() > 0)
     };
-    group.runs.iter().filter_map(of_run).collect()
+    runs.iter().filter_map(of_run).collect()
 }

@@ -32,9 +32,8 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     if args.by.is_none() {
         gather::tell_apart(&mut sides);
     }
-    for warning in sides.iter().flat_map(|side| &side.warnings) {
-        terminal::warn(warning);
-    }
+    let left_out = left_out(&sides);
+    left_out.iter().for_each(|warning| terminal::warn(warning));
     for (at, path) in args.sides.iter().enumerate() {
         let same = |other: &PathBuf| {
             other.canonicalize().ok().is_some_and(|one| path.canonicalize().ok() == Some(one))
@@ -52,7 +51,6 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
         let kept = floors.keep(&pairs, &all)?;
         terminal::note(&format!("noise floor kept in {}", kept.display()));
     }
-    let left_out: Vec<String> = sides.iter().flat_map(|side| side.warnings.iter().cloned()).collect();
     if let Some(path) = &args.html {
         pages::write(path, &comparison_page(&all, &left_out))?;
     }
@@ -82,8 +80,12 @@ pub fn page(sides: &mut [Side], address: &dyn Fn(&Path) -> Option<String>) -> Re
     let args = CompareArgs::usual();
     gather::tell_apart(sides);
     let pairs = pairs(&args, sides)?;
-    let left_out: Vec<String> = sides.iter().flat_map(|side| side.warnings.iter().cloned()).collect();
-    Ok(comparison_page(&pairings(&args, None, &pairs, &noise::Floors::read(), address), &left_out))
+    Ok(comparison_page(&pairings(&args, None, &pairs, &noise::Floors::read(), address), &left_out(sides)))
+}
+
+/// What is not compared: runs, and claims of others.
+fn left_out(sides: &[Side]) -> Vec<String> {
+    sides.iter().flat_map(|side| side.warnings.iter().chain(&side.in_part).cloned()).collect()
 }
 
 fn pairings(

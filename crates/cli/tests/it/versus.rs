@@ -82,3 +82,59 @@ fn what_cannot_be_run_by_turns_is_said_with_its_code() {
         assert!(stderr(&output).contains(said), "{words}: {}", stderr(&output));
     }
 }
+
+/// Speaks against the tail of a run, and against nothing else of it.
+fn spoil_tail(dyno: &Dyno, run: &str) {
+    let path = dyno.path(&format!("{run}/summary.json"));
+    let mut summary: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let reason = serde_json::json!({
+        "check": "client_share", "trust": "invalid", "affects": ["tail"], "text": "the client was late"
+    });
+    summary["verdict"]["reasons"].as_array_mut().unwrap().push(reason);
+    std::fs::write(&path, summary.to_string()).unwrap();
+}
+
+#[test]
+fn a_run_is_left_out_of_the_figures_that_are_invalid_alone() {
+    let dyno = Dyno::new();
+    let load = ["--users", "4", "-d", "20s", "--warmup", "0s", "--turns", "3", "--out", "v", "--quiet"];
+    assert_exit(&dyno.run(&[&SIDES[..], &load].concat()), &[0]);
+    let compared = |words: &[&str]| {
+        let output = dyno.run(&[&["compare", "v/a", "v/b", "--json"], words].concat());
+        assert_exit(&output, &[0]);
+        let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        let figures = found[0]["figures"].as_array().unwrap().iter();
+        let runs: Vec<(String, String)> =
+            figures.map(|one| (one["name"].as_str().unwrap().to_owned(), one["runs"].to_string())).collect();
+        (runs, found[0]["warnings"].to_string(), stderr(&output))
+    };
+    let of = |runs: &[(String, String)], name: &str| {
+        runs.iter().find(|(own, _)| own == name).map(|(_, runs)| runs.clone())
+    };
+    let all = Some("[3,3]".to_owned());
+    let (runs, _, _) = compared(&[]);
+    assert_eq!(
+        [of(&runs, "throughput"), of(&runs, "READ p50"), of(&runs, "READ p99")],
+        [&all; 3].map(Clone::clone)
+    );
+    spoil_tail(&dyno, "v/a/02");
+    let (runs, _, told) = compared(&[]);
+    assert_eq!([of(&runs, "throughput"), of(&runs, "READ p50")], [all.clone(), all.clone()]);
+    assert_eq!(of(&runs, "READ p99").as_deref(), Some("[2,3]"));
+    assert!(told.contains("v/a/02: its tail is left out: the client was late"), "{told}");
+    let history = |figure: &str| {
+        let output = dyno.run(&["history", "v/a", "--figure", figure, "--json"]);
+        assert_exit(&output, &[0]);
+        let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        found[0]["points"].as_array().unwrap().len()
+    };
+    assert_eq!([history("throughput"), history("p50(read)"), history("p99(read)")], [3, 3, 2]);
+    // Where no run is left, there is no such figure.
+    ["v/a/01", "v/a/03"].iter().for_each(|run| spoil_tail(&dyno, run));
+    let (runs, warnings, _) = compared(&[]);
+    assert_eq!(
+        [of(&runs, "throughput"), of(&runs, "READ p50"), of(&runs, "READ p99")],
+        [all.clone(), all, None]
+    );
+    assert!(warnings.contains("no run of v/a has a tail that can be used: it is not compared"), "{warnings}");
+}

@@ -3,6 +3,7 @@
 use crate::export::ExportError;
 use crate::export::source::{Source, SourceRun};
 use dyno_analysis::Figure;
+use dyno_rundir::schema::Claim;
 use dyno_types::stats::mean;
 
 /// A figure of a run.
@@ -30,6 +31,17 @@ impl Measure {
         match Figure::parse(text) {
             Ok(figure) => Ok(Measure::Figure(Box::new(figure))),
             Err(_) => Err(ExportError::Lacking(format!("{text}: {expected}"))),
+        }
+    }
+
+    /// Claims of a run that it rests on.
+    fn claims(&self) -> Vec<Claim> {
+        match self {
+            Measure::Throughput => vec![Claim::Throughput],
+            Measure::Response(name) if name == "p50" => vec![Claim::Median],
+            Measure::Response(name) if name == "mean" => vec![Claim::Median, Claim::Tail],
+            Measure::Response(_) => vec![Claim::Tail],
+            Measure::Figure(figure) => figure.claims(),
         }
     }
 
@@ -64,7 +76,7 @@ pub struct Pivot {
     pub cells: Vec<Vec<Option<(f64, usize)>>>,
 }
 
-/// Runs that are invalid or have no result are left out.
+/// Runs of which the figure is invalid, and those without a result, are left out.
 pub fn pivot(source: &Source, rows: &str, columns: &str, measure: &Measure) -> Result<Pivot, ExportError> {
     let levels = |factor: &str| -> Result<Vec<String>, ExportError> {
         if !source.factors.iter().any(|known| known == factor) {
@@ -86,10 +98,11 @@ pub fn pivot(source: &Source, rows: &str, columns: &str, measure: &Measure) -> R
         }
         Ok(levels)
     };
+    let claims = measure.claims();
     let (row_levels, column_levels) = (levels(rows)?, levels(columns)?);
     let cell = |row: &str, column: &str| {
         let same = |run: &&SourceRun| run.level(rows) == Some(row) && run.level(columns) == Some(column);
-        let usable = source.runs.iter().filter(|run| run.is_usable()).filter(same);
+        let usable = source.runs.iter().filter(|run| run.is_usable(&claims)).filter(same);
         let values: Vec<f64> = usable.filter_map(|run| measure.of(run)).collect();
         mean(&values).map(|mean| (mean, values.len()))
     };

@@ -2,7 +2,7 @@
 
 use crate::export::ExportError;
 use dyno_report::rebuilt;
-use dyno_rundir::schema::{Phase, Summary};
+use dyno_rundir::schema::{Claim, Phase, Summary, Trust};
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
 use std::path::Path;
 
@@ -35,10 +35,9 @@ impl SourceRun {
         self.levels.iter().find(|(name, _)| name == factor).map(|(_, level)| level.as_str())
     }
 
-    /// Returns whether its figures may be used: it has come to its end, and none of them is invalid.
-    pub fn is_usable(&self) -> bool {
-        self.summary()
-            .is_some_and(|summary| summary.verdict.of_figures() != dyno_rundir::schema::Trust::Invalid)
+    /// Returns whether a figure that rests on these claims may be used: the run has come to its end, and none of them is invalid.
+    pub fn is_usable(&self, claims: &[Claim]) -> bool {
+        self.summary().is_some_and(|summary| summary.verdict.of(claims) != Trust::Invalid)
     }
 }
 

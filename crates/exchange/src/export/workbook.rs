@@ -38,8 +38,8 @@ const HEADS: [&str; 12] = [
 pub fn workbook(source: &Source, pivot: Option<&(String, Pivot)>, seed: u64) -> Result<Vec<u8>, ExportError> {
     let mut book = Workbook::new();
     let head = Format::new().set_bold();
-    let usable = source.runs.iter().filter(|run| run.is_usable());
-    let seen: Vec<_> = usable.filter_map(|run| run.dir.as_ref()).filter_map(observe).collect();
+    let observed = source.runs.iter().filter_map(|run| run.dir.as_ref()).filter_map(observe);
+    let seen: Vec<_> = observed.filter(|run| !run.invalid).collect();
     let added = book.add_worksheet().set_name("Laws")?;
     match sweep(&seen, seed) {
         Some(found) => {
