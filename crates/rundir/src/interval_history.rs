@@ -18,12 +18,13 @@ pub struct IntervalHistory {
 }
 
 impl IntervalHistory {
-    /// From the operations of single seconds and the sum of their response times and the operations that it is of. The last
-    /// step is left out where it may be a part of one.
+    /// From the operations of single seconds and the sum of their response times and the operations that it is of. A step that
+    /// ends after `whole_s` is a part of one; where that is not known, the last one may be.
     pub(crate) fn of(
         seconds: &BTreeMap<u64, u64>,
         responses: &BTreeMap<u64, (f64, f64)>,
         step_s: u64,
+        whole_s: Option<u64>,
     ) -> Self {
         let mut gaps = Vec::new();
         for (at, next) in seconds.keys().zip(seconds.keys().skip(1)) {
@@ -40,8 +41,12 @@ impl IntervalHistory {
         }
         let mut longest = IntervalHistory { step_s, gaps, ..IntervalHistory::default() };
         let mut part: (u64, Vec<f64>) = (0, Vec::new());
-        // The last second may be a part of one. A whole step of several ends after the second of its own number.
-        for (at, (_, sum)) in steps.into_iter().filter(|(at, (count, _))| *at < last && *count == step_s) {
+        // A whole step of several ends after the second of its own number.
+        let is_whole = |at: u64| match whole_s {
+            Some(whole_s) => at.saturating_add(1).saturating_mul(step_s) <= whole_s,
+            None => at < last,
+        };
+        for (at, (_, sum)) in steps.into_iter().filter(|(at, (count, _))| is_whole(*at) && *count == step_s) {
             if part.0 + part.1.len() as u64 != at {
                 longest.lengthen(std::mem::replace(&mut part, (at, Vec::new())));
             }
@@ -85,23 +90,30 @@ mod tests {
     #[test]
     fn a_series_is_cut_at_its_gaps() {
         let whole: BTreeMap<u64, u64> = (0..10).map(|second| (second, 100 + second)).collect();
-        let found = IntervalHistory::of(&whole, &BTreeMap::new(), 1);
+        let found = IntervalHistory::of(&whole, &BTreeMap::new(), 1, None);
         assert_eq!(
             (found.from_s, found.values.len(), found.missing()),
             (0, 9, None),
             "the last second is a part"
         );
+        let found = IntervalHistory::of(&whole, &BTreeMap::new(), 1, Some(10));
+        assert_eq!(
+            (found.values.len(), found.values.last()),
+            (10, Some(&109.0)),
+            "of a phase of ten seconds it is whole"
+        );
+        assert_eq!(IntervalHistory::of(&whole, &BTreeMap::new(), 4, Some(10)).values.len(), 2);
         let mut torn = whole.clone();
         torn.retain(|second, _| !(2..4).contains(second));
-        let found = IntervalHistory::of(&torn, &BTreeMap::new(), 1);
+        let found = IntervalHistory::of(&torn, &BTreeMap::new(), 1, None);
         assert_eq!((found.from_s, &found.values[..2], found.values.len()), (4, &[104.0, 105.0][..], 5));
         assert_eq!(found.gaps, [(2, 4)]);
         // A damaged line: as quick as any other.
         torn.insert(1 << 60, 7);
         assert_eq!(
             (
-                IntervalHistory::of(&torn, &BTreeMap::new(), 1).from_s,
-                IntervalHistory::of(&torn, &BTreeMap::new(), 1).values.len()
+                IntervalHistory::of(&torn, &BTreeMap::new(), 1, None).from_s,
+                IntervalHistory::of(&torn, &BTreeMap::new(), 1, None).values.len()
             ),
             (4, 6)
         );
@@ -114,12 +126,13 @@ mod tests {
         let seconds = |there: &[std::ops::Range<u64>]| -> BTreeMap<u64, u64> {
             there.iter().cloned().flatten().map(|second| (second, second)).collect()
         };
-        let found = IntervalHistory::of(&seconds(&[0..3, 5..8, 12..13, 13..14]), &BTreeMap::new(), 1);
+        let found = IntervalHistory::of(&seconds(&[0..3, 5..8, 12..13, 13..14]), &BTreeMap::new(), 1, None);
         assert_eq!((found.from_s, found.values.as_slice()), (0, &[0.0, 1.0, 2.0][..]));
         let words = "6 seconds, the first at 3 s: levels, drift and period are those of 0 to 3 s, the longest part without a gap";
         assert_eq!(found.missing().as_deref(), Some(words));
         // Steps of ten seconds: of the first half is missing, the last is a part.
-        let found = IntervalHistory::of(&seconds(&[5..15, 20..40, 41..60, 60..65]), &BTreeMap::new(), 10);
+        let found =
+            IntervalHistory::of(&seconds(&[5..15, 20..40, 41..60, 60..65]), &BTreeMap::new(), 10, None);
         assert_eq!((found.from_s, found.values.as_slice()), (20, &[24.5, 34.5][..]));
         let words = found.missing().unwrap();
         assert!(
@@ -131,11 +144,14 @@ mod tests {
     #[test]
     fn steps_of_imported_results() {
         let seconds: BTreeMap<u64, u64> = (0..30).map(|second| (second, second / 10)).collect();
-        assert_eq!(IntervalHistory::of(&seconds, &BTreeMap::new(), 10).values, [0.0, 1.0, 2.0]);
+        assert_eq!(IntervalHistory::of(&seconds, &BTreeMap::new(), 10, None).values, [0.0, 1.0, 2.0]);
         let late: BTreeMap<u64, u64> = (10..30).map(|second| (second, 5)).collect();
-        let found = IntervalHistory::of(&late, &BTreeMap::new(), 10);
+        let found = IntervalHistory::of(&late, &BTreeMap::new(), 10, None);
         assert_eq!((found.from_s, found.values), (10, vec![5.0, 5.0]));
-        assert_eq!(IntervalHistory::of(&BTreeMap::new(), &BTreeMap::new(), 1).values, Vec::<f64>::new());
+        assert_eq!(
+            IntervalHistory::of(&BTreeMap::new(), &BTreeMap::new(), 1, None).values,
+            Vec::<f64>::new()
+        );
     }
 
     #[test]
@@ -143,7 +159,7 @@ mod tests {
         let seconds: BTreeMap<u64, u64> = (0..6).map(|second| (second, 10)).collect();
         let responses =
             BTreeMap::from([(0, (2.0, 10.0)), (1, (4.0, 10.0)), (2, (9.0, 30.0)), (3, (1.0, 10.0))]);
-        assert_eq!(IntervalHistory::of(&seconds, &responses, 1).responses_s, [0.2, 0.4, 0.3, 0.1, 0.0]);
-        assert_eq!(IntervalHistory::of(&seconds, &responses, 2).responses_s, [0.3, 0.25, 0.0]);
+        assert_eq!(IntervalHistory::of(&seconds, &responses, 1, None).responses_s, [0.2, 0.4, 0.3, 0.1, 0.0]);
+        assert_eq!(IntervalHistory::of(&seconds, &responses, 2, None).responses_s, [0.3, 0.25, 0.0]);
     }
 }

@@ -146,6 +146,8 @@ struct Step {
     end_s: u64,
     /// Length, if that is said.
     length_ms: u32,
+    /// When it ends, milliseconds since the phase's epoch, if its length is said.
+    until_ms: Option<u64>,
     /// Successes within the phase's time.
     completed: u64,
     /// Sum of the response times of operations that ended well, seconds, and how many these are.
@@ -292,7 +294,9 @@ impl RunDir {
             let phase = merged.iter().position(|known| known.phase == line.phase).unwrap_or(merged.len());
             let (second, end_s, length_ms) = (line.second, line.end_s(), line.length_ms);
             let responses = responses(&line);
-            steps.push(Step { phase, second, end_s, length_ms, completed: line.completed(), responses });
+            let until_ms = (length_ms > 0).then(|| line.start_ms() + u64::from(length_ms));
+            let completed = line.completed();
+            steps.push(Step { phase, second, end_s, length_ms, until_ms, completed, responses });
             match merged.get_mut(phase) {
                 Some(known) => known.merge(&line),
                 None => merged.push(line),
@@ -392,6 +396,19 @@ impl RunDir {
         }
     }
 
+    /// Whole seconds of the measured phase, as [`RunDir::succeeded`] counts them: to the end of intervals that say how long they
+    /// are, else of the phase; `None` where its length is not known.
+    fn whole_s(&self, measured: &[Step]) -> Option<u64> {
+        let said = measured.iter().filter_map(|step| step.until_ms).max().map(|ms| ms / 1_000);
+        let of_phase = || {
+            let phases = &self.summary.as_ref()?.phases;
+            let of = |name: &str| phases.iter().find(|phase| phase.name == name).map(|phase| phase.seconds);
+            // Less than a microsecond is the rounding of a length.
+            Some((of("warmup").unwrap_or(0.0) + of("measure")? + 1e-6) as u64)
+        };
+        said.or_else(of_phase).map(|end_s| end_s.saturating_sub(self.begin_s()))
+    }
+
     /// Successful operations a second over the measured phase.
     pub fn interval_history(&self) -> Result<IntervalHistory, ReadError> {
         let seconds = self.succeeded()?;
@@ -412,7 +429,7 @@ impl RunDir {
                 *own = (own.0 + step.responses.0 / length, own.1 + step.responses.1 / length);
             }
         }
-        Ok(IntervalHistory::of(&seconds, &responses, step))
+        Ok(IntervalHistory::of(&seconds, &responses, step, self.whole_s(&measured)))
     }
 
     /// The measured phase from second `from` to second `to` after the warm-up: whole seconds that were recorded.

@@ -55,7 +55,7 @@ fn the_run_is_as_bad_as_what_was_asked_for() {
     assert_eq!(grades(&throughput)[4], ("a > b", Trust::Valid));
     assert_eq!(grades(&throughput)[2], ("tail", Trust::Invalid));
     assert!(!throughput.is_asked(&throughput.reasons[0]));
-    assert_eq!(throughput.of_figures(), Trust::Invalid, "who compares all of them asks for all");
+    assert_eq!(throughput.of(&Claim::FIGURES), Trust::Invalid, "who compares all of them asks for all");
     assert_eq!(of(&[Claim::Median, Claim::Tail]).trust, Trust::Invalid);
     // A count of errors is touched by what speaks against the whole alone.
     assert_eq!(of(&[]).trust, Trust::Valid);
@@ -101,7 +101,7 @@ fn a_part_is_asked_for_what_the_others_were_and_for_nothing_else() {
 #[test]
 fn resources_are_no_figure() {
     let reasons = vec![reason("monitors", Trust::Suspect, &[Claim::Resources])];
-    assert_eq!(Verdict::new(reasons, Vec::new(), &[]).of_figures(), Trust::Valid);
+    assert_eq!(Verdict::new(reasons, Vec::new(), &[]).of(&Claim::FIGURES), Trust::Valid);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn summaries_of_earlier_versions_were_judged_as_a_whole() {
         "reasons": [{"check": "lag", "trust": "suspect", "text": "late"}]}"#;
     let mut verdict: Verdict = serde_json::from_str(text).unwrap();
     assert!(verdict.grades.is_empty() && verdict.is_asked(&verdict.reasons[0]));
-    assert_eq!(verdict.of_figures(), Trust::Suspect);
+    assert_eq!(verdict.of(&Claim::FIGURES), Trust::Suspect);
     assert_eq!(verdict.worst().map(|reason| reason.text.as_str()), Some("late"));
     // It never becomes better than it was.
     verdict.judge();

@@ -121,8 +121,8 @@ fn seconds_count_from_the_end_of_the_warm_up() {
     let (_folder, dir) = read(Some(Status::Complete));
     assert_eq!(dir.succeeded().unwrap(), BTreeMap::from([(0, 10), (1, 20), (2, 30), (3, 40)]));
     let history = dir.interval_history().unwrap();
-    // The last second may be a part of one.
-    assert_eq!((history.step_s, history.from_s, history.values), (1, 0, vec![10.0, 20.0, 30.0]));
+    // The phase lasts for four whole seconds.
+    assert_eq!((history.step_s, history.from_s, history.values), (1, 0, vec![10.0, 20.0, 30.0, 40.0]));
     assert_eq!(history.gaps, []);
     let (_folder, dir) = read(None);
     assert_eq!(
@@ -379,7 +379,8 @@ fn what_is_known_of_several_seconds_is_spread_over_them() {
         [line(2, 1_000, 7), line(3, 1_000, 9), line(4, 2_000, 20), line(6, 2_000, 22), line(8, 1_500, 30)];
     let (uneven, _) = broken(|path| std::fs::write(path.join("intervals.jsonl"), lines.concat()).unwrap());
     let history = uneven.unwrap().interval_history().unwrap();
-    assert_eq!((history.step_s, history.values), (2, vec![8.0, 10.0, 11.0, 15.0]));
+    // The last ends after a second and a half: what it has is no rate of two.
+    assert_eq!((history.step_s, history.values), (2, vec![8.0, 10.0, 11.0]));
     // One that is far away costs nothing.
     let far = dir("\"second\": 0 => \"second\": 99999999999, \"ms\": 1");
     assert_eq!(far.succeeded().unwrap().len(), 1);

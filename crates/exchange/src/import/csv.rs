@@ -208,8 +208,8 @@ pub fn rows(input: &Input, columns: &Columns) -> Result<Vec<Row>, BadFile> {
         found.unknown.push("the course of throughput".into());
         found.unknown.push("the length (--duration says it)".into());
         let source = format!("file {}:{}", input.path.display(), row.0);
-        // Of columns that are runs of their own, that of this one.
-        let own = |at: &usize| *at == throughput || !throughputs.contains(at);
+        // What was measured is no setting.
+        let own = |at: &usize| !throughputs.contains(at) && Some(*at) != response;
         let cells =
             sheet.head.iter().zip(&row.1).enumerate().filter(|(at, (_, value))| own(at) && !value.is_empty());
         found.settings = cells
