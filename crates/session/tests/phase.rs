@@ -2,12 +2,13 @@
 
 use dyno_analysis::users_by_littles_law;
 use dyno_engine::arrivals::{Process, Profile};
-use dyno_engine::{Control, End, Finished, Job, Pacing, run_virtual};
+use dyno_engine::{Control, End, Finished, Job, Pacing, run_blocking, run_virtual};
 use dyno_record::Totals;
 use dyno_session::oracle::job;
-use dyno_types::Outcome;
+use dyno_types::{Executed, Outcome, Refused, Request, Store, StoreSession};
 use dyno_wire::sim::{Service, SimOptions};
 use std::sync::Arc;
+use std::time::Duration;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -172,5 +173,52 @@ fn littles_law_holds_within_half_a_percent_for_any_length() {
                 "{users} users, service {service_ns}, think {think_ns}, warm-up {warmup_ns}, {length} s: {law}"
             );
         }
+    }
+}
+
+/// A store whose operations take this long.
+struct Slow(Duration);
+
+impl Store for Slow {
+    fn engine(&self) -> String {
+        "slow".to_owned()
+    }
+
+    fn durability(&self) -> String {
+        String::new()
+    }
+
+    fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
+        Ok(Box::new(Slow(self.0)))
+    }
+}
+
+impl StoreSession for Slow {
+    fn execute(&mut self, _request: &Request) -> Executed {
+        std::thread::sleep(self.0);
+        Executed::new(Outcome::Ok, 0)
+    }
+}
+
+/// Users of an embedded store are threads: the same law on the host's clock, whatever it does to them.
+#[test]
+fn littles_law_holds_for_an_embedded_store_too() {
+    for (service_ms, think_ms, warmup_ms) in [(300, 0, 0), (300, 0, 700), (170, 400, 500)] {
+        let think_ns = think_ms * 1_000_000;
+        let mut job = job(Pacing::Closed { think_ns }, 8, 2, duration(1));
+        job.warmup_ns = warmup_ms * 1_000_000;
+        let mut totals = Totals::new(1, job.scale);
+        let store = Slow(Duration::from_millis(service_ms));
+        let finished = run_blocking(job, Arc::new(Control::default()), &store, &mut |second| {
+            if !second.warmup {
+                totals.merge(&second.totals);
+            }
+        });
+        let seconds = finished.unwrap().measured_ns as f64 / 1e9;
+        let law = users_by_littles_law(&totals, think_ns, seconds, &["PING"]).unwrap();
+        assert!(
+            (law / 8.0 - 1.0).abs() < 0.02,
+            "service {service_ms} ms, think {think_ms} ms, warm-up {warmup_ms} ms: {law}"
+        );
     }
 }

@@ -114,7 +114,7 @@ fn idle_users(e: &Evidence<'_>) -> Found {
 /// The users of a closed loop by Little's law, and those that there were.
 fn users_found(e: &Evidence<'_>) -> Option<(f64, f64)> {
     let think_ns = e.think_ns?;
-    if !e.wire || e.totals.failed() > 0 || e.interrupted {
+    if e.totals.failed() > 0 || e.interrupted {
         return None;
     }
     let client = &e.phase.client;

@@ -18,6 +18,7 @@ mod receive;
 mod state;
 mod timers;
 
+pub(crate) use phase::clipped_ns;
 pub use state::LoadThread;
 
 use crate::arrivals::Schedule;

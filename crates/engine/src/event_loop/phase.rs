@@ -5,6 +5,14 @@ use crate::job::Pacing;
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
 
+/// What of a user's time between two moments lies in the measured phase, from one time to another, less what the histograms say of
+/// it: nothing of an operation of the warm-up, all from the phase's begin on of another.
+pub(crate) fn clipped_ns((from, to): (u64, u64), warm: bool, (begin, end): (u64, u64)) -> i64 {
+    let within = |at: u64| at.clamp(from, to.max(from));
+    let counted = if warm { 0 } else { end - begin.max(from) };
+    (within(end) - within(begin)) as i64 - counted as i64
+}
+
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// An operation was done at `now`. Throughput counts successes by when they were done, every other figure by when they were
     /// due: the difference is kept. `warm_but_late`: it is the warm-up's, and is handled in the measured phase.
@@ -35,11 +43,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// it, where a boundary of the measured phase lies in them. Little's law counts the pause with the operation before it.
     #[cold]
     pub(super) fn clip(&mut self, warm: bool, intended_ns: u64, now: u64) {
-        let (from, to) = (self.measure_ns, self.bound_ns);
         let rested = now.saturating_add(self.think_ns());
-        let within = |begin: u64, end: u64| end.clamp(from, to.max(from)) - begin.clamp(from, to.max(from));
-        let counted = if warm { 0 } else { rested - intended_ns.max(from) };
-        self.clipped_ns += within(intended_ns, rested) as i64 - counted as i64;
+        self.clipped_ns += clipped_ns((self.measure_ns, self.bound_ns), warm, (intended_ns, rested));
     }
 
     /// The time is over: users that are ready have waited until now.

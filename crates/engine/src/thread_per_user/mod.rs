@@ -9,6 +9,7 @@ mod batch;
 use crate::affinity;
 use crate::arrivals::Schedule;
 use crate::claim::Block;
+use crate::event_loop::clipped_ns;
 use crate::job::{Clock, Job, Pacing};
 use crate::merge::{Ending, Finished, Merger, Second, ThreadEvent, recorder};
 use crate::net::monotonic_ns;
@@ -16,7 +17,7 @@ use crate::run_error::RunError;
 use crate::shared::Shared;
 use dyno_record::{Interval, Recorder, Sample};
 use dyno_types::{Executed, Outcome, Request, Store, StoreSession, Verb, Verified};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
@@ -41,6 +42,8 @@ struct Users {
     measuring: AtomicBool,
     pinned: AtomicBool,
     left: AtomicUsize,
+    /// What the histograms say of the users' times, set right at the phase's boundaries.
+    clipped_ns: AtomicI64,
     /// The thread that swaps recorders; woken by the last user.
     ticker: OnceLock<Thread>,
 }
@@ -141,7 +144,8 @@ impl Drop for Leaving<'_> {
             return;
         }
         for recorder in &users.recorders {
-            if let Some(recorder) = recorder.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            if let Some(mut recorder) = recorder.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                recorder.now.clipped_ns += users.clipped_ns.swap(0, Ordering::Relaxed);
                 recorder.finish();
             }
         }
@@ -192,6 +196,7 @@ impl Users {
             measuring: AtomicBool::new(warmed),
             pinned: AtomicBool::new(true),
             left: AtomicUsize::new(job.users),
+            clipped_ns: AtomicI64::new(0),
             ticker: OnceLock::new(),
             shared,
         }
@@ -504,6 +509,11 @@ impl Users {
         let done_ns = done - self.epoch_ns;
         self.count_ended(user, task.warm, Some((whole, begun, done)), |interval| {
             let bound_ns = self.bound_ns.load(Ordering::Relaxed);
+            if let Pacing::Closed { think_ns } = self.shared.job.pacing {
+                let turn = (task.intended_ns, done.saturating_add(think_ns));
+                let clipped_ns = clipped_ns((self.measure_ns, bound_ns), task.warm, turn);
+                self.clipped_ns.fetch_add(clipped_ns, Ordering::Relaxed);
+            }
             if task.warm && !interval.warmup {
                 interval.carried += 1;
                 interval.carried_arrivals += 1;
