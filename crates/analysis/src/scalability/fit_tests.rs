@@ -1,4 +1,5 @@
 use super::*;
+use crate::series::synthetic::told;
 
 /// The lab's sweep of users (`lab-short.csv`).
 const LAB: [(f64, f64); 10] = [
@@ -257,4 +258,60 @@ fn a_peak_is_told_only_where_kappa_is_surely_above_0() {
         (least > 0.0, choice.peak.is_some())
     };
     assert_eq!((of(36), of(51)), ((true, true), (false, false)));
+}
+
+/// Rounds of each kind of sweep: `RATES=1 cargo test --release -p dyno-analysis peaks_` prints the table.
+fn rounds() -> u64 {
+    if std::env::var_os("RATES").is_some() { 600 } else { 40 }
+}
+
+/// Sweeps whose peak is known, with runs that differ by chance: how often the intervals of its place and of its height hold it.
+#[test]
+fn peaks_lie_within_their_intervals() {
+    let levels = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 96.0, 128.0];
+    let truth = [1000.0, 0.02, 5e-4];
+    let (users, most) = Model::Universal.peak(&truth).unwrap();
+    let (mut of_all, mut within) = (0, 0);
+    // Of fewer than 32 users, and of more.
+    for (few, many) in [(0.01, 0.01), (0.03, 0.03), (0.06, 0.06), (0.01, 0.06)] {
+        for repetitions in [1, 2, 3, 5, 10] {
+            let (mut claimed, mut place, mut height) = (0, 0, 0);
+            for round in 0..rounds() {
+                let mut random = Stream::new(round, repetitions, Purpose::Choice);
+                let mut normal = || (0..12).map(|_| random.next_unit()).sum::<f64>() - 6.0;
+                let mut points = Vec::new();
+                for users in levels {
+                    let deviation = if users < 32.0 { few } else { many };
+                    for _ in 0..repetitions {
+                        let chance = (deviation * normal()).exp();
+                        points.push(Point {
+                            users,
+                            throughput: Model::Universal.throughput(&truth, users) * chance,
+                        });
+                    }
+                }
+                let choice = choose(&points, round).unwrap();
+                let Some(found) = choice.chosen.filter(|_| choice.peak.is_some()) else { continue };
+                let holds = |(low, high): (f64, f64), truth: f64| u64::from(low <= truth && truth <= high);
+                claimed += 1;
+                place += holds(found.peak_users, users);
+                height += holds(found.peak_throughput, most);
+            }
+            let share = |count: u64| count as f64 * 100.0 / f64::max(claimed as f64, 1.0);
+            told(&format!(
+                "| {:.0} %, {:.0} % | {repetitions} | {:.1} % | {:.1} % | {:.1} % |",
+                few * 100.0,
+                many * 100.0,
+                claimed as f64 * 100.0 / rounds() as f64,
+                share(place),
+                share(height)
+            ));
+            // Runs that differ six times as much at many users are beyond what these intervals hold.
+            if few == many {
+                (of_all, within) = (of_all + 2 * claimed, within + place + height);
+            }
+        }
+    }
+    let share = within as f64 / of_all as f64;
+    assert!((0.92..=0.985).contains(&share), "{share}");
 }
