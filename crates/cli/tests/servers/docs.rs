@@ -112,6 +112,8 @@ fn assert_flags(command: &str) {
 fn type_all(document: &str, rows: &[Row], servers: &Servers) {
     let dyno = Dyno::new();
     let mut beside = Vec::new();
+    // A busy host makes runs invalid: what is made of their results has nothing to take then, and says so.
+    let mut invalid = false;
     for row in rows {
         match &row.way {
             Trial::There(file, function) => {
@@ -143,6 +145,11 @@ fn type_all(document: &str, rows: &[Row], servers: &Servers) {
                 let accepted = |output: &std::process::Output| match (typed.load, words.first()) {
                     (true, Some(&"bexhoma")) => dyno.assert_bexhoma_ran(output),
                     (true, _) | (_, Some(&"report")) => dyno.assert_ran(output),
+                    _ if invalid
+                        && dyno_testkit::stderr(output).contains(" is left out: it is invalid: ") =>
+                    {
+                        dyno_testkit::assert_exit(output, &[0, 2, 5]);
+                    }
                     _ => dyno_testkit::assert_exit(output, &[0]),
                 };
                 let started = dyno.start(&words);
@@ -152,6 +159,7 @@ fn type_all(document: &str, rows: &[Row], servers: &Servers) {
                 }
                 let ended = dyno_testkit::finish(started);
                 accepted(&ended);
+                invalid |= ended.status.code() == Some(5);
                 if let Some(name) = into {
                     std::fs::write(dyno.path(name), &ended.stdout).unwrap();
                 }
