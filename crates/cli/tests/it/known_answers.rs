@@ -175,10 +175,14 @@ fn ladder(drawn: &mut Drawn) -> Wrong {
     ((best / truth - 1.0).abs() > 0.03).then(|| format!("{best} for {truth} on {target}: {levels:?}"))
 }
 
+/// The seed of what is drawn.
+pub fn seed() -> u64 {
+    std::env::var("DYNO_KNOWN_ANSWERS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
 #[test]
 fn what_is_said_of_drawn_runs_is_true() {
-    let seed = std::env::var("DYNO_KNOWN_ANSWERS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let mut drawn = Drawn { random: Stream::new(seed, 0, Purpose::Choice), dyno: Dyno::new(), number: 0 };
+    let mut drawn = Drawn { random: Stream::new(seed(), 0, Purpose::Choice), dyno: Dyno::new(), number: 0 };
     let kinds: [(fn(&mut Drawn) -> Wrong, usize); 6] =
         [(steady, 6), (silence, 6), (dips, 5), (growth, 3), (pair, 3), (ladder, 2)];
     let (mut all, mut wrong) = (0, Vec::new());

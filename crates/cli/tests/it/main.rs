@@ -5,6 +5,7 @@ mod bexhoma_jupyter;
 mod circles;
 mod compare;
 mod damaged;
+mod datasets;
 mod deploy;
 mod doctor;
 mod exchange;
