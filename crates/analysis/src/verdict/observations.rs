@@ -137,15 +137,20 @@ const GONE: (f64, f64, f64) = (0.05, 0.10, 0.50);
 /// Share of the time from which on silences are worth a doubt, and seconds of one that is in any run.
 const DOUBTFUL: (f64, f64) = (0.01, 1.0);
 
+/// Returns whether a silence of so many seconds says that the server was not there, and not that it was slow. `lost`: operations
+/// were.
+pub(crate) fn is_outage(phase: &Phase, length_s: f64, lost: bool) -> bool {
+    let least_s = if lost { 0.5 } else { 1.0 };
+    length_s >= OUTAGE_S.min(phase.seconds / 5.0).max(least_s)
+}
+
 fn silent(e: &Evidence<'_>) -> Option<Silent> {
     let all = &e.phase.silences;
     let longest = *all.iter().max_by(|one, other| one.length_s.total_cmp(&other.length_s))?;
     let total_s: f64 = all.iter().map(|one| one.length_s).sum();
     let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut];
     let lost = lost.iter().any(|outcome| e.totals.ended[*outcome as usize] > 0);
-    let least_s = if lost { 0.5 } else { 1.0 };
-    let (share, outage) =
-        (total_s / e.phase.seconds, longest.length_s >= OUTAGE_S.min(e.phase.seconds / 5.0).max(least_s));
+    let (share, outage) = (total_s / e.phase.seconds, is_outage(e.phase, longest.length_s, lost));
     let gone = match (lost, e.think_ns) {
         (true, _) => GONE.0,
         (false, Some(_)) => GONE.1,

@@ -8,10 +8,12 @@ pub(super) mod figures;
 pub use figures::Facts;
 
 use crate::series::mean;
+use crate::verdict::observations::is_outage;
 use dyno_record::Stamps;
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{HostRole, Phase, PhaseHost};
+use dyno_types::Outcome;
 use dyno_types::mongod::MongodVersion;
 use dyno_types::stats::median;
 
@@ -103,13 +105,19 @@ fn client(facts: &mut Facts, run: &RunDir, phase: &Phase) {
 }
 
 /// The share of the run for which the server did not serve, where the verdict says that it was so: of a run with faults of its
-/// own it is what was asked for.
+/// own it is what was asked for. Short silences are those of a slow server.
 fn gone(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     let verdict = run.summary.as_ref().map(|summary| &summary.verdict);
     if !verdict.is_some_and(|verdict| verdict.reasons.iter().any(|reason| reason.check == "gone")) {
         return;
     }
-    let gone_s: f64 = phase.silences.iter().map(|silence| silence.length_s).sum();
+    let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut];
+    let lost = lost.iter().any(|outcome| phase.outcomes.get(outcome.name()).is_some_and(|count| *count > 0));
+    let lengths = || phase.silences.iter().map(|silence| silence.length_s);
+    if !lengths().any(|length_s| is_outage(phase, length_s, lost)) {
+        return;
+    }
+    let gone_s: f64 = lengths().sum();
     facts.set("server.gone_share", Some(gone_s / phase.seconds));
 }
 
