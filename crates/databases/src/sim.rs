@@ -59,7 +59,7 @@ impl OpenTarget for Simulated {
     }
 }
 
-/// `sim:?service=100us&distribution=exponential&capacity=4&growth=0.01&stall=1s@10s&seed=7`
+/// `sim:?service=100us&distribution=exponential&capacity=4&growth=0.01&stall=1s@10s&client_stall=50ms@20s&seed=7`
 fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
     let mut options = SimOptions::default();
     let (mut service_ns, mut exponential) = (100_000, false);
@@ -87,10 +87,11 @@ fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
                     ),
                 }
             }
-            "stall" => {
+            "stall" | "client_stall" => {
                 let (length, begin) =
                     value.split_once('@').ok_or_else(|| bad("LENGTH@BEGIN such as 1s@10s"))?;
-                options.stalls.push((duration(begin)?, duration(length)?));
+                let stalls = if key == "stall" { &mut options.stalls } else { &mut options.client_stalls };
+                stalls.push((duration(begin)?, duration(length)?));
             }
             "growth" => {
                 let growth = value.parse::<f64>().ok().filter(|growth| growth.is_finite());
@@ -100,12 +101,14 @@ fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
             "seed" => options.seed = value.parse().map_err(|_| bad("a whole number"))?,
             _ => {
                 return Err(Refused(format!(
-                    "sim: unknown option {key:?}; known: service, distribution, capacity, growth, stall, seed"
+                    "sim: unknown option {key:?}; known: service, distribution, capacity, growth, stall, client_stall, \
+                     seed"
                 )));
             }
         }
     }
     options.stalls.sort_unstable();
+    options.client_stalls.sort_unstable();
     options.service =
         if exponential { Service::Exponential(service_ns as f64) } else { Service::Constant(service_ns) };
     Ok(options)

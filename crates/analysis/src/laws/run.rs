@@ -91,8 +91,8 @@ pub fn checks(run: &Observed) -> Vec<Check> {
             all.push(law);
             let idle = run.think_s + run.client_s;
             let expected = (users / run.throughput - idle) * 1e6;
-            // Of the part of all times that lies in the phase, as in Little's law: what was under way at its ends would be counted
-            // whole or not at all.
+            // Of the part of all times that lies in the phase, as in Little's law: what was under way at its ends would be
+            // counted whole or not at all.
             let response = (implied / run.throughput - idle) * 1e6;
             let mut law = check(interactive, of_interactive, "us", (response, expected));
             // A small difference of large times: judged by its share of the whole cycle.

@@ -5,15 +5,15 @@ use dyno_testkit::{Dyno, assert_exit, stdout};
 use dyno_types::rng::{Purpose, Stream};
 
 /// Operations a second, at a second.
-type Course = fn(f64) -> f64;
+type Level = fn(f64) -> f64;
 
-/// A course over so many seconds, with parts of what must be said of it, and what must not.
+/// Levels over so many seconds, with parts of what must be said of it, and what must not.
 struct OverTime {
     name: &'static str,
     seconds: u32,
-    course: Course,
+    level: Level,
     /// Response time in microseconds, where it is known.
-    response: Option<Course>,
+    response: Option<Level>,
     says: &'static [&'static str],
     never: &'static [&'static str],
 }
@@ -31,7 +31,7 @@ const OVER_TIME: [OverTime; 14] = [
     OverTime {
         name: "steady",
         seconds: 120,
-        course: |_| 1_000.0,
+        level: |_| 1_000.0,
         response: None,
         says: &["throughput: steady"],
         never: &["not steady", "collapse", "drift"],
@@ -39,7 +39,7 @@ const OVER_TIME: [OverTime; 14] = [
     OverTime {
         name: "two dips of ten seconds",
         seconds: 60,
-        course: |t| if within(t, &[(10.0, 20.0), (35.0, 45.0)]) { 600.0 } else { 1_000.0 },
+        level: |t| if within(t, &[(10.0, 20.0), (35.0, 45.0)]) { 600.0 } else { 1_000.0 },
         response: None,
         says: &["not steady", "10 to     20 s", "35 to     45 s"],
         never: &[],
@@ -47,7 +47,7 @@ const OVER_TIME: [OverTime; 14] = [
     OverTime {
         name: "three dips of six seconds",
         seconds: 120,
-        course: |t| if within(t, &[(20.0, 26.0), (50.0, 56.0), (80.0, 86.0)]) { 600.0 } else { 1_000.0 },
+        level: |t| if within(t, &[(20.0, 26.0), (50.0, 56.0), (80.0, 86.0)]) { 600.0 } else { 1_000.0 },
         response: None,
         says: &["not steady", "20 to     26 s", "50 to     56 s", "80 to     86 s"],
         never: &[],
@@ -55,7 +55,7 @@ const OVER_TIME: [OverTime; 14] = [
     OverTime {
         name: "nine seconds at 65 %",
         seconds: 75,
-        course: |t| if within(t, &[(33.0, 42.0)]) { 650.0 } else { 1_000.0 },
+        level: |t| if within(t, &[(33.0, 42.0)]) { 650.0 } else { 1_000.0 },
         response: None,
         says: &["not steady", "33 to     42 s"],
         never: &[],
@@ -63,7 +63,7 @@ const OVER_TIME: [OverTime; 14] = [
     OverTime {
         name: "every seventh second at half",
         seconds: 84,
-        course: |t| if t % 7.0 == 0.0 { 500.0 } else { 1_000.0 },
+        level: |t| if t % 7.0 == 0.0 { 500.0 } else { 1_000.0 },
         response: None,
         says: &["every 7 s"],
         never: &["warm-up", "collapse", "recovery"],
@@ -71,7 +71,7 @@ const OVER_TIME: [OverTime; 14] = [
     OverTime {
         name: "twenty seconds on, twenty off",
         seconds: 160,
-        course: |t| if (t as u32 / 20).is_multiple_of(2) { 1_000.0 } else { 500.0 },
+        level: |t| if (t as u32 / 20).is_multiple_of(2) { 1_000.0 } else { 500.0 },
         response: None,
         says: &["not steady"],
         never: &["one level"],
@@ -79,7 +79,7 @@ const OVER_TIME: [OverTime; 14] = [
     OverTime {
         name: "a fifth less in the end",
         seconds: 300,
-        course: |t| 1_000.0 * (1.0 - 0.2 * t / 300.0),
+        level: |t| 1_000.0 * (1.0 - 0.2 * t / 300.0),
         response: None,
         says: &["drift"],
         never: &["throughput: steady"],
@@ -87,7 +87,7 @@ const OVER_TIME: [OverTime; 14] = [
     OverTime {
         name: "eight seconds to warm up",
         seconds: 120,
-        course: |t| if t < 8.0 { 300.0 } else { 1_000.0 },
+        level: |t| if t < 8.0 { 300.0 } else { 1_000.0 },
         response: None,
         says: &["0 to      8 s", "warm-up"],
         never: &[],
@@ -95,7 +95,7 @@ const OVER_TIME: [OverTime; 14] = [
     OverTime {
         name: "less from half of the time on",
         seconds: 120,
-        course: |t| if t < 60.0 { 1_000.0 } else { 400.0 },
+        level: |t| if t < 60.0 { 1_000.0 } else { 400.0 },
         response: None,
         says: &["not steady", "0 to     60 s", "60 to    120 s"],
         never: &["warm-up"],
@@ -103,7 +103,7 @@ const OVER_TIME: [OverTime; 14] = [
     OverTime {
         name: "two seconds of nothing",
         seconds: 60,
-        course: |t| if within(t, &[(30.0, 32.0)]) { 0.0 } else { 1_000.0 },
+        level: |t| if within(t, &[(30.0, 32.0)]) { 0.0 } else { 1_000.0 },
         response: None,
         says: &["30 to 32 s"],
         never: &["throughput: steady, "],
@@ -111,7 +111,7 @@ const OVER_TIME: [OverTime; 14] = [
     OverTime {
         name: "three seconds at the end",
         seconds: 60,
-        course: |t| if t >= 57.0 { 300.0 } else { 1_000.0 },
+        level: |t| if t >= 57.0 { 300.0 } else { 1_000.0 },
         response: None,
         says: &["57 to"],
         never: &["57 to 59 s"],
@@ -119,7 +119,7 @@ const OVER_TIME: [OverTime; 14] = [
     OverTime {
         name: "times that grow at a rate that is kept",
         seconds: 120,
-        course: |_| 500.0,
+        level: |_| 500.0,
         response: Some(|t| 1_500.0 * (1.0 + 1.5 * t / 120.0)),
         says: &["response time", "drifts by +"],
         never: &["response time: steady"],
@@ -127,7 +127,7 @@ const OVER_TIME: [OverTime; 14] = [
     OverTime {
         name: "times that are more from one second on",
         seconds: 120,
-        course: |_| 500.0,
+        level: |_| 500.0,
         response: Some(|t| if t < 70.0 { 1_500.0 } else { 4_000.0 }),
         says: &["response time", "70"],
         never: &["response time: steady"],
@@ -135,7 +135,7 @@ const OVER_TIME: [OverTime; 14] = [
     OverTime {
         name: "times that stay",
         seconds: 120,
-        course: |_| 500.0,
+        level: |_| 500.0,
         response: Some(|_| 1_500.0),
         says: &["throughput: steady"],
         never: &["changes its level", "drifts"],
@@ -205,13 +205,13 @@ const LADDERS: [Ladder; 5] = [
 const PAIRS: [(&str, f64, u32, f64, f64, &str); 4] = [
     ("a tenth less", 0.9, 6, 0.01, 0.0, "worse"),
     ("a tenth more", 1.1, 6, 0.01, 0.0, "better"),
-    ("the same", 1.0, 6, 0.01, 0.0, "same"),
+    ("the same", 1.0, 6, 0.004, 0.0, "same"),
     // All of the first before all of the second, on a host that loses a hundredth from run to run.
     ("a host that drifts", 1.0, 6, 0.002, -0.01, "unclear"),
 ];
 
 /// Runs in their order: rate of a number, and whether a step is found.
-const HISTORIES: [(&str, Course, bool); 2] =
+const HISTORIES: [(&str, Level, bool); 2] =
     [("a step", |n| if n < 12.0 { 1_000.0 } else { 900.0 }, true), ("no step", |_| 1_000.0, false)];
 
 struct Told {
@@ -244,7 +244,7 @@ impl Told {
         let mut table = "t,x,r\n".to_owned();
         for second in 0..one.seconds {
             let t = f64::from(second);
-            let x = (one.course)(t) * chance(&mut self.random, 0.02);
+            let x = (one.level)(t) * chance(&mut self.random, 0.02);
             let r = one.response.map(|of| of(t) * chance(&mut self.random, 0.02));
             let r = r.map_or(String::new(), |r| format!("{r:.1}"));
             table += &format!("{},{:.1},{r}\n", second + 1, x.max(0.0));
@@ -271,7 +271,7 @@ impl Told {
         self.judge(one.name, &said, one.says, one.never);
     }
 
-    /// Runs of a second-by-second course at a rate each, one folder a run, begun a minute after each other.
+    /// Runs of a rate each, one folder a run, begun a minute after each other.
     fn runs(&mut self, folder: &str, first: u32, rates: &[f64]) {
         std::fs::create_dir_all(self.dyno.path(folder)).unwrap();
         for (at, rate) in (first..).zip(rates) {
@@ -309,9 +309,9 @@ fn what_is_said_of_written_datasets_is_true() {
         let conclusion = format!("\"{conclusion}\"");
         told.judge(name, &found[0]["figures"][0]["conclusion"].to_string(), &[&conclusion], &[]);
     }
-    for (number, (name, course, step)) in HISTORIES.iter().enumerate() {
+    for (number, (name, level, step)) in HISTORIES.iter().enumerate() {
         let rates: Vec<f64> =
-            (0..24).map(|at| course(f64::from(at)) * chance(&mut told.random, 0.01)).collect();
+            (0..24).map(|at| level(f64::from(at)) * chance(&mut told.random, 0.01)).collect();
         told.runs(&format!("h{number}"), 0, &rates);
         let said = told.run(&format!("history h{number}"));
         let words = ["worse from here on"];

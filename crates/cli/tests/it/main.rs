@@ -36,4 +36,5 @@ mod tidy;
 mod traces;
 mod untrusted_directory;
 mod versus;
+mod whose_delay;
 mod ycsb;

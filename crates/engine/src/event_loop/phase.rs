@@ -5,8 +5,8 @@ use crate::job::Pacing;
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
 
-/// What of a user's time between two moments lies in the measured phase, from one time to another, less what the histograms say of
-/// it: nothing of an operation of the warm-up, all from the phase's begin on of another.
+/// What of a user's time between two moments lies in the measured phase, from one time to another, less what the histograms say
+/// of it: nothing of an operation of the warm-up, all from the phase's begin on of another.
 pub(crate) fn clipped_ns((from, to): (u64, u64), warm: bool, (begin, end): (u64, u64)) -> i64 {
     let within = |at: u64| at.clamp(from, to.max(from));
     let counted = if warm { 0 } else { end - begin.max(from) };
