@@ -49,7 +49,6 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
             let found = client::client_share_of(e, one);
             checks.check_more(CLIENT_SHARE, affected, found, &client::client_share_advice(e));
         }
-        checks.check(CLIENT_SHARE, THROUGHPUT, client::client_share_of_throughput(e));
         checks.lag(
             "receive_lag",
             |percentile| client::receive_lag(e, percentile),
@@ -57,6 +56,10 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
         );
         checks.check("client_cpu", client::slowed_by_client(e), client::client_cpu(e));
         checks.check("littles_law", FIGURES, littles_law(e));
+    }
+    // A share of the users' time, which needs no percentile.
+    if e.phase.seconds >= 1.0 {
+        checks.check(CLIENT_SHARE, THROUGHPUT, client::client_share_of_throughput(e));
     }
     if e.observations.counted {
         checks.check("idle_users", THROUGHPUT, idle_users(e));
