@@ -141,6 +141,8 @@ impl Estimate {
     /// Distance of a share below a limit, by its error at the limit.
     pub(crate) fn share_below(&self, limit: f64) -> Option<f64> {
         let all: f64 = self.blocks.iter().map(|block| block.0).sum();
+        // No share is above 1.
+        let limit = limit.min(1.0);
         let independent = NORMAL * (limit * (1.0 - limit) / all).sqrt();
         let half_width = self.half_width.map(|_| independent * self.design_effect().sqrt());
         let at_limit = Estimate { independent, half_width, ..self.clone() };

@@ -148,7 +148,8 @@ pub(super) fn next(search: &HighestRate, repetition: u32, history: &[&RunRecord]
         (one.runs < LOOKS && repeats < REPEATS).then_some(point)
     };
     let Found { kept, runs, missed, open, .. } = found(history);
-    if missed.is_none() && top.rate < search.to.0 {
+    // Rates are rounded, the highest of all as well.
+    if missed.is_none() && top.rate < at(search.to.0, repetition).value {
         return Some(at((top.rate * 2.0).min(search.to.0), repetition));
     }
     let ceiling = missed.unwrap_or(f64::INFINITY);
@@ -235,6 +236,17 @@ pub(crate) mod tests {
         assert!((36_500.0..=37_900.0).contains(&answer(&tried).kept.unwrap()), "{tried:?}");
         let never = |rate: f64| record(rate, rate / 2.0);
         assert_eq!(rates(&search(&asked, never)), [1_000.0]);
+    }
+
+    #[test]
+    fn a_highest_rate_of_five_digits_is_tried_as_it_is_rounded() {
+        for to in [12_344.0, 12_345.0, 12_346.0] {
+            let asked = HighestRate { to: PerSecond(to), ..asked(5_000.0, 0.02) };
+            let tried = search(&asked, |rate| record(rate, rate));
+            let rates: Vec<f64> = tried.iter().map(|run| run.value).collect();
+            let last = (to / 10.0).round() * 10.0;
+            assert_eq!(rates, [5_000.0, 10_000.0, last, last], "twice: the answer is confirmed");
+        }
     }
 
     #[test]

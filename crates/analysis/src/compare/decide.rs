@@ -69,7 +69,7 @@ impl Comparison {
     /// With what a drift leaves of its conclusion.
     pub fn beside(mut self, drift: Option<Drift>, margin: Margin) -> Self {
         if let Some(drift) = &drift {
-            self.conclusion = left(self.conclusion, drift, margin);
+            self.conclusion = left(self.conclusion, self.ratio.value, drift, margin);
         }
         self.drift = drift;
         self
@@ -78,10 +78,11 @@ impl Comparison {
 
 /// What is left of a conclusion where a drift may have made it: a difference has to be there without the drift as well, and no
 /// difference is one that a drift has hidden.
-fn left(conclusion: Conclusion, drift: &Drift, margin: Margin) -> Conclusion {
+fn left(conclusion: Conclusion, ratio: f64, drift: &Drift, margin: Margin) -> Conclusion {
     let (low, high) = (drift.ratio.low - 1.0, drift.ratio.high - 1.0);
     let open = match conclusion {
-        Conclusion::Better | Conclusion::Worse => low <= 0.0 && high >= 0.0,
+        // On the same side of 1, that is: what a drift has turned round is open as well.
+        Conclusion::Better | Conclusion::Worse => !(ratio > 1.0 && low > 0.0 || ratio < 1.0 && high < 0.0),
         Conclusion::Same => drift.p < ALPHA && !(low > -margin.share && high < margin.share),
         Conclusion::Unclear(_) => false,
     };

@@ -84,6 +84,9 @@ fn unexplained_lag(e: &Evidence<'_>, percentile: f64) -> Found {
     compare_lag(lag, least_ns(e, false, percentile)?, percentile, ["schedule lag", "response time"])
 }
 
+/// A turn of the client that takes this long is a pause, nanoseconds.
+const LONG_NS: u64 = 10_000_000;
+
 /// Checks the client's share of the time of users, which throughput waits for.
 pub(crate) fn client_share_of_throughput(e: &Evidence<'_>) -> Found {
     let turns = &e.totals.turnaround;
@@ -94,9 +97,15 @@ pub(crate) fn client_share_of_throughput(e: &Evidence<'_>) -> Found {
     if e.think_ns.is_none() || !e.wire || !share.is_finite() {
         return None;
     }
+    // However many operations a pause is a part of, it is none of their usual times.
+    let paused = turns.iter().filter_map(|(bucket, count)| {
+        let ns = dyno_record::bucket_low(bucket) * turns.scale().unit_ns();
+        (ns >= LONG_NS).then_some(ns as f64 * count as f64)
+    });
+    let paused = paused.sum::<f64>() / (users * e.phase.seconds * 1e9);
     let trust = match (share, mean_ns) {
-        (share, mean_ns) if share > 0.10 && mean_ns > 200_000.0 => Trust::Invalid,
-        (share, mean_ns) if share > 0.02 && mean_ns > 50_000.0 => Trust::Suspect,
+        (share, mean_ns) if share > 0.10 && (mean_ns > 200_000.0 || paused > 0.10) => Trust::Invalid,
+        (share, mean_ns) if share > 0.02 && (mean_ns > 50_000.0 || paused > 0.02) => Trust::Suspect,
         _ => return None,
     };
     let text = format!(

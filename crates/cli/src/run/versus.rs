@@ -141,11 +141,14 @@ fn words_of_a_turn(all: &[String], target: &str, out: &Path) -> Vec<String> {
             placed = true;
         } else if kept {
             own.extend(all[at..(at + length).min(all.len())].iter().cloned());
-            begun |= !is_option && word == "run";
+            if !is_option && word == "run" && !begun {
+                begun = true;
+                // Before all others: what comes behind `--` is no option.
+                own.extend(["--quiet".into(), "--out".into(), out.display().to_string()]);
+            }
         }
         at += length;
     }
-    own.extend(["--quiet".into(), "--out".into(), out.display().to_string()]);
     own
 }
 

@@ -31,7 +31,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             let id = self.begin(user, index, intended, now);
             self.board(leader, id);
             let leader = &mut self.ops[leader as usize];
-            leader.ideal_ns = leader.ideal_ns.max(intended);
+            leader.begins_from(intended);
         }
     }
 

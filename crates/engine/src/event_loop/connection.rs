@@ -162,7 +162,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         for reply in &c.awaited {
             let op = &mut self.ops[reply.op as usize];
             if op.active && op.generation == reply.generation && op.sent_ns == 0 {
-                op.ideal_ns = op.ideal_ns.max(now);
+                op.begins_from(now);
             }
         }
         c.backoff_ns = BACKOFF_NS.0;
@@ -331,7 +331,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             {
                 if open_loop {
                     interval.lag.record(late_ns);
-                    self.induced.sent(stamp, late_ns);
+                    self.induced.sent(stamp, late_ns.saturating_sub(op.induced_ns));
                 } else {
                     interval.turnaround.record(late_ns);
                 }

@@ -9,7 +9,8 @@ const BEHIND_NS: u64 = 1_000_000_000;
 /// Estimate of the wait that lags of the client have caused.
 #[derive(Debug)]
 pub(super) struct Induced {
-    /// Operations due by then are behind a lag.
+    /// Operations due from the one to the other are behind a lag.
+    from_ns: u64,
     until_ns: u64,
     /// The longest of the lags that they are behind.
     lag_ns: u64,
@@ -20,16 +21,21 @@ pub(super) struct Induced {
 
 impl Induced {
     pub fn new(metrics: usize) -> Self {
-        Induced { until_ns: 0, lag_ns: 0, usual_ns: vec![0.0; metrics] }
+        Induced { from_ns: 0, until_ns: 0, lag_ns: 0, usual_ns: vec![0.0; metrics] }
     }
 
-    /// Something was sent at `now`, so much later than a client would have that is never late.
+    /// Something was sent at `now`, so much later than a client would have that is never late. The waits that are the client's by
+    /// [`Induced::part_ns`] are no part of it, or one lag would explain the next, and all that a slow server does.
     #[inline]
     pub fn sent(&mut self, now: u64, lag_ns: u64) {
         if lag_ns < LAG_NS {
             return;
         }
-        self.lag_ns = if now < self.until_ns { self.lag_ns.max(lag_ns) } else { lag_ns };
+        let begun_ns = now.saturating_sub(lag_ns);
+        (self.from_ns, self.lag_ns) = match now < self.until_ns {
+            true => (self.from_ns.min(begun_ns), self.lag_ns.max(lag_ns)),
+            false => (begun_ns, lag_ns),
+        };
         self.until_ns = now + BEHIND_NS;
     }
 
@@ -39,7 +45,7 @@ impl Induced {
     #[inline]
     pub fn part_ns(&mut self, metric: u16, due_ns: u64, service_ns: u64) -> u64 {
         let usual_ns = &mut self.usual_ns[metric as usize];
-        if due_ns >= self.until_ns {
+        if due_ns < self.from_ns || due_ns >= self.until_ns {
             *usual_ns = step(*usual_ns, service_ns as f64);
             return 0;
         }
@@ -97,6 +103,15 @@ mod tests {
         // Whose usual time is not known has no part.
         induced.sent(at + 1_000 * MS, 20 * MS);
         assert_eq!(induced.part_ns(1, at + 1_000 * MS, 30 * MS), 0);
+    }
+
+    #[test]
+    fn what_was_due_before_the_lag_is_the_servers() {
+        let mut induced = Induced::new(1);
+        (1..100).for_each(|ms| assert_eq!(induced.part_ns(0, ms * MS, 3 * MS), 0));
+        // Late by 20 ms: it was due at 100.
+        induced.sent(120 * MS, 20 * MS);
+        assert_eq!([99, 100].map(|due| induced.part_ns(0, due * MS, 30 * MS) / MS), [0, 20]);
     }
 
     #[test]

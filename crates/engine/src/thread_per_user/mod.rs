@@ -44,6 +44,8 @@ struct Users {
     left: AtomicUsize,
     /// What the histograms say of the users' times, set right at the phase's boundaries.
     clipped_ns: AtomicI64,
+    /// When the ticking thread last ran, which never sleeps for longer than a nap.
+    ticked_ns: AtomicU64,
     /// The thread that swaps recorders; woken by the last user.
     ticker: OnceLock<Thread>,
 }
@@ -197,6 +199,7 @@ impl Users {
             pinned: AtomicBool::new(true),
             left: AtomicUsize::new(job.users),
             clipped_ns: AtomicI64::new(0),
+            ticked_ns: AtomicU64::new(epoch_ns),
             ticker: OnceLock::new(),
             shared,
         }
@@ -226,7 +229,8 @@ impl Users {
             }
             match ended {
                 Some((Outcome::Ok, begun, done)) => {
-                    recorder.woke(done, done);
+                    // The ticking thread sees whether the process runs at all.
+                    recorder.woke(done.min(self.ticked_ns.load(Ordering::Relaxed) + NAP_NS), done);
                     recorder.succeeded(begun, done);
                 }
                 Some((outcome, begun, _)) if outcome.is_unanswered() => recorder.unanswered(begun),
@@ -249,6 +253,7 @@ impl Users {
         let mut next = self.epoch_ns + interval_ns;
         while self.left.load(Ordering::Acquire) > 0 {
             let now = monotonic_ns();
+            self.ticked_ns.fetch_max(now, Ordering::Relaxed);
             let warming = !self.measuring.load(Ordering::Relaxed);
             if warming && now >= self.measure_ns {
                 // Swapped first: whoever sees the measured part begun finds its interval.

@@ -59,8 +59,9 @@ pub(super) fn greeting_reply(options: &RedisOptions, reply: u16, input: &[u8]) -
         let shown: String = String::from_utf8_lossy(&input[..input.len().min(60)]).escape_debug().collect();
         Hello::Refused(Outcome::Protocol, format!("what answered is not a Redis server: {shown:?}"))
     };
-    // Whoever may not ask for PING has been answered all the same.
+    // Whoever may not ask for PING, or whose server does not know it, has been answered all the same.
     let is_ping = parts(options).nth(usize::from(reply)) == Some(Part::Ping);
+    let is_answer = |text: &[u8]| text.starts_with(b"NOPERM") || text.starts_with(b"ERR unknown command");
     match skip(input, 0) {
         Err(_) => not_redis(),
         Ok(None) if input.len() > GREETING_BYTES => {
@@ -69,7 +70,7 @@ pub(super) fn greeting_reply(options: &RedisOptions, reply: u16, input: &[u8]) -
         }
         Ok(None) => Hello::Need,
         Ok(Some(used)) => match token(input, 0) {
-            Ok(Some((Token::Error(text), _))) if !(is_ping && text.starts_with(b"NOPERM")) => {
+            Ok(Some((Token::Error(text), _))) if !(is_ping && is_answer(text)) => {
                 let words = String::from_utf8_lossy(text).into_owned();
                 Hello::Refused(classify(text), words)
             }
