@@ -243,6 +243,8 @@ fn few_operations_decide_nothing() {
     // 3.84 in 5,000 are less than 0.1 %, in 3,000 more (Wilson, of none).
     assert_eq!(decide(&with_failures(5, 1_000, |_| 0), "errors < 0.1%"), Decision::Pass);
     assert_eq!(decide(&with_failures(3, 1_000, |_| 0), "errors < 0.1%"), Decision::TooClose);
+    // No share is above all of them.
+    assert_eq!(decide(&with_failures(30, 1_000, |_| 0), "errors < 200%"), Decision::Pass);
     let none = with_failures(30, 1_000, |_| 0).decide("errors < 0.1%");
     let high = none.interval.unwrap().high.unwrap();
     assert!(none.decision() == Decision::Pass && (high - 100.0 * 3.8416 / 30_003.8).abs() < 1e-4, "{none:?}");

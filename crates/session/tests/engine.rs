@@ -310,6 +310,25 @@ fn the_ideal_client_waits_where_the_target_made_it_wait() {
 }
 
 #[test]
+fn a_slow_server_behind_two_lags_is_the_servers() {
+    // Two places, 200/s; service grows from 1 ms by 1 ms a second, so that from second 9 on a queue builds up.
+    let run = |client_stalls: Vec<(u64, u64)>| {
+        let server = SimOptions { client_stalls, growth: 1.0, ..server(1_000_000, None) };
+        let pacing = Pacing::Open { profile: Profile::Constant { rate: 200.0 }, process: Process::Constant };
+        let job = Job { stamps: Clock::Kernel, ..job(pacing, 2, 1, for_seconds(30)) };
+        let totals = simulate(job, server).unwrap().0;
+        let was = totals.ok_slot(0).unwrap().response.percentile_ns(99.0);
+        (totals.ideal.percentile_ns(99.0), was)
+    };
+    let (calm, was) = run(Vec::new());
+    assert!(calm == was && was > 5 * SECOND_NS, "{calm} of {was}");
+    let stops: Vec<(u64, u64)> =
+        (0..2).map(|n| (9 * SECOND_NS + n * SECOND_NS / 2, SECOND_NS / 25)).collect();
+    let (stopped, was) = run(stops);
+    assert!(stopped * 20 > was * 19, "the client was late twice for 40 ms: {stopped} of {was}");
+}
+
+#[test]
 fn by_the_clients_clock_a_stop_is_in_the_service_time_and_by_the_kernels_it_is_not() {
     let longest = |stamps: Clock| {
         // While an operation is under way.

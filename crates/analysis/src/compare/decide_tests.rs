@@ -203,6 +203,8 @@ fn a_host_that_drifts_is_no_difference() {
             assert!(worse <= 0.08 && claimed <= 0.08, "{count} runs, CV {cv}: {worse}, {claimed}");
         }
     }
+    // One that turns a true difference round: the second is better, and looks worse.
+    assert_eq!(claims(5, false, -0.05, 0.05, 0.003).0, 0.0);
     // By turns it is noise alone.
     assert!(claims(8, true, -0.01, 0.0, 0.01).1 <= 0.05);
 }

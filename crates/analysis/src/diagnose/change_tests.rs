@@ -92,6 +92,16 @@ fn the_cause_of_a_fall_is_what_came_with_it() {
     // A real one: reads throttled from 5,900 to 150 a second, while a little more is asked for each operation.
     assert_eq!(first(&fell(150, &disk([3_000.0, 150.0], [0.37, 0.99]))), "change_disk_slower");
 
+    // Another real one, beside a program that uses the disk as well: tasks wait for memory, too, because the pages that they wait
+    // for come from that disk.
+    let mut beside = disk([3_000.0, 1_410.0], [0.205, 0.877]);
+    beside.extend([
+        ("host", "pressure.memory.some_s", true, [0.095, 0.255]),
+        ("server", "cgroup.memory_limit_hits", true, [1_206.0, 1_206.0]),
+    ]);
+    let found = fell(155, &beside);
+    assert_eq!(first(&found), "change_disk_slower", "{found:#?}");
+
     // Data that do not fit any more: as many reads a second as the disk can, four times as many for each operation.
     let found = fell(1_250, &disk([2_000.0, 2_000.0], [0.3, 0.9]));
     assert_eq!(first(&found), "change_disk_work", "{found:#?}");

@@ -127,6 +127,23 @@ pub(super) const SUSPECT: Option<Trust> = Some(Trust::Suspect);
 pub(super) const INVALID: Option<Trust> = Some(Trust::Invalid);
 
 #[test]
+fn one_long_pause_of_the_client_spoils_throughput_by_its_share_of_the_time() {
+    // Of a minute, between 100,000 turns of a microsecond: their mean stays below 200 us.
+    let paused = |seconds: f64| {
+        let mut case = Case::usual();
+        case.think_ns = Some(0);
+        let mut interval = Interval::new(1, Scale::Ns64);
+        (0..100_000).for_each(|_| interval.turnaround.record(1_000));
+        interval.turnaround.record((seconds * 1e9) as u64);
+        case.totals.add(&interval);
+        let reasons = case.verdict().reasons.into_iter();
+        let own = reasons.filter(|one| one.check == CLIENT_SHARE && one.is_about(&[Claim::Throughput]));
+        own.map(|one| one.trust).max()
+    };
+    assert_eq!([paused(1.0), paused(1.5), paused(6.5)], [None, SUSPECT, INVALID]);
+}
+
+#[test]
 fn every_arrival_has_one_outcome() {
     let more = |arrivals: i64, change: fn(&mut Case)| {
         says("invariants", |case| {

@@ -55,13 +55,13 @@ pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
         let order = if turn % 2 == 1 { [0, 1] } else { [1, 0] };
         for side in order {
             let out = folder.join(SIDES[side]).join(format!("{turn:02}"));
-            let mut own = words_of_a_turn(&words, targets[side], &out);
             // As repetitions have: the same for both sides of a turn.
             let seed = args.seed + turn as u64 - 1;
-            own.extend(match experiment::is_experiment(targets[side]) {
+            let seed = match experiment::is_experiment(targets[side]) {
                 true => ["--set".to_owned(), format!("seed={seed}")],
                 false => ["--seed".to_owned(), seed.to_string()],
-            });
+            };
+            let own = words_of_a_turn(&words, targets[side], &out, &seed);
             let ended = Command::new(&program).args(&own).stdin(Stdio::null()).output()?;
             if signals::interrupted() {
                 return Err(Failure::Interrupted);
@@ -101,8 +101,8 @@ fn outcome(out: &Path) -> String {
     format!("{rate}{}", summary.verdict.trust.name())
 }
 
-/// The words of one run: those of the whole with another target, and its own directory.
-fn words_of_a_turn(all: &[String], target: &str, out: &Path) -> Vec<String> {
+/// The words of one run: those of the whole with another target, its own directory and its own `seed`.
+fn words_of_a_turn(all: &[String], target: &str, out: &Path, seed: &[String]) -> Vec<String> {
     let whole = args::command();
     let run = whole.find_subcommand("run");
     let known: Vec<&clap::Arg> =
@@ -145,6 +145,7 @@ fn words_of_a_turn(all: &[String], target: &str, out: &Path) -> Vec<String> {
                 begun = true;
                 // Before all others: what comes behind `--` is no option.
                 own.extend(["--quiet".into(), "--out".into(), out.display().to_string()]);
+                own.extend_from_slice(seed);
             }
         }
         at += length;
@@ -160,18 +161,21 @@ mod tests {
     fn a_turn_has_the_words_of_the_whole_but_its_own_target_and_directory() {
         let of = |words: &str| {
             let all: Vec<String> = words.split(' ').map(str::to_owned).collect();
-            words_of_a_turn(&all, "redis://b", Path::new("x/b/01")).join(" ")
+            let seed = ["--seed".to_owned(), "7".to_owned()];
+            words_of_a_turn(&all, "redis://b", Path::new("x/b/01"), &seed).join(" ")
         };
-        let end = "--quiet --out x/b/01";
-        assert_eq!(of("run redis://a --versus redis://b"), format!("run redis://b {end}"));
+        let run = "run --quiet --out x/b/01 --seed 7";
+        assert_eq!(of("run redis://a --versus redis://b"), format!("{run} redis://b"));
         assert_eq!(
             of("-v run -n 1000 redis://a -u8 --versus=redis://b --turns 3 -o x -d 3s --require throughput>1"),
-            format!("-v run -n 1000 redis://b -u8 -d 3s --require throughput>1 {end}")
+            format!("-v {run} -n 1000 redis://b -u8 -d 3s --require throughput>1")
         );
         // Values that look like the target are none.
         assert_eq!(
             of("run --workload redis://a redis://a --json -q --versus redis://b -ox"),
-            format!("run --workload redis://a redis://b {end}")
+            format!("{run} --workload redis://a redis://b")
         );
+        // What comes behind `--` is no option.
+        assert_eq!(of("run --versus redis://b -- redis://a"), format!("{run} -- redis://b"));
     }
 }

@@ -55,6 +55,19 @@ fn a_client_that_is_stopped_for_longer_than_its_time_out_fails_no_operation() {
     }
 }
 
+/// Users of an embedded store are threads of the client: where it does not run, nobody knows whether the store did.
+#[test]
+fn a_stop_of_the_client_is_no_silence_of_an_embedded_store() {
+    let dyno = Dyno::new();
+    let common = ["--records", "1000", "--users", "4", "--duration", "6s", "--warmup", "0s", "--quiet"];
+    let run = dyno.start(&[&["run", "sqlite:a.db?synchronous=off", "--out", "r"][..], &common].concat());
+    let pid = run.id();
+    let output = stopped(&dyno, "r", (pid, Duration::from_millis(2_500)), run);
+    assert_exit(&output, &[0, 5]);
+    let found = checks(&dyno, "r");
+    assert!(!found.iter().any(|check| check == "gone"), "{found:?}");
+}
+
 /// Arrivals that wait for a connection because the client was stopped have not waited for the server.
 #[test]
 fn a_stop_of_the_client_is_its_own_however_few_connections_it_has() {

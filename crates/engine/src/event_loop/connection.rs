@@ -331,7 +331,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             {
                 if open_loop {
                     interval.lag.record(late_ns);
-                    self.induced.sent(stamp, late_ns.saturating_sub(op.induced_ns));
+                    self.induced.sent(stamp, stamp.saturating_sub(op.ready_ns));
                 } else {
                     interval.turnaround.record(late_ns);
                 }

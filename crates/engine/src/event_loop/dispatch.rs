@@ -101,14 +101,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 self.drop_arrival(index, intended, Outcome::Dropped);
                 continue;
             }
-            let Some((user, _)) = self.idle.pop_front() else {
+            let Some((user, since_ns)) = self.idle.pop_front() else {
                 self.starved_ns = now;
                 return;
             };
             self.advance();
             let id = self.begin(user, index, intended, now);
             let op = &mut self.ops[id as usize];
-            (op.ideal_ns, op.induced_ns) = self.free_ns.pop().map_or((now, 0), |Reverse(free)| free);
+            op.ideal_ns = self.free_ns.pop().map_or(now, |Reverse(free_ns)| free_ns);
+            op.ready_ns = since_ns;
             op.begins_from(intended);
             self.fill_open(id, user, now);
             self.send_request(id);
@@ -234,7 +235,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 intended_ns: 0,
                 sent_ns: 0,
                 ideal_ns: 0,
-                induced_ns: 0,
+                ready_ns: 0,
                 first_intended_ns: 0,
                 first_sent_ns: 0,
                 passengers: Vec::new(),
@@ -365,10 +366,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             } else {
                 0
             };
-            (op.ideal_ns, op.induced_ns) = match op.sent_ns {
-                0 => (now, 0),
-                _ => (op.ideal_ns + (service_ns - own_ns), op.induced_ns + own_ns),
-            };
+            op.ideal_ns = if op.sent_ns == 0 { now } else { op.ideal_ns + (service_ns - own_ns) };
         }
         // What comes after the first request of a script begins when that has ended, whoever was late before.
         let first = op.intended_ns == op.first_intended_ns;
@@ -515,20 +513,20 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
             }
         }
-        let free = (op.ideal_ns, op.induced_ns);
+        let ideal_ns = op.ideal_ns;
         self.free_ops.push(id);
         self.in_flight -= 1;
         if holds_place {
-            self.release(user, &first, outcome, now, free);
+            self.release(user, &first, outcome, now, ideal_ns);
         }
     }
 
-    fn release(&mut self, user: u32, first: &Request, outcome: Outcome, now: u64, free: (u64, u64)) {
+    fn release(&mut self, user: u32, first: &Request, outcome: Outcome, now: u64, ideal_ns: u64) {
         let think_ns = match self.shared.job.pacing {
             crate::job::Pacing::Closed { think_ns } => think_ns,
             // A place on a connection: the schedule alone decides.
             crate::job::Pacing::Open { .. } => {
-                self.free_ns.push(Reverse(free));
+                self.free_ns.push(Reverse(ideal_ns));
                 return self.idle.push_back((user, now));
             }
         };

@@ -24,8 +24,8 @@ impl Induced {
         Induced { from_ns: 0, until_ns: 0, lag_ns: 0, usual_ns: vec![0.0; metrics] }
     }
 
-    /// Something was sent at `now`, so much later than a client would have that is never late. The waits that are the client's by
-    /// [`Induced::part_ns`] are no part of it, or one lag would explain the next, and all that a slow server does.
+    /// Something was sent at `now`, so long after it was due and had a place. Not after a client would have sent it that is never
+    /// late: one lag would explain the next, and all that a slow server does.
     #[inline]
     pub fn sent(&mut self, now: u64, lag_ns: u64) {
         if lag_ns < LAG_NS {

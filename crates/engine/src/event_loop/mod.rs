@@ -184,7 +184,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 self.resting.extend(early.map(|user| Reverse((begin_ns, user))));
             } else {
                 if matches!(job.pacing, Pacing::Open { .. }) {
-                    self.free_ns.extend(early.clone().map(|_| Reverse((epoch_ns, 0))));
+                    self.free_ns.extend(early.clone().map(|_| Reverse(epoch_ns)));
                 }
                 self.idle.extend(early.map(|user| (user, epoch_ns)));
             }

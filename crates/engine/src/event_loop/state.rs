@@ -147,8 +147,8 @@ pub(super) struct Op<X> {
     pub(super) first_sent_ns: u64,
     /// Open loop: when a client that is never late would begin the request under way.
     pub(super) ideal_ns: u64,
-    /// So much later it would begin by the service times as they were: the rest of the waits before it is the client's doing.
-    pub(super) induced_ns: u64,
+    /// Open loop: when it was due and had a place, as things were.
+    pub(super) ready_ns: u64,
     pub(super) request: Request,
     /// The other operations of the batch that this one leads.
     pub(super) passengers: Vec<u32>,
@@ -165,9 +165,8 @@ impl<X> Op<X> {
     /// Open loop: nobody could begin it before this time.
     #[inline]
     pub(super) fn begins_from(&mut self, ns: u64) {
-        let whole_ns = (self.ideal_ns + self.induced_ns).max(ns);
         self.ideal_ns = self.ideal_ns.max(ns);
-        self.induced_ns = whole_ns - self.ideal_ns;
+        self.ready_ns = self.ready_ns.max(ns);
     }
 }
 
@@ -191,7 +190,7 @@ pub struct LoadThread<D: Driver, N: Net> {
     /// Users (closed loop: with the time they became ready) or free places on connections (open loop).
     pub(super) idle: VecDeque<(u32, u64)>,
     /// Open loop: when each of the idle places would be free if the client were never late.
-    pub(super) free_ns: BinaryHeap<Reverse<(u64, u64)>>,
+    pub(super) free_ns: BinaryHeap<Reverse<u64>>,
     /// Users that think or are being kept from a dead server: (until, user).
     pub(super) resting: BinaryHeap<Reverse<(u64, u32)>>,
     /// Failed inserts to be tried again: (when, op).

@@ -255,6 +255,16 @@ mod tests {
     }
 
     #[test]
+    fn a_server_without_ping_has_answered() {
+        let options = RedisOptions::from_uri("redis://h:1").unwrap();
+        let took = |text: &str| greeting_reply(&options, 0, format!("-{text}\r\n").as_bytes());
+        for text in ["ERR unknown command 'PING'", "NOPERM this user has no permissions"] {
+            assert_eq!(took(text), Hello::Reply { used: text.len() + 3, more: false });
+        }
+        assert!(matches!(took("ERR max number of clients reached"), Hello::Refused(..)));
+    }
+
+    #[test]
     fn who_may_not_ask_is_told_so() {
         let took = |uri: &str| {
             let options = RedisOptions::from_uri(uri).unwrap();

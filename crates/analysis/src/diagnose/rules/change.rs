@@ -149,7 +149,13 @@ pub(super) const RULES: &[Rule] = &[
             Unit::Number,
             "the control group's limit is hit {} times a second",
         )],
-        against: &[],
+        // What memory no longer holds is read from the disk: a disk that does less is slower by itself.
+        against: &[below(
+            "change.disk_requests",
+            0.8,
+            Unit::Share,
+            "the disk does {} of the requests that it did",
+        )],
         confidence: 0.6,
         advice: "more memory, a smaller cache inside the database, or fewer things on this host",
         experiment: AGAIN,
