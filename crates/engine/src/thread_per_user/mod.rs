@@ -253,7 +253,7 @@ impl Users {
         let mut next = self.epoch_ns + interval_ns;
         while self.left.load(Ordering::Acquire) > 0 {
             let now = monotonic_ns();
-            self.ticked_ns.fetch_max(now, Ordering::Relaxed);
+            self.note_pause(now);
             let warming = !self.measuring.load(Ordering::Relaxed);
             if warming && now >= self.measure_ns {
                 // Swapped first: whoever sees the measured part begun finds its interval.
@@ -270,6 +270,16 @@ impl Users {
             let nap_ns = until.min(now + NAP_NS).saturating_sub(monotonic_ns());
             std::thread::park_timeout(Duration::from_nanos(nap_ns));
         }
+    }
+
+    /// Notes when the ticking thread runs. After a pause of the process every recorder is told before the time is: a user who
+    /// comes back behind this thread would find a fresh time and count the pause as the store's.
+    fn note_pause(&self, now_ns: u64) {
+        let due_ns = self.ticked_ns.load(Ordering::Relaxed) + NAP_NS;
+        if now_ns > due_ns {
+            self.each_recorder(|recorder| recorder.woke(due_ns, now_ns));
+        }
+        self.ticked_ns.fetch_max(now_ns, Ordering::Relaxed);
     }
 
     fn each_recorder(&self, turn: impl Fn(&mut Recorder)) {
@@ -608,3 +618,6 @@ fn sleep_until(until_ns: u64) {
         std::thread::sleep(Duration::from_nanos(left));
     }
 }
+
+#[cfg(test)]
+mod tests;
