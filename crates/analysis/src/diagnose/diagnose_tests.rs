@@ -125,6 +125,8 @@ fn figures_are_shown_as_shares_counts_or_with_two_digits() {
     assert_eq!((Unit::Share.show(0.1234), Unit::Share.show(1.0)), ("12.3 %".into(), "100.0 %".into()));
     let shown = [99.994, 99.996, 100.4, -150.6, 3.0, 0.5, -0.126].map(|value| Unit::Number.show(value));
     assert_eq!(shown, ["99.99", "100.00", "100", "-151", "3", "0.50", "-0.13"]);
+    // Of a figure that was nothing before, no factor is known.
+    assert_eq!([2.5, 1_000.0].map(|factor| Unit::Factor.show(factor)), ["2.50", "more than 1000"]);
     let holds = |limit: Limit| {
         let test = Test { fact: "client.busy", limit, unit: Unit::Number, words: "{}" };
         [0.9, 1.0, 1.1].map(|value| test.holds(value))

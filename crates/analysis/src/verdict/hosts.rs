@@ -163,22 +163,29 @@ fn used_up<'a>(e: &Evidence<'a>) -> Option<(&'a PhaseHost, f64)> {
 pub(super) fn client_host_used_up(e: &Evidence<'_>) -> Found {
     let (host, share) = used_up(e).filter(|(host, _)| host.role == HostRole::Client)?;
     let text = format!(
-        "the CPU of {} was {:.0} % busy: the client may be the bottleneck; lower the load, or spread it over more hosts",
+        "the CPU of {} was {:.0} % busy: the client may be the bottleneck; {}",
         named(e, host),
-        share * 100.0
+        share * 100.0,
+        relief(host)
     );
     Some((Trust::Suspect, text))
+}
+
+/// What to do about a client's host without CPU time left, by who uses it.
+fn relief(host: &PhaseHost) -> &'static str {
+    match host.role {
+        _ if host.others_share().is_some_and(|share| share > BUSY) => {
+            "end the other programs there, or use a quiet host"
+        }
+        HostRole::Both => "servers run there, too: give the load a host of its own, or lower it",
+        _ => "lower the load, or spread it over more hosts",
+    }
 }
 
 /// What to do about a host whose CPU time is used up: more threads have nothing to run on.
 pub(super) fn used_up_advice(e: &Evidence<'_>) -> Option<String> {
     let (host, share) = used_up(e)?;
-    let text = format!(
-        "the CPU of {} is {:.0} % busy: spread the load over more hosts",
-        named(e, host),
-        share * 100.0
-    );
-    Some(text)
+    Some(format!("the CPU of {} is {:.0} % busy: {}", named(e, host), share * 100.0, relief(host)))
 }
 
 /// What to do about other programs that make the load generator late.

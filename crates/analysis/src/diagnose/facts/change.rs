@@ -21,7 +21,7 @@ const DEVIATIONS: f64 = 4.0;
 /// Series that are named.
 const NAMED: usize = 8;
 /// A figure that comes from nothing, or goes to it, has changed by no more than this factor.
-const GREATEST: f64 = 1e3;
+pub(in crate::diagnose) const GREATEST: f64 = 1e3;
 
 /// A change of the level of throughput.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -8,7 +8,7 @@ const FALL: Test = below("change.throughput", 0.8, Unit::Share, "throughput fall
 const DISK_WAITS: Test = above(
     "change.waits_for_disk",
     1.5,
-    Unit::Number,
+    Unit::Factor,
     "tasks wait for a disk {} times as long for each operation as before",
 );
 
@@ -37,14 +37,19 @@ pub(super) const RULES: &[Rule] = &[
             FALL,
             DISK_WAITS,
             above("pressure.io", 0.2, Unit::Share, "{} of the time"),
-            above("change.disk_work", 1.5, Unit::Number, "with {} times as many requests for each operation"),
+            above("change.disk_work", 1.5, Unit::Factor, "with {} times as many requests for each operation"),
             // One that does fewer in all than it could is slower, whatever they are for.
-            above("change.disk_requests", 0.8, Unit::Share, "the disk does {} of the requests that it did"),
+            above(
+                "change.disk_requests",
+                0.8,
+                Unit::Factor,
+                "the disk does {} times the requests that it did",
+            ),
         ],
         supports: &[above(
             "change.disk_bytes_work",
             1.5,
-            Unit::Number,
+            Unit::Factor,
             "and {} times as many bytes for each of them",
         )],
         against: &[],
@@ -62,7 +67,7 @@ pub(super) const RULES: &[Rule] = &[
             above(
                 "change.waits_for_cpu",
                 1.5,
-                Unit::Number,
+                Unit::Factor,
                 "tasks wait for a CPU {} times as long for each operation",
             ),
         ],
@@ -79,7 +84,7 @@ pub(super) const RULES: &[Rule] = &[
         supports: &[above(
             "change.waits_for_cpu",
             1.5,
-            Unit::Number,
+            Unit::Factor,
             "tasks wait for a CPU {} times as long for each operation",
         )],
         against: &[above("pressure.io", 0.5, Unit::Share, "but tasks wait for a disk {} of the time")],
@@ -110,8 +115,8 @@ pub(super) const RULES: &[Rule] = &[
         claim: "each operation needs more of the server's CPU than before",
         needs: &[
             FALL,
-            above("change.cpu_work", 1.5, Unit::Number, "{} times as much for each operation"),
-            above("change.server_cpu", 0.9, Unit::Number, "with {} times the CPU that it used"),
+            above("change.cpu_work", 1.5, Unit::Factor, "{} times as much for each operation"),
+            above("change.server_cpu", 0.9, Unit::Factor, "with {} times the CPU that it used"),
         ],
         supports: &[],
         against: &[DISK_WAITS],
@@ -138,7 +143,7 @@ pub(super) const RULES: &[Rule] = &[
             above(
                 "change.waits_for_memory",
                 1.5,
-                Unit::Number,
+                Unit::Factor,
                 "tasks wait for memory {} times as long for each operation",
             ),
             above("pressure.memory", 0.05, Unit::Share, "{} of the time"),

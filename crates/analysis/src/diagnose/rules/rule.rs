@@ -1,5 +1,7 @@
 //! A rule: figures held against limits, a claim, and the experiment that settles it.
 
+use super::super::facts::change::GREATEST;
+
 /// Unit in which a figure is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -7,6 +9,9 @@ pub enum Unit {
     Share,
     /// A plain number.
     Number,
+    /// A figure after a change by that before it, in front of "times": one that was next to nothing has no greater factor than
+    /// [`GREATEST`].
+    Factor,
 }
 
 impl Unit {
@@ -16,6 +21,8 @@ impl Unit {
             // Whole numbers are counts.
             Unit::Number if value.abs() >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
             Unit::Number => format!("{value:.2}"),
+            Unit::Factor if value >= GREATEST => format!("more than {GREATEST:.0}"),
+            Unit::Factor => Unit::Number.show(value),
         }
     }
 }
