@@ -9,9 +9,13 @@ use clap::ArgAction;
 use dyno_engine::Control;
 use dyno_types::secret::mask_text;
 use dyno_types::units::Rate;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Options of the whole that no single run has: name, and letter if it has one.
 const OF_THE_WHOLE: [(&str, Option<char>); 6] = [
@@ -23,6 +27,8 @@ const OF_THE_WHOLE: [(&str, Option<char>); 6] = [
     ("quiet", Some('q')),
 ];
 
+/// Time between two looks at a turn that is under way.
+const GLANCE: Duration = Duration::from_millis(20);
 /// Names of the sides' folders.
 const SIDES: [&str; 2] = ["a", "b"];
 
@@ -62,12 +68,11 @@ pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
                 false => ["--seed".to_owned(), seed.to_string()],
             };
             let own = words_of_a_turn(&words, targets[side], &out, &seed);
-            let ended = Command::new(&program).args(&own).stdin(Stdio::null()).output()?;
+            let (code, said) = carry_out(&program, &own, &control)?;
             if signals::interrupted() {
                 return Err(Failure::Interrupted);
             }
-            let said = String::from_utf8_lossy(&ended.stderr);
-            match ended.status.code() {
+            match code {
                 Some(code @ (0 | 4 | 5)) => {
                     missed |= code == Exit::Threshold as i32;
                     say(&format!("turn {turn} of {}  {}  {}", args.turns, SIDES[side], outcome(&out)));
@@ -79,6 +84,42 @@ pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
     let exit = compare::compare_turns(SIDES.map(|side| folder.join(side)), args.json)?;
     say(&format!("runs: {}", folder.display()));
     Ok(if exit == Exit::Ok && missed { Exit::Threshold } else { exit })
+}
+
+/// Carries out a turn: its exit code, and what it says on standard error. It hears signals from this process alone, not a second
+/// time from the terminal.
+fn carry_out(program: &Path, words: &[String], control: &Control) -> std::io::Result<(Option<i32>, String)> {
+    let mut turn = Command::new(program)
+        .args(words)
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut says = turn.stderr.take();
+    let reader = std::thread::spawn(move || {
+        let mut said = Vec::new();
+        says.as_mut().map_or(Ok(0), |says| says.read_to_end(&mut said)).map(|_| said)
+    });
+    let mut passed_on = 0;
+    let code = loop {
+        if let Some(status) = turn.try_wait()? {
+            break status.code();
+        }
+        let asked = usize::from(control.stopping()) + usize::from(control.aborting());
+        if passed_on < asked {
+            passed_on += 1;
+            interrupt(&turn)?;
+        }
+        std::thread::sleep(GLANCE);
+    };
+    let said = reader.join().unwrap_or_else(|_| Ok(Vec::new()))?;
+    Ok((code, String::from_utf8_lossy(&said).into_owned()))
+}
+
+fn interrupt(turn: &Child) -> std::io::Result<()> {
+    let pid = i32::try_from(turn.id()).ok().and_then(Pid::from_raw);
+    pid.map_or(Ok(()), |pid| kill_process(pid, Signal::INT).map_err(std::io::Error::from))
 }
 
 /// A turn that came to no result ends the whole, in its own words and with its own code.
@@ -110,38 +151,41 @@ fn words_of_a_turn(all: &[String], target: &str, out: &Path, seed: &[String]) ->
     let takes = |arg: &clap::Arg| matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
     let of_name = |name: &str| known.iter().any(|arg| arg.get_long() == Some(name) && takes(arg));
     let of_letter = |letter: char| known.iter().any(|arg| arg.get_short() == Some(letter) && takes(arg));
+    let of_the_whole = |letter: char| OF_THE_WHOLE.iter().any(|(_, own)| *own == Some(letter));
+    let is_of_the_whole = |long: &str| OF_THE_WHOLE.iter().any(|(own, _)| *own == long);
     let (mut own, mut at, mut placed, mut begun) = (Vec::new(), 0, false, false);
     while at < all.len() {
         let word = all[at].as_str();
-        // How many words it has, and whether a single run has it.
-        let (length, kept) = match word.strip_prefix("--") {
-            Some(long) if !long.is_empty() => {
-                let (name, inline) = long.split_once('=').map_or((long, false), |(name, _)| (name, true));
-                let length = if !inline && of_name(name) { 2 } else { 1 };
-                (length, OF_THE_WHOLE.iter().all(|(whole, _)| *whole != name))
+        let mut length = 1;
+        if let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) {
+            let name = long.split('=').next().unwrap_or(long);
+            length += usize::from(name.len() == long.len() && of_name(name));
+            if !is_of_the_whole(name) {
+                own.extend(all[at..(at + length).min(all.len())].iter().cloned());
             }
-            _ => match word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
-                Some(letters) => {
-                    // A letter that takes a value takes the rest of the word, or the next one.
-                    let valued = letters.char_indices().find(|(_, letter)| of_letter(*letter));
-                    let last =
-                        valued.is_some_and(|(place, letter)| place + letter.len_utf8() == letters.len());
-                    let first = letters.chars().next();
-                    (
-                        1 + usize::from(last),
-                        OF_THE_WHOLE.iter().all(|(_, whole)| whole.is_none() || *whole != first),
-                    )
-                }
-                None => (1, true),
-            },
-        };
-        let is_option = word.len() > 1 && word.starts_with('-');
-        if !is_option && begun && !placed {
+        } else if let Some(letters) =
+            word.strip_prefix('-').filter(|letters| *letters != "-" && !letters.is_empty())
+        {
+            // One that takes a value takes the rest of the word, or the next one.
+            let valued = letters.char_indices().find(|(_, letter)| of_letter(*letter));
+            let flags = &letters[..valued.map_or(letters.len(), |(place, _)| place)];
+            let mut kept: String = flags.chars().filter(|letter| !of_the_whole(*letter)).collect();
+            let last = valued.is_some_and(|(place, letter)| place + letter.len_utf8() == letters.len());
+            length += usize::from(last);
+            let kept_value = valued.filter(|(_, letter)| !of_the_whole(*letter));
+            kept.extend(kept_value.map(|(place, _)| &letters[place..]));
+            if !kept.is_empty() {
+                own.push(format!("-{kept}"));
+            }
+            if last && kept_value.is_some() {
+                own.extend(all.get(at + 1).cloned());
+            }
+        } else if begun && !placed && word != "--" {
             own.push(target.to_owned());
             placed = true;
-        } else if kept {
-            own.extend(all[at..(at + length).min(all.len())].iter().cloned());
-            if !is_option && word == "run" && !begun {
+        } else {
+            own.push(word.to_owned());
+            if word == "run" && !begun {
                 begun = true;
                 // Before all others: what comes behind `--` is no option.
                 own.extend(["--quiet".into(), "--out".into(), out.display().to_string()]);
@@ -174,6 +218,11 @@ mod tests {
         assert_eq!(
             of("run --workload redis://a redis://a --json -q --versus redis://b -ox"),
             format!("{run} --workload redis://a redis://b")
+        );
+        // Letters in one word.
+        assert_eq!(
+            of("run -vq redis://a -vqu 8 -qo x --versus redis://b"),
+            format!("{run} -v redis://b -vu 8")
         );
         // What comes behind `--` is no option.
         assert_eq!(of("run --versus redis://b -- redis://a"), format!("{run} -- redis://b"));

@@ -1,6 +1,6 @@
 //! `dyno run A --versus B`: runs by turns, and what comes out of their comparison.
 
-use dyno_testkit::{Dyno, assert_exit, stderr, stdout};
+use dyno_testkit::{Dyno, assert_exit, finish, signal, stderr, stdout};
 use serde_json::Value;
 
 /// Two simulated servers, the second slower by a fifth; time is virtual.
@@ -81,6 +81,20 @@ fn what_cannot_be_run_by_turns_is_said_with_its_code() {
         assert_exit(&output, &[code]);
         assert!(stderr(&output).contains(said), "{words}: {}", stderr(&output));
     }
+}
+
+/// A signal that reaches one process alone ends the turn under way, too.
+#[test]
+fn a_signal_ends_the_turn_under_way() {
+    let dyno = Dyno::new();
+    let words =
+        ["run", "null:", "--versus", "null:", "-u", "1", "-d", "120s", "--warmup", "0s", "--out", "v"];
+    let run = dyno.start(&words);
+    dyno.await_phase("v/a/01", "measure");
+    signal(run.id(), "TERM");
+    assert_exit(&finish(run), &[130]);
+    assert_eq!(dyno.summary("v/a/01")["status"], "interrupted");
+    assert!(!dyno.path("v/b/01").exists());
 }
 
 /// Speaks against the tail of a run, and against nothing else of it.
