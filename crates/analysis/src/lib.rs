@@ -27,7 +27,7 @@ pub use blocks::Blocks;
 pub use estimate::add_intervals;
 pub use latency::latency;
 pub use monitored::{HostCpuUse, cores_used, host_cpu, is_summarised, monitored};
-pub use series::silence::silences;
+pub use series::silence::{pauses, silences};
 pub use summarise::{PhaseFacts, phase};
 pub use thresholds::{BadThreshold, Condition, Figure, ThresholdProblem};
 pub use verdict::observations::load_failed;

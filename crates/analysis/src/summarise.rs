@@ -95,6 +95,7 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
         backlog: totals.backlog,
         drops,
         silences: Vec::new(),
+        pauses: Vec::new(),
         client: facts.client,
         errors: facts.errors,
         link: None,

@@ -4,7 +4,7 @@
 //! minimum, maximum, the number of its buckets, and for each the distance to the one before and the count. Raw samples do
 //! not travel.
 
-use crate::gaps::Gap;
+use crate::gaps::{Gap, Pause};
 use crate::histogram::{Buckets, Scale, bucket_of};
 use crate::totals::{MergedSlot, Totals};
 use dyno_types::Outcome;
@@ -80,6 +80,10 @@ pub fn encode(totals: &Totals, out: &mut Vec<u8>) {
     int(out, totals.gaps.len() as u64);
     for gap in &totals.gaps {
         [gap.from_ns, gap.waiting_ns, gap.until_ns].into_iter().for_each(|n| int(out, n));
+    }
+    int(out, totals.pauses.len() as u64);
+    for pause in &totals.pauses {
+        [pause.from_ns, pause.until_ns].into_iter().for_each(|n| int(out, n));
     }
 }
 
@@ -160,6 +164,9 @@ pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
             waiting_ns: from.number()?,
             until_ns: from.number()?,
         });
+    }
+    for _ in 0..from.below(LIST, "too many pauses")? {
+        totals.pauses.push(Pause { from_ns: from.number()?, until_ns: from.number()? });
     }
     if from.0.is_empty() { Ok(totals) } else { Err(Malformed("more bytes than totals")) }
 }
@@ -261,6 +268,7 @@ mod tests {
         totals.crossed = -((totals.ok() / 2) as i64);
         (totals.users_ns, totals.threads) = ([u64::MAX, 5], 2);
         totals.gaps = vec![Gap { from_ns: 3, waiting_ns: 4, until_ns: u64::MAX }; latencies.len() % 3];
+        totals.pauses = vec![Pause { from_ns: 5, until_ns: 1 << 40 }; latencies.len() % 2];
         totals.stamps = Stamps { kernel: 1, card: 4, client: 2, shared: 3, shared_most_ns: u64::MAX };
         totals
     }

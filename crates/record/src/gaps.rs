@@ -1,4 +1,4 @@
-//! Stretches of time in which a load thread saw no success, and whether anybody waited for one.
+//! Stretches of time in which a load thread saw no success, whether anybody waited for one, and pauses of the thread itself.
 
 /// Shortest stretch that is kept, nanoseconds.
 pub const SHORTEST_NS: u64 = 300_000_000;
@@ -17,6 +17,15 @@ pub struct Gap {
     pub until_ns: u64,
 }
 
+/// A stretch in which a load thread did not run. Times are nanoseconds after the run's epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// When it was to run.
+    pub from_ns: u64,
+    /// When it ran again.
+    pub until_ns: u64,
+}
+
 /// Keeps watch over one load thread. Times are the clock's, nanoseconds.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -29,12 +38,21 @@ pub(crate) struct Watch {
     turn_ns: u64,
     /// Stretches since the last success, between pauses of the thread.
     open: Vec<(u64, u64)>,
+    /// Pauses of the thread that have not been handed over.
+    pauses: Vec<Pause>,
 }
 
 impl Watch {
     /// Begins at the run's epoch.
     pub fn new(epoch_ns: u64) -> Self {
-        Watch { epoch_ns, last_ns: epoch_ns, waiting_ns: u64::MAX, turn_ns: epoch_ns, open: Vec::new() }
+        Watch {
+            epoch_ns,
+            last_ns: epoch_ns,
+            waiting_ns: u64::MAX,
+            turn_ns: epoch_ns,
+            open: Vec::new(),
+            pauses: Vec::new(),
+        }
     }
 
     /// Returns whether a success at `at_ns` would end a stretch that is kept.
@@ -81,7 +99,24 @@ impl Watch {
         if until_ns >= from_ns.saturating_add(PAUSE_NS) {
             self.stretch(from_ns);
             self.last_ns = self.last_ns.max(until_ns);
+            self.note(from_ns, until_ns);
         }
+    }
+
+    /// Notes a pause; several may tell of the same one.
+    #[cold]
+    fn note(&mut self, from_ns: u64, until_ns: u64) {
+        let after = |ns: u64| ns.saturating_sub(self.epoch_ns);
+        let (from_ns, until_ns) = (after(from_ns), after(until_ns));
+        match self.pauses.last_mut().filter(|last| last.until_ns >= from_ns) {
+            Some(last) => last.until_ns = last.until_ns.max(until_ns),
+            None => self.pauses.push(Pause { from_ns, until_ns }),
+        }
+    }
+
+    /// Hands pauses over.
+    pub fn hand_over(&mut self, into: &mut Vec<Pause>) {
+        into.append(&mut self.pauses);
     }
 
     #[cold]

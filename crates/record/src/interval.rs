@@ -1,6 +1,6 @@
 //! Counts of one load thread in one interval, and the recorder that swaps intervals out.
 
-use crate::gaps::{Gap, Watch};
+use crate::gaps::{Gap, Pause, Watch};
 use crate::histogram::{Histogram, Scale};
 use crate::stamps::Stamps;
 use dyno_types::Outcome;
@@ -87,6 +87,8 @@ pub struct Interval {
     pub users_ns: [u64; 2],
     /// Stretches without a success that ended in it.
     pub gaps: Vec<Gap>,
+    /// Stretches in which the thread did not run that ended in it.
+    pub pauses: Vec<Pause>,
     /// Raw samples, if asked for.
     pub samples: Vec<Sample>,
     /// The thread's last one: it has ended.
@@ -124,6 +126,7 @@ impl Interval {
             busy_ns: 0,
             users_ns: [0; 2],
             gaps: Vec::new(),
+            pauses: Vec::new(),
             samples: Vec::new(),
             last: false,
             scale,
@@ -191,6 +194,7 @@ impl Interval {
         self.drops.clear();
         self.samples.clear();
         self.gaps.clear();
+        self.pauses.clear();
         self.users_ns = [0; 2];
         (self.arrivals, self.carried, self.late, self.reconnects, self.redirects) = (0, 0, 0, 0, 0);
         (self.carried_arrivals, self.backlog, self.busy_ns, self.last) = (0, 0, 0, false);
@@ -288,6 +292,7 @@ impl Recorder {
     fn begin(&mut self, mut next: Box<Interval>, number: u64, warmup: bool) {
         next.number = number;
         next.warmup = warmup;
+        self.watch.hand_over(&mut self.now.pauses);
         std::mem::swap(&mut self.now, &mut next);
         match self.full.try_send(next) {
             Ok(()) | Err(TrySendError::Disconnected(_)) => {}
@@ -308,6 +313,7 @@ impl Recorder {
     fn begin_measured(&mut self, number: u64) {
         let mut next = self.empty.try_recv().unwrap_or_else(|_| Box::new(self.now.sibling()));
         (next.number, next.warmup) = (number, false);
+        self.watch.hand_over(&mut self.now.pauses);
         std::mem::swap(&mut self.now, &mut next);
         // The receiver outlives the load threads; if it is gone, nobody wants the counts.
         let _ = self.full.send(next);
@@ -317,6 +323,7 @@ impl Recorder {
     pub fn finish(mut self) {
         self.now.last = true;
         self.watch.finish(&mut self.now.gaps);
+        self.watch.hand_over(&mut self.now.pauses);
         // The receiver outlives the load threads; if it is gone, nobody wants the counts.
         let _ = self.full.send(self.now);
     }

@@ -11,7 +11,7 @@ mod interval;
 mod stamps;
 mod totals;
 
-pub use gaps::{Gap, SHORTEST_NS};
+pub use gaps::{Gap, Pause, SHORTEST_NS};
 pub use histogram::{
     Buckets, Histogram, Scale, bucket_high, bucket_low, bucket_of, is_supported, percentiles_of,
 };

@@ -1,6 +1,6 @@
 //! Intervals of all threads, added up exactly.
 
-use crate::gaps::Gap;
+use crate::gaps::{Gap, Pause};
 use crate::histogram::{Buckets, Scale};
 use crate::interval::{Interval, Sample};
 use crate::stamps::Stamps;
@@ -66,6 +66,8 @@ pub struct Totals {
     pub threads: u64,
     /// Stretches without a success of each of them.
     pub gaps: Vec<Gap>,
+    /// Stretches in which a load thread did not run, of each thread.
+    pub pauses: Vec<Pause>,
     /// Raw samples, if asked for.
     pub samples: Vec<Sample>,
     scale: Scale,
@@ -99,6 +101,7 @@ impl Totals {
             users_ns: [0; 2],
             threads: 0,
             gaps: Vec::new(),
+            pauses: Vec::new(),
             samples: Vec::new(),
             scale,
         }
@@ -184,7 +187,7 @@ impl Totals {
         self.redirects += interval.redirects;
         self.backlog = self.backlog.max(interval.backlog);
         self.busy_ns += interval.busy_ns;
-        self.add_watched(interval.users_ns, u64::from(interval.last), &interval.gaps);
+        self.add_watched(interval.users_ns, u64::from(interval.last), (&interval.gaps, &interval.pauses));
     }
 
     /// Adds other totals, except their raw samples, which [`Totals::samples`] alone would let grow without bound.
@@ -226,15 +229,16 @@ impl Totals {
         self.redirects += other.redirects;
         self.backlog = self.backlog.max(other.backlog);
         self.busy_ns += other.busy_ns;
-        self.add_watched(other.users_ns, other.threads, &other.gaps);
+        self.add_watched(other.users_ns, other.threads, (&other.gaps, &other.pauses));
     }
 
-    fn add_watched(&mut self, users_ns: [u64; 2], threads: u64, gaps: &[Gap]) {
+    fn add_watched(&mut self, users_ns: [u64; 2], threads: u64, (gaps, pauses): (&[Gap], &[Pause])) {
         for (mine, theirs) in self.users_ns.iter_mut().zip(users_ns) {
             *mine = mine.saturating_add(theirs);
         }
         self.threads = self.threads.saturating_add(threads);
         self.gaps.extend_from_slice(gaps);
+        self.pauses.extend_from_slice(pauses);
     }
 
     /// Ended arrivals of any outcome.

@@ -411,7 +411,12 @@ impl RunDir {
 
     /// Successful operations a second over the measured phase.
     pub fn interval_history(&self) -> Result<IntervalHistory, ReadError> {
-        let seconds = self.succeeded()?;
+        let mut seconds = self.succeeded()?;
+        // Where the client stood still, nothing is known of the target.
+        let phase = self.summary.as_ref().and_then(Summary::measured);
+        for pause in phase.iter().flat_map(|phase| &phase.pauses) {
+            seconds.retain(|second, _| !pause.spoils(*second as f64, *second as f64 + 1.0));
+        }
         let measured = self.measured()?;
         let mut lengths: Vec<u64> =
             measured.iter().map(|step| u64::from(step.length_ms).div_ceil(1_000)).collect();

@@ -315,6 +315,9 @@ pub struct Phase {
     /// Stretches in which nothing succeeded although somebody waited, in order.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub silences: Vec<Silence>,
+    /// Stretches of at least 300 ms in which no load thread ran, in order: what is recorded of their seconds is the client's.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub pauses: Vec<Pause>,
     /// The client.
     pub client: Client,
     /// First error text of every class.
@@ -360,6 +363,25 @@ pub struct Silence {
     pub from_s: f64,
     /// Length, seconds.
     pub length_s: f64,
+}
+
+/// A stretch in which the client itself stood still.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pause {
+    /// Begin, seconds after the phase's.
+    pub from_s: f64,
+    /// Length, seconds.
+    pub length_s: f64,
+}
+
+impl Pause {
+    /// Time that a client needs for what was left undone in a pause, seconds.
+    const AFTER_S: f64 = 1.0;
+
+    /// Returns whether an interval, seconds after the phase's begin, has figures of it.
+    pub fn spoils(&self, from_s: f64, to_s: f64) -> bool {
+        from_s < self.from_s + self.length_s + Pause::AFTER_S && to_s > self.from_s
+    }
 }
 
 /// Replies by the clock that says when they arrived.

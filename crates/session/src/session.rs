@@ -11,8 +11,8 @@ use crate::watch::Watch;
 use crate::watch::seen::{ServerNow, SourceSnapshot};
 use dyno_analysis::faults::InjectedFault;
 use dyno_analysis::{
-    Blocks, Condition, Evidence, PhaseFacts, RunObservations, add_intervals, load_failed, phase, silences,
-    verdict,
+    Blocks, Condition, Evidence, PhaseFacts, RunObservations, add_intervals, load_failed, pauses, phase,
+    silences, verdict,
 };
 use dyno_databases::target::TargetInfo;
 use dyno_engine::arrivals::Profile;
@@ -340,8 +340,10 @@ impl<'a> Session<'a> {
         let offered = offered(job, &totals, finished.measured_ns, cut_short);
         let facts = PhaseFacts { name: name.into(), seconds, elapsed_s, offered, client, errors, cut_off };
         let documents = documents(job, totals.ok());
-        let silences = silences(&totals, job.warmup_ns, job.warmup_ns + finished.measured_ns);
-        let mut phase_summary = Phase { collections, documents, silences, ..phase(facts, &metrics, &totals) };
+        let bounds = (job.warmup_ns, job.warmup_ns + finished.measured_ns);
+        let (silences, pauses) = (silences(&totals, bounds.0, bounds.1), pauses(&totals, bounds.0, bounds.1));
+        let mut phase_summary =
+            Phase { collections, documents, silences, pauses, ..phase(facts, &metrics, &totals) };
         let mut warmup = (job.warmup_ns > 0).then(|| {
             let seconds = job.warmup_ns as f64 / 1e9;
             phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)

@@ -1,7 +1,7 @@
-//! Silences: stretches in which nobody's operation succeeded although somebody waited for one.
+//! Silences: stretches in which nobody's operation succeeded although somebody waited for one; and pauses of the client.
 
 use dyno_record::{Gap, SHORTEST_NS, Totals};
-use dyno_rundir::schema::Silence;
+use dyno_rundir::schema::{Pause, Silence};
 
 /// A silence lasts so many usual service times at least: slow operations are no silence.
 const SERVICE_TIMES: u64 = 20;
@@ -21,6 +21,21 @@ pub fn silences(totals: &Totals, from_ns: u64, until_ns: u64) -> Vec<Silence> {
         .into_iter()
         .filter(|(from, until)| until - from >= shortest_ns)
         .map(|(from, until)| Silence { from_s: s(from - from_ns), length_s: s(until - from) })
+        .collect()
+}
+
+/// Pauses of the client in the phase, given as [`silences`] gets it: in them no load thread ran.
+pub fn pauses(totals: &Totals, from_ns: u64, until_ns: u64) -> Vec<Pause> {
+    let all: Vec<Gap> = totals
+        .pauses
+        .iter()
+        .map(|one| Gap { from_ns: one.from_ns, waiting_ns: 0, until_ns: one.until_ns })
+        .collect();
+    let s = |ns: u64| ns as f64 / 1e9;
+    common(&all, totals.threads, from_ns, until_ns)
+        .into_iter()
+        .filter(|(from, until)| until - from >= SHORTEST_NS)
+        .map(|(from, until)| Pause { from_s: s(from - from_ns), length_s: s(until - from) })
         .collect()
 }
 
@@ -102,6 +117,18 @@ mod tests {
         let gaps = [gap(0, 0, 1_500), gap(10_000, 10_100, u64::MAX)];
         assert_eq!(found(1, &gaps), [(0.0, 500.0), (9_100.0, 900.0)]);
         assert_eq!(found(1, &[gap(0, 0, 1_000), gap(11_000, 11_000, 12_000)]), []);
+    }
+
+    #[test]
+    fn a_client_pauses_while_none_of_its_threads_runs() {
+        let mut totals = Totals::new(1, Scale::Ns64);
+        totals.threads = 2;
+        totals.pauses = [(2_000, 2_150), (2_010, 4_000), (3_000, 5_000), (10_800, 12_000), (10_500, 12_000)]
+            .map(|(from, until)| dyno_record::Pause { from_ns: from * MS, until_ns: until * MS })
+            .to_vec();
+        let all = pauses(&totals, 1_000 * MS, 11_000 * MS);
+        // 140 ms in common are too short, and 200 ms before the end.
+        assert_eq!(all, [Pause { from_s: 2.0, length_s: 1.0 }]);
     }
 
     #[test]

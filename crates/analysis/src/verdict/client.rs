@@ -89,12 +89,15 @@ const LONG_NS: u64 = 10_000_000;
 
 /// Checks the client's share of the time of users, which throughput waits for.
 pub(crate) fn client_share_of_throughput(e: &Evidence<'_>) -> Found {
+    if !e.wire {
+        return stood_still(e);
+    }
     let turns = &e.totals.turnaround;
     let client = &e.phase.client;
     let users = (client.users * client.pipeline * client.batch) as f64;
     let mean_ns = if turns.count() > 0 { turns.mean_ns() } else { 0.0 };
     let share = turns.sum_ns() as f64 / (users * e.phase.seconds * 1e9);
-    if e.think_ns.is_none() || !e.wire || !share.is_finite() {
+    if e.think_ns.is_none() || !share.is_finite() {
         return None;
     }
     // However many operations a pause is a part of, it is none of their usual times.
@@ -117,14 +120,21 @@ pub(crate) fn client_share_of_throughput(e: &Evidence<'_>) -> Found {
     Some((trust, text))
 }
 
-/// Least pause that leaves a second with less than half of its operations, nanoseconds.
-const PAUSE_NS: u64 = 500_000_000;
-
-/// Returns whether the client stood still for so long that a second shows it, and the server for less.
-pub(crate) fn stood_still(e: &Evidence<'_>) -> bool {
-    let client_ns = if e.think_ns.is_some() { e.totals.turnaround.max_ns() } else { e.totals.lag.max_ns() };
-    let server_ns = e.totals.slots.iter().flatten().map(|slot| slot.service.max_ns()).max();
-    client_ns >= PAUSE_NS && server_ns.is_none_or(|ns| ns < client_ns)
+/// Users of an embedded store are threads of the client: a pause of it is none of their turns, but a part of the store's times.
+fn stood_still(e: &Evidence<'_>) -> Found {
+    let total_s: f64 = e.phase.pauses.iter().map(|pause| pause.length_s).sum();
+    let longest = e.phase.pauses.iter().max_by(|one, other| one.length_s.total_cmp(&other.length_s))?;
+    let trust = match total_s / e.phase.seconds {
+        share if share > 0.10 => Trust::Invalid,
+        share if share > 0.02 => Trust::Suspect,
+        _ => return None,
+    };
+    let text = format!(
+        "the client itself did not run for {total_s:.1} of {:.1} s (at {:.1} s for {:.1} s): it was stopped, or its host had no \
+         CPU time for it",
+        e.phase.seconds, longest.from_s, longest.length_s
+    );
+    Some((trust, text))
 }
 
 pub(crate) fn client_share_advice(e: &Evidence<'_>) -> String {

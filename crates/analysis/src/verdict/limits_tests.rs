@@ -7,7 +7,7 @@ use crate::verdict::evidence::LoadFailures;
 use crate::{PhaseFacts, phase};
 use dyno_record::{Interval, Scale};
 use dyno_rundir::schema::{
-    Claim, Client, HostRole, HostUse, Monitored, OthersUse, Phase, PhaseHost, Silence,
+    Claim, Client, HostRole, HostUse, Monitored, OthersUse, Pause, Phase, PhaseHost, Silence,
 };
 
 /// Operations of the usual case, and how long they took.
@@ -21,6 +21,7 @@ pub(super) struct Case {
     totals: Totals,
     observations: RunObservations,
     think_ns: Option<u64>,
+    wire: bool,
     interrupted: bool,
     partial: bool,
     lost: Vec<String>,
@@ -51,6 +52,7 @@ impl Case {
             totals,
             observations,
             think_ns: None,
+            wire: true,
             interrupted: false,
             partial: false,
             lost: Vec::new(),
@@ -71,7 +73,7 @@ impl Case {
             phase: &self.phase,
             totals: &self.totals,
             think_ns: self.think_ns,
-            wire: true,
+            wire: self.wire,
             interrupted: self.interrupted,
             partial: self.partial,
             lost: self.lost.clone(),
@@ -588,6 +590,31 @@ fn a_stall_that_is_a_silence_is_said_once() {
     assert_eq!(stalls(&[(29.9, 1.05)]), (None, SUSPECT));
     assert_eq!(stalls(&[(20.0, 1.05)]), (SUSPECT, SUSPECT));
     assert_eq!(stalls(&[(30.1, 0.5)]), (SUSPECT, Some(Trust::Valid)));
+}
+
+#[test]
+fn seconds_in_which_the_client_stood_still_say_nothing_of_the_target() {
+    let told = |pauses: &[(f64, f64)]| {
+        let mut case = Case::usual();
+        case.phase.pauses = pauses.iter().map(|&(from_s, length_s)| Pause { from_s, length_s }).collect();
+        case.observations.series = level();
+        // It stands still for three seconds, and does in the fourth what was due in them.
+        case.observations.series[20..23].fill(0.0);
+        case.observations.series[23] = 4_000.0;
+        ["level", "stalls", "gone"].map(|check| case.says(check))
+    };
+    assert_eq!(told(&[(20.0, 3.0)]), [None; 3]);
+    assert_ne!(told(&[(50.0, 3.0)])[1], None, "another time");
+    let embedded = |total_s: f64| {
+        let mut case = Case::usual();
+        (case.wire, case.phase.seconds) = (false, 60.0);
+        case.phase.pauses =
+            [total_s / 3.0, total_s * 2.0 / 3.0].map(|length_s| Pause { from_s: 7.0, length_s }).to_vec();
+        (case.says("client_share"), case.reason("client_share"))
+    };
+    assert_eq!([embedded(1.1).0, embedded(1.3).0, embedded(6.1).0], [None, SUSPECT, INVALID]);
+    let text = embedded(6.3).1.unwrap();
+    assert!(text.contains("did not run for 6.3 of 60.0 s (at 7.0 s for 4.2 s)"), "{text}");
 }
 
 #[test]

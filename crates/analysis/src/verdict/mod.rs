@@ -68,10 +68,6 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     hosts::checks(e, &mut checks);
     observations::checks(e, &mut checks);
     hosts::checks_of_placement(e, &mut checks);
-    // A pause of the client is no stall of the server, where it is told.
-    if client::stood_still(e) && checks.reasons.iter().any(|reason| reason.check == CLIENT_SHARE) {
-        checks.reasons.retain(|reason| reason.check != "stalls");
-    }
     Verdict::new(checks.reasons, checks.names, &e.asked)
 }
 

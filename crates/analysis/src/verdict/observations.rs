@@ -45,16 +45,16 @@ fn over_time(e: &Evidence<'_>, checks: &mut Checks) {
         return;
     }
     let observations = &e.observations;
-    let over_time = OverTime {
+    let tails =
+        observations.tail.as_ref().map(|(step_s, from_s, values)| (*step_s, *from_s, values.as_slice()));
+    let all = OverTime {
         rates: &observations.series,
         responses_s: &observations.response_s,
-        tails: observations
-            .tail
-            .as_ref()
-            .map(|(step_s, from_s, values)| (*step_s, *from_s, values.as_slice())),
+        tails,
         step_s: 1.0,
         from_s: observations.partial_seconds[0].1,
     };
+    let over_time = all.without(&e.phase.pauses);
     // What a silence has said with more precision is no stall as well.
     let told: &[Silence] = match &silent {
         Some(silent) if silent.trust != Trust::Valid => &e.phase.silences,

@@ -1,6 +1,8 @@
 //! Whose delay it was: dyno itself or its server is stopped for a while, and the right one must be named.
 
-use dyno_testkit::{Dyno, Server, arrivals, assert_exit, finish, outcome, phase, signal, skip, stderr};
+use dyno_testkit::{
+    Dyno, Server, arrivals, assert_exit, finish, outcome, phase, signal, skip, stderr, stdout,
+};
 use serde_json::Value;
 use std::process::{Child, Output};
 use std::time::Duration;
@@ -65,7 +67,19 @@ fn a_stop_of_the_client_is_no_silence_of_an_embedded_store() {
     let output = stopped(&dyno, "r", (pid, Duration::from_millis(2_500)), run);
     assert_exit(&output, &[0, 5]);
     let found = checks(&dyno, "r");
-    assert!(!found.iter().any(|check| check == "gone"), "{found:?}");
+    let accused = |check: &&String| ["gone", "stalls", "level", "drift"].contains(&check.as_str());
+    assert_eq!(found.iter().find(accused), None, "{found:?}");
+    let summary = dyno.summary("r");
+    let grades = summary["verdict"]["grades"].as_array().unwrap();
+    let throughput = grades.iter().find(|grade| grade["claim"] == "throughput").unwrap();
+    assert_eq!(throughput["trust"], "invalid", "{throughput}");
+    assert!(throughput["against"].as_array().unwrap().contains(&"client_share".into()), "{throughput}");
+    let pauses = phase(&summary, "measure")["pauses"].clone();
+    let length_s: f64 = pauses.as_array().unwrap().iter().map(|one| one["length_s"].as_f64().unwrap()).sum();
+    assert!((2.3..4.0).contains(&length_s), "{pauses}");
+    // Nor does anything else of dyno say so.
+    let explained = stdout(&dyno.run(&["explain", "r"]));
+    assert!(!explained.contains("checkpoint") && !explained.contains("collapse"), "{explained}");
 }
 
 /// Arrivals that wait for a connection because the client was stopped have not waited for the server.

@@ -244,6 +244,7 @@ fn phase(found: &Found, said: &ImportDetails) -> Phase {
         documents: None,
         backlog: 0,
         silences: Vec::new(),
+        pauses: Vec::new(),
         drops: BTreeMap::new(),
         client: Client {
             driver: Some(format!("{}, imported", found.program)),
