@@ -60,20 +60,21 @@ fn line_of_run(path: &Path) -> String {
 /// `dyno stop DIR`: as Ctrl-C does; what a dyno that was killed has left is put back.
 pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     remove_abandoned().iter().for_each(|line| terminal::note(line));
-    trusted::directory(&args.dir).map_err(|e| Failure::Usage(e.to_string()))?;
-    if prove::is_proof(&args.dir) {
-        return prove::stop(args);
+    let Some(dir) = &args.dir else { return experiment::stop_left() };
+    trusted::directory(dir).map_err(|e| Failure::Usage(e.to_string()))?;
+    if prove::is_proof(dir) {
+        return prove::stop(dir, args.password_from.as_ref());
     }
     // A single run has nothing else to be put back.
-    if args.dir.join("run.json").is_file() && !args.dir.join("experiment.json").is_file() {
-        let (run, _) = RunDir::salvage(&args.dir)?;
-        let shown = args.dir.display();
-        if is_under_way(&args.dir, run.run.status) {
+    if dir.join("run.json").is_file() && !dir.join("experiment.json").is_file() {
+        let (run, _) = RunDir::salvage(dir)?;
+        let shown = dir.display();
+        if is_under_way(dir, run.run.status) {
             let words = "under way; Ctrl-C ends it where it was started, or dyno stop its experiment";
             return Err(Failure::Usage(format!("{shown}: {words}")));
         }
         terminal::note(&format!("{shown}: no dyno is at work on it"));
         return Ok(Exit::Ok);
     }
-    experiment::stop(args)
+    experiment::stop(dir)
 }

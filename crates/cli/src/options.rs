@@ -111,7 +111,12 @@ pub struct StatusArgs {
 #[derive(Clone, Debug, Args)]
 pub struct StopArgs {
     /// The experiment's directory, or the proof's
-    pub dir: PathBuf,
+    #[arg(required_unless_present = "left")]
+    pub dir: Option<PathBuf>,
+    /// Remove what dynos that were killed have left, wherever their directories are: processes, control groups, mounts, files,
+    /// settings of this host, objects in clusters
+    #[arg(long, conflicts_with_all = ["dir", "password_from"])]
+    pub left: bool,
     /// Proofs: take the target's password from env:NAME, file:PATH (its first line) or a prompt
     #[arg(long, value_name = "FROM")]
     pub password_from: Option<crate::secret::PasswordFrom>,

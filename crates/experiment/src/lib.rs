@@ -63,7 +63,7 @@ use crate::provisioned_target::SharedServers;
 use dyno_config::experiment::{Cell, OnFailure, Plan, Strategy};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
-use dyno_localhost::{trusted, tuning, undo};
+use dyno_localhost::{registry, trusted, tuning, undo};
 use dyno_rundir::{files, log};
 use dyno_types::secret::MASK;
 use std::io;
@@ -270,15 +270,7 @@ fn leftovers(path: &Path) -> Leftovers {
     let is_of_pods =
         |path: &PathBuf| trusted::is_of_pods(&path.file_name().unwrap_or_default().to_string_lossy());
     let pods = entries(path).map(|entry| entry.path()).filter(is_of_pods).collect();
-    let (mut journals, mut folders) = (Vec::new(), vec![(path.to_owned(), 0)]);
-    while let Some((folder, depth)) = folders.pop() {
-        journals.extend(Some(folder.join(undo::NAME)).filter(|journal| journal.symlink_metadata().is_ok()));
-        // runs/CELL.server/worker-0 is the deepest. What is behind a link is somebody else's: a journal there is refused.
-        if depth < 4 && !(depth > 0 && folder.is_symlink()) {
-            folders.extend(entries(&folder).filter(|e| e.path().is_dir()).map(|e| (e.path(), depth + 1)));
-        }
-    }
-    Leftovers { pods, journals }
+    Leftovers { pods, journals: undo::journals_below(path) }
 }
 
 /// Counts the things that a killed dyno has left below an experiment's directory, and one that left servers on purpose:
@@ -295,12 +287,7 @@ pub fn clean_up(path: &Path) -> CleanupReport {
     let mut cleaned = CleanupReport::default();
     let found = leftovers(path);
     for journal in &found.pods {
-        match clean_pods(path, journal) {
-            Err(error @ (LocalError::Failed(_) | LocalError::Step { .. } | LocalError::Program(_))) => {
-                cleaned.unreachable.push(error.to_string());
-            }
-            done => cleaned.take(done.map(|selector| Some(format!("{selector}: removed from the cluster")))),
-        }
+        cleaned.take_pods(clean_pods(path, journal));
     }
     for journal in &found.journals {
         let done = undo::revert(journal, &Machine::default());
@@ -312,6 +299,66 @@ pub fn clean_up(path: &Path) -> CleanupReport {
         let forgotten =
             persistent_servers::forget(path).map_err(|error| LocalError::failed(path.display(), error));
         cleaned.take(forgotten.map(|were| were.then(|| "its servers no longer stand".into())));
+    }
+    cleaned
+}
+
+/// A journal of the list of this user's journals on this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedJournal {
+    /// Its path.
+    pub journal: PathBuf,
+    /// Things that are still to be put back; of objects in a cluster one.
+    pub pending: usize,
+    /// What its things are there for.
+    pub state: ListedState,
+}
+
+/// Reason for which something stands in the list of journals.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListedState {
+    /// Its dyno runs.
+    Running,
+    /// Servers that an experiment has left on purpose, by its directory.
+    Standing(PathBuf),
+    /// Its dyno was killed.
+    Left,
+}
+
+/// Everything that dynos of this user have made or changed on this host, or in clusters from here, and not put back yet.
+pub fn listed() -> Vec<ListedJournal> {
+    let machine = Machine::default();
+    let of = |journal: PathBuf| {
+        let is_of_pods = trusted::is_of_pods(&journal.file_name().unwrap_or_default().to_string_lossy());
+        let pending = if is_of_pods { 1 } else { undo::pending(&journal) };
+        let above = journal.ancestors().skip(1).take(6);
+        let standing = above.map(Path::to_owned).find(|folder| persistent_servers::stand_in(folder));
+        let running = match is_of_pods {
+            true => journal.parent().is_some_and(|folder| directory::holder(folder).is_some()),
+            false => undo::is_followed(&journal, &machine),
+        };
+        let state = match (running, standing) {
+            (true, _) => ListedState::Running,
+            (false, Some(folder)) => ListedState::Standing(folder),
+            (false, None) => ListedState::Left,
+        };
+        ListedJournal { journal, pending, state }
+    };
+    registry::journals(&machine).into_iter().map(of).filter(|one| one.pending > 0).collect()
+}
+
+/// Puts back what dynos that were killed have left, wherever their directories are. Servers that stand on purpose stay.
+pub fn clean_up_listed() -> CleanupReport {
+    let mut cleaned = CleanupReport::default();
+    for one in listed().into_iter().filter(|one| one.state == ListedState::Left) {
+        let shown = one.journal.display().to_string();
+        let folder = one.journal.parent().unwrap_or(Path::new("/"));
+        if trusted::is_of_pods(&one.journal.file_name().unwrap_or_default().to_string_lossy()) {
+            cleaned.take_pods(clean_pods(folder, &one.journal));
+        } else {
+            let done = undo::revert(&one.journal, &Machine::default());
+            cleaned.take(done.map(|count| Some(format!("{shown}: {count} things put back"))));
+        }
     }
     cleaned
 }
@@ -335,6 +382,15 @@ impl CleanupReport {
         [&self.refused[..], &self.unreachable, &self.failed].concat().join("\n")
     }
 
+    fn take_pods(&mut self, ended: Result<String, LocalError>) {
+        match ended {
+            Err(error @ (LocalError::Failed(_) | LocalError::Step { .. } | LocalError::Program(_))) => {
+                self.unreachable.push(error.to_string());
+            }
+            done => self.take(done.map(|selector| Some(format!("{selector}: removed from the cluster")))),
+        }
+    }
+
     fn take(&mut self, ended: Result<Option<String>, LocalError>) {
         match ended {
             Ok(done) => self.done.extend(done),
@@ -348,6 +404,10 @@ impl CleanupReport {
 fn clean_pods(path: &Path, journal: &Path) -> Result<String, LocalError> {
     let refused = |why: String| LocalError::Refused(format!("{}: {why}", journal.display()));
     trusted::directory(path)?;
+    if !registry::has_path(&Machine::default(), journal) {
+        let why = "is not in the list of journals that your dyno has begun on this host, so that nothing in a cluster is removed";
+        return Err(LocalError::Untrusted(format!("{}: {why}", journal.display())));
+    }
     let record = read_record(path).map_err(|e| refused(e.to_string()))?;
     let text = files::read_to_string(&path.join("experiment.yaml")).map_err(|e| refused(e.to_string()))?;
     // A masked value is no secret of kubectl's; unquoted, YAML takes it for an alias.

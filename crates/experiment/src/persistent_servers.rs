@@ -23,6 +23,11 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "standing.json";
 
+/// Returns whether an experiment has left servers running, by its directory.
+pub(crate) fn stand_in(directory: &Path) -> bool {
+    directory.join(FILE).symlink_metadata().is_ok()
+}
+
 /// A process, and when it was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Process {

@@ -13,11 +13,13 @@ use dyno_kubernetes::manifests::everywhere;
 use dyno_kubernetes::persistent_pods::PersistentPods;
 use dyno_kubernetes::run_pods::RunPods;
 use dyno_localhost::error::{Cause, LocalError};
+use dyno_localhost::machine::Machine;
+use dyno_localhost::registry;
 use dyno_remote::relay::controller::Relay;
 use dyno_remote::remote_agent::RemoteAgent;
 use dyno_remote::ssh::RemoteError;
 use dyno_remote::transport::{Pod, Transport};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Servers and workers in pods; the first worker's agent makes clusters, because it can reach the servers.
@@ -60,11 +62,18 @@ fn pods_of(
     control: &Arc<Control>,
 ) -> Result<ProvisionedTarget, Failed> {
     let name = format!("dyno-{}", random(4)?);
-    let journal = experiment_dir.join(format!("kubernetes-{name}.json"));
+    let journal = noted(experiment_dir, &name)?;
     let start = if lasting { RunPods::start_lasting } else { RunPods::start };
     let pods = start(own, kubernetes, (&name, &random(32)?), &journal, control).map_err(unreachable)?;
     let made = volume.is_some_and(Volume::is_full);
     with_agents(own, pods, work_dir, made, control)
+}
+
+/// The journal of objects with this random name, which stands in the list of journals from now on.
+fn noted(experiment_dir: &Path, name: &str) -> Result<PathBuf, LocalError> {
+    let journal = experiment_dir.join(format!("kubernetes-{name}.json"));
+    registry::enter_path(&Machine::default(), &journal)?;
+    Ok(journal)
 }
 
 fn unreachable(why: impl Into<Cause>) -> Failed {
@@ -113,7 +122,7 @@ pub(super) fn on_persistent(
 ) -> Result<ProvisionedTarget, Failed> {
     let own = Experiment { server: Some(secured.clone()), ..spec.clone() };
     let name = format!("dyno-{}", random(4)?);
-    let journal = experiment_dir.join(format!("kubernetes-{name}.json"));
+    let journal = noted(experiment_dir, &name)?;
     let pods = RunPods::start_on(&own, kubernetes, (&name, &random(32)?), (&journal, persistent), control)
         .map_err(unreachable)?;
     with_agents(&own, pods, work_dir, true, control)

@@ -1,16 +1,18 @@
-//! Decides for each entry of an undo journal whether dyno could have written it: it names what dyno makes, where dyno makes it.
+//! Decides for each entry of an undo journal whether dyno has written it: what lies below the journal's own folder may go, and
+//! everything else only if the journal stands in the list of those that this user's dyno has begun on this host. Even then an
+//! entry names what dyno makes, where dyno makes it.
 
 use crate::machine::Machine;
 use crate::undo::Undo;
-use crate::{clock, settings};
+use crate::{clock, registry, settings};
 use std::path::{Component, Path, PathBuf};
 
 /// Limits of what a journal's entries may reach.
 pub(super) struct Within<'a> {
     /// Folder, as it is behind all links.
     pub directory: &'a Path,
-    /// Folders outside in which its dyno made data.
-    pub data: &'a [PathBuf],
+    /// Its number, if it stands in the list of journals.
+    pub listed: Option<&'a str>,
     /// This host.
     pub machine: &'a Machine,
     /// True if it is known to be of this host: only then are its numbers those of processes here.
@@ -20,6 +22,11 @@ pub(super) struct Within<'a> {
 impl Within<'_> {
     /// Returns the reason for which an entry is not followed, in words; `None` if it is one that dyno writes.
     pub fn refuses(&self, undo: &Undo) -> Option<String> {
+        if self.listed.is_none() && !self.is_below(undo) {
+            let why = "is not in the list of journals that your dyno has begun on this host, so that only what lies below \
+                       its own folder is removed";
+            return Some(format!("{} {why}", said(undo)));
+        }
         let (allowed, what) = match undo {
             Undo::Process { pid, .. } | Undo::Continue { pid, .. } => {
                 let usual = *pid > 1 && *pid != std::process::id();
@@ -53,19 +60,25 @@ impl Within<'_> {
         (!allowed).then_some(what)
     }
 
-    /// Below the journal's folder; in a folder for data, by the names that dyno gives; what a stepped clock leaves in memory.
+    /// A file or folder below the journal's folder, or one that is not there.
+    fn is_below(&self, undo: &Undo) -> bool {
+        let (Undo::File { path } | Undo::Folder { path }) = undo else { return false };
+        let below = |real: PathBuf| real.starts_with(self.directory) && real != self.directory;
+        real(path).is_some_and(below) || is_absent(path)
+    }
+
+    /// Below the journal's folder; elsewhere with its mark and a name that dyno gives; what a stepped clock leaves in memory.
     fn is_ours(&self, path: &Path, undo: &Undo) -> bool {
         let Some(real) = real(path) else { return false };
-        let in_data = |folder: &PathBuf| {
-            real.parent() == Some(folder) && !self.directory.starts_with(&real) && is_data(&name(&real))
+        let is_marked = || {
+            let marked = self.listed.is_some_and(|id| registry::is_marked(&real, id));
+            marked && !self.directory.starts_with(&real) && is_data(&name(&real))
         };
         let in_memory = || {
             let pid = name(&real).rsplit('_').next().and_then(|pid| pid.parse().ok());
             matches!(undo, Undo::File { .. }) && pid.is_some_and(|pid| clock::leavings(pid).contains(&real))
         };
-        (real.starts_with(self.directory) && real != self.directory)
-            || self.data.iter().any(in_data)
-            || in_memory()
+        (real.starts_with(self.directory) && real != self.directory) || is_marked() || in_memory()
     }
 
     /// A group called `dyno`, or one in such a group, in a tree of groups.
@@ -75,6 +88,27 @@ impl Within<'_> {
         let mounts = self.machine.mounts().unwrap_or_default();
         let mut trees = mounts.iter().filter(|mount| matches!(mount.kind.as_str(), "cgroup" | "cgroup2"));
         named && trees.any(|tree| real != tree.point && real.starts_with(&tree.point))
+    }
+}
+
+/// A file or folder that dyno makes outside the journal's folder, and marks.
+pub(super) fn outside(directory: &Path, undo: &Undo) -> Option<PathBuf> {
+    let (Undo::File { path } | Undo::Folder { path }) = undo else { return None };
+    real(path).filter(|real| !real.starts_with(directory) && is_data(&name(real)))
+}
+
+/// An entry in words.
+fn said(undo: &Undo) -> String {
+    match undo {
+        Undo::Process { pid, .. } | Undo::Continue { pid, .. } => format!("process {pid}: its journal"),
+        Undo::Cgroup { path }
+        | Undo::Mount { path }
+        | Undo::Loop { file: path }
+        | Undo::Array { device: path }
+        | Undo::File { path }
+        | Undo::Folder { path }
+        | Undo::Value { path, .. } => format!("{}: its journal", path.display()),
+        Undo::Table { name } | Undo::Device { name, .. } => format!("{name:?}: its journal"),
     }
 }
 

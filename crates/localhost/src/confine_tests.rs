@@ -2,29 +2,37 @@ use crate::confine::*;
 use std::fs;
 use std::os::unix::fs::symlink;
 
+/// Number of the journal.
+const ID: &str = "0123456789abcdef0123456789abcdef";
+
 struct Scene {
     _all: tempfile::TempDir,
     directory: PathBuf,
-    data: Vec<PathBuf>,
+    disk: PathBuf,
     machine: Machine,
 }
 
 fn place() -> Scene {
     let all = tempfile::tempdir().unwrap();
     let root = all.path().canonicalize().unwrap();
-    let (directory, data) = (root.join("o"), root.join("disk"));
+    let (directory, disk) = (root.join("o"), root.join("disk"));
     fs::create_dir_all(directory.join("server")).unwrap();
-    fs::create_dir_all(data.join("redis-1.data")).unwrap();
+    fs::create_dir_all(disk.join("redis-1.data")).unwrap();
+    fs::create_dir_all(disk.join("theirs.data")).unwrap();
+    fs::write(disk.join(".redis-1.data.dyno"), ID).unwrap();
+    fs::write(disk.join(".theirs.data.dyno"), ID.replace('0', "1")).unwrap();
     fs::create_dir_all(root.join("other/x")).unwrap();
     symlink(root.join("other"), directory.join("link")).unwrap();
-    Scene { _all: all, directory, data: vec![data], machine: Machine::default() }
+    Scene { _all: all, directory, disk, machine: Machine::default() }
 }
 
 impl Scene {
     fn refuses(&self, undo: &Undo) -> bool {
-        let within =
-            Within { directory: &self.directory, data: &self.data, machine: &self.machine, known: true };
-        within.refuses(undo).is_some()
+        self.within(true).refuses(undo).is_some()
+    }
+
+    fn within(&self, known: bool) -> Within<'_> {
+        Within { directory: &self.directory, listed: Some(ID), machine: &self.machine, known }
     }
 
     fn refuses_folder(&self, path: PathBuf) -> bool {
@@ -35,7 +43,7 @@ impl Scene {
 #[test]
 fn folders_are_those_of_the_journal_and_of_its_data() {
     let place = place();
-    let (directory, disk) = (&place.directory, &place.data[0]);
+    let (directory, disk) = (&place.directory, &place.disk);
     for own in [
         directory.join("server"),
         directory.join("server/none"),
@@ -56,6 +64,7 @@ fn folders_are_those_of_the_journal_and_of_its_data() {
         directory.join("link/x"),
         disk.clone(),
         disk.join("photos"),
+        disk.join("theirs.data"),
     ] {
         assert!(place.refuses_folder(other.clone()), "{}", other.display());
     }
@@ -101,7 +110,5 @@ fn everything_else_has_the_names_that_dyno_gives() {
         assert!(place.refuses(&Undo::Process { pid, started: 1, session: None }));
     }
     // A journal that names neither host nor boot is of nobody knows whose processes.
-    let within =
-        Within { directory: &place.directory, data: &place.data, machine: &place.machine, known: false };
-    assert!(within.refuses(&Undo::Process { pid: 77, started: 1, session: None }).is_some());
+    assert!(place.within(false).refuses(&Undo::Process { pid: 77, started: 1, session: None }).is_some());
 }

@@ -14,6 +14,7 @@ pub mod packets;
 pub mod port;
 pub mod process;
 pub mod programs;
+pub mod registry;
 pub mod settings;
 pub mod shaping;
 pub mod storage;

@@ -1,6 +1,7 @@
 //! Roots of the machine's files, which tests replace.
 
 use crate::error::LocalError;
+use crate::registry;
 use dyno_monitor::topology::Topology;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ pub struct Machine {
     /// Group below which dyno makes its own, as the kernel writes it (`/`, `/user.slice`); default: that of this process,
     /// with cgroup v2 the one above it, since a group with processes of its own cannot limit groups below it.
     pub cgroup_parent: Option<PathBuf>,
+    /// Folders for the list of journals, the first that can be made.
+    pub state: Vec<PathBuf>,
 }
 
 impl Default for Machine {
@@ -26,6 +29,7 @@ impl Default for Machine {
             sys: "/sys".into(),
             path: std::env::var_os("PATH").unwrap_or_default(),
             cgroup_parent: None,
+            state: registry::usual_folders(),
         }
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Prefixes of the names of such folders.
-const PREFIXES: [&str; 2] = ["dyno-server-", "dyno-store-"];
+const PREFIXES: [&str; 3] = ["dyno-server-", "dyno-store-", "dyno-proof-"];
 
 /// Least age of an abandoned folder that says nothing of its dyno: a younger one may be about to.
 const YOUNG: Duration = Duration::from_secs(60);
@@ -41,6 +41,11 @@ impl Temporary {
     /// Makes one for the data of an embedded store.
     pub fn store() -> Result<Self, LocalError> {
         Temporary::make(PREFIXES[1])
+    }
+
+    /// Makes one for the servers of a proof.
+    pub fn proof() -> Result<Self, LocalError> {
+        Temporary::make(PREFIXES[2])
     }
 
     fn make(prefix: &str) -> Result<Self, LocalError> {
@@ -91,7 +96,12 @@ fn abandoned_in(above: &Path) -> Vec<String> {
         if lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err()) {
             continue;
         }
-        let removed = match undo::revert(&path.join(undo::NAME), &Machine::default()) {
+        // Servers end before the folder goes that their data are in: the folder's own journal is the last.
+        let own = path.join(undo::NAME);
+        let below = undo::journals_below(&path).into_iter().filter(|journal| *journal != own);
+        let ended: Result<usize, LocalError> =
+            below.map(|journal| undo::revert(&journal, &Machine::default())).sum();
+        let removed = match ended.and_then(|_| undo::revert(&own, &Machine::default())) {
             // The folder's dyno has undone everything itself, or has not said yet who it is.
             Ok(0) if about.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age > YOUNG)) => {
                 fs::remove_dir_all(&path).map_err(|e| e.to_string())

@@ -30,7 +30,7 @@ fn belongs(path: &Path, about: &Metadata) -> Result<(), LocalError> {
 }
 
 /// A folder of the caller's own, no link, into which nobody else writes.
-fn folder(path: &Path) -> Result<(), LocalError> {
+pub(crate) fn folder(path: &Path) -> Result<(), LocalError> {
     let about = fs::symlink_metadata(path).map_err(|e| LocalError::failed(path.display(), e))?;
     if !about.is_dir() {
         return Err(untrusted(path, "is a link, or no folder: name the folder itself"));

@@ -12,7 +12,7 @@ use crate::cgroup::removal;
 use crate::error::LocalError;
 use crate::machine::Machine;
 use crate::trusted;
-use crate::{confine, packets, process, shaping, storage};
+use crate::{confine, packets, process, registry, shaping, storage};
 use dyno_rundir::files;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -32,8 +32,10 @@ enum Line {
         boot: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        journal: Option<String>,
     },
-    /// A folder outside the directory in which data are made.
+    /// A folder for data, in journals of earlier versions: nothing follows from it.
     Folder {
         data: PathBuf,
     },
@@ -52,6 +54,8 @@ enum Line {
 pub struct Journal {
     file: File,
     path: PathBuf,
+    /// Random, by which the list of journals knows it.
+    id: String,
     next: u64,
     pending: Vec<(u64, Undo)>,
     machine: Machine,
@@ -84,26 +88,28 @@ impl Journal {
             )));
         }
         file.set_len(before.map_or(0, |found| found.whole)).map_err(failed)?;
-        let mut journal = Journal { file, path, next: 1, pending: Vec::new(), machine: machine.clone() };
+        let id = registry::number()?;
+        let mut journal = Journal { file, path, id, next: 1, pending: Vec::new(), machine: machine.clone() };
         let owner = std::process::id();
         // Numbers begin anew with each owner.
         let started = process::started(&journal.machine, owner).unwrap_or(0);
         let boot = process::boot(&journal.machine);
         let host = process::host(&journal.machine);
-        journal.append(&Line::Owner { owner, started, boot, host })?;
+        let number = Some(journal.id.clone());
+        journal.append(&Line::Owner { owner, started, boot, host, journal: number })?;
         Ok(journal)
-    }
-
-    /// Notes a folder outside the directory in which files and folders are about to be made.
-    pub fn makes_data_in(&mut self, folder: &Path) -> Result<(), LocalError> {
-        let folder = folder.canonicalize().map_err(|e| LocalError::failed(folder.display(), e))?;
-        self.append(&Line::Folder { data: folder })
     }
 
     /// Notes what is about to be done.
     pub fn add(&mut self, undo: Undo) -> Result<u64, LocalError> {
         let id = self.next;
+        if self.pending.is_empty() {
+            registry::enter(&self.machine, &self.id, &self.path, &self.file)?;
+        }
         self.append(&Line::Do { id, undo: undo.clone() })?;
+        if let Some(outside) = confine::outside(self.directory(), &undo) {
+            registry::set_mark(&outside, &self.id)?;
+        }
         tracing::debug!(journal = %self.path.display(), id, undo = ?undo, "noted what is to be undone");
         self.next += 1;
         self.pending.push((id, undo));
@@ -123,8 +129,11 @@ impl Journal {
             tracing::error!(journal = %self.path.display(), id, undo = ?what, %error, "could not be undone");
         })?;
         tracing::debug!(journal = %self.path.display(), id, "undone");
-        self.pending.remove(at);
-        self.append(&Line::Done { undone: id })
+        self.forget(id)
+    }
+
+    fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("/"))
     }
 
     /// Undoes everything, the last first; goes on after a failure and tells of all.
@@ -152,8 +161,16 @@ impl Journal {
 
     /// Takes back the note of something that has turned out not to have been done.
     pub fn forget(&mut self, id: u64) -> Result<(), LocalError> {
-        self.pending.retain(|(known, _)| *known != id);
-        self.append(&Line::Done { undone: id })
+        let Some(at) = self.pending.iter().position(|(known, _)| *known == id) else { return Ok(()) };
+        let (_, undo) = self.pending.remove(at);
+        if let Some(outside) = confine::outside(self.directory(), &undo) {
+            registry::remove_mark(&outside, &self.id);
+        }
+        self.append(&Line::Done { undone: id })?;
+        if self.pending.is_empty() {
+            registry::leave(&self.machine, &self.id);
+        }
+        Ok(())
     }
 
     /// Returns whether nothing is left to be undone.
@@ -181,11 +198,21 @@ struct Found {
     owner: Option<(u32, u64)>,
     boot: Option<String>,
     host: Option<String>,
-    /// Folders outside the directory in which data are made.
-    data: Vec<PathBuf>,
+    /// Its number in the list of journals.
+    journal: Option<String>,
     pending: Vec<(u64, Undo)>,
     /// Length of its whole lines, bytes.
     whole: u64,
+}
+
+impl Found {
+    /// The process that has written it runs still: this running of the kernel, number and start are its own.
+    fn is_owner_running(&self, machine: &Machine) -> bool {
+        let now = process::boot(machine);
+        let gone = self.boot.is_some() && now.is_some() && self.boot != now;
+        let running = |(owner, started)| process::started(machine, owner) == Some(started);
+        !gone && self.owner.is_some_and(running)
+    }
 }
 
 fn read(file: &mut File, path: &Path) -> Result<Found, LocalError> {
@@ -196,11 +223,11 @@ fn read(file: &mut File, path: &Path) -> Result<Found, LocalError> {
     let mut found = Found { whole: whole.len() as u64, ..Found::default() };
     for (number, line) in whole.lines().enumerate() {
         match serde_json::from_str(line) {
-            Ok(Line::Owner { owner, started, boot, host }) => {
+            Ok(Line::Owner { owner, started, boot, host, journal }) => {
                 (found.owner, found.boot, found.host) = (Some((owner, started)), boot, host);
-                found.data.clear();
+                found.journal = journal;
             }
-            Ok(Line::Folder { data }) => found.data.push(data),
+            Ok(Line::Folder { .. }) => {}
             Ok(Line::Do { id, undo }) => found.pending.push((id, undo)),
             // Numbers begin anew with each owner, but an owner begins only when nothing is pending.
             Ok(Line::Done { undone }) => found.pending.retain(|(id, _)| *id != undone),
@@ -208,6 +235,21 @@ fn read(file: &mut File, path: &Path) -> Result<Found, LocalError> {
         }
     }
     Ok(found)
+}
+
+/// Journals in a folder and below it, as deep as an experiment's directory goes. What is behind a link is somebody else's: a
+/// journal there is refused.
+pub fn journals_below(path: &Path) -> Vec<PathBuf> {
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+    let (mut journals, mut folders) = (Vec::new(), vec![(path.to_owned(), 0)]);
+    while let Some((folder, depth)) = folders.pop() {
+        journals.extend(Some(folder.join(NAME)).filter(|journal| journal.symlink_metadata().is_ok()));
+        // runs/CELL.server/worker-0 is the deepest.
+        if depth < 4 && !(depth > 0 && folder.is_symlink()) {
+            folders.extend(entries(&folder).filter(|e| e.path().is_dir()).map(|e| (e.path(), depth + 1)));
+        }
+    }
+    journals
 }
 
 /// Reads a journal for display; undoes nothing.
@@ -229,6 +271,11 @@ pub fn running(path: &Path, machine: &Machine) -> usize {
 /// Counts the things that a journal says are still to be undone; one that cannot be read is itself one.
 pub fn pending(path: &Path) -> usize {
     look(path).map_or(1, |found| found.pending.len())
+}
+
+/// Returns whether the dyno that writes on a journal runs.
+pub fn is_followed(path: &Path, machine: &Machine) -> bool {
+    look(path).is_ok_and(|found| found.is_owner_running(machine))
 }
 
 /// Undoes what a dyno that is no more has left, from its journal; the number of things undone. A journal whose dyno still
@@ -256,10 +303,9 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
     }
     // After the host has been started anew none of those processes is there, whoever has their numbers now, and no table.
     let gone = found.boot.is_some() && now.is_some() && found.boot != now;
-    if let Some((owner, started)) = found.owner
-        && !gone
+    if let Some((owner, _)) = found.owner
         && owner != std::process::id()
-        && process::started(machine, owner) == Some(started)
+        && found.is_owner_running(machine)
     {
         return Err(LocalError::Refused(format!(
             "{}: its dyno, process {owner}, still runs",
@@ -270,7 +316,8 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
     let directory = directory.canonicalize().map_err(|e| LocalError::failed(directory.display(), e))?;
     // Without either it is not known whose numbers those of its processes are.
     let known = found.host.is_some() || found.boot.is_some();
-    let within = confine::Within { directory: &directory, data: &found.data, machine, known };
+    let listed = found.journal.as_deref().filter(|id| registry::knows(machine, id, path, &file));
+    let within = confine::Within { directory: &directory, listed, machine, known };
     file.set_len(found.whole).map_err(|e| LocalError::failed(path.display(), e))?;
     let (mut undone, mut failures, mut refused) = (0, Vec::new(), false);
     for (id, undo) in found.pending.iter().rev() {
@@ -293,13 +340,19 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
         match done {
             Ok(()) => {
                 undone += 1;
+                if let (Some(outside), Some(listed)) = (confine::outside(&directory, undo), listed) {
+                    registry::remove_mark(&outside, listed);
+                }
                 writeln!(file, "{{\"undone\":{id}}}").map_err(|e| LocalError::failed(path.display(), e))?;
             }
             Err(failure) => failures.push(failure.to_string()),
         }
     }
     match (failures.is_empty(), refused) {
-        (true, _) => Ok(undone),
+        (true, _) => {
+            listed.into_iter().for_each(|id| registry::leave(machine, id));
+            Ok(undone)
+        }
         (false, true) => Err(LocalError::Untrusted(failures.join("; "))),
         (false, false) => Err(LocalError::Failed(failures.join("; "))),
     }

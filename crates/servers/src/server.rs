@@ -188,9 +188,6 @@ impl Server {
                 config: None,
                 name,
             };
-            if base != self.base {
-                self.journal.makes_data_in(&base)?;
-            }
             self.make_folder(&node.data)?;
             fs::create_dir_all(&node.home).map_err(|e| LocalError::failed(node.home.display(), e))?;
             let placed = prefix_or_less(&plan, topology, &self.machine, go_on, &mut self.notes)?;
@@ -218,9 +215,6 @@ impl Server {
             Some(paths) => absolute(paths.of(0))?,
             None => work_dir.to_owned(),
         };
-        if folder != work_dir {
-            self.journal.makes_data_in(&folder)?;
-        }
         let mark = self.journal.mark();
         match mount_image(&self.machine, &image, &folder, work_dir, &mut self.journal) {
             Ok(mounted) => {

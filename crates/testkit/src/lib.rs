@@ -187,11 +187,13 @@ pub fn program() -> PathBuf {
 /// The command, in a folder of its own.
 pub struct Dyno {
     pub folder: tempfile::TempDir,
+    /// Where it keeps what it knows of its own between commands.
+    state: tempfile::TempDir,
 }
 
 impl Default for Dyno {
     fn default() -> Self {
-        Dyno { folder: tempfile::tempdir().unwrap() }
+        Dyno { folder: tempfile::tempdir().unwrap(), state: tempfile::tempdir().unwrap() }
     }
 }
 
@@ -207,6 +209,7 @@ impl Dyno {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1").stdin(Stdio::null());
+        command.env("XDG_STATE_HOME", self.state.path());
         command
     }
 

@@ -7,6 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::log::verbose;
 use crate::terminal;
 use clap::Args;
+use dyno_experiment::{ListedJournal, ListedState, listed};
 use dyno_monitor::environment::{EnvironmentFacts, PROFILES, Places, findings, profile};
 use dyno_rundir::schema::Environment;
 use dyno_rundir::system::System;
@@ -53,9 +54,12 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
             .collect();
         let unknown: Vec<_> =
             unknown.iter().map(|(fact, told_by)| json!({ "fact": fact, "told_by": told_by })).collect();
-        print_json(&json!({ "system": system, "findings": found, "unknown": unknown }));
+        let left: Vec<_> =
+            left().iter().map(|one| json!({ "journal": one.journal, "things": one.pending })).collect();
+        print_json(&json!({ "system": system, "findings": found, "unknown": unknown, "left": left }));
     } else {
         terminal::out(&show::findings(&found));
+        terminal::out(&show::left(&left()));
         match args.all || verbose() {
             true => {
                 terminal::out(&show::facts(&system, args.all));
@@ -65,6 +69,11 @@ pub fn doctor(args: &DoctorArgs) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Ok)
+}
+
+/// What dynos that were killed have left here.
+fn left() -> Vec<ListedJournal> {
+    listed().into_iter().filter(|one| one.state == ListedState::Left).collect()
 }
 
 fn print_json(value: &serde_json::Value) {

@@ -1,5 +1,6 @@
 //! Output of `dyno doctor` for people.
 
+use dyno_experiment::ListedJournal;
 use dyno_monitor::environment::{Checked, Finding, Match, Profile};
 use dyno_rundir::system::{Difference, System};
 use dyno_types::units::counted;
@@ -48,6 +49,20 @@ pub fn unknown(facts: &[(String, &str)]) -> String {
         out.push_str(&format!("  {fact}: {told_by}\n"));
     }
     out
+}
+
+/// Lists what dynos that were killed have left.
+pub fn left(all: &[ListedJournal]) -> String {
+    let line = |one: &ListedJournal| {
+        format!("  {}: {} to be put back\n", one.journal.display(), counted(one.pending, "thing"))
+    };
+    match all.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nleft by a dyno that was killed; `dyno stop --left` puts it back\n{}",
+            all.iter().map(line).collect::<String>()
+        ),
+    }
 }
 
 /// Findings, those that matter most first.

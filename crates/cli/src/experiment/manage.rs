@@ -2,16 +2,17 @@
 
 use super::table;
 use crate::exit::{Exit, Failure};
-use crate::options::{StatusArgs, StopArgs};
+use crate::options::StatusArgs;
 use crate::terminal;
-use dyno_experiment::clean_up;
 use dyno_experiment::directory::{
     ExperimentRecord, finished, holder, read_journal, read_record, verified_holder,
 };
 use dyno_experiment::journal::{Entry, RunRecord, RunStatus};
+use dyno_experiment::{CleanupReport, ListedState, clean_up, clean_up_listed, listed};
 use dyno_localhost::trusted;
 use dyno_rundir::progress;
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -115,7 +116,10 @@ pub fn end(dir: &Path, pid: u32) -> Result<(), Failure> {
 
 /// Puts back what a dyno that was killed has left, and says so; an error names what is still there, and why.
 pub(super) fn put_back(dir: &Path) -> Result<(), Failure> {
-    let cleaned = clean_up(dir);
+    said(&clean_up(dir))
+}
+
+fn said(cleaned: &CleanupReport) -> Result<(), Failure> {
     cleaned.done.iter().for_each(|words| terminal::note(words));
     let left = cleaned.left();
     match (left.is_empty(), cleaned.refused.is_empty(), cleaned.unreachable.is_empty()) {
@@ -126,11 +130,30 @@ pub(super) fn put_back(dir: &Path) -> Result<(), Failure> {
     }
 }
 
+/// `dyno stop --left`.
+pub fn stop_left() -> Result<Exit, Failure> {
+    let cleaned = clean_up_listed();
+    let standing = listed().into_iter().filter_map(|one| match one.state {
+        ListedState::Standing(folder) => Some(folder),
+        _ => None,
+    });
+    let standing: BTreeSet<PathBuf> = standing.collect();
+    for folder in &standing {
+        let shown = folder.display();
+        terminal::note(&format!("{shown}: its servers stand on purpose; `dyno stop {shown}` ends them"));
+    }
+    said(&cleaned)?;
+    if cleaned.done.is_empty() {
+        terminal::note("no dyno that was killed has left anything on this host");
+    }
+    Ok(Exit::Ok)
+}
+
 /// The same for several: one that cannot be stopped does not keep the others running; how the first of those ended.
 pub fn stop_all(dirs: impl IntoIterator<Item = PathBuf>) -> Exit {
     let mut ended = Exit::Ok;
     for dir in dirs {
-        if let Err(failure) = stop(&StopArgs { dir, password_from: None }) {
+        if let Err(failure) = stop(&dir) {
             terminal::error(&failure.to_string());
             ended = if ended == Exit::Ok { failure.exit() } else { ended };
         }
@@ -139,20 +162,18 @@ pub fn stop_all(dirs: impl IntoIterator<Item = PathBuf>) -> Exit {
 }
 
 /// `dyno stop DIR` of an experiment: as Ctrl-C does.
-pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
-    let record = read_record(&args.dir)?;
-    let Some(pid) = verified_holder(&args.dir)? else {
-        put_back(&args.dir)?;
+pub fn stop(dir: &Path) -> Result<Exit, Failure> {
+    let record = read_record(dir)?;
+    let Some(pid) = verified_holder(dir)? else {
+        put_back(dir)?;
         terminal::note(&format!("{}: nobody is at work on it", record.name));
         return Ok(Exit::Ok);
     };
-    end(&args.dir, pid)?;
+    end(dir, pid)?;
     // A run on servers that stand was at work: they are to end as well.
-    if dyno_experiment::persistent_servers::PersistentServers::of(&args.dir)
-        .is_ok_and(|found| found.is_some())
-    {
-        put_back(&args.dir)?;
+    if dyno_experiment::persistent_servers::PersistentServers::of(dir).is_ok_and(|found| found.is_some()) {
+        put_back(dir)?;
     }
-    terminal::note(&format!("{}: stopped; `dyno resume {}` goes on", record.name, args.dir.display()));
+    terminal::note(&format!("{}: stopped; `dyno resume {}` goes on", record.name, dir.display()));
     Ok(Exit::Ok)
 }

@@ -10,7 +10,7 @@ mod table;
 mod watch;
 
 pub use leave::leave;
-pub use manage::{ask_to_stop, end, state, status, stop, stop_all, table_of};
+pub use manage::{ask_to_stop, end, state, status, stop, stop_all, stop_left, table_of};
 pub use preflight::{Findings, ready};
 pub use preview::{plan, presets as list_presets};
 

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use dyno_config::server::{Election, ServerKind};
 use dyno_databases::copies::plan::{Durability, IngestPlan};
 use dyno_engine::Control;
+use dyno_localhost::temporary::Temporary;
 use dyno_prove::failover;
 use dyno_prove::failover::{FailoverPlan, FailoverProof, OutcomeCounts, Round};
 use dyno_prove::verify::Copy;
@@ -211,7 +212,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     if plan.by == failover::By::Cut && !failover::partition::inside()? {
         return Err(again_inside());
     }
-    let work_dir = tempfile::Builder::new().prefix("dyno-proof-").tempdir()?;
+    let work_dir = Temporary::proof().map_err(|e| Failure::Internal(e.to_string()))?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let started = crate::run_directory::now();
@@ -224,7 +225,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
             terminal::note(&rounds::line(round));
         }
     };
-    let proof = failover::failover(&plan, work_dir.path(), &control, &mut on_round);
+    let proof = failover::failover(&plan, work_dir.data(), &control, &mut on_round);
     let proof = proof.map_err(|error| match signals::interrupted() {
         true => Failure::Interrupted,
         false => error.into(),

@@ -1,7 +1,6 @@
 //! The record of what a proof has in a database while it is at work: `dyno stop` finds it in the folder after a crash.
 
 use crate::exit::{Exit, Failure};
-use crate::options::StopArgs;
 use crate::{experiment, secret, terminal};
 use dyno_databases::copies::database::Database;
 use dyno_databases::copies::plan::IngestPlan;
@@ -67,16 +66,16 @@ pub fn is_proof(folder: &Path) -> bool {
 }
 
 /// `dyno stop DIR` of a proof: ends it as Ctrl-C does; after a crash, or with `--keep`, removes its records.
-pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
-    let path = args.dir.join(RECORDS);
-    if let Some(pid) = verified_holder(&args.dir)? {
-        experiment::end(&args.dir, pid)?;
-        terminal::note(&format!("{}: stopped", args.dir.display()));
+pub fn stop(dir: &Path, password_from: Option<&secret::PasswordFrom>) -> Result<Exit, Failure> {
+    let path = dir.join(RECORDS);
+    if let Some(pid) = verified_holder(dir)? {
+        experiment::end(dir, pid)?;
+        terminal::note(&format!("{}: stopped", dir.display()));
     }
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            terminal::note(&format!("{}: nothing of the proof is in the database", args.dir.display()));
+            terminal::note(&format!("{}: nothing of the proof is in the database", dir.display()));
             return Ok(Exit::Ok);
         }
         Err(e) => return Err(Failure::Usage(format!("{}: {e}", path.display()))),
@@ -88,7 +87,7 @@ pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
     if run.is_empty() || !run.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(Failure::Usage(format!("{}: run {run:?}: expected letters and digits", path.display())));
     }
-    let uri = secret::uri(&entry.target, args.password_from.as_ref())?;
+    let uri = secret::uri(&entry.target, password_from)?;
     let database = database(&uri)?.ok_or_else(|| {
         Failure::Usage(format!("{}: {}: expected redis:// or mongodb://", path.display(), entry.target))
     })?;
@@ -96,7 +95,7 @@ pub fn stop(args: &StopArgs) -> Result<Exit, Failure> {
         database.primary().map_err(|why| Failure::Unreachable(format!("{}: {why}", entry.target)))?;
     database.remove(&entry.records, None)?;
     fs::remove_file(&path).map_err(|e| Failure::Internal(format!("{}: {e}", path.display())))?;
-    let _ = fs::remove_file(args.dir.join("lock"));
+    let _ = fs::remove_file(dir.join("lock"));
     terminal::note(&format!("the records of proof {run} are removed from {reached}"));
     Ok(Exit::Ok)
 }

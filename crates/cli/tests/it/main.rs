@@ -35,6 +35,7 @@ mod server_that_only_greets;
 mod tidy;
 mod traces;
 mod untrusted_directory;
+mod untrusted_journals;
 mod versus;
 mod whose_delay;
 mod ycsb;

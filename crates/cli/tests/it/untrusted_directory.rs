@@ -1,12 +1,15 @@
 //! A directory that somebody else has made, or has written into: `dyno stop` and `dyno resume` do nothing that it says.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 /// Somebody who is not root.
 const NOBODY: u32 = 65534;
+
+/// Number of the journals here.
+const ID: &str = "0123456789abcdef0123456789abcdef";
 
 const YAML: &str =
     "target: 'null:'\nworkload: {ycsb: {records: 10}}\nphases: {measure: {duration: 100ms, warmup: 0s}}\n";
@@ -31,7 +34,25 @@ impl Fixture {
 
     fn dyno(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
-        command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null()).output().unwrap()
+        command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
+        command.env("XDG_STATE_HOME", self.path("state")).output().unwrap()
+    }
+
+    /// Enters a journal in the list of those that dyno has begun here.
+    fn list(&self, id: &str, journal: &Path) {
+        let about = fs::metadata(journal).unwrap();
+        let entry = serde_json::json!({"journal": journal, "file": [about.dev(), about.ino()]});
+        self.private(&format!("state/dyno/journals/{id}"), &entry.to_string());
+        for folder in ["state", "state/dyno", "state/dyno/journals"] {
+            fs::set_permissions(self.path(folder), Permissions::from_mode(0o700)).unwrap();
+        }
+    }
+
+    /// A journal of a dyno that is no more, and that has begun here.
+    fn listed(&self, below: &str, entries: &[serde_json::Value]) -> PathBuf {
+        let journal = self.journal(below, entries);
+        self.list(ID, &journal);
+        journal
     }
 
     /// A file that only its owner reads.
@@ -46,7 +67,8 @@ impl Fixture {
     /// A journal of a dyno that is no more.
     fn journal(&self, below: &str, entries: &[serde_json::Value]) -> PathBuf {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-        let mut lines = vec![serde_json::json!({"owner": 4_194_303, "started": 1, "boot": boot.trim()})];
+        let owner = serde_json::json!({"owner": 4_194_303, "started": 1, "boot": boot.trim(), "journal": ID});
+        let mut lines = vec![owner];
         for (at, entry) in entries.iter().enumerate() {
             let mut entry = entry.clone();
             entry["id"] = (at + 1).into();
@@ -227,7 +249,7 @@ fn nothing_outside_the_folders_of_an_experiment_is_touched() {
     let root = serde_json::json!({"undo": "folder", "path": "/"});
     let entries =
         [fixture.folder("other"), file, through, up, root, fixture.folder("o/a.data"), fixture.folder("")];
-    let journal = fixture.journal("o/undo.jsonl", &entries);
+    let journal = fixture.listed("o/undo.jsonl", &entries);
     let told = fixture.dyno(&["stop", "o"]);
     let each = err(&told).matches("is outside the folders that dyno made").count();
     assert_eq!(each, 6, "every one of them: {}", err(&told));
@@ -246,7 +268,7 @@ fn nothing_but_settings_that_dyno_changes_is_written() {
     let kept = fixture.path("other/kept");
     let value = |path: &Path, old: &str| serde_json::json!({"undo": "value", "path": path, "old": old});
     let lines = value(Path::new("/proc/sys/vm/swappiness"), "60\n1");
-    fixture.journal("o/undo.jsonl", &[value(&kept, "overwritten"), lines]);
+    fixture.listed("o/undo.jsonl", &[value(&kept, "overwritten"), lines]);
     fixture.refuses("o", &["kept is no setting that dyno changes", "swappiness is no setting"]);
     assert_eq!(fs::read_to_string(kept).unwrap(), "kept");
 }
@@ -256,15 +278,148 @@ fn processes_of_nobody_knows_which_host_are_left_alone() {
     let fixture = Fixture::new();
     let mut other = Sleeper::new();
     let entry = serde_json::json!({"undo": "process", "pid": other.0.id(), "started": other.started()});
-    let journal = fixture.journal("o/undo.jsonl", std::slice::from_ref(&entry));
+    let journal = fixture.listed("o/undo.jsonl", std::slice::from_ref(&entry));
     let text = fs::read_to_string(&journal).unwrap();
     let (_, rest) = text.split_once('\n').unwrap();
-    fs::write(&journal, format!("{{\"owner\":4194303,\"started\":1}}\n{rest}")).unwrap();
+    fs::write(&journal, format!("{{\"owner\":4194303,\"started\":1,\"journal\":\"{ID}\"}}\n{rest}")).unwrap();
     fixture.refuses("o", &["is not known to be one that dyno has started"]);
     assert!(other.runs());
     fs::write(&journal, text).unwrap();
     fixture.does("o");
     assert!(!other.runs());
+}
+
+/// Each kind of line, with something of the user's that it names: nothing of it is touched, because dyno has not begun that
+/// journal here.
+#[test]
+fn a_journal_that_dyno_has_not_begun_here_reaches_nothing_of_the_users() {
+    let fixture = Fixture::new();
+    let (mut ended, halted) = (Sleeper::new(), Sleeper::new());
+    dyno_testkit::signal(halted.0.id(), "STOP");
+    let named: Vec<PathBuf> = ["customers.data", "x.snapshot", "y.new-12"]
+        .iter()
+        .map(|name| fixture.path("other").join(name))
+        .collect();
+    named.iter().for_each(|folder| fs::create_dir(folder).unwrap());
+    let image = fixture.path("other/image-0");
+    fs::write(&image, "kept").unwrap();
+    let group = Group::new();
+    let process = |undo: &str, one: &Sleeper| serde_json::json!({"undo": undo, "pid": one.0.id(), "started": one.started()});
+    let mut entries: Vec<serde_json::Value> =
+        named.iter().map(|path| serde_json::json!({"undo": "folder", "path": path})).collect();
+    entries.extend([
+        serde_json::json!({"undo": "file", "path": image}),
+        serde_json::json!({"undo": "loop", "file": image}),
+        serde_json::json!({"undo": "mount", "path": fixture.path("o/runs")}),
+        serde_json::json!({"undo": "array", "device": "/dev/md/dyno-1"}),
+        serde_json::json!({"undo": "table", "name": "dyno-1-2-3"}),
+        serde_json::json!({"undo": "device", "name": "lo", "handle": "7abc:"}),
+        serde_json::json!({"undo": "value", "path": "/proc/sys/vm/swappiness", "old": "1"}),
+        process("process", &ended),
+        process("continue", &halted),
+    ]);
+    entries.extend(group.iter().map(|group| serde_json::json!({"undo": "cgroup", "path": group.path})));
+    let before = fs::read_to_string("/proc/sys/vm/swappiness").unwrap();
+    let count = entries.len();
+    let journal = fixture.journal("o/undo.jsonl", &entries);
+    // Old journals had lines of this kind.
+    let text = fs::read_to_string(&journal).unwrap();
+    let (owner, rest) = text.split_once('\n').unwrap();
+    let data = serde_json::json!({"data": fixture.path("other")});
+    fs::write(&journal, format!("{owner}\n{data}\n{rest}")).unwrap();
+    let untouched = |told: &Output, ended: &mut Sleeper| {
+        assert_eq!(err(told).matches("is not in the list of journals").count(), count, "{}", err(told));
+        assert!(named.iter().all(|folder| folder.is_dir()) && image.is_file(), "{}", err(told));
+        assert!(ended.runs());
+        let state = fs::read_to_string(format!("/proc/{}/stat", halted.0.id())).unwrap();
+        assert!(state.contains(") T "), "{state}");
+        assert_eq!(fs::read_to_string("/proc/sys/vm/swappiness").unwrap(), before);
+        assert!(group.as_ref().is_none_or(|group| group.path.is_dir()));
+    };
+    untouched(&fixture.dyno(&["stop", "o"]), &mut ended);
+    untouched(&fixture.dyno(&["resume", "o"]), &mut ended);
+    // A copy of a journal that dyno has begun is not that journal.
+    let own = fixture.listed("there/undo.jsonl", &[]);
+    untouched(&fixture.dyno(&["stop", "o"]), &mut ended);
+    // Nor is one whose list others may write into.
+    fixture.list(ID, &journal);
+    fs::set_permissions(fixture.path("state/dyno/journals"), Permissions::from_mode(0o777)).unwrap();
+    untouched(&fixture.dyno(&["stop", "o"]), &mut ended);
+    fs::set_permissions(fixture.path("state/dyno/journals"), Permissions::from_mode(0o700)).unwrap();
+    // In the list, what carries no mark of this journal stays, whatever its name.
+    fs::remove_file(own).unwrap();
+    let told = fixture.journal("o/undo.jsonl", &entries[..4]);
+    fixture.list(ID, &told);
+    let marks =
+        ["customers.data", "x.snapshot"].map(|name| fixture.private(&format!("other/.{name}.dyno"), ID));
+    fixture.private("other/.y.new-12.dyno", &ID.replace('0', "1"));
+    let told = fixture.dyno(&["stop", "o"]);
+    assert_eq!(err(&told).matches("is outside the folders that dyno made").count(), 2, "{}", err(&told));
+    assert_eq!(named.iter().map(|folder| folder.is_dir()).collect::<Vec<_>>(), [false, false, true]);
+    assert!(image.is_file() && marks.iter().all(|mark| !mark.exists()));
+    assert!(fixture.path("other/kept").is_file());
+}
+
+/// A control group of another dyno, where one can be made.
+struct Group {
+    path: PathBuf,
+}
+
+impl Group {
+    fn new() -> Option<Group> {
+        let trees = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"].map(Path::new);
+        let name = format!("dyno/{}-redis-22100", std::process::id());
+        let path = trees.iter().map(|tree| tree.join(&name)).find(|path| fs::create_dir_all(path).is_ok());
+        path.map(|path| Group { path })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// What killed dynos have left is found without their directories.
+#[test]
+fn what_is_left_is_found_without_a_directory() {
+    let fixture = Fixture::new();
+    let told = |arguments: &[&str]| {
+        let told = fixture.dyno(arguments);
+        assert_eq!(told.status.code(), Some(0), "{}", err(&told));
+        err(&told) + &String::from_utf8_lossy(&told.stdout)
+    };
+    assert!(told(&["stop", "--left"]).contains("has left anything"));
+    let mut other = Sleeper::new();
+    let entry = serde_json::json!({"undo": "process", "pid": other.0.id(), "started": other.started()});
+    let journal = fixture.listed("far/away/undo.jsonl", &[entry, fixture.folder("far/away/a.data")]);
+    fs::create_dir(fixture.path("far/away/a.data")).unwrap();
+    let doctor = told(&["doctor"]);
+    assert!(doctor.contains(&format!("{}: 2 things", journal.display())), "{doctor}");
+    let json: serde_json::Value = serde_json::from_str(&told(&["doctor", "--json"])).unwrap();
+    assert_eq!(json["left"][0]["things"], 2, "{}", json["left"]);
+    assert!(told(&["stop", "--left"]).contains("2 things put back"));
+    assert!(!other.runs() && !fixture.path("far/away/a.data").exists());
+    assert!(told(&["stop", "--left"]).contains("has left anything"));
+    assert_eq!(fs::read_dir(fixture.path("state/dyno/journals")).unwrap().count(), 0);
+    // One that runs has left nothing.
+    let me = fs::read_to_string("/proc/self/stat").unwrap();
+    let started = me[me.rfind(')').unwrap() + 1..].split_whitespace().nth(19).unwrap().to_owned();
+    let journal = fixture.listed("far/away/undo.jsonl", &[fixture.folder("far/away")]);
+    let text = fs::read_to_string(&journal).unwrap().replace("4194303", &std::process::id().to_string());
+    fs::write(&journal, text.replace("\"started\":1", &format!("\"started\":{started}"))).unwrap();
+    assert!(told(&["stop", "--left"]).contains("has left anything"));
+    // Servers that stand on purpose stay.
+    let mut stands = Sleeper::new();
+    let entry = serde_json::json!({"undo": "process", "pid": stands.0.id(), "started": stands.started()});
+    fixture.listed("o/standing/undo.jsonl", &[entry]);
+    fixture.private("o/standing.json", "{}");
+    let left = told(&["stop", "--left"]);
+    assert!(left.contains("its servers stand on purpose; `dyno stop") && stands.runs(), "{left}");
+    // Neither a directory nor the option, or both.
+    for arguments in [&["stop"][..], &["stop", "o", "--left"]] {
+        assert_eq!(fixture.dyno(arguments).status.code(), Some(2), "{arguments:?}");
+    }
 }
 
 #[test]
@@ -274,6 +429,15 @@ fn no_program_and_no_credentials_come_from_a_journal() {
     let ran = fixture.path("ran");
     fs::write(&program, format!("#!/bin/sh\necho \"$@\" >> {}\n", ran.display())).unwrap();
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    // A journal that dyno has not begun here asks nothing of any cluster.
+    let whole = serde_json::json!({"asked": {}, "selector": "dyno.run=dyno-12"}).to_string();
+    fixture.private("o/kubernetes-dyno-12.json", &whole);
+    fixture.refuses("o", &["is not in the list of journals"]);
+    let entry = serde_json::json!({"journal": fixture.path("o/kubernetes-dyno-12.json")});
+    fixture.private(&format!("state/dyno/journals/{ID}"), &entry.to_string());
+    ["state", "state/dyno", "state/dyno/journals"]
+        .iter()
+        .for_each(|folder| fs::set_permissions(fixture.path(folder), Permissions::from_mode(0o700)).unwrap());
     for asked in
         [serde_json::json!({"kubectl": program}), serde_json::json!({"kubeconfig": fixture.path("config")})]
     {
@@ -315,6 +479,7 @@ fn no_program_and_no_credentials_come_from_a_journal() {
     fs::write(&program, answers).unwrap();
     let elsewhere = Command::new(env!("CARGO_BIN_EXE_dyno"))
         .args(["stop".as_ref(), fixture.path("o").as_os_str()])
+        .env("XDG_STATE_HOME", fixture.path("state"))
         .current_dir("/")
         .output()
         .unwrap();

@@ -93,7 +93,6 @@ impl Server {
             false => self.end_all(true)?,
         }
         let new = volume.with_extension(format!("new-{}", std::process::id()));
-        self.journal.makes_data_in(new.parent().unwrap_or(Path::new("/")))?;
         let noted = self.journal.add(Undo::Folder { path: new.clone() })?;
         fs::create_dir(&new).map_err(failed)?;
         for (number, member) in self.members.iter().enumerate() {

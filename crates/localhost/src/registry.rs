@@ -1,0 +1,191 @@
+//! The list of journals that this user's dyno has begun on this host. A directory that was unpacked can hold a journal that
+//! names anything, but nobody unpacks into this list: what a journal says is followed only while it stands here.
+//!
+//! An entry is a file named by the journal's random number, in `journals/` below the user's state: `$XDG_STATE_HOME/dyno`,
+//! `~/.local/state/dyno`, or where neither can be made a folder of the user's own in `/var/tmp` or for temporary files. It is
+//! there from before the first thing is done until nothing is left to be undone.
+
+use crate::error::LocalError;
+use crate::machine::Machine;
+use crate::trusted;
+use dyno_rundir::files;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Folder of the entries.
+const FOLDER: &str = "journals";
+/// Age of an entry whose journal has had the time to be written.
+const YOUNG: Duration = Duration::from_secs(60);
+
+/// An entry.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    /// The journal's path, behind all links.
+    journal: PathBuf,
+    /// The file, by its filesystem and its number there: a copy is another one. None of a journal of objects in a cluster, whose
+    /// name is random.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    file: Option<(u64, u64)>,
+}
+
+/// A new random number of a journal: 32 hexadecimal digits.
+pub(crate) fn number() -> Result<String, LocalError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|e| LocalError::failed("no random numbers", e))?;
+    Ok(hex::encode(bytes))
+}
+
+fn is_number(id: &str) -> bool {
+    id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Folders in which the user's state may be, the usual one first.
+pub(crate) fn usual_folders() -> Vec<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let own = format!("dyno-{}", rustix::process::geteuid().as_raw());
+    let of_user = [set("XDG_STATE_HOME"), set("HOME").map(|home| home.join(".local/state"))];
+    let of_user = of_user.into_iter().flatten().map(|state| state.join("dyno"));
+    of_user.chain([Path::new("/var/tmp").join(&own), std::env::temp_dir().join(&own)]).collect()
+}
+
+/// Enters a journal: the file at `path`, which is open.
+pub(crate) fn enter(machine: &Machine, id: &str, path: &Path, file: &File) -> Result<(), LocalError> {
+    let about = file.metadata().map_err(|e| LocalError::failed(path.display(), e))?;
+    write(machine, id, &Entry { journal: path.to_owned(), file: Some((about.dev(), about.ino())) })
+}
+
+/// Enters a journal that is about to be written, by its path, whose name nobody can guess.
+pub fn enter_path(machine: &Machine, path: &Path) -> Result<(), LocalError> {
+    // Those of runs that have ended need not stand there.
+    journals(machine);
+    write(machine, &number()?, &Entry { journal: behind_links(path), file: None })
+}
+
+fn write(machine: &Machine, id: &str, entry: &Entry) -> Result<(), LocalError> {
+    let text = serde_json::to_vec(entry).map_err(|e| LocalError::failed(entry.journal.display(), e))?;
+    let mut why = Vec::new();
+    for state in &machine.state {
+        let folder = state.join(FOLDER);
+        let made = trusted::make_folder(&folder).map_err(|e| LocalError::failed(folder.display(), e));
+        match made.and_then(|()| trusted::folder(&folder)).and_then(|()| written(&folder.join(id), &text)) {
+            Ok(()) => return Ok(()),
+            Err(error) => why.push(error.to_string()),
+        }
+    }
+    let what = "what dyno changes on this host cannot be noted: no folder for the list of its journals";
+    Err(LocalError::Failed(format!("{what}: {}", why.join("; "))))
+}
+
+fn written(path: &Path, text: &[u8]) -> Result<(), LocalError> {
+    let mut options = OpenOptions::new();
+    let file = options.create_new(true).write(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(text)).map_err(|e| LocalError::failed(path.display(), e))
+}
+
+/// Takes a journal from the list.
+pub(crate) fn leave(machine: &Machine, id: &str) {
+    if is_number(id) {
+        for state in &machine.state {
+            // It stands in one of them.
+            let _ = fs::remove_file(state.join(FOLDER).join(id));
+        }
+    }
+}
+
+/// Returns whether the file at `path`, which is open, is the journal of this number.
+pub(crate) fn knows(machine: &Machine, id: &str, path: &Path, file: &File) -> bool {
+    let Ok(about) = file.metadata() else { return false };
+    // After a start of the host a filesystem may have another number, after a move the file another path.
+    let is_it = |entry: Entry| {
+        entry.file.is_some_and(|(device, inode)| {
+            inode == about.ino() && (device == about.dev() || behind_links(path) == entry.journal)
+        })
+    };
+    is_number(id) && machine.state.iter().filter_map(|state| entry(&state.join(FOLDER), id)).any(is_it)
+}
+
+fn entry(folder: &Path, id: &str) -> Option<Entry> {
+    trusted::folder(folder).ok()?;
+    let mut options = OpenOptions::new();
+    trusted::open(&folder.join(id), options.read(true)).ok()??;
+    serde_json::from_slice(&files::read(&folder.join(id)).ok()?).ok()
+}
+
+/// The path with the links above its last part followed.
+fn behind_links(path: &Path) -> PathBuf {
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (above.canonicalize(), path.file_name()) {
+        (Ok(above), Some(name)) => above.join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// Entries with their numbers, as far as they can be read.
+fn entries(machine: &Machine) -> Vec<(String, Entry)> {
+    let folders = machine.state.iter().map(|state| state.join(FOLDER));
+    let of_folder = |folder: PathBuf| {
+        let names = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let ids = names.filter_map(|name| name.file_name().into_string().ok()).filter(|name| is_number(name));
+        ids.filter_map(|id| Some((id.clone(), entry(&folder, &id)?))).collect::<Vec<_>>()
+    };
+    folders.flat_map(of_folder).collect()
+}
+
+/// Returns whether a journal that was entered by its path stands in the list.
+pub fn has_path(machine: &Machine, path: &Path) -> bool {
+    let path = behind_links(path);
+    entries(machine).iter().any(|(_, entry)| entry.file.is_none() && entry.journal == path)
+}
+
+/// Journals of the list by their paths, ascending. One that was removed with its directory is forgotten.
+pub fn journals(machine: &Machine) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for (id, entry) in entries(machine) {
+        match entry.journal.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // It may be about to be written.
+                let file =
+                    machine.state.iter().find_map(|state| state.join(FOLDER).join(&id).metadata().ok());
+                if file.and_then(|file| file.modified().ok()?.elapsed().ok()).is_some_and(|age| age > YOUNG) {
+                    leave(machine, &id);
+                }
+            }
+            _ => found.push(entry.journal),
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The mark beside something that dyno makes outside a journal's directory: `.NAME.dyno`, with the journal's number.
+fn mark(path: &Path) -> Option<PathBuf> {
+    Some(path.with_file_name(format!(".{}.dyno", path.file_name()?.to_str()?)))
+}
+
+/// Marks what is about to be made.
+pub(crate) fn set_mark(path: &Path, id: &str) -> Result<(), LocalError> {
+    let mark = mark(path).ok_or_else(|| LocalError::Refused(format!("{}: has no name", path.display())))?;
+    trusted::write(&mark, id.as_bytes()).map_err(|e| LocalError::failed(mark.display(), e))
+}
+
+/// Returns whether the journal of this number has marked it.
+pub(crate) fn is_marked(path: &Path, id: &str) -> bool {
+    let Some(mark) = mark(path) else { return false };
+    let own = fs::symlink_metadata(&mark)
+        .is_ok_and(|about| about.is_file() && about.uid() == rustix::process::geteuid().as_raw());
+    own && files::read(&mark).is_ok_and(|text| text == id.as_bytes())
+}
+
+/// Removes the journal's mark, if it has made one.
+pub(crate) fn remove_mark(path: &Path, id: &str) {
+    if is_marked(path, id)
+        && let Some(mark) = mark(path)
+    {
+        let _ = fs::remove_file(mark);
+    }
+}
