@@ -89,6 +89,8 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
         turnaround: latency(&totals.turnaround, 0),
         ideal_response: latency(&totals.ideal, totals.ended[Outcome::Dropped as usize]),
         late_replies: totals.late,
+        unexpected_replies: totals.unexpected,
+        broken_replies: totals.broken,
         reconnects: totals.reconnects,
         redirects: totals.redirects,
         documents: None,

@@ -52,6 +52,8 @@ pub fn encode(totals: &Totals, out: &mut Vec<u8>) {
         totals.carried,
         totals.carried_arrivals,
         totals.late,
+        totals.unexpected,
+        totals.broken,
         totals.reconnects,
         totals.redirects,
         totals.backlog,
@@ -131,6 +133,8 @@ pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
         &mut totals.carried,
         &mut totals.carried_arrivals,
         &mut totals.late,
+        &mut totals.unexpected,
+        &mut totals.broken,
         &mut totals.reconnects,
         &mut totals.redirects,
         &mut totals.backlog,
@@ -267,6 +271,7 @@ mod tests {
         (totals.clipped_ns, totals.undrained) = (-(latencies.len() as i64), 3);
         totals.crossed = -((totals.ok() / 2) as i64);
         (totals.users_ns, totals.threads) = ([u64::MAX, 5], 2);
+        (totals.unexpected, totals.broken) = (6, 7);
         totals.gaps = vec![Gap { from_ns: 3, waiting_ns: 4, until_ns: u64::MAX }; latencies.len() % 3];
         totals.pauses = vec![Pause { from_ns: 5, until_ns: 1 << 40 }; latencies.len() % 2];
         totals.stamps = Stamps { kernel: 1, card: 4, client: 2, shared: 3, shared_most_ns: u64::MAX };

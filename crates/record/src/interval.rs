@@ -75,6 +75,10 @@ pub struct Interval {
     pub drops: Vec<(u64, u64)>,
     /// Replies that came after their request had timed out.
     pub late: u64,
+    /// Replies that nobody had asked for.
+    pub unexpected: u64,
+    /// Replies that do not follow the protocol.
+    pub broken: u64,
     /// Connections made anew.
     pub reconnects: u64,
     /// Redirections followed.
@@ -120,6 +124,8 @@ impl Interval {
             ideal: Histogram::new(Scale::Ns64),
             drops: Vec::new(),
             late: 0,
+            unexpected: 0,
+            broken: 0,
             reconnects: 0,
             redirects: 0,
             backlog: 0,
@@ -199,6 +205,7 @@ impl Interval {
         (self.arrivals, self.carried, self.late, self.reconnects, self.redirects) = (0, 0, 0, 0, 0);
         (self.carried_arrivals, self.backlog, self.busy_ns, self.last) = (0, 0, 0, false);
         (self.crossed, self.clipped_ns, self.undrained) = (0, 0, 0);
+        (self.unexpected, self.broken) = (0, 0);
     }
 }
 

@@ -52,6 +52,10 @@ pub struct Totals {
     pub drops: Vec<(u64, u64)>,
     /// Replies after their time-out.
     pub late: u64,
+    /// Replies that nobody had asked for.
+    pub unexpected: u64,
+    /// Replies that do not follow the protocol.
+    pub broken: u64,
     /// Connections made anew.
     pub reconnects: u64,
     /// Redirections followed.
@@ -94,6 +98,8 @@ impl Totals {
             ideal: Buckets::new(Scale::Ns64),
             drops: Vec::new(),
             late: 0,
+            unexpected: 0,
+            broken: 0,
             reconnects: 0,
             redirects: 0,
             backlog: 0,
@@ -183,6 +189,8 @@ impl Totals {
         self.carried += interval.carried;
         self.carried_arrivals += interval.carried_arrivals;
         self.late += interval.late;
+        self.unexpected += interval.unexpected;
+        self.broken += interval.broken;
         self.reconnects += interval.reconnects;
         self.redirects += interval.redirects;
         self.backlog = self.backlog.max(interval.backlog);
@@ -225,6 +233,8 @@ impl Totals {
         self.carried += other.carried;
         self.carried_arrivals += other.carried_arrivals;
         self.late += other.late;
+        self.unexpected += other.unexpected;
+        self.broken += other.broken;
         self.reconnects += other.reconnects;
         self.redirects += other.redirects;
         self.backlog = self.backlog.max(other.backlog);

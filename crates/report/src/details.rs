@@ -93,6 +93,8 @@ fn footer(out: &mut String, phase: &Phase, style: Style) {
         (phase.reconnects, "reconnects"),
         (phase.redirects, "redirects"),
         (phase.late_replies, "late replies"),
+        (phase.unexpected_replies, "unexpected replies"),
+        (phase.broken_replies, "broken replies"),
     ] {
         if count > 0 {
             parts.push(format!("{name} {}", Thousands(count)));

@@ -84,6 +84,9 @@ pub struct IntervalLine {
     pub carried: (u64, u64),
     /// Late replies, reconnects, redirects.
     pub links: (u64, u64, u64),
+    /// Replies that nobody had asked for, and that do not follow the protocol.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub strange: (u64, u64),
     /// Longest queue.
     pub backlog: u64,
     /// Nanoseconds the load threads did not sleep.
@@ -186,6 +189,7 @@ impl IntervalLine {
             exact,
             carried: (totals.carried, totals.carried_arrivals),
             links: (totals.late, totals.reconnects, totals.redirects),
+            strange: (totals.unexpected, totals.broken),
             backlog: totals.backlog,
             busy_ns: totals.busy_ns,
             stamps: in_line(totals.stamps),
@@ -214,6 +218,7 @@ impl IntervalLine {
             ("arrivals", self.arrivals),
             ("carried", self.carried.0.max(self.carried.1)),
             ("links", self.links.0.max(self.links.1).max(self.links.2)),
+            ("strange", self.strange.0.max(self.strange.1)),
             ("backlog", self.backlog),
             ("completed", self.completed.unwrap_or(0)),
             ("clipped_ns", self.clipped_ns.unsigned_abs()),
@@ -262,6 +267,7 @@ impl IntervalLine {
         self.carried = (self.carried.0 + other.carried.0, self.carried.1 + other.carried.1);
         let (a, b) = (self.links, other.links);
         self.links = (a.0 + b.0, a.1 + b.1, a.2 + b.2);
+        self.strange = (self.strange.0 + other.strange.0, self.strange.1 + other.strange.1);
         self.backlog = self.backlog.max(other.backlog);
         self.busy_ns += other.busy_ns;
         let mut stamps = self.stamps();
@@ -309,6 +315,7 @@ impl IntervalLine {
         (totals.clipped_ns, totals.undrained) = (self.clipped_ns, self.undrained);
         (totals.carried, totals.carried_arrivals) = self.carried;
         (totals.late, totals.reconnects, totals.redirects) = self.links;
+        (totals.unexpected, totals.broken) = self.strange;
         totals.backlog = self.backlog;
         totals.busy_ns = self.busy_ns;
         totals.stamps = self.stamps();

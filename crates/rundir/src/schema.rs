@@ -304,6 +304,12 @@ pub struct Phase {
     pub turnaround: Option<Latency>,
     /// Replies that came after their time-out.
     pub late_replies: u64,
+    /// Replies that nobody had asked for: which reply belongs to which operation is not certain then.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub unexpected_replies: u64,
+    /// Replies that do not follow the protocol; each ends its connection.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub broken_replies: u64,
     /// Connections made anew.
     pub reconnects: u64,
     /// Redirections followed.

@@ -67,7 +67,7 @@ impl Claim {
 
 /// Checks whose reasons are told first among equals: what was lost before what was late, what happened before its shape, and the
 /// run itself before its host. The first reason is the headline.
-const GRAVEST: [&str; 20] = [
+const GRAVEST: [&str; 22] = [
     "imported",
     "invariants",
     "data",
@@ -76,9 +76,11 @@ const GRAVEST: [&str; 20] = [
     "completed",
     "gone",
     "errors",
+    "protocol",
     "load",
     "drops",
     "connections",
+    "reconnects",
     "client_share",
     "stalls",
     "overload",

@@ -10,7 +10,7 @@ use crate::content::Content;
 use crate::outcome::Outcome;
 use crate::request::Request;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -31,6 +31,19 @@ pub enum Endpoint {
     },
     /// A Unix socket.
     Unix(PathBuf),
+}
+
+impl Endpoint {
+    /// A host whose name leads nowhere, or not yet.
+    pub fn unresolved(host: &str) -> Endpoint {
+        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+        Endpoint::Tcp { host: host.to_owned(), address }
+    }
+
+    /// Returns whether its name leads nowhere, or not yet.
+    pub fn is_unresolved(&self) -> bool {
+        matches!(self, Endpoint::Tcp { address, .. } if address.port() == 0)
+    }
 }
 
 impl fmt::Display for Endpoint {
@@ -106,6 +119,8 @@ pub enum Decoded {
         /// Next step.
         then: Then,
     },
+    /// The reply answers something that was not asked: the connection must be closed.
+    Unexpected,
     /// The bytes are not of the protocol: the connection must be closed.
     Broken,
 }

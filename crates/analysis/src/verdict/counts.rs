@@ -113,6 +113,45 @@ pub(super) fn errors(e: &Evidence<'_>) -> Found {
     Some((if share > 0.05 { Trust::Invalid } else { Trust::Suspect }, text))
 }
 
+/// Share of strange replies among the operations from which on figures are of nobody knows which operations.
+const STRANGE: f64 = 0.001;
+
+/// Replies that nobody had asked for, or that do not follow the protocol: one that came with another's answer can be taken for
+/// the next one's.
+pub(super) fn protocol(e: &Evidence<'_>) -> Found {
+    let (unexpected, broken) = (e.phase.unexpected_replies, e.phase.broken_replies);
+    let strange = unexpected + broken;
+    if strange == 0 {
+        return None;
+    }
+    let share = strange as f64 / e.totals.ended_total().max(1) as f64;
+    let kinds = [(unexpected, "that nobody had asked for"), (broken, "that do not follow the protocol")];
+    let kinds = kinds.iter().filter(|(count, _)| *count > 0);
+    let kinds: Vec<String> = kinds.map(|(count, what)| format!("{} {what}", Thousands(*count))).collect();
+    let text = format!(
+        "of the replies {} ({:.3} % of the operations): which reply belongs to which operation is not certain; look at what lies \
+         between client and server",
+        kinds.join(", and "),
+        share * 100.0
+    );
+    Some((if share > STRANGE { Trust::Invalid } else { Trust::Suspect }, text))
+}
+
+/// Connections that were lost between operations and made anew: no operation failed by it, but some waited.
+pub(super) fn reconnects(e: &Evidence<'_>) -> Found {
+    let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut, Outcome::Protocol];
+    let explained: u64 = lost.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
+    let quiet = e.phase.reconnects.saturating_sub(explained);
+    (quiet > 0 && e.observations.faults.is_empty()).then(|| {
+        let text = format!(
+            "{} connections were lost and made anew without an operation that failed: the server, or what lies before it, closes \
+             them; what waited for that is in the tail",
+            Thousands(quiet)
+        );
+        (Trust::Suspect, text)
+    })
+}
+
 /// Steps of transactions that have found nothing and have not failed them: a few race with other users, many mean other data.
 pub(super) fn found(e: &Evidence<'_>) -> Found {
     let missed = |outcomes: &[u64; Outcome::COUNT]| outcomes[Outcome::NotFound as usize];

@@ -618,6 +618,24 @@ fn seconds_in_which_the_client_stood_still_say_nothing_of_the_target() {
 }
 
 #[test]
+fn strange_replies_are_told_and_more_than_one_in_a_thousand_leave_no_figure() {
+    let told = |unexpected: u64, broken: u64| {
+        says("protocol", |case| {
+            (case.phase.unexpected_replies, case.phase.broken_replies) = (unexpected, broken);
+        })
+    };
+    // Of 20,000 operations.
+    assert_eq!([told(0, 0), told(1, 0), told(10, 10), told(0, 21)], [None, SUSPECT, SUSPECT, INVALID]);
+    let again = |failed: u64, count: u64| {
+        let mut case = Case::usual().ended(Outcome::Disconnected, failed);
+        case.phase.reconnects = count;
+        case.says("reconnects")
+    };
+    // Where operations failed by it, that is told.
+    assert_eq!([again(0, 0), again(0, 1), again(1, 1)], [None, SUSPECT, None]);
+}
+
+#[test]
 fn a_second_stalls_below_half_of_the_median() {
     let stalls = |left: f64| {
         says("stalls", |case| {

@@ -31,6 +31,10 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
     checks.check("samples", if e.phase.seconds < 1.0 { FIGURES } else { LATENCIES }, counts::samples(e));
     checks.check("data", EVERY, counts::data(e));
     checks.check("errors", EVERY, counts::errors(e));
+    if e.wire {
+        checks.check("protocol", EVERY, counts::protocol(e));
+        checks.check("reconnects", TAIL, counts::reconnects(e));
+    }
     checks.check("found", EVERY, counts::found(e));
     checks.check("drops", EVERY, counts::drops(e));
     if e.phase.client.connected.is_some() {

@@ -82,9 +82,11 @@ impl Metrics {
             }
         }
         type Count = fn(&Totals) -> u64;
-        let counters: [(&str, &str, Count); 4] = [
+        let counters: [(&str, &str, Count); 6] = [
             ("dyno_arrivals_total", "Arrivals taken from the schedule.", |t| t.arrivals),
             ("dyno_late_replies_total", "Replies that came after their time-out.", |t| t.late),
+            ("dyno_unexpected_replies_total", "Replies that nobody had asked for.", |t| t.unexpected),
+            ("dyno_broken_replies_total", "Replies that do not follow the protocol.", |t| t.broken),
             ("dyno_reconnects_total", "Connections made anew.", |t| t.reconnects),
             ("dyno_redirects_total", "Redirections followed.", |t| t.redirects),
         ];

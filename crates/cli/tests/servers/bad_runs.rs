@@ -3,7 +3,7 @@
 
 use dyno_testkit::{Dyno, Server, assert_exit, signal, skip, skip_because, stderr};
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Child;
 use std::time::Duration;
 
@@ -211,4 +211,61 @@ fn a_server_that_stands_still() {
         signal(server.pid(), "CONT");
     });
     assert_named(&dyno, "still", "gone");
+}
+
+/// A proxy in front of a server: of the replies every fiftieth is sent twice, or its connection is closed behind it.
+fn proxy(server: u16, twice: bool) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { return };
+            let (mut asks, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut asks, &mut to_server));
+            std::thread::spawn(move || between(server, client, twice));
+        }
+    });
+    port
+}
+
+/// In a closed loop without a pipeline what is read at once is one reply. The first ones are greetings.
+fn between(mut server: TcpStream, mut client: TcpStream, twice: bool) {
+    let mut buffer = [0; 65_536];
+    for number in 1.. {
+        let Ok(read @ 1..) = server.read(&mut buffer) else { break };
+        let mut reply = buffer[..read].to_vec();
+        if number % 50 == 0 && twice {
+            reply.extend_from_slice(&buffer[..read]);
+        }
+        if client.write_all(&reply).is_err() || (number % 50 == 0 && !twice) {
+            break;
+        }
+    }
+    let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
+}
+
+/// No operation fails, and yet it is not a server's usual work.
+#[test]
+fn replies_that_nobody_asked_for_and_connections_that_are_lost_are_told() {
+    let Some(server) = Server::start(&[]) else { return skip("bad_runs") };
+    let dyno = Dyno::new();
+    let port = server.uri().rsplit(':').next().unwrap().split('/').next().unwrap().parse().unwrap();
+    for (name, twice, exit) in [("protocol", true, 5), ("reconnects", false, 0)] {
+        let uri = format!("redis://127.0.0.1:{}", proxy(port, twice));
+        let words = ["run", &uri, "--workload", "c", "--records", "1000", "--users", "8", "--duration", "3s"];
+        // A user who thinks has nothing under way when its connection is closed.
+        let think = if twice { "0s" } else { "5ms" };
+        let more = ["--warmup", "0s", "--quiet", "--think", think, "--out", name];
+        let output = dyno.run(&[&words[..], &more].concat());
+        match exit {
+            0 => dyno.assert_ran(&output),
+            exit => assert_exit(&output, &[exit]),
+        }
+        assert_named(&dyno, name, name);
+        let summary = dyno.summary(name);
+        let measured = dyno_testkit::phase(&summary, "measure");
+        let count = |figure: &str| measured[figure].as_u64().unwrap_or(0);
+        assert_eq!(count("unexpected_replies") > 10, twice, "{measured}");
+        assert!(count("reconnects") > 10, "{measured}");
+    }
 }

@@ -162,8 +162,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                     }
                 }
                 (State::Ready, None) => match self.driver.skip(&bytes[at..]) {
-                    // A reply that nobody asked for.
-                    Decoded::Reply { .. } => Decoded::Broken,
+                    Decoded::Reply { .. } => Decoded::Unexpected,
                     other => other,
                 },
                 _ => return Parsed::Lost,
@@ -175,7 +174,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                     at += used;
                     self.replied(id, then, moment, at < bytes.len());
                 }
+                Decoded::Unexpected => {
+                    self.recorder.now.unexpected += 1;
+                    let text = self.naming(id, "a reply came that nobody had asked for");
+                    self.lose(id, Outcome::Protocol, &text);
+                    return Parsed::Lost;
+                }
                 Decoded::Broken => {
+                    self.recorder.now.broken +=
+                        u64::from(self.connections[id as usize].state == State::Ready);
                     let text = self.naming(id, "what answered does not speak the protocol");
                     self.lose(id, Outcome::Protocol, &text);
                     return Parsed::Lost;

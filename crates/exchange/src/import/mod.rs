@@ -239,6 +239,8 @@ fn phase(found: &Found, said: &ImportDetails) -> Phase {
         turnaround: None,
         ideal_response: None,
         late_replies: 0,
+        unexpected_replies: 0,
+        broken_replies: 0,
         reconnects: 0,
         redirects: 0,
         documents: None,

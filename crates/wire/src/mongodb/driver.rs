@@ -10,7 +10,7 @@ use super::description::{Limits, ServerType};
 use super::errors::{StateChange, is_ok};
 use super::exchange::Exchange;
 use super::greeting::{self, Credentials, Talk};
-use super::message::{self, HEADER, NotMessage, code};
+use super::message::{self, HEADER, Header, NotMessage, code};
 use super::options::MongoOptions;
 use super::reply;
 use super::retry::{RetryAdvice, Retryable};
@@ -224,15 +224,15 @@ impl MongoDriver {
         codec: &mut Option<Box<Codec>>,
         packed: &'i mut Vec<u8>,
         input: &'i [u8],
-    ) -> Result<Option<(usize, &'i [u8])>, NotMessage> {
+    ) -> Result<Option<(Header, &'i [u8])>, NotMessage> {
         let Some(header) = message::frame(input)? else { return Ok(None) };
         let body = &input[HEADER..header.bytes];
         if header.code != code::COMPRESSED {
-            return Ok(Some((header.bytes, message::document(header.code, body)?)));
+            return Ok(Some((header, message::document(header.code, body)?)));
         }
         let codec = codec.as_mut().ok_or(NotMessage)?;
         let inner = codec.expand(header, body, packed)?;
-        Ok(Some((header.bytes, message::document(inner, packed)?)))
+        Ok(Some((header, message::document(inner, packed)?)))
     }
 }
 
@@ -337,6 +337,7 @@ impl Driver for MongoDriver {
 
     fn encode(&mut self, x: &mut Exchange, _command: u32, out: &mut Vec<u8>) {
         let id = self.next_id();
+        x.id = id;
         let mut name = std::mem::take(&mut self.name);
         let knows_hello = self.options.server_api.is_some()
             || self.deployment.description(x.node).is_some_and(|server| server.knows_hello);
@@ -367,11 +368,14 @@ impl Driver for MongoDriver {
     }
 
     fn decode(&mut self, x: &mut Exchange, command: u32, input: &[u8]) -> Decoded {
-        let (used, document) = match Self::open(&mut self.codec, &mut self.packed, input) {
+        let (header, document) = match Self::open(&mut self.codec, &mut self.packed, input) {
             Ok(None) => return Decoded::Need,
+            // 0: it does not say what it answers.
+            Ok(Some((header, _))) if ![0, x.id].contains(&header.to) => return Decoded::Unexpected,
             Ok(Some(found)) => found,
             Err(NotMessage) => return Decoded::Broken,
         };
+        let used = header.bytes;
         if x.request.verb == Verb::Topology {
             self.deployment.learn(x.node, document, Some(x.asked_ms), &self.options);
             return Decoded::Reply { used, then: Then::Finish(Outcome::Ok) };

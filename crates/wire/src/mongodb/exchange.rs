@@ -7,6 +7,8 @@ use dyno_types::{Outcome, Request};
 #[derive(Debug, Default)]
 pub struct Exchange {
     pub(super) request: Request,
+    /// Number of the message that asked last: each command follows the reply to the one before.
+    pub(super) id: i32,
     /// The request writes, or belongs to a transaction: it goes to the primary.
     pub(super) writes: bool,
     pub(super) in_transaction: bool,
