@@ -125,6 +125,14 @@ fn job(
     }
 }
 
+/// Most records that are looked for.
+const SAMPLES: u64 = 100;
+
+/// The number of records of so many that [`present`] looks for.
+pub fn looked_for(records: u64) -> u64 {
+    records.min(SAMPLES)
+}
+
 /// Returns whether the records that `workload` expects are there: 100 of them, spread evenly, are read. True only if all are.
 pub fn present(
     opened: &dyn OpenTarget,
@@ -132,7 +140,7 @@ pub fn present(
     control: &Arc<Control>,
 ) -> Result<bool, RunError> {
     let Some((count, first)) = workload.expects().filter(|(count, _)| *count > 0) else { return Ok(true) };
-    let samples = count.min(100);
+    let samples = looked_for(count);
     Ok(found(opened, &workload.content(), (first, count), samples, control)?.there == samples)
 }
 

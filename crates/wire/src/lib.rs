@@ -6,6 +6,7 @@
 pub mod address;
 pub mod memcached;
 pub mod mongodb;
+mod names;
 pub mod null;
 pub mod redis;
 pub mod sim;

@@ -21,6 +21,9 @@ struct Member {
     frozen: bool,
 }
 
+/// A member of the configuration that nobody can look up.
+const NOWHERE: &str = "nowhere.invalid:27017";
+
 /// A scripted replica set of a version.
 struct Set {
     names: Arc<OnceLock<Vec<String>>>,
@@ -29,12 +32,19 @@ struct Set {
     wire: i32,
     /// The version knows `hello`.
     knows_hello: bool,
+    /// The configuration has [`NOWHERE`] in it.
+    has_nowhere: bool,
 }
 
 impl Set {
     /// Starts the members.
     fn start(wire: i32, members: Vec<Member>) -> Arc<Set> {
+        Set::start_with(wire, members, false)
+    }
+
+    fn start_with(wire: i32, members: Vec<Member>, has_nowhere: bool) -> Arc<Set> {
         let set = Arc::new(Set {
+            has_nowhere,
             names: Arc::default(),
             members: Arc::new((Mutex::new(members.clone()), Condvar::new())),
             wire,
@@ -115,6 +125,10 @@ impl Set {
             bson::item(out, kind::STRING, index as u32);
             bson::text(out, name.as_bytes());
         }
+        if self.has_nowhere {
+            bson::item(out, kind::STRING, names.len() as u32);
+            bson::text(out, NOWHERE.as_bytes());
+        }
         bson::close(out, list);
         if let Some(election) = member.election {
             bson::head(out, kind::OBJECT_ID, "electionId");
@@ -158,6 +172,25 @@ fn open(seconds: &'static str) -> [&'static str; 8] {
 
 fn primary(election: u8) -> Member {
     Member { primary: true, election: Some(election), ..Member::default() }
+}
+
+/// A member whose name leads nowhere, and one that refuses, are said and left out; the others serve for three heartbeats.
+#[test]
+fn a_member_that_cannot_be_reached_is_said_and_the_others_are_measured() {
+    let set = Set::start_with(21, vec![primary(1), Member::default()], true);
+    for mode in ["primary", "nearest"] {
+        let uri = set.uri(&format!("readPreference={mode}&heartbeatFrequencyMS=500&localThresholdMS=1000"));
+        let dyno = Dyno::new();
+        let load = ["--no-load", "--records", "100", "--warmup", "0", "--out", "d", "--workload", "c"];
+        let output = dyno.run(&[&["run", &uri], &load[..], &open("2s")].concat());
+        dyno.assert_ran_but(&output, &["target"]);
+        assert_eq!(outcome(phase(&dyno.summary("d"), "measure"), "ok"), 400, "{mode}");
+        let run: Value =
+            serde_json::from_str(&std::fs::read_to_string(dyno.path("d/run.json")).unwrap()).unwrap();
+        let down = run["facts"]["members_down"].as_str().unwrap();
+        assert!(down.starts_with(NOWHERE), "{down}");
+        assert!(stderr(&output).contains("nowhere.invalid"), "{}", stderr(&output));
+    }
 }
 
 /// Servers before 4.4.2 do not know `hello`. Three heartbeats and more pass for each read preference.

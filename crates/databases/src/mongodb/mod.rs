@@ -17,7 +17,7 @@ use crate::collections::Collections;
 use crate::mongodb::admin::MongoAdmin;
 use crate::mongodb::command_error::CommandError;
 use crate::mongodb::official::{OfficialDeployment, OfficialTarget};
-use crate::mongodb::probe::{ROUTERS_DOWN, probe};
+use crate::mongodb::probe::{down, probe};
 use crate::probe::Stop;
 use crate::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
 use crate::target_error::TargetError;
@@ -232,7 +232,7 @@ impl OpenTarget for OpenMongo {
     }
 
     fn missing(&self) -> Option<String> {
-        self.facts.get(ROUTERS_DOWN).map(str::to_owned)
+        down(&self.facts.all)
     }
 
     fn collections(&self) -> Option<Box<dyn Collections + '_>> {

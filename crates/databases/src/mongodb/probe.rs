@@ -1,13 +1,14 @@
 //! Facts about a MongoDB deployment before a run: who its nodes are, and what they say of themselves.
 
 use crate::mongodb::protocol::PROTOCOL;
-use crate::probe::{Failure, ReadStatus, Stop, converse, first_that_answers, resolve};
+use crate::probe::{Failure, ReadStatus, ResolveError, Stop, converse, first_that_answers, resolve};
 use crate::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, monotonic_ns};
 use dyno_types::content::Nothing;
 use dyno_types::{Driver, Endpoint, Hello};
 use dyno_wire::address::Address;
 use dyno_wire::mongodb::{Deployment, Facts, MongoDriver, MongoOptions, QUESTIONS};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -84,7 +85,15 @@ fn look(
 }
 
 /// The fact that names routers which did not answer before the run, and why.
-pub const ROUTERS_DOWN: &str = "routers_down";
+const ROUTERS_DOWN: &str = "routers_down";
+
+/// The fact that names members of a replica set which did not answer before the run, and why.
+const MEMBERS_DOWN: &str = "members_down";
+
+/// What of a deployment did not answer before the run, and why: the run is carried out by the others.
+pub fn down(facts: &BTreeMap<String, String>) -> Option<String> {
+    [ROUTERS_DOWN, MEMBERS_DOWN].iter().find_map(|name| facts.get(*name)).cloned()
+}
 
 /// All routers of the list. One that does not answer is left out until it does, and the record says so.
 fn routers(
@@ -141,27 +150,52 @@ fn replica_set(
         Unready::NoPrimary(format!("replica set {name:?} {why}"))
     };
     let primary = facts.get("primary").ok_or_else(none)?;
-    let all: Result<Vec<Endpoint>, _> = facts.hosts.iter().map(|host| resolve(&address(host))).collect();
-    let endpoints = all.map_err(TargetError::from)?;
+    let found = resolve_all(&facts.hosts);
     let at = facts.hosts.iter().position(|host| host == primary);
     let at =
         at.ok_or_else(|| unreachable(format!("the primary {primary} is not among {:?}", facts.hosts)))?;
+    let mut down: BTreeMap<usize, String> = BTreeMap::new();
+    let mut endpoints = Vec::new();
+    for (node, (found, host)) in found.into_iter().zip(&facts.hosts).enumerate() {
+        match found {
+            Ok(endpoint) => endpoints.push(endpoint),
+            Err(error) if node == at => return Err(TargetError::from(error).into()),
+            // The run looks its name up again.
+            Err(error) => {
+                down.insert(node, format!("{host}: {error}"));
+                endpoints.push(Endpoint::unresolved(host.rsplit_once(':').map_or(host, |(host, _)| host)));
+            }
+        }
+    }
     let mut set = Deployment::replica_set(&name, endpoints, at as u16);
-    // A member that does not answer may come back during the run.
-    let mut answers = ask_all(options, connect, &set.endpoints);
-    for (node, answer) in answers.iter().enumerate() {
-        if let Ok(Answer { facts, asked_ns, away_ns }) = answer {
-            set.learn(node as u16, &facts.hello, Some((asked_ns / 1_000_000) as i64), options);
-            set.measured(node as u16, away_ns / 1_000, options);
+    let known: Vec<usize> = (0..set.endpoints.len()).filter(|node| !down.contains_key(node)).collect();
+    let asked: Vec<Endpoint> = known.iter().map(|node| set.endpoints[*node].clone()).collect();
+    let mut answers: BTreeMap<usize, Result<Answer, Failure>> =
+        known.into_iter().zip(ask_all(options, connect, &asked)).collect();
+    for (&node, answer) in &answers {
+        match answer {
+            Ok(Answer { facts, asked_ns, away_ns }) => {
+                set.learn(node as u16, &facts.hello, Some((asked_ns / 1_000_000) as i64), options);
+                set.measured(node as u16, away_ns / 1_000, options);
+            }
+            // A member that does not answer may come back during the run.
+            Err(failure) => drop(down.insert(node, format!("{}: {failure}", set.endpoints[node]))),
         }
     }
     // Distances count once all are known.
-    match answers.swap_remove(at) {
-        Ok(answer) => {
+    match answers.remove(&at).unwrap_or_else(|| Err(Failure::Absent("asking it failed".into()))) {
+        Ok(mut answer) => {
             let asked_ms = (answer.asked_ns / 1_000_000) as i64;
             set.learn(at as u16, &answer.facts.hello, Some(asked_ms), options);
             // One that has just been elected names itself before it takes writes.
-            if set.lacks_primary() { Err(none()) } else { Ok((set, answer.facts)) }
+            if set.lacks_primary() {
+                return Err(none());
+            }
+            if !down.is_empty() {
+                let words: Vec<String> = down.into_values().collect();
+                answer.facts.all.insert(MEMBERS_DOWN.into(), words.join("; "));
+            }
+            Ok((set, answer.facts))
         }
         // The others may not have noticed yet that it is gone.
         Err(failure @ (Failure::Final(_) | Failure::Own(_))) => {
@@ -169,6 +203,16 @@ fn replica_set(
         }
         Err(failure) => Err(Unready::NoPrimary(format!("{primary}: {failure}"))),
     }
+}
+
+/// Looks up all members at the same time: a name that leads nowhere takes its time.
+fn resolve_all(hosts: &[String]) -> Vec<Result<Endpoint, ResolveError>> {
+    std::thread::scope(|scope| {
+        let threads = hosts.iter().map(|host| scope.spawn(move || resolve(&address(host))));
+        let threads: Vec<_> = threads.collect();
+        let lost = || Err(ResolveError::NoAddress("a name".into()));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| lost())).collect()
+    })
 }
 
 /// Asks members at the same time: one that is down takes its time.

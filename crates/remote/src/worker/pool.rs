@@ -5,7 +5,7 @@ use crate::worker::member::{Member, WorkerEvent};
 use crate::worker::pool_error::WorkerPoolError;
 use crate::worker::serve::unix_ns;
 use crate::worker::spawn::{WorkerSpec, spawn};
-use dyno_databases::mongodb::probe::ROUTERS_DOWN;
+use dyno_databases::mongodb::probe::down;
 use dyno_databases::target::TargetInfo;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_protocol::frame::{Frame, write_frame};
@@ -424,7 +424,7 @@ impl LoadGenerator for WorkerPool {
     }
 
     fn missing(&self) -> Option<String> {
-        self.facts.get(ROUTERS_DOWN).cloned()
+        down(&self.facts)
     }
 
     fn lost(&self) -> Vec<String> {

@@ -7,7 +7,9 @@ use dyno_config::settings::Settings;
 use dyno_databases::collections::Collections;
 use dyno_databases::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError};
+use dyno_types::bounded;
 use dyno_types::bson;
+use dyno_types::limits::TEXT_BYTES;
 use dyno_types::{Content, Refused};
 use dyno_workload::Workload;
 use dyno_workload::template::{Template, TemplateContent, TemplateLoad, TemplateRun, Value};
@@ -44,7 +46,8 @@ fn run_seed(spec: &Experiment, template: &Template) -> u64 {
 impl Documents {
     pub(super) fn read(spec: &Experiment, path: &str, wording: &Wording<'_>) -> Result<Self, Refused> {
         let key = (wording.source)("workload.documents");
-        let text = std::fs::read_to_string(path).map_err(|e| Refused(format!("{key}: {path}: {e}")))?;
+        let text =
+            bounded::text_file(path, TEXT_BYTES).map_err(|e| Refused(format!("{key}: {path}: {e}")))?;
         let mut template = dyno_config::template::parse(&text, path).map_err(refused)?;
         if spec.seed != 1 {
             template.seed = spec.seed;

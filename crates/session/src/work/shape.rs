@@ -4,6 +4,7 @@ use dyno_config::experiment::{Arrivals, Experiment, Stamps};
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{Clock, End, Job, Pacing, Queue};
 use dyno_types::Refused;
+use dyno_types::limits::THREADS;
 use dyno_workload::Workload;
 use std::sync::Arc;
 
@@ -29,6 +30,9 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
     if !(10_000_000..=SECOND_NS).contains(&interval_ns) || !SECOND_NS.is_multiple_of(interval_ns) {
         let words = "expected 10ms to 1s, a whole number of them in a second";
         return Err(Refused(format!("phases.measure.interval: {words}")));
+    }
+    if spec.client.threads.is_some_and(|threads| threads > THREADS) {
+        return Err(Refused(format!("load threads: expected 1 to {THREADS}")));
     }
     let job = Job {
         pacing: pacing(spec)?,

@@ -1,7 +1,7 @@
 //! YCSB's core workload as work.
 
 use crate::dataset_check::present_as;
-use crate::presence::{Inserted, inserted};
+use crate::presence::{Inserted, inserted, looked_for};
 use crate::work::{Prepared, Wording, Work, shape};
 use dyno_config::experiment::{Experiment, When, Ycsb};
 use dyno_config::properties;
@@ -9,6 +9,8 @@ use dyno_config::settings::BadSetting;
 use dyno_config::settings::{Settings, Source};
 use dyno_databases::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError};
+use dyno_types::bounded;
+use dyno_types::limits::TEXT_BYTES;
 use dyno_types::{Content, Refused, Verb, suggest};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::config::Proportions;
@@ -85,8 +87,10 @@ impl Work for Records {
         let mut notes = Vec::new();
         if !load && self.spec.phases.load.when == When::Missing && !opened.is_virtual() {
             notes.push(format!(
-                "{} records are there already ({} loads them again)",
-                self.records, self.reload
+                "about {} records are there already: {} were looked for, and are there ({} loads them again)",
+                self.records,
+                looked_for(self.records),
+                self.reload
             ));
         }
         if inserted.end > 0 {
@@ -210,7 +214,7 @@ pub fn core_config(settings: &Settings) -> Result<CoreConfig, BadSetting> {
     let blame = |bad| settings.blame(bad);
     let mut config = CoreConfig::from_lookup(&mut settings.lookup()).map_err(blame)?;
     if let Some(path) = config.needs_histogram().map(str::to_owned) {
-        let text = std::fs::read_to_string(&path)
+        let text = bounded::text_file(&path, TEXT_BYTES)
             .map_err(|e| settings.refuse("fieldlengthhistogram", format!("a file that can be read ({e})")))?;
         config.set_histogram(&text).map_err(blame)?;
     }

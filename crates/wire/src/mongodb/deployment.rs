@@ -1,10 +1,10 @@
 //! A deployment as a load thread knows it: its topology, the endpoints of its servers, and which of them serves what.
 
 use super::description::{ServerDescription, ServerType};
-use super::names::{Names, is_unresolved};
 use super::options::MongoOptions;
 use super::selection::{ReadPreference, nearest, suitable};
 use super::topology::{ApplicationError, Handshake, Topology, TopologyType};
+use crate::names::Names;
 use dyno_types::Endpoint;
 use dyno_types::driver::NOWHERE;
 
@@ -85,7 +85,7 @@ impl Deployment {
     /// Returns whether a server is checked: it belongs to the deployment, and its name leads somewhere.
     pub(super) fn is_checked(&self, node: u16) -> bool {
         let at = usize::from(node);
-        let is_known = self.endpoints.get(at).is_some_and(|endpoint| !is_unresolved(endpoint));
+        let is_known = self.endpoints.get(at).is_some_and(|endpoint| !endpoint.is_unresolved());
         is_known && self.topology.servers().get(at).is_some_and(|server| !server.removed)
     }
 
@@ -100,11 +100,14 @@ impl Deployment {
         self.topology.servers().get(usize::from(node)).map_or((0, false), |server| server.spoke)
     }
 
-    /// Endpoints of the servers that may have figures to tell: all but arbiters, which know no users.
+    /// Endpoints of the servers that may have figures to tell: all but arbiters, which know no users, and those whose names lead
+    /// nowhere.
     pub fn watched(&self) -> impl Iterator<Item = &Endpoint> {
         let kinds = self.topology.servers().iter().map(|server| server.description.kind);
         let all = self.endpoints.iter().zip(kinds);
-        all.filter(|(_, kind)| *kind != ServerType::RsArbiter).map(|(endpoint, _)| endpoint)
+        all.filter(|(_, kind)| *kind != ServerType::RsArbiter)
+            .map(|(endpoint, _)| endpoint)
+            .filter(|endpoint| !endpoint.is_unresolved())
     }
 
     /// The server for commands that any server that takes writes may have: the primary, or the first router that answers.
@@ -213,7 +216,7 @@ impl Deployment {
     fn refresh(&mut self, options: &MongoOptions) {
         for (at, server) in self.topology.servers().iter().enumerate() {
             match self.endpoints.get_mut(at) {
-                Some(endpoint) if !is_unresolved(endpoint) => {}
+                Some(endpoint) if !endpoint.is_unresolved() => {}
                 Some(endpoint) => *endpoint = self.names.endpoint(&server.address),
                 None => self.endpoints.push(self.names.endpoint(&server.address)),
             }

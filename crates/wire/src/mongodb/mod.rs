@@ -17,7 +17,6 @@ mod exchange;
 mod facts;
 mod greeting;
 pub mod message;
-mod names;
 mod options;
 mod records;
 mod reply;

@@ -1,6 +1,7 @@
 //! Which node serves a key: hash slots, the slot map, and the nodes learnt from redirections.
 
 use super::resp::{NotResp, Token, token};
+use crate::names::Names;
 use dyno_types::Endpoint;
 use dyno_types::limits::NODES;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -44,12 +45,34 @@ pub struct Topology {
     primary: Vec<u16>,
     replicas: Vec<(u16, Vec<u16>)>,
     turn: usize,
+    /// Names that nodes tell during a run; before one they are looked up at once.
+    names: Option<Names>,
+    /// The name that was told last and is being looked up.
+    awaited: Option<String>,
 }
 
 impl Topology {
     /// One node that serves everything.
     pub fn single(endpoint: Endpoint) -> Self {
-        Topology { endpoints: vec![endpoint], primary: Vec::new(), replicas: Vec::new(), turn: 0 }
+        Topology {
+            endpoints: vec![endpoint],
+            primary: Vec::new(),
+            replicas: Vec::new(),
+            turn: 0,
+            names: None,
+            awaited: None,
+        }
+    }
+
+    /// From now on names are looked up beside the load.
+    pub fn in_load(&mut self) {
+        self.names = Some(Names::default());
+    }
+
+    /// Returns whether the name that was told last is being looked up.
+    pub fn awaits_name(&self) -> bool {
+        let both = self.names.as_ref().zip(self.awaited.as_deref());
+        both.is_some_and(|(names, name)| names.is_under_way(name))
     }
 
     /// Nodes known so far; numbers never change.
@@ -116,7 +139,7 @@ impl Topology {
         (self.turn % self.endpoints.len()) as u16
     }
 
-    /// The number of the node at `host:port`, added if new; `None` if the name does not resolve or the limit is met.
+    /// The number of the node at `host:port`, added if new; `None` if the name does not resolve, or not yet, or the limit is met.
     pub fn node(&mut self, host: &str, port: u16) -> Option<u16> {
         let known = self.endpoints.iter().position(|e| match e {
             Endpoint::Tcp { host: h, address } => {
@@ -130,11 +153,23 @@ impl Topology {
         if self.endpoints.len() >= NODES {
             return None;
         }
-        let address = match host.parse::<IpAddr>() {
-            Ok(ip) => SocketAddr::new(ip, port),
-            Err(_) => (host, port).to_socket_addrs().ok()?.next()?,
+        let endpoint = match (host.parse::<IpAddr>(), &self.names) {
+            (Ok(ip), _) => Endpoint::Tcp { host: host.to_owned(), address: SocketAddr::new(ip, port) },
+            (Err(_), None) => {
+                let address = (host, port).to_socket_addrs().ok()?.next()?;
+                Endpoint::Tcp { host: host.to_owned(), address }
+            }
+            (Err(_), Some(names)) => {
+                let name = format!("{host}:{port}");
+                let endpoint = names.endpoint(&name);
+                if endpoint.is_unresolved() {
+                    self.awaited = Some(name);
+                    return None;
+                }
+                endpoint
+            }
         };
-        self.endpoints.push(Endpoint::Tcp { host: host.to_owned(), address });
+        self.endpoints.push(endpoint);
         Some((self.endpoints.len() - 1) as u16)
     }
 

@@ -16,12 +16,17 @@ use dyno_types::{
 };
 use std::sync::Arc;
 
+/// Pause before a node is asked again whose answer named one that is not known yet, nanoseconds.
+const LOOK_NS: u64 = 1_000_000;
+/// Time that a name may take to be looked up, nanoseconds.
+const NAME_NS: u64 = 10_000_000_000;
+
 impl RedisDriver {
     /// A driver for one load thread. Refuses a workload that the layout cannot hold; `verbs` are those it will use.
     pub fn new(
         options: Arc<RedisOptions>,
         content: Arc<dyn Content>,
-        topology: Topology,
+        mut topology: Topology,
         verbs: &[Verb],
     ) -> Result<Self, Refused> {
         if options.index == Index::None && verbs.contains(&Verb::Scan) {
@@ -38,6 +43,7 @@ impl RedisDriver {
             ));
         }
         documents::check(content.as_ref())?;
+        topology.in_load();
         Ok(RedisDriver {
             options,
             content,
@@ -256,7 +262,11 @@ impl RedisDriver {
             ("ASK", rest) => (rest, false),
             _ => return None,
         };
-        let node = self.topology.redirected(rest, 0, moved)?;
+        let Some(node) = self.topology.redirected(rest, 0, moved) else {
+            // Whoever is asked again says the same, and by then it is known who that is.
+            let again = Then::Again { outcome: Outcome::Unreachable, pause_ns: LOOK_NS };
+            return self.topology.awaits_name().then_some(again);
+        };
         // One moved slot usually means that others moved with it.
         self.stale |= moved;
         Some(Then::Redirect { node, ask: !moved })
@@ -282,7 +292,8 @@ impl RedisDriver {
             (Verb::Topology, _) => {
                 let Some(used) = skip(input, 0)? else { return Ok(Decoded::Need) };
                 let taken = self.topology.take_slots(&input[..used], 0)?;
-                self.stale = false;
+                // Who serves the slots of a name that is not known yet is asked once more.
+                self.stale = self.topology.awaits_name();
                 let then = Then::Finish(if taken { Outcome::Ok } else { Outcome::ServerError });
                 return Ok(Decoded::Reply { used, then });
             }
@@ -432,8 +443,16 @@ impl Driver for RedisDriver {
         self.stale |= self.topology.is_cluster();
     }
 
+    fn again(&mut self, _: &mut Exchange) -> Option<u16> {
+        (!self.topology.awaits_name()).then(|| self.topology.any())
+    }
+
+    fn patience_ns(&self) -> u64 {
+        NAME_NS
+    }
+
     fn wants_topology(&self) -> bool {
-        self.stale
+        self.stale && !self.topology.awaits_name()
     }
 
     fn last_error(&self) -> &str {

@@ -4,7 +4,7 @@
 use dyno_types::Endpoint;
 use dyno_types::sync::held;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -21,20 +21,25 @@ enum Lookup {
 
 /// Names and what became of them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Names(Arc<Mutex<BTreeMap<String, Lookup>>>);
+pub(crate) struct Names(Arc<Mutex<BTreeMap<String, Lookup>>>);
 
 impl Names {
-    /// The endpoint of `host:port` as members name each other; [`is_unresolved`] as long as the name leads nowhere.
+    /// The endpoint of `host:port` as members name each other; unresolved as long as the name leads nowhere.
     pub fn endpoint(&self, name: &str) -> Endpoint {
         let (host, port) = name.rsplit_once(':').unwrap_or((name, "27017"));
         let host = host.trim_matches(['[', ']']);
-        let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
         let address = match (port.parse(), host.parse::<IpAddr>()) {
-            (Ok(port), Ok(ip)) => SocketAddr::new(ip, port),
-            (Ok(port), Err(_)) => self.look_up(name, host, port).unwrap_or(nowhere),
-            (Err(_), _) => nowhere,
+            (Ok(port), Ok(ip)) => Some(SocketAddr::new(ip, port)),
+            (Ok(port), Err(_)) => self.look_up(name, host, port),
+            (Err(_), _) => None,
         };
-        Endpoint::Tcp { host: host.to_owned(), address }
+        let found = |address| Endpoint::Tcp { host: host.to_owned(), address };
+        address.map_or_else(|| Endpoint::unresolved(host), found)
+    }
+
+    /// Returns whether a name is being looked up.
+    pub fn is_under_way(&self, name: &str) -> bool {
+        matches!(held(&self.0).get(name), Some(Lookup::Begun))
     }
 
     fn look_up(&self, name: &str, host: &str, port: u16) -> Option<SocketAddr> {
@@ -58,11 +63,6 @@ impl Names {
     }
 }
 
-/// Returns whether the name of an endpoint has led nowhere yet.
-pub(super) fn is_unresolved(endpoint: &Endpoint) -> bool {
-    matches!(endpoint, Endpoint::Tcp { address, .. } if address.port() == 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,13 +79,15 @@ mod tests {
         let names = Names::default();
         assert_eq!(address(&names.endpoint("127.0.0.1:5")), "127.0.0.1:5".parse().unwrap());
         assert_eq!(address(&names.endpoint("[::1]:5")), "[::1]:5".parse().unwrap());
-        assert!(is_unresolved(&names.endpoint("localhost:7")));
-        assert!(is_unresolved(&names.endpoint("nowhere.invalid:7")));
+        assert!(!names.is_under_way("localhost:7"));
+        assert!(names.endpoint("localhost:7").is_unresolved());
+        assert!(names.endpoint("nowhere.invalid:7").is_unresolved());
         let begun = Instant::now();
-        while is_unresolved(&names.endpoint("localhost:7")) && begun.elapsed() < Duration::from_secs(30) {
+        while names.endpoint("localhost:7").is_unresolved() && begun.elapsed() < Duration::from_secs(30) {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(address(&names.endpoint("localhost:7")).port(), 7);
-        assert!(is_unresolved(&names.endpoint("nowhere.invalid:7")));
+        assert!(!names.is_under_way("localhost:7"));
+        assert!(names.endpoint("nowhere.invalid:7").is_unresolved());
     }
 }
