@@ -35,6 +35,8 @@ step() {
   fi
 }
 
+printf '#!/bin/sh\nprintf "error: \\140\\140\\140\\n::error::from a server\\n" >&2\nexit 3\n' >"$work/hostile"
+chmod +x "$work/hostile"
 load='sim: --rate 1000 --records 1000 --ops 5000 --warmup 0s --quiet'
 step "a program that is there" 0 "program=$dyno" "$GITHUB_OUTPUT" env DYNO_PATH="$dyno" "$steps/install.sh"
 step "neither version nor path" 2 "exactly one of" "$work/log" "$steps/install.sh"
@@ -83,6 +85,15 @@ step "a directory that is there" 2 "is there already" "$work/log" env DYNO_COMMA
 step "an open quote" 2 "command:" "$work/log" env DYNO_COMMAND="$load --require 'errors" DYNO_OUT=third "$steps/run.sh"
 step "no command" 2 "command is empty" "$work/log" env DYNO_OUT=third "$steps/run.sh"
 step "an unknown fail-on" 2 "expected worse, different" "$work/log" env DYNO_COMMAND="$load" DYNO_OUT=third DYNO_FAIL_ON=better "$steps/run.sh"
+# What inputs and servers say is no command to the runner: the only commands are those of the steps, and no words of others are in
+# them.
+step "an input with a command in it" 2 "::stop-commands::" "$work/log" env DYNO_COMMAND="$load" DYNO_OUT=$'first\n::warning::from input' DYNO_BASELINE=none "$steps/run.sh"
+step "its words stand where commands are stopped" 2 "the log of this step says why" "$work/log" \
+  env DYNO_COMMAND="$load" DYNO_FAIL_ON=$'better\n::warning::from input' DYNO_OUT=third "$steps/run.sh"
+awk '/^::stop-commands::/ { token = substr($0, 18); next } token != "" && $0 == "::" token "::" { token = ""; next }
+  token == "" && /^::/ && !/^::error::dyno exited with [0-9]+: the log of this step says why$/ { bad = 1 } END { exit bad }' "$work/log" ||
+  { broken=$((broken + 1)) && echo "FAILED: an input's line is a command" && cat "$work/log"; }
+step "a server's backticks" 3 '````' "$GITHUB_STEP_SUMMARY" env DYNO_PROGRAM="$work/hostile" DYNO_COMMAND=x DYNO_OUT=fourth "$steps/run.sh"
 # What the steps read is what action.yml passes.
 for variable in $(grep -oh 'DYNO_[A-Z_]*' "$steps"/*.sh | sort -u); do
   grep -q "^        $variable: " "$GITHUB_ACTION_PATH/action.yml" || { broken=$((broken + 1)) && echo "FAILED: action.yml does not set $variable"; }

@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # The first step of action.yml: installs dyno, or takes a program that is there, and names it as the output `program`.
 set -euo pipefail
-fail() { echo "::error::$1" && exit 2; }
+# shellcheck source=deploy/github/commands.sh
+. "$(dirname "$0")/commands.sh"
+stop_commands
+fail() { failed "$1" "dyno is not there" && exit 2; }
 given=0
 for input in "$DYNO_VERSION" "$DYNO_RELEASE" "$DYNO_PATH"; do
   [ -z "$input" ] || given=$((given + 1))
@@ -16,5 +19,8 @@ else
   program=$RUNNER_TEMP/dyno/bin/dyno
 fi
 "$program" --version || fail "$program does not run here"
+# Each is one line: with another in it a path would set more than itself.
+case $program in *$'\n'*) fail "path: it has more than one line" ;; esac
 dirname "$program" >>"$GITHUB_PATH"
 echo "program=$program" >>"$GITHUB_OUTPUT"
+echo "::$commands_token::"

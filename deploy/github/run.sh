@@ -2,13 +2,23 @@
 # The second step of action.yml: a run, the summary of the job, and a comparison with the baseline. Exits as dyno does.
 set -uo pipefail
 words=$(mktemp)
-trap 'rm -f "$words" "$words.error"' EXIT
+trap 'rm -f "$words" "$words.error" "$words.shown"' EXIT
+# shellcheck source=deploy/github/commands.sh
+. "$(dirname "$0")/commands.sh"
+stop_commands
 
-# finish CODE: the output and the end of the step.
+# finish CODE [WHY]: the output and the end of the step.
 finish() {
   echo "exit-code=$1" >>"$GITHUB_OUTPUT"
-  [ "$1" = 0 ] || echo "::error::dyno exited with $1: ${2:-see the summary of the job}"
+  [ "$1" = 0 ] || failed "${2:-see the summary of the job}" "dyno exited with $1"
   exit "$1"
+}
+
+# fenced FILE: the file as a block of the summary, whatever backticks are in it.
+fenced() {
+  local fence='```'
+  while grep -qF -- "$fence" "$1"; do fence=$fence'`'; done
+  printf '%s\n' "$fence" && cat "$1" && printf '\n%s\n' "$fence"
 }
 
 case $DYNO_FAIL_ON in
@@ -36,11 +46,12 @@ cat "$words.error" >&2
 # The summary of the job: what the terminal shows, and the long form folded behind it.
 if [ -f "$DYNO_OUT/summary.md" ]; then
   {
-    echo '```' && "$DYNO_PROGRAM" report "$DYNO_OUT"
-    printf '```\n\n<details><summary>summary.md</summary>\n\n' && cat "$DYNO_OUT/summary.md" && printf '\n</details>\n'
+    "$DYNO_PROGRAM" report "$DYNO_OUT" >"$words.shown" && fenced "$words.shown"
+    printf '\n<details><summary>summary.md</summary>\n\n' && cat "$DYNO_OUT/summary.md" && printf '\n</details>\n'
   } >>"$GITHUB_STEP_SUMMARY"
 else
-  { echo "dyno exited with $code and left no summary:" && echo '```' && tail -n 20 "$words.error" && echo '```'; } >>"$GITHUB_STEP_SUMMARY"
+  tail -n 20 "$words.error" >"$words.shown"
+  { echo "dyno exited with $code and left no summary:" && fenced "$words.shown"; } >>"$GITHUB_STEP_SUMMARY"
 fi
 [ "$code" = 0 ] || finish "$code"
 if [ -n "$DYNO_BASELINE" ]; then

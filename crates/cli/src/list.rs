@@ -24,7 +24,7 @@ pub fn list(args: &ListArgs) -> Result<Exit, Failure> {
         let line = match path.join("experiment.json").is_file() {
             false => line_of_run(&path),
             true => match read_record(&path) {
-                Ok(_) => experiment::state(&path)?,
+                Ok(_) => experiment::state(&path).unwrap_or_else(|error| error.to_string()),
                 Err(error) => error.to_string(),
             },
         };

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Time that the end may take after the second signal.
-const PATIENCE: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// The exit code, `Exit::Interrupted`.
 const INTERRUPTED: i32 = 130;
@@ -30,6 +30,15 @@ fn listening() -> MutexGuard<'static, Listening> {
     LISTENING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Signals that ask for the end. Whoever started dyno with `nohup` wants it to outlive the terminal.
+pub fn wanted() -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let is_ignored = |signal: i32| ignored & (1 << (signal - 1)) != 0;
+    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| *signal != SIGHUP || !is_ignored(SIGHUP)).collect()
+}
+
 /// Returns whether a signal has asked for the end.
 pub fn interrupted() -> bool {
     SEEN.load(Ordering::Relaxed)
@@ -40,7 +49,7 @@ pub fn begin() -> std::io::Result<()> {
     if std::mem::replace(&mut listening().begun, true) {
         return Ok(());
     }
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut signals = Signals::new(wanted())?;
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         let mut nth = 0;
         for _ in signals.forever() {

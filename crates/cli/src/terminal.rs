@@ -1,13 +1,18 @@
 //! The two streams: results on stdout, everything else on stderr, both without secrets. A closed pipe is no error.
 //!
-//! Servers, files and directories have words of their own. A terminal shows their control characters and never obeys them;
-//! files and pipes get every byte as it is.
+//! Servers, files and directories have words of their own. Their control characters are written out: no terminal obeys them,
+//! nor whoever reads a file or a pipe later. Results of any length (exports, another tool's report) keep every byte, except on a
+//! terminal.
 
 use dyno_types::secret::conceal;
 use indicatif::{ProgressBar, WeakProgressBar};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write, stderr, stdout};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Returns whether colours may be used on a stream: a terminal, and `NO_COLOR` not set.
 fn colour(terminal: bool) -> bool {
@@ -31,6 +36,27 @@ fn is_obeyed(c: char) -> bool {
 fn shown(text: &str) -> Cow<'_, str> {
     let text = if text.contains("\r\n") { text.replace("\r\n", "\n").into() } else { Cow::Borrowed(text) };
     escaped(text, &['\n', '\t'])
+}
+
+/// Text as a file or a pipe may have it, JSON included.
+fn piped(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char, next: Option<char>| {
+        c.is_control() && !matches!(c, '\n' | '\t') && (c, next) != ('\r', Some('\n'))
+    };
+    if !text.contains(|c: char| c.is_control() && c != '\n') {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        if obeyed(c, rest.clone().next()) { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out.into()
+}
+
+/// The same for a stream: a terminal, or not.
+fn for_stream(text: &str, terminal: bool) -> Cow<'_, str> {
+    if terminal { shown(text) } else { piped(text) }
 }
 
 /// Text with the characters that a terminal would obey written out, but for some.
@@ -65,13 +91,12 @@ static LOST: OnceLock<String> = OnceLock::new();
 
 /// Writes a result; [`lost`] says at the end whether all of them were.
 pub fn out(text: &str) {
-    if stdout().is_terminal() { write(&shown(text)) } else { write(text) }
+    write(&for_stream(text, stdout().is_terminal()));
 }
 
 /// Writes a result that is one line, whatever names are in it.
 pub fn line(text: &str) {
-    let text = if stdout().is_terminal() { escaped(text.into(), &['\t']) } else { text.into() };
-    write(&format!("{text}\n"));
+    write(&format!("{}\n", escaped(text.into(), &['\t'])));
 }
 
 /// The same error; it names the limit of this process where that is behind it.
@@ -90,12 +115,44 @@ pub fn styled(text: impl Fn(bool) -> String) {
 fn write(text: &str) {
     match stdout().write_all(conceal(text).as_bytes()).and_then(|()| stdout().flush()) {
         // Whoever closed the pipe has seen enough.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => CLOSED.store(true, Ordering::Relaxed),
+        Err(error) => {
             let _ = LOST.set(limited(error).to_string());
         }
-        _ => {}
+        Ok(()) => {}
     }
 }
+
+/// Nobody reads the results any more.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Waits for whoever follows something to want the next line; false if nobody does: the pipe is closed, the disk full, or the
+/// terminal gone.
+pub fn waits_for_more(pause: Duration) -> bool {
+    let end = Instant::now() + pause;
+    loop {
+        if CLOSED.load(Ordering::Relaxed) || lost().is_some() {
+            return false;
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        let out = stdout();
+        // Nothing is asked for: errors and the other end's closing are told all the same.
+        let mut watched = [PollFd::new(&out, PollFlags::empty())];
+        let timeout = Timespec::try_from(left.min(HOUR)).ok();
+        match poll(&mut watched, timeout.as_ref()) {
+            Ok(1..) => return false,
+            Ok(0) | Err(Errno::INTR) => {}
+            // What cannot be watched is written into.
+            Err(_) => std::thread::sleep(left),
+        }
+    }
+}
+
+/// Longest single wait.
+const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Returns the reason for which results are missing on stdout, if they are.
 pub fn lost() -> Option<&'static str> {
@@ -126,7 +183,7 @@ pub fn note(text: &str) {
 
 /// Writes a line of progress as it is: another tool's line, say.
 pub fn verbatim(text: &str) {
-    let text = if stderr().is_terminal() { shown(text) } else { text.into() };
+    let text = for_stream(text, stderr().is_terminal());
     let _ = writeln!(stderr(), "{}", conceal(&text));
 }
 
@@ -175,7 +232,7 @@ pub fn error(text: &str) {
 fn marked(mark: &str, code: &str, text: &str) {
     let text = &*conceal(text);
     let _ = match (stderr().is_terminal(), errors_have_colours()) {
-        (false, _) => writeln!(stderr(), "{mark} {text}"),
+        (false, _) => writeln!(stderr(), "{mark} {}", piped(text)),
         (true, colours) => {
             let text = wrapped(&shown(text).replace('\n', "\n  "), mark.len() + 1);
             match colours {
@@ -242,5 +299,7 @@ mod tests {
         assert_eq!(shown("grün\t1\r\n2\n"), "grün\t1\n2\n");
         assert_eq!(escaped("a\nb\t".into(), &['\t']), "a\\nb\t");
         assert!(matches!(shown("p99 12 µs ± 1\n"), Cow::Borrowed(_)));
+        assert_eq!(piped("a\x1b[2J\r\n\tb\rc\x07\n"), "a\\u{1b}[2J\r\n\tb\\rc\\u{7}\n");
+        assert!(matches!(piped("grün ± 1\n"), Cow::Borrowed(_)));
     }
 }

@@ -213,7 +213,9 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
     let (mut printed, mut due) = (0, Instant::now());
     while args.count.is_none_or(|n| printed < n) {
         due = (due + interval).max(Instant::now());
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        if !terminal::waits_for_more(due.saturating_duration_since(Instant::now())) {
+            break;
+        }
         let now = match NodesSnapshot::take(&mut sources) {
             Ok(now) => now,
             Err(error) => {

@@ -4,6 +4,7 @@ use crate::probe::Stop;
 use crate::target::{Database, OpenTarget, Scheme, Target, TargetInfo};
 use crate::target_error::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_virtual};
+use dyno_types::limits::SIM_SERVERS;
 use dyno_types::units::parse_duration_ns;
 use dyno_types::{Content, Refused};
 use dyno_wire::sim::{Service, SimOptions};
@@ -59,6 +60,9 @@ impl OpenTarget for Simulated {
     }
 }
 
+/// Greatest part by which service may grow each second.
+const STEEPEST: f64 = 1_000.0;
+
 /// `sim:?service=100us&distribution=exponential&capacity=4&growth=0.01&stall=1s@10s&client_stall=50ms@20s&seed=7`
 fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
     let mut options = SimOptions::default();
@@ -77,15 +81,13 @@ fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
                 _ => return Err(bad("constant or exponential")),
             },
             "capacity" => {
-                options.capacity = match value {
-                    "unbounded" => None,
-                    n => Some(
-                        n.parse()
-                            .ok()
-                            .filter(|&n| n > 0)
-                            .ok_or_else(|| bad("a number from 1, or unbounded"))?,
-                    ),
-                }
+                options.capacity =
+                    match value {
+                        "unbounded" => None,
+                        n => Some(n.parse().ok().filter(|n| (1..=SIM_SERVERS).contains(n)).ok_or_else(
+                            || bad(&format!("a number from 1 to {SIM_SERVERS}, or unbounded")),
+                        )?),
+                    }
             }
             "stall" | "client_stall" => {
                 let (length, begin) =
@@ -94,7 +96,7 @@ fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
                 stalls.push((duration(begin)?, duration(length)?));
             }
             "growth" => {
-                let growth = value.parse::<f64>().ok().filter(|growth| growth.is_finite());
+                let growth = value.parse::<f64>().ok().filter(|growth| growth.abs() <= STEEPEST);
                 options.growth =
                     growth.ok_or_else(|| bad("the part by which service grows each second: 0.01"))?;
             }

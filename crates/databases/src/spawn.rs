@@ -4,8 +4,10 @@ use crate::registry::ALL;
 use crate::target::TempServer;
 use dyno_engine::{Control, affinity};
 use dyno_localhost::port::free_port;
+use dyno_localhost::process;
 use dyno_localhost::temporary::Temporary;
-use dyno_types::child;
+use dyno_types::bounded;
+use dyno_types::limits::LOG_END_BYTES;
 use dyno_types::secret::mask_arguments;
 use dyno_types::shell::quoted;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -57,7 +59,7 @@ impl Spawned {
     }
 
     fn last_words(&self) -> String {
-        let log = std::fs::read_to_string(self.home.data().join("log")).unwrap_or_default();
+        let log = bounded::end_of(self.home.data().join("log"), LOG_END_BYTES).unwrap_or_default();
         let last: Vec<&str> = log.lines().rev().take(3).collect();
         last.into_iter().rev().collect::<Vec<_>>().join(" | ")
     }
@@ -107,15 +109,7 @@ pub fn spawn_under(
     let mut home = Temporary::server().map_err(io::Error::other)?;
     let port = free_port()?;
     let log = File::create(home.data().join("log"))?;
-    let mut command = match on_path("setpriv") {
-        // Should dyno be killed, the kernel ends the server too.
-        Some(setpriv) => {
-            let mut command = child::command(setpriv);
-            command.args(["--pdeathsig", "KILL", "--"]).arg(program);
-            command
-        }
-        None => child::command(program),
-    };
+    let mut command = process::ending_with_dyno(program);
     command.args((server.arguments)(port, home.data())).current_dir(home.data());
     // A group of its own: Ctrl-C in a terminal goes to every process of the foreground group, and the server must
     // outlive the replies that are still awaited.

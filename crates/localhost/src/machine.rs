@@ -1,7 +1,6 @@
 //! Roots of the machine's files, which tests replace.
 
 use crate::error::LocalError;
-use crate::registry;
 use dyno_monitor::topology::Topology;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,7 +28,7 @@ impl Default for Machine {
             sys: "/sys".into(),
             path: std::env::var_os("PATH").unwrap_or_default(),
             cgroup_parent: None,
-            state: registry::usual_folders(),
+            state: usual_folders(),
         }
     }
 }
@@ -73,6 +72,15 @@ impl Machine {
         let text = std::fs::read_to_string(&path).map_err(|e| LocalError::failed(path.display(), e))?;
         Ok(text.lines().filter_map(mount).collect())
     }
+}
+
+/// Folders in which the user's state may be, the usual one first.
+fn usual_folders() -> Vec<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let own = format!("dyno-{}", rustix::process::geteuid().as_raw());
+    let of_user = [set("XDG_STATE_HOME"), set("HOME").map(|home| home.join(".local/state"))];
+    let of_user = of_user.into_iter().flatten().map(|state| state.join("dyno"));
+    of_user.chain([Path::new("/var/tmp").join(&own), std::env::temp_dir().join(&own)]).collect()
 }
 
 /// Returns whether this is a file that may be executed.

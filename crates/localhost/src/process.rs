@@ -2,11 +2,14 @@
 
 use crate::error::LocalError;
 use crate::machine::Machine;
+use dyno_types::limits::LOG_END_BYTES;
+use dyno_types::{bounded, child};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The kernel's facts about a process that has not ended.
@@ -48,6 +51,14 @@ pub fn group(machine: &Machine, pid: u32) -> Option<u32> {
 pub(crate) fn boot(machine: &Machine) -> Option<String> {
     let text = fs::read_to_string(machine.proc.join("sys/kernel/random/boot_id")).ok()?;
     Some(text.trim().to_owned())
+}
+
+/// A command of a program that the kernel ends should this thread's process be killed, where `setpriv` is there to ask for it.
+pub fn ending_with_dyno(program: &Path) -> Command {
+    let Some(setpriv) = Machine::default().find("setpriv") else { return child::command(program) };
+    let mut command = child::command(setpriv);
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+    command
 }
 
 /// Returns the identity of this host: a digest, since the kernel's own number is to stay on the host. Where the host has no
@@ -202,8 +213,7 @@ fn numa_maps(path: &Path) -> BTreeMap<String, String> {
 
 /// The last lines of a log, for a message.
 pub fn last_lines(log: &Path, count: usize) -> String {
-    let text = fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+    let text = bounded::end_of(log, LOG_END_BYTES).unwrap_or_default();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     match lines.len() {
         0 => "its log is empty".to_owned(),

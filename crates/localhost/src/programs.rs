@@ -4,7 +4,9 @@ use crate::error::ProgramError;
 use crate::machine::Machine;
 use crate::process;
 use dyno_engine::Control;
+use dyno_types::bounded;
 use dyno_types::child;
+use dyno_types::limits::OUTPUT_BYTES;
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::Duration;
@@ -31,7 +33,7 @@ pub fn run_under(
     let child = command.spawn().map_err(failed)?;
     let group = child.id();
     let output = std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| child.wait_with_output());
+        let waiting = scope.spawn(|| bounded::output(child, OUTPUT_BYTES));
         while !waiting.is_finished() {
             if control.is_some_and(Control::stopping) {
                 process::end_group(group);

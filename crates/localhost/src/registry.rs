@@ -43,15 +43,6 @@ fn is_number(id: &str) -> bool {
     id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Folders in which the user's state may be, the usual one first.
-pub(crate) fn usual_folders() -> Vec<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let own = format!("dyno-{}", rustix::process::geteuid().as_raw());
-    let of_user = [set("XDG_STATE_HOME"), set("HOME").map(|home| home.join(".local/state"))];
-    let of_user = of_user.into_iter().flatten().map(|state| state.join("dyno"));
-    of_user.chain([Path::new("/var/tmp").join(&own), std::env::temp_dir().join(&own)]).collect()
-}
-
 /// Enters a journal: the file at `path`, which is open.
 pub(crate) fn enter(machine: &Machine, id: &str, path: &Path, file: &File) -> Result<(), LocalError> {
     let about = file.metadata().map_err(|e| LocalError::failed(path.display(), e))?;

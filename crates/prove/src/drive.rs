@@ -9,9 +9,6 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Longest time that a worker looks for a primary.
-pub const GIVE_UP: Duration = Duration::from_secs(90);
-
 /// Acknowledged batches, each with its time.
 #[derive(Clone, Debug, Default)]
 pub struct BatchHistory {
@@ -156,8 +153,11 @@ impl Worker<'_> {
                     Ok(one) => client = Some(one),
                     Err(why) => {
                         self.trouble(why.to_string());
-                        if connected.elapsed() > GIVE_UP {
-                            self.trouble(format!("given up after {} s without a primary", GIVE_UP.as_secs()));
+                        if connected.elapsed() > plan.wait {
+                            self.trouble(format!(
+                                "given up after {} s without a primary",
+                                plan.wait.as_secs()
+                            ));
                             break;
                         }
                         std::thread::sleep(Duration::from_millis(50));
@@ -226,6 +226,7 @@ mod tests {
             indexes: 0,
             copies: 1,
             durability: Durability::Memory,
+            wait: IngestPlan::ELECTION,
             patience: Duration::from_secs(1),
             duration: None,
             records: Some(1),

@@ -2,7 +2,9 @@
 
 use dyno_localhost::port::free_port;
 use dyno_localhost::process;
-use dyno_types::child;
+use dyno_localhost::temporary::Temporary;
+use dyno_types::bounded;
+use dyno_types::limits::LOG_END_BYTES;
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -35,17 +37,16 @@ pub enum EngineTrial {
 
 /// Starts a mongod with a storage engine on an empty folder, and ends it again.
 pub fn try_engine(program: &Path, engine: &str) -> EngineTrial {
-    let (Ok(work_dir), Ok(port)) = (tempfile::Builder::new().prefix("dyno-engine-").tempdir(), free_port())
-    else {
+    let (Ok(mut work_dir), Ok(port)) = (Temporary::server(), free_port()) else {
         return EngineTrial::Untried;
     };
-    let log = work_dir.path().join("log");
+    let log = work_dir.data().join("log");
     let files = std::fs::File::create(&log).and_then(|file| Ok((file.try_clone()?, file)));
     let Ok((out, err)) = files else { return EngineTrial::Untried };
-    let mut command = child::command(program);
+    let mut command = process::ending_with_dyno(program);
     command
         .args(["--storageEngine", engine, "--bind_ip", "127.0.0.1", "--port", &port.to_string(), "--dbpath"])
-        .arg(work_dir.path())
+        .arg(work_dir.data())
         .stdin(Stdio::null())
         .stdout(out)
         .stderr(err)
@@ -55,6 +56,8 @@ pub fn try_engine(program: &Path, engine: &str) -> EngineTrial {
         command.args(["--smallfiles", "--nojournal"]);
     }
     let Ok(mut child) = command.spawn() else { return EngineTrial::Untried };
+    // Where it cannot be noted, the kernel ends it with dyno.
+    let _ = work_dir.notes(child.id());
     let begun = Instant::now();
     let trial = loop {
         // One that has ended is not the one that listens.
@@ -71,7 +74,7 @@ pub fn try_engine(program: &Path, engine: &str) -> EngineTrial {
     };
     process::end_group(child.id());
     let _ = child.wait();
-    trial.unwrap_or_else(|| judge_log(&String::from_utf8_lossy(&std::fs::read(&log).unwrap_or_default())))
+    trial.unwrap_or_else(|| judge_log(&bounded::end_of(&log, LOG_END_BYTES).unwrap_or_default()))
 }
 
 /// The reason why a program ended: its last line of an error, else its last line.

@@ -8,7 +8,8 @@ use dyno_localhost::port::free_port;
 use dyno_localhost::process;
 use dyno_monitor::topology::Topology;
 use dyno_types::child;
-use std::io::{BufRead, BufReader};
+use dyno_types::limits::LINE_BYTES;
+use std::io::{BufRead, BufReader, Read as _};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -84,7 +85,7 @@ pub(super) fn version(program: &Path) -> String {
     if let Some(pipe) = child.stdout.take() {
         std::thread::spawn(move || {
             // Told as soon as it is there: the end of the pipe may never come. Words that are no text are no version.
-            let lines = BufReader::new(pipe).lines().map_while(Result::ok);
+            let lines = BufReader::new(pipe.take(LINE_BYTES as u64)).lines().map_while(Result::ok);
             let mut words = lines.map(|line| plain(line.trim())).filter(|line| !line.is_empty());
             let _ = tell.send(words.next());
         });

@@ -4,11 +4,13 @@
 //! Nothing here does input or output, reads a clock or depends on another crate of the workspace. [`child`] and [`secret`] know
 //! the environment and the secrets of this process.
 
+pub mod bounded;
 pub mod bson;
 pub mod child;
 pub mod content;
 pub mod document;
 pub mod driver;
+pub mod host_header;
 pub mod limits;
 pub mod mongod;
 pub mod outcome;

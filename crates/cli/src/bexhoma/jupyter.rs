@@ -4,6 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
 use dyno_compat_bexhoma::plan::flags::Typed;
 use dyno_engine::Control;
+use dyno_localhost::process;
 use dyno_rundir::files;
 use dyno_types::child;
 use std::path::{Path, PathBuf};
@@ -88,7 +89,7 @@ pub fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, 
     let port = dyno_localhost::port::free_port()?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let mut command = child::command(program);
+    let mut command = process::ending_with_dyno(&program);
     command
         .args(["notebook", "--no-browser", "--ip=127.0.0.1", &format!("--port={port}")])
         .arg(format!("--notebook-dir={}", results.display()))

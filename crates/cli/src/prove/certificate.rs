@@ -298,9 +298,9 @@ pub fn program() -> Option<String> {
 
 /// Eight digits that no other run has.
 pub(super) fn run_name() -> Result<String, Failure> {
-    let folder = tempfile::Builder::new().prefix("").rand_bytes(8).tempdir()?;
-    let name = folder.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(name)
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes).map_err(|e| Failure::Internal(format!("no random numbers: {e}")))?;
+    Ok(hex::encode(bytes))
 }
 
 /// A share of the time, or a figure, that a reader can check.

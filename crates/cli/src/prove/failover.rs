@@ -1,6 +1,7 @@
 //! `dyno prove failover`.
 
 use super::certificate::{self, Certificate, Claim, IngestMetrics, Tested, figure, run_name};
+use super::ingest_args::{bounded_counts, bounded_record};
 use super::rounds::{self, Rounds};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
@@ -141,6 +142,8 @@ impl FailoverArgs {
         if self.rounds == 0 || self.batch == 0 || self.threads == 0 || slow {
             return Err(Failure::Usage("--rounds, --batch, --threads, --rate: expected more than 0".into()));
         }
+        bounded_counts(self.threads, self.batch)?;
+        bounded_record(self.record_bytes as u64, self.batch)?;
         let down_after = match (&self.down_after, election) {
             (Some(text), _) => span("--down-after", text)?,
             (None, Election::Members) => Duration::from_secs(2),
@@ -159,6 +162,7 @@ impl FailoverArgs {
                 indexes: 0,
                 copies: self.copies,
                 durability: Durability::Memory,
+                wait: IngestPlan::ELECTION,
                 patience: Duration::from_secs(1),
                 duration: None,
                 records: None,

@@ -9,7 +9,7 @@ use dyno_databases::copies::database::PreCheck;
 use dyno_databases::copies::plan::{Durability, IngestPlan};
 use dyno_databases::copies::sent::Sent;
 use dyno_engine::Control;
-use dyno_prove::drive::{GIVE_UP, ingest as write};
+use dyno_prove::drive::ingest as write;
 use dyno_prove::evidence::{Lag, clocks};
 use dyno_prove::verify::{Copy, verify};
 use dyno_report::html::plain::Part;
@@ -26,7 +26,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     let database = database(uri)?.ok_or_else(|| {
         args.refuse("expected redis://, mongodb:// or an embedded store such as sqlite:FILE")
     })?;
-    let ((plan, claimed), least) = (args.plan(run_name()?, 2)?, args.least()?);
+    let ((mut plan, claimed), least) = (args.plan(run_name()?, 2)?, args.least()?);
     let folder = certificate::folder(args.out.as_ref(), "proof-ingest")?;
     let mut pre_checks = database.pre_checks(plan.copies, plan.durability)?;
     let existing = database.existing(&plan)?;
@@ -46,6 +46,9 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
         return Err(Failure::Usage(words));
     }
     let replicas = database.replicas()?;
+    if replicas.is_empty() {
+        plan.wait = IngestPlan::ALONE;
+    }
     let primary = database.primary()?;
     let members = [&[primary], &replicas[..]].concat();
     pre_checks.extend(clocks(database.as_ref(), &members));
@@ -54,7 +57,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     let started = crate::run_directory::now();
     let under_way = UnderWay::begin(&folder, uri, &plan)?;
     database.prepare(&plan)?;
-    let (mut lag, mut told) = (Lag::default(), progress(args.quiet, Some(GIVE_UP)));
+    let (mut lag, mut told) = (Lag::default(), progress(args.quiet, Some(plan.wait)));
     let mut each_second = |seconds: f64, done: u64| {
         told(seconds, done);
         if !replicas.is_empty() {

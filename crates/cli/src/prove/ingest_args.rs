@@ -4,6 +4,7 @@ use crate::exit::Failure;
 use clap::{Args, ValueEnum};
 use dyno_compat_pocdriver::work::parse;
 use dyno_databases::copies::plan::{Durability, IngestPlan};
+use dyno_types::limits::{BATCH, BATCH_BYTES, INDEXES, RECORD_BYTES, THREADS};
 use dyno_types::secret::mask_text;
 use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns, parse_rate};
 use dyno_workload::pocdriver::{PocConfig, Template};
@@ -170,6 +171,10 @@ impl IngestArgs {
         if copies == 0 || self.threads == 0 || self.batch == 0 {
             return Err(Failure::Usage("--copies, --threads, --batch: expected 1 or more".into()));
         }
+        bounded_counts(self.threads, self.batch)?;
+        if self.indexes.is_some_and(|indexes| indexes > INDEXES) {
+            return Err(Failure::Usage(format!("--indexes: expected at most {INDEXES}")));
+        }
         let records =
             self.records.as_deref().map(|text| usage("--records", parse_count(text))).transpose()?;
         let pocdriver = (self.document == Document::Pocdriver).then(|| self.pocdriver()).transpose()?;
@@ -184,6 +189,7 @@ impl IngestArgs {
             indexes: self.indexes.unwrap_or(indexes),
             copies,
             durability: if self.durable { Durability::Disk } else { Durability::Memory },
+            wait: IngestPlan::ELECTION,
             patience: span("--patience", &self.patience)?,
             duration: if records.is_some() { None } else { Some(span("--duration", &self.duration)?) },
             records,
@@ -192,10 +198,35 @@ impl IngestArgs {
             run,
             pocdriver,
         };
+        bounded_record(plan.record_bytes as u64, plan.batch)?;
         let claimed = match &self.require_rate {
             Some(text) => usage("--require-rate", parse_rate(text))?,
             None => rate,
         };
         Ok((plan, claimed))
+    }
+}
+
+/// Refuses more threads, or more records at once, than there is room for.
+pub(super) fn bounded_counts(threads: u32, batch: u64) -> Result<(), Failure> {
+    let refuse =
+        |option: &str, most: usize| Err(Failure::Usage(format!("{option}: expected at most {most}")));
+    match () {
+        () if threads as usize > THREADS => refuse("--threads", THREADS),
+        () if batch > BATCH as u64 => refuse("--batch", BATCH),
+        () => Ok(()),
+    }
+}
+
+/// Refuses records that no database takes, and batches that do not fit into memory.
+pub(super) fn bounded_record(bytes: u64, batch: u64) -> Result<(), Failure> {
+    let refuse =
+        |what: &str, most: u64| Err(Failure::Usage(format!("{what}: expected at most {most} bytes")));
+    match () {
+        () if bytes > RECORD_BYTES => refuse("--record-bytes", RECORD_BYTES),
+        () if bytes.saturating_mul(batch) > BATCH_BYTES => {
+            refuse("--record-bytes times --batch", BATCH_BYTES)
+        }
+        () => Ok(()),
     }
 }

@@ -8,7 +8,9 @@ use dyno_databases::copies::records::Records;
 use dyno_databases::registry;
 use dyno_experiment::directory::{lock, verified_holder};
 use dyno_localhost::trusted;
+use dyno_types::bounded;
 use dyno_types::driver::Refused;
+use dyno_types::limits::DOCUMENT_BYTES;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -72,7 +74,7 @@ pub fn stop(dir: &Path, password_from: Option<&secret::PasswordFrom>) -> Result<
         experiment::end(dir, pid)?;
         terminal::note(&format!("{}: stopped", dir.display()));
     }
-    let text = match fs::read_to_string(&path) {
+    let text = match bounded::text_file(&path, DOCUMENT_BYTES) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             terminal::note(&format!("{}: nothing of the proof is in the database", dir.display()));

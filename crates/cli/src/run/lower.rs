@@ -9,6 +9,8 @@ use dyno_databases::target::Client;
 use dyno_engine::affinity;
 use dyno_engine::arrivals::Profile;
 use dyno_session::work::Wording;
+use dyno_types::bounded;
+use dyno_types::limits::TEXT_BYTES;
 use dyno_types::units::{parse_count, parse_duration_ns};
 use dyno_workload::ycsb::{Scope, known_properties};
 use std::collections::BTreeMap;
@@ -240,7 +242,7 @@ fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
 /// An experiment is no workload: it has one.
 fn refuse_experiment(path: &str) -> Result<(), Failure> {
     let run = format!("an experiment is run by its name alone: dyno run {path}");
-    let Ok(text) = std::fs::read_to_string(path) else {
+    let Ok(text) = bounded::text_file(path, TEXT_BYTES) else {
         let missing = !std::path::Path::new(path).exists();
         let words = format!("{path}: no such file of documents; {run}");
         return if missing { Err(usage("--workload", words)) } else { Ok(()) };

@@ -159,6 +159,9 @@ pub fn run(args: &RunArgs, matches: &ArgMatches) -> Result<Exit, Failure> {
     if let Some(other) = &args.versus {
         return versus::versus(args, other);
     }
+    if let Some(parent) = std::env::var(versus::TURN_OF).ok().and_then(|pid| pid.parse().ok()) {
+        versus::end_with(parent)?;
+    }
     let name = args.target.as_deref().map_or_else(|| "dyno run".to_owned(), mask_text);
     junit::keep(args.junit.as_deref(), &name, |place| run_to((args, matches), place))
 }

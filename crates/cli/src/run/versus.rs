@@ -7,10 +7,11 @@ use crate::run_directory::{check_new, new_directory};
 use crate::{compare, experiment, signals, terminal};
 use clap::ArgAction;
 use dyno_engine::Control;
+use dyno_types::bounded;
+use dyno_types::limits::OUTPUT_BYTES;
 use dyno_types::secret::mask_text;
 use dyno_types::units::Rate;
-use rustix::process::{Pid, Signal, kill_process};
-use std::io::Read;
+use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -27,6 +28,8 @@ const OF_THE_WHOLE: [(&str, Option<char>); 6] = [
     ("quiet", Some('q')),
 ];
 
+/// Names the process of which a run is a turn: it ends with that.
+pub(super) const TURN_OF: &str = "DYNO_TURN_OF";
 /// Time between two looks at a turn that is under way.
 const GLANCE: Duration = Duration::from_millis(20);
 /// Names of the sides' folders.
@@ -92,15 +95,14 @@ fn carry_out(program: &Path, words: &[String], control: &Control) -> std::io::Re
     let mut turn = Command::new(program)
         .args(words)
         .process_group(0)
+        .env(TURN_OF, std::process::id().to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()?;
-    let mut says = turn.stderr.take();
-    let reader = std::thread::spawn(move || {
-        let mut said = Vec::new();
-        says.as_mut().map_or(Ok(0), |says| says.read_to_end(&mut said)).map(|_| said)
-    });
+    let says = turn.stderr.take();
+    let reader =
+        std::thread::spawn(move || says.map_or(Ok(Vec::new()), |says| bounded::read_out(says, OUTPUT_BYTES)));
     let mut passed_on = 0;
     let code = loop {
         if let Some(status) = turn.try_wait()? {
@@ -115,6 +117,16 @@ fn carry_out(program: &Path, words: &[String], control: &Control) -> std::io::Re
     };
     let said = reader.join().unwrap_or_else(|_| Ok(Vec::new()))?;
     Ok((code, String::from_utf8_lossy(&said).into_owned()))
+}
+
+/// This process, a turn of `parent`, is interrupted should that be killed.
+pub(super) fn end_with(parent: i32) -> std::io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::INT))?;
+    // It may have been killed before that was asked for.
+    match getppid().is_some_and(|pid| pid.as_raw_nonzero().get() == parent) {
+        true => Ok(()),
+        false => Err(std::io::Error::other("the command of which this is a turn is no more")),
+    }
 }
 
 fn interrupt(turn: &Child) -> std::io::Result<()> {

@@ -2,9 +2,9 @@
 //! (DNS rebinding); with a token where one is set; and changing something takes the token and this very origin.
 
 use super::http::{Request, Response};
+use dyno_types::host_header::{host, is_loopback};
 use sha2::{Digest, Sha256};
 use std::io;
-use std::net::IpAddr;
 
 /// Fewest characters of a token.
 pub const SHORTEST: usize = 16;
@@ -38,24 +38,6 @@ pub fn random() -> io::Result<String> {
     Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// The host of `Host: host:port`, without brackets and port.
-fn host(field: &str) -> Option<&str> {
-    match field.strip_prefix('[') {
-        Some(rest) => {
-            let (inner, rest) = rest.split_once(']')?;
-            (rest.is_empty() || port(rest.strip_prefix(':')?)).then_some(inner)
-        }
-        None => match field.split_once(':') {
-            Some((name, digits)) => port(digits).then_some(name),
-            None => Some(field),
-        },
-    }
-}
-
-fn port(digits: &str) -> bool {
-    digits.parse::<u16>().is_ok()
-}
-
 impl Auth {
     /// With names beside the loopback's, and a token if there is one.
     pub fn new(names: &[String], token: Option<&str>) -> io::Result<Self> {
@@ -79,8 +61,7 @@ impl Auth {
     /// Returns whether a name is this host's.
     fn known(&self, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
-        let loopback = name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-        loopback || self.names.contains(&name)
+        is_loopback(&name) || self.names.contains(&name)
     }
 
     fn bearer(&self, request: &Request) -> bool {

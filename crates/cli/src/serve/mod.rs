@@ -8,19 +8,20 @@ mod pending_pages;
 mod served_directory;
 
 use crate::exit::{Exit, Failure};
-use crate::{compare, experiment, pages, terminal};
+use crate::{compare, experiment, pages, signals, terminal};
 use auth::Auth;
 use clap::Args;
 use dyno_report::html::experiment::experiment_page;
 use dyno_report::html::served::{Kind, address, list_page, list_rows, live_page, message_page};
 use dyno_rundir::ExperimentDir;
+use dyno_types::bounded;
 use dyno_types::child;
+use dyno_types::limits::SECRET_BYTES;
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 use http::{Request, Response};
 pub use listing::run_listed;
-use pending_pages::{NotMade, PendingPages};
+use pending_pages::{NotMade, PageQuery, PendingPages};
 use served_directory::{ServedDirectory, SurveyError};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -66,11 +67,13 @@ struct Site {
     reports: Mutex<Vec<(PathBuf, u64, Arc<str>)>>,
     /// Pages under way: a few at once, so that memory is that of a few.
     pending_pages: Arc<PendingPages>,
+    /// The same of lists of what there is: no report keeps them from being made.
+    pending_lists: Arc<PendingPages>,
 }
 
 fn token_of(path: &Path) -> Result<String, Failure> {
     let named = |words: String| Failure::Usage(format!("--token-file {}: {words}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
+    let text = bounded::text_file(path, SECRET_BYTES).map_err(|error| named(error.to_string()))?;
     let token = text.trim();
     let plain = token.chars().all(|c| c.is_ascii_graphic());
     if token.len() < auth::SHORTEST || !plain {
@@ -117,10 +120,12 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
         names.push(host);
     }
     // Signals are taken before anything is answered.
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut signals = Signals::new(signals::wanted())?;
     let auth = Auth::new(&names, token.as_deref())?;
     let (shown, pending_pages) = (args.dir.display().to_string(), PendingPages::new(DEADLINE));
-    let site = Arc::new(Site { directory, auth, shown, reports: Mutex::default(), pending_pages });
+    let pending_lists = PendingPages::new(DEADLINE);
+    let site =
+        Arc::new(Site { directory, auth, shown, reports: Mutex::default(), pending_pages, pending_lists });
     let listening = http::listen(address, Arc::new(move |request: &Request| site.answer(request)))
         .map_err(|error| Failure::Usage(format!("--listen {}: {error}", args.listen)))?;
     let login = token.filter(|_| args.allow_write).map_or(String::new(), |token| format!("?token={token}"));
@@ -144,7 +149,15 @@ pub fn live_page_of(directory: &Path) -> Result<String, Failure> {
         .ok_or_else(|| Failure::Usage("--web: the directory's name is no text".into()))?;
     let auth = Auth::new(&["127.0.0.1".to_owned()], None)?;
     let (shown, pending_pages) = (directory.display().to_string(), PendingPages::new(DEADLINE));
-    let site = Arc::new(Site { directory: served, auth, shown, reports: Mutex::default(), pending_pages });
+    let pending_lists = PendingPages::new(DEADLINE);
+    let site = Arc::new(Site {
+        directory: served,
+        auth,
+        shown,
+        reports: Mutex::default(),
+        pending_pages,
+        pending_lists,
+    });
     let listening =
         http::listen(([127, 0, 0, 1], 0).into(), Arc::new(move |request: &Request| site.answer(request)))
             .map_err(|error| Failure::Usage(format!("--web: {error}")))?;
@@ -164,6 +177,20 @@ pub fn show_live_page(directory: &Path, open: bool) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Bytes of a run's files from which on its page takes long.
+const LONG: u64 = 64 << 20;
+
+/// Returns whether a page takes long to be made: that of an experiment may have any number of runs.
+fn is_long(path: &Path) -> bool {
+    let files =
+        ["intervals.jsonl", "totals.hlog", "events.jsonl", "journal.jsonl"].map(|name| path.join(name));
+    let monitored = std::fs::read_dir(path.join("monitor")).into_iter().flatten().flatten();
+    let all = files.into_iter().chain(monitored.map(|entry| entry.path()));
+    let bytes: u64 =
+        all.filter_map(|file| Some(file.symlink_metadata().ok()?.len())).fold(0, u64::saturating_add);
+    bytes > LONG || path.join("experiment.json").is_file()
 }
 
 fn missing() -> Response {
@@ -213,18 +240,19 @@ impl Site {
         }
     }
 
-    /// The page `name` that `make` gives, or why it is not there.
+    /// The page that `make` gives, or why it is not there.
     fn page(
         self: &Arc<Self>,
-        name: &str,
+        pages: &Arc<PendingPages>,
+        asked: PageQuery<'_>,
         make: impl FnOnce(&Site) -> Result<Arc<str>, PageError> + Send + 'static,
     ) -> Response {
         let site = self.clone();
-        match self.pending_pages.wait(name, move || make(&site)) {
+        match pages.wait(asked, move || make(&site)) {
             Ok(Ok(page)) => Response::html(200, page),
             Ok(Err(error)) => failed(422, &error.to_string()),
             Err(NotMade::Late) => {
-                let seconds = self.pending_pages.deadline().as_secs();
+                let seconds = pages.deadline().as_secs();
                 failed(
                     503,
                     &format!("It takes longer than {seconds} s. It is still being made: ask again later."),
@@ -235,14 +263,16 @@ impl Site {
     }
 
     fn list(self: &Arc<Self>) -> Response {
-        self.page("/", |site| {
+        self.page(&self.pending_lists, ("/", false), |site| {
             let (all, left_out) = listing::list(&site.directory);
             Ok(list_page(&site.shown, &all, left_out, site.auth.writes()).into())
         })
     }
 
     fn rows(self: &Arc<Self>) -> Response {
-        self.page("/rows", |site| Ok(list_rows(&listing::list(&site.directory).0, site.auth.writes()).into()))
+        self.page(&self.pending_lists, ("/rows", false), |site| {
+            Ok(list_rows(&listing::list(&site.directory).0, site.auth.writes()).into())
+        })
     }
 
     /// The directory of a run or an experiment, its name, and which of them it is.
@@ -259,7 +289,8 @@ impl Site {
 
     fn report(self: &Arc<Self>, sent: &str) -> Response {
         let Some((path, _, kind)) = self.found(sent) else { return missing() };
-        self.page(&path.display().to_string(), move |site| site.made(&path, kind))
+        let asked = (&*path.display().to_string(), is_long(&path));
+        self.page(&self.pending_pages, asked, move |site| site.made(&path, kind))
     }
 
     /// A report, from those that are kept if nothing has changed since.
@@ -326,7 +357,7 @@ impl Site {
         }
         // The baseline first, then in the order of their beginning.
         sides.sort();
-        self.page("/compare", move |site| {
+        self.page(&self.pending_pages, ("/compare", true), move |site| {
             let read = |(_, _, name, path): &(bool, String, String, PathBuf)| {
                 let mut side = compare::gather::side(path, compare::gather::Take::Usable)?;
                 side.call(name);

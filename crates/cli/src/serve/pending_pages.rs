@@ -8,6 +8,12 @@ use std::time::{Duration, Instant};
 /// Pages that are made at once.
 const AT_ONCE: usize = 4;
 
+/// Long ones among them: those of directories of any size leave room for others.
+const LONG_AT_ONCE: usize = 2;
+
+/// A page's name, and whether it takes long.
+pub type PageQuery<'a> = (&'a str, bool);
+
 /// Reasons for which nobody waits for a page.
 #[derive(Debug, thiserror::Error)]
 pub enum NotMade {
@@ -25,7 +31,7 @@ pub enum NotMade {
 /// The pages under way.
 pub struct PendingPages {
     deadline: Duration,
-    names: Mutex<Vec<String>>,
+    names: Mutex<Vec<(String, bool)>>,
     ended: Condvar,
 }
 
@@ -37,7 +43,7 @@ struct Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        self.pending_pages.names().retain(|name| *name != self.name);
+        self.pending_pages.names().retain(|(name, _)| *name != self.name);
         self.pending_pages.ended.notify_all();
     }
 }
@@ -53,26 +59,32 @@ impl PendingPages {
         self.deadline
     }
 
-    fn names(&self) -> MutexGuard<'_, Vec<String>> {
+    fn names(&self) -> MutexGuard<'_, Vec<(String, bool)>> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what `make` gives for the page `name`, one at a time.
+    /// Returns what `make` gives for a page, one of a name at a time.
     pub fn wait<T: Send + 'static>(
         self: &Arc<Self>,
-        name: &str,
+        (name, long): PageQuery<'_>,
         make: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, NotMade> {
         let end = Instant::now() + self.deadline;
         let left = || end.saturating_duration_since(Instant::now());
         let mut names = self.names();
-        while names.len() >= AT_ONCE || names.iter().any(|other| other == name) {
+        let full = |names: &[(String, bool)]| {
+            let long_ones = names.iter().filter(|(_, long)| *long).count();
+            names.len() >= AT_ONCE
+                || (long && long_ones >= LONG_AT_ONCE)
+                || names.iter().any(|(other, _)| other == name)
+        };
+        while full(&names) {
             if left().is_zero() {
                 return Err(NotMade::Late);
             }
             names = self.ended.wait_timeout(names, left()).unwrap_or_else(PoisonError::into_inner).0;
         }
-        names.push(name.to_owned());
+        names.push((name.to_owned(), long));
         drop(names);
         let (page, (tell, told)) = (Page { pending_pages: self.clone(), name: name.to_owned() }, channel());
         let thread = std::thread::Builder::new().name("dyno-page".into()).spawn(move || {
@@ -97,20 +109,36 @@ mod tests {
         let pending_pages = PendingPages::new(Duration::from_millis(200));
         let (end, ends) = channel::<()>();
         let slow = move || ends.recv().map_or(0, |()| 0);
-        assert!(matches!(pending_pages.wait("slow", slow), Err(NotMade::Late)));
-        assert_eq!(pending_pages.wait("quick", || 1).unwrap(), 1);
+        assert!(matches!(pending_pages.wait(("slow", false), slow), Err(NotMade::Late)));
+        assert_eq!(pending_pages.wait(("quick", false), || 1).unwrap(), 1);
         // It is not begun a second time.
-        assert!(matches!(pending_pages.wait("slow", || 2), Err(NotMade::Late)));
+        assert!(matches!(pending_pages.wait(("slow", false), || 2), Err(NotMade::Late)));
         end.send(()).unwrap();
         let begun = Instant::now();
-        while !matches!(pending_pages.wait("slow", || 3), Ok(3)) {
+        while !matches!(pending_pages.wait(("slow", false), || 3), Ok(3)) {
             assert!(begun.elapsed() < Duration::from_secs(60), "it is under way for ever");
         }
         // A backtrace takes its time.
         let pending_pages = PendingPages::new(Duration::from_secs(60));
         let panics = || -> () { panic!("as it was asked") };
-        assert!(matches!(pending_pages.wait("panics", panics), Err(NotMade::Panicked)));
-        assert_eq!(pending_pages.wait("panics", || 4).unwrap(), 4);
+        assert!(matches!(pending_pages.wait(("panics", false), panics), Err(NotMade::Panicked)));
+        assert_eq!(pending_pages.wait(("panics", false), || 4).unwrap(), 4);
+    }
+
+    /// However many directories of gigabytes are asked for, others are answered.
+    #[test]
+    fn long_pages_leave_room_for_others() {
+        let pending_pages = PendingPages::new(Duration::from_millis(200));
+        let (end, ends) = channel::<()>();
+        let ends = Arc::new(Mutex::new(ends));
+        for at in 0..6 {
+            let ends = ends.clone();
+            let slow = move || drop(ends.lock().map(|ends| ends.recv()));
+            assert!(matches!(pending_pages.wait((&format!("long {at}"), true), slow), Err(NotMade::Late)));
+        }
+        assert_eq!(pending_pages.names().len(), LONG_AT_ONCE);
+        assert_eq!(pending_pages.wait(("quick", false), || 1).unwrap(), 1);
+        drop(end);
     }
 
     #[test]
@@ -123,12 +151,12 @@ mod tests {
             let slow = move || {
                 let _ = ends.lock().map(|ends| ends.recv());
             };
-            assert!(matches!(pending_pages.wait(&format!("slow {at}"), slow), Err(NotMade::Late)));
+            assert!(matches!(pending_pages.wait((&format!("slow {at}"), false), slow), Err(NotMade::Late)));
         }
-        assert!(matches!(pending_pages.wait("quick", || 1), Err(NotMade::Late)));
+        assert!(matches!(pending_pages.wait(("quick", false), || 1), Err(NotMade::Late)));
         drop(end);
         let begun = Instant::now();
-        while !matches!(pending_pages.wait("quick", || 1), Ok(1)) {
+        while !matches!(pending_pages.wait(("quick", false), || 1), Ok(1)) {
             assert!(begun.elapsed() < Duration::from_secs(60), "there is no turn");
         }
     }

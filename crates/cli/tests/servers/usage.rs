@@ -156,3 +156,21 @@ fn results_that_cannot_be_written_are_no_success() {
         assert!(!own || said.contains("stdout: No space left on device"), "{words:?}: {said}");
     }
 }
+
+/// Whoever follows something reads its lines: nobody does any more, or they cannot be written.
+#[test]
+fn top_ends_with_whoever_reads_it() {
+    let Some(server) = Server::start(&[]) else { return dyno_testkit::skip("usage") };
+    let dyno = Dyno::new();
+    let uri = server.uri();
+    // An hour to the next line: the closed pipe is seen all the same.
+    for interval in ["100ms", "1h"] {
+        let mut top = dyno.command(&["top", &uri, "--interval", interval]);
+        let mut top = top.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        drop(top.stdout.take());
+        assert_eq!(top.wait().unwrap().code(), Some(0), "{interval}");
+    }
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ended = dyno.command(&["top", &uri, "--interval", "100ms"]).stdout(full).output().unwrap();
+    assert_exit(&ended, &[1]);
+}

@@ -33,6 +33,8 @@ pub struct IngestPlan {
     pub durability: Durability,
     /// Time that a batch waits for its copies.
     pub patience: Duration,
+    /// Time that a primary is looked for before it is given up.
+    pub wait: Duration,
     /// For how long records are written.
     pub duration: Option<Duration>,
     /// Number of records to write.
@@ -48,6 +50,11 @@ pub struct IngestPlan {
 }
 
 impl IngestPlan {
+    /// Time for an election, and for a server that starts anew.
+    pub const ELECTION: Duration = Duration::from_secs(90);
+    /// The same where there is nobody to elect.
+    pub const ALONE: Duration = Duration::from_secs(10);
+
     /// Recipe by which its records are made.
     pub fn contents(&self) -> Records {
         let (run, bytes, indexes, seed) = (self.run.clone(), self.record_bytes, self.indexes, self.seed);

@@ -1,7 +1,8 @@
-//! Serves one's own metrics: a small HTTP server that knows one page.
+//! Serves one's own metrics: a small HTTP server that knows one page, and answers only under names of its own.
 
+use dyno_types::host_header::{host, is_loopback};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -31,12 +32,13 @@ impl Exporter {
         let address = addresses.next().ok_or_else(|| io::Error::other("the name has no address"))?;
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
+        let names = Arc::new(Names::of(place, address));
         let (page, over) = (Arc::new(Mutex::new(String::new())), Arc::new(AtomicBool::new(false)));
         let thread = {
             let (page, over) = (page.clone(), over.clone());
             std::thread::Builder::new()
                 .name("dyno-metrics".into())
-                .spawn(move || accept(&listener, &page, &over))?
+                .spawn(move || accept(&listener, &names, &page, &over))?
         };
         Ok(Exporter { address, page, over, thread: Some(thread) })
     }
@@ -64,7 +66,36 @@ impl Drop for Exporter {
     }
 }
 
-fn accept(listener: &TcpListener, page: &Arc<Mutex<String>>, over: &AtomicBool) {
+/// Names under which it answers, beside the loopback's.
+struct Names {
+    /// The host as it was asked for, the address, and the host's name where every address is listened on.
+    own: Vec<String>,
+    /// Every address of this host is listened on: a request may name any. No other site has an address for a name.
+    any_address: bool,
+}
+
+impl Names {
+    fn of(place: &str, address: SocketAddr) -> Names {
+        let any_address = address.ip().is_unspecified();
+        let typed = place.rsplit_once(':').map_or(place, |(host, _)| host).trim_matches(['[', ']']);
+        let mut own = vec![typed.to_owned(), address.ip().to_string()];
+        if any_address {
+            let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+            own.push(name.trim().to_owned());
+        }
+        own.retain(|name| !name.is_empty());
+        Names { own, any_address }
+    }
+
+    fn has(&self, field: Option<&str>) -> bool {
+        let Some(name) = field.and_then(host) else { return false };
+        is_loopback(name)
+            || self.own.iter().any(|own| own.eq_ignore_ascii_case(name))
+            || (self.any_address && name.parse::<IpAddr>().is_ok())
+    }
+}
+
+fn accept(listener: &TcpListener, names: &Arc<Names>, page: &Arc<Mutex<String>>, over: &AtomicBool) {
     let clients = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming() {
         if over.load(Ordering::SeqCst) {
@@ -79,10 +110,10 @@ fn accept(listener: &TcpListener, page: &Arc<Mutex<String>>, over: &AtomicBool) 
             continue;
         }
         clients.fetch_add(1, Ordering::SeqCst);
-        let (page, mine) = (page.clone(), clients.clone());
+        let (names, page, mine) = (names.clone(), page.clone(), clients.clone());
         let spawned = std::thread::Builder::new().name("dyno-metrics".into()).spawn(move || {
             // A client that does not take its answer is its own loss.
-            let _ = answer(stream, &page);
+            let _ = answer(stream, &names, &page);
             mine.fetch_sub(1, Ordering::SeqCst);
         });
         if spawned.is_err() {
@@ -91,13 +122,21 @@ fn accept(listener: &TcpListener, page: &Arc<Mutex<String>>, over: &AtomicBool) 
     }
 }
 
-fn answer(mut stream: TcpStream, page: &Mutex<String>) -> io::Result<()> {
+fn answer(mut stream: TcpStream, names: &Names, page: &Mutex<String>) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
-    let Some(request) = request(&mut stream)? else { return Ok(()) };
-    let mut words = request.split(' ');
+    let Some(head) = request(&mut stream)? else { return Ok(()) };
+    let named = head.lines().skip(1).find_map(|line| {
+        let (field, value) = line.split_once(':')?;
+        field.eq_ignore_ascii_case("host").then(|| value.trim())
+    });
+    let mut words = head.lines().next().unwrap_or_default().split(' ');
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let path = path.split('?').next().unwrap_or_default();
     let (status, body) = match (method, path) {
+        _ if !names.has(named) => {
+            let words = "this is not a name of this server: --metrics NAME:PORT says one\n";
+            ("421 Misdirected Request", words.to_owned())
+        }
         ("GET" | "HEAD", "/metrics") => {
             ("200 OK", page.lock().unwrap_or_else(PoisonError::into_inner).clone())
         }
@@ -107,7 +146,7 @@ fn answer(mut stream: TcpStream, page: &Mutex<String>) -> io::Result<()> {
     };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n",
+         X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes())?;
@@ -117,14 +156,13 @@ fn answer(mut stream: TcpStream, page: &Mutex<String>) -> io::Result<()> {
     stream.flush()
 }
 
-/// The first line of a request, once its head is complete; `None` if it never is.
+/// The head of a request, once it is complete; `None` if it never is.
 fn request(stream: &mut TcpStream) -> io::Result<Option<String>> {
     let deadline = Instant::now() + PATIENCE;
     let (mut received, mut buffer) = (Vec::new(), [0; 1024]);
     loop {
         if received.windows(4).any(|w| w == b"\r\n\r\n") {
-            let text = String::from_utf8_lossy(&received).into_owned();
-            return Ok(text.lines().next().map(str::to_owned));
+            return Ok(Some(String::from_utf8_lossy(&received).into_owned()));
         }
         let left = deadline.saturating_duration_since(Instant::now());
         if received.len() > REQUEST || left.is_zero() {
@@ -165,9 +203,22 @@ mod tests {
             assert_eq!(sample.get("a"), Some(value));
         }
         let address = exporter.address();
-        assert!(ask(address, "GET /x HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
-        assert!(ask(address, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
-        assert!(!ask(address, "HEAD /metrics HTTP/1.1\r\n\r\n").contains("a 2"));
+        let under =
+            |name: &str| ask(address, &format!("GET /metrics HTTP/1.1\r\n{name}\r\n\r\n"))[9..12].to_owned();
+        for own in ["Host: localhost", "host: 127.0.0.1:9", "HOST: [::1]:9"] {
+            assert_eq!(under(own), "200", "{own}");
+        }
+        for foreign in ["Host: evil.example", "Host: evil.example:80", "Host: ", "X: y", "Host: 10.0.0.1"] {
+            assert_eq!(under(foreign), "421", "{foreign}");
+        }
+        let everywhere = Names::of("0.0.0.0:9", "0.0.0.0:9".parse().unwrap());
+        assert!(everywhere.has(Some("10.0.0.1:9")) && !everywhere.has(Some("evil.example:9")));
+        assert!(Names::of("bench.lab:9", "10.0.0.1:9".parse().unwrap()).has(Some("Bench.Lab:9")));
+        assert!(ask(address, "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 404 "));
+        assert!(
+            ask(address, "POST /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 405 ")
+        );
+        assert!(!ask(address, "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").contains("a 2"));
         assert_eq!(ask(address, &"x".repeat(REQUEST + 2_000)), "");
         drop(exporter);
         assert!(TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_err());

@@ -144,6 +144,7 @@ fn plan(copies: usize) -> FailoverPlan {
             indexes: 0,
             copies,
             durability: Durability::Memory,
+            wait: IngestPlan::ELECTION,
             patience: ms(100),
             duration: None,
             records: None,
