@@ -4,7 +4,7 @@
 CARGO ?= cargo
 DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 
-.PHONY: demo check test test-all bench build install worker kubernetes fuzz chaos soak deb dist docs audit reproducible pictures
+.PHONY: demo check test test-all bench build install worker kubernetes fuzz reliability deb dist docs audit reproducible pictures
 
 build:
 	$(CARGO) build --release --locked -p dyno-cli
@@ -88,13 +88,9 @@ dist:
 deb:
 	@scripts/dist.sh deb $(or $(ARCH),$(shell uname -m))
 
-# dyno itself under fault, ROUNDS times each.
-chaos:
-	ROUNDS=$(ROUNDS) scripts/chaos.sh
-
-# dyno itself under load for MINUTES: flat memory and descriptors.
-soak:
-	MINUTES=$(MINUTES) scripts/soak.sh
+# Tables of docs/reliability.md, measured again: all, or PART='chaos dips'. It takes hours.
+reliability:
+	scripts/reliability.py $(PART)
 
 # Decoders and parsers under cargo-fuzz, MINUTES each (needs a nightly Rust).
 fuzz:

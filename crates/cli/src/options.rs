@@ -73,6 +73,12 @@ pub struct PresetsArgs {
 pub struct ResumeArgs {
     /// The experiment's directory
     pub dir: PathBuf,
+    /// Make the runs that failed again, too
+    #[arg(long)]
+    pub failed: bool,
+    /// Make the runs that are invalid again, too
+    #[arg(long)]
+    pub invalid: bool,
     #[command(flatten)]
     pub live: LiveArgs,
     /// Write the results of all runs as JUnit XML, as CI systems read tests

@@ -3,6 +3,8 @@
 use crate::exit::{Exit, Failure};
 use crate::options::SampleArgs;
 use crate::{json, terminal};
+use dyno_types::bounded;
+use dyno_types::limits::TEXT_BYTES;
 use dyno_workload::template::TemplateContent;
 
 /// Documents whose mean size is told.
@@ -10,8 +12,8 @@ const MEASURED: u64 = 1_000;
 
 /// The command.
 pub fn sample(args: &SampleArgs) -> Result<Exit, Failure> {
-    let text =
-        std::fs::read_to_string(&args.file).map_err(|e| Failure::Usage(format!("{}: {e}", args.file)))?;
+    let text = bounded::text_file(&args.file, TEXT_BYTES)
+        .map_err(|e| Failure::Usage(format!("{}: {e}", args.file)))?;
     let template = dyno_config::template::parse(&text, &args.file)?;
     let content = TemplateContent::new(&template);
     for (number, collection) in template.collections.iter().enumerate() {

@@ -4,6 +4,8 @@ use crate::exit::Failure;
 use crate::signals;
 use dyno_databases::registry;
 use dyno_databases::target::Login;
+use dyno_types::bounded;
+use dyno_types::limits::SECRET_BYTES;
 use dyno_types::percent;
 use dyno_types::secret::{mask_text, remember, remember_variable};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
@@ -70,7 +72,7 @@ impl PasswordFrom {
                     .map_err(|_| wrong(format!("env:{name}: there is no such variable, or it is no text")))?
             }
             PasswordFrom::File(path) => {
-                let text = std::fs::read_to_string(path);
+                let text = bounded::text_file(path, SECRET_BYTES);
                 let text = text.map_err(|e| wrong(format!("file:{}: {e}", path.display())))?;
                 text.lines().next().unwrap_or_default().to_owned()
             }

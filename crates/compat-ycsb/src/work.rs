@@ -15,7 +15,8 @@ use dyno_record::Scale;
 use dyno_session::presence::inserted;
 use dyno_session::work::ycsb::{core_config, verbs};
 use dyno_session::work::{Prepared, Work, measured_job};
-use dyno_types::limits::DRAIN_NS;
+use dyno_types::bounded;
+use dyno_types::limits::{DRAIN_NS, TEXT_BYTES};
 use dyno_types::{Content, Refused, Verb};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::{
@@ -235,7 +236,7 @@ fn build(
     match workload_class(settings.text("workload").unwrap_or("core")).map_err(blame)? {
         WorkloadClass::Core => core(&core_config(settings)?, mode).map_err(blame),
         WorkloadClass::ConstantOccupancy => {
-            let mut histogram = |path: &str| std::fs::read_to_string(path).ok();
+            let mut histogram = |path: &str| bounded::text_file(path, TEXT_BYTES).ok();
             let sized =
                 ConstantOccupancy::from_lookup(&mut settings.lookup(), &mut histogram).map_err(blame)?;
             warnings.extend(

@@ -9,6 +9,8 @@ use dyno_config::server::{ServerSpec, Setting};
 use dyno_servers::volume::{Found, Key, Loaded};
 use dyno_session::work::ycsb::core_config_of;
 use dyno_types::Refused;
+use dyno_types::bounded;
+use dyno_types::limits::TEXT_BYTES;
 use dyno_types::secret::mask_arguments;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -60,7 +62,7 @@ pub(crate) fn key(spec: &Experiment, server: &ServerSpec, version: &str) -> Resu
         );
     }
     let work = &spec.workload;
-    let file = |path: &str| std::fs::read_to_string(path).map_err(|e| Refused(format!("{path}: {e}")));
+    let file = |path: &str| bounded::text_file(path, TEXT_BYTES).map_err(|e| Refused(format!("{path}: {e}")));
     match (&work.documents, &work.sysbench, &work.pocdriver) {
         (Some(path), ..) => put("documents", file(path)?),
         (_, Some(variables), _) => {

@@ -251,6 +251,19 @@ impl Directory {
         &self.path
     }
 
+    /// Has the runs that `wanted` names made again, and returns how many those are. Of a search, whose next run follows from the
+    /// earlier ones, all later runs of the cell are made again, too.
+    pub fn make_again(&mut self, wanted: impl Fn(&RunRecord) -> bool) -> Result<usize, DirectoryError> {
+        let before = self.ended.len();
+        let later = self.record.searches;
+        while let Some(run) = self.ended.iter().find(|run| wanted(run)) {
+            let (cell, repetition, point) = (run.cell, run.repetition, run.point.clone());
+            self.note(Entry::Again { cell, repetition, point, later })?;
+            self.ended = finished(read_journal(&self.path)?);
+        }
+        Ok(before - self.ended.len())
+    }
+
     /// Writes a line of the journal.
     pub fn note(&mut self, entry: Entry) -> Result<(), DirectoryError> {
         if let Entry::Ended(record) = &entry
@@ -317,11 +330,24 @@ impl Directory {
 
 /// Runs that need not be made again.
 pub fn finished(entries: Vec<Entry>) -> Vec<RunRecord> {
-    let ended = entries.into_iter().filter_map(|entry| match entry {
-        Entry::Ended(record) if record.status != RunStatus::Interrupted => Some(record),
-        _ => None,
-    });
-    ended.collect()
+    let mut ended: Vec<RunRecord> = Vec::new();
+    for entry in entries {
+        match entry {
+            Entry::Ended(record) if record.status != RunStatus::Interrupted => ended.push(record),
+            Entry::Again { cell, repetition, point, later } => {
+                let named =
+                    |run: &RunRecord| (run.cell, run.repetition, &run.point) == (cell, repetition, &point);
+                let Some(at) = ended.iter().position(named) else { continue };
+                let mut number = 0..;
+                ended.retain(|run| {
+                    let here = number.next().unwrap_or(usize::MAX);
+                    here != at && !(later && here > at && run.cell == cell)
+                });
+            }
+            _ => {}
+        }
+    }
+    ended
 }
 
 /// Reads `experiment.json`.

@@ -9,6 +9,8 @@ use dyno_remote::deploy;
 use dyno_remote::remote_agent::RemoteAgent;
 use dyno_remote::ssh::{RemoteError, SshHost};
 use dyno_remote::transport::Transport;
+use dyno_types::bounded;
+use dyno_types::limits::TEXT_BYTES;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
@@ -101,8 +103,8 @@ fn hosts(ssh: &Ssh, names: &[String]) -> Result<Vec<Host>, Failed> {
     let Some(path) = &ssh.inventory else {
         return Ok(names.iter().map(|name| Host::named(name)).collect());
     };
-    let text =
-        std::fs::read_to_string(path).map_err(|e| LocalError::failed(format!("ssh.inventory: {path}"), e))?;
+    let text = bounded::text_file(path, TEXT_BYTES)
+        .map_err(|e| LocalError::failed(format!("ssh.inventory: {path}"), e))?;
     let inventory = Inventory::parse(&text, path).map_err(|why| LocalError::failed("ssh.inventory", why))?;
     let mut all = Vec::new();
     for name in names {

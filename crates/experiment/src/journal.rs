@@ -103,6 +103,17 @@ pub enum Entry {
     },
     /// A run has ended.
     Ended(RunRecord),
+    /// A run that has ended counts no longer: it is made again.
+    Again {
+        /// Number of the cell, from 1.
+        cell: usize,
+        /// From 1.
+        repetition: u32,
+        /// Values that the strategy has set.
+        point: String,
+        /// True of a search: what its later runs of this cell were to be followed from this one, and they count no longer either.
+        later: bool,
+    },
     /// The experiment has ended.
     End {
         /// `complete` or `interrupted`.

@@ -2,7 +2,9 @@
 
 use crate::in_pod;
 use dyno_config::experiment::kubernetes::Kubernetes;
+use dyno_types::bounded;
 use dyno_types::child;
+use dyno_types::limits::OUTPUT_BYTES;
 use dyno_types::shell::quoted;
 use serde_json::Value;
 use std::io::{self, Write};
@@ -127,7 +129,7 @@ impl Kubectl {
             // A child that reads nothing more says why by itself.
             std::thread::spawn(move || drop(pipe.write_all(text.as_bytes())));
         }
-        let told = child.wait_with_output().map_err(KubectlError::Io)?;
+        let told = bounded::output(child, OUTPUT_BYTES).map_err(KubectlError::Io)?;
         if told.status.success() {
             return Ok(String::from_utf8_lossy(&told.stdout).into_owned());
         }

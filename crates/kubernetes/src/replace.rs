@@ -3,6 +3,8 @@
 //! dyno's labels and selectors are put on whatever is given, so that it is found and removed with the run.
 
 use dyno_types::Refused;
+use dyno_types::bounded;
+use dyno_types::limits::TEXT_BYTES;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -140,7 +142,7 @@ pub fn read(folder: &Path) -> Result<UserObjects, Refused> {
     files.sort();
     let (mut given, mut names) = (UserObjects::default(), BTreeSet::new());
     for path in files {
-        let content = std::fs::read_to_string(&path).map_err(|e| failed(&path, &e))?;
+        let content = bounded::text_file(&path, TEXT_BYTES).map_err(|e| failed(&path, &e))?;
         for object in objects(&content).map_err(|refused| failed(&path, &refused))? {
             let (kind, own) = name(&object);
             if !names.insert((kind.to_owned(), own.to_owned())) {

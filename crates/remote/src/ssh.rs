@@ -3,7 +3,9 @@
 use dyno_config::inventory::Host;
 use dyno_engine::Control;
 use dyno_localhost::error::Cause;
+use dyno_types::bounded;
 use dyno_types::child;
+use dyno_types::limits::OUTPUT_BYTES;
 use dyno_types::shell;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
@@ -134,12 +136,10 @@ impl SshHost {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child =
             command.spawn().map_err(|e| self.unreachable(format!("ssh could not be started: {e}")))?;
-        let read = |mut pipe: Box<dyn Read + Send>| {
+        let read = |pipe: Box<dyn Read + Send>| {
             std::thread::spawn(move || {
-                let mut text = Vec::new();
-                // Text that could be read is what there is to say.
-                let _ = pipe.read_to_end(&mut text);
-                String::from_utf8_lossy(&text).into_owned()
+                let text = bounded::read_out(pipe, OUTPUT_BYTES);
+                text.map_or_else(|e| e.to_string(), |text| String::from_utf8_lossy(&text).into_owned())
             })
         };
         let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else {

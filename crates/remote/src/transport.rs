@@ -5,6 +5,8 @@ use crate::relay::controller::Relay;
 use crate::ssh::{RemoteError, SshHost, last, reason};
 use dyno_localhost::error::Cause;
 use dyno_protocol::service::Service;
+use dyno_types::bounded;
+use dyno_types::limits::LOG_END_BYTES;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -68,7 +70,7 @@ impl Transport {
 
     /// Why a program there was lost, by what is in its log and how it has ended.
     pub(crate) fn lost(&self, log: &Path, ended: Option<&str>) -> String {
-        let text = std::fs::read_to_string(log).unwrap_or_default();
+        let text = bounded::end_of(log, LOG_END_BYTES).unwrap_or_default();
         let ended = ended.unwrap_or("it says nothing any more");
         match self {
             Transport::Ssh(_) => format!("{} ({ended})", reason(&text)),

@@ -65,6 +65,30 @@ pub fn progress(ended: usize, planned: usize, searches: bool) -> String {
     }
 }
 
+/// A run that has ended counts no longer, because it is made again; of a search the later ones of its cell neither.
+#[derive(Debug, Deserialize)]
+struct Again {
+    cell: usize,
+    repetition: u32,
+    point: String,
+    later: bool,
+}
+
+impl Again {
+    fn leave_out(&self, runs: &mut Vec<EndedRun>) {
+        let named = |run: &EndedRun| {
+            (run.cell, run.repetition, &run.point) == (self.cell, self.repetition, &self.point)
+        };
+        if let Some(at) = runs.iter().position(named) {
+            let mut number = 0..;
+            runs.retain(|run| {
+                let here = number.next().unwrap_or(usize::MAX);
+                here != at && !(self.later && here > at && run.cell == self.cell)
+            });
+        }
+    }
+}
+
 /// An experiment's directory.
 #[derive(Clone, Debug)]
 pub struct ExperimentDir {
@@ -130,6 +154,10 @@ impl ExperimentDir {
                         (old.cell, old.repetition, &old.point) != (run.cell, run.repetition, &run.point)
                     });
                     runs.push(run);
+                }
+                Some("again") => {
+                    let again: Again = serde_json::from_value(value).map_err(bad)?;
+                    again.leave_out(&mut runs);
                 }
                 Some("end") => {
                     (complete, standing) = (value["status"] == "complete", value["status"] == "standing");

@@ -1,8 +1,10 @@
 //! Files of directories that others may have made: opened and written without following a link in their place and without
 //! waiting for whoever might write into a pipe.
 
+use dyno_types::bounded;
+use dyno_types::limits::{DOCUMENT_BYTES, RESULT_BYTES, RESULT_LINE_BYTES};
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,18 +35,20 @@ pub fn create(path: &Path) -> io::Result<File> {
     open_with(path, OpenOptions::new().create(true).write(true).truncate(true))
 }
 
-/// Reads one as bytes.
+/// Reads one as bytes, at most [`DOCUMENT_BYTES`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path)?.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    bounded::file(open(path)?, DOCUMENT_BYTES)
 }
 
-/// Reads one as text.
+/// The same as text.
 pub fn read_to_string(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    open(path)?.read_to_string(&mut text)?;
-    Ok(text)
+    let bytes = read(path)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Reads a file of results, line by line: at most [`RESULT_BYTES`], of lines of at most [`RESULT_LINE_BYTES`].
+pub(crate) fn read_lines(path: &Path) -> io::Result<String> {
+    bounded::lines_file(open(path)?, RESULT_BYTES, RESULT_LINE_BYTES)
 }
 
 /// The complete lines of a text: the last one that a killed process wrote may be torn.

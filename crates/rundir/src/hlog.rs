@@ -7,6 +7,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dyno_record::{Buckets, Scale, Totals, bucket_low, bucket_of};
+use dyno_types::bounded::next_line;
+use dyno_types::limits::RESULT_LINE_BYTES;
 use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{DeserializeError, Deserializer, Serializer, V2DeflateSerializer};
@@ -167,8 +169,7 @@ pub(crate) fn read_file(
     let mut log = Log { scale, merged: BTreeMap::new() };
     let mut line = Vec::new();
     for number in 1.. {
-        line.clear();
-        file.read_until(b'\n', &mut line)?;
+        next_line(&mut file, &mut line, RESULT_LINE_BYTES)?;
         let Some(whole) = line.strip_suffix(b"\n") else { break };
         let read = std::str::from_utf8(whole).map_err(LineError::from);
         if let Err(why) = read.and_then(|line| log.take(line, &|_, _| true)) {

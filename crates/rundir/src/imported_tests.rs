@@ -64,7 +64,7 @@ fn results_of_another_program_are_written_and_what_they_do_not_say_is_left_out()
     assert_eq!(text("series.csv"), format!("{}{}\n", crate::series::HEADER, rows.join("\n")));
     let (read, bad) = crate::series::read(&text("series.csv"));
     assert_eq!((read.len(), bad, read[0].failed, read[3].start_s), (4, 0, 3, 13.25));
-    let lines: Vec<IntervalLine> = RunDir::lines(&folder.path().join("intervals.jsonl")).unwrap();
+    let lines: Vec<IntervalLine> = RunDir::lines(&folder.path().join("intervals.jsonl"), u64::MAX).unwrap();
     let metrics = imported(1_000).intervals[0].metrics.clone();
     let expected = IntervalLine {
         phase: "measure".into(),

@@ -8,8 +8,11 @@ use crate::schema::{Environment, Pair, Run, Summary, VERSION};
 use crate::unit::adds_up;
 use crate::writer::{TOTALS, WORKERS};
 use dyno_record::{Buckets, Scale, Totals};
+use dyno_types::bounded;
+use dyno_types::bounded::next_line;
+use dyno_types::limits::{DOCUMENT_BYTES, RESULT_BYTES, RESULT_LINE_BYTES};
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::str::Utf8Error;
 
@@ -62,6 +65,9 @@ pub enum RowError {
     /// The first cell is empty.
     #[error("the time is missing")]
     NoTime,
+    /// The names of the columns do not end.
+    #[error("the names do not end")]
+    Header,
     /// There are more cells than columns.
     #[error("there are more cells than names")]
     TooManyCells,
@@ -209,6 +215,11 @@ pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
     files::read_to_string(path).map_err(|error| ReadError::File { path: path.to_owned(), error })
 }
 
+/// The same of a file of results.
+pub(crate) fn read_lines(path: &Path) -> Result<String, ReadError> {
+    files::read_lines(path).map_err(|error| ReadError::File { path: path.to_owned(), error })
+}
+
 pub(crate) fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ReadError> {
     let text = read(path)?;
     serde_json::from_str(&text).map_err(|e| ReadError::Content {
@@ -328,7 +339,7 @@ impl RunDir {
 
     /// Reads the events, in order.
     pub fn events(&self) -> Result<Vec<Event>, ReadError> {
-        Self::lines(&self.path.join("events.jsonl"))
+        Self::lines(&self.path.join("events.jsonl"), DOCUMENT_BYTES)
     }
 
     /// Reads the part of each worker in each phase, where workers applied the load.
@@ -455,7 +466,7 @@ impl RunDir {
         let inside = |begin: f64| (from + before..end + before).contains(&(begin.round() as u64));
         let name = |tag: &str| Some(tag.strip_prefix("measure.")?.strip_suffix(".ok.service")?.to_owned());
         let wanted = |tag: &str, begin: f64| name(tag).is_some() && inside(begin);
-        let log = hlog::read_part(&read(&path)?, scale, wanted).map_err(|e| ReadError::Content {
+        let log = hlog::read_part(&read_lines(&path)?, scale, wanted).map_err(|e| ReadError::Content {
             path,
             line: e.line,
             why: e.why.into(),
@@ -464,9 +475,11 @@ impl RunDir {
         Ok(part)
     }
 
-    /// Complete lines only: the last one of a killed run may be torn.
-    pub(crate) fn lines<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>, ReadError> {
+    /// Complete lines only: the last one of a killed run may be torn. All are held: at most `most` bytes.
+    pub(crate) fn lines<T: serde::de::DeserializeOwned>(path: &Path, most: u64) -> Result<Vec<T>, ReadError> {
         let mut all = Vec::new();
+        let failed = |error| ReadError::File { path: path.to_owned(), error };
+        bounded::no_longer(&files::open(path).map_err(failed)?, most).map_err(failed)?;
         Self::each_line(path, |line| {
             all.push(line);
             Ok(())
@@ -480,11 +493,12 @@ impl RunDir {
         mut each: impl FnMut(T) -> Result<(), ContentError>,
     ) -> Result<(), ReadError> {
         let failed = |error| ReadError::File { path: path.to_owned(), error };
-        let mut file = BufReader::with_capacity(1 << 16, files::open(path).map_err(failed)?);
+        let file = files::open(path).map_err(failed)?;
+        bounded::no_longer(&file, RESULT_BYTES).map_err(failed)?;
+        let mut file = BufReader::with_capacity(1 << 16, file);
         let mut line = Vec::new();
         for number in 1.. {
-            line.clear();
-            file.read_until(b'\n', &mut line).map_err(failed)?;
+            next_line(&mut file, &mut line, RESULT_LINE_BYTES).map_err(failed)?;
             let Some(whole) = line.strip_suffix(b"\n") else { break };
             let read = serde_json::from_slice(whole).map_err(ContentError::from).and_then(&mut each);
             read.map_err(|why| ReadError::Content { path: path.to_owned(), line: number, why })?;

@@ -2,9 +2,10 @@
 
 use crate::hlog;
 use crate::intervals::IntervalLine;
-use crate::reader::{ReadError, RunDir, read};
+use crate::reader::{ReadError, RunDir, read_lines};
 use crate::schema::Latency;
 use dyno_record::{Buckets, Scale};
+use dyno_types::limits::RESULT_BYTES;
 use std::collections::{BTreeMap, HashMap};
 
 /// One operation in one interval.
@@ -59,9 +60,9 @@ impl RunDir {
     pub fn each_interval(&self, mut each: impl FnMut(RecordedInterval)) -> Result<(), ReadError> {
         let scale = if self.run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
         let path = self.path.join("latency.hlog");
-        let log = read(&path)?;
+        let log = read_lines(&path)?;
         let places = places(&log);
-        let lines: Vec<IntervalLine> = Self::lines(&self.path.join("intervals.jsonl"))?;
+        let lines: Vec<IntervalLine> = Self::lines(&self.path.join("intervals.jsonl"), RESULT_BYTES)?;
         for line in lines {
             let mut histograms = BTreeMap::new();
             for (number, text) in places.get(&(line.phase.as_str(), line.start_ms())).into_iter().flatten() {

@@ -23,6 +23,36 @@ pub const BATCH: usize = 100_000;
 /// Load threads of one process.
 pub const THREADS: usize = 1_024;
 
+/// Workers of one host: processes with connections and threads of their own.
+pub const WORKERS: u32 = 1_024;
+
+/// Pods of workers, as many as nodes that Kubernetes is made for have pods of load.
+pub const PODS: u32 = 10_000;
+
+/// Servers of a simulation that work at the same time: eight bytes each.
+pub const SIM_SERVERS: u32 = 1_000_000;
+
+/// Longest document, bytes: what MongoDB takes (16 MiB), and some room.
+pub const BSON_BYTES: u64 = 17 << 20;
+
+/// Longest record with all its fields, bytes: the longest value that Redis takes.
+pub const RECORD_BYTES: u64 = 512 << 20;
+
+/// Longest batch of records, bytes: it is held as a whole, and so is what is sent of it.
+pub const BATCH_BYTES: u64 = 1 << 30;
+
+/// Secondary indexes of a collection: MongoDB's own limit.
+pub const INDEXES: usize = 64;
+
+/// Collections of a workload: one takes some hundred bytes of a plan, and in MongoDB two files.
+pub const COLLECTIONS: u64 = 100_000;
+
+/// Iterations of a case (loops x burst): each is an experiment.
+pub const ITERATIONS: usize = 10_000;
+
+/// Most runs of one experiment: what a year of ten-minute runs comes to, so that a slip of a digit is caught.
+pub const RUNS: usize = 50_000;
+
 /// Redirections (MOVED, ASK) one command may follow before it ends as `redirects`.
 pub const REDIRECTS: u8 = 16;
 
@@ -55,6 +85,29 @@ pub const REDRAWS: u32 = 10_000;
 
 /// Longest line of a properties file or a log that is read back, bytes.
 pub const LINE_BYTES: usize = 1 << 20;
+
+/// Longest password, token, headers of a push, or certificate, bytes: chains of certificates have some ten KiB.
+pub const SECRET_BYTES: u64 = 1 << 20;
+
+/// Longest text that somebody has written by hand, bytes: experiments, documents, inventories, settings. The longest that we know
+/// has 40 KiB.
+pub const TEXT_BYTES: u64 = 16 << 20;
+
+/// Longest file of a directory that is held as a whole, bytes: records, summaries, events, journals. 600,000 events, or 100,000
+/// runs of an experiment.
+pub const DOCUMENT_BYTES: u64 = 64 << 20;
+
+/// Longest file of intervals or histograms that is held as a whole, bytes: of three days at one interval a second.
+pub const RESULT_BYTES: u64 = 1 << 30;
+
+/// Longest line of a file of results, bytes: the names of all that monitors saw are one, in some ten KiB.
+pub const RESULT_LINE_BYTES: u64 = 8 << 20;
+
+/// Longest output of a program that is asked something, bytes: a list of all pods of a large cluster.
+pub const OUTPUT_BYTES: u64 = 64 << 20;
+
+/// End of a log that is looked at for the reason why a program ended, bytes.
+pub const LOG_END_BYTES: u64 = 64 << 10;
 
 /// Records one scan may ask for.
 pub const SCAN_RECORDS: u32 = 1_000_000;

@@ -6,6 +6,8 @@ use dyno_compat_bexhoma::catalogue::Catalogue;
 use dyno_compat_bexhoma::plan::config::{ClusterConfig, Docker, Metric, read_config};
 use dyno_compat_bexhoma::plan::flags::Typed;
 use dyno_compat_bexhoma::plan::options::Options;
+use dyno_types::bounded;
+use dyno_types::limits::TEXT_BYTES;
 use std::collections::BTreeSet;
 
 /// Name of the file in bexhoma.
@@ -24,7 +26,7 @@ pub struct Added {
 fn load(typed: &Typed) -> Result<Option<ClusterConfig>, Failure> {
     let named = typed.value("cluster-config");
     let path = if named.is_empty() { NAME } else { named };
-    let text = match std::fs::read_to_string(path) {
+    let text = match bounded::text_file(path, TEXT_BYTES) {
         Err(error) if named.is_empty() && error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         read => read.map_err(|e| Failure::Usage(format!("{path}: {e}")))?,
     };

@@ -19,6 +19,8 @@ use dyno_experiment::persistent_servers::PersistentServers;
 use dyno_kubernetes::kubectl::Kubectl;
 use dyno_report::markdown;
 use dyno_rundir::ExperimentDir;
+use dyno_types::bounded;
+use dyno_types::limits::TEXT_BYTES;
 use dyno_types::secret::mask_text;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -275,8 +277,8 @@ fn services(ready: &Ready, persistent: &PersistentServers, code: &str) -> String
 /// Prints the summary; whether a test in it failed.
 pub fn show(experiment_dir: &Path) -> Result<bool, Failure> {
     let path = experiment_dir.join("summary.md");
-    let text =
-        std::fs::read_to_string(&path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
+    let text = bounded::text_file(&path, TEXT_BYTES)
+        .map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
     terminal::out(&markdown::plain(&text));
     Ok(markdown::has_failed_test(&ExperimentDir::open(experiment_dir)?))
 }

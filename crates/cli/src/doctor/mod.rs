@@ -11,6 +11,8 @@ use dyno_experiment::{ListedJournal, ListedState, listed};
 use dyno_monitor::environment::{EnvironmentFacts, PROFILES, Places, findings, profile};
 use dyno_rundir::schema::Environment;
 use dyno_rundir::system::System;
+use dyno_types::bounded;
+use dyno_types::limits::DOCUMENT_BYTES;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -116,8 +118,8 @@ fn diff(first: &Path, second: &Path, json: bool) -> Result<Exit, Failure> {
 pub fn load(path: &Path) -> Result<System, Failure> {
     let refuse = |words: String| Failure::Usage(format!("{}: {words}", path.display()));
     let file = if path.is_dir() { in_directory(path) } else { path.to_owned() };
-    let text =
-        std::fs::read_to_string(&file).map_err(|e| Failure::Usage(format!("{}: {e}", file.display())))?;
+    let text = bounded::text_file(&file, DOCUMENT_BYTES)
+        .map_err(|e| Failure::Usage(format!("{}: {e}", file.display())))?;
     if let Ok(environment) = serde_json::from_str::<Environment>(&text) {
         return environment
             .system

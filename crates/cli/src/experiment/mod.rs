@@ -36,8 +36,10 @@ use dyno_presets as presets;
 use dyno_report::junit::of_experiment;
 use dyno_rundir::{ExperimentDir, progress};
 use dyno_session::environment::environment;
+use dyno_types::bounded;
+use dyno_types::limits::TEXT_BYTES;
 use dyno_types::secret::{MASK, conceal};
-use dyno_types::units::Rate;
+use dyno_types::units::{Rate, counted};
 use std::path::Path;
 use std::sync::Arc;
 use watch::Watch;
@@ -67,7 +69,7 @@ fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
     if let Some(scale) = scale {
         return Err(Failure::Usage(format!("--scale {scale}: goes with a preset that has scales")));
     }
-    std::fs::read_to_string(name).map_err(|e| {
+    bounded::text_file(name, TEXT_BYTES).map_err(|e| {
         let hint = dyno_types::suggest::hint(name, presets::PRESETS.iter().map(|preset| preset.name));
         Failure::Usage(format!("{name}: {e}{hint}"))
     })
@@ -163,6 +165,10 @@ fn resume_to(args: &ResumeArgs, junit: Option<&Path>) -> Result<Exit, Failure> {
         directory.note(Entry::End { status: "interrupted".into() })?;
     }
     cleaned?;
+    let wanted = |run: &RunRecord| {
+        (args.failed && run.status == RunStatus::Failed) || (args.invalid && run.trust == "invalid")
+    };
+    let made_again = directory.make_again(wanted)?;
     let plan = match again(args, &directory, text) {
         Ok(plan) => plan,
         Err(failure) => {
@@ -175,6 +181,19 @@ fn resume_to(args: &ResumeArgs, junit: Option<&Path>) -> Result<Exit, Failure> {
     signals::listen(&control)?;
     let so_far = progress(directory.ended.len(), plan.runs.len(), directory.record.searches);
     terminal::note(&format!("{so_far} have ended already"));
+    if args.failed || args.invalid {
+        terminal::note(&format!("{} made again", counted(made_again, "run")));
+    }
+    let left = |what: fn(&RunRecord) -> bool| directory.ended.iter().filter(|run| what(run)).count();
+    let (failed, invalid) = (left(|run| run.status == RunStatus::Failed), left(|run| run.trust == "invalid"));
+    for (count, how) in [(failed, "failed"), (invalid, "invalid")].into_iter().filter(|(count, _)| *count > 0)
+    {
+        let shown = args.dir.display();
+        terminal::note(&format!(
+            "{} {how}: `dyno resume --{how} {shown}` makes them again",
+            counted(count, "run")
+        ));
+    }
     let how = CarryOut { quiet: args.quiet, json: args.json, outlets, junit, persistent: None };
     carry_out(&plan, &mut directory, control, how)
 }
@@ -206,7 +225,7 @@ fn with_secrets(path: &str, kept: String) -> Result<String, Failure> {
     if !kept.contains(MASK) {
         return Ok(kept);
     }
-    let given = std::fs::read_to_string(path).unwrap_or_default();
+    let given = bounded::text_file(path, TEXT_BYTES).unwrap_or_default();
     match experiment::masked(&given) == kept {
         true => Ok(given),
         false => {

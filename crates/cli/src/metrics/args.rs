@@ -3,6 +3,8 @@
 use crate::exit::Failure;
 use clap::Args;
 use dyno_push::{Protocol, Receiver, parse_headers};
+use dyno_types::bounded;
+use dyno_types::limits::SECRET_BYTES;
 use dyno_types::secret::{mask_text, remember_variable};
 use dyno_types::units::parse_duration_ns;
 use std::path::PathBuf;
@@ -79,7 +81,7 @@ impl HeadersFrom {
             }
             HeadersFrom::File(path) => {
                 let place = format!("file:{}", path.display());
-                let text = std::fs::read_to_string(path).map_err(|error| wrong(&place, &error))?;
+                let text = bounded::text_file(path, SECRET_BYTES).map_err(|error| wrong(&place, &error))?;
                 (place, text)
             }
         };

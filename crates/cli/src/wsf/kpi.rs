@@ -142,7 +142,7 @@ fn listing(logs_dir: &Path, sutinfo: bool) -> Result<Listing, Failure> {
     let mut all = Listing { name: shown, parameters: parameters(logs_dir), host, iterations: Vec::new() };
     for folder in iterations(logs_dir) {
         let clients: Vec<PathBuf> = entries(&folder).into_iter().filter(|path| path.is_dir()).collect();
-        let status = |client: &PathBuf| std::fs::read_to_string(client.join("status")).unwrap_or_default();
+        let status = |client: &PathBuf| files::read_to_string(&client.join("status")).unwrap_or_default();
         let passed = !clients.is_empty() && clients.iter().all(|client| status(client).trim() == "0");
         all.iterations.push(Iteration { name: name(&folder), kpis: kpis(&folder, &clients)?, passed });
     }
@@ -151,7 +151,7 @@ fn listing(logs_dir: &Path, sutinfo: bool) -> Result<Listing, Failure> {
 
 /// Reads the KPIs that were computed when it ran, or else computes them from the clients' logs.
 fn kpis(folder: &Path, clients: &[PathBuf]) -> Result<Kpis, Failure> {
-    if let Ok(text) = std::fs::read_to_string(folder.join("kpi.txt")) {
+    if let Ok(text) = files::read_to_string(&folder.join("kpi.txt")) {
         return Ok(read_kpis(&text));
     }
     let mut all = Vec::new();
@@ -161,7 +161,7 @@ fn kpis(folder: &Path, clients: &[PathBuf]) -> Result<Kpis, Failure> {
             name.starts_with("output") && name.ends_with(".logs")
         });
         for log in logs {
-            let bytes = std::fs::read(&log)?;
+            let bytes = files::read(&log)?;
             all.push(read_log(&String::from_utf8_lossy(&bytes)));
         }
     }
@@ -171,7 +171,7 @@ fn kpis(folder: &Path, clients: &[PathBuf]) -> Result<Kpis, Failure> {
 /// The tunables of workload-config.yaml.
 fn parameters(logs_dir: &Path) -> Vec<(String, String)> {
     let path = logs_dir.join("workload-config.yaml");
-    let Ok(text) = std::fs::read_to_string(&path) else { return Vec::new() };
+    let Ok(text) = files::read_to_string(&path) else { return Vec::new() };
     let tree = match Node::parse(&text, &path.display().to_string()) {
         Ok(tree) => tree,
         Err(error) => {

@@ -93,7 +93,7 @@ fn run(folder: &Path, dir: &Path, record: &RunRecord, windows: &[(u64, u64)]) ->
 
 /// Begin and end of `time` windows, as workload-config.yaml has them.
 fn windows(logs_dir: &Path) -> Vec<(u64, u64)> {
-    let text = std::fs::read_to_string(logs_dir.join(CONFIG)).unwrap_or_default();
+    let text = files::read_to_string(&logs_dir.join(CONFIG)).unwrap_or_default();
     let Ok(tree) = Node::parse(&text, CONFIG) else { return Vec::new() };
     let number = |one: &Node, key: &str| one.get(key).and_then(|node| node.label().parse::<u64>().ok());
     let of = |one: &Node| {
@@ -127,7 +127,7 @@ fn client(folder: &Path, number: usize, log: &str, passed: bool) -> Result<(), F
 /// Prints the KPIs; with `-VV` every client's, else the summary.
 pub fn show(logs_dir: &Path, verbose: u8) -> Result<(), Failure> {
     for folder in points(logs_dir)?.iter().flat_map(|point| super::kpi::iterations(point)) {
-        let Ok(text) = std::fs::read_to_string(folder.join("kpi.txt")) else { continue };
+        let Ok(text) = files::read_to_string(&folder.join("kpi.txt")) else { continue };
         let summary = text.find("Summary:").filter(|_| verbose < 2).unwrap_or(0);
         terminal::out(&format!("{}\n{}", folder.display(), &text[summary..]));
     }

@@ -66,6 +66,8 @@ pub fn go_on(out: &Path, quiet: bool) -> Result<Exit, Failure> {
         }
         let exit = experiment::resume(&ResumeArgs {
             dir: dir.clone(),
+            failed: false,
+            invalid: false,
             sets: Vec::new(),
             json: false,
             quiet,

@@ -33,6 +33,8 @@ use dyno_compat_wsf::plan::variables::VARIABLES;
 use dyno_compat_wsf::plan::{CaseRequest, Resolved, resolve};
 use dyno_config::server::IfNotPermitted;
 use dyno_engine::Control;
+use dyno_types::bounded;
+use dyno_types::limits::{ITERATIONS, TEXT_BYTES};
 use iteration::Iteration;
 use select::Selected;
 use std::sync::Arc;
@@ -124,8 +126,8 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
     }
     for path in &args.configs {
         let shown = path.display().to_string();
-        let text =
-            std::fs::read_to_string(path).map_err(|e| Failure::Usage(format!("--config {shown}: {e}")))?;
+        let text = bounded::text_file(path, TEXT_BYTES)
+            .map_err(|e| Failure::Usage(format!("--config {shown}: {e}")))?;
         configs.push(Config::parse(&text, &shown, false)?);
     }
     let counted = args.loops.is_some() || args.burst.is_some();
@@ -134,6 +136,10 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
     if loops == 0 || burst == 0 || args.runs == 0 {
         return Err(Failure::Usage("--loop, --burst, --run: expected 1 or more".into()));
     }
+    let iterations = loops.checked_mul(burst).filter(|all| *all <= ITERATIONS);
+    let Some(iterations) = iterations else {
+        return Err(Failure::Usage(format!("--loop, --burst: more than {ITERATIONS} iterations")));
+    };
     let environment = |name: &str| if args.noenv { None } else { std::env::var(name).ok() };
     let lower_options = lower_options(args)?;
     let mut all = Vec::new();
@@ -148,7 +154,7 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
             faithful: args.faithful,
         };
         let of = |at: usize| resolve(&asked, at).map_err(Failure::usage);
-        let points: Vec<Resolved> = (0..loops * burst).map(of).collect::<Result<_, _>>()?;
+        let points: Vec<Resolved> = (0..iterations).map(of).collect::<Result<_, _>>()?;
         let typed = one.typed.clone();
         if !counted && is_sweep(&points) {
             let lowered = lower_sweep(&points, &lower_options)?;
@@ -158,7 +164,7 @@ fn iterations(args: &WsfArgs, selected: &[Selected]) -> Result<Vec<Iteration>, F
         for (at, resolved) in points.into_iter().enumerate() {
             let lowered = lower(&resolved, &lower_options)?;
             let second = (burst > 1).then_some(at % burst + 1);
-            let number = (loops * burst > 1).then_some((at / burst + 1, second));
+            let number = (iterations > 1).then_some((at / burst + 1, second));
             all.push(Iteration { number, typed: typed.clone(), resolved, lowered, sweep: Vec::new() });
         }
     }

@@ -10,6 +10,8 @@ use dyno_config::experiment::Plan;
 use dyno_config::inventory::Inventory;
 use dyno_localhost::machine::Machine;
 use dyno_servers::needs::program_version;
+use dyno_types::bounded;
+use dyno_types::limits::TEXT_BYTES;
 use serde_json::Value;
 use std::path::Path;
 
@@ -85,7 +87,7 @@ fn ssh(args: &WsfArgs) -> Result<Rig, Failure> {
     let wrong = |why: &dyn std::fmt::Display| usage(format!("--inventory {shown}: {why}"));
     // The experiment may be gone on with from another folder.
     let absolute = |path: &Path| std::fs::canonicalize(path).map(|path| path.display().to_string());
-    let text = std::fs::read_to_string(path).map_err(|e| wrong(&e))?;
+    let text = bounded::text_file(path, TEXT_BYTES).map_err(|e| wrong(&e))?;
     let inventory = Inventory::parse(&text, &shown).map_err(|e| wrong(&e))?;
     let group = |name: &str| -> Result<Vec<String>, Failure> {
         let hosts = inventory.select(name).map_err(|e| wrong(&e))?;

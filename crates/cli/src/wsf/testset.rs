@@ -14,6 +14,8 @@ use super::args::WsfArgs;
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_config::tree::{Node, Value};
+use dyno_types::bounded;
+use dyno_types::limits::TEXT_BYTES;
 use std::path::Path;
 
 /// The tests of a file, each as if it had been typed; what is typed beside `--testset` holds for all.
@@ -23,8 +25,8 @@ pub fn read(args: &WsfArgs, path: &Path) -> Result<Vec<WsfArgs>, Failure> {
         let words = "is a template; expected the YAML that it expands to";
         return Err(Failure::Usage(format!("--testset {shown}: {words}")));
     }
-    let text =
-        std::fs::read_to_string(path).map_err(|e| Failure::Usage(format!("--testset {shown}: {e}")))?;
+    let text = bounded::text_file(path, TEXT_BYTES)
+        .map_err(|e| Failure::Usage(format!("--testset {shown}: {e}")))?;
     let mut all = Vec::new();
     for (before, document) in documents(&text) {
         // Lines are counted from the beginning of the file.

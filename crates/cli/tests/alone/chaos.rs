@@ -2,7 +2,7 @@
 //! questions: did it end, can its record be read, was an operation lost or invented, is the verdict true, is anything left?
 //!
 //! Records are inserted into a real Redis, whose own count says what was done: no fewer than dyno calls done, no more than it had
-//! sent. `make chaos` runs many rounds and writes the table of docs/reliability.md; `make test` one of each.
+//! sent. `make reliability PART=chaos` runs many rounds and writes the table of docs/reliability.md; `make test` one of each.
 
 use dyno_testkit::{Dyno, Server, signal, skip, skip_because};
 use dyno_types::rng::{Purpose, Stream};
@@ -266,7 +266,7 @@ fn counted(fixture: &mut Fixture, name: &str, must: Must) -> u64 {
     ok
 }
 
-#[expect(clippy::print_stdout, reason = "scripts/chaos.sh makes a table of these lines")]
+#[expect(clippy::print_stdout, reason = "scripts/reliability.py makes a table of these lines")]
 fn report(line: &str) {
     println!("{line}");
 }

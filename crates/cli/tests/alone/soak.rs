@@ -1,5 +1,5 @@
 //! A soak of dyno itself: its memory and its descriptors stay flat however long it runs. `make test` soaks for half a minute,
-//! `make soak MINUTES=60` as long as it is told, and writes the row of docs/reliability.md.
+//! `make reliability PART=soak` for an hour, and writes the table of docs/reliability.md.
 //!
 //! Controller and workers are looked at twice a second while a real Redis is under an open-loop load, monitors read every
 //! second and somebody scrapes the live metrics. Flat means: what the last third has at most is what the middle third had at
@@ -50,7 +50,7 @@ fn most(samples: &[Sample], (from_s, to_s): (f64, f64), of: fn(&Sample) -> u64) 
     samples.iter().filter(|one| one.at_s >= from_s && one.at_s < to_s).map(of).max().unwrap_or(0)
 }
 
-#[expect(clippy::print_stdout, reason = "scripts/soak.sh makes a row of these lines")]
+#[expect(clippy::print_stdout, reason = "scripts/reliability.py makes a row of these lines")]
 fn report(line: &str) {
     println!("{line}");
 }

@@ -2,6 +2,7 @@
 
 mod bexhoma_config;
 mod bexhoma_jupyter;
+mod bounds;
 mod circles;
 mod compare;
 mod damaged;
@@ -29,9 +30,11 @@ mod pocdriver_shards;
 mod prove_embedded;
 mod push;
 mod reports;
+mod resume_again;
 mod searches;
 mod serve;
 mod server_that_only_greets;
+mod signals;
 mod tidy;
 mod traces;
 mod untrusted_directory;

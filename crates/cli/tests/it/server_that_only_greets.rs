@@ -234,7 +234,7 @@ fn two_signals_end_every_command() {
                 signal(child.id(), name);
             }
             let ended = finish(child);
-            assert!(begun.elapsed() < Duration::from_secs(10), "{words}: {:?}", begun.elapsed());
+            assert!(begun.elapsed() < Duration::from_secs(8), "{words}: {:?}", begun.elapsed());
             assert_eq!(ended.status.code(), Some(130), "{words}: {}", stderr(&ended));
         });
     }

@@ -79,7 +79,7 @@ fn a_stop_of_the_client_is_no_silence_of_an_embedded_store() {
     assert!((2.3..4.0).contains(&length_s), "{pauses}");
     // Nor does anything else of dyno say so.
     let explained = stdout(&dyno.run(&["explain", "r"]));
-    assert!(!explained.contains("checkpoint") && !explained.contains("collapse"), "{explained}");
+    assert!(!explained.contains("look for checkpoints") && !explained.contains("collapse"), "{explained}");
 }
 
 /// Arrivals that wait for a connection because the client was stopped have not waited for the server.

@@ -18,8 +18,9 @@ use crate::plan::layers::Layers;
 use crate::plan::resolve::{Overrides, SysbenchPlan};
 use crate::plan::shell::{Assignment, LineError, Shell};
 use dyno_config::settings::{BadSetting, Source};
+use dyno_types::bounded;
+use dyno_types::limits::TEXT_BYTES;
 use dyno_types::suggest;
-use std::fs;
 use std::io::{self, ErrorKind};
 
 /// The file that is read if none is named and there is one.
@@ -129,7 +130,7 @@ fn read_file(
     shell: &mut Shell,
     layers: &mut Layers,
 ) -> Result<(), SysbenchError> {
-    let text = match fs::read_to_string(path) {
+    let text = match bounded::text_file(path, TEXT_BYTES) {
         Ok(text) => text,
         Err(error) if optional && error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => {

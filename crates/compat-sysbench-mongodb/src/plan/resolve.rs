@@ -3,7 +3,7 @@
 use crate::plan::layers::Layers;
 use crate::plan::variables::{Known, SEED, VARIABLES, names, variable};
 use dyno_config::settings::{BadSetting, Provenance, Source};
-use dyno_types::limits::CONNECTIONS;
+use dyno_types::limits::{COLLECTIONS, CONNECTIONS};
 use dyno_types::percent;
 use dyno_types::secret::mask_value;
 use dyno_workload::sysbench_mongodb::{Counts, Dialect, Sharding, Streams, SysbenchConfig};
@@ -191,7 +191,7 @@ impl Reader {
         let config = SysbenchConfig {
             dialect: self.dialect,
             sharding,
-            collections: positive("NUM_COLLECTIONS")?,
+            collections: self.count("NUM_COLLECTIONS", 1, COLLECTIONS as usize)?,
             documents: match sharding {
                 Some(Sharding { keys, each }) => keys * each,
                 None => positive("NUM_DOCUMENTS_PER_COLLECTION")?,

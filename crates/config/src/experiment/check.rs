@@ -4,6 +4,7 @@ use crate::experiment::{Experiment, Lifetime, Strategy, When, faults};
 use crate::server::Topology;
 use crate::server::invalid::InvalidSetting;
 use crate::tree::{Node, TreeError};
+use dyno_types::limits::{BATCH, CONNECTIONS, PIPELINE, PODS, THREADS, WORKERS};
 
 /// Checks what the types cannot say.
 pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
@@ -44,8 +45,11 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     if spec.repetitions == 0 {
         return refuse("repetitions", "0: expected 1 or more");
     }
-    if spec.client.workers == 0 {
-        return refuse("client.workers", "0: expected 1 or more");
+    if let Some((path, value, most)) = beyond(spec) {
+        return match value {
+            0 => refuse(path, "0: expected 1 or more"),
+            _ => refuse(path, &format!("{value}: expected 1 to {most}")),
+        };
     }
     let (load, measure) = (&spec.phases.load, &spec.phases.measure);
     // Hosts of ssh are not counted here: a group may be of any size.
@@ -80,6 +84,31 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     check_window(spec).map_err(invalid)?;
     check_loop(spec).map_err(invalid)?;
     faults::check(tree, spec)
+}
+
+/// The first count that is none, or greater than what there is room for: its path, itself, and the greatest.
+fn beyond(spec: &Experiment) -> Option<(&'static str, u64, u64)> {
+    let (load, measure) = (&spec.phases.load, &spec.phases.measure);
+    let (workers, users) = (u64::from(WORKERS), CONNECTIONS as u64);
+    let pods = spec.kubernetes.as_ref();
+    let count = |count: Option<usize>| count.map(|count| count as u64);
+    let warm = spec.phases.warmup.as_ref().and_then(|warmup| warmup.users);
+    let all = [
+        ("client.workers", Some(u64::from(spec.client.workers)), workers),
+        ("client.threads", count(spec.client.threads), THREADS as u64),
+        ("phases.load.users", Some(load.users as u64), users),
+        ("phases.load.pipeline", Some(load.pipeline as u64), PIPELINE as u64),
+        ("phases.load.batch", Some(load.batch as u64), BATCH as u64),
+        ("phases.measure.users", count(measure.users), users),
+        ("phases.measure.connections", count(measure.connections), users),
+        ("phases.measure.pipeline", Some(measure.pipeline as u64), PIPELINE as u64),
+        ("phases.warmup.users", count(warm), users),
+        ("kubernetes.worker_pods", pods.map(|pods| u64::from(pods.worker_pods)), u64::from(PODS)),
+    ];
+    let known = all.into_iter().filter_map(|(path, value, most)| Some((path, value?, most)));
+    let loading = pods.map(|pods| ("kubernetes.load_pods", u64::from(pods.load_pods), u64::from(PODS)));
+    let mut known = known.chain(loading.filter(|(_, pods, _)| *pods > 0));
+    known.find(|(_, value, most)| !(1..=*most).contains(value))
 }
 
 /// A closed loop has users, an open one a rate and connections.

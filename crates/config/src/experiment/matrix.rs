@@ -7,9 +7,7 @@ use crate::experiment::order::{PlannedRun, order};
 use crate::experiment::spec::Experiment;
 use crate::experiment::strategy_check::check_strategy;
 use crate::tree::{Node, TreeError, masked_option};
-
-/// Most runs of one experiment: what a year of ten-minute runs comes to, so that a slip of a digit is caught.
-pub const RUNS: usize = 50_000;
+use dyno_types::limits::RUNS;
 
 /// An experiment, resolved.
 #[derive(Clone, Debug)]

@@ -26,10 +26,11 @@ pub mod strategy_check;
 pub mod traces;
 
 pub use crate::experiment::cell::Cell;
-pub use crate::experiment::matrix::{Plan, RUNS, masked, masked_set, plan};
+pub use crate::experiment::matrix::{Plan, masked, masked_set, plan};
 pub use crate::experiment::order::PlannedRun;
 pub use crate::experiment::spec::*;
 pub use crate::experiment::strategies::*;
+pub use dyno_types::limits::RUNS;
 
 /// The JSON Schema of experiment files.
 pub fn schema() -> String {

@@ -4,6 +4,7 @@ use crate::experiment::cell::Cell;
 use crate::experiment::factors::{self, Factor};
 use crate::experiment::strategies::{Strategy, Tune};
 use crate::tree::TreeError;
+use dyno_types::limits::{CONNECTIONS, RUNS};
 
 /// Refuses a factor that varies what is searched, too: its levels would all make the same search.
 pub(super) fn check_strategy(cell: &Cell, strategy: &Strategy, factors: &[Factor]) -> Result<(), TreeError> {
@@ -20,6 +21,11 @@ pub(super) fn check_strategy(cell: &Cell, strategy: &Strategy, factors: &[Factor
             return Err(at.error(&format!("factors.{}", factor.name), text));
         }
     }
+    let path = format!("strategy.{name}");
+    if let Some((key, most)) = beyond(strategy) {
+        let place = cell.tree.find(&path).unwrap_or(&cell.tree);
+        return Err(place.error(&format!("{path}.{key}"), format!("expected at most {most}")));
+    }
     // The first point says whether there can be others.
     match strategy {
         Strategy::Tune(tune) => check_tune(cell, tune),
@@ -29,6 +35,20 @@ pub(super) fn check_strategy(cell: &Cell, strategy: &Strategy, factors: &[Factor
         }
         Strategy::RepeatUntil(_) => Ok(()),
     }
+}
+
+/// The first count of a strategy that is greater than what there is room for: its key, and the greatest.
+fn beyond(strategy: &Strategy) -> Option<(&'static str, usize)> {
+    let all = match strategy {
+        Strategy::Ladder(ladder) => vec![("to", ladder.to, CONNECTIONS)],
+        Strategy::HighestRate(_) => Vec::new(),
+        Strategy::RepeatUntil(until) => vec![("at_most", until.at_most as usize, RUNS)],
+        Strategy::Tune(tune) => vec![
+            ("configurations", tune.configurations as usize, RUNS),
+            ("repetitions", tune.repetitions as usize, RUNS),
+        ],
+    };
+    all.into_iter().find(|(_, count, most)| count > most).map(|(key, _, most)| (key, most))
 }
 
 /// Parameters must be there, be keys of the file, and have values, each of which makes an experiment that can be run and

@@ -14,6 +14,7 @@ pub mod values;
 use crate::template::fields::{Bad, Fields, bad, count, whole};
 use crate::template::values::Names;
 use crate::yaml::{Node, Yaml};
+use dyno_types::limits::BSON_BYTES;
 use dyno_workload::template::{Collection, Index, Template, Value};
 use std::fmt;
 
@@ -87,6 +88,12 @@ fn collection(name: &str, node: &Node, names: &Names) -> Result<Collection, Bad>
             }
             _ => rest.push((field.clone(), value)),
         }
+    }
+    let longest = rest.iter().fold(0_u64, |sum, (field, value)| {
+        sum.saturating_add(field.len() as u64 + 2).saturating_add(value.longest())
+    });
+    if longest > BSON_BYTES {
+        return bad(shape, format!("document: up to {longest} bytes: expected at most {BSON_BYTES}"));
     }
     Ok(Collection { name: name.to_owned(), count: documents, id, fields: rest, indexes })
 }

@@ -3,6 +3,7 @@
 use crate::template::fields::{Bad, Fields, bad, count, number, range, text, whole};
 use crate::yaml::{Node, Yaml};
 use dyno_types::bson::{self, kind};
+use dyno_types::limits::BSON_BYTES;
 use dyno_types::suggest::hint;
 use dyno_workload::template::{Keys, Spread, Value};
 
@@ -134,7 +135,11 @@ fn generator(name: &str, how: &Node, node: &Node, names: &Names) -> Result<Value
             let length = length(fields.need("length", "elements, N or [LEAST, GREATEST]")?)?;
             let of = value(fields.need("of", "what the elements are")?, names)?;
             fields.end(&["length", "of"])?;
-            Ok(Value::Array(length, Box::new(of)))
+            let array = Value::Array(length, Box::new(of));
+            match array.longest() > BSON_BYTES {
+                true => bad(how, format!("an array of more than {BSON_BYTES} bytes: no document holds it")),
+                false => Ok(array),
+            }
         }
         "$key" => {
             let (collection, spread) = reference(how, "collection")?;

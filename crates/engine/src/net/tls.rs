@@ -1,6 +1,7 @@
 //! TLS settings made ready for many connections.
 
-use dyno_types::{Endpoint, Refused};
+use dyno_types::limits::SECRET_BYTES;
+use dyno_types::{Endpoint, Refused, bounded};
 use dyno_wire::redis::Tls;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -38,6 +39,8 @@ impl TlsConfig {
 enum PemError {
     #[error(transparent)]
     Pem(#[from] pem::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
     #[error("no certificate in it")]
     NoCertificate,
 }
@@ -68,7 +71,7 @@ pub fn tls_config(tls: &Tls) -> Result<TlsConfig, Refused> {
     let config = match (&tls.cert, &tls.key) {
         (Some(cert), Some(key)) => {
             let chain = load(cert, "client certificate", certificates)?;
-            let key = load(key, "client key", |p| Ok(PrivateKeyDer::from_pem_file(p)?))?;
+            let key = load(key, "client key", |p| Ok(PrivateKeyDer::from_pem_slice(&pem(p)?)?))?;
             builder
                 .with_client_auth_cert(chain, key)
                 .map_err(|e| Refused(format!("client certificate: {e}")))?
@@ -78,8 +81,13 @@ pub fn tls_config(tls: &Tls) -> Result<TlsConfig, Refused> {
     Ok(TlsConfig { config: Arc::new(config), server_name: tls.server_name.clone() })
 }
 
+/// The text of a file of certificates or of a key.
+fn pem(path: &Path) -> Result<Vec<u8>, PemError> {
+    Ok(bounded::bytes_file(path, SECRET_BYTES)?)
+}
+
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, PemError> {
-    let found = CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>()?;
+    let found = CertificateDer::pem_slice_iter(&pem(path)?).collect::<Result<Vec<_>, _>>()?;
     if found.is_empty() { Err(PemError::NoCertificate) } else { Ok(found) }
 }
 

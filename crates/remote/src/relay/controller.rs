@@ -7,6 +7,8 @@ use dyno_kubernetes::kubectl::Kubectl;
 use dyno_protocol::frame::{FRAME_BYTES, Frame, write_frame};
 use dyno_protocol::service::Service;
 use dyno_protocol::worker::ToWorker;
+use dyno_types::bounded;
+use dyno_types::limits::LOG_END_BYTES;
 use dyno_types::sync::held;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -264,7 +266,7 @@ impl ControllerEnd {
         while matches!(held(&self.child).try_wait(), Ok(None)) && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));
         }
-        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let text = bounded::end_of(&self.log, LOG_END_BYTES).unwrap_or_default();
         let last = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or(why);
         RelayError::Lost { pod: self.pod.clone(), words: last.to_owned() }
     }

@@ -22,12 +22,14 @@ pub mod seal;
 mod tests;
 
 use crate::relay::frames::TOKEN_BYTES;
+use dyno_types::bounded;
+use dyno_types::limits::SECRET_BYTES;
 use std::io;
 use std::path::Path;
 
 /// Reads a token from a file.
 pub fn token(path: &Path) -> io::Result<Vec<u8>> {
-    let text = std::fs::read_to_string(path)?;
+    let text = bounded::text_file(path, SECRET_BYTES)?;
     let token = text.trim();
     match token.len() >= TOKEN_BYTES {
         true => Ok(token.as_bytes().to_vec()),

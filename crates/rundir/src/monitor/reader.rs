@@ -4,6 +4,8 @@ use super::table::{ELSEWHERE, Part, Recording, WATCHED, WATCHED_BETWEEN};
 use super::{FOLDER, Index};
 use crate::files;
 use crate::reader::{ContentError, ReadError, RowError};
+use dyno_types::bounded::next_line;
+use dyno_types::limits::RESULT_LINE_BYTES;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -94,9 +96,9 @@ struct Lines<R> {
 impl<R: BufRead> Lines<R> {
     /// The next one with its line feed; `None` at the end, and of one that is torn.
     fn next(&mut self) -> Result<Option<&str>, (usize, ContentError)> {
-        self.bytes.clear();
         self.number += 1;
-        self.file.read_until(b'\n', &mut self.bytes).map_err(|error| (self.number, error.into()))?;
+        let read = next_line(&mut self.file, &mut self.bytes, RESULT_LINE_BYTES);
+        read.map_err(|error| (self.number, error.into()))?;
         if !self.bytes.ends_with(b"\n") {
             return Ok(None);
         }
@@ -115,6 +117,9 @@ fn part(
     // A name may hold a line feed: the header ends outside quotes.
     let mut head = String::new();
     while head.is_empty() || head.matches('"').count() % 2 == 1 {
+        if head.len() as u64 > RESULT_LINE_BYTES {
+            return Err((lines.number, RowError::Header.into()));
+        }
         match lines.next()? {
             Some(line) => head.push_str(line),
             None => return Ok(Part::default()),

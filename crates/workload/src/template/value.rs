@@ -142,6 +142,23 @@ pub trait Source {
 }
 
 impl Value {
+    /// Bytes of the longest value, without its name; of a key or another's field, which are as long as they are there, the least.
+    pub fn longest(&self) -> u64 {
+        let named = |value: &Value| value.longest().saturating_add(8);
+        match self {
+            Value::Constant(_, bytes) => bytes.len() as u64,
+            Value::Binary { length, .. } | Value::Text { length, .. } => u64::from(length.1),
+            Value::OneOf(all) => all.iter().map(|(_, value)| value.longest()).max().unwrap_or(0),
+            Value::Array(length, value) => u64::from(length.1).saturating_mul(named(value)),
+            Value::List(all) => all.iter().map(named).fold(0, u64::saturating_add),
+            Value::Document(all) => {
+                let field = |(name, value): &(String, Value)| named(value).saturating_add(name.len() as u64);
+                all.iter().map(field).fold(0, u64::saturating_add)
+            }
+            _ => 8,
+        }
+    }
+
     /// Appends the value as an element called `name`.
     pub fn render(&self, name: &str, place: ValueContext<'_>, words: &mut Stream, out: &mut Vec<u8>) {
         match self {

@@ -10,7 +10,7 @@ use crate::distributions::{Histogram, THETA};
 use crate::keys::KeyNames;
 use crate::mix::Mode;
 use crate::values::ValueKind;
-use dyno_types::limits::{REPLY_BYTES, SCAN_RECORDS};
+use dyno_types::limits::{RECORD_BYTES, REPLY_BYTES, SCAN_RECORDS};
 
 /// The weights of the kinds of operation; only their proportions matter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -190,6 +190,11 @@ impl CoreConfig {
             earlier: Earlier::default(),
         };
         config.check()?;
+        let bytes = config.field_bytes.saturating_mul(u64::from(config.field_count));
+        if bytes > RECORD_BYTES {
+            let expected = format!("records of at most {RECORD_BYTES} bytes (fieldcount x fieldlength)");
+            return Err(BadProperty::new("fieldlength", config.field_bytes.to_string(), expected));
+        }
         Ok(config)
     }
 
