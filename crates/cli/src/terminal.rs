@@ -49,7 +49,11 @@ fn piped(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 16);
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
-        if obeyed(c, rest.clone().next()) { out.extend(c.escape_default()) } else { out.push(c) }
+        // As JSON has it, so that JSON stays what it is.
+        match obeyed(c, rest.clone().next()) {
+            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => out.push(c),
+        }
     }
     out.into()
 }
@@ -299,7 +303,7 @@ mod tests {
         assert_eq!(shown("grün\t1\r\n2\n"), "grün\t1\n2\n");
         assert_eq!(escaped("a\nb\t".into(), &['\t']), "a\\nb\t");
         assert!(matches!(shown("p99 12 µs ± 1\n"), Cow::Borrowed(_)));
-        assert_eq!(piped("a\x1b[2J\r\n\tb\rc\x07\n"), "a\\u{1b}[2J\r\n\tb\\rc\\u{7}\n");
+        assert_eq!(piped("a\x1b[2J\r\n\tb\rc\x07\n"), "a\\u001b[2J\r\n\tb\\u000dc\\u0007\n");
         assert!(matches!(piped("grün ± 1\n"), Cow::Borrowed(_)));
     }
 }

@@ -325,18 +325,22 @@ pub enum ListedState {
     Left,
 }
 
+/// Returns whether somebody is at work in a directory, or has locked it.
+fn is_locked(folder: &Path) -> bool {
+    let lock = files::open(&folder.join("lock"));
+    lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
+}
+
 /// Everything that dynos of this user have made or changed on this host, or in clusters from here, and not put back yet.
 pub fn listed() -> Vec<ListedJournal> {
     let machine = Machine::default();
     let of = |journal: PathBuf| {
         let is_of_pods = trusted::is_of_pods(&journal.file_name().unwrap_or_default().to_string_lossy());
         let pending = if is_of_pods { 1 } else { undo::pending(&journal) };
-        let above = journal.ancestors().skip(1).take(6);
-        let standing = above.map(Path::to_owned).find(|folder| persistent_servers::stand_in(folder));
-        let running = match is_of_pods {
-            true => journal.parent().is_some_and(|folder| directory::holder(folder).is_some()),
-            false => undo::is_followed(&journal, &machine),
-        };
+        let above = || journal.ancestors().skip(1).take(6);
+        let standing = above().map(Path::to_owned).find(|folder| persistent_servers::stand_in(folder));
+        // A dyno in another container holds the lock, though its process is not seen here.
+        let running = above().any(is_locked) || (!is_of_pods && undo::is_followed(&journal, &machine));
         let state = match (running, standing) {
             (true, _) => ListedState::Running,
             (false, Some(folder)) => ListedState::Standing(folder),

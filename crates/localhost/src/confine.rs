@@ -4,7 +4,7 @@
 
 use crate::machine::Machine;
 use crate::undo::Undo;
-use crate::{clock, registry, settings};
+use crate::{clock, process, registry, settings};
 use std::path::{Component, Path, PathBuf};
 
 /// Limits of what a journal's entries may reach.
@@ -22,7 +22,7 @@ pub(super) struct Within<'a> {
 impl Within<'_> {
     /// Returns the reason for which an entry is not followed, in words; `None` if it is one that dyno writes.
     pub fn refuses(&self, undo: &Undo) -> Option<String> {
-        if self.listed.is_none() && !self.is_below(undo) {
+        if self.listed.is_none() && !self.is_below(undo) && !self.is_gone(undo) {
             let why = "is not in the list of journals that your dyno has begun on this host, so that only what lies below \
                        its own folder is removed";
             return Some(format!("{} {why}", said(undo)));
@@ -60,11 +60,40 @@ impl Within<'_> {
         (!allowed).then_some(what)
     }
 
-    /// A file or folder below the journal's folder, or one that is not there.
+    /// A file or folder below the journal's folder with a name that dyno gives.
     fn is_below(&self, undo: &Undo) -> bool {
         let (Undo::File { path } | Undo::Folder { path }) = undo else { return false };
-        let below = |real: PathBuf| real.starts_with(self.directory) && real != self.directory;
-        real(path).is_some_and(below) || is_absent(path)
+        let temporary = name(self.directory).starts_with("dyno-");
+        let named = |real: &Path| {
+            let name = name(real);
+            is_data(&name)
+                || ["mount", "dyno-filling"].contains(&name.as_str())
+                || (temporary && name == "data")
+        };
+        let below =
+            |real: PathBuf| real.starts_with(self.directory) && real != self.directory && named(&real);
+        real(path).is_some_and(below)
+    }
+
+    /// There is nothing of it any more, so that nobody can be harmed.
+    fn is_gone(&self, undo: &Undo) -> bool {
+        let mounted = |path: &Path| {
+            self.machine.mounts().map_or(true, |mounts| mounts.iter().any(|mount| mount.point == *path))
+        };
+        match undo {
+            Undo::Process { pid, session, .. } => {
+                process::started(self.machine, *pid).is_none()
+                    && session.is_none_or(|session| session == *pid)
+            }
+            Undo::Continue { pid, .. } => process::started(self.machine, *pid).is_none(),
+            Undo::Mount { path } => is_absent(path) && !mounted(path),
+            Undo::File { path }
+            | Undo::Folder { path }
+            | Undo::Cgroup { path }
+            | Undo::Loop { file: path }
+            | Undo::Array { device: path } => is_absent(path),
+            Undo::Table { .. } | Undo::Device { .. } | Undo::Value { .. } => false,
+        }
     }
 
     /// Below the journal's folder; elsewhere with its mark and a name that dyno gives; what a stepped clock leaves in memory.

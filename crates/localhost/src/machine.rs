@@ -78,7 +78,14 @@ impl Machine {
 fn usual_folders() -> Vec<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let own = format!("dyno-{}", rustix::process::geteuid().as_raw());
-    let of_user = [set("XDG_STATE_HOME"), set("HOME").map(|home| home.join(".local/state"))];
+    // Where the environment says otherwise than it did: by cron, by sudo.
+    let told = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let uid = rustix::process::geteuid().as_raw().to_string();
+    let entry = told.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let home =
+        entry.filter(|of| of.get(2) == Some(&uid.as_str())).find_map(|of| of.get(5).map(PathBuf::from));
+    let of_home = |home: PathBuf| home.join(".local/state");
+    let of_user = [set("XDG_STATE_HOME"), set("HOME").map(of_home), home.map(of_home)];
     let of_user = of_user.into_iter().flatten().map(|state| state.join("dyno"));
     of_user.chain([Path::new("/var/tmp").join(&own), std::env::temp_dir().join(&own)]).collect()
 }

@@ -7,11 +7,12 @@
 
 use crate::error::LocalError;
 use crate::machine::Machine;
+use crate::process;
 use crate::trusted;
 use dyno_rundir::files;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,6 +31,15 @@ struct Entry {
     /// name is random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file: Option<(u64, u64)>,
+    /// The host: folders of users may be shared by several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+}
+
+impl Entry {
+    fn is_of(&self, machine: &Machine) -> bool {
+        self.host.is_none() || self.host == process::host(machine)
+    }
 }
 
 /// A new random number of a journal: 32 hexadecimal digits.
@@ -46,20 +56,28 @@ fn is_number(id: &str) -> bool {
 /// Enters a journal: the file at `path`, which is open.
 pub(crate) fn enter(machine: &Machine, id: &str, path: &Path, file: &File) -> Result<(), LocalError> {
     let about = file.metadata().map_err(|e| LocalError::failed(path.display(), e))?;
-    write(machine, id, &Entry { journal: path.to_owned(), file: Some((about.dev(), about.ino())) })
+    write(
+        machine,
+        id,
+        &Entry {
+            journal: path.to_owned(),
+            file: Some((about.dev(), about.ino())),
+            host: process::host(machine),
+        },
+    )
 }
 
 /// Enters a journal that is about to be written, by its path, whose name nobody can guess.
 pub fn enter_path(machine: &Machine, path: &Path) -> Result<(), LocalError> {
-    // Those of runs that have ended need not stand there.
-    journals(machine);
-    write(machine, &number()?, &Entry { journal: behind_links(path), file: None })
+    forget_ended(machine);
+    let host = process::host(machine);
+    write(machine, &number()?, &Entry { journal: behind_links(path), file: None, host })
 }
 
 fn write(machine: &Machine, id: &str, entry: &Entry) -> Result<(), LocalError> {
     let text = serde_json::to_vec(entry).map_err(|e| LocalError::failed(entry.journal.display(), e))?;
     let mut why = Vec::new();
-    for state in &machine.state {
+    for state in machine.state.iter().filter(|state| is_own(state)) {
         let folder = state.join(FOLDER);
         let made = trusted::make_folder(&folder).map_err(|e| LocalError::failed(folder.display(), e));
         match made.and_then(|()| trusted::folder(&folder)).and_then(|()| written(&folder.join(id), &text)) {
@@ -71,10 +89,18 @@ fn write(machine: &Machine, id: &str, entry: &Entry) -> Result<(), LocalError> {
     Err(LocalError::Failed(format!("{what}: {}", why.join("; "))))
 }
 
+/// Returns whether a folder for the user's state is the user's own, or would be: not the home of whoever has called `sudo`.
+fn is_own(state: &Path) -> bool {
+    let about = state.ancestors().find_map(|folder| folder.metadata().ok());
+    about
+        .is_some_and(|about| about.uid() == rustix::process::geteuid().as_raw() || about.mode() & 0o1000 != 0)
+}
+
 fn written(path: &Path, text: &[u8]) -> Result<(), LocalError> {
     let mut options = OpenOptions::new();
     let file = options.create_new(true).write(true).mode(0o600).open(path);
-    file.and_then(|mut file| file.write_all(text)).map_err(|e| LocalError::failed(path.display(), e))
+    file.and_then(|mut file| file.write_all(text).and_then(|()| file.sync_all()))
+        .map_err(|e| LocalError::failed(path.display(), e))
 }
 
 /// Takes a journal from the list.
@@ -90,11 +116,11 @@ pub(crate) fn leave(machine: &Machine, id: &str) {
 /// Returns whether the file at `path`, which is open, is the journal of this number.
 pub(crate) fn knows(machine: &Machine, id: &str, path: &Path, file: &File) -> bool {
     let Ok(about) = file.metadata() else { return false };
-    // After a start of the host a filesystem may have another number, after a move the file another path.
+    // After a move the file has another path. Some filesystems number files anew: the path and a number that nobody guesses do.
     let is_it = |entry: Entry| {
-        entry.file.is_some_and(|(device, inode)| {
-            inode == about.ino() && (device == about.dev() || behind_links(path) == entry.journal)
-        })
+        entry
+            .file
+            .is_some_and(|file| behind_links(path) == entry.journal || file == (about.dev(), about.ino()))
     };
     is_number(id) && machine.state.iter().filter_map(|state| entry(&state.join(FOLDER), id)).any(is_it)
 }
@@ -132,22 +158,30 @@ pub fn has_path(machine: &Machine, path: &Path) -> bool {
     entries(machine).iter().any(|(_, entry)| entry.file.is_none() && entry.journal == path)
 }
 
-/// Journals of the list by their paths, ascending. One that was removed with its directory is forgotten.
-pub fn journals(machine: &Machine) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = Vec::new();
-    for (id, entry) in entries(machine) {
-        match entry.journal.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // It may be about to be written.
-                let file =
-                    machine.state.iter().find_map(|state| state.join(FOLDER).join(&id).metadata().ok());
-                if file.and_then(|file| file.modified().ok()?.elapsed().ok()).is_some_and(|age| age > YOUNG) {
-                    leave(machine, &id);
-                }
-            }
-            _ => found.push(entry.journal),
+/// Forgets journals of objects in clusters that are no more: the end of a run removes them.
+fn forget_ended(machine: &Machine) {
+    for (id, entry) in entries(machine).into_iter().filter(|(_, entry)| entry.file.is_none()) {
+        // It may be about to be written, or on a disk that is not mounted now.
+        let at = machine
+            .state
+            .iter()
+            .find_map(|state| state.join(FOLDER).join(&id).metadata().ok()?.modified().ok());
+        let old = at.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > YOUNG);
+        if old
+            && entry.is_of(machine)
+            && entry.journal.parent().is_some_and(Path::is_dir)
+            && !entry.journal.exists()
+        {
+            leave(machine, &id);
         }
     }
+}
+
+/// Journals of the list on this host by their paths, ascending, as far as they are there now.
+pub fn journals(machine: &Machine) -> Vec<PathBuf> {
+    let here = entries(machine).into_iter().filter(|(_, entry)| entry.is_of(machine));
+    let paths = here.map(|(_, entry)| entry.journal);
+    let mut found: Vec<PathBuf> = paths.filter(|path| path.symlink_metadata().is_ok()).collect();
     found.sort_unstable();
     found.dedup();
     found

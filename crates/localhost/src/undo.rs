@@ -283,16 +283,21 @@ pub fn is_followed(path: &Path, machine: &Machine) -> bool {
 /// whole; of others an entry that no dyno writes stays, and is named.
 pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
     // Of one with nothing left to be done nothing is believed, whoever has written it.
-    if look(path).is_ok_and(|found| found.pending.is_empty()) {
+    if let Some(found) = look(path).ok().filter(|found| found.pending.is_empty()) {
+        let file = files::open(path).ok();
+        let listed =
+            found.journal.filter(|id| file.is_some_and(|file| registry::knows(machine, id, path, &file)));
+        if let Some(id) =
+            listed.filter(|_| found.owner.is_none_or(|(owner, _)| process::started(machine, owner).is_none()))
+        {
+            registry::leave(machine, &id);
+        }
         return Ok(0);
     }
     let Some(mut file) = trusted::open(path, OpenOptions::new().read(true).append(true))? else {
         return Ok(0);
     };
     let found = read(&mut file, path)?;
-    if found.pending.is_empty() {
-        return Ok(0);
-    }
     let now = process::boot(machine);
     // One running of a kernel is of one host, whatever a container calls it.
     let same_boot = found.boot.is_some() && found.boot == now;

@@ -158,6 +158,7 @@ impl ExperimentDir {
                 Some("again") => {
                     let again: Again = serde_json::from_value(value).map_err(bad)?;
                     again.leave_out(&mut runs);
+                    complete = false;
                 }
                 Some("end") => {
                     (complete, standing) = (value["status"] == "complete", value["status"] == "standing");

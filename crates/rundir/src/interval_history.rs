@@ -1,5 +1,6 @@
 //! Throughput over the measured phase as an equally spaced series.
 
+use crate::schema::Pause;
 use std::collections::BTreeMap;
 
 /// A series without gaps, and what is missing beside it.
@@ -70,6 +71,18 @@ impl IntervalHistory {
         }
     }
 
+    /// Closes what the client has spoilt: by a pause of its own, and by what it caught up with. Nothing is left where more than
+    /// half is spoilt.
+    pub(crate) fn close(&mut self, pauses: &[Pause]) {
+        let (from_s, step_s) = (self.from_s as f64, self.step_s as f64);
+        let at = |step: usize| from_s + step as f64 * step_s;
+        let spoilt: Vec<bool> = (0..self.values.len())
+            .map(|step| pauses.iter().any(|pause| pause.spoils(at(step), at(step + 1))))
+            .collect();
+        closed(&mut self.values, &spoilt);
+        closed(&mut self.responses_s, &spoilt);
+    }
+
     /// Describes what is missing.
     pub fn missing(&self) -> Option<String> {
         let (from, _) = self.gaps.first()?;
@@ -80,6 +93,23 @@ impl IntervalHistory {
              without a gap",
             self.from_s
         ))
+    }
+}
+
+/// Values with those that are spoilt in place of the median of the nearest three that are not; none where more than half is.
+pub fn closed(values: &mut Vec<f64>, spoilt: &[bool]) {
+    let good: Vec<usize> = (0..values.len()).filter(|at| !spoilt.get(*at).unwrap_or(&false)).collect();
+    if good.len() * 2 < values.len() {
+        values.clear();
+        return;
+    }
+    let known = values.clone();
+    for at in (0..known.len()).filter(|at| *spoilt.get(*at).unwrap_or(&false)) {
+        let mut nearest = good.clone();
+        nearest.sort_by_key(|other| other.abs_diff(at));
+        let mut three: Vec<f64> = nearest.iter().take(3).map(|other| known[*other]).collect();
+        three.sort_by(f64::total_cmp);
+        values[at] = three.get(three.len() / 2).copied().unwrap_or(0.0);
     }
 }
 

@@ -29,7 +29,7 @@ mod verdict;
 mod writer;
 
 pub use experiment::{Cell, EndedRun, ExperimentDir, progress};
-pub use interval_history::IntervalHistory;
+pub use interval_history::{IntervalHistory, closed};
 pub use intervals::{ImplausibleInterval, IntervalLine};
 pub use reader::{ContentError, Event, LONGEST_S, ReadError, RecordedPhase, RunDir};
 pub use recorded::{RecordedInterval, RecordedMetric};

@@ -10,7 +10,7 @@ use crate::writer::{TOTALS, WORKERS};
 use dyno_record::{Buckets, Scale, Totals};
 use dyno_types::bounded;
 use dyno_types::bounded::next_line;
-use dyno_types::limits::{DOCUMENT_BYTES, RESULT_BYTES, RESULT_LINE_BYTES};
+use dyno_types::limits::{DOCUMENT_BYTES, RESULT_LINE_BYTES};
 use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -422,12 +422,7 @@ impl RunDir {
 
     /// Successful operations a second over the measured phase.
     pub fn interval_history(&self) -> Result<IntervalHistory, ReadError> {
-        let mut seconds = self.succeeded()?;
-        // Where the client stood still, nothing is known of the target.
-        let phase = self.summary.as_ref().and_then(Summary::measured);
-        for pause in phase.iter().flat_map(|phase| &phase.pauses) {
-            seconds.retain(|second, _| !pause.spoils(*second as f64, *second as f64 + 1.0));
-        }
+        let seconds = self.succeeded()?;
         let measured = self.measured()?;
         let mut lengths: Vec<u64> =
             measured.iter().map(|step| u64::from(step.length_ms).div_ceil(1_000)).collect();
@@ -445,7 +440,11 @@ impl RunDir {
                 *own = (own.0 + step.responses.0 / length, own.1 + step.responses.1 / length);
             }
         }
-        Ok(IntervalHistory::of(&seconds, &responses, step, self.whole_s(&measured)))
+        let mut history = IntervalHistory::of(&seconds, &responses, step, self.whole_s(&measured));
+        // Where the client stood still, nothing is known of the target.
+        let phase = self.summary.as_ref().and_then(Summary::measured);
+        history.close(phase.map_or(&[], |phase| &phase.pauses));
+        Ok(history)
     }
 
     /// The measured phase from second `from` to second `to` after the warm-up: whole seconds that were recorded.
@@ -494,7 +493,6 @@ impl RunDir {
     ) -> Result<(), ReadError> {
         let failed = |error| ReadError::File { path: path.to_owned(), error };
         let file = files::open(path).map_err(failed)?;
-        bounded::no_longer(&file, RESULT_BYTES).map_err(failed)?;
         let mut file = BufReader::with_capacity(1 << 16, file);
         let mut line = Vec::new();
         for number in 1.. {

@@ -321,7 +321,7 @@ pub struct Phase {
     /// Stretches in which nothing succeeded although somebody waited, in order.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub silences: Vec<Silence>,
-    /// Stretches of at least 300 ms in which no load thread ran, in order: what is recorded of their seconds is the client's.
+    /// Stretches of at least 100 ms in which no load thread ran, in order: what is recorded of their seconds is the client's.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub pauses: Vec<Pause>,
     /// The client.

@@ -124,12 +124,16 @@ fn seconds_count_from_the_end_of_the_warm_up() {
     // The phase lasts for four whole seconds.
     assert_eq!((history.step_s, history.from_s, history.values), (1, 0, vec![10.0, 20.0, 30.0, 40.0]));
     assert_eq!(history.gaps, []);
-    // The client stood still in the first second, and caught up in the next one.
+    // The client stood still in the first second, and caught up in the next one: the others stand for them.
     let (_folder, mut dir) = read(Some(Status::Complete));
-    let phases = &mut dir.summary.as_mut().unwrap().phases;
-    phases.iter_mut().for_each(|phase| phase.pauses = vec![Pause { from_s: 0.5, length_s: 0.4 }]);
-    let history = dir.interval_history().unwrap();
-    assert_eq!((history.from_s, history.values), (2, vec![30.0, 40.0]));
+    let mut paused = |length_s| {
+        let phases = &mut dir.summary.as_mut().unwrap().phases;
+        phases.iter_mut().for_each(|phase| phase.pauses = vec![Pause { from_s: 0.5, length_s }]);
+        dir.interval_history().unwrap().values
+    };
+    assert_eq!(paused(0.4), [40.0, 40.0, 30.0, 40.0]);
+    // Of less than half nothing is known.
+    assert_eq!(paused(1.4), [0.0; 0]);
     let (_folder, dir) = read(None);
     assert_eq!(
         dir.succeeded().unwrap().keys().copied().collect::<Vec<_>>(),

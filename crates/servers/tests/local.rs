@@ -144,15 +144,22 @@ fn folders_are_used_in_turn() {
     let Some(server) = start(&home, &spec) else { return };
     let ports = home.ports(&server);
     ports.iter().for_each(|port| drop(redis(*port, &["SET", "k", "v"])));
-    let count = |folder: &tempfile::TempDir| std::fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!((count(&a), count(&b)), (2, 1));
+    let names = |folder: &tempfile::TempDir| -> Vec<String> {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    // Each has its mark beside it.
+    let (marks, folders): (Vec<String>, Vec<String>) =
+        names(&a).into_iter().partition(|name| name.starts_with('.'));
+    assert_eq!((folders.len(), marks.len(), names(&b).len()), (2, 2, 2));
+    assert!(folders.iter().all(|name| marks.contains(&format!(".{name}.dyno"))), "{folders:?}, {marks:?}");
     assert!(server.data()[2].starts_with(a.path().canonicalize().unwrap()));
     // The append-only file is there.
     assert!(
         server.data()[1].join("appendonlydir").exists() || server.data()[1].join("appendonly.aof").exists()
     );
     drop(server);
-    assert_eq!((count(&a), count(&b)), (0, 0));
+    assert_eq!((names(&a).len(), names(&b).len()), (0, 0));
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub mod lab;
 pub mod mongo;
 pub mod mongo_player;
 pub mod mongo_proxy;
+pub mod strange_proxy;
 
 use serde_json::Value;
 use std::io::Read;

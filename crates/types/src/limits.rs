@@ -97,8 +97,9 @@ pub const TEXT_BYTES: u64 = 16 << 20;
 /// runs of an experiment.
 pub const DOCUMENT_BYTES: u64 = 64 << 20;
 
-/// Longest file of intervals or histograms that is held as a whole, bytes: of three days at one interval a second.
-pub const RESULT_BYTES: u64 = 1 << 30;
+/// Longest file of intervals or histograms that is held as a whole, bytes: of ten days at one interval a second, or two hours at
+/// ten milliseconds. Most commands read them line by line, however long they are.
+pub const RESULT_BYTES: u64 = 4 << 30;
 
 /// Longest line of a file of results, bytes: the names of all that monitors saw are one, in some ten KiB.
 pub const RESULT_LINE_BYTES: u64 = 8 << 20;

@@ -24,6 +24,9 @@ pub fn silences(totals: &Totals, from_ns: u64, until_ns: u64) -> Vec<Silence> {
         .collect()
 }
 
+/// Shortest pause that is kept: a tenth of a second's operations.
+const SHORTEST_PAUSE_NS: u64 = 100_000_000;
+
 /// Pauses of the client in the phase, given as [`silences`] gets it: in them no load thread ran.
 pub fn pauses(totals: &Totals, from_ns: u64, until_ns: u64) -> Vec<Pause> {
     let all: Vec<Gap> = totals
@@ -34,7 +37,7 @@ pub fn pauses(totals: &Totals, from_ns: u64, until_ns: u64) -> Vec<Pause> {
     let s = |ns: u64| ns as f64 / 1e9;
     common(&all, totals.threads, from_ns, until_ns)
         .into_iter()
-        .filter(|(from, until)| until - from >= SHORTEST_NS)
+        .filter(|(from, until)| until - from >= SHORTEST_PAUSE_NS)
         .map(|(from, until)| Pause { from_s: s(from - from_ns), length_s: s(until - from) })
         .collect()
 }
@@ -123,11 +126,11 @@ mod tests {
     fn a_client_pauses_while_none_of_its_threads_runs() {
         let mut totals = Totals::new(1, Scale::Ns64);
         totals.threads = 2;
-        totals.pauses = [(2_000, 2_150), (2_010, 4_000), (3_000, 5_000), (10_800, 12_000), (10_500, 12_000)]
+        totals.pauses = [(2_000, 2_100), (2_010, 4_000), (3_000, 5_000), (10_950, 12_000), (10_500, 12_000)]
             .map(|(from, until)| dyno_record::Pause { from_ns: from * MS, until_ns: until * MS })
             .to_vec();
         let all = pauses(&totals, 1_000 * MS, 11_000 * MS);
-        // 140 ms in common are too short, and 200 ms before the end.
+        // 90 ms in common are too short, and 50 ms before the end.
         assert_eq!(all, [Pause { from_s: 2.0, length_s: 1.0 }]);
     }
 

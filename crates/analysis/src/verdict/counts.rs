@@ -142,7 +142,9 @@ pub(super) fn reconnects(e: &Evidence<'_>) -> Found {
     let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut, Outcome::Protocol];
     let explained: u64 = lost.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
     let quiet = e.phase.reconnects.saturating_sub(explained);
-    (quiet > 0 && e.observations.faults.is_empty()).then(|| {
+    // Those that were lost in the warm-up come back in the phase: one for each user.
+    let users = (e.phase.client.users * e.phase.client.pipeline) as u64;
+    (quiet > users && e.observations.faults.is_empty()).then(|| {
         let text = format!(
             "{} connections were lost and made anew without an operation that failed: the server, or what lies before it, closes \
              them; what waited for that is in the tail",

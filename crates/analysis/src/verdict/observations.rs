@@ -45,16 +45,20 @@ fn over_time(e: &Evidence<'_>, checks: &mut Checks) {
         return;
     }
     let observations = &e.observations;
-    let tails =
-        observations.tail.as_ref().map(|(step_s, from_s, values)| (*step_s, *from_s, values.as_slice()));
-    let all = OverTime {
-        rates: &observations.series,
-        responses_s: &observations.response_s,
-        tails,
+    // What the client has spoilt says nothing of the target.
+    let from_s = observations.partial_seconds[0].1;
+    let without = |values: &[f64], times| steadiness::without(values.to_vec(), times, &e.phase.pauses);
+    let (rates, responses_s) =
+        (without(&observations.series, (1.0, from_s)), without(&observations.response_s, (1.0, from_s)));
+    let tails = observations.tail.as_ref();
+    let tails = tails.map(|(step_s, from_s, values)| (*step_s, *from_s, without(values, (*step_s, *from_s))));
+    let over_time = OverTime {
+        rates: &rates,
+        responses_s: &responses_s,
+        tails: tails.as_ref().map(|(step_s, from_s, values)| (*step_s, *from_s, values.as_slice())),
         step_s: 1.0,
-        from_s: observations.partial_seconds[0].1,
+        from_s,
     };
-    let over_time = all.without(&e.phase.pauses);
     // What a silence has said with more precision is no stall as well.
     let told: &[Silence] = match &silent {
         Some(silent) if silent.trust != Trust::Valid => &e.phase.silences,

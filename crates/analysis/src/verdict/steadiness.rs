@@ -6,9 +6,9 @@ use crate::series::stability::ALARMING;
 use crate::series::{
     Answer, Label, Segment, Stability, Stall, stability, stability_of_responses, stability_of_tails,
 };
+use dyno_rundir::closed;
 use dyno_rundir::schema::{Pause, Reason, Silence, Trust};
 use dyno_types::units::{Latency, Rate};
-use std::ops::Range;
 
 /// Figures of a run interval by interval.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,22 +67,6 @@ pub(crate) fn checks(over_time: &OverTime<'_>, was_there: bool, silences: &[Sile
 }
 
 impl OverTime<'_> {
-    /// The longest part in which the client did not stand still: of the rest nothing is known of the target.
-    pub(crate) fn without(self, pauses: &[Pause]) -> Self {
-        let kept = longest(self.from_s, self.step_s, self.rates.len(), pauses);
-        let tails = self.tails.map(|(step_s, from_s, values)| {
-            let kept = longest(from_s, step_s, values.len(), pauses);
-            (step_s, from_s + kept.start as f64 * step_s, &values[kept])
-        });
-        OverTime {
-            rates: &self.rates[kept.clone()],
-            responses_s: self.responses_s.get(kept.clone()).unwrap_or_default(),
-            tails,
-            from_s: self.from_s + kept.start as f64 * self.step_s,
-            ..self
-        }
-    }
-
     /// Mean and tail, as far as they are known.
     fn of_responses(&self) -> Vec<Told> {
         let mean = stability_of_responses(self.responses_s);
@@ -99,19 +83,15 @@ impl OverTime<'_> {
     }
 }
 
-/// The longest row of `count` intervals without figures of these pauses, the first of equal ones.
-fn longest(from_s: f64, step_s: f64, count: usize, pauses: &[Pause]) -> Range<usize> {
+/// Values of intervals of so many seconds, from a time on, with what pauses of the client have spoilt closed.
+pub(crate) fn without(mut values: Vec<f64>, (step_s, from_s): (f64, f64), pauses: &[Pause]) -> Vec<f64> {
     let at = |interval: usize| from_s + interval as f64 * step_s;
-    let spoilt = |interval: &usize| pauses.iter().any(|one| one.spoils(at(*interval), at(interval + 1)));
-    let mut longest = 0..0;
-    let mut from = 0;
-    for end in (0..count).filter(spoilt).chain([count]) {
-        if end - from > longest.len() {
-            longest = from..end;
-        }
-        from = end + 1;
+    let spoils = |interval| pauses.iter().any(|one| one.spoils(at(interval), at(interval + 1)));
+    let spoilt: Vec<bool> = (0..values.len()).map(spoils).collect();
+    if !pauses.is_empty() {
+        closed(&mut values, &spoilt);
     }
-    longest
+    values
 }
 
 /// Seconds of intervals.

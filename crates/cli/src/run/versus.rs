@@ -4,6 +4,7 @@ use crate::args;
 use crate::exit::{Exit, Failure};
 use crate::options::RunArgs;
 use crate::run_directory::{check_new, new_directory};
+use crate::secret::PasswordFrom;
 use crate::{compare, experiment, signals, terminal};
 use clap::ArgAction;
 use dyno_engine::Control;
@@ -40,6 +41,10 @@ pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
     let Some(target) = args.target.as_deref() else {
         return Err(Failure::Usage("--versus: expected a target before it: dyno run A --versus B".into()));
     };
+    if args.password_from == Some(PasswordFrom::Prompt) {
+        let words = "--versus asks nobody in each of its turns: --password-from env:NAME or file:PATH";
+        return Err(Failure::Usage(words.into()));
+    }
     check_new(args.out.as_ref())?;
     let folder = args.out.clone().unwrap_or_else(|| new_directory("versus"));
     let control = Arc::new(Control::default());
@@ -131,7 +136,11 @@ pub(super) fn end_with(parent: i32) -> std::io::Result<()> {
 
 fn interrupt(turn: &Child) -> std::io::Result<()> {
     let pid = i32::try_from(turn.id()).ok().and_then(Pid::from_raw);
-    pid.map_or(Ok(()), |pid| kill_process(pid, Signal::INT).map_err(std::io::Error::from))
+    // One that is stopped hears nothing else.
+    let both = [Signal::INT, Signal::CONT];
+    pid.map_or(Ok(()), |pid| {
+        both.into_iter().try_for_each(|signal| kill_process(pid, signal)).map_err(std::io::Error::from)
+    })
 }
 
 /// A turn that came to no result ends the whole, in its own words and with its own code.

@@ -2,4 +2,5 @@
 
 mod chaos;
 mod diagnosis;
+mod fault_matrix;
 mod soak;

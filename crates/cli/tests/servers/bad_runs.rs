@@ -1,9 +1,10 @@
 //! Twelve bad runs, seeded on purpose: each must be called by its own name. The twelfth, a worker that dies, is in
 //! `experiment.rs`.
 
+use dyno_testkit::strange_proxy::{Strange, before};
 use dyno_testkit::{Dyno, Server, assert_exit, signal, skip, skip_because, stderr};
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::process::Child;
 use std::time::Duration;
 
@@ -213,45 +214,15 @@ fn a_server_that_stands_still() {
     assert_named(&dyno, "still", "gone");
 }
 
-/// A proxy in front of a server: of the replies every fiftieth is sent twice, or its connection is closed behind it.
-fn proxy(server: u16, twice: bool) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for client in listener.incoming().map_while(Result::ok) {
-            let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { return };
-            let (mut asks, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            std::thread::spawn(move || std::io::copy(&mut asks, &mut to_server));
-            std::thread::spawn(move || between(server, client, twice));
-        }
-    });
-    port
-}
-
-/// In a closed loop without a pipeline what is read at once is one reply. The first ones are greetings.
-fn between(mut server: TcpStream, mut client: TcpStream, twice: bool) {
-    let mut buffer = [0; 65_536];
-    for number in 1.. {
-        let Ok(read @ 1..) = server.read(&mut buffer) else { break };
-        let mut reply = buffer[..read].to_vec();
-        if number % 50 == 0 && twice {
-            reply.extend_from_slice(&buffer[..read]);
-        }
-        if client.write_all(&reply).is_err() || (number % 50 == 0 && !twice) {
-            break;
-        }
-    }
-    let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
-}
-
 /// No operation fails, and yet it is not a server's usual work.
 #[test]
 fn replies_that_nobody_asked_for_and_connections_that_are_lost_are_told() {
     let Some(server) = Server::start(&[]) else { return skip("bad_runs") };
     let dyno = Dyno::new();
     let port = server.uri().rsplit(':').next().unwrap().split('/').next().unwrap().parse().unwrap();
-    for (name, twice, exit) in [("protocol", true, 5), ("reconnects", false, 0)] {
-        let uri = format!("redis://127.0.0.1:{}", proxy(port, twice));
+    for (name, strange, exit) in [("protocol", Strange::Twice, 5), ("reconnects", Strange::Closes, 0)] {
+        let uri = format!("redis://127.0.0.1:{}", before(port, strange));
+        let twice = strange == Strange::Twice;
         let words = ["run", &uri, "--workload", "c", "--records", "1000", "--users", "8", "--duration", "3s"];
         // A user who thinks has nothing under way when its connection is closed.
         let think = if twice { "0s" } else { "5ms" };

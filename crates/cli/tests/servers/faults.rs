@@ -344,7 +344,8 @@ fn a_full_disk_does_not_cost_the_result() {
     let unmounted = std::process::Command::new("umount").arg(&disk).status().unwrap();
     assert!(unmounted.success());
     let Some(output) = output else { return skip("full disk") };
-    assert_exit(&output, &[1]);
+    // On a busy host the run itself may be invalid; that it is incomplete is said all the same.
+    assert_exit(&output, &[1, 5]);
     assert!(stdout(&output).contains("response time"), "{}", stdout(&output));
     assert!(stderr(&output).contains("No space left"), "{}", stderr(&output));
 }

@@ -19,7 +19,6 @@ mod experiment_faults;
 mod explain;
 mod fault_kinds;
 mod fault_links;
-mod fault_matrix;
 mod faults;
 mod frontends;
 mod grafana;

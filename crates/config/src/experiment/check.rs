@@ -89,7 +89,15 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
 /// The first count that is none, or greater than what there is room for: its path, itself, and the greatest.
 fn beyond(spec: &Experiment) -> Option<(&'static str, u64, u64)> {
     let (load, measure) = (&spec.phases.load, &spec.phases.measure);
-    let (workers, users) = (u64::from(WORKERS), CONNECTIONS as u64);
+    let workers = u64::from(WORKERS);
+    // Each worker has so many; of a group of hosts it is not known how many there are.
+    let pods_or_hosts = match (spec.ssh.clients.is_empty(), &spec.kubernetes) {
+        (false, _) => u64::from(PODS),
+        (true, Some(asked)) => u64::from(asked.worker_pods.max(asked.load_pods)),
+        (true, None) => 1,
+    };
+    let all_workers = u64::from(spec.client.workers.clamp(1, WORKERS)).saturating_mul(pods_or_hosts);
+    let users = (CONNECTIONS as u64).saturating_mul(all_workers);
     let pods = spec.kubernetes.as_ref();
     let count = |count: Option<usize>| count.map(|count| count as u64);
     let warm = spec.phases.warmup.as_ref().and_then(|warmup| warmup.users);

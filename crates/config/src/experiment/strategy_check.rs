@@ -4,7 +4,7 @@ use crate::experiment::cell::Cell;
 use crate::experiment::factors::{self, Factor};
 use crate::experiment::strategies::{Strategy, Tune};
 use crate::tree::TreeError;
-use dyno_types::limits::{CONNECTIONS, RUNS};
+use dyno_types::limits::{CONNECTIONS, RUNS, WORKERS};
 
 /// Refuses a factor that varies what is searched, too: its levels would all make the same search.
 pub(super) fn check_strategy(cell: &Cell, strategy: &Strategy, factors: &[Factor]) -> Result<(), TreeError> {
@@ -40,7 +40,7 @@ pub(super) fn check_strategy(cell: &Cell, strategy: &Strategy, factors: &[Factor
 /// The first count of a strategy that is greater than what there is room for: its key, and the greatest.
 fn beyond(strategy: &Strategy) -> Option<(&'static str, usize)> {
     let all = match strategy {
-        Strategy::Ladder(ladder) => vec![("to", ladder.to, CONNECTIONS)],
+        Strategy::Ladder(ladder) => vec![("to", ladder.to, CONNECTIONS * WORKERS as usize)],
         Strategy::HighestRate(_) => Vec::new(),
         Strategy::RepeatUntil(until) => vec![("at_most", until.at_most as usize, RUNS)],
         Strategy::Tune(tune) => vec![

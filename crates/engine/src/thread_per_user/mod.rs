@@ -46,6 +46,8 @@ struct Users {
     clipped_ns: AtomicI64,
     /// When the ticking thread last ran, which never sleeps for longer than a nap.
     ticked_ns: AtomicU64,
+    /// When an operation ended last, to a millisecond: the process ran then, whatever kept the ticking thread.
+    done_ns: AtomicU64,
     /// The thread that swaps recorders; woken by the last user.
     ticker: OnceLock<Thread>,
 }
@@ -200,6 +202,7 @@ impl Users {
             left: AtomicUsize::new(job.users),
             clipped_ns: AtomicI64::new(0),
             ticked_ns: AtomicU64::new(epoch_ns),
+            done_ns: AtomicU64::new(epoch_ns),
             ticker: OnceLock::new(),
             shared,
         }
@@ -222,6 +225,13 @@ impl Users {
         ended: Option<(Outcome, u64, u64)>,
         note: impl FnOnce(&mut Interval),
     ) {
+        if let Some((_, _, done)) = ended {
+            // Whoever comes back first tells all.
+            self.note_pause(done);
+            if done > self.done_ns.load(Ordering::Relaxed) + 1_000_000 {
+                self.done_ns.fetch_max(done, Ordering::Relaxed);
+            }
+        }
         if let Some(recorder) = self.recorder(user).as_mut() {
             if !warm {
                 // The ticking thread may be late.
@@ -229,8 +239,7 @@ impl Users {
             }
             match ended {
                 Some((Outcome::Ok, begun, done)) => {
-                    // The ticking thread sees whether the process runs at all.
-                    recorder.woke(done.min(self.ticked_ns.load(Ordering::Relaxed) + NAP_NS), done);
+                    recorder.woke(done, done);
                     recorder.succeeded(begun, done);
                 }
                 Some((outcome, begun, _)) if outcome.is_unanswered() => recorder.unanswered(begun),
@@ -254,6 +263,7 @@ impl Users {
         while self.left.load(Ordering::Acquire) > 0 {
             let now = monotonic_ns();
             self.note_pause(now);
+            self.ticked_ns.fetch_max(now, Ordering::Relaxed);
             let warming = !self.measuring.load(Ordering::Relaxed);
             if warming && now >= self.measure_ns {
                 // Swapped first: whoever sees the measured part begun finds its interval.
@@ -272,14 +282,20 @@ impl Users {
         }
     }
 
-    /// Notes when the ticking thread runs. After a pause of the process every recorder is told before the time is: a user who
-    /// comes back behind this thread would find a fresh time and count the pause as the store's.
+    /// The last moment of which it is known that the process ran, or was to run.
+    fn ran_ns(&self) -> u64 {
+        let ticked_ns = self.ticked_ns.load(Ordering::Relaxed) + NAP_NS;
+        ticked_ns.max(self.done_ns.load(Ordering::Relaxed))
+    }
+
+    /// Notes that the process runs. After a pause of it every recorder is told before the time is: whoever comes back second
+    /// would find a fresh time and count the pause as the store's.
     fn note_pause(&self, now_ns: u64) {
-        let due_ns = self.ticked_ns.load(Ordering::Relaxed) + NAP_NS;
+        let due_ns = self.ran_ns();
         if now_ns > due_ns {
             self.each_recorder(|recorder| recorder.woke(due_ns, now_ns));
+            self.ticked_ns.fetch_max(now_ns, Ordering::Relaxed);
         }
-        self.ticked_ns.fetch_max(now_ns, Ordering::Relaxed);
     }
 
     fn each_recorder(&self, turn: impl Fn(&mut Recorder)) {

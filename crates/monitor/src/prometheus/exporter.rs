@@ -88,8 +88,15 @@ impl Names {
     }
 
     fn has(&self, field: Option<&str>) -> bool {
-        let Some(name) = field.and_then(host) else { return false };
+        // Browsers always say one.
+        let Some(field) = field else { return true };
+        let Some(name) = host(field) else { return false };
+        let first = name.split('.').next().unwrap_or(name);
+        // A name without a dot is no other site's, and so is one of this host's.
+        let local =
+            !name.is_empty() && (first == name || self.own.iter().any(|own| own.eq_ignore_ascii_case(first)));
         is_loopback(name)
+            || (self.any_address && local)
             || self.own.iter().any(|own| own.eq_ignore_ascii_case(name))
             || (self.any_address && name.parse::<IpAddr>().is_ok())
     }
@@ -205,14 +212,15 @@ mod tests {
         let address = exporter.address();
         let under =
             |name: &str| ask(address, &format!("GET /metrics HTTP/1.1\r\n{name}\r\n\r\n"))[9..12].to_owned();
-        for own in ["Host: localhost", "host: 127.0.0.1:9", "HOST: [::1]:9"] {
+        for own in ["Host: localhost", "host: 127.0.0.1:9", "HOST: [::1]:9", "X: y"] {
             assert_eq!(under(own), "200", "{own}");
         }
-        for foreign in ["Host: evil.example", "Host: evil.example:80", "Host: ", "X: y", "Host: 10.0.0.1"] {
+        for foreign in ["Host: evil.example", "Host: evil.example:80", "Host: ", "Host: 10.0.0.1"] {
             assert_eq!(under(foreign), "421", "{foreign}");
         }
         let everywhere = Names::of("0.0.0.0:9", "0.0.0.0:9".parse().unwrap());
-        assert!(everywhere.has(Some("10.0.0.1:9")) && !everywhere.has(Some("evil.example:9")));
+        assert!(["10.0.0.1:9", "dyno:9"].iter().all(|name| everywhere.has(Some(name))));
+        assert!(!everywhere.has(Some("evil.example:9")));
         assert!(Names::of("bench.lab:9", "10.0.0.1:9".parse().unwrap()).has(Some("Bench.Lab:9")));
         assert!(ask(address, "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 404 "));
         assert!(
