@@ -22,7 +22,10 @@ pub(super) struct Within<'a> {
 impl Within<'_> {
     /// Returns the reason for which an entry is not followed, in words; `None` if it is one that dyno writes.
     pub fn refuses(&self, undo: &Undo) -> Option<String> {
-        if self.listed.is_none() && !self.is_below(undo) && !self.is_gone(undo) {
+        if self.listed.is_none() && self.is_gone(undo) {
+            return None;
+        }
+        if self.listed.is_none() && !self.is_below(undo) {
             let why = "is not in the list of journals that your dyno has begun on this host, so that only what lies below \
                        its own folder is removed";
             return Some(format!("{} {why}", said(undo)));

@@ -408,7 +408,7 @@ mod tests {
     fn a_line_that_was_cut_off_is_of_nothing_done() {
         let directory = tempfile::tempdir().unwrap();
         let machine = Machine::default();
-        let file = directory.path().join("x");
+        let file = directory.path().join("x.data");
         fs::write(&file, "").unwrap();
         let path = directory.path().join(NAME);
         let entry = serde_json::json!({"id": 1, "undo": "file", "path": file});
@@ -439,7 +439,7 @@ mod tests {
         let started = process::started(&machine, other.id()).unwrap();
         let path = directory.path().join(NAME);
         let owner = |started: u64| format!("{{\"owner\":{},\"started\":{started}}}\n", other.id());
-        let file = directory.path().join("x");
+        let file = directory.path().join("x.data");
         let entry = serde_json::json!({"id": 1, "undo": "file", "path": file});
         fs::write(&file, "").unwrap();
         write(&path, format!("{}{entry}\n", owner(started))).unwrap();

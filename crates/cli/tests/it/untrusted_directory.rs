@@ -320,7 +320,8 @@ fn a_journal_that_dyno_has_not_begun_here_reaches_nothing_of_the_users() {
     ]);
     entries.extend(group.iter().map(|group| serde_json::json!({"undo": "cgroup", "path": group.path})));
     let before = fs::read_to_string("/proc/sys/vm/swappiness").unwrap();
-    let count = entries.len();
+    // There is no such array: what is gone already harms nobody.
+    let count = entries.len() - usize::from(!Path::new("/dev/md/dyno-1").exists());
     let journal = fixture.journal("o/undo.jsonl", &entries);
     // Old journals had lines of this kind.
     let text = fs::read_to_string(&journal).unwrap();
