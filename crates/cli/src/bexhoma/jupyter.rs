@@ -89,7 +89,7 @@ pub fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, 
     let port = dyno_localhost::port::free_port()?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
-    let mut command = process::ending_with_dyno(&program);
+    let mut command = process::ending_with_dyno(program);
     command
         .args(["notebook", "--no-browser", "--ip=127.0.0.1", &format!("--port={port}")])
         .arg(format!("--notebook-dir={}", results.display()))
