@@ -140,7 +140,7 @@ impl<'a> Session<'a> {
             "a session begins on its target"
         );
         if let (Some(writer), Some(missing)) = (&mut writer, generator.missing()) {
-            writer.event("target", &format!("routers that do not answer: {missing}"));
+            writer.event("target", &format!("members or routers that do not answer: {missing}"));
         }
         Session {
             plan,

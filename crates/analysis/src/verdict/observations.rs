@@ -359,7 +359,9 @@ fn target(e: &Evidence<'_>) -> Found {
     let missing = e.observations.missing.as_ref()?;
     Some((
         Trust::Suspect,
-        format!("routers did not answer before the run and were left out until they did: {missing}"),
+        format!(
+            "members or routers did not answer before the run and were left out until they did: {missing}"
+        ),
     ))
 }
 
