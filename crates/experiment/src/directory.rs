@@ -18,12 +18,14 @@ use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
 use dyno_localhost::trusted;
 use dyno_rundir::files;
+use dyno_types::bounded;
+use dyno_types::limits::LINE_BYTES;
 use dyno_types::secret::{conceal, conceal_json, own_command_line};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -129,14 +131,13 @@ pub fn holder(path: &Path) -> Option<u32> {
 /// start time, because the kernel gives numbers again; locks of older versions have no start time.
 pub fn verified_holder(path: &Path) -> Result<Option<u32>, DirectoryError> {
     let name = path.join("lock");
-    let Ok(mut lock) = files::open_with(&name, OpenOptions::new().read(true).write(true)) else {
+    let Ok(lock) = files::open_with(&name, OpenOptions::new().read(true).write(true)) else {
         return Ok(None);
     };
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
         return Ok(None);
     }
-    let mut text = String::new();
-    lock.read_to_string(&mut text).map_err(io_error(&name))?;
+    let text = bounded::text(lock, LINE_BYTES as u64).map_err(io_error(&name))?;
     let mut words = text.split_whitespace();
     let pid = words.next().and_then(|pid| pid.parse().ok());
     let started = words.next().map(str::parse::<u64>);

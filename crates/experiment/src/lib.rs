@@ -327,8 +327,10 @@ pub enum ListedState {
 
 /// Returns whether somebody is at work in a directory, or has locked it.
 fn is_locked(folder: &Path) -> bool {
-    let lock = files::open(&folder.join("lock"));
-    lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
+    // An experiment's, or that of a folder with temporary files; two who only look do not disturb each other.
+    let own = ["experiment.json", undo::NAME].iter().any(|name| folder.join(name).exists());
+    let lock = files::open(&folder.join("lock")).ok().filter(|_| own);
+    lock.is_some_and(|lock| matches!(lock.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock)))
 }
 
 /// Everything that dynos of this user have made or changed on this host, or in clusters from here, and not put back yet.

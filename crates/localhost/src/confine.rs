@@ -22,9 +22,6 @@ pub(super) struct Within<'a> {
 impl Within<'_> {
     /// Returns the reason for which an entry is not followed, in words; `None` if it is one that dyno writes.
     pub fn refuses(&self, undo: &Undo) -> Option<String> {
-        if self.listed.is_none() && self.is_gone(undo) {
-            return None;
-        }
         if self.listed.is_none() && !self.is_below(undo) {
             let why = "is not in the list of journals that your dyno has begun on this host, so that only what lies below \
                        its own folder is removed";
@@ -78,7 +75,12 @@ impl Within<'_> {
         real(path).is_some_and(below)
     }
 
-    /// There is nothing of it any more, so that nobody can be harmed.
+    /// An entry of an unlisted journal of which nothing can be seen here. It is passed over, and neither done nor refused: it may be
+    /// there elsewhere, and must not keep others from being put back.
+    pub fn is_passed_over(&self, undo: &Undo) -> bool {
+        self.listed.is_none() && self.is_gone(undo)
+    }
+
     fn is_gone(&self, undo: &Undo) -> bool {
         let mounted = |path: &Path| {
             self.machine.mounts().map_or(true, |mounts| mounts.iter().any(|mount| mount.point == *path))

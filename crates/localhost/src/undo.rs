@@ -14,9 +14,11 @@ use crate::machine::Machine;
 use crate::trusted;
 use crate::{confine, packets, process, registry, shaping, storage};
 use dyno_rundir::files;
+use dyno_types::bounded;
+use dyno_types::limits::DOCUMENT_BYTES;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -216,8 +218,8 @@ impl Found {
 }
 
 fn read(file: &mut File, path: &Path) -> Result<Found, LocalError> {
-    let mut text = String::new();
-    file.read_to_string(&mut text).map_err(|e| LocalError::failed(path.display(), e))?;
+    let text = bounded::no_longer(file, DOCUMENT_BYTES).and_then(|()| bounded::text(file, DOCUMENT_BYTES));
+    let text = text.map_err(|e| LocalError::failed(path.display(), e))?;
     // A line that was cut off while it was written is of something that had not been done.
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
     let mut found = Found { whole: whole.len() as u64, ..Found::default() };
@@ -283,15 +285,7 @@ pub fn is_followed(path: &Path, machine: &Machine) -> bool {
 /// whole; of others an entry that no dyno writes stays, and is named.
 pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
     // Of one with nothing left to be done nothing is believed, whoever has written it.
-    if let Some(found) = look(path).ok().filter(|found| found.pending.is_empty()) {
-        let file = files::open(path).ok();
-        let listed =
-            found.journal.filter(|id| file.is_some_and(|file| registry::knows(machine, id, path, &file)));
-        if let Some(id) =
-            listed.filter(|_| found.owner.is_none_or(|(owner, _)| process::started(machine, owner).is_none()))
-        {
-            registry::leave(machine, &id);
-        }
+    if look(path).is_ok_and(|found| found.pending.is_empty()) {
         return Ok(0);
     }
     let Some(mut file) = trusted::open(path, OpenOptions::new().read(true).append(true))? else {
@@ -325,7 +319,7 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
     let within = confine::Within { directory: &directory, listed, machine, known };
     file.set_len(found.whole).map_err(|e| LocalError::failed(path.display(), e))?;
     let (mut undone, mut failures, mut refused) = (0, Vec::new(), false);
-    for (id, undo) in found.pending.iter().rev() {
+    for (id, undo) in found.pending.iter().rev().filter(|(_, undo)| !within.is_passed_over(undo)) {
         let done = match undo {
             Undo::Process { .. } | Undo::Continue { .. } | Undo::Table { .. } | Undo::Device { .. }
                 if gone =>

@@ -105,7 +105,9 @@ pub fn closed(values: &mut Vec<f64>, spoilt: &[bool]) {
     }
     let known = values.clone();
     for at in (0..known.len()).filter(|at| *spoilt.get(*at).unwrap_or(&false)) {
-        let mut nearest = good.clone();
+        // The nearest are among the three before it and the three behind it.
+        let behind = good.partition_point(|other| *other < at);
+        let mut nearest = good[behind.saturating_sub(3)..good.len().min(behind + 3)].to_vec();
         nearest.sort_by_key(|other| other.abs_diff(at));
         let mut three: Vec<f64> = nearest.iter().take(3).map(|other| known[*other]).collect();
         three.sort_by(f64::total_cmp);

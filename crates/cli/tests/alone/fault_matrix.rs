@@ -164,7 +164,10 @@ fn tried(side: Side, fault: Fault, load: &[&str]) -> Option<(bool, String)> {
         // A server that is only slow now and then has slow response times, and a valid run.
         Side::Server => {
             let slow = matches!(fault, Fault::Stops(_, ..300));
-            (slow || has(&OF_THE_SERVER) || has(&BESIDE))
+            ((slow && !has(&OF_THE_CLIENT))
+                || has(&OF_THE_SERVER)
+                || has(&BESIDE)
+                || has(&["neighbours", "steal"]))
                 && (!client_to_blame || has(&["neighbours", "steal"]))
         }
     };

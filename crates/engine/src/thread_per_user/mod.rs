@@ -44,10 +44,8 @@ struct Users {
     left: AtomicUsize,
     /// What the histograms say of the users' times, set right at the phase's boundaries.
     clipped_ns: AtomicI64,
-    /// When the ticking thread last ran, which never sleeps for longer than a nap.
+    /// When the ticking thread last ran, which never sleeps for longer than a nap, or a user came back while it waited for a core.
     ticked_ns: AtomicU64,
-    /// When an operation ended last, to a millisecond: the process ran then, whatever kept the ticking thread.
-    done_ns: AtomicU64,
     /// The thread that swaps recorders; woken by the last user.
     ticker: OnceLock<Thread>,
 }
@@ -202,7 +200,6 @@ impl Users {
             left: AtomicUsize::new(job.users),
             clipped_ns: AtomicI64::new(0),
             ticked_ns: AtomicU64::new(epoch_ns),
-            done_ns: AtomicU64::new(epoch_ns),
             ticker: OnceLock::new(),
             shared,
         }
@@ -228,9 +225,6 @@ impl Users {
         if let Some((_, _, done)) = ended {
             // Whoever comes back first tells all.
             self.note_pause(done);
-            if done > self.done_ns.load(Ordering::Relaxed) + 1_000_000 {
-                self.done_ns.fetch_max(done, Ordering::Relaxed);
-            }
         }
         if let Some(recorder) = self.recorder(user).as_mut() {
             if !warm {
@@ -284,8 +278,7 @@ impl Users {
 
     /// The last moment of which it is known that the process ran, or was to run.
     fn ran_ns(&self) -> u64 {
-        let ticked_ns = self.ticked_ns.load(Ordering::Relaxed) + NAP_NS;
-        ticked_ns.max(self.done_ns.load(Ordering::Relaxed))
+        self.ticked_ns.load(Ordering::Relaxed) + NAP_NS
     }
 
     /// Notes that the process runs. After a pause of it every recorder is told before the time is: whoever comes back second

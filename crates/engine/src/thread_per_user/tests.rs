@@ -84,8 +84,7 @@ fn a_store_that_is_silent_while_the_process_runs_is_in_a_gap() {
 #[test]
 fn a_ticking_thread_that_waits_for_a_core_is_no_pause() {
     let found = gaps(|users, epoch| {
-        (1_010..3_500).step_by(20).for_each(|ms| succeeded(users, 0, epoch, ms));
-        assert!(users.ran_ns() >= epoch + 3_490 * MS);
+        (1_010..3_500).step_by(120).for_each(|ms| succeeded(users, 0, epoch, ms));
         users.note_pause(epoch + 3_501 * MS);
         // The other user's operation took as long as that: it is the store's time.
         succeeded(users, 1, epoch, 3_502);

@@ -91,10 +91,8 @@ impl Names {
         // Browsers always say one.
         let Some(field) = field else { return true };
         let Some(name) = host(field) else { return false };
-        let first = name.split('.').next().unwrap_or(name);
-        // A name without a dot is no other site's, and so is one of this host's.
-        let local =
-            !name.is_empty() && (first == name || self.own.iter().any(|own| own.eq_ignore_ascii_case(first)));
+        // A name without a dot is no other site's.
+        let local = !name.is_empty() && !name.contains('.');
         is_loopback(name)
             || (self.any_address && local)
             || self.own.iter().any(|own| own.eq_ignore_ascii_case(name))
@@ -220,7 +218,9 @@ mod tests {
         }
         let everywhere = Names::of("0.0.0.0:9", "0.0.0.0:9".parse().unwrap());
         assert!(["10.0.0.1:9", "dyno:9"].iter().all(|name| everywhere.has(Some(name))));
-        assert!(!everywhere.has(Some("evil.example:9")));
+        let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        let foreign = ["evil.example:9".to_owned(), format!("{}.evil.example", own.trim())];
+        assert!(foreign.iter().all(|name| !everywhere.has(Some(name))), "{foreign:?}");
         assert!(Names::of("bench.lab:9", "10.0.0.1:9".parse().unwrap()).has(Some("Bench.Lab:9")));
         assert!(ask(address, "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 404 "));
         assert!(
