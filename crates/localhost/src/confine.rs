@@ -75,7 +75,7 @@ impl Within<'_> {
         real(path).is_some_and(below)
     }
 
-    /// An entry of an unlisted journal of which nothing can be seen here. It is passed over, and neither done nor refused: it may be
+    /// An entry of an unlisted journal of which nothing can be seen here. It is passed over, neither done nor refused: it may be
     /// there elsewhere, and must not keep others from being put back.
     pub fn is_passed_over(&self, undo: &Undo) -> bool {
         self.listed.is_none() && self.is_gone(undo)

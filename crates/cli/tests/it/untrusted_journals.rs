@@ -52,7 +52,7 @@ impl Canaries {
         fs::write(root.join("home/image-0"), "kept").unwrap();
         let sleeper = || Command::new("sleep").arg("3600").stdin(Stdio::null()).spawn().unwrap();
         let processes = (0..3).map(|_| sleeper()).map(|child| (started(child.id()), child));
-        let script = "setsid sh -c 'sleep 3600 >/dev/null & echo $$ $!'";
+        let script = "setsid sh -c 'sleep 3600 >/dev/null 2>&1 & echo $$ $!'";
         let told = Command::new("sh").args(["-c", script]).output().unwrap();
         let told = String::from_utf8(told.stdout).unwrap();
         let mut numbers = told.split_whitespace().map(|number| number.parse().unwrap());

@@ -44,7 +44,7 @@ struct Users {
     left: AtomicUsize,
     /// What the histograms say of the users' times, set right at the phase's boundaries.
     clipped_ns: AtomicI64,
-    /// When the ticking thread last ran, which never sleeps for longer than a nap, or a user came back while it waited for a core.
+    /// When the ticking thread last ran, which never sleeps for longer than a nap; or a user came back while it had no core.
     ticked_ns: AtomicU64,
     /// The thread that swaps recorders; woken by the last user.
     ticker: OnceLock<Thread>,
