@@ -31,7 +31,18 @@ nextest() {
   mv target/nextest/default/junit.xml "$logs/$profile.xml" || failed=1
 }
 
+# The fuzz targets are a workspace of their own, whose lock file is easily forgotten. Where no index can be read, nothing is known of it.
+fuzz_lock() {
+  local words
+  words=$("$cargo" update --quiet --workspace --locked --manifest-path fuzz/Cargo.toml 2>&1) && return
+  case $words in
+    *"lock file"*) echo "$words" && return 1 ;;
+    *) echo "SKIPPED: the lock file of the fuzz targets: no index of crates can be read" | tee "$logs/fuzz.log" ;;
+  esac
+}
+
 step "$cargo" fmt --all --check
+step fuzz_lock
 # shellcheck disable=SC2086
 step "$cargo" clippy --profile fast $all --all-targets --quiet -- -D warnings
 nextest fast --lib --bins --test it --test bson --test corpus --test engine --test hostile --test phase --test program --test read_back --test server_configuration --test specifications --test stores --test toy_database --test trees
