@@ -17,7 +17,7 @@ use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
 use dyno_localhost::trusted;
-use dyno_rundir::files;
+use dyno_rundir::{Again, files};
 use dyno_types::bounded;
 use dyno_types::limits::LINE_BYTES;
 use dyno_types::secret::{conceal, conceal_json, own_command_line};
@@ -28,6 +28,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+/// First line of `results.csv`.
+const COLUMNS: &str =
+    "cell,repetition,label,point,status,trust,passed,throughput_per_s,offered_per_s,dir,words\n";
 
 /// Version of the directory's format. Readers refuse a higher one.
 pub const VERSION: u32 = 1;
@@ -252,17 +256,23 @@ impl Directory {
         &self.path
     }
 
-    /// Has the runs that `wanted` names made again, and returns how many those are. Of a search, whose next run follows from the
-    /// earlier ones, all later runs of the cell are made again, too.
-    pub fn make_again(&mut self, wanted: impl Fn(&RunRecord) -> bool) -> Result<usize, DirectoryError> {
-        let before = self.ended.len();
-        let later = self.record.searches;
-        while let Some(run) = self.ended.iter().find(|run| wanted(run)) {
-            let (cell, repetition, point) = (run.cell, run.repetition, run.point.clone());
-            self.note(Entry::Again { cell, repetition, point, later })?;
-            self.ended = finished(read_journal(&self.path)?);
+    /// Has runs made again: they count no longer, and are not in `results.csv`. The last one goes first, so that whatever follows
+    /// from a run never counts without it, also where dyno is killed in between.
+    ///
+    /// # Errors
+    /// The journal or the table cannot be written.
+    pub fn make_again(&mut self, runs: &[Again]) -> Result<(), DirectoryError> {
+        for again in runs.iter().rev() {
+            self.note(Entry::Again(again.clone()))?;
+            self.ended.retain(|run| run.again() != *again);
         }
-        Ok(before - self.ended.len())
+        if !runs.is_empty() {
+            let path = self.path.join("results.csv");
+            let rows: String = self.ended.iter().map(|run| self.row(run)).collect();
+            files::put_private(&path, conceal(&format!("{COLUMNS}{rows}")).as_bytes())
+                .map_err(io_error(&path))?;
+        }
+        Ok(())
     }
 
     /// Writes a line of the journal.
@@ -286,6 +296,11 @@ impl Directory {
         let path = self.path.join("results.csv");
         let new = !path.exists();
         let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+        let text = format!("{}{}", if new { COLUMNS } else { "" }, self.row(run));
+        file.write_all(conceal(&text).as_bytes())
+    }
+
+    fn row(&self, run: &RunRecord) -> String {
         let cell = self.record.cells.iter().find(|cell| cell.number == run.cell);
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\"").replace(['\n', '\r'], " "));
         let figure = |n: Option<f64>| n.map_or(String::new(), |n| format!("{n:.3}"));
@@ -294,13 +309,7 @@ impl Directory {
             RunStatus::Failed => "failed",
             RunStatus::Interrupted => "interrupted",
         };
-        let mut text = String::new();
-        if new {
-            text.push_str(
-                "cell,repetition,label,point,status,trust,passed,throughput_per_s,offered_per_s,dir,words\n",
-            );
-        }
-        text.push_str(&format!(
+        format!(
             "{},{},{},{},{},{},{},{},{},{},{}\n",
             run.cell,
             run.repetition,
@@ -313,8 +322,7 @@ impl Directory {
             figure(run.offered),
             quoted(&run.dir),
             quoted(&run.words),
-        ));
-        file.write_all(conceal(&text).as_bytes())
+        )
     }
 
     /// A directory for the next run, which does not exist yet.
@@ -335,16 +343,7 @@ pub fn finished(entries: Vec<Entry>) -> Vec<RunRecord> {
     for entry in entries {
         match entry {
             Entry::Ended(record) if record.status != RunStatus::Interrupted => ended.push(record),
-            Entry::Again { cell, repetition, point, later } => {
-                let named =
-                    |run: &RunRecord| (run.cell, run.repetition, &run.point) == (cell, repetition, &point);
-                let Some(at) = ended.iter().position(named) else { continue };
-                let mut number = 0..;
-                ended.retain(|run| {
-                    let here = number.next().unwrap_or(usize::MAX);
-                    here != at && !(later && here > at && run.cell == cell)
-                });
-            }
+            Entry::Again(again) => ended.retain(|run| run.again() != again),
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! The journal of an experiment: what has begun and how it ended, one JSON line each, written before and after.
 
-use dyno_rundir::files;
+use dyno_rundir::{Again, files};
 use dyno_types::secret::conceal_json;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -81,6 +81,13 @@ pub struct RunRecord {
     pub objective: Option<f64>,
 }
 
+impl RunRecord {
+    /// What is noted where it is made again.
+    pub fn again(&self) -> Again {
+        Again { cell: self.cell, repetition: self.repetition, point: self.point.clone() }
+    }
+}
+
 /// A line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -104,16 +111,7 @@ pub enum Entry {
     /// A run has ended.
     Ended(RunRecord),
     /// A run that has ended counts no longer: it is made again.
-    Again {
-        /// Number of the cell, from 1.
-        cell: usize,
-        /// From 1.
-        repetition: u32,
-        /// Values that the strategy has set.
-        point: String,
-        /// True of a search: what its later runs of this cell were to be followed from this one, and they count no longer either.
-        later: bool,
-    },
+    Again(Again),
     /// The experiment has ended.
     End {
         /// `complete` or `interrupted`.

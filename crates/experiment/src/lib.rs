@@ -64,7 +64,7 @@ use dyno_config::experiment::{Cell, OnFailure, Plan, Strategy};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::{registry, trusted, tuning, undo};
-use dyno_rundir::{files, log};
+use dyno_rundir::{Again, files, log};
 use dyno_types::secret::MASK;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -246,6 +246,24 @@ fn next_point(cell: &Cell, repetition: u32, ended: &[RunRecord]) -> Option<Point
             strategy::next(strategy, seed, repetition, &history)
         }
     }
+}
+
+/// The runs that are made again with those that `wanted` names: of a search, whose next run follows from the earlier ones, all
+/// later ones, too. In the order in which they have ended.
+pub fn to_make_again(plan: &Plan, ended: &[RunRecord], wanted: impl Fn(&RunRecord) -> bool) -> Vec<Again> {
+    let follows = |run: &RunRecord, from: &RunRecord| {
+        let cell = plan.cells.iter().find(|cell| cell.number == run.cell && run.cell == from.cell);
+        match cell.and_then(|cell| cell.spec.strategy.as_ref()) {
+            None => false,
+            Some(Strategy::RepeatUntil(_) | Strategy::Tune(_)) => true,
+            Some(Strategy::Ladder(_) | Strategy::HighestRate(_)) => run.repetition == from.repetition,
+        }
+    };
+    let is_again = |at: usize, run: &RunRecord| {
+        wanted(run) || ended[..at].iter().any(|from| wanted(from) && follows(run, from))
+    };
+    let again = ended.iter().enumerate().filter(|(at, run)| is_again(*at, run));
+    again.map(|(_, run)| run.again()).collect()
 }
 
 /// The cells of which a run is still to be made.

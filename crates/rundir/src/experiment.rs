@@ -2,7 +2,7 @@
 //! `docs/experiments.md`; unknown keys of later versions are passed over.
 
 use crate::reader::{ContentError, ReadError};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::path::{Component, Path, PathBuf};
 
 /// Newest version that is read.
@@ -65,28 +65,15 @@ pub fn progress(ended: usize, planned: usize, searches: bool) -> String {
     }
 }
 
-/// A run that has ended counts no longer, because it is made again; of a search the later ones of its cell neither.
-#[derive(Debug, Deserialize)]
-struct Again {
-    cell: usize,
-    repetition: u32,
-    point: String,
-    later: bool,
-}
-
-impl Again {
-    fn leave_out(&self, runs: &mut Vec<EndedRun>) {
-        let named = |run: &EndedRun| {
-            (run.cell, run.repetition, &run.point) == (self.cell, self.repetition, &self.point)
-        };
-        if let Some(at) = runs.iter().position(named) {
-            let mut number = 0..;
-            runs.retain(|run| {
-                let here = number.next().unwrap_or(usize::MAX);
-                here != at && !(self.later && here > at && run.cell == self.cell)
-            });
-        }
-    }
+/// A run that has ended counts no longer: it is made again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Again {
+    /// Number of the cell, from 1.
+    pub cell: usize,
+    /// From 1.
+    pub repetition: u32,
+    /// Values that the strategy has set.
+    pub point: String,
 }
 
 /// An experiment's directory.
@@ -157,7 +144,9 @@ impl ExperimentDir {
                 }
                 Some("again") => {
                     let again: Again = serde_json::from_value(value).map_err(bad)?;
-                    again.leave_out(&mut runs);
+                    runs.retain(|old| {
+                        (old.cell, old.repetition, &old.point) != (again.cell, again.repetition, &again.point)
+                    });
                     complete = false;
                 }
                 Some("end") => {

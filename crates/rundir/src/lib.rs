@@ -28,10 +28,10 @@ mod used;
 mod verdict;
 mod writer;
 
-pub use experiment::{Cell, EndedRun, ExperimentDir, progress};
+pub use experiment::{Again, Cell, EndedRun, ExperimentDir, progress};
 pub use interval_history::{IntervalHistory, closed};
 pub use intervals::{ImplausibleInterval, IntervalLine};
-pub use reader::{ContentError, Event, LONGEST_S, ReadError, RecordedPhase, RunDir};
+pub use reader::{ContentError, Event, ReadError, RecordedPhase, RunDir};
 pub use recorded::{RecordedInterval, RecordedMetric};
 pub use unit::{READ_MODIFY_WRITE, TRANSACTIONAL, adds_up, unit};
 pub use writer::{Writer, must_be_new};

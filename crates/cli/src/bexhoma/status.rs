@@ -130,7 +130,7 @@ fn row(dir: &Path, plan: &Plan) -> Result<Option<Vec<String>>, Failure> {
                 under_way = Some((cell, repetition, dir.join(run)))
             }
             Entry::Ended(_) | Entry::End { .. } => under_way = None,
-            Entry::Begin { .. } | Entry::Again { .. } => {}
+            Entry::Begin { .. } | Entry::Again(_) => {}
         }
     }
     let under_way = under_way.filter(|_| holder(dir).is_some());

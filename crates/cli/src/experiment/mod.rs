@@ -30,11 +30,11 @@ use dyno_experiment::context::ExperimentContext;
 use dyno_experiment::directory::{Directory, DirectoryError};
 use dyno_experiment::journal::{Entry, RunRecord, RunStatus};
 use dyno_experiment::persistent_servers::PersistentServers;
-use dyno_experiment::{Ending, pending, run_experiment};
+use dyno_experiment::{Ending, pending, run_experiment, to_make_again};
 use dyno_localhost::trusted;
 use dyno_presets as presets;
 use dyno_report::junit::of_experiment;
-use dyno_rundir::{ExperimentDir, progress};
+use dyno_rundir::{Again, ExperimentDir, progress};
 use dyno_session::environment::environment;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
@@ -168,21 +168,21 @@ fn resume_to(args: &ResumeArgs, junit: Option<&Path>) -> Result<Exit, Failure> {
     let wanted = |run: &RunRecord| {
         (args.failed && run.status == RunStatus::Failed) || (args.invalid && run.trust == "invalid")
     };
-    let made_again = directory.make_again(wanted)?;
-    let plan = match again(args, &directory, text) {
-        Ok(plan) => plan,
+    let (plan, made_again) = match again(args, &directory, text, wanted) {
+        Ok(found) => found,
         Err(failure) => {
             // It was looked at, and is as it was.
             directory.note(Entry::End { status: "interrupted".into() })?;
             return Err(failure);
         }
     };
+    directory.make_again(&made_again)?;
     let control = Arc::new(Control::default());
     signals::listen(&control)?;
     let so_far = progress(directory.ended.len(), plan.runs.len(), directory.record.searches);
     terminal::note(&format!("{so_far} have ended already"));
     if args.failed || args.invalid {
-        terminal::note(&format!("{} made again", counted(made_again, "run")));
+        terminal::note(&format!("{} made again", counted(made_again.len(), "run")));
     }
     let left = |what: fn(&RunRecord) -> bool| directory.ended.iter().filter(|run| what(run)).count();
     let (failed, invalid) = (left(|run| run.status == RunStatus::Failed), left(|run| run.trust == "invalid"));
@@ -198,8 +198,14 @@ fn resume_to(args: &ResumeArgs, junit: Option<&Path>) -> Result<Exit, Failure> {
     carry_out(&plan, &mut directory, control, how)
 }
 
-/// The plan of a directory that is gone on with, and whether this machine still has what the runs to be made ask for.
-fn again(args: &ResumeArgs, directory: &Directory, text: String) -> Result<Plan, Failure> {
+/// The plan of a directory that is gone on with, and those of its runs that are made again. Fails where this machine has no longer
+/// what the runs to be made ask for.
+fn again(
+    args: &ResumeArgs,
+    directory: &Directory,
+    text: String,
+    wanted: impl Fn(&RunRecord) -> bool,
+) -> Result<(Plan, Vec<Again>), Failure> {
     let record = &directory.record;
     if record.cwd.is_dir() {
         std::env::set_current_dir(&record.cwd)?;
@@ -214,10 +220,13 @@ fn again(args: &ResumeArgs, directory: &Directory, text: String) -> Result<Plan,
         let words = "the cells of experiment.yaml are not those that were planned: was it changed?";
         return Err(Failure::Usage(format!("{}: {words}", args.dir.display())));
     }
-    let left = pending(&plan, &directory.ended);
+    let made_again = to_make_again(&plan, &directory.ended, wanted);
+    let mut ended = directory.ended.clone();
+    ended.retain(|run| !made_again.contains(&run.again()));
+    let left = pending(&plan, &ended);
     let cells: Vec<_> = plan.cells.iter().filter(|cell| left.contains(&cell.number)).cloned().collect();
     preflight::ready_for(&cells)?;
-    Ok(plan)
+    Ok((plan, made_again))
 }
 
 /// The text with the secrets that the directory's copy does not hold: from the file that was given, if it is the same still.
