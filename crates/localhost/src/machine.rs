@@ -28,7 +28,7 @@ impl Default for Machine {
             sys: "/sys".into(),
             path: std::env::var_os("PATH").unwrap_or_default(),
             cgroup_parent: None,
-            state: usual_folders(),
+            state: state_folders(),
         }
     }
 }
@@ -74,9 +74,12 @@ impl Machine {
     }
 }
 
-/// Folders in which the user's state may be, the usual one first.
-fn usual_folders() -> Vec<PathBuf> {
+/// Folders in which the user's state may be, the usual one first; with `DYNO_STATE` that one alone.
+pub fn state_folders() -> Vec<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    if let Some(only) = set("DYNO_STATE") {
+        return vec![only];
+    }
     let own = format!("dyno-{}", rustix::process::geteuid().as_raw());
     // Where the environment says otherwise than it did: by cron, by sudo.
     let told = std::fs::read_to_string("/etc/passwd").unwrap_or_default();

@@ -1,9 +1,9 @@
 //! The list of journals that this user's dyno has begun on this host. A directory that was unpacked can hold a journal that
 //! names anything, but nobody unpacks into this list: what a journal says is followed only while it stands here.
 //!
-//! An entry is a file named by the journal's random number, in `journals/` below the user's state: `$XDG_STATE_HOME/dyno`,
-//! `~/.local/state/dyno`, or where neither can be made a folder of the user's own in `/var/tmp` or for temporary files. It is
-//! there from before the first thing is done until nothing is left to be undone.
+//! An entry is a file named by the journal's random number, in `journals/` below the user's state: `$DYNO_STATE` alone, else
+//! `$XDG_STATE_HOME/dyno`, `~/.local/state/dyno`, or where neither can be made a folder of the user's own in `/var/tmp` or for
+//! temporary files. It is there from before the first thing is done until nothing is left to be undone.
 
 use crate::error::LocalError;
 use crate::machine::Machine;

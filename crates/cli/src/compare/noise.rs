@@ -2,6 +2,7 @@
 
 use super::gather::Group;
 use crate::exit::Failure;
+use dyno_localhost::machine::state_folders;
 use dyno_report::comparison::Pairing;
 use dyno_rundir::files;
 use std::collections::BTreeMap;
@@ -22,11 +23,9 @@ impl Floor {
 #[derive(Debug, Default)]
 pub struct Floors(BTreeMap<String, Floor>);
 
-/// `$XDG_STATE_HOME/dyno/noise.json`, or below `~/.local/state`.
+/// `noise.json` in the user's state.
 fn path() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-    Some(state.or_else(home)?.join("dyno/noise.json"))
+    Some(state_folders().first()?.join("noise.json"))
 }
 
 /// The environment's hash and the database.
@@ -50,7 +49,7 @@ impl Floors {
     /// Keeps what the sides differ by, the greatest of all pairs.
     pub fn keep(&self, pairs: &[(String, &Group, &Group)], all: &[Pairing]) -> Result<PathBuf, Failure> {
         let path =
-            path().ok_or_else(|| Failure::Usage("--noise-floor: neither HOME nor XDG_STATE_HOME".into()))?;
+            path().ok_or_else(|| Failure::Usage("--noise-floor: no folder for state (DYNO_STATE)".into()))?;
         let mut floors = self.0.clone();
         let mut renewed: Vec<String> = Vec::new();
         for ((_, first, _), pairing) in pairs.iter().zip(all) {

@@ -58,7 +58,7 @@ fn a_noise_floor_is_kept_and_held_against_claims() {
     runs(&dyno, "a", 100, 1..5);
     runs(&dyno, "b", 110, 11..15);
     let state = dyno.path("state");
-    let with = |arguments: &[&str]| dyno.command(arguments).env("XDG_STATE_HOME", &state).output().unwrap();
+    let with = |arguments: &[&str]| dyno.command(arguments).env("DYNO_STATE", &state).output().unwrap();
     assert!(stdout(&with(&["compare", "a", "b"])).contains("worse by"));
     let kept = with(&["compare", "a", "b", "--noise-floor"]);
     assert!(stderr(&kept).contains("noise.json"), "{}", stderr(&kept));

@@ -35,7 +35,7 @@ impl Fixture {
     fn dyno(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
         command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
-        command.env("XDG_STATE_HOME", self.path("state")).output().unwrap()
+        command.env("DYNO_STATE", self.path("state/dyno")).output().unwrap()
     }
 
     /// Enters a journal in the list of those that dyno has begun here.
@@ -480,7 +480,7 @@ fn no_program_and_no_credentials_come_from_a_journal() {
     fs::write(&program, answers).unwrap();
     let elsewhere = Command::new(env!("CARGO_BIN_EXE_dyno"))
         .args(["stop".as_ref(), fixture.path("o").as_os_str()])
-        .env("XDG_STATE_HOME", fixture.path("state"))
+        .env("DYNO_STATE", fixture.path("state/dyno"))
         .current_dir("/")
         .output()
         .unwrap();

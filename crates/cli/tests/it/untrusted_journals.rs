@@ -233,7 +233,7 @@ fn dyno(root: &Path, arguments: &[&str]) -> String {
         fs::write(root.join("x.yaml"), text).unwrap();
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
-    command.args(arguments).current_dir(root).env("XDG_STATE_HOME", root.join("state")).stdin(Stdio::null());
+    command.args(arguments).current_dir(root).env("DYNO_STATE", root.join("state/dyno")).stdin(Stdio::null());
     let told = command.output().unwrap();
     String::from_utf8_lossy(&told.stderr).into_owned()
 }

@@ -40,7 +40,7 @@ impl Place {
     fn command(&self, words: &str) -> Command {
         let mut command = Command::new(program());
         command.args(words.split(' ')).current_dir(self.path("work")).stdin(Stdio::null());
-        command.env("TMPDIR", self.path("tmp")).env("XDG_STATE_HOME", self.path("state"));
+        command.env("TMPDIR", self.path("tmp")).env("DYNO_STATE", self.path("state/dyno"));
         command
     }
 
