@@ -1,10 +1,11 @@
 //! Summaries of runs whose own is missing or damaged, from what was recorded.
 
-use dyno_analysis::{Evidence, PhaseFacts, monitored, phase, verdict};
-use dyno_record::Totals;
+use dyno_analysis::{Evidence, PhaseFacts, monitored, pauses, phase, silences, verdict};
+use dyno_record::{Gap, Totals};
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Client, Phase, PhaseHost, Reason, Status, Summary, Trust, VERSION, Verdict};
 use dyno_rundir::{ReadError, RecordedPhase, RunDir};
+use dyno_types::limits::CONNECTIONS;
 use std::path::Path;
 
 /// Reads a run that has come to its end. Where its summary is damaged or gone but the recording is whole, the summary is
@@ -88,6 +89,14 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
             let (name, local) = (dir.environment.host.clone(), true);
             phase.hosts = vec![PhaseHost { name, local, clock_ns, ..PhaseHost::default() }];
             phase.offered = offered;
+            // How many threads were without a success at the same time is known only of this process's own.
+            let warmup_s = dir.run.plans.get(&recorded.name).map_or(0.0, |plan| plan.warmup_s);
+            let (from_ns, until_ns) = ((warmup_s * 1e9) as u64, ((warmup_s + seconds) * 1e9) as u64);
+            let totals = with_open_silence(dir, recorded);
+            if totals.threads > 0 {
+                phase.silences = silences(&totals, from_ns, until_ns);
+                phase.pauses = pauses(&totals, from_ns, until_ns);
+            }
         }
         phase
     };
@@ -102,6 +111,19 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
     }
     let title = dir.run.settings.iter().find(|s| s.key == "title").map_or("run", |s| s.value.as_str());
     assemble(dir, title.to_owned(), status, status != Status::Complete, &phases)
+}
+
+/// The totals of a phase. Where its record ends with seconds without a success while operations were under way, nobody has noted
+/// the silence that they are: it had not ended.
+fn with_open_silence(dir: &RunDir, recorded: &RecordedPhase) -> Totals {
+    let mut totals = recorded.totals.clone();
+    let last_s = dir.succeeded_until_s(&recorded.name);
+    if last_s < recorded.seconds && totals.arrivals > totals.ended_total() {
+        let from_ns = last_s * 1_000_000_000;
+        let gap = Gap { from_ns, waiting_ns: from_ns, until_ns: u64::MAX };
+        totals.gaps.extend((0..totals.threads.min(CONNECTIONS as u64)).map(|_| gap));
+    }
+    totals
 }
 
 /// A phase's figures from its totals alone. Where it was cut off, arrivals without a known end were aborted.

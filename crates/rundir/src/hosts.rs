@@ -66,6 +66,9 @@ pub struct PhaseHost {
     /// Cores on which both the load and servers run, ascending, as far as that is known.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub shared_cores: Vec<usize>,
+    /// Device and queueing discipline (`eth0: netem`) that hold back most of what this host sends, where load is applied.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub shaped: Option<String>,
     /// True if load threads spin there instead of sleeping: their CPU time says nothing then.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub spins: bool,

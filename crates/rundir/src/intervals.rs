@@ -2,8 +2,9 @@
 //! of a run without loss.
 
 use crate::schema::Latency;
-use dyno_record::{Buckets, MergedSlot, Stamps, Totals};
+use dyno_record::{Buckets, Gap, MergedSlot, Pause, Stamps, Totals};
 use dyno_types::Outcome;
+use dyno_types::limits::{GAPS, INTERVAL_COUNT};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -100,10 +101,14 @@ pub struct IntervalLine {
     pub card: u64,
     /// Dropped arrivals by intended second.
     pub drops: Vec<(u64, u64)>,
+    /// Stretches of a load thread without a success that ended in it, nanoseconds since the phase's epoch: begin, from when on an
+    /// operation waited, end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<(u64, u64, u64)>,
+    /// Stretches in which a load thread did not run that ended in it: begin and end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<(u64, u64)>,
 }
-
-/// More than a thousand hosts count in a day, and so little that a day's intervals can be added up.
-const MOST: u64 = 100_000_000_000_000;
 
 fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
@@ -195,6 +200,8 @@ impl IntervalLine {
             stamps: in_line(totals.stamps),
             card: totals.stamps.card,
             drops: totals.drops.clone(),
+            gaps: totals.gaps.iter().map(|gap| (gap.from_ns, gap.waiting_ns, gap.until_ns)).collect(),
+            pauses: totals.pauses.iter().map(|pause| (pause.from_ns, pause.until_ns)).collect(),
         }
     }
 
@@ -229,7 +236,8 @@ impl IntervalLine {
         let named = self.outcomes.values().flatten().chain(&self.ended).map(|(name, n)| (name.as_str(), *n));
         let exact = self.exact.iter().map(|(tag, exact)| (tag.as_str(), exact.count));
         let drops = self.drops.iter().map(|(_, n)| ("drops", *n));
-        let beyond = counts.into_iter().chain(named).chain(exact).chain(drops).find(|(_, n)| *n > MOST);
+        let beyond =
+            counts.into_iter().chain(named).chain(exact).chain(drops).find(|(_, n)| *n > INTERVAL_COUNT);
         match beyond {
             None => Ok(()),
             Some((name, count)) => Err(ImplausibleInterval::Count { name: name.to_owned(), count }),
@@ -276,6 +284,9 @@ impl IntervalLine {
         let end_s = self.end_s().max(other.end_s());
         (self.second, self.ms, self.length_ms) = (end_s.saturating_sub(1), 0, 0);
         self.drops.extend_from_slice(&other.drops);
+        let room = |length: usize| GAPS.saturating_sub(length);
+        self.gaps.extend(other.gaps.iter().take(room(self.gaps.len())));
+        self.pauses.extend(other.pauses.iter().take(room(self.pauses.len())));
     }
 
     /// The totals of a phase, from its counters and the merged histograms of its log.
@@ -320,6 +331,9 @@ impl IntervalLine {
         totals.busy_ns = self.busy_ns;
         totals.stamps = self.stamps();
         totals.drops = self.drops.clone();
+        let gap = |&(from_ns, waiting_ns, until_ns): &_| Gap { from_ns, waiting_ns, until_ns };
+        totals.gaps = self.gaps.iter().map(gap).collect();
+        totals.pauses = self.pauses.iter().map(|&(from_ns, until_ns)| Pause { from_ns, until_ns }).collect();
         for (name, whole) in totals.of_all_mut() {
             if let Some(found) = find(&format!("client.{name}")) {
                 *whole = found;

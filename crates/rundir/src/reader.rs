@@ -10,7 +10,7 @@ use crate::writer::{TOTALS, WORKERS};
 use dyno_record::{Buckets, Scale, Totals};
 use dyno_types::bounded;
 use dyno_types::bounded::next_line;
-use dyno_types::limits::{DOCUMENT_BYTES, RESULT_LINE_BYTES};
+use dyno_types::limits::{DOCUMENT_BYTES, RECORDED_S, RESULT_LINE_BYTES};
 use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -251,9 +251,6 @@ fn or_lost<T: Default>(read: Result<T, ReadError>, lost: &mut Option<Vec<String>
     }
 }
 
-/// The longest measured phase that is looked at second by second: a third of a year.
-pub const LONGEST_S: u64 = 10_000_000;
-
 impl RunDir {
     /// Reads everything.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
@@ -288,10 +285,11 @@ impl RunDir {
         };
         let phases = merged
             .iter()
-            .map(|line| RecordedPhase {
-                name: line.phase.clone(),
-                seconds: line.end_s(),
-                totals: line.totals(run.metrics.get(&line.phase).map_or(&[], Vec::as_slice), scale, &log),
+            .map(|line| {
+                let metrics = run.metrics.get(&line.phase).map_or(&[][..], Vec::as_slice);
+                let mut totals = line.totals(metrics, scale, &log);
+                totals.threads = run.plans.get(&line.phase).and_then(|plan| plan.threads).unwrap_or(0) as u64;
+                RecordedPhase { name: line.phase.clone(), seconds: line.end_s(), totals }
             })
             .collect();
         Ok(RunDir { path: path.to_owned(), run, environment, summary, phases, steps })
@@ -361,6 +359,13 @@ impl RunDir {
         Ok(Some((begin, at("end", &phase.name).unwrap_or(last))))
     }
 
+    /// The second since its epoch behind a phase's last interval with a success; 0 if there is none.
+    pub fn succeeded_until_s(&self, phase: &str) -> u64 {
+        let own = self.phases.iter().position(|known| known.name == phase);
+        let steps = self.steps.iter().flatten().filter(|step| Some(step.phase) == own && step.completed > 0);
+        steps.map(|step| step.end_s).max().unwrap_or(0)
+    }
+
     /// Second after the epoch at which the warm-up ends.
     fn begin_s(&self) -> u64 {
         let warmup =
@@ -383,9 +388,9 @@ impl RunDir {
             let (from, ok) = (step.second - begin, step.completed);
             // Operations that are known only over several seconds are spread over them evenly; the sum stays.
             let length = step.end_s - step.second;
-            if length > LONGEST_S.saturating_sub(seconds.len() as u64) {
+            if length > RECORDED_S.saturating_sub(seconds.len() as u64) {
                 let path = self.path.join("intervals.jsonl");
-                let error = std::io::Error::other(format!("more than {LONGEST_S} seconds are recorded"));
+                let error = std::io::Error::other(format!("more than {RECORDED_S} seconds are recorded"));
                 return Err(ReadError::File { path, error });
             }
             for second in 0..length {

@@ -82,6 +82,9 @@ pub struct Planned {
     pub operations: Option<u64>,
     /// Length of the recorded intervals, seconds.
     pub interval_s: f64,
+    /// Load threads; absent where workers chose them, and in directories of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
 }
 
 /// `environment.json`: the machine that applied the load.

@@ -57,6 +57,8 @@ impl HostPlan {
 pub(crate) struct SeenOfHosts<'a> {
     /// CPU time of this host.
     pub local: CpuTimes,
+    /// Device and queueing discipline that held back most of what this host sent.
+    pub shaped: Option<String>,
     /// By worker.
     pub workers: &'a [SeenByWorker],
     /// Other programs of this host.
@@ -85,6 +87,7 @@ impl SeenOfHosts<'_> {
         host.cpu_busy_share = shares.map(|(busy, _)| busy);
         host.cpu_steal_share = shares.map(|(_, steal)| steal);
         host.cores = cpu.map(|cpu| cpu.cores).or(host.cores);
+        host.shaped = self.shaped.clone().filter(|_| host.local && host.role.is_client());
         host.late_s = workers.iter().filter_map(|worker| worker.late_s).reduce(f64::max);
         host.others = match (&plan.own, &plan.agent) {
             (Some(groups), _) => recorded.zip(cpu).and_then(|((recording, from, to), cpu)| {
@@ -131,6 +134,7 @@ mod tests {
         let elsewhere =
             BTreeMap::from([("pod-1".to_owned(), others_of([("stress".to_owned(), 0.75)].into()))]);
         let seen = SeenOfHosts {
+            shaped: None,
             local: CpuTimes { total: 400, idle: 100, steal: 40 },
             workers,
             others: Some(&OthersUse { cpu_cores: 0.125, ..OthersUse::default() }),

@@ -41,6 +41,11 @@ pub trait LoadGenerator {
         on_second: &mut dyn FnMut(Second),
     ) -> Result<Applied, RunError>;
 
+    /// Returns the load threads that will carry out a phase, those of all its jobs together; `None` where workers choose them.
+    fn threads(&self, job: &Job) -> Option<usize> {
+        Some(threads(job, &self.target()))
+    }
+
     /// Returns the share of each target in the last phase, where there are several: target, totals, measured nanoseconds.
     fn parts(&self) -> Vec<(String, Totals, u64)> {
         Vec::new()
@@ -70,6 +75,11 @@ pub trait LoadGenerator {
     fn lost(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// Load threads of a job: of a store in this process, each user is one.
+pub(crate) fn threads(job: &Job, target: &TargetInfo) -> usize {
+    if target.wire { job.cores.len() } else { job.users }
 }
 
 /// Load threads of this process, on a target that is open.

@@ -3,7 +3,7 @@
 use crate::hosts::{HostPlan, SeenOfHosts};
 use crate::interval_history::{IntervalHistory, PerSecond, WholeSeconds};
 use crate::keyspace::distinct_keys;
-use crate::load_generator::{Applied, LoadGenerator};
+use crate::load_generator::{Applied, LoadGenerator, threads};
 use crate::parts;
 use crate::phase_boundaries::{OnEpoch, PhaseBoundaries};
 use crate::silence::Silence;
@@ -17,7 +17,7 @@ use dyno_analysis::{
 use dyno_databases::target::TargetInfo;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, Finished, Job, Pacing, RunError, Second};
-use dyno_monitor::{CpuTimes, HostCpu};
+use dyno_monitor::{CpuTimes, HostCpu, Queues};
 use dyno_record::{Sample, Totals};
 use dyno_rundir::Writer;
 use dyno_rundir::schema::{
@@ -254,7 +254,8 @@ impl<'a> Session<'a> {
         }
         let metrics = job.workload.metrics().to_vec();
         if let Some(writer) = &mut self.writer {
-            writer.phase(name, &metrics, planned(job), job.warmup_ns > 0);
+            let threads = self.generator.threads(job);
+            writer.phase(name, &metrics, planned(job, threads), job.warmup_ns > 0);
         }
         let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
         let watch = self.watch.as_ref();
@@ -271,6 +272,7 @@ impl<'a> Session<'a> {
         let mut whole = WholeSeconds::default();
         let (mut seconds_of, clocks) = (PerSecond::new(&metrics), (SystemTime::now(), Instant::now()));
         let (mut host_cpu, mut local_cpu) = (HostCpu::start(), CpuTimes::default());
+        let queues = self.generator.target().wire.then(Queues::now);
         let (writer, most, history) = (&mut self.writer, self.samples, &mut self.history);
         let mut on_second = |second: Second| {
             let lap = host_cpu.lap();
@@ -358,6 +360,11 @@ impl<'a> Session<'a> {
             let nobody = BTreeMap::new();
             let seen = SeenOfHosts {
                 local: local_cpu,
+                shaped: queues.and_then(|before| {
+                    let (device, kind) =
+                        Queues::now().since(&before, REQUEST_BYTES * totals.ended_total())?;
+                    Some(format!("{device}: {kind}"))
+                }),
                 workers: &self.generator.seen_by_workers(),
                 others: phase_summary.monitor.as_ref().and_then(|seen| seen.others.as_ref()),
                 elsewhere: watched.as_ref().map_or(&nobody, |watched| &watched.elsewhere),
@@ -518,13 +525,17 @@ fn link(dashboard: &str, from: SystemTime, to: SystemTime) -> String {
     format!("{}{sign}from={}&to={}", dashboard.trim_end_matches('/'), ms(from), ms(to))
 }
 
+/// No request takes less on its way, bytes: the heads of its packet are as long.
+const REQUEST_BYTES: u64 = 40;
+
 /// Returns the plan of a phase for the run directory.
-fn planned(job: &Job) -> Planned {
+fn planned(job: &Job, threads: Option<usize>) -> Planned {
     Planned {
         seconds: job.end.duration_ns.map(|ns| ns as f64 / 1e9),
         warmup_s: job.warmup_ns as f64 / 1e9,
         operations: job.end.operations,
         interval_s: job.interval_ns as f64 / 1e9,
+        threads,
     }
 }
 
@@ -576,7 +587,7 @@ fn offered(job: &Job, totals: &Totals, measured_ns: u64, cut_short: bool) -> Opt
 
 fn client(job: &Job, totals: &Totals, applied: &Applied, target_info: &TargetInfo) -> Client {
     let batches = target_info.batches && job.workload.only_inserts();
-    let threads = applied.threads.unwrap_or(if target_info.wire { job.cores.len() } else { job.users });
+    let threads = applied.threads.unwrap_or_else(|| threads(job, target_info));
     let measured_ns = applied.finished.elapsed_ns.saturating_sub(job.warmup_ns) as f64;
     let busy = totals.busy_ns as f64 / (measured_ns * threads as f64).max(1.0);
     let (ended, spent_us) = (totals.ended_total(), (applied.user_s + applied.system_s) * 1e6);

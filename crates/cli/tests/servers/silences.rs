@@ -1,6 +1,6 @@
 //! A server that answers nobody for a while, and one that lets too few connect, as a real server does both.
 
-use dyno_testkit::{Dyno, Server, assert_exit, finish, phase, skip, stderr};
+use dyno_testkit::{Dyno, Server, assert_exit, finish, phase, signal, skip, stderr};
 use serde_json::Value;
 use std::io::Write;
 use std::net::TcpStream;
@@ -85,4 +85,34 @@ fn users_that_have_lost_their_connections_are_counted() {
     assert!(text.contains("of 8 users had a connection on average"), "{text}");
     let errors = summary["phases"].as_array().unwrap().last().unwrap()["errors"].to_string();
     assert!(errors.contains("max number of clients reached"), "{errors}");
+}
+
+/// A dyno that is killed has written no summary: what was recorded tells of the silence that had ended, and of the one that had not.
+#[test]
+fn silences_of_a_killed_run_are_told_from_what_was_recorded() {
+    let Some(server) = Server::start(&[]) else { return skip("silences") };
+    let dyno = Dyno::new();
+    let uri = server.uri();
+    let words = ["run", &uri, "--users", "8", "--records", "100", "--warmup", "1s", "--out", "r", "--quiet"];
+    let run = dyno.start(&[&words[..], &["--duration", "60s"]].concat());
+    dyno.await_phase("r", "measure");
+    std::thread::sleep(Duration::from_secs(2));
+    server.cli(&["CLIENT", "PAUSE", "2500", "ALL"]);
+    std::thread::sleep(Duration::from_secs(5));
+    server.cli(&["CLIENT", "PAUSE", "30000", "ALL"]);
+    let recorded = || std::fs::read_to_string(dyno.path("r/intervals.jsonl")).unwrap().lines().count();
+    let before = recorded();
+    while recorded() < before + 4 {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    signal(run.id(), "KILL");
+    drop(finish(run));
+    assert!(!dyno.path("r/summary.json").exists());
+    let told = dyno.run(&["report", "r", "--format", "json"]);
+    let summary: Value = serde_json::from_slice(&told.stdout).unwrap_or_else(|_| panic!("{}", stderr(&told)));
+    let silences = phase(&summary, "measure")["silences"].as_array().unwrap().clone();
+    let lengths: Vec<f64> = silences.iter().map(|one| one["length_s"].as_f64().unwrap()).collect();
+    // Whole seconds are known of the last one. A pause of the client in the other one, on a host that is busy, leaves two of it.
+    let (last, ended) = lengths.split_last().unwrap();
+    assert!((2.2..2.8).contains(&ended.iter().sum::<f64>()) && *last >= 3.0, "{silences:?}");
 }

@@ -347,6 +347,10 @@ impl LoadGenerator for WorkerPool {
         self.target_info.clone()
     }
 
+    fn threads(&self, _: &Job) -> Option<usize> {
+        None
+    }
+
     fn run(
         &self,
         phase: &str,

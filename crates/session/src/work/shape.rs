@@ -31,8 +31,8 @@ pub(super) fn measure(spec: &Experiment, workload: Arc<dyn Workload>) -> Result<
         let words = "expected 10ms to 1s, a whole number of them in a second";
         return Err(Refused(format!("phases.measure.interval: {words}")));
     }
-    if spec.client.threads.is_some_and(|threads| threads > THREADS) {
-        return Err(Refused(format!("load threads: expected 1 to {THREADS}")));
+    if let Some(threads) = spec.client.threads.filter(|threads| *threads > THREADS) {
+        return Err(Refused(format!("{threads} load threads: expected 1 to {THREADS}")));
     }
     let job = Job {
         pacing: pacing(spec)?,
