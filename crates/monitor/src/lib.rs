@@ -2,7 +2,7 @@
 //!
 //! A [`Source`] is asked again and again and says what it sees as named counters and gauges; [`Monitor`] asks all of them,
 //! tick by tick, on threads of its own: nothing here touches the load path. `host`, `process` and `cgroup` read files
-//! below /proc and /sys, `environment` says what the host is, `database` understands what databases say of themselves,
+//! below /proc and /sys, `queues` asks the kernel what holds packets back, `environment` says what the host is, `database` understands what databases say of themselves,
 //! `prometheus` reads exporters and is one.
 //! What a system does not offer is absent, never zero.
 
@@ -15,6 +15,7 @@ mod monitor;
 mod neighbours;
 mod process;
 pub mod prometheus;
+mod queues;
 mod roots;
 mod sample;
 pub mod topology;
@@ -25,5 +26,6 @@ pub use host::{CLOCK_SOURCE, Host, HostSource, boot_id, host};
 pub use monitor::{Cost, Marker, Monitor, OWN, Sink, unix_ns};
 pub use neighbours::Neighbours;
 pub use process::{Pid, ProcessSource};
+pub use queues::Queues;
 pub use roots::{Roots, read};
 pub use sample::{Kind, Reading, Sample, SampleError, Source};

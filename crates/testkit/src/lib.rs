@@ -1,6 +1,7 @@
 //! What whole-run tests share: a server of their own, a folder of their own, and the command under test.
 #![allow(missing_docs, reason = "helpers of tests are named for what they do")]
 
+pub mod behind;
 pub mod cluster;
 pub mod fake_mongo;
 pub mod kube;
@@ -210,7 +211,7 @@ impl Dyno {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1").stdin(Stdio::null());
-        command.env("XDG_STATE_HOME", self.state.path());
+        command.env("DYNO_STATE", self.state.path());
         command
     }
 

@@ -30,6 +30,7 @@ pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
         checks.check("neighbours", affected, neighbours(e, taken));
     }
     checks.check("clock", LATENCIES, clock(e));
+    checks.check("shaping", if keeps_rate(e) { LATENCIES } else { FIGURES }, shaping(e));
 }
 
 /// Makes the checks of what was placed where, and of the common begin.
@@ -122,6 +123,18 @@ fn clock(e: &Evidence<'_>) -> Found {
         );
         (Trust::Suspect, text)
     })
+}
+
+/// What a client's own host holds back is no time of the target's, though the kernel's stamps count it as such.
+fn shaping(e: &Evidence<'_>) -> Found {
+    let host = clients(e).find(|host| host.shaped.is_some())?;
+    let (device, kind) = host.shaped.as_deref()?.split_once(": ")?;
+    let text = format!(
+        "{} holds back what it sends by {device} (queueing discipline {kind}): times are not the target's alone; see \
+         `tc qdisc show dev {device}`",
+        named(e, host)
+    );
+    Some((Trust::Suspect, text))
 }
 
 fn shared_cores(e: &Evidence<'_>) -> Found {

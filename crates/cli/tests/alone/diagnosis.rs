@@ -2,9 +2,9 @@
 //! Long, and in need of root, control groups and network namespaces: part of `make test-all` (`scripts/test-diagnosis.sh`).
 //! `DYNO_DIAGNOSIS_RUNS` is the number of runs of each cause, 10 by default. A busy host adds causes of its own.
 
+use dyno_testkit::behind::Behind;
 use dyno_testkit::{Dyno, assert_exit, skip, stdout};
 use serde_json::Value;
-use std::process::Command;
 
 fn runs() -> usize {
     std::env::var("DYNO_DIAGNOSIS_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(10)
@@ -114,65 +114,11 @@ fn a_limit_of_memory() {
     judge(&reads(""), Some("page_cache"));
 }
 
-/// A network namespace with a server in it, behind a token bucket.
-struct Behind {
-    name: String,
-    server: Option<std::process::Child>,
-}
-
-impl Behind {
-    fn new(rate: &str) -> Option<Behind> {
-        let name = format!("dyno{}", std::process::id());
-        let (own, other) = (format!("dv{}", std::process::id()), format!("dw{}", std::process::id()));
-        let mut behind = Behind { name: name.clone(), server: None };
-        let ip = |words: &str| {
-            let made = Command::new("ip").args(words.split(' ')).output();
-            made.is_ok_and(|made| made.status.success())
-        };
-        let ready = ip(&format!("netns add {name}"))
-            && ip(&format!("link add {own} type veth peer name {other} netns {name}"))
-            && ip(&format!("addr add 10.213.77.1/30 dev {own}"))
-            && ip(&format!("link set {own} up"))
-            && ip(&format!("-n {name} addr add 10.213.77.2/30 dev {other}"))
-            && ip(&format!("-n {name} link set {other} up"));
-        let shaped = Command::new("ip")
-            .args(["netns", "exec", &name, "tc", "qdisc", "add", "dev", &other, "root", "tbf"])
-            .args(["rate", rate, "burst", "32kbit", "latency", "400ms"])
-            .output();
-        if !ready || !shaped.is_ok_and(|shaped| shaped.status.success()) {
-            return None;
-        }
-        behind.server = Command::new("ip")
-            .args(["netns", "exec", &name, "redis-server", "--port", "6379", "--save", ""])
-            .args(["--bind", "10.213.77.2", "--protected-mode", "no"])
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .ok();
-        let answers = |_: &u32| {
-            std::thread::sleep(std::time::Duration::from_millis(50));
-            std::net::TcpStream::connect("10.213.77.2:6379").is_ok()
-        };
-        (0..100u32).find(answers)?;
-        Some(behind)
-    }
-}
-
-impl Drop for Behind {
-    fn drop(&mut self) {
-        if let Some(server) = &mut self.server {
-            // It may have ended by itself.
-            let _ = server.kill();
-            let _ = server.wait();
-        }
-        // The pair of interfaces goes with the namespace.
-        let _ = Command::new("ip").args(["netns", "del", &self.name]).output();
-    }
-}
-
 #[test]
 #[ignore = "long"]
 fn a_limit_of_bandwidth() {
-    let Some(_behind) = Behind::new("40mbit") else { return skip("bandwidth: network namespaces") };
+    let way = "tbf rate 40mbit burst 32kbit latency 400ms";
+    let Some(_behind) = Behind::start("", way) else { return skip("bandwidth: network namespaces") };
     judge(
         "target: redis://10.213.77.2:6379\nworkload: {ycsb: {workload: c, records: 1000}}\n\
          phases: {load: {users: 2}, measure: {users: 32, duration: 6s, warmup: 1s}}\n",
