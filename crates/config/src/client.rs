@@ -4,7 +4,7 @@
 //! what we add to them under `dyno.`. How the counts of records relate to each other is the workload's affair.
 
 use crate::settings::{BadSetting, Settings};
-use dyno_types::limits::{BATCH, CONNECTIONS, PIPELINE, SAMPLES, THREADS};
+use dyno_types::limits::{ASKED_S, BATCH, CONNECTIONS, OPERATIONS_PER_S, PIPELINE, SAMPLES, THREADS};
 use dyno_types::units::parse_duration_ns;
 use dyno_workload::ycsb::properties::{MAX_COUNT, Reader};
 use dyno_workload::ycsb::{BadProperty, Property, Scope};
@@ -39,12 +39,6 @@ pub const PROPERTIES: [Property; 9] = [
 const fn dyno(name: &'static str, default: &'static str, doc: &'static str) -> Property {
     Property { name, default, doc, scope: Scope::Dyno }
 }
-
-/// Highest target, operations per second.
-const MOST_PER_S: u64 = 1_000_000_000;
-
-/// Longest run and longest pause between status lines, seconds: 30 years.
-const MOST_S: u64 = 1_000_000_000;
 
 /// YCSB's words where there are more threads than operations.
 const MORE_THREADS: &str =
@@ -170,14 +164,14 @@ fn read(settings: &Settings) -> Result<ClientConfig, BadSetting> {
     let mut r = Reader::new(&mut lookup);
     let mut count = |key: &str, default: u64, range| r.count(key, default, range).map_err(blame);
     let threads = count("threadcount", 1, 1..=CONNECTIONS as u64)? as u32;
-    let target = count("target", 0, 0..=MOST_PER_S)?;
-    let limit_s = count("maxexecutiontime", 0, 0..=MOST_S)?;
+    let target = count("target", 0, 0..=OPERATIONS_PER_S)?;
+    let limit_s = count("maxexecutiontime", 0, 0..=ASKED_S)?;
     let records = count("recordcount", 0, 0..=MAX_COUNT)?;
     let insert_start = count("insertstart", 0, 0..=MAX_COUNT)?;
     // As in YCSB the load inserts recordcount records from insertstart on, unless insertcount is given.
     let insert_count = count("insertcount", records, 0..=MAX_COUNT)?;
     let operations = count("operationcount", 0, 0..=MAX_COUNT)?;
-    let status_interval_s = count("status.interval", 10, 1..=MOST_S)?;
+    let status_interval_s = count("status.interval", 10, 1..=ASKED_S)?;
     let pipeline = count("dyno.pipeline", 1, 1..=PIPELINE as u64)? as u32;
     let workers = count("dyno.workers", 1, 1..=THREADS as u64)? as u32;
     let samples = count("dyno.samples", SAMPLES as u64, 0..=MAX_COUNT)? as usize;
@@ -219,7 +213,7 @@ fn read(settings: &Settings) -> Result<ClientConfig, BadSetting> {
 /// YCSB's own properties count in seconds here and in milliseconds there.
 pub fn duration_ns(settings: &Settings, key: &str) -> Result<u64, BadSetting> {
     let Some(text) = settings.text(key).map(str::trim) else { return Ok(0) };
-    let ns = parse_duration_ns(text, 1).ok().filter(|&ns| ns <= MOST_S * 1_000_000_000);
+    let ns = parse_duration_ns(text, 1).ok().filter(|&ns| ns <= ASKED_S * 1_000_000_000);
     let has_unit = text.ends_with(char::is_alphabetic);
     ns.filter(|&ns| ns == 0 || has_unit)
         .ok_or_else(|| settings.refuse(key, "a duration with its unit: ns, us, ms, s, m or h, such as 500ms"))

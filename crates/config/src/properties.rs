@@ -8,14 +8,10 @@
 //! continues it, but not that of a comment; bytes are never UTF-8. Two cases differ from Java: half a surrogate pair is
 //! refused, because no Rust string can hold it, and a file that consists of one lone `\` has no entry.
 
-use dyno_types::limits::LINE_BYTES;
+use dyno_types::bounded;
+use dyno_types::limits::{LINE_BYTES, TEXT_BYTES};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
-
-/// Longest property file, bytes: a thousand times any that was seen, and a bound for `-P /dev/zero`.
-pub const FILE_BYTES: u64 = 16 << 20;
 
 /// One property of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,9 +55,6 @@ pub enum ReadError {
     /// The operating system's reason.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The file is longer than [`FILE_BYTES`].
-    #[error("longer than {FILE_BYTES} bytes, the most a property file may have")]
-    TooLong,
     /// A line breaks the grammar.
     #[error("{0}")]
     Line(#[from] BadLine),
@@ -69,12 +62,7 @@ pub enum ReadError {
 
 /// Reads the file at `path`.
 pub fn read_file(path: &Path) -> Result<Vec<Entry>, ReadError> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > FILE_BYTES {
-        return Err(ReadError::TooLong);
-    }
-    Ok(parse(&bytes)?)
+    Ok(parse(&bounded::bytes_file(path, TEXT_BYTES)?)?)
 }
 
 /// Reads the properties in `bytes`, in the order of their first appearance. Of a key given twice the last value, with

@@ -1,5 +1,6 @@
 //! YAML as it is written: values with their lines, maps in order.
 
+use dyno_types::limits::ENTRIES;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
@@ -68,6 +69,13 @@ impl<'de> Deserialize<'de> for Yaml {
     }
 }
 
+fn bounded<E: serde::de::Error>(entries: usize) -> Result<(), E> {
+    match entries {
+        0..=ENTRIES => Ok(()),
+        _ => Err(E::custom(format!("more than {ENTRIES} entries"))),
+    }
+}
+
 struct Reader;
 
 impl<'de> Visitor<'de> for Reader {
@@ -109,6 +117,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut all = Vec::new();
         while let Some(one) = list.next_element()? {
             all.push(one);
+            bounded(all.len())?;
         }
         Ok(Yaml::List(all))
     }
@@ -117,6 +126,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut all = Vec::new();
         while let Some(one) = map.next_entry()? {
             all.push(one);
+            bounded(all.len())?;
         }
         Ok(Yaml::Map(all))
     }

@@ -74,7 +74,11 @@ fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
         let duration =
             |v: &str| parse_duration_ns(v, 1_000).map_err(|e| Refused(format!("sim: option {key}: {e}")));
         match key {
-            "service" => service_ns = duration(value)?,
+            // Without a service time simulated operations would not let time pass.
+            "service" => match duration(value)? {
+                0 => return Err(bad("a time above 0")),
+                ns => service_ns = ns,
+            },
             "distribution" => match value {
                 "constant" => exponential = false,
                 "exponential" => exponential = true,

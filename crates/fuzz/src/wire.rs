@@ -138,7 +138,7 @@ fn walk(data: &[u8], depth: usize, whole: bool) {
             return;
         };
         let _ = (element.as_str(), element.as_i64(), element.is_true());
-        if let Some(inside) = element.as_document().filter(|_| depth < doc::DEPTH) {
+        if let Some(inside) = element.as_document().filter(|_| depth < dyno_types::limits::BSON_DEPTH) {
             walk(inside, depth + 1, whole);
         }
     }

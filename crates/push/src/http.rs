@@ -2,6 +2,7 @@
 
 use crate::error::PushError;
 use crate::receiver::{Protocol, Receiver};
+use dyno_types::limits::PUSH_ANSWER_BYTES;
 use std::sync::Arc;
 use std::time::Duration;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
@@ -9,9 +10,6 @@ use ureq::{Agent, Proxy};
 
 /// Time for one request, connecting and the answer included.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Bytes of an answer that are read.
-const ANSWER: u64 = 64 << 10;
 
 /// Characters of an answer that are shown.
 const SHOWN: usize = 200;
@@ -58,7 +56,7 @@ impl Client {
         let status = response.status();
         let after = response.headers().get("retry-after");
         let after = after.and_then(|after| after.to_str().ok()?.trim().parse().ok());
-        let answer = response.body_mut().with_config().limit(ANSWER).read_to_vec();
+        let answer = response.body_mut().with_config().limit(PUSH_ANSWER_BYTES).read_to_vec();
         if status.is_success() {
             // It has been taken, whatever was to be said of it.
             return Ok(answer.unwrap_or_default());

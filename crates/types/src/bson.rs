@@ -3,6 +3,8 @@
 //! The writer appends and never looks back except for the four bytes of a document's length. The reader borrows: it
 //! hands out elements as slices of the input and believes no length that leads beyond it. Source: bsonspec.org 1.1.
 
+use crate::limits::BSON_DEPTH;
+
 /// Type bytes of elements.
 pub mod kind {
     /// 64-bit floating point.
@@ -34,9 +36,6 @@ pub mod kind {
     /// 128-bit decimal.
     pub const DECIMAL: u8 = 0x13;
 }
-
-/// Documents inside documents that a reader follows.
-pub const DEPTH: usize = 100;
 
 /// Begins a document (or an array); hand the result to [`close`].
 #[inline]
@@ -318,10 +317,10 @@ fn value_bytes(kind: u8, rest: &[u8]) -> Result<usize, NotBson> {
     })
 }
 
-/// Returns whether `input` is one well-formed document, inner ones included, not nested deeper than [`DEPTH`].
+/// Returns whether `input` is one well-formed document, inner ones included, not nested deeper than [`BSON_DEPTH`].
 pub fn check(input: &[u8]) -> Result<(), NotBson> {
     fn walk(input: &[u8], depth: usize) -> Result<(), NotBson> {
-        if depth > DEPTH {
+        if depth > BSON_DEPTH {
             return Err(NotBson);
         }
         for element in elements(input)? {
@@ -412,7 +411,7 @@ mod tests {
     fn nesting_is_bounded() {
         let mut out = Vec::new();
         let mut open_at = Vec::new();
-        for _ in 0..=DEPTH + 1 {
+        for _ in 0..=BSON_DEPTH + 1 {
             open_at.push(open(&mut out));
             head(&mut out, kind::DOCUMENT, "a");
         }

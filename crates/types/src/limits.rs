@@ -136,3 +136,88 @@ pub const ERROR_TEXTS: usize = 32;
 
 /// Time that replies are awaited after the last arrival, nanoseconds, where no time-out is set.
 pub const DRAIN_NS: u64 = 10_000_000_000;
+
+/// Documents inside documents that a reader of BSON follows: MongoDB's own limit.
+pub const BSON_DEPTH: usize = 100;
+
+/// Entries of one list or mapping of YAML. Nobody writes so many by hand, and what compares each with each still ends.
+pub const ENTRIES: usize = 10_000;
+
+/// Values that one series (`from`, `to`) stands for: each is a level, and so at least a run.
+pub const SERIES_VALUES: usize = 10_000;
+
+/// Times that the faults of one run come to.
+pub const FAULTS: usize = 10_000;
+
+/// Processes of servers that one experiment starts on a host.
+pub const PROCESSES: u32 = 512;
+
+/// Hosts that one line of an inventory stands for (`db[1:9]`).
+pub const INVENTORY_HOSTS: usize = 10_000;
+
+/// Groups of an inventory inside each other.
+pub const GROUP_DEPTH: usize = 16;
+
+/// Values of Python's literals (`cluster.config`) inside each other: every level is a call.
+pub const LITERAL_DEPTH: usize = 64;
+
+/// Parts of an expression inside each other, in PromQL and in the arithmetic of shells: every level is some calls.
+pub const EXPRESSION_DEPTH: usize = 40;
+
+/// Longest text or binary value of a generated document, bytes: a document has at most 16 MiB.
+pub const VALUE_BYTES: i64 = 15 << 20;
+
+/// Highest rate that can be asked for, operations per second.
+pub const OPERATIONS_PER_S: u64 = 1_000_000_000;
+
+/// Longest run or pause that can be asked for, seconds: 30 years.
+pub const ASKED_S: u64 = 1_000_000_000;
+
+/// Longest measured phase that is read back, seconds: a third of a year, second by second.
+pub const RECORDED_S: u64 = 10_000_000;
+
+/// Most that one count of a recorded interval says: more than a thousand hosts count in a day, and so little that a day's intervals
+/// can be added up.
+pub const INTERVAL_COUNT: u64 = 100_000_000_000_000;
+
+/// Stretches without a success, and pauses, that are read back of one phase: of 64 load threads some minutes of nothing else.
+pub const GAPS: usize = 1 << 16;
+
+/// Longest file of another program's figures, bytes. A table of numbers takes some twenty times as much once it is taken apart.
+pub const IMPORT_BYTES: u64 = 256 << 20;
+
+/// Most that such a file may count: whoever counts a thousand million operations a second needs eleven days for so many.
+pub const IMPORT_COUNT: u64 = 1_000_000_000_000_000;
+
+/// Longest time that such a file may tell, seconds, and the highest rate, operations a second.
+pub const IMPORT_FIGURE: f64 = 1e9;
+
+/// Longest frame between controller and worker, bytes: a second with all its histograms full is below 8 MiB.
+pub const FRAME_BYTES: usize = 32 << 20;
+
+/// Longest head of a request to dyno's own pages, bytes: browsers with many cookies send some KiB.
+pub const REQUEST_HEAD_BYTES: usize = 16 << 10;
+
+/// Fields in such a head.
+pub const REQUEST_FIELDS: usize = 64;
+
+/// Longest body of such a request, bytes: a token and some form fields.
+pub const REQUEST_BODY_BYTES: usize = 4 << 10;
+
+/// Clients that are answered at the same time: each has a thread. Further ones are told to come again.
+pub const CLIENTS: usize = 16;
+
+/// Longest answer of a receiver of pushed metrics, bytes.
+pub const PUSH_ANSWER_BYTES: u64 = 64 << 10;
+
+/// Folders of a served directory that are looked at for its list.
+pub const SERVED_FOLDERS: usize = 20_000;
+
+/// Runs and experiments of a served directory that are listed, the latest.
+pub const SERVED_ENTRIES: usize = 2_000;
+
+/// Files below one run or experiment that are looked at for a page.
+pub const SERVED_FILES: usize = 100_000;
+
+/// Folders inside each other below a served directory, and below a run or an experiment (`runs/NAME/monitor/FILE`).
+pub const SERVED_DEPTH: usize = 4;

@@ -1,7 +1,6 @@
 //! The part of PromQL that is evaluated here.
 
-/// Depth limit of nested expressions.
-const DEPTH: usize = 40;
+use dyno_types::limits::EXPRESSION_DEPTH;
 
 /// Condition on a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,7 +194,7 @@ impl<'a> Reader<'a> {
     }
 
     fn one(&mut self, depth: usize) -> Result<Expr, SyntaxError> {
-        if depth > DEPTH {
+        if depth > EXPRESSION_DEPTH {
             return Err(SyntaxError::TooDeep);
         }
         if self.takes('(') {

@@ -71,7 +71,7 @@ fn what_cannot_be_read_is_told_with_its_place() {
 fn forty_brackets_in_each_other_are_read_and_no_more() {
     for (open, close) in [("(", ")"), ("-", ""), ("sum(", ")")] {
         let of = |depth: usize| parse(&format!("{}x{}", open.repeat(depth), close.repeat(depth)));
-        assert!(of(DEPTH).is_ok(), "{open}");
-        assert_eq!(of(DEPTH + 1), Err(SyntaxError::TooDeep), "{open}");
+        assert!(of(EXPRESSION_DEPTH).is_ok(), "{open}");
+        assert_eq!(of(EXPRESSION_DEPTH + 1), Err(SyntaxError::TooDeep), "{open}");
     }
 }

@@ -124,12 +124,9 @@ pub fn import(args: &ImportArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Largest file that is read, bytes. A table of numbers takes some twenty times as much once it is taken apart.
-const LARGEST: u64 = 256 << 20;
-
 fn input(path: &Path) -> Result<Input, Failure> {
     let named = |e: std::io::Error| Failure::Usage(format!("{}: {e}", path.display()));
-    let bytes = bounded::bytes_file(path, LARGEST).map_err(named)?;
+    let bytes = bounded::bytes_file(path, dyno_types::limits::IMPORT_BYTES).map_err(named)?;
     // Labels and words of servers may be in any encoding; figures are not.
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,

@@ -1,6 +1,7 @@
 //! A small HTTP/1.1 server: one request for a connection, few threads, and a deadline for everything a client may be slow at.
 //! Heads are parsed by `httparse`.
 
+use dyno_types::limits::{CLIENTS, REQUEST_BODY_BYTES, REQUEST_FIELDS, REQUEST_HEAD_BYTES};
 use dyno_types::percent;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,18 +15,6 @@ const ASKING: Duration = Duration::from_secs(5);
 
 /// Time that a client may take to take the answer.
 const TAKING: Duration = Duration::from_secs(30);
-
-/// Longest head of a request, bytes.
-const HEAD: usize = 16 << 10;
-
-/// Longest body of a request, bytes.
-const BODY: usize = 4 << 10;
-
-/// Most fields in a head.
-const FIELDS: usize = 64;
-
-/// Clients that are answered at once; further ones are told to come again.
-const CLIENTS: usize = 16;
 
 /// A request.
 #[derive(Clone, Debug, Default)]
@@ -230,7 +219,7 @@ fn request(stream: &TcpStream) -> io::Result<RequestResult> {
     let deadline = Instant::now() + ASKING;
     let mut received = Vec::new();
     loop {
-        if received.len() > HEAD {
+        if received.len() > REQUEST_HEAD_BYTES {
             return Ok(refused(431, "the head of the request is too long"));
         }
         match parsed(&received) {
@@ -281,7 +270,7 @@ enum NoRequest {
 
 /// The head, if it is complete, and how long it is.
 fn parsed(received: &[u8]) -> Result<Option<(Request, usize)>, NoRequest> {
-    let mut fields = [httparse::EMPTY_HEADER; FIELDS];
+    let mut fields = [httparse::EMPTY_HEADER; REQUEST_FIELDS];
     let mut head = httparse::Request::new(&mut fields);
     let length = match head.parse(received)? {
         httparse::Status::Complete(length) => length,
@@ -319,7 +308,7 @@ fn body(
         false => Some(0),
     };
     let Some(length) = length else { return Ok(refused(400, "Content-Length is no number")) };
-    if length > BODY {
+    if length > REQUEST_BODY_BYTES {
         return Ok(refused(413, "the body of the request is too long"));
     }
     request.body = begun.to_vec();
@@ -396,7 +385,7 @@ mod tests {
             let answer = ask(address, request);
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
         }
-        let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(HEAD + 10));
+        let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(REQUEST_HEAD_BYTES + 10));
         let answer = ask(address, long.as_bytes());
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431 "), "{answer}");
         // All seats are taken by clients that say nothing; after the deadline there is room again.

@@ -8,17 +8,9 @@ use dyno_report::html::served::{Kind, Listed};
 use dyno_rundir::files;
 use dyno_rundir::schema::{Run, Status, Summary, VERSION};
 use dyno_rundir::{ExperimentDir, ReadError};
+use dyno_types::limits::{SERVED_DEPTH, SERVED_ENTRIES, SERVED_FOLDERS};
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// Greatest depth of runs and experiments.
-const DEPTH: usize = 4;
-
-/// Folders that are looked at.
-const FOLDERS: usize = 20_000;
-
-/// Entries that are shown, the latest.
-const SHOWN: usize = 2_000;
 
 /// Folders of runs and experiments; the runs of an experiment are its own.
 fn found(directory: &ServedDirectory) -> Vec<(PathBuf, Kind)> {
@@ -27,14 +19,14 @@ fn found(directory: &ServedDirectory) -> Vec<(PathBuf, Kind)> {
     let mut seen = 0;
     while let Some((folder, depth)) = folders.pop() {
         seen += 1;
-        if seen > FOLDERS {
+        if seen > SERVED_FOLDERS {
             break;
         }
         if folder.join("experiment.json").is_file() {
             all.push((folder, Kind::Experiment));
         } else if folder.join("run.json").is_file() {
             all.push((folder, Kind::Run));
-        } else if depth < DEPTH {
+        } else if depth < SERVED_DEPTH {
             let Ok(entries) = std::fs::read_dir(&folder) else { continue };
             // Links are not followed.
             let below = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -166,7 +158,7 @@ pub fn list(directory: &ServedDirectory) -> (Vec<Listed>, usize) {
     let mut all: Vec<Listed> =
         found.iter().filter_map(|(path, kind)| entry(directory, path, *kind)).collect();
     all.sort_by(|a, b| b.started.cmp(&a.started).then_with(|| b.name.cmp(&a.name)));
-    let left_out = all.len().saturating_sub(SHOWN);
-    all.truncate(SHOWN);
+    let left_out = all.len().saturating_sub(SERVED_ENTRIES);
+    all.truncate(SERVED_ENTRIES);
     (all, left_out)
 }

@@ -1,18 +1,13 @@
 //! The served folder, and nothing outside of it: names come from a browser, links may lead anywhere.
 
 use super::http::decoded;
+use dyno_types::limits::{SERVED_DEPTH, SERVED_FILES};
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
-
-/// Folders below a run or an experiment that are looked at: `runs/NAME/monitor/FILE`.
-const DEPTH: usize = 4;
-
-/// Files that are looked at for one page.
-const FILES: usize = 100_000;
 
 /// Reasons for which a folder is not read.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +21,7 @@ pub enum SurveyError {
         source: io::Error,
     },
     /// There are too many files below it.
-    #[error("{0}: more than {FILES} files")]
+    #[error("{0}: more than {SERVED_FILES} files")]
     TooMany(String),
     /// A link leads to somewhere else.
     #[error("{folder}: {entry:?} is a link that leads out")]
@@ -110,8 +105,8 @@ impl ServedDirectory {
     /// Looks at everything that reports may read of a folder, and says how it is: the same number as before if nothing has
     /// changed. Fails where a link leads out, or something would hold up whoever reads it.
     pub fn survey(&self, path: &Path) -> Result<u64, SurveyError> {
-        let (mut stamp, mut left) = (DefaultHasher::new(), FILES);
-        self.look(path, DEPTH, &mut stamp, &mut left)?;
+        let (mut stamp, mut left) = (DefaultHasher::new(), SERVED_FILES);
+        self.look(path, SERVED_DEPTH, &mut stamp, &mut left)?;
         Ok(stamp.finish())
     }
 

@@ -3,8 +3,7 @@
 //! Understood are dictionaries, lists, tuples, texts (in either quotes, thrice quoted, several in a row, `r` in front), numbers,
 //! `True`, `False`, `None` and comments. Anything else (names, calls, operators) is an error with its line and column.
 
-/// Greatest depth of values inside each other.
-const DEPTH: usize = 64;
+use dyno_types::limits::LITERAL_DEPTH;
 
 /// A value, and where it begins.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,8 +166,8 @@ impl Reader<'_> {
         self.skip();
         let (line, column) = self.place(self.at);
         self.known = (self.at, line, column);
-        if depth > DEPTH {
-            return Err(self.error(format!("more than {DEPTH} values in each other")));
+        if depth > LITERAL_DEPTH {
+            return Err(self.error(format!("more than {LITERAL_DEPTH} values in each other")));
         }
         let value = match self.peek() {
             Some('{') => self.dictionary(depth)?,
@@ -419,7 +418,7 @@ mod tests {
             assert_eq!((error.line, error.column), (line, column), "{text}: {error}");
             assert!(error.words.contains(words), "{text}: {error}");
         }
-        let deep = "[".repeat(DEPTH + 2);
+        let deep = "[".repeat(LITERAL_DEPTH + 2);
         assert!(read(&deep).unwrap_err().words.contains("in each other"));
     }
 }

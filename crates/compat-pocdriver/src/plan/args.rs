@@ -4,11 +4,9 @@ use crate::plan::locations;
 use clap::Args;
 use dyno_databases::target::Client;
 use dyno_types::Refused;
+use dyno_types::limits::ASKED_S;
 use dyno_workload::pocdriver::{Choice, PocConfig, Step, Weights};
 use std::path::PathBuf;
-
-/// Longest run, seconds: 30 years.
-const MOST_S: u64 = 1_000_000_000;
 
 /// `dyno pocdriver`.
 #[derive(Clone, Debug, Args)]
@@ -240,9 +238,9 @@ impl PocArgs {
         config
             .check()
             .map_err(|bad| usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected)))?;
-        if self.duration == 0 || self.duration > MOST_S || self.interval == 0 {
+        if self.duration == 0 || self.duration > ASKED_S || self.interval == 0 {
             return Err(usage(format!(
-                "--duration and --interval: expected seconds from 1, at most {MOST_S}"
+                "--duration and --interval: expected seconds from 1, at most {ASKED_S}"
             )));
         }
         Ok(config)

@@ -1,5 +1,7 @@
 //! Whole-number arithmetic as a shell's `$(( ))` has it: `+ - * / %`, parentheses, numbers and variables.
 
+use dyno_types::limits::EXPRESSION_DEPTH;
+
 /// A variable is asked for that no line above assigns.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("${name} is not assigned above{hint}")]
@@ -25,8 +27,8 @@ pub enum ArithmeticError {
     /// `${NAME` without its brace.
     #[error("${{{0} is not closed")]
     OpenBrace(String),
-    /// More than [`DEPTH`] levels.
-    #[error("more than {DEPTH} parentheses and signs inside each other")]
+    /// More than [`EXPRESSION_DEPTH`] levels.
+    #[error("more than {EXPRESSION_DEPTH} parentheses and signs inside each other")]
     TooDeep,
     /// A result beyond 64 bits.
     #[error("arithmetic beyond 64 bits")]
@@ -49,9 +51,6 @@ pub enum ArithmeticError {
     #[error(transparent)]
     Variable(#[from] Unassigned),
 }
-
-/// Nesting of parentheses and signs that is followed.
-const DEPTH: usize = 100;
 
 /// The value of `text`; `variable` gives the value of a name.
 pub(super) fn evaluate(
@@ -115,7 +114,7 @@ impl Reader<'_, '_> {
 
     fn factor(&mut self) -> Result<i64, ArithmeticError> {
         self.depth += 1;
-        if self.depth > DEPTH {
+        if self.depth > EXPRESSION_DEPTH {
             return Err(ArithmeticError::TooDeep);
         }
         let value = match self.take(&['(', '+', '-']) {

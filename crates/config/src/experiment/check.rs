@@ -4,7 +4,7 @@ use crate::experiment::{Experiment, Lifetime, Strategy, When, faults};
 use crate::server::Topology;
 use crate::server::invalid::InvalidSetting;
 use crate::tree::{Node, TreeError};
-use dyno_types::limits::{BATCH, CONNECTIONS, PIPELINE, PODS, THREADS, WORKERS};
+use dyno_types::limits::{BATCH, CONNECTIONS, INVENTORY_HOSTS, PIPELINE, PODS, THREADS, WORKERS};
 
 /// Checks what the types cannot say.
 pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
@@ -86,18 +86,22 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     faults::check(tree, spec)
 }
 
-/// The first count that is none, or greater than what there is room for: its path, itself, and the greatest.
-fn beyond(spec: &Experiment) -> Option<(&'static str, u64, u64)> {
-    let (load, measure) = (&spec.phases.load, &spec.phases.measure);
-    let workers = u64::from(WORKERS);
-    // Each worker has so many; of a group of hosts it is not known how many there are.
+/// Most users of all workers together. Of a group of hosts it is not known how many there are.
+pub(super) fn most_users(spec: &Experiment) -> u64 {
     let pods_or_hosts = match (spec.ssh.clients.is_empty(), &spec.kubernetes) {
-        (false, _) => u64::from(PODS),
+        (false, _) => INVENTORY_HOSTS as u64,
         (true, Some(asked)) => u64::from(asked.worker_pods.max(asked.load_pods)),
         (true, None) => 1,
     };
     let all_workers = u64::from(spec.client.workers.clamp(1, WORKERS)).saturating_mul(pods_or_hosts);
-    let users = (CONNECTIONS as u64).saturating_mul(all_workers);
+    (CONNECTIONS as u64).saturating_mul(all_workers)
+}
+
+/// The first count that is none, or greater than what there is room for: its path, itself, and the greatest.
+fn beyond(spec: &Experiment) -> Option<(&'static str, u64, u64)> {
+    let (load, measure) = (&spec.phases.load, &spec.phases.measure);
+    let workers = u64::from(WORKERS);
+    let users = most_users(spec);
     let pods = spec.kubernetes.as_ref();
     let count = |count: Option<usize>| count.map(|count| count as u64);
     let warm = spec.phases.warmup.as_ref().and_then(|warmup| warmup.users);

@@ -4,13 +4,11 @@ use crate::experiment::fault::{Fault, FaultKind, LEAST_SHAPED_BYTES_PER_S, Momen
 use crate::experiment::{Experiment, Lifetime};
 use crate::server::Topology;
 use crate::tree::{Node, TreeError};
+use dyno_types::limits::FAULTS;
 use dyno_types::rng::{Stream, mix, unit};
 
 /// Length of the measured phase, nanoseconds, where nothing is said.
 const USUAL_NS: u64 = 10_000_000_000;
-
-/// Most times that the faults of a run come to.
-pub const MOST_FAULTS: usize = 10_000;
 
 /// One fault on the time axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,8 +132,8 @@ impl Fault {
         if self.times == 0 {
             return Err(("times", "0: expected 1 or more".into()));
         }
-        if self.times as usize > MOST_FAULTS {
-            return Err(("times", format!("{}: expected at most {MOST_FAULTS}", self.times)));
+        if self.times as usize > FAULTS {
+            return Err(("times", format!("{}: expected at most {FAULTS}", self.times)));
         }
         if self.kind == FaultKind::Kill && self.times > 1 {
             return Err(("times", "what is killed stays away: expected kind restart, or 1".into()));

@@ -1,7 +1,6 @@
 //! Series of numbers: arithmetic, geometric, or evenly spaced.
 
-/// Most values of a series.
-const LEVELS: usize = 10_000;
+use dyno_types::limits::SERIES_VALUES;
 
 /// Form that a series must have.
 pub(super) const SERIES: &str = "expected one of step (not 0, towards `to`), times (above 0, not 1, towards `to`) and count \
@@ -18,13 +17,15 @@ pub(super) fn series(
     let values = match (step, times, count) {
         (Some(step), None, None) => arithmetic(from, to, step),
         (None, Some(times), None) => geometric(from, to, times),
-        (None, None, Some(count)) if count >= 2.0 && count.fract() == 0.0 && count <= LEVELS as f64 => {
+        (None, None, Some(count))
+            if count >= 2.0 && count.fract() == 0.0 && count <= SERIES_VALUES as f64 =>
+        {
             Some((0..count as usize).map(|i| from + (to - from) * i as f64 / (count - 1.0)).collect())
         }
         (None, None, None) => arithmetic(from, to, if to >= from { 1.0 } else { -1.0 }),
         _ => None,
     };
-    values.filter(|all| all.len() <= LEVELS)
+    values.filter(|all| all.len() <= SERIES_VALUES)
 }
 
 /// Slack for sums of steps that are no binary fractions.
@@ -35,7 +36,7 @@ fn arithmetic(from: f64, to: f64, step: f64) -> Option<Vec<f64>> {
         return None;
     }
     let steps = ((to - from) / step + SLACK).floor();
-    (steps <= LEVELS as f64).then(|| (0..=steps as usize).map(|i| from + step * i as f64).collect())
+    (steps <= SERIES_VALUES as f64).then(|| (0..=steps as usize).map(|i| from + step * i as f64).collect())
 }
 
 fn geometric(from: f64, to: f64, times: f64) -> Option<Vec<f64>> {
@@ -44,5 +45,6 @@ fn geometric(from: f64, to: f64, times: f64) -> Option<Vec<f64>> {
         return None;
     }
     let steps = ((to / from).ln() / times.ln() + SLACK).floor();
-    (steps <= LEVELS as f64).then(|| (0..=steps as usize).map(|i| from * times.powi(i as i32)).collect())
+    (steps <= SERIES_VALUES as f64)
+        .then(|| (0..=steps as usize).map(|i| from * times.powi(i as i32)).collect())
 }

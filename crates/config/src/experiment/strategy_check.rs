@@ -1,10 +1,11 @@
 //! Checks of a strategy that the types cannot make: its points must be experiments that can be run.
 
 use crate::experiment::cell::Cell;
+use crate::experiment::check;
 use crate::experiment::factors::{self, Factor};
 use crate::experiment::strategies::{Strategy, Tune};
 use crate::tree::TreeError;
-use dyno_types::limits::{CONNECTIONS, RUNS, WORKERS};
+use dyno_types::limits::RUNS;
 
 /// Refuses a factor that varies what is searched, too: its levels would all make the same search.
 pub(super) fn check_strategy(cell: &Cell, strategy: &Strategy, factors: &[Factor]) -> Result<(), TreeError> {
@@ -22,7 +23,7 @@ pub(super) fn check_strategy(cell: &Cell, strategy: &Strategy, factors: &[Factor
         }
     }
     let path = format!("strategy.{name}");
-    if let Some((key, most)) = beyond(strategy) {
+    if let Some((key, most)) = beyond(strategy, check::most_users(&cell.spec)) {
         let place = cell.tree.find(&path).unwrap_or(&cell.tree);
         return Err(place.error(&format!("{path}.{key}"), format!("expected at most {most}")));
     }
@@ -38,9 +39,9 @@ pub(super) fn check_strategy(cell: &Cell, strategy: &Strategy, factors: &[Factor
 }
 
 /// The first count of a strategy that is greater than what there is room for: its key, and the greatest.
-fn beyond(strategy: &Strategy) -> Option<(&'static str, usize)> {
+fn beyond(strategy: &Strategy, users: u64) -> Option<(&'static str, usize)> {
     let all = match strategy {
-        Strategy::Ladder(ladder) => vec![("to", ladder.to, CONNECTIONS * WORKERS as usize)],
+        Strategy::Ladder(ladder) => vec![("to", ladder.to, users as usize)],
         Strategy::HighestRate(_) => Vec::new(),
         Strategy::RepeatUntil(until) => vec![("at_most", until.at_most as usize, RUNS)],
         Strategy::Tune(tune) => vec![

@@ -1,6 +1,7 @@
 //! The INI form: hosts with variables in sections that are groups.
 
-use crate::inventory::{Inventory, InventoryError, LineError, MOST};
+use crate::inventory::{Inventory, InventoryError, LineError};
+use dyno_types::limits::INVENTORY_HOSTS;
 use dyno_types::shell::words;
 
 enum Section {
@@ -94,7 +95,7 @@ fn ranged(pattern: &str) -> Result<Vec<String>, LineError> {
     let step: usize =
         parts.get(2).map_or(Ok(1), |step| step.parse()).ok().filter(|s| *s > 0).ok_or_else(bad)?;
     let middles: Vec<String> = match (from.parse::<usize>(), to.parse::<usize>()) {
-        (Ok(first), Ok(last)) if first <= last && last - first < MOST => {
+        (Ok(first), Ok(last)) if first <= last && last - first < INVENTORY_HOSTS => {
             let width = if from.starts_with('0') { from.len() } else { 0 };
             (first..=last).step_by(step).map(|n| format!("{n:0width$}")).collect()
         }
@@ -106,7 +107,7 @@ fn ranged(pattern: &str) -> Result<Vec<String>, LineError> {
         }
     };
     let tails = ranged(after)?;
-    if middles.len().saturating_mul(tails.len()) > MOST {
+    if middles.len().saturating_mul(tails.len()) > INVENTORY_HOSTS {
         return Err(LineError::TooManyHosts(pattern.to_owned()));
     }
     Ok(middles.iter().flat_map(|m| tails.iter().map(move |tail| format!("{before}{m}{tail}"))).collect())

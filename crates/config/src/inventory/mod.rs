@@ -8,6 +8,7 @@ pub mod ini;
 mod parse;
 pub mod yaml;
 
+use dyno_types::limits::{GROUP_DEPTH, INVENTORY_HOSTS};
 use dyno_types::shell::OpenQuote;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,12 +57,6 @@ pub struct Inventory {
     order: Vec<String>,
     groups: BTreeMap<String, Group>,
 }
-
-/// Nesting of groups stays below this.
-const DEPTH: usize = 16;
-
-/// At most so many hosts are on one line.
-const MOST: usize = 10_000;
 
 /// An inventory that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +117,7 @@ pub enum LineError {
     #[error("range [{0}]: expected [1:3], [01:10], [1:9:2] or [a:c]")]
     Range(String),
     /// Ranges with more hosts than one line may have.
-    #[error("range {0}: more than {MOST} hosts")]
+    #[error("range {0}: more than {INVENTORY_HOSTS} hosts")]
     TooManyHosts(String),
     /// YAML that is no mapping of groups.
     #[error("expected groups with their hosts")]
@@ -209,15 +204,15 @@ impl Inventory {
         hosts
     }
 
-    /// Distance of every group from the top, at most [`DEPTH`]: variables of what is nearer to the host win.
+    /// Distance of every group from the top, at most [`GROUP_DEPTH`]: variables of what is nearer to the host win.
     fn depths(&self) -> BTreeMap<&str, usize> {
         let mut depths: BTreeMap<&str, usize> = self.groups.keys().map(|name| (name.as_str(), 0)).collect();
-        for _ in 0..DEPTH {
+        for _ in 0..GROUP_DEPTH {
             let before = depths.clone();
             for (name, group) in &self.groups {
                 for child in &group.children {
                     if let Some(depth) = depths.get_mut(child.as_str()) {
-                        *depth = (before[name.as_str()] + 1).clamp(*depth, DEPTH);
+                        *depth = (before[name.as_str()] + 1).clamp(*depth, GROUP_DEPTH);
                     }
                 }
             }

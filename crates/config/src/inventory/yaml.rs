@@ -25,7 +25,7 @@ type Wrong<'a> = (&'a Node, LineError);
 
 fn group<'a>(inventory: &mut Inventory, name: &str, node: &'a Node, depth: usize) -> Result<(), Wrong<'a>> {
     inventory.group(name);
-    if depth > crate::inventory::DEPTH {
+    if depth > dyno_types::limits::GROUP_DEPTH {
         return Err((node, LineError::TooDeep(name.to_owned())));
     }
     let no_mapping = |key| LineError::NoMapping { group: name.to_owned(), key };

@@ -1,8 +1,9 @@
 //! Checks of a server's configuration that look at no machine.
 
 use crate::server::invalid::InvalidSetting;
-use crate::server::{MAX_PROCESSES, Reads, ServerKind, ServerSpec, Topology};
+use crate::server::{Reads, ServerKind, ServerSpec, Topology};
 use crate::values::Bytes;
+use dyno_types::limits::PROCESSES;
 
 impl ServerSpec {
     /// Refuses an invalid configuration by its key, without looking at the machine.
@@ -71,11 +72,11 @@ impl ServerSpec {
             _ => {}
         }
         self.check_copies()?;
-        if self.processes() > MAX_PROCESSES {
+        if self.processes() > PROCESSES {
             return Err(InvalidSetting::new(
                 "instances",
                 format!(
-                    "{} processes in all, at most {MAX_PROCESSES}",
+                    "{} processes in all, at most {PROCESSES}",
                     u64::from(self.processes_each()) * u64::from(self.instances)
                 ),
             ));

@@ -217,9 +217,6 @@ fn a_minute() -> Span {
     Span(60_000_000_000)
 }
 
-/// Most processes that one specification may start.
-pub const MAX_PROCESSES: u32 = 512;
-
 impl ServerSpec {
     /// Where its processes listen.
     pub fn listens(&self) -> IpAddr {

@@ -3,7 +3,7 @@
 use crate::template::fields::{Bad, Fields, bad, count, number, range, text, whole};
 use crate::yaml::{Node, Yaml};
 use dyno_types::bson::{self, kind};
-use dyno_types::limits::BSON_BYTES;
+use dyno_types::limits::{BSON_BYTES, VALUE_BYTES};
 use dyno_types::suggest::hint;
 use dyno_workload::template::{Keys, Spread, Value};
 
@@ -39,9 +39,6 @@ const KNOWN: [&str; 13] = [
     "$key",
     "$of",
 ];
-
-/// Longest text and binary value, bytes: a document has at most 16 MiB.
-const BYTES: i64 = 15 << 20;
 
 /// A value, or how it is drawn.
 pub(super) fn value(node: &Node, names: &Names) -> Result<Value, Bad> {
@@ -293,7 +290,7 @@ fn share(node: &Node) -> Result<f64, Bad> {
 }
 
 fn length(node: &Node) -> Result<(u32, u32), Bad> {
-    let (least, most) = range(node, |node| whole(node, 0, BYTES))?;
+    let (least, most) = range(node, |node| whole(node, 0, VALUE_BYTES))?;
     if most < least {
         return bad(node, format!("from {least} to {most} there is no length"));
     }

@@ -1,8 +1,9 @@
 //! Tables of anybody's making: a column of times makes one run with its course; without one every row is a run.
 
-use crate::import::{BadFile, Found, Input, MOST, count, in_interval, latency, metric};
+use crate::import::{BadFile, Found, Input, count, in_interval, latency, metric};
 use dyno_rundir::imported::ImportedInterval;
 use dyno_rundir::schema::Setting;
+use dyno_types::limits::IMPORT_COUNT;
 
 /// Which columns hold what.
 #[derive(Clone, Debug, Default)]
@@ -75,9 +76,9 @@ impl<'a> Sheet<'a> {
         if text.is_empty() {
             return Ok(None);
         }
-        let expected = format!("a number from 0 to {MOST:e} in column {}", self.head[column]);
+        let expected = format!("a number from 0 to {IMPORT_COUNT:e} in column {}", self.head[column]);
         match text.parse::<f64>() {
-            Ok(x) if (0.0..=MOST as f64).contains(&x) => Ok(Some(x)),
+            Ok(x) if (0.0..=IMPORT_COUNT as f64).contains(&x) => Ok(Some(x)),
             _ => Err(BadFile::new(&self.input.path, row.0, &expected, text)),
         }
     }
@@ -126,8 +127,8 @@ pub fn time_series(input: &Input, columns: &Columns) -> Result<Found, BadFile> {
             continue;
         };
         let n = (x * (end - start)).round() as u64;
-        if n > MOST - ok {
-            let expected = format!("up to {MOST:e} operations in all");
+        if n > IMPORT_COUNT - ok {
+            let expected = format!("up to {IMPORT_COUNT:e} operations in all");
             return Err(BadFile::new(&input.path, sheet.rows[number].0, &expected, "more"));
         }
         ok += n;

@@ -1,10 +1,11 @@
 //! YCSB's `.hdr` files: HdrHistogram's interval logs in microseconds, one a metric.
 
-use crate::import::{BadFile, Input, MOST, count, in_interval};
+use crate::import::{BadFile, Input, count, in_interval};
 use dyno_record::{Buckets, Scale};
 use dyno_rundir::hlog;
 use dyno_rundir::imported::ImportedInterval;
 use dyno_rundir::schema::Latency;
+use dyno_types::limits::IMPORT_COUNT;
 use std::collections::BTreeMap;
 
 /// One interval's line.
@@ -68,8 +69,8 @@ pub(super) fn read(input: &Input) -> Result<Log, BadFile> {
         let found = hlog::read(&format!("{text}\n"), Scale::Micros)
             .map_err(|e| bad(number + 1, "a compressed HdrHistogram (V0, V1 or V2)", &e.why.to_string()))?;
         let buckets = found.into_values().next().unwrap_or_else(|| Buckets::new(Scale::Micros));
-        if log.whole.count() + buckets.count() > MOST {
-            return Err(bad(number + 1, &format!("up to {MOST} samples in all"), "more"));
+        if log.whole.count() + buckets.count() > IMPORT_COUNT {
+            return Err(bad(number + 1, &format!("up to {IMPORT_COUNT} samples in all"), "more"));
         }
         log.whole.merge(&buckets);
         log.lines.push(Line {

@@ -19,6 +19,7 @@ use dyno_rundir::schema::{
     Client, Environment, Latency, Metric, Phase, Reason, Run, Setting, Status, Summary, Trust, VERSION,
     Verdict,
 };
+use dyno_types::limits::IMPORT_COUNT;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -107,15 +108,9 @@ pub struct Found {
     pub unknown: Vec<String>,
 }
 
-/// Most that a file may count: whoever counts a thousand million operations a second needs eleven days for so many.
-pub(crate) const MOST: u64 = 1_000_000_000_000_000;
-
-/// Longest time that a file may tell, seconds, and the highest rate, operations a second.
-pub(crate) const LARGEST: f64 = 1e9;
-
 /// A count that a file tells as a number.
 pub(crate) fn counted(x: f64) -> Option<u64> {
-    (0.0..=MOST as f64).contains(&x).then_some(x as u64)
+    (0.0..=IMPORT_COUNT as f64).contains(&x).then_some(x as u64)
 }
 
 /// A latency of which only some figures are known.

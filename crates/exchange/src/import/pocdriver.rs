@@ -1,8 +1,9 @@
 //! POCDriver's log file: the original's, whose first fields run into each other and which counts inserts only, and dyno's
 //! readable form, which counts everything.
 
-use crate::import::{BadFile, Found, ImportDetails, Input, MOST, count, in_interval, metric};
+use crate::import::{BadFile, Found, ImportDetails, Input, count, in_interval, metric};
 use dyno_rundir::imported::ImportedInterval;
+use dyno_types::limits::IMPORT_COUNT;
 
 /// Column of dyno's form and dyno's name.
 const OPERATIONS: [(&str, &str); 4] = [
@@ -90,7 +91,7 @@ fn original(input: &Input, number: usize, line: &str) -> Result<Row, BadFile> {
     let cells: Vec<&str> = line.split(',').collect();
     let [seconds, joined, again, inserts, ..] = cells[..] else { return Err(bad()) };
     let clock = joined.strip_prefix(inserts).ok_or_else(bad)?;
-    let parsed = |text: &str| text.parse::<u64>().ok().filter(|n| *n <= MOST);
+    let parsed = |text: &str| text.parse::<u64>().ok().filter(|n| *n <= IMPORT_COUNT);
     let (true, Some(seconds), Some(inserts)) = (seconds == again, parsed(seconds), parsed(inserts)) else {
         return Err(bad());
     };
@@ -111,7 +112,7 @@ fn own(input: &Input, head: &str, number: usize, line: &str) -> Result<Row, BadF
         let at = names.iter().position(|known| *known == name);
         let text = at.and_then(|at| cells.get(at)).copied().unwrap_or("");
         let expected = format!("a whole number in column {name}");
-        let read = text.parse::<u64>().ok().filter(|n| *n <= MOST);
+        let read = text.parse::<u64>().ok().filter(|n| *n <= IMPORT_COUNT);
         read.ok_or_else(|| BadFile::new(&input.path, number, &expected, text))
     };
     let seconds = get("seconds")?;

@@ -1,10 +1,9 @@
 //! sysbench-mongodb's tables (TSV): of transactions, or of a load; both versions.
 
-use crate::import::{
-    BadFile, Found, ImportDetails, Input, LARGEST, MOST, count, in_interval, latency, metric,
-};
+use crate::import::{BadFile, Found, ImportDetails, Input, count, in_interval, latency, metric};
 use dyno_compat_sysbench_mongodb::report::average::Window;
 use dyno_rundir::imported::ImportedInterval;
+use dyno_types::limits::{IMPORT_COUNT, IMPORT_FIGURE};
 use std::collections::BTreeMap;
 
 /// Columns that a table must have: of transactions, or of a load.
@@ -42,9 +41,11 @@ pub fn read(input: &Input, said: &ImportDetails, window: Option<Window>) -> Resu
             read.ok_or_else(|| BadFile::new(&input.path, number + 1, &expected, text))
         };
         rows.push(Row {
-            seconds: number_in(seconds, LARGEST)?,
-            events: number_in(events, if load { MOST as f64 } else { LARGEST })?,
-            failed: cell(at("cum_excp")).and_then(|text| text.parse().ok()).filter(|all| *all <= MOST),
+            seconds: number_in(seconds, IMPORT_FIGURE)?,
+            events: number_in(events, if load { IMPORT_COUNT as f64 } else { IMPORT_FIGURE })?,
+            failed: cell(at("cum_excp"))
+                .and_then(|text| text.parse().ok())
+                .filter(|all| *all <= IMPORT_COUNT),
             latency_ms: cell(at("int_lat")).and_then(|text| text.parse().ok()),
         });
     }

@@ -1,9 +1,8 @@
 //! YCSB: its report (text and both JSON exporters), its status lines, its `.hdr` files. Any mixture of files of one run.
 
-use crate::import::{
-    BadFile, Found, ImportDetails, Input, LARGEST, MOST, counted, hdr, latency, ycsb_status,
-};
+use crate::import::{BadFile, Found, ImportDetails, Input, counted, hdr, latency, ycsb_status};
 use dyno_rundir::schema::{Latency, Metric, Setting};
+use dyno_types::limits::{IMPORT_COUNT, IMPORT_FIGURE};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -70,7 +69,7 @@ pub fn read(inputs: &[Input], said: &ImportDetails) -> Result<Found, BadFile> {
     if let Some((path, line, words)) = &command {
         arguments(&mut found, words, &format!("file {}:{line}", path.display()));
     }
-    let longest = LARGEST * 1e3;
+    let longest = IMPORT_FIGURE * 1e3;
     let Some(run_ms) = report.get("OVERALL", "RunTime(ms)").filter(|ms| *ms > 0.0 && *ms <= longest) else {
         let first = &inputs[0];
         return Err(BadFile::new(&first.path, 1, REPORT, first.text.lines().next().unwrap_or("")));
@@ -239,7 +238,7 @@ fn metrics(found: &mut Found, report: &Report, closed: bool) -> Result<(), BadFi
                     BadFile::new(
                         &report.path,
                         entry.line,
-                        &format!("a count up to {MOST}"),
+                        &format!("a count up to {IMPORT_COUNT}"),
                         &entry.value.to_string(),
                     )
                 };
@@ -277,7 +276,8 @@ fn metrics(found: &mut Found, report: &Report, closed: bool) -> Result<(), BadFi
         found.unknown.push("percentiles (measurementtype=histogram has whole milliseconds only)".into());
     }
     let place = || report.metrics.first().and_then(|(_, e)| e.first()).map_or(1, |entry| entry.line);
-    let Some(rate) = report.get("OVERALL", "Throughput(ops/sec)").filter(|rate| *rate <= LARGEST) else {
+    let Some(rate) = report.get("OVERALL", "Throughput(ops/sec)").filter(|rate| *rate <= IMPORT_FIGURE)
+    else {
         return Err(BadFile::new(&report.path, place(), "[OVERALL], Throughput(ops/sec)", "none"));
     };
     let all = (rate * found.seconds).round() as u64;

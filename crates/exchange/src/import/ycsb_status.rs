@@ -1,8 +1,9 @@
 //! YCSB's status lines (`-s`): the course of a run.
 
-use crate::import::{BadFile, Input, MOST, count, counted, in_interval, latency};
+use crate::import::{BadFile, Input, count, counted, in_interval, latency};
 use dyno_rundir::imported::ImportedInterval;
 use dyno_rundir::schema::Latency;
+use dyno_types::limits::IMPORT_COUNT;
 
 /// One status line.
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ pub(super) fn read(input: &Input) -> Result<Vec<Line>, BadFile> {
 fn parse(line: &str) -> Option<Line> {
     let (before, rest) = line.split_once(" sec: ")?;
     let (operations, rest) = rest.split_once(" operations; ")?;
-    let most = |text: &str| text.parse().ok().filter(|n| *n <= MOST);
+    let most = |text: &str| text.parse().ok().filter(|n| *n <= IMPORT_COUNT);
     let seconds = most(before.rsplit(' ').next()?)?;
     let metrics = rest.split('[').skip(1).map(metric).collect::<Option<Vec<_>>>()?;
     Some(Line {
