@@ -106,7 +106,7 @@ impl PocWork {
             measure.duration = Some(Span(args.duration * 1_000_000_000));
         }
         measure.warmup.get_or_insert(Span(0));
-        args.seed = spec.run_seed();
+        args.seed = Some(spec.run_seed());
         args.empty |= spec.phases.load.when == When::Always;
         let config = args.config(NOW_MS).map_err(|e| refused(&e))?;
         Self::of(spec, args, config, caller)

@@ -6,7 +6,7 @@ use crate::plan::{Extras, Mode, YcsbCommand};
 use crate::report::options::{Interval, MeasurementOptions};
 use dyno_config::client::{Arrivals, ClientConfig, Warning};
 use dyno_config::experiment::{self, Experiment, Stamps, Wait};
-use dyno_config::settings::{BadSetting, Settings};
+use dyno_config::settings::{BadSetting, Settings, Source};
 use dyno_config::values::{Count, Span};
 use dyno_databases::mongodb::official::NO_BATCHES;
 use dyno_databases::target::OpenTarget;
@@ -17,6 +17,7 @@ use dyno_session::work::ycsb::{core_config, verbs};
 use dyno_session::work::{Prepared, Work, measured_job};
 use dyno_types::bounded;
 use dyno_types::limits::{DRAIN_NS, TEXT_BYTES};
+use dyno_types::rng::fresh_seed;
 use dyno_types::{Content, Refused, Verb};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::{
@@ -80,6 +81,11 @@ impl YcsbWork {
     pub fn new(command: YcsbCommand) -> Result<Self, BadSetting> {
         let YcsbCommand { mode, binding, mut settings, notes, extras } = command;
         take_environment(&mut settings, |variable| std::env::var(variable).ok());
+        // As YCSB, which draws anew: clients on several hosts must not ask for the same keys in step, nor a run for those that the
+        // one before it has left in the caches.
+        if settings.get("dyno.seed").is_none() {
+            settings.set("dyno.seed", fresh_seed().to_string(), Source::Drawn);
+        }
         let mut warnings = notes;
         let mut client = ClientConfig::from_settings(&settings)?;
         let options = MeasurementOptions::from_lookup(&mut settings.lookup())
@@ -129,6 +135,12 @@ impl YcsbWork {
             resume: built.resume,
             warnings,
         })
+    }
+
+    /// The seed, if nobody has chosen it.
+    pub fn drawn_seed(&self) -> Option<&str> {
+        let setting = self.settings.get("dyno.seed")?;
+        (setting.source == Source::Drawn).then_some(setting.value.as_str())
     }
 
     /// Names of its metrics.

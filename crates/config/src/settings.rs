@@ -10,11 +10,16 @@ use dyno_workload::ycsb::BadProperty;
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// Source of a value that each run draws anew: no difference between two runs of the same thing.
+pub const DRAWN: &str = "drawn";
+
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Nobody set it.
     Default,
+    /// Nobody set it, and each run draws its own.
+    Drawn,
     /// A property file.
     File {
         /// Path as typed.
@@ -47,7 +52,7 @@ impl Source {
     /// The layer: a value is replaced only by one of the same or a higher layer.
     fn layer(&self) -> u8 {
         match self {
-            Source::Default => 0,
+            Source::Default | Source::Drawn => 0,
             Source::File { .. } | Source::BuiltIn { .. } => 1,
             Source::Environment { .. } => 2,
             Source::Option { .. } | Source::CommandLine => 3,
@@ -59,6 +64,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Source::Default => f.write_str("default"),
+            Source::Drawn => f.write_str(DRAWN),
             Source::File { path, line } => write!(f, "{path}:{line}"),
             Source::BuiltIn { name, line } => write!(f, "built-in {name}:{line}"),
             Source::Environment { variable } => write!(f, "${variable}"),

@@ -27,6 +27,12 @@ pub enum Purpose {
     Jitter = 8,
 }
 
+/// A seed that no other run has, of 32 bits: what is typed to have the run again.
+pub fn fresh_seed() -> u64 {
+    // Keyed by the operating system's random numbers.
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0) >> 32
+}
+
 /// SplitMix64's finaliser: a bijection on 64 bits.
 #[inline]
 pub fn mix(mut x: u64) -> u64 {

@@ -1,5 +1,6 @@
 //! Identity of what was run, without when, where and on which port: two runs of the same thing have the same.
 
+use dyno_config::settings::DRAWN;
 use dyno_rundir::schema::Run;
 use std::collections::BTreeMap;
 
@@ -23,7 +24,8 @@ const MEASURED: [&str; 2] = [".memory_by_node", ".start_skew"];
 
 /// Settings and facts of a run.
 pub fn what(run: &Run) -> BTreeMap<String, String> {
-    let settings = run.settings.iter().map(|s| (s.key.clone(), s.value.clone()));
+    let chosen = run.settings.iter().filter(|setting| setting.source != DRAWN);
+    let settings = chosen.map(|setting| (setting.key.clone(), setting.value.clone()));
     let kept = run.facts.iter().filter(|(name, _)| !MEASURED.iter().any(|end| name.ends_with(end)));
     let servers = servers(run.facts.keys().map(String::as_str));
     let facts = kept.map(|(name, value)| {

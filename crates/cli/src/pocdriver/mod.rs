@@ -20,14 +20,16 @@ use dyno_compat_pocdriver::plan::forms::effective;
 use dyno_compat_pocdriver::setup::prepare;
 use dyno_compat_pocdriver::work::PocWork;
 use dyno_config::experiment::{Experiment, Stamps};
+use dyno_config::settings::DRAWN;
 use dyno_config::values::Span;
 use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::{Control, Job, Pacing};
 use dyno_record::Scale;
-use dyno_rundir::schema::{Claim, Reason, Status, Summary, Trust};
+use dyno_rundir::schema::{Claim, Reason, Setting, Status, Summary, Trust};
 use dyno_session::load_generator::InProcess;
 use dyno_session::work::{Prepared, Work, jobs_of_workers};
+use dyno_types::rng::fresh_seed;
 use dyno_workload::Workload;
 use dyno_workload::pocdriver::PocConfig;
 use std::sync::Arc;
@@ -39,6 +41,9 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// The command; `matches`: what clap has found of it.
 pub fn pocdriver(args: &PocArgs, matches: &ArgMatches) -> Result<Exit, Failure> {
     let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
+    let drawn = PocArgs { seed: args.seed.or_else(|| Some(fresh_seed())), ..args.clone() };
+    let is_drawn = args.seed.is_none();
+    let (args, seed) = (&drawn, drawn.seed.unwrap_or_default());
     let config = args.config(now_ms)?;
     if args.print {
         terminal::out(&sample::print(&config));
@@ -70,6 +75,11 @@ pub fn pocdriver(args: &PocArgs, matches: &ArgMatches) -> Result<Exit, Failure> 
             first_ns as f64 / 1e9
         ));
     }
+    let mut settings = effective(matches);
+    if is_drawn {
+        terminal::note(&format!("seed {seed} was drawn: --seed {seed} repeats this run"));
+        settings.push(Setting { key: "seed".into(), value: seed.to_string(), source: DRAWN.into() });
+    }
     let plan = RunPlan {
         title: format!("pocdriver, {} workers", config.workers),
         target: target.redacted(),
@@ -78,7 +88,7 @@ pub fn pocdriver(args: &PocArgs, matches: &ArgMatches) -> Result<Exit, Failure> 
         // A proof of ingest is about a rate, not about tails.
         claims: vec![Claim::Throughput],
         out: args.out.clone(),
-        settings: effective(matches),
+        settings,
         scale: Scale::Ns64,
         watch: (args.out.is_some() && !args.no_monitor).then(conductor::every_second),
         busy: conductor::busy(&jobs),

@@ -157,7 +157,7 @@ impl IngestArgs {
         let args = parse(self.size.pocdriver(), crate::terminal::warn);
         let mut args = args.map_err(|e| Failure::Internal(e.to_string()))?;
         args.indexes = self.indexes.map_or(args.indexes, |count| count as u32);
-        args.seed = self.seed;
+        args.seed = Some(self.seed);
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as i64;
         Ok(args.config(now_ms)?)
     }

@@ -43,6 +43,9 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     }
     say(&work, &format!("Command line: {shown}"));
     say(&work, &format!("YCSB Client 0.17.0 (dyno {})\n", env!("CARGO_PKG_VERSION")));
+    if let Some(seed) = work.drawn_seed() {
+        say(&work, &format!("Seed {seed} (drawn): -p dyno.seed={seed} repeats it"));
+    }
     say(&work, "Loading workload...");
     say_integrity(&work);
     let control = Arc::new(Control::default());

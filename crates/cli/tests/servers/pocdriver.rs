@@ -2,7 +2,7 @@
 
 use dyno_databases::registry;
 use dyno_testkit::mongo::Mongo;
-use dyno_testkit::{Dyno, Server, assert_exit, finish, signal, skip, skip_because, stderr, stdout};
+use dyno_testkit::{Dyno, Server, assert_exit, finish, phase, signal, skip, skip_because, stderr, stdout};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
@@ -115,6 +115,27 @@ fn the_summary_equals_what_the_server_holds_and_the_next_run_goes_on() {
     let (paced, _) = inserted(&stdout(&third));
     assert!((3_000..=4_300).contains(&paced), "2,000/s for 2 s gave {paced}");
     assert_eq!(count(&dyno, &server, "poc"), sum + paced);
+}
+
+/// Half of the time inserts far more documents, in bulks, than it finds one by one; `--opsratio` does as many of each.
+#[test]
+fn weights_are_times_and_with_a_flag_proportions() {
+    let Some(server) = Mongo::mongod() else { return skip("POCDriver's weights") };
+    let (dyno, uri) = (Dyno::new(), server.uri(""));
+    let ratio = |more: &[&str]| -> f64 {
+        let words =
+            ["pocdriver", "-c", &uri, "-e", "-t", "2", "-d", "3", "-i", "50", "-k", "50", "--out", "r"];
+        let output = dyno.run(&[&words[..], more].concat());
+        dyno.assert_ran(&output);
+        let summary = dyno.summary("r");
+        std::fs::remove_dir_all(dyno.path("r")).unwrap();
+        let metrics = phase(&summary, "measure")["metrics"].as_array().unwrap();
+        let finds = metrics.iter().find(|metric| metric["name"] == "KEYQUERY").unwrap();
+        inserted(&stdout(&output)).0 as f64 / finds["outcomes"]["ok"].as_f64().unwrap()
+    };
+    let (times, counts) = (ratio(&[]), ratio(&["--opsratio"]));
+    assert!((0.9..1.1).contains(&counts), "{counts}");
+    assert!(times > 1.5, "{times}");
 }
 
 #[test]
@@ -314,6 +335,7 @@ fn what_cannot_be_done_is_refused_by_its_flag() {
         ("stray", "unexpected argument 'stray'"),
         ("--binary 16384", "at most 16777216 bytes"),
         ("--faithful-clock -z 10", "exclude each other"),
+        ("--faithful-clock --opsratio", "exclude each other"),
         ("-c mongodb://127.0.0.1:1", "nothing listens there"),
     ] {
         let arguments: Vec<&str> = ["pocdriver"].into_iter().chain(flags.split(' ')).collect();

@@ -5,7 +5,7 @@ use clap::Args;
 use dyno_databases::target::Client;
 use dyno_types::Refused;
 use dyno_types::limits::ASKED_S;
-use dyno_workload::pocdriver::{Choice, PocConfig, Step, Weights};
+use dyno_workload::pocdriver::{Choice, PocConfig, Shares, Step, Weights};
 use std::path::PathBuf;
 
 /// `dyno pocdriver`.
@@ -44,19 +44,19 @@ pub struct PocArgs {
     /// End a bulk at its first failure
     #[arg(long, value_name = "true|false", default_value_t = true, action = clap::ArgAction::Set)]
     pub ordered: bool,
-    /// Weight of inserts
+    /// Inserts: milliseconds of each worker's cycle, which all weights make up together; with --opsratio a proportion
     #[arg(short, long, value_name = "W", default_value_t = 100)]
     pub inserts: u32,
-    /// Weight of finds by _id
+    /// Finds by _id: milliseconds of the cycle
     #[arg(short, long, value_name = "W", default_value_t = 0)]
     pub keyqueries: u32,
-    /// Weight of finds of a range
+    /// Finds of a range: milliseconds of the cycle
     #[arg(short, long, value_name = "W", default_value_t = 0)]
     pub rangequeries: u32,
-    /// Weight of updates
+    /// Updates: milliseconds of the cycle
     #[arg(short, long, value_name = "W", default_value_t = 0)]
     pub updates: u32,
-    /// Weight of increments of an array's element (needs --arrays)
+    /// Increments of an array's element: milliseconds of the cycle (needs --arrays)
     #[arg(short = 'g', long, value_name = "W", default_value_t = 0)]
     pub arrayupdates: u32,
     /// Letters i u I k K p in turn instead of weights
@@ -122,14 +122,14 @@ pub struct PocArgs {
     /// Accepted: errors are always told
     #[arg(long)]
     pub debug: bool,
-    /// Weights are proportions, as they always are here
+    /// Weights are proportions of what is done, not milliseconds: what the original's documentation says of this flag
     #[arg(long, alias = "opratio")]
     pub opsratio: bool,
 
     /// Seconds between reports
     #[arg(long, value_name = "S", default_value_t = 10, help_heading = "Added by dyno")]
     pub interval: u64,
-    /// Choose operations and keys by the clock, as the original does since 2020
+    /// Choose keys by the clock, and operations of all workers together, as the original does since 2020
     #[arg(long, help_heading = "Added by dyno")]
     pub faithful_clock: bool,
     /// Write the log file as the original does: glued fields, no head, no rates
@@ -138,9 +138,9 @@ pub struct PocArgs {
     /// Turn a sharded cluster's balancer off while this runs; the original turns it off for good
     #[arg(long, help_heading = "Added by dyno")]
     pub stop_balancer: bool,
-    /// Seed of documents and choices
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Added by dyno")]
-    pub seed: u64,
+    /// Seed of documents and choices; default: drawn, and told
+    #[arg(long, value_name = "N", help_heading = "Added by dyno")]
+    pub seed: Option<u64>,
     /// Processes' worth of workers: they divide the --threads among themselves, each with its own connections
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Added by dyno")]
     pub workers: u32,
@@ -190,6 +190,9 @@ impl PocArgs {
         };
         let letters = self.workflow.as_deref().unwrap_or_default();
         let workflow: Option<Vec<Step>> = letters.chars().map(Step::from_letter).collect();
+        if self.faithful_clock && self.opsratio {
+            return Err(usage("--faithful-clock and --opsratio exclude each other".into()));
+        }
         let choice = match (self.faithful_clock, self.zipfian) {
             (true, Some(_)) => return Err(usage("--faithful-clock and --zipfian exclude each other".into())),
             (true, None) => Choice::Clock,
@@ -209,6 +212,7 @@ impl PocArgs {
                 updates: self.updates,
                 array_updates: self.arrayupdates,
             },
+            shares: if self.opsratio { Shares::Counts } else { Shares::Time },
             workflow: workflow
                 .ok_or_else(|| usage(format!("--workflow {letters:?}: expected letters of i u I k K p")))?,
             find_and_modify: self.findandmodify,
@@ -232,7 +236,7 @@ impl PocArgs {
             thresholds_ms: self.slowthreshold.clone(),
             collection: self.names()?.1.to_owned(),
             indexes: self.indexes,
-            seed: self.seed,
+            seed: self.seed.unwrap_or(1),
             now_ms,
         };
         config

@@ -2,7 +2,17 @@
 
 use crate::ycsb::BadProperty;
 
-/// Frequency of each kind of iteration; only the proportions matter.
+/// Meaning of the weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shares {
+    /// Milliseconds of a cycle that each worker goes through, from a place of its own on: shares of its time, as the original
+    /// means them since 2020.
+    Time,
+    /// Proportions of the iterations.
+    Counts,
+}
+
+/// How much of each kind is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weights {
     /// `-i`: new documents.
@@ -81,6 +91,8 @@ pub struct PocConfig {
     pub ordered: bool,
     /// Kinds of iterations.
     pub weights: Weights,
+    /// Meaning of the weights.
+    pub shares: Shares,
     /// Replaces the weights where it is not empty.
     pub workflow: Vec<Step>,
     /// Updates are done one by one, and return the document.
@@ -131,6 +143,7 @@ impl Default for PocConfig {
             bulk: 512,
             ordered: true,
             weights: Weights { inserts: 100, ..Weights::default() },
+            shares: Shares::Time,
             workflow: Vec::new(),
             find_and_modify: false,
             working_set: 100,

@@ -20,7 +20,7 @@ mod text;
 mod worker;
 mod worker_state;
 
-pub use config::{Choice, PocConfig, Step, Weights};
+pub use config::{Choice, PocConfig, Shares, Step, Weights};
 pub use content::PocContent;
 pub use counted::Counted;
 pub use template::{FieldKind, Template};

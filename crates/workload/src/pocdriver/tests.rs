@@ -5,7 +5,7 @@ use dyno_types::{Outcome, Request, Verb};
 use std::collections::BTreeMap;
 
 fn config(change: impl FnOnce(&mut PocConfig)) -> PocConfig {
-    let mut config = PocConfig::default();
+    let mut config = PocConfig { shares: Shares::Counts, ..PocConfig::default() };
     change(&mut config);
     config
 }
@@ -144,6 +144,37 @@ fn workflows_follow_their_letters() {
     // Update and increment at once, the query, then the bulk with the insert.
     assert_eq!(shapes, [6, 8, 1, 0, 6, 8, 1, 0]);
     assert!(PocWorkload::new(&PocConfig { workflow: vec![Step::Pop], ..config }, &[]).is_err());
+}
+
+/// Weights are milliseconds: whoever does a thousand iterations a second does sixty of one kind, then forty of the other.
+#[test]
+fn weights_are_shares_of_each_workers_time() {
+    let config = config(|c| {
+        (c.shares, c.workers, c.bulk, c.per_second) = (Shares::Time, 2, 1, 2_000);
+        c.weights = Weights { inserts: 60, key_queries: 40, ..Weights::default() };
+    });
+    let workload = PocWorkload::new(&config, &[10, 10]).unwrap();
+    let kinds = |user: u64| -> Vec<bool> {
+        let one = |_| {
+            let request = workload.bind(&workload.draw(user), &workload.frontier());
+            workload.answered(&request, Outcome::Ok, 1);
+            request.shape == 0
+        };
+        (0..1_000).map(one).collect()
+    };
+    let all = [kinds(0), kinds(1)];
+    for kinds in &all {
+        assert_eq!(kinds.iter().filter(|is_insert| **is_insert).count(), 600);
+        let runs: Vec<usize> = kinds.chunk_by(|a, b| a == b).map(<[bool]>::len).collect();
+        let whole = &runs[1..runs.len() - 1];
+        assert!(whole.iter().all(|length| [60, 40].contains(length)), "{runs:?}");
+    }
+    // Each from a place of its own on.
+    assert_ne!(all[0], all[1]);
+    let again = PocWorkload::new(&PocConfig { first_worker: 2, ..config }, &[10, 10]).unwrap();
+    let places: Vec<u64> =
+        (0..2).flat_map(|user| [&workload, &again].map(|of| of.place_in_cycle(user, 0, 1_000_000))).collect();
+    assert!(places.iter().enumerate().all(|(at, place)| !places[..at].contains(place)), "{places:?}");
 }
 
 #[test]

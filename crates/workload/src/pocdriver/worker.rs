@@ -2,7 +2,7 @@
 //!
 //! A worker is touched by one load thread at a time; its lock is free whenever it is taken.
 
-use super::config::{Choice, PocConfig, Step};
+use super::config::{Choice, PocConfig, Shares, Step};
 use super::content::{PocContent, shape};
 use super::counted::{Counted, INSERTS, KEY_QUERIES, RANGE_QUERIES, UPDATES};
 use super::worker_state::{Queued, Worker, Workers};
@@ -10,7 +10,7 @@ use crate::distributions::{THETA, Zipfian};
 use crate::pace::{Pace, Pacer};
 use crate::ycsb::BadProperty;
 use crate::{Draw, Frontier, Workload};
-use dyno_types::rng::{Purpose, Stream};
+use dyno_types::rng::{Purpose, Stream, mix};
 use dyno_types::{Content, Outcome, Request, Verb};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -38,6 +38,8 @@ pub struct PocWorkload {
     pace: Pace,
     pacers: Vec<Pacer>,
     counted: Arc<Counted>,
+    /// Begin of every worker's first cycle.
+    begun: Instant,
     /// Documents that fit into one command.
     per_command: u32,
     /// Only what is still queued is sent, by these workers.
@@ -89,6 +91,7 @@ impl PocWorkload {
             pace: Pace::schedule(config.per_second, u64::from(config.workers)),
             pacers: (0..config.workers).map(|_| Pacer::default()).collect(),
             counted: Arc::new(Counted::new(&config.thresholds_ms)),
+            begun: Instant::now(),
             config: config.clone(),
             rest: None,
         })
@@ -158,6 +161,7 @@ impl PocWorkload {
             pace: Pace::Free,
             pacers: Vec::new(),
             counted: self.counted.clone(),
+            begun: self.begun,
             per_command: self.per_command,
             rest: Some(users),
         };
@@ -224,9 +228,26 @@ impl PocWorkload {
         }
     }
 
+    /// The millisecond of a cycle of so many in which a worker's iteration falls; with a rate, the one in which it is due.
+    pub(super) fn place_in_cycle(&self, user: u64, iteration: u64, cycle_ms: u64) -> u64 {
+        let now_ns = match self.pace {
+            Pace::Even { interval_ns, .. } => (iteration as f64 * interval_ns) as u128,
+            _ => self.begun.elapsed().as_nanos(),
+        };
+        let cycle_ns = u128::from(cycle_ms) * 1_000_000;
+        // A place of its own for each worker, of whichever process.
+        let place = mix(self.config.seed ^ mix(u64::from(self.config.first_worker) + user));
+        let begin_ns = cycle_ns * u128::from(place) >> 64;
+        ((begin_ns + now_ns) % cycle_ns / 1_000_000) as u64
+    }
+
     fn weighted(&self, user: u64, worker: &mut Worker) -> Option<Request> {
         let weights = self.config.weights.all();
-        let mut left = self.below(worker, weights.iter().map(|w| u64::from(*w)).sum());
+        let all = weights.iter().map(|w| u64::from(*w)).sum();
+        let mut left = match (self.config.choice, self.config.shares) {
+            (Choice::Clock, _) | (_, Shares::Counts) => self.below(worker, all),
+            (_, Shares::Time) => self.place_in_cycle(user, worker.iteration, all),
+        };
         let kind = weights.iter().position(|&w| {
             let here = left < u64::from(w);
             left = left.wrapping_sub(if here { 0 } else { u64::from(w) });

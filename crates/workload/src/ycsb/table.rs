@@ -159,7 +159,11 @@ const PROPERTIES: &[Property] = &[
         "false",
         "run-phase inserts go on after the keys that earlier runs have inserted, which are looked for first",
     ),
-    dyno("dyno.seed", "1", "seed of every draw, 64 bits"),
+    dyno(
+        "dyno.seed",
+        "drawn",
+        "seed of every draw, 64 bits; the one that was drawn is told, and repeats a run",
+    ),
     dyno(
         "dyno.mix",
         "stratified",
