@@ -1,12 +1,13 @@
 //! A load or a run of YCSB's command line as the work of an experiment: client, workload, binding and measurements, all checked
 //! before the target is touched.
 
-use crate::bindings::{self, BindingTarget, take_environment};
+use crate::bindings::{self, Binding, BindingTarget, take_environment};
 use crate::plan::{Extras, Mode, YcsbCommand};
+use crate::report::java::property_names_order;
 use crate::report::options::{Interval, MeasurementOptions};
 use dyno_config::client::{Arrivals, ClientConfig, Warning};
 use dyno_config::experiment::{self, Experiment, Stamps, Wait};
-use dyno_config::settings::{BadSetting, Settings, Source};
+use dyno_config::settings::{BadSetting, Setting, Settings, Source};
 use dyno_config::values::{Count, Span};
 use dyno_databases::mongodb::official::NO_BATCHES;
 use dyno_databases::target::OpenTarget;
@@ -18,6 +19,7 @@ use dyno_session::work::{Prepared, Work, measured_job};
 use dyno_types::bounded;
 use dyno_types::limits::{DRAIN_NS, TEXT_BYTES};
 use dyno_types::rng::fresh_seed;
+use dyno_types::secret::mask_value;
 use dyno_types::{Content, Refused, Verb};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::{
@@ -46,6 +48,8 @@ pub struct YcsbWork {
     pub client: ClientConfig,
     /// Measurements, and how they are shown.
     pub options: MeasurementOptions,
+    /// The database.
+    pub binding: Binding,
     /// Target of the load.
     pub target: BindingTarget,
     /// True if values are verified.
@@ -87,6 +91,13 @@ impl YcsbWork {
             settings.set("dyno.seed", fresh_seed().to_string(), Source::Drawn);
         }
         let mut warnings = notes;
+        if mode == Mode::Run && takes_all_keys(&settings)? {
+            warnings.push(format!(
+                "recordcount is not set: keys of {ALL_KEYS} records are asked for, as YCSB does"
+            ));
+            let source = Source::Option { flag: "recordcount=0".into() };
+            settings.set("recordcount", ALL_KEYS.to_string(), source);
+        }
         let mut client = ClientConfig::from_settings(&settings)?;
         let options = MeasurementOptions::from_lookup(&mut settings.lookup())
             .map_err(|bad| settings.blame(BadProperty::new(&bad.key, bad.value, bad.expected)))?;
@@ -126,6 +137,7 @@ impl YcsbWork {
             spec: experiment(&client, timeout_ns, built.seed),
             client,
             options,
+            binding,
             target: bound.target,
             workload: built.workload,
             verbs: built.verbs,
@@ -135,6 +147,37 @@ impl YcsbWork {
             resume: built.resume,
             warnings,
         })
+    }
+
+    /// The block of properties that YCSB's mock prints for each of its threads, unless it is to say nothing; secrets are masked.
+    pub fn properties_of_basic(&self) -> Option<String> {
+        let is_mock = matches!(self.binding, Binding::Basic | Binding::BasicTs);
+        if !is_mock || self.settings.text("basicdb.verbose").is_some_and(|word| word.trim() == "false") {
+            return None;
+        }
+        let own = [
+            ("dotransactions".to_owned(), (self.mode != Mode::Load).to_string()),
+            ("db".to_owned(), self.binding.class().to_owned()),
+        ];
+        let is_set = |setting: &Setting| !matches!(setting.source, Source::Default | Source::Drawn);
+        let set = self
+            .settings
+            .iter()
+            .filter(|(key, setting)| is_set(setting) && own.iter().all(|(own, _)| own != key));
+        // Those of files come first, in the order of their lines.
+        let mut set: Vec<(&str, &Setting)> = set.collect();
+        set.sort_by_key(|(_, setting)| match &setting.source {
+            Source::File { line, .. } | Source::BuiltIn { line, .. } => *line,
+            _ => u32::MAX,
+        });
+        let set = set.into_iter().map(|(key, setting)| (key.to_owned(), mask_value(key, &setting.value)));
+        let all: Vec<(String, String)> = set.chain(own.clone()).collect();
+        let keys: Vec<&str> = all.iter().map(|(key, _)| key.as_str()).collect();
+        let line = |at: usize| format!("\"{}\"=\"{}\"\n", all[at].0, all[at].1);
+        let lines: String = property_names_order(&keys).into_iter().map(line).collect();
+        let begin = "***************** properties *****************";
+        let block = format!("{begin}\n{lines}{}\n", "*".repeat(begin.len()));
+        Some(block.repeat(self.client.threads as usize))
     }
 
     /// The seed, if nobody has chosen it.
@@ -235,6 +278,17 @@ impl Work for YcsbWork {
     fn settings(&self) -> Settings {
         self.settings.clone()
     }
+}
+
+/// Records of a run for which nobody says how many there are.
+const ALL_KEYS: i32 = i32::MAX;
+
+/// Returns whether a run asks for keys of all records that there could be, because nobody says how many there are.
+fn takes_all_keys(settings: &Settings) -> Result<bool, BadSetting> {
+    let class =
+        workload_class(settings.text("workload").unwrap_or("core")).map_err(|bad| settings.blame(bad))?;
+    let unset = settings.text("recordcount").is_none_or(|count| count.trim().parse() == Ok(0));
+    Ok(unset && matches!(class, WorkloadClass::Core | WorkloadClass::TimeSeries))
 }
 
 /// The workload that `workload` names, in the phase of `mode`.

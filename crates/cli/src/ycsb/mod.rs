@@ -44,7 +44,11 @@ fn carry_out(arguments: &[String]) -> Result<Exit, Trouble> {
         Invocation::Command(command) => *command,
     };
     match command.mode {
-        Mode::Load | Mode::Run => run::run(command, &mask_arguments(arguments).join(" ")),
+        Mode::Load | Mode::Run => {
+            let shown = mask_arguments(arguments);
+            let shown = if command.extras.compat_exit { command.as_original(&shown) } else { shown };
+            run::run(command, &shown.join(" "))
+        }
         Mode::Shell => shell::shell(command),
     }
 }

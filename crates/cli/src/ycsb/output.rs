@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_compat_ycsb::plan::Mode;
 use dyno_compat_ycsb::report::exporter::Exporter;
-use dyno_compat_ycsb::report::line::Line;
+use dyno_compat_ycsb::report::line::{Line, Value};
 use dyno_compat_ycsb::report::metrics::Metrics;
 use dyno_compat_ycsb::report::render::{Overall, raw_notices, report, write_raw};
 use dyno_compat_ycsb::work::YcsbWork;
@@ -88,6 +88,9 @@ pub(super) fn write(
         }
     }
     let mut lines = report(overall, metrics, options, work.extras.compat_exit).map_err(|e| internal(&e))?;
+    if work.extras.compat_exit {
+        say_batched(&mut lines, u64::from(work.client.batch));
+    }
     lines.extend(further);
     match &options.export_file {
         Some(path) => {
@@ -104,15 +107,27 @@ pub(super) fn write(
     Ok(())
 }
 
+/// YCSB says of inserts that wait for their batch that they are done as such, and of the one that sends it what became of it.
+fn say_batched(lines: &mut Vec<Line>, batch: u64) {
+    let place = lines.iter().position(|line| line.metric == "INSERT" && line.measurement == "Return=OK");
+    if let Some((at, Value::Int(inserts))) =
+        place.map(|at| (at, lines[at].value.clone())).filter(|_| batch > 1)
+    {
+        let sent = (inserts as u64).div_ceil(batch) as i64;
+        lines[at].value = Value::Int(sent);
+        lines.insert(at + 1, Line::new("INSERT", "Return=BATCHED_OK", Value::Int(inserts - sent)));
+    }
+}
+
 fn buffered(file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::new(file);
     write(&mut out)?;
     out.flush()
 }
 
-/// A warning, unless nothing but errors is wanted.
+/// A warning, unless nothing but errors is wanted, or nothing but what YCSB says.
 pub(super) fn warn(work: &YcsbWork, text: &str) {
-    if !work.extras.quiet {
+    if !work.extras.quiet && !work.extras.compat_exit {
         terminal::warn(text);
     }
 }

@@ -23,6 +23,9 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+/// The version whose output this is: YCSB's main line, which has more percentiles than the release 0.17.0.
+const YCSB: &str = "0.18.0-SNAPSHOT";
+
 /// A target that answers, and what belongs to it.
 struct OpenBinding {
     opened: InProcess,
@@ -42,9 +45,13 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
         warn(&work, warning);
     }
     say(&work, &format!("Command line: {shown}"));
-    say(&work, &format!("YCSB Client 0.17.0 (dyno {})\n", env!("CARGO_PKG_VERSION")));
-    if let Some(seed) = work.drawn_seed() {
-        say(&work, &format!("Seed {seed} (drawn): -p dyno.seed={seed} repeats it"));
+    if work.extras.compat_exit {
+        say(&work, &format!("YCSB Client {YCSB}\n"));
+    } else {
+        say(&work, &format!("YCSB Client {YCSB} (dyno {})\n", env!("CARGO_PKG_VERSION")));
+        if let Some(seed) = work.drawn_seed() {
+            say(&work, &format!("Seed {seed} (drawn): -p dyno.seed={seed} repeats it"));
+        }
     }
     say(&work, "Loading workload...");
     say_integrity(&work);
@@ -72,6 +79,10 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
         say(&work, &format!("Maximum execution time specified as: {limit_s} secs"));
     }
     say(&work, &work.options.wrapper_notice());
+    if let Some(block) = work.properties_of_basic() {
+        // A closed pipe is no error.
+        let _ = place.lines.lock().unwrap_or_else(PoisonError::into_inner).write_all(block.as_bytes());
+    }
     let mut watch = Watch::new(&work);
     let begun = Instant::now();
     let name = if work.mode == Mode::Load { "load" } else { "measure" };

@@ -120,7 +120,10 @@ impl Watch {
                 terminal::verbatim("Could not wait until max specified time, TerminatorThread interrupted.");
             }
         }
-        self.line();
+        // A line of nothing but zeros, where the end fell on an interval, would be one that YCSB never has.
+        if self.done == 0 || done(&self.pending) > 0 {
+            self.line();
+        }
     }
 
     /// A log file that could not be written.
@@ -152,13 +155,13 @@ impl Observer for Watch {
             }
         }
         let elapsed_ms = self.elapsed_ms();
-        if self.limit_ms.is_some_and(|limit| elapsed_ms >= limit) && !self.told_limit {
-            self.tell_limit();
-        }
         if self.options.status && elapsed_ms >= self.next_ms {
             let step = self.options.status_interval_s * 1_000;
             self.next_ms = (elapsed_ms / step + 1) * step;
             self.line();
+        }
+        if self.limit_ms.is_some_and(|limit| elapsed_ms >= limit) && !self.told_limit {
+            self.tell_limit();
         }
     }
 

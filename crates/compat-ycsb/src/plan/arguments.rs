@@ -6,7 +6,7 @@ use crate::plan::error::YcsbError;
 use crate::plan::files;
 use crate::plan::flags::{FLAGS, Flag};
 use dyno_config::settings::{Settings, Source};
-use dyno_types::limits::CONNECTIONS;
+use dyno_types::limits::{CONNECTIONS, OPERATIONS_PER_S};
 use dyno_types::units::parse_count;
 use dyno_workload::ycsb::workload_class;
 
@@ -98,7 +98,11 @@ impl Taken {
                 let threads = number(name, value, 1, CONNECTIONS as u64)?;
                 self.settings.set("threadcount", threads, source);
             }
-            "-target" => self.settings.set("target", number(name, value, 0, 1_000_000_000)?, source),
+            // No rate, as YCSB takes it.
+            "-target" if value.trim().parse().is_ok_and(|target: i64| target < 0) => {
+                self.settings.set("target", "0", source);
+            }
+            "-target" => self.settings.set("target", number(name, value, 0, OPERATIONS_PER_S)?, source),
             "--client" => self.settings.set("dyno.client", value, source),
             "--out" if value.is_empty() => return Err(YcsbError::NoValue { flag: name }),
             "--out" => self.extras.out = Some(value.into()),

@@ -46,6 +46,23 @@ pub struct Extras {
     pub quiet: bool,
 }
 
+impl YcsbCommand {
+    /// The arguments of YCSB's client that its wrapper makes of this command line: without our own, and without the wrapper's.
+    pub fn as_original(&self, arguments: &[String]) -> Vec<String> {
+        let mode = if self.mode == Mode::Load { "-load" } else { "-t" };
+        let mut shown = vec![mode.to_owned(), "-db".to_owned(), self.binding.class().to_owned()];
+        let mut rest = arguments.iter().skip(2);
+        while let Some(argument) = rest.next() {
+            match argument.as_str() {
+                "--out" | "--client" | "-cp" | "-jvm-args" => drop(rest.next()),
+                own if own.starts_with("--") || own.starts_with("-jvm-args=") => {}
+                _ => shown.push(argument.clone()),
+            }
+        }
+        shown
+    }
+}
+
 /// A command line, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct YcsbCommand {

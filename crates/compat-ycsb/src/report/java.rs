@@ -63,10 +63,36 @@ fn decimals(plain: &str) -> usize {
     plain.split_once('.').map_or(0, |(_, fraction)| fraction.len())
 }
 
-/// `String.hashCode` of ASCII text, spread as `HashMap` and `ConcurrentHashMap` do.
+/// `String.hashCode` of ASCII text.
+fn hash_code(text: &str) -> u32 {
+    text.bytes().fold(0u32, |h, byte| h.wrapping_mul(31).wrapping_add(u32::from(byte)))
+}
+
+/// The same, spread as `HashMap` and `ConcurrentHashMap` do.
 fn spread_hash(text: &str) -> u32 {
-    let hash = text.bytes().fold(0u32, |h, byte| h.wrapping_mul(31).wrapping_add(u32::from(byte)));
+    let hash = hash_code(text);
     hash ^ (hash >> 16)
+}
+
+/// The order in which `Properties.propertyNames` lists keys that were put one after the other, as indexes of `keys`: that of a
+/// `Hashtable` that was filled in the order of a `ConcurrentHashMap`.
+pub fn property_names_order(keys: &[&str]) -> Vec<usize> {
+    // The newest of a bin comes first.
+    let mut bins: Vec<Vec<usize>> = vec![Vec::new(); 11];
+    for (count, index) in concurrent_map_order(keys).into_iter().enumerate() {
+        let bin = |index: usize, bins: usize| (hash_code(keys[index]) & 0x7fff_ffff) as usize % bins;
+        if count >= bins.len() * 3 / 4 {
+            let mut wider = vec![Vec::new(); bins.len() * 2 + 1];
+            for old in bins.iter().rev().flatten() {
+                let place = bin(*old, wider.len());
+                wider[place].insert(0, *old);
+            }
+            bins = wider;
+        }
+        let place = bin(index, bins.len());
+        bins[place].insert(0, index);
+    }
+    bins.into_iter().rev().flatten().collect()
 }
 
 /// The order in which a `ConcurrentHashMap` of 16 initial bins lists keys that were put one after the other, as
@@ -177,6 +203,18 @@ mod tests {
         for (x, short, long) in vectors {
             assert_eq!((decimal(x).as_str(), fixed(x).as_str()), (short, long));
         }
+    }
+
+    /// The block of YCSB's BasicDB for `run basic -P workloads/workloada -p recordcount=3 -p operationcount=3`, on JDK 17.
+    #[test]
+    fn properties_are_listed_as_java_lists_them() {
+        let keys = "recordcount operationcount workload readallfields readproportion updateproportion scanproportion \
+                    insertproportion requestdistribution dotransactions db";
+        let keys: Vec<&str> = keys.split_whitespace().collect();
+        let names: Vec<&str> = property_names_order(&keys).into_iter().map(|at| keys[at]).collect();
+        let expected = "insertproportion readproportion scanproportion readallfields dotransactions requestdistribution \
+                        workload recordcount updateproportion db operationcount";
+        assert_eq!(names.join(" "), expected);
     }
 
     /// Computed with JDK 17; the twelfth key doubles the bins.

@@ -106,7 +106,7 @@ impl MeasurementOptions {
             interval_set: read.choice("measurement.interval", &INTERVALS)?,
             percentiles: read_percentiles(&mut read, &mut warnings),
             hdr_files: files.then_some(path),
-            buckets: read.count("histogram.buckets", 1_000, 1..=10_000_000)?,
+            buckets: read.count("histogram.buckets", 1_000, 0..=10_000_000)?,
             granularity_ms: read.count("timeseries.granularity", 1_000, 1..=86_400_000)?,
             verbose: read.flag("measurement.histogram.verbose")?,
             raw_file: read.text("measurement.raw.output_file").filter(|f| !f.is_empty()),

@@ -61,7 +61,15 @@ pub fn report(
         out.push(Line::new("OVERALL", "SuccessfulThroughput(ops/sec)", Value::Double(successes)));
         out.push(Line::new("OVERALL", "RunTimeWithoutConnect(ms)", Value::Int(overall.load_ms as i64)));
     }
-    // There is no garbage collector; parsers expect the three totals.
+    // There is no garbage collector; parsers expect the three totals, and after YCSB those of Java's usual collector.
+    for generation in ["Young", "Old"].into_iter().filter(|_| compat) {
+        let line = |what: &str, unit, value| {
+            Line::new(&format!("TOTAL_{what}_G1_{generation}_Generation"), unit, value)
+        };
+        out.push(line("GCS", "Count", Value::Int(0)));
+        out.push(line("GC_TIME", "Time(ms)", Value::Int(0)));
+        out.push(line("GC_TIME_%", "Time(%)", Value::Double(0.0)));
+    }
     out.push(Line::new("TOTAL_GCs", "Count", Value::Int(0)));
     out.push(Line::new("TOTAL_GC_TIME", "Time(ms)", Value::Int(0)));
     out.push(Line::new("TOTAL_GC_TIME_%", "Time(%)", Value::Double(0.0)));
@@ -107,6 +115,9 @@ mod tests {
                 .export(&report(&overall, &none, &options, compat).unwrap())
         };
         let compat = "[OVERALL], RunTime(ms), 1243\n[OVERALL], Throughput(ops/sec), 804.5052292839904\n\
+                      [TOTAL_GCS_G1_Young_Generation], Count, 0\n[TOTAL_GC_TIME_G1_Young_Generation], Time(ms), 0\n\
+                      [TOTAL_GC_TIME_%_G1_Young_Generation], Time(%), 0.0\n[TOTAL_GCS_G1_Old_Generation], Count, 0\n\
+                      [TOTAL_GC_TIME_G1_Old_Generation], Time(ms), 0\n[TOTAL_GC_TIME_%_G1_Old_Generation], Time(%), 0.0\n\
                       [TOTAL_GCs], Count, 0\n[TOTAL_GC_TIME], Time(ms), 0\n[TOTAL_GC_TIME_%], Time(%), 0.0\n";
         assert_eq!(text(true), compat);
         let own = "Throughput(ops/sec), 804.5052292839904\n\
