@@ -7,7 +7,7 @@ use crate::report::java::property_names_order;
 use crate::report::options::{Interval, MeasurementOptions};
 use dyno_config::client::{Arrivals, ClientConfig, Warning};
 use dyno_config::experiment::{self, Experiment, Stamps, Wait};
-use dyno_config::settings::{BadSetting, Setting, Settings, Source};
+use dyno_config::settings::{BadSetting, DRAWN, Setting, Settings, Source};
 use dyno_config::values::{Count, Span};
 use dyno_databases::mongodb::official::NO_BATCHES;
 use dyno_databases::target::OpenTarget;
@@ -85,9 +85,9 @@ impl YcsbWork {
     pub fn new(command: YcsbCommand) -> Result<Self, BadSetting> {
         let YcsbCommand { mode, binding, mut settings, notes, extras } = command;
         take_environment(&mut settings, |variable| std::env::var(variable).ok());
-        // As YCSB, which draws anew: clients on several hosts must not ask for the same keys in step, nor a run for those that the
-        // one before it has left in the caches.
-        if settings.get("dyno.seed").is_none() {
+        // As YCSB, which draws anew: clients on several hosts must not ask for the same keys in step, nor a run for those that
+        // the last one has left in the caches.
+        if settings.text("dyno.seed").is_none_or(|seed| seed.trim() == DRAWN) {
             settings.set("dyno.seed", fresh_seed().to_string(), Source::Drawn);
         }
         let mut warnings = notes;

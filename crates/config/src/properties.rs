@@ -121,16 +121,14 @@ impl<'a> Lines<'a> {
     fn logical(&mut self) -> Result<Option<(u32, Vec<u8>)>, BadLine> {
         let mut text = Vec::new();
         let mut first = 0;
-        // A comment can only start a logical line, not continue one.
-        let mut fresh = true;
         while let Some(natural) = self.natural() {
             let body = skip_blanks(natural);
             match body.first() {
-                None if text.is_empty() => fresh = true,
+                None if text.is_empty() => {}
                 None => return Ok(Some((first, text))),
-                Some(b'#' | b'!') if fresh => {}
+                // A comment can only start a logical line, not continue one; a line of nothing but a backslash has not begun.
+                Some(b'#' | b'!') if text.is_empty() => {}
                 Some(_) => {
-                    fresh = false;
                     if text.is_empty() {
                         first = self.line;
                     }

@@ -102,6 +102,21 @@ fn faults_name_the_line() {
     assert_eq!(fault(&long), format!("line 3: longer than {LINE_BYTES} bytes"));
 }
 
+/// As `java.util.Properties` of JDK 17 reads them.
+#[test]
+fn a_line_of_nothing_but_a_backslash_has_not_begun() {
+    let read = |text: &str| -> Vec<(String, String)> {
+        parse(text.as_bytes()).unwrap().into_iter().map(|one| (one.key, one.value)).collect()
+    };
+    let one = |key: &str, value: &str| vec![(key.to_owned(), value.to_owned())];
+    assert_eq!(read("\\\n# a comment\nx=1\n"), one("x", "1"));
+    assert_eq!(read("  \\\n\\\n! a comment \\\nx=1\n"), one("x", "1"));
+    assert_eq!(read("a\\\n#=1\n"), one("a#", "1"));
+    assert_eq!(read("\\\n\nx=1\n"), one("x", "1"));
+    // Java takes a byte order mark for a part of the first name.
+    assert_eq!(read("\u{feff}x=1"), one("\u{ef}\u{bb}\u{bf}x", "1"));
+}
+
 #[test]
 fn files() {
     let folder = tempfile::tempdir().unwrap();

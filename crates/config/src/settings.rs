@@ -52,10 +52,11 @@ impl Source {
     /// The layer: a value is replaced only by one of the same or a higher layer.
     fn layer(&self) -> u8 {
         match self {
-            Source::Default | Source::Drawn => 0,
+            Source::Default => 0,
             Source::File { .. } | Source::BuiltIn { .. } => 1,
             Source::Environment { .. } => 2,
-            Source::Option { .. } | Source::CommandLine => 3,
+            // Who draws has seen that nobody chose.
+            Source::Option { .. } | Source::CommandLine | Source::Drawn => 3,
         }
     }
 }

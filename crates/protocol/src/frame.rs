@@ -2,10 +2,12 @@
 
 use dyno_engine::Second;
 use dyno_record::codec;
-use dyno_types::limits::FRAME_BYTES;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read, Write};
+
+/// Longest frame: a second with all its histograms full is below 8 MiB.
+pub const FRAME_BYTES: usize = 32 << 20;
 
 /// Room that is made for a frame before it has come.
 const AT_ONCE: usize = 256 << 10;

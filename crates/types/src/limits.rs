@@ -176,8 +176,8 @@ pub const ASKED_S: u64 = 1_000_000_000;
 /// Longest measured phase that is read back, seconds: a third of a year, second by second.
 pub const RECORDED_S: u64 = 10_000_000;
 
-/// Most that one count of a recorded interval says: more than a thousand hosts count in a day, and so little that a day's intervals
-/// can be added up.
+/// Most that one count of a recorded interval says: more than a thousand hosts count in a day, and so little that the intervals
+/// of a day can be added up.
 pub const INTERVAL_COUNT: u64 = 100_000_000_000_000;
 
 /// Stretches without a success, and pauses, that are read back of one phase: of 64 load threads some minutes of nothing else.
@@ -191,9 +191,6 @@ pub const IMPORT_COUNT: u64 = 1_000_000_000_000_000;
 
 /// Longest time that such a file may tell, seconds, and the highest rate, operations a second.
 pub const IMPORT_FIGURE: f64 = 1e9;
-
-/// Longest frame between controller and worker, bytes: a second with all its histograms full is below 8 MiB.
-pub const FRAME_BYTES: usize = 32 << 20;
 
 /// Longest head of a request to dyno's own pages, bytes: browsers with many cookies send some KiB.
 pub const REQUEST_HEAD_BYTES: usize = 16 << 10;

@@ -198,8 +198,8 @@ fn resume_to(args: &ResumeArgs, junit: Option<&Path>) -> Result<Exit, Failure> {
     carry_out(&plan, &mut directory, control, how)
 }
 
-/// The plan of a directory that is gone on with, and those of its runs that are made again. Fails where this machine has no longer
-/// what the runs to be made ask for.
+/// The plan of a directory that is gone on with, and those of its runs that are made again. Fails where this machine no longer
+/// has what the runs to be made ask for.
 fn again(
     args: &ResumeArgs,
     directory: &Directory,

@@ -11,6 +11,7 @@ use dyno_compat_ycsb::plan::{Mode, YcsbCommand};
 use dyno_compat_ycsb::report::metrics::metrics;
 use dyno_compat_ycsb::report::render::Overall;
 use dyno_compat_ycsb::work::YcsbWork;
+use dyno_config::client::Warning;
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
 use dyno_report::summary::Known;
@@ -47,6 +48,9 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
     say(&work, &format!("Command line: {shown}"));
     if work.extras.compat_exit {
         say(&work, &format!("YCSB Client {YCSB}\n"));
+        if work.client.warnings.contains(&Warning::MoreThreads) {
+            terminal::out(&format!("{}\n", Warning::MoreThreads));
+        }
     } else {
         say(&work, &format!("YCSB Client {YCSB} (dyno {})\n", env!("CARGO_PKG_VERSION")));
         if let Some(seed) = work.drawn_seed() {

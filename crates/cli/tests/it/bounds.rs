@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 /// A command under the limit, for a minute at most.
 fn limited(dyno: &Dyno, words: &[&str]) -> Output {
-    let script = "ulimit -v 3145728 -c 0; exec timeout -k 5 60 \"$0\" \"$@\"";
+    let script = "ulimit -v 3145728; ulimit -c 0; exec timeout -k 5 60 \"$0\" \"$@\"";
     let mut command = Command::new("sh");
     command.args(["-c", script]).arg(program()).args(words).current_dir(dyno.folder.path());
     command.env("NO_COLOR", "1").env("DYNO_STATE", dyno.path("state")).output().unwrap()
@@ -94,7 +94,7 @@ fn a_device_without_an_end_is_read_up_to_its_bound() {
         &["sample", "/dev/zero"],
         &["serve", ".", "--token-file", "/dev/zero"],
         &["import", "ycsb", "/dev/zero", "--out", "i"],
-        &["import", "csv", "/dev/zero", "--out", "i", "--throughput", "ops"],
+        &["import", "csv", "/dev/zero", "--out", "i", "--throughput", "ops", "--duration", "s"],
         &["import", "pocdriver", "/dev/zero", "--out", "i"],
         &["import", "sysbench-mongodb", "/dev/zero", "--out", "i"],
         &["doctor", "--diff", "/dev/zero", "/dev/zero"],

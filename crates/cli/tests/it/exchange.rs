@@ -1,17 +1,12 @@
 //! `dyno export` and `dyno import`: what goes out can be read, what comes in can be compared, dated and explained.
 
-use dyno_testkit::{Dyno, assert_exit, skip_because, stderr, stdout};
+use dyno_testkit::{Dyno, assert_exit, stderr, stdout};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A file of real outputs and lab data, or `None` with a loud word.
-fn data(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
-    if !path.is_file() {
-        skip_because("importing real outputs", &format!("{} is not there", path.display()));
-        return None;
-    }
-    Some(path)
+/// A file of real outputs and lab data: `tests/data/README.md`.
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data").join(name)
 }
 
 fn word(path: &Path) -> &str {
@@ -204,8 +199,7 @@ fn sysbench_and_pocdriver_runs_give_their_tables() {
 fn ycsb_s_histograms_are_exact_and_comparable() {
     let names =
         ["ycsb-run-a-hdr.out", "ycsb-run-a-hdr.err", "hdr-READ.hdr", "hdr-UPDATE.hdr", "hdr-CLEANUP.hdr"];
-    let files: Option<Vec<PathBuf>> = names.iter().map(|name| data(&format!("samples/{name}"))).collect();
-    let Some(files) = files else { return };
+    let files: Vec<PathBuf> = names.iter().map(|name| data(&format!("peers/{name}"))).collect();
     let dyno = Dyno::new();
     for out in ["one", "two"] {
         let files = files.iter().map(|path| word(path));
@@ -258,8 +252,7 @@ fn every_real_output_can_be_imported() {
     .into_iter()
     .enumerate()
     {
-        let files: Option<Vec<PathBuf>> = names.iter().map(|name| data(&format!("samples/{name}"))).collect();
-        let Some(files) = files else { return };
+        let files: Vec<PathBuf> = names.iter().map(|name| data(&format!("peers/{name}"))).collect();
         let out = format!("{number:02}");
         let files = files.iter().map(|path| word(path));
         let arguments: Vec<&str> =
@@ -281,7 +274,7 @@ fn every_real_output_can_be_imported() {
 
 #[test]
 fn the_lab_s_sheet_comes_in_and_goes_out_again() {
-    let Some(short) = data("lab-short.csv") else { return };
+    let short = data("lab-short.csv");
     let dyno = Dyno::new();
     let import = [
         "import",
@@ -309,7 +302,7 @@ fn the_lab_s_sheet_comes_in_and_goes_out_again() {
     assert!(stdout(&status).contains("19 of 19"), "{}", stdout(&status));
     let runs = rows(&stdout(&dyno.run(&["export", "lab", "--format", "csv"])));
     assert!(!runs.is_empty());
-    let Some(long) = data("lab-longrun.csv") else { return };
+    let long = data("lab-longrun.csv");
     for (column, out) in [("raid0_xfs", "raid"), ("single_burst", "burst")] {
         let import = [
             "import",

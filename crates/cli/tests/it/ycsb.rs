@@ -65,7 +65,7 @@ fn what_goes_to_standard_error() {
     let text = err(&load);
     let places: Vec<usize> = [
         "Command line: load redis -P workloads/workloada -s -l one: ",
-        "YCSB Client 0.17.0 (dyno ",
+        "YCSB Client 0.18.0-SNAPSHOT (dyno ",
         "Loading workload...",
         "Starting test.",
         "Maximum execution time specified as: 600 secs",
@@ -347,7 +347,11 @@ fn files_lose_to_the_command_line() {
     let load = run(&words(&format!("load basic -p recordcount=3 -P {one} -P {two} -p fieldlength=4")));
     exited(&load, 0);
     let text = out(&load);
-    let lines: Vec<&str> = text.lines().take_while(|line| !line.starts_with('[')).collect();
+    let begin = text.lines().skip_while(|line| !line.starts_with("******")).skip(1);
+    let (block, rest): (Vec<&str>, Vec<&str>) = begin.partition(|line| line.starts_with('"'));
+    // The mock begins with its properties, those of files that nobody knows among them.
+    assert!(block.contains(&"\"recordcount\"=\"3\"") && block.contains(&"\"operations\"=\"9\""), "{text}");
+    let lines: Vec<&str> = rest.into_iter().skip(1).take_while(|line| !line.starts_with('[')).collect();
     assert_eq!(lines.len(), 3, "{text}");
     assert!(
         lines
@@ -367,8 +371,11 @@ fn the_mock_writes_its_lines_before_the_report() {
     exited(&run, 0);
     let text = out(&run);
     let report_at = text.find("[OVERALL]").expect("a report");
-    let lines: Vec<&str> = text[..report_at].lines().collect();
+    let (block, lines): (Vec<&str>, Vec<&str>) =
+        text[..report_at].lines().partition(|line| line.starts_with(['*', '"']));
     assert_eq!(lines.len(), 300);
+    // Each thread says which properties it has.
+    assert_eq!(block.iter().filter(|line| line.contains(" properties ")).count(), 3);
     let scan = lines.iter().find(|l| l.starts_with("SCAN usertable user")).expect("a scan");
     assert!(scan.ends_with(" [ <all fields>]"), "{scan}");
     let update = lines.iter().find(|l| l.starts_with("UPDATE usertable user")).expect("an update");

@@ -87,7 +87,7 @@ fn users_that_have_lost_their_connections_are_counted() {
     assert!(errors.contains("max number of clients reached"), "{errors}");
 }
 
-/// A dyno that is killed has written no summary: what was recorded tells of the silence that had ended, and of the one that had not.
+/// A dyno that is killed has written no summary: what was recorded tells of the silence that had ended, and of the last one.
 #[test]
 fn silences_of_a_killed_run_are_told_from_what_was_recorded() {
     let Some(server) = Server::start(&[]) else { return skip("silences") };

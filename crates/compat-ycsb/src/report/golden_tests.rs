@@ -1,5 +1,4 @@
-//! The real YCSB's outputs (`shared/data/samples`), made again from the numbers they can be traced back to. Where the
-//! samples are absent, embedded figures are checked all the same.
+//! The real YCSB's outputs (`tests/data/peers`), made again from the numbers they can be traced back to.
 
 use crate::report::exporter::Exporter;
 use crate::report::line::Line;
@@ -20,19 +19,10 @@ use dyno_types::Outcome;
 use jiff::tz::TimeZone;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A file of the samples, or `None` with a loud word.
-fn sample(name: &str) -> Option<String> {
-    let path = format!("{}/../../../shared/data/samples/{name}", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path);
-    if let Err(error) = &text {
-        skipped(&format!("{path}: {error}"));
-    }
-    text.ok()
-}
-
-#[allow(clippy::print_stderr)]
-fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
+/// A file of the samples.
+fn sample(name: &str) -> String {
+    let path = format!("{}/../../tests/data/peers/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 fn options(set: &[(&str, &str)]) -> MeasurementOptions {
@@ -123,7 +113,7 @@ fn embedded_logs_give_the_real_lines() {
 #[test]
 fn logs_of_a_run_give_its_report() {
     let files = ["hdr-READ.hdr", "hdr-UPDATE.hdr", "hdr-CLEANUP.hdr", "ycsb-run-a-hdr.out"].map(sample);
-    let [Some(read), Some(update), Some(cleanup), Some(out)] = files else { return };
+    let [read, update, cleanup, out] = files;
     let options = options(&[]);
     let found = totals(&[("UPDATE", log(&update).0), ("CLEANUP", log(&cleanup).0), ("READ", log(&read).0)]);
     let overall = Overall::of(&found.1, 3_751, 3_700);
@@ -134,7 +124,7 @@ fn logs_of_a_run_give_its_report() {
 #[test]
 fn logs_of_a_run_give_its_status_lines() {
     let files = ["hdr-READ.hdr", "hdr-UPDATE.hdr", "hdr-CLEANUP.hdr", "ycsb-run-a-hdr.err"].map(sample);
-    let [Some(read), Some(update), Some(cleanup), Some(err)] = files else { return };
+    let [read, update, cleanup, err] = files;
     let options = options(&[("status", "true"), ("status.interval", "1")]);
     let (read, update, cleanup) = (log(&read).1, log(&update).1, log(&cleanup).1);
     let none = || Buckets::new(Scale::Micros);
@@ -285,7 +275,7 @@ fn two_samples_give_the_real_lines() {
 
 #[test]
 fn a_raw_run_is_printed_again() {
-    let Some(out) = sample("ycsb-run-a-raw.out") else { return };
+    let out = sample("ycsb-run-a-raw.out");
     let mut records = Vec::new();
     for line in out.lines() {
         if let [name, done, us] = line.split(',').collect::<Vec<_>>()[..]
@@ -324,21 +314,18 @@ fn parse_json(objects: &[serde_json::Value]) -> Vec<Line> {
 #[test]
 fn exporters_lay_out_as_the_samples() {
     for name in ["load", "run-a", "run-a-hdr", "run-a-target-both", "run-e", "run-f-histogram", "maxexec"] {
-        let Some(text) = sample(&format!("ycsb-{name}.out")) else { continue };
+        let text = sample(&format!("ycsb-{name}.out"));
         assert_eq!(Exporter::Text.export(&parse_text(&text)), text, "{name}");
     }
-    if let Some(text) = sample("ycsb-run-a-timeseries.out") {
-        assert_eq!(Exporter::Text.export(&parse_text(&text)), text);
-    }
-    if let Some(text) = sample("ycsb-run-a-json.out") {
-        let objects: Result<Vec<serde_json::Value>, _> =
-            serde_json::Deserializer::from_str(&text).into_iter().collect();
-        assert_eq!(Exporter::Json.export(&parse_json(&objects.unwrap())), text);
-    }
-    if let Some(text) = sample("ycsb-run-a-jsonarray.out") {
-        let objects: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
-        assert_eq!(Exporter::JsonArray.export(&parse_json(&objects)), text);
-    }
+    let text = sample("ycsb-run-a-timeseries.out");
+    assert_eq!(Exporter::Text.export(&parse_text(&text)), text);
+    let text = sample("ycsb-run-a-json.out");
+    let objects: Result<Vec<serde_json::Value>, _> =
+        serde_json::Deserializer::from_str(&text).into_iter().collect();
+    assert_eq!(Exporter::Json.export(&parse_json(&objects.unwrap())), text);
+    let text = sample("ycsb-run-a-jsonarray.out");
+    let objects: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+    assert_eq!(Exporter::JsonArray.export(&parse_json(&objects)), text);
 }
 
 /// Order of metrics and of their lines in the samples, from nothing but the names.
@@ -354,7 +341,7 @@ fn order_is_that_of_the_samples() {
         ("run-a-target-both", &both, "UPDATE READ CLEANUP"),
     ];
     for (name, set, metric_names) in cases {
-        let Some(text) = sample(&format!("ycsb-{name}.out")) else { continue };
+        let text = sample(&format!("ycsb-{name}.out"));
         let options = options(set);
         let names: Vec<String> = metric_names.split(' ').map(str::to_owned).collect();
         let mut counts = dyno_record::Interval::new(names.len(), Scale::Micros);
@@ -375,8 +362,7 @@ fn order_is_that_of_the_samples() {
         let lines = report(&Overall::of(&totals, 1, 1), &metrics, &options, true).unwrap();
         let label = |l: &Line| format!("{} {}", l.metric, l.measurement);
         let ours: Vec<String> = lines.iter().map(label).collect();
-        let collector = |l: &&Line| !(l.metric.starts_with("TOTAL_GC") && l.metric.contains("_G1_"));
-        let theirs: Vec<String> = parse_text(&text).iter().filter(collector).map(label).collect();
+        let theirs: Vec<String> = parse_text(&text).iter().map(label).collect();
         assert_eq!(ours, theirs, "{name}");
     }
 }

@@ -19,13 +19,13 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, InventoryError>
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
-        if let Some(rest) = line.strip_prefix('[').filter(|_| !line.contains('=')) {
-            let name = rest
-                .split_once(']')
-                .map(|(name, _)| name.trim())
-                .filter(|name| !name.is_empty())
-                .ok_or_else(|| wrong(LineError::Section))?;
-            section = begin(name).map_err(wrong)?;
+        if line.starts_with('[') && !line.contains(']') {
+            return Err(wrong(LineError::Section));
+        }
+        if let Some((name, behind)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']'))
+            && (behind.trim().is_empty() || behind.trim_start().starts_with('#'))
+        {
+            section = begin(name.trim()).map_err(wrong)?;
             let (Section::Hosts(name) | Section::Children(name) | Section::Variables(name)) = &section;
             inventory.group(name);
             continue;
@@ -33,11 +33,12 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, InventoryError>
         match &section {
             Section::Hosts(group) => host(&mut inventory, group, line).map_err(wrong)?,
             Section::Children(group) => {
-                inventory.group(group).children.insert(line.to_owned());
+                let child = line.split('#').next().unwrap_or(line).trim_end();
+                inventory.group(group).children.insert(child.to_owned());
             }
             Section::Variables(group) => {
                 let (name, value) = line.split_once('=').ok_or_else(|| wrong(LineError::Variable))?;
-                let value = unquoted(value.trim()).to_owned();
+                let value = literal(value.trim()).to_owned();
                 inventory.group(group).variables.insert(name.trim().to_owned(), value);
             }
         }
@@ -47,6 +48,7 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, InventoryError>
 
 fn begin(name: &str) -> Result<Section, LineError> {
     match name.split_once(':') {
+        _ if name.is_empty() => Err(LineError::Section),
         None => Ok(Section::Hosts(name.to_owned())),
         Some((name, "children")) => Ok(Section::Children(name.to_owned())),
         Some((name, "vars")) => Ok(Section::Variables(name.to_owned())),
@@ -54,35 +56,83 @@ fn begin(name: &str) -> Result<Section, LineError> {
     }
 }
 
-fn unquoted(text: &str) -> &str {
-    let inner = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
-    inner('"').or_else(|| inner('\'')).unwrap_or(text)
+/// A value as Ansible takes it: one of Python's literals, behind which a comment may stand, else the text as it is.
+fn literal(text: &str) -> &str {
+    let commented = |rest: &str| rest.trim_start().is_empty() || rest.trim_start().starts_with('#');
+    let quoted = |quote: char| {
+        let (inner, behind) = text.strip_prefix(quote)?.split_once(quote)?;
+        commented(behind).then_some(inner)
+    };
+    let plain = || {
+        let front = text.split('#').next().unwrap_or(text).trim_end();
+        let is_word = ["True", "False", "None"].contains(&front);
+        (is_word || front.parse::<f64>().is_ok()).then_some(front)
+    };
+    quoted('"').or_else(|| quoted('\'')).or_else(plain).unwrap_or(text)
+}
+
+/// A line without the comment behind it: `#` begins one wherever it stands outside of quotes.
+fn uncommented(line: &str) -> &str {
+    let (mut quote, mut escaped) = (None, false);
+    for (at, c) in line.char_indices() {
+        match (c, quote) {
+            _ if std::mem::take(&mut escaped) => {}
+            ('\\', None | Some('"')) => escaped = true,
+            ('#', None) => return &line[..at],
+            (';', None) if line[..at].ends_with([' ', '\t']) => return &line[..at],
+            ('"' | '\'', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            _ => {}
+        }
+    }
+    line
 }
 
 /// `db[01:03].lab:2222 ansible_user=admin`
 fn host(inventory: &mut Inventory, group: &str, line: &str) -> Result<(), LineError> {
-    let comment = line.find(" #").or_else(|| line.find(" ;")).unwrap_or(line.len());
-    let mut all = words(&line[..comment])?.into_iter();
+    let mut all = words(uncommented(line))?.into_iter();
     let pattern = all.next().unwrap_or_default();
     let mut variables = Vec::new();
     for word in all {
         let (name, value) = word.split_once('=').ok_or_else(|| LineError::HostVariable(word.clone()))?;
         variables.push((name.to_owned(), value.to_owned()));
     }
-    // A colon inside brackets belongs to a range.
-    let after = pattern.rfind(']').map_or(0, |at| at + 1);
-    let port = pattern[after..].split_once(':').map(|(_, port)| port.to_owned());
-    let pattern = match &port {
-        Some(port) => &pattern[..pattern.len() - port.len() - 1],
-        None => pattern.as_str(),
-    };
-    for name in ranged(pattern)? {
+    hosts(inventory, group, &pattern, variables)
+}
+
+/// Adds the hosts of a pattern (`db[01:03].lab:2222`) to a group, each with these variables.
+pub(super) fn hosts(
+    inventory: &mut Inventory,
+    group: &str,
+    pattern: &str,
+    variables: impl IntoIterator<Item = (String, String)> + Clone,
+) -> Result<(), LineError> {
+    let (pattern, port) = addressed(pattern);
+    let names = if pattern.contains("::") { vec![pattern.to_owned()] } else { ranged(pattern)? };
+    for name in names {
         let own = inventory.host(&name);
-        own.extend(port.iter().map(|port| ("ansible_port".to_owned(), port.clone())));
-        own.extend(variables.iter().cloned());
+        own.extend(port.map(|port| ("ansible_port".to_owned(), port.to_owned())));
+        own.extend(variables.clone());
         inventory.group(group).hosts.insert(name);
     }
     Ok(())
+}
+
+/// Host and port: `h:22`, `[2001:db8::1]:22`; an address of IPv6 alone has no port.
+fn addressed(pattern: &str) -> (&str, Option<&str>) {
+    let digits = |port: &&str| !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit());
+    if let Some((address, behind)) = pattern.strip_prefix('[').and_then(|rest| rest.split_once(']'))
+        && (behind.is_empty() || behind.starts_with(':'))
+        && address.parse::<std::net::Ipv6Addr>().is_ok()
+    {
+        return (address, behind.strip_prefix(':').filter(digits));
+    }
+    // A colon inside brackets belongs to a range.
+    let after = pattern.rfind(']').map_or(0, |at| at + 1);
+    match pattern[after..].split_once(':').filter(|(_, port)| digits(port)) {
+        Some((_, port)) => (&pattern[..pattern.len() - port.len() - 1], Some(port)),
+        None => (pattern, None),
+    }
 }
 
 /// `db[01:03].lab` as names; a pattern without brackets is one.

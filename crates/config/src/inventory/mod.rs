@@ -58,6 +58,9 @@ pub struct Inventory {
     groups: BTreeMap<String, Group>,
 }
 
+/// What an encrypted file or value begins with.
+const VAULT: &str = "$ANSIBLE_VAULT;";
+
 /// An inventory that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InventoryError {
@@ -141,6 +144,9 @@ pub enum LineError {
         /// The key.
         key: String,
     },
+    /// A file or a value that is encrypted.
+    #[error("it is encrypted (ansible-vault): dyno has no password for it; give a file in the clear")]
+    Vaulted,
     /// Variables that are no mapping.
     #[error("expected variables and their values")]
     Variables,
@@ -226,7 +232,11 @@ impl Inventory {
     /// Every group with its members, those farthest from their hosts first.
     fn ranked(&self) -> Vec<(&str, BTreeSet<&str>)> {
         let depths = self.depths();
-        let rank = |name: &str| if name == "all" { 0 } else { depths[name] + 1 };
+        let priority = |name: &str| {
+            let own = self.groups[name].variables.get("ansible_group_priority");
+            own.and_then(|text| text.trim().parse::<i64>().ok()).unwrap_or(1)
+        };
+        let rank = |name: &str| if name == "all" { (0, 0) } else { (depths[name] + 1, priority(name)) };
         let mut groups: Vec<_> = self.groups.keys().map(|name| (rank(name), name.as_str())).collect();
         groups.sort_unstable();
         groups.into_iter().map(|(_, name)| (name, self.members(name))).collect()

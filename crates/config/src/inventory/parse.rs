@@ -1,11 +1,14 @@
 //! Reads an inventory in whichever form it has.
 
-use crate::inventory::{Inventory, InventoryError, ini, yaml};
+use crate::inventory::{Inventory, InventoryError, LineError, VAULT, ini, yaml};
 
 impl Inventory {
     /// Reads the text of an inventory; `path` is for messages, and its ending tells the form: `.yml` and `.yaml` are YAML, what
     /// begins with `---` or `all:` too.
     pub fn parse(text: &str, path: &str) -> Result<Self, InventoryError> {
+        if text.starts_with(VAULT) {
+            return Err(InventoryError::Line { path: path.to_owned(), line: 1, problem: LineError::Vaulted });
+        }
         let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
         let yaml = path.ends_with(".yml")
             || path.ends_with(".yaml")
@@ -24,6 +27,7 @@ impl Inventory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     const INI: &str = "\
 # the lab
@@ -91,6 +95,51 @@ disks=[\"vdb\", \"vdc\"]
         let users: Vec<_> = hosts.iter().map(|host| (host.name.as_str(), host.get("ansible_user"))).collect();
         assert_eq!(users, [("db1", Some("root")), ("db2", Some("admin"))]);
         assert_eq!(lab.select("bastion").unwrap()[0].get("ansible_port"), Some("22"));
+    }
+
+    /// What ansible-inventory says of the same files: `tests/data/ansible`.
+    #[test]
+    fn inventories_are_read_as_ansible_reads_them() {
+        for name in ["hosts.ini", "hosts.yml"] {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/ansible");
+            let read = |name: &str| std::fs::read_to_string(format!("{folder}/{name}")).unwrap();
+            let told: serde_json::Value = serde_json::from_str(&read(&format!("{name}.json"))).unwrap();
+            let inventory = Inventory::parse(&read(name), name).unwrap();
+            let ours = |group: &str| -> BTreeSet<String> {
+                inventory.select(group).unwrap().into_iter().map(|host| host.name).collect()
+            };
+            let groups = told.as_object().unwrap().iter().filter(|(_, group)| group.get("hosts").is_some());
+            for (group, members) in groups.filter(|(group, _)| *group != "ungrouped") {
+                let members = members["hosts"].as_array().unwrap().iter();
+                let theirs: BTreeSet<String> =
+                    members.map(|host| host.as_str().unwrap().to_owned()).collect();
+                assert!(theirs.is_subset(&ours(group)), "{name}: {group}: {theirs:?} and {:?}", ours(group));
+            }
+            let variables = told["_meta"]["hostvars"].as_object().unwrap();
+            assert!(variables.keys().all(|host| ours("all").contains(host)), "{name}: {:?}", ours("all"));
+            for (host, theirs) in variables {
+                let own = inventory.select(host).unwrap().remove(0);
+                for (key, value) in theirs.as_object().unwrap().iter().filter(|(_, value)| !value.is_array())
+                {
+                    let text = match value {
+                        serde_json::Value::String(text) => text.clone(),
+                        serde_json::Value::Null => "nothing".to_owned(),
+                        other => other.to_string(),
+                    };
+                    assert_eq!(own.get(key), Some(text.as_str()), "{name}: {host}: {key}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_encrypted_is_refused() {
+        let file = Inventory::parse("$ANSIBLE_VAULT;1.1;AES256\n3662\n", "h").unwrap_err().to_string();
+        assert!(file.starts_with("h:1: it is encrypted (ansible-vault)"), "{file}");
+        let text =
+            "all:\n  hosts:\n    a:\n      p: !vault |\n        $ANSIBLE_VAULT;1.1;AES256\n        3662\n";
+        let value = Inventory::parse(text, "h.yml").unwrap_err().to_string();
+        assert!(value.contains("it is encrypted (ansible-vault)"), "{value}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The YAML form: groups with hosts, vars and children.
 
-use crate::inventory::{Inventory, InventoryError, LineError, Variables};
+use crate::inventory::ini::hosts;
+use crate::inventory::{Inventory, InventoryError, LineError, VAULT, Variables};
 use crate::yaml::{Node, Yaml};
 
 pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, InventoryError> {
@@ -36,8 +37,7 @@ fn group<'a>(inventory: &mut Inventory, name: &str, node: &'a Node, depth: usize
             "hosts" => {
                 for (host, own) in entries()? {
                     let variables = variables(own)?;
-                    inventory.host(host).extend(variables);
-                    inventory.group(name).hosts.insert(host.clone());
+                    hosts(inventory, name, host, variables).map_err(|problem| (own, problem))?;
                 }
             }
             "vars" => {
@@ -67,11 +67,12 @@ fn map(node: &Node) -> Option<&[(String, Node)]> {
     }
 }
 
-fn variables(node: &Node) -> Result<Variables, Wrong<'_>> {
+fn variables<'a>(node: &'a Node) -> Result<Variables, Wrong<'a>> {
     let entries = map(node).ok_or((node, LineError::Variables))?;
-    let text = |value: &Node| match value.value() {
-        Yaml::Text(text) => text.clone(),
-        _ => value.word(),
+    let text = |value: &'a Node| match value.value() {
+        Yaml::Text(text) if text.starts_with(VAULT) => Err((value, LineError::Vaulted)),
+        Yaml::Text(text) => Ok(text.clone()),
+        _ => Ok(value.word()),
     };
-    Ok(entries.iter().map(|(name, value)| (name.clone(), text(value))).collect())
+    entries.iter().map(|(name, value)| Ok((name.clone(), text(value)?))).collect()
 }

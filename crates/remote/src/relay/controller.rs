@@ -4,11 +4,10 @@ use crate::relay::frames::{Kind, Open, PIECE, SILENCE, greeted, hello, put, read
 use dyno_engine::Control;
 use dyno_engine::net::monotonic_ns;
 use dyno_kubernetes::kubectl::Kubectl;
-use dyno_protocol::frame::{Frame, write_frame};
+use dyno_protocol::frame::{FRAME_BYTES, Frame, write_frame};
 use dyno_protocol::service::Service;
 use dyno_protocol::worker::ToWorker;
 use dyno_types::bounded;
-use dyno_types::limits::FRAME_BYTES;
 use dyno_types::limits::LOG_END_BYTES;
 use dyno_types::sync::held;
 use std::collections::BTreeMap;
