@@ -51,7 +51,7 @@ pub fn cluster_config(data: &[u8]) {
 /// sysbench-mongodb's CONFIG.
 pub fn sysbench_config(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    let _ = dyno_compat_sysbench_mongodb::plan::shell::Shell::new(1_800_000_000).read(text);
+    let _ = dyno_compat_sysbench_mongodb::plan::shell::Shell::new(1_800_000_000, |_| None).read(text);
 }
 
 /// A histogram log.

@@ -2,7 +2,7 @@
 
 use dyno_testkit::cluster::{Certificates, Cluster, PASSWORD, USER, launch};
 use dyno_testkit::{
-    Dyno, arrivals, assert_exit, await_port, free_port, outcome, phase, skip, stderr, stdout,
+    Dyno, Server, arrivals, assert_exit, await_port, free_port, outcome, phase, skip, stderr, stdout,
 };
 use serde_json::Value;
 use std::io::Read;
@@ -243,4 +243,47 @@ fn kill_a_master(dyno: &Dyno, cluster: &mut Cluster) {
         last.iter().all(|(ok, failed)| *ok > 4_500 && *failed == 0),
         "load did not resume: {by_second:?}"
     );
+}
+
+/// A seed that was taken out of its cluster is no reason to give up the others.
+#[test]
+fn a_seed_outside_of_the_cluster_is_passed_over() {
+    let (Some(lone), Some(good)) = (Server::start(&[]), Server::start(&["--cluster-enabled", "yes"])) else {
+        return skip("seeds of a cluster");
+    };
+    good.cli(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    while !good.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok") {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let dyno = Dyno::new();
+    let run = |seeds: &str| {
+        let target = format!("redis://{seeds}?cluster=true");
+        dyno.run(&["run", &target, "--records", "100", "--ops", "1000", "--no-out"])
+    };
+    let [lone, good] = [&lone, &good].map(|server| format!("127.0.0.1:{}", server.port));
+    dyno.assert_ran(&run(&format!("{lone},{good}")));
+    let alone = run(&lone);
+    assert_exit(&alone, &[3]);
+    assert!(stderr(&alone).contains("cluster support disabled"), "{}", stderr(&alone));
+}
+
+/// `nopass`: whatever password is told, none among them.
+#[test]
+fn a_user_without_a_password_logs_in() {
+    let Some(server) = Server::start(&[]) else { return skip("users without a password") };
+    server.cli(&["ACL", "SETUSER", "open", "on", "nopass", "~*", "&*", "+@all"]);
+    server.cli(&["ACL", "SETUSER", "shut", "on", ">secret", "~*", "&*", "+@all"]);
+    server.cli(&["ACL", "SETUSER", "default", "off"]);
+    let dyno = Dyno::new();
+    for protocol in ["2", "3"] {
+        let run = |login: &str| {
+            let target = format!("redis://{login}127.0.0.1:{}?protocol={protocol}", server.port);
+            dyno.run(&["run", &target, "--records", "100", "--ops", "1000", "--no-out"])
+        };
+        dyno.assert_ran(&run("open@"));
+        let shut = run("shut@");
+        assert_exit(&shut, &[3]);
+        assert!(stderr(&shut).contains("WRONGPASS"), "{}", stderr(&shut));
+        assert_exit(&run(""), &[3]);
+    }
 }

@@ -262,3 +262,24 @@ fn what_goes_wrong_is_said() {
         + outcome(phase(&summary, "measure"), "disconnected");
     assert!(failed > 0, "{}", phase(&summary, "measure")["outcomes"]);
 }
+
+#[test]
+fn a_socket_of_this_host_is_a_target() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("memcached.sock");
+    let started =
+        Command::new("memcached").args(["-u", "root", "-s"]).arg(&path).stderr(Stdio::null()).spawn();
+    let Ok(mut child) = started else { return skip_because("sockets", "memcached is not installed") };
+    while std::os::unix::net::UnixStream::connect(&path).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let (dyno, path) = (Dyno::new(), path.display().to_string());
+    for uri in [format!("memcached://{path}"), format!("memcached://{}", path.replace('/', "%2F"))] {
+        let output = dyno.run(&["run", &uri, "--records", "100", "--reload", "--ops", "1000", "--out", "r"]);
+        dyno.assert_ran(&output);
+        assert_eq!(outcome(phase(&dyno.summary("r"), "measure"), "ok"), 1_000);
+        std::fs::remove_dir_all(dyno.path("r")).unwrap();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -82,7 +82,7 @@ fn check_run(dyno: &Dyno, name: &str, text: &str) {
     assert!(text.contains("Thread[Thread-0,5,main]400 inserts : "), "{name}: {text}");
     assert!(text.contains("Thread[main,5,main]Done!"), "{name}");
     assert!(text.contains(" : cum excp=0 : int excpt=0 : writers=1 : int lat="), "{name}: {text}");
-    let table = std::fs::read_to_string(dyno.path("mongoSysbenchExecute-2-200-1.txt.tsv")).unwrap();
+    let table = std::fs::read_to_string(dyno.path("mongoSysbenchExecute--2-200-1.txt.tsv")).unwrap();
     let (head, rows) = table.split_once('\n').unwrap();
     assert_eq!(head, "elap_secs\tcum_tps\tint_tps\tcum_ips\tint_ips\tcum_excp\tint_excp\tint_lat", "{table}");
     // On a busy host the first report may be late.

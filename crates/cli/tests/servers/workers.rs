@@ -89,7 +89,7 @@ fn sysbench_workers_load_the_same_documents_and_share_the_users() {
     }
     let run = bench(&["DB_NAME=three", "DOLOAD=no", "RUN_TIME_SECONDS=3", "--workers", "2", "MAX_TPS=100"]);
     dyno.assert_ran(&run);
-    let table = std::fs::read_to_string(dyno.path("mongoSysbenchExecute-2-300-5.txt.tsv")).unwrap();
+    let table = std::fs::read_to_string(dyno.path("mongoSysbenchExecute--2-300-5.txt.tsv")).unwrap();
     let last = table.lines().last().unwrap();
     let per_second: f64 = last.split('\t').nth(1).unwrap().parse().unwrap();
     // The cap is that of all workers together.

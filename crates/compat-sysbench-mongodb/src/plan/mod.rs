@@ -75,35 +75,47 @@ pub enum SysbenchError {
 /// Reads the words after `dyno sysbench-mongodb`: files and `NAME=VALUE` pairs. `now_s` is the time in seconds since
 /// 1970, from which the seed is taken where none is set.
 pub fn parse(words: &[String], overrides: &Overrides, now_s: u64) -> Result<SysbenchPlan, SysbenchError> {
-    read(words, overrides, now_s, true)
+    read(words, overrides, now_s, Some(|name| std::env::var(name).ok()))
 }
 
-/// The same, but a `config.bash` that is not named is not read.
+/// The same, but a `config.bash` that is not named is not read, and nothing of the environment.
 pub fn parse_named(
     words: &[String],
     overrides: &Overrides,
     now_s: u64,
 ) -> Result<SysbenchPlan, SysbenchError> {
-    read(words, overrides, now_s, false)
+    read(words, overrides, now_s, None)
 }
+
+/// Value of a variable of the environment.
+type Environment = fn(&str) -> Option<String>;
 
 fn read(
     words: &[String],
     overrides: &Overrides,
     now_s: u64,
-    unnamed: bool,
+    own: Option<Environment>,
 ) -> Result<SysbenchPlan, SysbenchError> {
     let (pairs, files): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| is_pair(word));
     if let Some(third) = files.get(2) {
         return Err(SysbenchError::TooManyFiles { given: (*third).clone() });
     }
-    let mut shell = Shell::new(now_s);
+    let environment = own.unwrap_or(|_| None);
+    let mut shell = Shell::new(now_s, environment);
     let mut layers = Layers::default();
-    if files.is_empty() && unnamed {
+    if files.is_empty() && own.is_some() {
         read_file(CONFIG, true, &mut shell, &mut layers)?;
     }
     for path in files {
         read_file(path, false, &mut shell, &mut layers)?;
+    }
+    // A file that assigns a variable has the last word, as in a shell.
+    let taken = |name: &&str| !variables::COMMON.contains(name) && layers.get(name).is_none();
+    let names: Vec<&str> = variables::names().filter(taken).collect();
+    for name in names {
+        if let Some(value) = environment(name) {
+            layers.set(name, &value, Source::Environment { variable: name.to_owned() });
+        }
     }
     unknown(&shell, &mut layers)?;
     for pair in pairs {

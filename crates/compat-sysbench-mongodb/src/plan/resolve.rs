@@ -59,6 +59,8 @@ pub struct SysbenchPlan {
     pub user: String,
     /// As written, for the version of 2015.
     pub auto_commit: String,
+    /// `DOCDB_DBNAME`: a word in the names of log files.
+    pub log_word: String,
     /// All variables with their values and where they come from; secrets masked.
     pub provenance: Vec<Provenance>,
     /// Notes for the user.
@@ -72,8 +74,11 @@ impl SysbenchPlan {
             Phase::Load => ("Load", self.config.loaders),
             Phase::Execute => ("Execute", self.config.writers),
         };
-        // The last version puts a variable that does not exist in front.
-        let gap = if self.config.faithful && self.config.dialect == Dialect::Head { "-" } else { "" };
+        // The last version puts a variable in front that its own configuration does not assign.
+        let gap = match self.config.dialect {
+            Dialect::Head => format!("-{}", self.log_word),
+            Dialect::Y2015 => String::new(),
+        };
         let (collections, documents) = (self.config.collections, self.config.documents);
         format!("mongoSysbench{what}{gap}-{collections}-{documents}-{users}.txt")
     }
@@ -97,7 +102,12 @@ pub(super) fn resolve(layers: Layers, overrides: &Overrides, now_s: u64) -> Resu
     if database.is_empty() || database.contains(['/', '\\', '.', ' ', '"', '$']) {
         return Err(reader.refuse("DB_NAME", "the name of a database: no / \\ . \" $ and no blanks"));
     }
+    let log_word = reader.text("DOCDB_DBNAME");
+    if log_word.contains('/') {
+        return Err(reader.refuse("DOCDB_DBNAME", "a word without /, for the names of log files"));
+    }
     Ok(SysbenchPlan {
+        log_word,
         config,
         uri,
         database,

@@ -1,7 +1,8 @@
 //! The part of a shell's grammar that configurations are written in. It is read, never executed.
 //!
 //! A line holds assignments, after `export` or not, and a comment. A value is a word: bare text, '...', "...", `\x`,
-//! `$X`, `${X}`, `$((...))`, `$[...]`; of commands only `$(date +%s)` is understood. Everything else is an error.
+//! `$X`, `${X}`, `${X:-word}`, `$((...))`, `$[...]`; of commands only `$(date +%s)` is understood. Everything else is an error.
+//! What no line has assigned is looked for in the environment.
 
 use crate::plan::arithmetic;
 use crate::plan::arithmetic::{ArithmeticError, Unassigned};
@@ -62,7 +63,7 @@ pub enum LineError {
         close: &'static str,
     },
     /// Something other than a name between braces.
-    #[error("${{{0}}}: expected the name of a variable between the braces")]
+    #[error("${{{0}}}: expected the name of a variable between the braces, or ${{NAME:-word}}")]
     Braces(String),
     /// A `$` before something else.
     #[error("a $ without the name of a variable: expected $X, ${{X}}, $((...)) or $[...]")]
@@ -78,6 +79,8 @@ pub enum LineError {
 /// Assignments that have been read, and the time that `$(date +%s)` stands for.
 #[derive(Debug)]
 pub struct Shell {
+    /// Value of a variable of the environment.
+    environment: fn(&str) -> Option<String>,
     /// Seconds since 1970, the value of `$(date +%s)`.
     now_s: u64,
     /// All assignments in order.
@@ -88,8 +91,8 @@ pub struct Shell {
 
 impl Shell {
     /// Nothing is assigned yet.
-    pub fn new(now_s: u64) -> Self {
-        Shell { now_s, assignments: Vec::new(), used: BTreeSet::new() }
+    pub fn new(now_s: u64, environment: fn(&str) -> Option<String>) -> Self {
+        Shell { environment, now_s, assignments: Vec::new(), used: BTreeSet::new() }
     }
 
     /// Reads a file's text; what earlier files have assigned is known.
@@ -143,11 +146,16 @@ impl Shell {
         }
     }
 
-    /// The latest value of a variable.
-    fn value(&mut self, name: &str) -> Result<String, Unassigned> {
+    /// The latest value of a variable, if it has one.
+    fn known(&mut self, name: &str) -> Option<String> {
         self.used.insert(name.to_owned());
         let found = self.assignments.iter().rev().find(|a| a.name == name);
-        found.map(|a| a.value.clone()).ok_or_else(|| {
+        found.map(|a| a.value.clone()).or_else(|| (self.environment)(name))
+    }
+
+    /// The latest value of a variable.
+    fn value(&mut self, name: &str) -> Result<String, Unassigned> {
+        self.known(name).ok_or_else(|| {
             let names = self.assignments.iter().map(|a| a.name.as_str());
             Unassigned { name: name.to_owned(), hint: suggest::hint(name, names) }
         })
@@ -230,12 +238,8 @@ impl Shell {
             };
         }
         if let Some(inner) = text.strip_prefix('{') {
-            let end = inner.find('}').ok_or(LineError::Open { open: "${", close: "}" })?;
-            let name = &inner[..end];
-            if name.is_empty() || name.contains(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
-                return Err(LineError::Braces(name.to_owned()));
-            }
-            out.push_str(&self.value(name)?);
+            let end = brace(inner).ok_or(LineError::Open { open: "${", close: "}" })?;
+            out.push_str(&self.parameter(&inner[..end])?);
             return Ok(&inner[end + 1..]);
         }
         let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
@@ -246,8 +250,40 @@ impl Shell {
         Ok(&text[end..])
     }
 
-    fn arithmetic(&mut self, text: &str) -> Result<String, ArithmeticError> {
-        arithmetic::evaluate(text, &mut |name| self.value(name)).map(|n| n.to_string())
+    /// What stands between braces: a name, and behind `-` or `=` the word that stands for what is not assigned; with a colon
+    /// before it also for what is empty.
+    fn parameter(&mut self, text: &str) -> Result<String, LineError> {
+        let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+        let (name, behind) = text.split_at(end);
+        let other = || LineError::Braces(text.to_owned());
+        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(other());
+        }
+        if behind.is_empty() {
+            return Ok(self.value(name)?);
+        }
+        let (behind, is_colon) = behind.strip_prefix(':').map_or((behind, false), |behind| (behind, true));
+        let word = behind.strip_prefix(['-', '=']).ok_or_else(other)?;
+        match self.known(name).filter(|value| !(is_colon && value.is_empty())) {
+            Some(value) => Ok(value),
+            None => match self.word(word)? {
+                (value, "") => Ok(value),
+                _ => Err(other()),
+            },
+        }
+    }
+
+    fn arithmetic(&mut self, text: &str) -> Result<String, LineError> {
+        // What stands between braces is put in its place first, as a shell does.
+        let (mut whole, mut rest) = (String::new(), text);
+        while let Some((before, inner)) = rest.split_once("${") {
+            let end = brace(inner).ok_or(LineError::Open { open: "${", close: "}" })?;
+            whole.push_str(before);
+            whole.push_str(&self.parameter(&inner[..end])?);
+            rest = &inner[end + 1..];
+        }
+        whole.push_str(rest);
+        Ok(arithmetic::evaluate(&whole, &mut |name| self.value(name))?.to_string())
     }
 
     fn date<'a>(&self, text: &'a str, end: char, out: &mut String) -> &'a str {
@@ -278,6 +314,20 @@ fn closing(text: &str, end: &str) -> Option<usize> {
     None
 }
 
+/// Position of the brace that closes an expansion; those of expansions within it are left out.
+fn brace(text: &str) -> Option<usize> {
+    let mut open = 0usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => open += 1,
+            '}' if open == 0 => return Some(at),
+            '}' => open -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
 fn not_an_assignment(text: &str) -> LineError {
     LineError::NotAnAssignment(text.trim().chars().take(60).collect())
 }
@@ -288,7 +338,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(text: &str) -> Result<Vec<(String, String)>, BadLine> {
-        let mut shell = Shell::new(1_435_936_321);
+        let environment = |name: &str| (name == "FROM_OUTSIDE").then(|| "out side".to_owned());
+        let mut shell = Shell::new(1_435_936_321, environment);
         shell.read(text)?;
         Ok(shell.assignments.into_iter().map(|a| (a.name, a.value)).collect())
     }
@@ -311,7 +362,9 @@ mod tests {
             "M=one\\\ntwo\n",
             "N=\"mongodb://h/?a=1&b=2\"\n",
             "export A\n",
-            "A=$A$A",
+            "A=$A$A\n",
+            "O=${NONE:-4} P=${A:-5} Q=${J:-6} R=${J-7} S=${NONE-\"a b\"}\n",
+            "T=${NONE:-${A:-x}}$FROM_OUTSIDE U=$((${NONE:-2} * 3))\n",
         );
         let pairs = read(text).unwrap();
         let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
@@ -334,6 +387,13 @@ mod tests {
                 ("M", "onetwo"),
                 ("N", "mongodb://h/?a=1&b=2"),
                 ("A", "11"),
+                ("O", "4"),
+                ("P", "11"),
+                ("Q", "6"),
+                ("R", ""),
+                ("S", "a b"),
+                ("T", "11out side"),
+                ("U", "6"),
             ]
         );
     }
@@ -351,7 +411,9 @@ mod tests {
             ("\n\nA=\"x", 3, "without its other one"),
             ("A='x", 1, "without its other one"),
             ("NUM=1\nA=$NUN", 2, "did you mean NUM?"),
-            ("A=${B:-1}", 1, "between the braces"),
+            ("A=${B:?no}", 1, "between the braces"),
+            ("A=${B#x}", 1, "between the braces"),
+            ("A=${B:-1", 1, "without }"),
             ("A=$((1/0))", 1, "division by zero"),
             ("A=$((1)", 1, "without ))"),
             ("A=$[1", 1, "without ]"),

@@ -46,7 +46,7 @@ const fn head(name: &'static str, default: &'static str, meaning: &'static str) 
 }
 
 /// All variables.
-pub const VARIABLES: [Variable; 39] = [
+pub const VARIABLES: [Variable; 40] = [
     differs("DB_NAME", "sbtest", "sbtest10by1mm", "database"),
     old("MONGO_SERVER", "localhost", "host of the server"),
     old("MONGO_PORT", "27017", "port of the server"),
@@ -62,6 +62,7 @@ pub const VARIABLES: [Variable; 39] = [
     head("URI", "mongodb://localhost:27017", "connection string"),
     head("TRUST_STORE", "", "not used by the original either; use tlsCAFile in URI"),
     head("TRUST_STORE_PASSWORD", "", "not used by the original either"),
+    head("DOCDB_DBNAME", "", "word in the names of the log files"),
     head("SHARDED", "no", "yes for documents and queries by shardKey and orderId"),
     head("MAX_SHARD_KEY", "", "shard keys; of SHARDED=yes alone"),
     head("DOCS_PER_SHARD", "", "documents of a shard key; of SHARDED=yes alone"),
@@ -87,6 +88,9 @@ pub const VARIABLES: [Variable; 39] = [
     both("NUM_INSERTS_PER_FEEDBACK", "-1", "documents between two lines of the load phase; -1 for never"),
     both("NUM_SECONDS_PER_FEEDBACK", "10", "seconds between two lines; -1 for never"),
 ];
+
+/// Variables that environments have for purposes of their own, and that are not taken from there.
+pub const COMMON: [&str; 2] = ["USERNAME", "PASSWORD"];
 
 /// The seed's name; its default is the time.
 pub const SEED: &str = "SEED";

@@ -7,7 +7,7 @@ pub mod monitors;
 pub(crate) mod protocol;
 pub mod server;
 
-use crate::probe::{ReadStatus, Stop, advise, converse, first_that_answers};
+use crate::probe::{Failure, ReadStatus, Stop, advise, converse, first_that_answers};
 use crate::redis::protocol::PROTOCOL;
 use crate::target::{
     Database, Login, OpenTarget, Scheme, Target, TargetInfo, TempServer, WATCHED, tls_words,
@@ -16,7 +16,7 @@ use crate::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
-use dyno_types::{Content, Endpoint, Refused, Verb};
+use dyno_types::{Content, Endpoint, Outcome, Refused, Verb};
 use dyno_wire::address::Address;
 use dyno_wire::redis::{Facts, FactsStep, ReadFrom, RedisDriver, RedisOptions, Topology};
 use std::collections::BTreeMap;
@@ -133,7 +133,8 @@ fn probe(
         let (mut topology, mut facts) = (Topology::single(endpoint.clone()), Facts::default());
         let mut questions = Vec::new();
         Facts::ask_all(options, &mut questions);
-        converse(&PROTOCOL, (tls, stop), endpoint, questions, &mut |received, _| match Facts::take(
+        let mut is_no_cluster = false;
+        let mut take = |received: &mut Vec<u8>, _: &mut Vec<u8>| match Facts::take(
             options,
             &mut topology,
             received,
@@ -141,9 +142,17 @@ fn probe(
         ) {
             FactsStep::Need => ReadStatus::Need,
             FactsStep::Done => ReadStatus::Done,
-            FactsStep::Refused(outcome, words) => ReadStatus::Refused(advise(outcome, &words)),
-        })?;
-        Ok((topology, facts))
+            FactsStep::Refused(outcome, words) => {
+                is_no_cluster = outcome == Outcome::ClusterDown;
+                ReadStatus::Refused(advise(outcome, &words))
+            }
+        };
+        match converse(&PROTOCOL, (tls, stop), endpoint, questions, &mut take) {
+            Ok(()) => Ok((topology, facts)),
+            // A node that was taken out of its cluster: the other seeds may be in it.
+            Err(Failure::Final(words)) if is_no_cluster => Err(Failure::Absent(words)),
+            Err(failure) => Err(failure),
+        }
     })
 }
 

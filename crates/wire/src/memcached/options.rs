@@ -113,8 +113,8 @@ fn has_breaks(text: &str) -> bool {
 }
 
 impl MemcachedOptions {
-    /// Reads `memcached://[user:password@]host[:port][,host...][?option=value&...]`, or `memcacheds://...` for TLS. Refuses
-    /// what it does not know, with what is accepted.
+    /// Reads `memcached://[user:password@]host[:port][,host...][?option=value&...]`, or `memcacheds://...` for TLS; a Unix socket
+    /// is `memcached:///path`, in a list a path with `%2F` for `/`. Refuses what it does not know, with what is accepted.
     pub fn from_uri(uri: &str) -> Result<Self, Refused> {
         let (scheme, rest) = uri.split_once(':').ok_or_else(|| Refused(format!("{uri:?} has no scheme")))?;
         let tls = (scheme == "memcacheds").then(Tls::default);
@@ -131,10 +131,12 @@ impl MemcachedOptions {
             options.password = Some(decode(password)?).filter(|p| !p.is_empty());
         }
         let place = place.strip_suffix('/').unwrap_or(place);
-        if let Some((_, path)) = place.split_once('/') {
-            return Err(Refused(format!("a memcached target has no databases: remove /{path}")));
-        }
-        if !place.is_empty() {
+        if place.starts_with('/') {
+            options.addresses = vec![Address::Unix(decode(place)?.into())];
+        } else if let Some((_, path)) = place.split_once('/') {
+            let words = "a memcached target has no databases: remove";
+            return Err(Refused(format!("{words} /{path} (a socket is memcached:///run/memcached.sock)")));
+        } else if !place.is_empty() {
             options.addresses = place.split(',').map(host_and_port).collect::<Result<_, _>>()?;
         }
         for pair in query.split('&').filter(|p| !p.is_empty()) {
@@ -232,12 +234,16 @@ pub(super) fn place_text(address: &Address) -> String {
     match address {
         Address::Tcp(host, port) if host.contains(':') => format!("[{host}]:{port}"),
         Address::Tcp(host, port) => format!("{host}:{port}"),
-        Address::Unix(path) => path.display().to_string(),
+        Address::Unix(path) => path.display().to_string().replace('/', "%2F"),
     }
 }
 
 fn host_and_port(text: &str) -> Result<Address, Refused> {
-    let bad = || Refused(format!("{text:?} is not HOST, HOST:PORT or [IPv6]:PORT"));
+    let bad =
+        || Refused(format!("{text:?} is not HOST, HOST:PORT, [IPv6]:PORT or a socket (%2Frun%2Fa.sock)"));
+    if text.starts_with("%2F") || text.starts_with("%2f") {
+        return Ok(Address::Unix(decode(text)?.into()));
+    }
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']').ok_or_else(bad)? {
             (host, "") => (host, None),

@@ -18,7 +18,7 @@ enum Part {
 
 fn parts(options: &RedisOptions) -> impl Iterator<Item = Part> {
     let resp3 = options.protocol == 3;
-    let (auth, select) = (!resp3 && options.password.is_some(), options.database != 0);
+    let (auth, select) = (!resp3 && options.logs_in(), options.database != 0);
     // Copies outside of a cluster need no leave.
     let read_only = options.cluster && options.reads != ReadFrom::Primary;
     let wanted = [
@@ -38,7 +38,7 @@ pub(super) fn greeting(options: &RedisOptions, out: &mut Vec<u8>) {
     let password = options.password.as_deref().unwrap_or("").as_bytes();
     for part in parts(options) {
         match part {
-            Part::Hello3 if options.password.is_some() => {
+            Part::Hello3 if options.logs_in() => {
                 put_command(out, &[b"HELLO", b"3", b"AUTH", user.unwrap_or("default").as_bytes(), password]);
             }
             Part::Hello3 => put_command(out, &[b"HELLO", b"3"]),

@@ -232,15 +232,17 @@ impl RedisOptions {
         if self.cluster && self.database != 0 {
             return Err(Refused(format!("a Redis cluster has only database 0, not {}", self.database)));
         }
-        if self.user.is_some() && self.password.is_none() {
-            return Err(Refused("a user name without a password: write redis://user:password@host".into()));
-        }
         if let Some(tls) = &self.tls
             && tls.cert.is_some() != tls.key.is_some()
         {
             return Err(Refused("a client certificate needs both cert=FILE and key=FILE".into()));
         }
         Ok(())
+    }
+
+    /// Returns whether there is a login: a user without a password is one of the ACL's with `nopass`.
+    pub fn logs_in(&self) -> bool {
+        self.user.is_some() || self.password.is_some()
     }
 
     /// The URI without its password.
@@ -251,7 +253,8 @@ impl RedisOptions {
             _ => "redis",
         };
         let login = match (&self.user, &self.password) {
-            (Some(user), _) => format!("{user}:***@"),
+            (Some(user), Some(_)) => format!("{user}:***@"),
+            (Some(user), None) => format!("{user}@"),
             (None, Some(_)) => ":***@".to_owned(),
             _ => String::new(),
         };
