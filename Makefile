@@ -36,12 +36,13 @@ test:
 	@scripts/need-network.sh || true
 	@scripts/test.sh
 
-# What is slow or rare: `make test`, then the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official
+# What is slow or rare: `make test`, then the programs that dyno stands in for beside it, the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official
 # MongoDB driver, the Python package with its notebook, the reports in a browser, Ansible, the diagnosis against seeded truth, presets as
 # they are written, aarch64 under emulation, and the files of a release, installed. Pods of a real Kubernetes are a part of `make test`
 # where its binaries are there (`make kubernetes` builds them once, in 20 CPU minutes).
 test-all: test
 	@scripts/advisories.sh
+	@scripts/test-peers.py $(DYNO)
 	@scripts/test-all.sh
 	@scripts/test-official.sh
 	@scripts/test-python.sh
