@@ -108,7 +108,7 @@ fn an_experiment_sends_what_pocdriver_has_queued() {
     let dyno = Dyno::new();
     // A thread whose bulk is on its way at the end has nothing queued: with many queries and threads that is never so for all.
     let text = format!(
-        "target: {}\nworkload: {{pocdriver: '-n poc.c -b 37 -t 8 -f 3 -k 80'}}\nclient: {{workers: 2}}\n\
+        "target: {}\nworkload: {{pocdriver: '-n poc.c -b 37 -t 8 -f 3 -k 80 --opsratio'}}\nclient: {{workers: 2}}\n\
          phases: {{measure: {{duration: 2s}}}}\n",
         server.uri("")
     );
