@@ -47,10 +47,12 @@ fn all(
     table(out, title, &rows, &columns, style);
 }
 
-/// Clock that says when replies arrived. A lag of receiving is sampled only where it is the client's.
+/// Clock that says when replies arrived. Stamps are not counted where all are the client's; an imported result has no users with
+/// connections either.
 pub(crate) fn whose_clock(phase: &Phase) -> Option<String> {
     let Some(stamps) = &phase.stamps else {
-        return phase.receive_lag.as_ref().map(|_| "arrivals by the client's clock".to_owned());
+        let is_own = phase.receive_lag.is_some() || phase.client.connected.is_some();
+        return is_own.then(|| "arrivals by the client's clock".to_owned());
     };
     let by_kernel = stamps.kernel.saturating_sub(stamps.card);
     let counts = [(stamps.card, "network card"), (by_kernel, "kernel"), (stamps.client, "client")];
