@@ -1,11 +1,14 @@
 //! A server in a network namespace of its own, and the way to it: two devices, each with a queue that can be shaped.
 
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Redis behind a pair of devices. Ends with its namespace.
 pub struct Behind {
     name: String,
+    /// This side's device.
+    device: String,
     server: Option<Child>,
 }
 
@@ -18,10 +21,11 @@ impl Behind {
     /// Starts it. `own` and `other` say how this side's and the server's device are shaped, as `tc` takes it
     /// (`netem delay 5ms`); nothing where they are empty. `None` where the kernel does not let us.
     pub fn start(own: &str, other: &str) -> Option<Behind> {
-        let number = std::process::id();
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = format!("{}n{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let (name, devices) = (format!("dyno{number}"), [format!("dv{number}"), format!("dw{number}")]);
-        let mut behind = Behind { name: name.clone(), server: None };
         let [ours, theirs] = &devices;
+        let mut behind = Behind { name: name.clone(), device: ours.clone(), server: None };
         let ip = |words: &str| succeeds("ip", words);
         let ready = ip(&format!("netns add {name}"))
             && ip(&format!("link add {ours} type veth peer name {theirs} netns {name}"))
@@ -62,7 +66,13 @@ impl Drop for Behind {
             let _ = server.kill();
             let _ = server.wait();
         }
-        // The pair of devices goes with the namespace.
+        // The pair of devices goes with the namespace, a moment later: the next one has the same addresses.
         let _ = Command::new("ip").args(["netns", "del", &self.name]).output();
+        let device = format!("/sys/class/net/{}", self.device);
+        let gone = |_: &u32| {
+            std::thread::sleep(Duration::from_millis(20));
+            !std::path::Path::new(&device).exists()
+        };
+        let _ = (0..250).find(gone);
     }
 }

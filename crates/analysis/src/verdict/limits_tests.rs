@@ -615,6 +615,15 @@ fn seconds_in_which_the_client_stood_still_say_nothing_of_the_target() {
         (case.says("client_share"), case.reason("client_share"))
     };
     assert_eq!([embedded(1.1).0, embedded(1.3).0, embedded(6.1).0], [None, SUSPECT, INVALID]);
+    // So do users of a server: whom the end finds waiting has not turned. Arrivals of an open loop are due all the same.
+    let wire = |think_ns, length_s| {
+        let mut case = Case::usual();
+        (case.think_ns, case.phase.seconds) = (think_ns, 5.0);
+        case.phase.pauses = vec![Pause { from_s: 5.0 - length_s, length_s }];
+        case.says("client_share")
+    };
+    assert_eq!([wire(Some(0), 0.09), wire(Some(0), 0.2), wire(Some(0), 2.8)], [None, SUSPECT, INVALID]);
+    assert_eq!(wire(None, 2.8), None);
     let text = embedded(6.3).1.unwrap();
     assert!(text.contains("did not run for 6.3 of 60.0 s (at 7.0 s for 4.2 s)"), "{text}");
 }
