@@ -87,7 +87,9 @@ impl YcsbWork {
         take_environment(&mut settings, |variable| std::env::var(variable).ok());
         // As YCSB, which draws anew: clients on several hosts must not ask for the same keys in step, nor a run for those that
         // the last one has left in the caches.
-        if settings.text("dyno.seed").is_none_or(|seed| seed.trim() == DRAWN) {
+        // Clients that are numbered draw apart already, and share the order of their keys by the seed.
+        let is_one = settings.text("dyno.client.count").is_none_or(|count| count.trim() == "1");
+        if is_one && settings.text("dyno.seed").is_none_or(|seed| seed.trim() == DRAWN) {
             settings.set("dyno.seed", fresh_seed().to_string(), Source::Drawn);
         }
         let mut warnings = notes;

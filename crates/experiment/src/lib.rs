@@ -259,8 +259,11 @@ pub fn to_make_again(plan: &Plan, ended: &[RunRecord], wanted: impl Fn(&RunRecor
             Some(Strategy::Ladder(_) | Strategy::HighestRate(_)) => run.repetition == from.repetition,
         }
     };
+    // A search may ask for one point several times: what is noted of one of them is noted of all.
+    let named: Vec<Again> = ended.iter().filter(|run| wanted(run)).map(RunRecord::again).collect();
+    let is_named: Vec<bool> = ended.iter().map(|run| named.contains(&run.again())).collect();
     let is_again = |at: usize, run: &RunRecord| {
-        wanted(run) || ended[..at].iter().any(|from| wanted(from) && follows(run, from))
+        is_named[at] || (0..at).any(|before| is_named[before] && follows(run, &ended[before]))
     };
     let again = ended.iter().enumerate().filter(|(at, run)| is_again(*at, run));
     again.map(|(_, run)| run.again()).collect()

@@ -91,7 +91,8 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
             phase.offered = offered;
             // How many threads were without a success at the same time is known only of this process's own.
             let warmup_s = dir.run.plans.get(&recorded.name).map_or(0.0, |plan| plan.warmup_s);
-            let (from_ns, until_ns) = ((warmup_s * 1e9) as u64, ((warmup_s + seconds) * 1e9) as u64);
+            let until_s = (warmup_s + seconds).min(recorded.seconds as f64);
+            let (from_ns, until_ns) = ((warmup_s * 1e9) as u64, (until_s * 1e9) as u64);
             let totals = with_open_silence(dir, recorded);
             if totals.threads > 0 {
                 phase.silences = silences(&totals, from_ns, until_ns);
@@ -114,12 +115,13 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
 }
 
 /// The totals of a phase. Where its record ends with seconds without a success while operations were under way, nobody has noted
-/// the silence that they are: it had not ended.
+/// the silence that they are: it had not ended. Where operations failed they may be answers; a pause of the client is none.
 fn with_open_silence(dir: &RunDir, recorded: &RecordedPhase) -> Totals {
     let mut totals = recorded.totals.clone();
     let last_s = dir.succeeded_until_s(&recorded.name);
-    if last_s < recorded.seconds && totals.arrivals > totals.ended_total() {
-        let from_ns = last_s * 1_000_000_000;
+    if last_s < recorded.seconds && totals.arrivals > totals.ended_total() && totals.failed() == 0 {
+        let paused_ns = totals.pauses.iter().map(|pause| pause.until_ns).max().unwrap_or(0);
+        let from_ns = paused_ns.max(last_s * 1_000_000_000);
         let gap = Gap { from_ns, waiting_ns: from_ns, until_ns: u64::MAX };
         totals.gaps.extend((0..totals.threads.min(CONNECTIONS as u64)).map(|_| gap));
     }

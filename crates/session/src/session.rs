@@ -272,7 +272,10 @@ impl<'a> Session<'a> {
         let mut whole = WholeSeconds::default();
         let (mut seconds_of, clocks) = (PerSecond::new(&metrics), (SystemTime::now(), Instant::now()));
         let (mut host_cpu, mut local_cpu) = (HostCpu::start(), CpuTimes::default());
-        let queues = self.generator.target().wire.then(Queues::now);
+        // What goes through a socket of this host, or nowhere, takes no device.
+        let is_here = ["unix:", ":///", "%2F"].iter().any(|word| self.plan.target.contains(word));
+        let info = self.generator.target();
+        let queues = (info.wire && !info.virtual_time && !is_here).then(Queues::now);
         let (writer, most, history) = (&mut self.writer, self.samples, &mut self.history);
         let mut on_second = |second: Second| {
             let lap = host_cpu.lap();

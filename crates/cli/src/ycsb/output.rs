@@ -114,6 +114,9 @@ fn say_batched(lines: &mut Vec<Line>, batch: u64) {
         place.map(|at| (at, lines[at].value.clone())).filter(|_| batch > 1)
     {
         let sent = (inserts as u64).div_ceil(batch) as i64;
+        if inserts == sent {
+            return;
+        }
         lines[at].value = Value::Int(sent);
         lines.insert(at + 1, Line::new("INSERT", "Return=BATCHED_OK", Value::Int(inserts - sent)));
     }

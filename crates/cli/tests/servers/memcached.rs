@@ -269,10 +269,14 @@ fn a_socket_of_this_host_is_a_target() {
     let path = folder.path().join("memcached.sock");
     let started =
         Command::new("memcached").args(["-u", "root", "-s"]).arg(&path).stderr(Stdio::null()).spawn();
-    let Ok(mut child) = started else { return skip_because("sockets", "memcached is not installed") };
-    while std::os::unix::net::UnixStream::connect(&path).is_err() {
+    let Ok(child) = started else { return skip_because("sockets", "memcached is not installed") };
+    let listens = |_: &u32| {
         std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+        std::os::unix::net::UnixStream::connect(&path).is_ok()
+    };
+    let began = (0..500).find(listens);
+    let mut child = Memcached { child, port: 0 };
+    assert!(began.is_some(), "{:?}", child.child.try_wait());
     let (dyno, path) = (Dyno::new(), path.display().to_string());
     for uri in [format!("memcached://{path}"), format!("memcached://{}", path.replace('/', "%2F"))] {
         let output = dyno.run(&["run", &uri, "--records", "100", "--reload", "--ops", "1000", "--out", "r"]);
@@ -280,6 +284,4 @@ fn a_socket_of_this_host_is_a_target() {
         assert_eq!(outcome(phase(&dyno.summary("r"), "measure"), "ok"), 1_000);
         std::fs::remove_dir_all(dyno.path("r")).unwrap();
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
 }

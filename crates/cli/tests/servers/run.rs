@@ -287,9 +287,8 @@ fn service_times_end_by_the_clock_that_was_asked_for() {
     let unix = format!("unix://{path}");
     let uri = server.uri();
     // Sentences are broken into lines.
-    let told = |output: &std::process::Output| {
-        stdout(output).split_whitespace().collect::<Vec<_>>().join(" ")
-    };
+    let told =
+        |output: &std::process::Output| stdout(output).split_whitespace().collect::<Vec<_>>().join(" ");
     for (target, stamps, out) in
         [(&uri, "kernel", "kernel"), (&uri, "client", "client"), (&unix, "kernel", "unix")]
     {

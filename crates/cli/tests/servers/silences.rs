@@ -102,9 +102,11 @@ fn silences_of_a_killed_run_are_told_from_what_was_recorded() {
     server.cli(&["CLIENT", "PAUSE", "30000", "ALL"]);
     let recorded = || std::fs::read_to_string(dyno.path("r/intervals.jsonl")).unwrap().lines().count();
     let before = recorded();
-    while recorded() < before + 4 {
+    let goes_on = |_: &u32| {
         std::thread::sleep(Duration::from_millis(100));
-    }
+        recorded() >= before + 4
+    };
+    (0..600).find(goes_on).expect("seconds without a success");
     signal(run.id(), "KILL");
     drop(finish(run));
     assert!(!dyno.path("r/summary.json").exists());

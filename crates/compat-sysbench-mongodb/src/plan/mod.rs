@@ -110,7 +110,9 @@ fn read(
         read_file(path, false, &mut shell, &mut layers)?;
     }
     // A file that assigns a variable has the last word, as in a shell.
-    let taken = |name: &&str| !variables::COMMON.contains(name) && layers.get(name).is_none();
+    // Configurations of 2015 assign all of theirs, and environments have such names for other things.
+    let is_old = |name: &str| variables::variable(name).is_some_and(|one| one.known == variables::Known::Old);
+    let taken = |name: &&str| !is_old(name) && layers.get(name).is_none();
     let names: Vec<&str> = variables::names().filter(taken).collect();
     for name in names {
         if let Some(value) = environment(name) {

@@ -6,6 +6,7 @@
 
 use crate::plan::arithmetic;
 use crate::plan::arithmetic::{ArithmeticError, Unassigned};
+use dyno_types::limits::EXPRESSION_DEPTH;
 use dyno_types::suggest;
 use std::collections::BTreeSet;
 
@@ -81,6 +82,8 @@ pub enum LineError {
 pub struct Shell {
     /// Value of a variable of the environment.
     environment: fn(&str) -> Option<String>,
+    /// Expansions inside each other that are being read.
+    depth: usize,
     /// Seconds since 1970, the value of `$(date +%s)`.
     now_s: u64,
     /// All assignments in order.
@@ -92,7 +95,7 @@ pub struct Shell {
 impl Shell {
     /// Nothing is assigned yet.
     pub fn new(now_s: u64, environment: fn(&str) -> Option<String>) -> Self {
-        Shell { environment, now_s, assignments: Vec::new(), used: BTreeSet::new() }
+        Shell { environment, depth: 0, now_s, assignments: Vec::new(), used: BTreeSet::new() }
     }
 
     /// Reads a file's text; what earlier files have assigned is known.
@@ -250,9 +253,20 @@ impl Shell {
         Ok(&text[end..])
     }
 
-    /// What stands between braces: a name, and behind `-` or `=` the word that stands for what is not assigned; with a colon
-    /// before it also for what is empty.
+    /// What stands between braces: a name, and behind `-` the word that stands for what is not assigned; with a colon before it
+    /// also for what is empty.
     fn parameter(&mut self, text: &str) -> Result<String, LineError> {
+        self.depth += 1;
+        let value = if self.depth > EXPRESSION_DEPTH {
+            Err(LineError::Braces(text.chars().take(60).collect()))
+        } else {
+            self.parameter_within(text)
+        };
+        self.depth -= 1;
+        value
+    }
+
+    fn parameter_within(&mut self, text: &str) -> Result<String, LineError> {
         let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
         let (name, behind) = text.split_at(end);
         let other = || LineError::Braces(text.to_owned());
@@ -263,7 +277,7 @@ impl Shell {
             return Ok(self.value(name)?);
         }
         let (behind, is_colon) = behind.strip_prefix(':').map_or((behind, false), |behind| (behind, true));
-        let word = behind.strip_prefix(['-', '=']).ok_or_else(other)?;
+        let word = behind.strip_prefix('-').ok_or_else(other)?;
         match self.known(name).filter(|value| !(is_colon && value.is_empty())) {
             Some(value) => Ok(value),
             None => match self.word(word)? {
@@ -413,6 +427,8 @@ mod tests {
             ("NUM=1\nA=$NUN", 2, "did you mean NUM?"),
             ("A=${B:?no}", 1, "between the braces"),
             ("A=${B#x}", 1, "between the braces"),
+            ("A=${B:=1}", 1, "between the braces"),
+            (&format!("A={}1{}", "${B:-".repeat(2_000), "}".repeat(2_000)), 1, "between the braces"),
             ("A=${B:-1", 1, "without }"),
             ("A=$((1/0))", 1, "division by zero"),
             ("A=$((1)", 1, "without ))"),

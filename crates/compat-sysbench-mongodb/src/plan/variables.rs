@@ -89,9 +89,6 @@ pub const VARIABLES: [Variable; 40] = [
     both("NUM_SECONDS_PER_FEEDBACK", "10", "seconds between two lines; -1 for never"),
 ];
 
-/// Variables that environments have for purposes of their own, and that are not taken from there.
-pub const COMMON: [&str; 2] = ["USERNAME", "PASSWORD"];
-
 /// The seed's name; its default is the time.
 pub const SEED: &str = "SEED";
 

@@ -141,8 +141,10 @@ fn from_uri(uri: &str, settings: &Settings, notes: &mut Vec<String>) -> Result<R
         options.scan_window = 1;
         set_plain(&mut options, settings, "redis.scan.window", "scan-window")?;
     }
-    if options.user.is_none() && options.password.is_none() {
-        take_login(&mut options, settings)?;
+    if options.password.is_none() {
+        let user = options.user.take();
+        take_login(&mut options, settings);
+        options.user = user.or(options.user);
     }
     let read = ["redis.uri", "redis.timeout", "redis.scan.window", "redis.user", "redis.password"];
     let ignored: Vec<&str> =
@@ -161,7 +163,7 @@ fn from_properties(settings: &Settings, notes: &mut Vec<String>) -> Result<Redis
     for (key, name) in PLAIN {
         set_plain(&mut options, settings, key, name)?;
     }
-    take_login(&mut options, settings)?;
+    take_login(&mut options, settings);
     take_tls(&mut options, settings)?;
     check(&options, settings)?;
     Ok(options)
@@ -179,14 +181,10 @@ fn set_plain(
     }
 }
 
-fn take_login(options: &mut RedisOptions, settings: &Settings) -> Result<(), BadSetting> {
+fn take_login(options: &mut RedisOptions, settings: &Settings) {
     let text = |key| settings.text(key).filter(|value| !value.is_empty()).map(str::to_owned);
     options.password = text("redis.password");
     options.user = text("redis.user");
-    if options.user.is_some() && options.password.is_none() {
-        return Err(refuse(settings, "redis.user"));
-    }
-    Ok(())
 }
 
 fn take_tls(options: &mut RedisOptions, settings: &Settings) -> Result<(), BadSetting> {

@@ -51,11 +51,16 @@ impl YcsbCommand {
     pub fn as_original(&self, arguments: &[String]) -> Vec<String> {
         let mode = if self.mode == Mode::Load { "-load" } else { "-t" };
         let mut shown = vec![mode.to_owned(), "-db".to_owned(), self.binding.class().to_owned()];
-        let mut rest = arguments.iter().skip(2);
+        let (mut rest, mut words) = (arguments.iter(), 0);
         while let Some(argument) = rest.next() {
             match argument.as_str() {
                 "--out" | "--client" | "-cp" | "-jvm-args" => drop(rest.next()),
-                own if own.starts_with("--") || own.starts_with("-jvm-args=") => {}
+                own if ["--", "-jvm-args=", "-cp="].iter().any(|begin| own.starts_with(begin)) => {}
+                "-P" | "-p" | "-db" | "-l" | "-table" | "-threads" | "-target" => {
+                    shown.extend([Some(argument), rest.next()].into_iter().flatten().cloned());
+                }
+                // The command, and the binding.
+                word if !word.starts_with('-') && words < 2 => words += 1,
                 _ => shown.push(argument.clone()),
             }
         }

@@ -234,7 +234,10 @@ pub(super) fn place_text(address: &Address) -> String {
     match address {
         Address::Tcp(host, port) if host.contains(':') => format!("[{host}]:{port}"),
         Address::Tcp(host, port) => format!("{host}:{port}"),
-        Address::Unix(path) => path.display().to_string().replace('/', "%2F"),
+        Address::Unix(path) => {
+            let marks = [('%', "%25"), ('/', "%2F"), ('@', "%40"), (',', "%2C"), ('?', "%3F")];
+            marks.iter().fold(path.display().to_string(), |text, (mark, code)| text.replace(*mark, code))
+        }
     }
 }
 

@@ -237,7 +237,7 @@ impl PocWorkload {
         let cycle_ns = u128::from(cycle_ms) * 1_000_000;
         // A place of its own for each worker, of whichever process.
         let place = mix(self.config.seed ^ mix(u64::from(self.config.first_worker) + user));
-        let begin_ns = cycle_ns * u128::from(place) >> 64;
+        let begin_ns = (cycle_ns * u128::from(place)) >> 64;
         ((begin_ns + now_ns) % cycle_ns / 1_000_000) as u64
     }
 
