@@ -27,7 +27,12 @@ const ROWS: [Row; 21] = [
     ("redis.host", "", HOST, "where the server is; required unless redis.socket or redis.uri is set"),
     ("redis.port", "6379", "a port, 1 to 65535", "port of hosts that name none"),
     ("redis.password", "", "a password", "password for AUTH; safer in a -P file or in $DYNO_REDIS_PASSWORD"),
-    ("redis.user", "", "an ACL user name, with redis.password", "ACL user for AUTH"),
+    (
+        "redis.user",
+        "",
+        "an ACL user name",
+        "ACL user for AUTH; without redis.password one that has none (nopass)",
+    ),
     ("redis.cluster", "false", "true or false", "whether the server is part of a cluster"),
     ("redis.timeout", "2000", "milliseconds, 0 to 86400000", "how long a reply is awaited; 0 for ever"),
     ("redis.db", "0", "a database number from 0", "database that SELECT selects"),

@@ -114,7 +114,6 @@ fn refusals_name_the_place_and_what_is_accepted() {
     assert!(refusal(&[host, ("redis.timeout", "2s")]).contains("expected milliseconds"));
     assert!(refusal(&[host, ("redis.reads", "all")]).contains("primary, replica"));
     assert!(refusal(&[host, ("redis.cluster", "true"), ("redis.db", "1")]).contains("only database"));
-    assert!(refusal(&[host, ("redis.user", "bob")]).contains("with redis.password"));
     assert!(refusal(&[host, ("redis.tls.key", "k")]).contains("with redis.tls.cert"));
     assert!(refusal(&[("redis.host", "a,b")]).contains("several seeds"));
     assert!(refusal(&[("redis.socket", "/s"), ("redis.cluster", "true")]).contains("Unix socket"));
@@ -124,4 +123,19 @@ fn refusals_name_the_place_and_what_is_accepted() {
     assert!(refusal(&[("redis.uri", "http://h")]).contains("redis://, rediss:// or unix://"));
     let text = refusal(&[("redis.uri", "redis://bob:hunter2%@h")]);
     assert!(text.contains("two hex digits") && !text.contains("hunter2"), "{text}");
+}
+
+#[test]
+fn a_user_may_stand_in_the_uri_and_the_password_beside_it() {
+    let login = |pairs: &[(&str, &str)]| {
+        let (options, ..) = redis(pairs);
+        (options.user, options.password)
+    };
+    let word = |text: &str| Some(text.to_owned());
+    let uri = ("redis.uri", "redis://bob@h");
+    assert_eq!(login(&[uri, ("redis.password", "pw")]), (word("bob"), word("pw")));
+    assert_eq!(login(&[uri]), (word("bob"), None));
+    assert_eq!(login(&[("redis.host", "h"), ("redis.user", "bob")]), (word("bob"), None));
+    let whole = ("redis.uri", "redis://bob:own@h");
+    assert_eq!(login(&[whole, ("redis.password", "pw"), ("redis.user", "eve")]), (word("bob"), word("own")));
 }
