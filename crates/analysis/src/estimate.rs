@@ -42,6 +42,8 @@ pub(crate) struct Estimate {
     half_width: Option<f64>,
     /// The same if operations were independent.
     independent: f64,
+    /// The same if they come together as those of a neighbouring figure do, which more of them tell.
+    alike: f64,
 }
 
 impl Estimate {
@@ -61,7 +63,7 @@ impl Estimate {
         let by_blocks = spread(&blocks, figure, correlation);
         let by_blocks = by_blocks.map(|mean| mean.interval.half_width * blocks.len() as f64 / all);
         let half_width = by_blocks.map(|half| half.max(independent));
-        Some(Estimate { blocks, figure, half_width, independent })
+        Some(Estimate { blocks, figure, half_width, independent, alike: independent })
     }
 
     /// The share that was counted: of operations that are independent its deviation is that of a coin. One of none has no design
@@ -125,7 +127,7 @@ impl Estimate {
         match self.half_width {
             Some(half) if !is_sparse => margin(half),
             // Too few blocks, or too few independent operations beyond the limit.
-            _ if agreed() => margin(self.independent),
+            _ if below.abs() >= self.alike && agreed() => margin(self.alike),
             // Far more lies beyond the limit than may: the error of that share tells.
             Some(half) if below < 0.0 => margin(half.max(Self::new(blocks.to_vec(), 0.0)?.half_width?)),
             half => margin(half.or_else(|| apart(blocks)).unwrap_or(f64::INFINITY))
@@ -145,7 +147,7 @@ impl Estimate {
         let limit = limit.min(1.0);
         let independent = NORMAL * (limit * (1.0 - limit) / all).sqrt();
         let half_width = self.half_width.map(|_| independent * self.design_effect().sqrt());
-        let at_limit = Estimate { independent, half_width, ..self.clone() };
+        let at_limit = Estimate { independent, alike: independent, half_width, ..self.clone() };
         at_limit.margin(&self.blocks, limit, self.worth() * limit < EVENTS)
     }
 }
@@ -168,22 +170,55 @@ fn spread(blocks: &[Counted], ratio: f64, correlation: f64) -> Option<SteadyMean
     steady_mean_of(&rest, 1, correlation)
 }
 
+/// Factor between shares at which the lower end of an interval is looked for, and how often the last step is halved.
+const STEP: f64 = 1.25;
+const HALVINGS: usize = 4;
+
+/// The share beyond a percentile.
+fn beyond(population: &Population, share: f64, correlation: f64) -> Option<Estimate> {
+    Estimate::of(population.beyond_quantile(share), (share * (1.0 - share)).sqrt(), correlation)
+}
+
 /// A percentile of a population, as a share, and its error.
 pub(crate) struct Quantile<'a> {
     population: &'a Population,
     share: f64,
     beyond: Estimate,
+    /// Least correlation of neighbouring blocks.
+    correlation: f64,
 }
 
 impl<'a> Quantile<'a> {
     /// The percentile that `share` of the operations do not exceed.
     pub(crate) fn new(population: &'a Population, share: f64) -> Option<Self> {
-        // Few operations do not show how blocks correlate; the half of them does.
-        let median = population.beyond_quantile(MEDIAN);
-        let correlation = spread(&median, 1.0 - MEDIAN, 0.0).map_or(0.0, |mean| mean.correlation);
-        let deviation = (share * (1.0 - share)).sqrt();
-        let beyond = Estimate::of(population.beyond_quantile(share), deviation, correlation)?;
-        Some(Quantile { population, share, beyond })
+        // Few operations do not show how blocks correlate, nor how slow ones come together; the half of them does.
+        let median = beyond(population, MEDIAN, 0.0)?;
+        let correlation = spread(&median.blocks, median.figure, 0.0).map_or(0.0, |mean| mean.correlation);
+        let mut beyond = beyond(population, share, correlation)?;
+        let together = apart(&median.blocks).unwrap_or(0.0) / median.independent;
+        beyond.alike = beyond.independent * together.max(1.0);
+        Some(Quantile { population, share, beyond, correlation })
+    }
+
+    /// The lowest share that may be this one: of it and of all between, the error of the operations beyond reaches to those beyond
+    /// this one. An error by the few beyond a high percentile alone would miss how they come together.
+    fn lowest(&self) -> Option<f64> {
+        let own = 1.0 - self.share;
+        let reaches = |share: f64| {
+            let beyond = beyond(self.population, 1.0 - share, self.correlation)?;
+            Some(share - beyond.half_width? <= own)
+        };
+        let mut reached = (own + self.beyond.half_width?).min(1.0);
+        let mut missed = reached;
+        while missed < 1.0 && reaches(missed)? {
+            reached = missed;
+            missed = (missed * STEP).min(1.0);
+        }
+        for _ in 0..HALVINGS {
+            let middle = f64::midpoint(reached, missed);
+            if reaches(middle)? { reached = middle } else { missed = middle }
+        }
+        Some(1.0 - reached)
     }
 
     fn is_sparse(&self) -> bool {
@@ -193,7 +228,7 @@ impl<'a> Quantile<'a> {
     /// Its interval, microseconds; `None` of fewer than ten blocks. It has no upper end where too few operations lie beyond.
     pub(crate) fn interval(&self) -> Option<ConfidenceInterval> {
         let half = self.beyond.half_width?;
-        let low = self.population.quantile_us((self.share - half).max(0.0))?;
+        let low = self.population.quantile_us(self.lowest()?.max(0.0))?;
         let reach = self.share + half;
         let high = (reach < 1.0 && !self.is_sparse()).then(|| self.population.quantile_us(reach)).flatten();
         Some(ConfidenceInterval { low, high })
