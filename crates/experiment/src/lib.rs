@@ -134,6 +134,7 @@ pub fn run_experiment(
     keep_tunings(plan, directory)?;
     if ending != Ending::Interrupted {
         dataset_cache::remove(&after);
+        volumes::remove_own(&after);
     }
     let status = if ending == Ending::Interrupted { "interrupted" } else { "complete" };
     directory.note(Entry::End { status: status.into() })?;

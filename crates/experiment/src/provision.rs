@@ -20,6 +20,7 @@ use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::temporary::remove_abandoned;
 use dyno_servers::server::fault_preparation::FaultPreparation;
+use dyno_servers::volume::is_still;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -142,8 +143,10 @@ fn described(
             };
             std::fs::create_dir_all(&folder).map_err(|e| LocalError::failed(folder.display(), e))?;
             let own = secured(server)?;
-            let loads = own.data.snapshot && spec.phases.load.when != When::Never;
+            let fills = volume.as_ref().is_some_and(|volume| !volume.is_full() && !is_still(&own));
+            let loads = (own.data.snapshot || fills) && spec.phases.load.when != When::Never;
             let begin = (&preparation, false, loads);
+            volume.as_ref().map_or(Ok(()), |volume| volume.clear(control))?;
             let started = volumes::start(&own, begin, &folder, (machine, control), &mut volume)?;
             Box::new(DescribedServer {
                 spec: server.clone(),

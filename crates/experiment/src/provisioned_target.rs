@@ -307,8 +307,12 @@ impl ProvisionedTarget {
 
     /// Without anything to load: what waits for the end of the load begins.
     pub fn not_loaded(&mut self, control: &Control) -> Result<(), LocalError> {
-        match &self.owned {
-            OwnedResources::Server(owned) if owned.server.is_loading() => self.copied(control),
+        match &mut self.owned {
+            OwnedResources::Server(owned) if !owned.server.is_loading() => Ok(()),
+            OwnedResources::Server(owned) if !owned.spec.data.snapshot => {
+                owned.server.limit_memory().map_err(of_server)
+            }
+            OwnedResources::Server(_) => self.copied(control),
             _ => Ok(()),
         }
     }

@@ -91,8 +91,15 @@ impl Volume {
         experiment_dir: &Path,
         machine: &Machine,
     ) -> Result<Option<Volume>, Failed> {
-        let (Some(asked), Some(path)) = (&server.data.volume, &server.data.path) else { return Ok(None) };
-        let path = path.of(0);
+        let Some(asked) = &server.data.volume else { return Ok(None) };
+        let path = match &server.data.path {
+            Some(path) => path.of(0).to_owned(),
+            None => own_folder(experiment_dir),
+        };
+        if server.data.path.is_none() {
+            std::fs::create_dir_all(&path)
+                .map_err(|e| failed(&asked.name, LocalError::failed(path.display(), e)))?;
+        }
         let base = path.canonicalize();
         let base = base.map_err(|e| {
             failed(&asked.name, LocalError::failed(format!("server.data.path: {}", path.display()), e))
@@ -219,9 +226,13 @@ impl Volume {
         }
     }
 
-    /// Makes room for a load: claims that are to be filled anew go. A folder is replaced when its successor is whole.
+    /// Makes room for a load: claims that are to be filled anew go, and a folder of the experiment's own. Others are replaced when
+    /// their successor is whole.
     pub fn clear(&self, control: &Control) -> Result<(), Failed> {
         match (&self.begin, &self.at) {
+            (Begin::Empty(_), Where::Folder(folder)) if self.server.data.path.is_none() => {
+                folders::remove(folder).map_err(|e| failed(&self.asked.name, e))
+            }
             (Begin::Empty(_), Where::Claims(kubectl, _)) => {
                 claims::remove(kubectl, &self.asked.name, control)
                     .map_err(|why| failed(&self.asked.name, why))
@@ -399,8 +410,23 @@ pub(super) fn start(
     start(None).map_err(of_server)
 }
 
+/// Where the notes about volumes are, and volumes without a path of their own.
+fn own_folder(experiment_dir: &Path) -> PathBuf {
+    experiment_dir.join("volumes")
+}
+
+/// Removes the volumes that lie in the experiment's directory: it needs them no more.
+pub(super) fn remove_own(experiment_dir: &Path) {
+    for entry in std::fs::read_dir(own_folder(experiment_dir)).into_iter().flatten().flatten() {
+        if entry.path().extension().is_some_and(|extension| extension == "volume") {
+            // One that cannot be removed is in nobody's way.
+            let _ = folders::remove(&entry.path());
+        }
+    }
+}
+
 fn noted(experiment_dir: &Path, name: &str) -> PathBuf {
-    experiment_dir.join("volumes").join(format!("{name}.json"))
+    own_folder(experiment_dir).join(format!("{name}.json"))
 }
 
 fn note(experiment_dir: &Path, name: &str) -> Option<VolumeNote> {
@@ -409,7 +435,7 @@ fn note(experiment_dir: &Path, name: &str) -> Option<VolumeNote> {
 
 /// The volumes that an experiment has worked with.
 pub fn volumes(directory: &Path) -> Vec<VolumeNote> {
-    let entries = std::fs::read_dir(directory.join("volumes")).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(own_folder(directory)).into_iter().flatten().flatten();
     let mut all: Vec<VolumeNote> =
         entries.filter_map(|entry| serde_json::from_slice(&files::read(&entry.path()).ok()?).ok()).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));

@@ -116,11 +116,13 @@ pub(super) fn storage_engines(scale: u32) -> String {
     };
     format!(
         "\
-{}server_lifetime: shared
+{}order: file
 server:
   kind: mongod
   drop_caches: true
-  data: {{snapshot: true}}
+  # Each engine is loaded once, and its cells begin with a copy of that: room for two copies. Another order needs a volume
+  # for each engine: server.data.volume.name beside server.engine.
+  data: {{volume: {{name: loaded}}}}
 factors:
   engine:
     - {{label: mmapv1, server.engine: mmapv1}}

@@ -359,6 +359,15 @@ impl Server {
         self.launch_all()
     }
 
+    /// Starts the server again where limits of memory have waited for the end of a load.
+    pub fn limit_memory(&mut self) -> Result<(), LocalError> {
+        if !std::mem::take(&mut self.loads) {
+            return Ok(());
+        }
+        self.end_all(true)?;
+        self.launch_all()
+    }
+
     /// Stops the server, puts the copy of its data back, and starts it again.
     pub fn restore(&mut self) -> Result<(), LocalError> {
         self.may_copy()?;

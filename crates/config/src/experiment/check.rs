@@ -319,7 +319,7 @@ fn check_volume(spec: &Experiment) -> Result<(), InvalidSetting> {
         Some(asked) if asked.storage.is_none() => {
             Err(InvalidSetting::new(key, "expected kubernetes.storage, too: its claims are the volume"))
         }
-        None if data.path.is_none() => Err(InvalidSetting::new(
+        None if data.path.is_none() && !spec.ssh.servers.is_empty() => Err(InvalidSetting::new(
             key,
             "expected server.data.path, too: a folder of the server's host that outlives the run",
         )),

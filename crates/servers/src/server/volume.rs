@@ -90,7 +90,10 @@ impl Server {
         match still {
             true => server(self.spec.kind)
                 .save(&self.spec, &self.members.iter().map(|m| &m.node).collect::<Vec<_>>())?,
-            false => self.end_all(true)?,
+            false => {
+                self.end_all(true)?;
+                self.loads = false;
+            }
         }
         let new = volume.with_extension(format!("new-{}", std::process::id()));
         let noted = self.journal.add(Undo::Folder { path: new.clone() })?;
