@@ -65,6 +65,15 @@ pub enum Command {
     Pocdriver(Box<dyno_compat_pocdriver::plan::args::PocArgs>),
     /// Drop-in for sysbench-mongodb: its configuration, its data, its transaction
     SysbenchMongodb(Box<crate::sysbench_mongodb::SysbenchArgs>),
+    /// Drop-in for memtier_benchmark; `dyno memtier --help` lists its flags
+    #[command(disable_help_flag = true)]
+    Memtier(crate::redis_tools::ToolArgs),
+    /// Drop-in for redis-benchmark; `dyno redis-benchmark --help` lists its flags
+    #[command(disable_help_flag = true)]
+    RedisBenchmark(crate::redis_tools::ToolArgs),
+    /// Drop-in for valkey-benchmark; `dyno valkey-benchmark --help` lists its flags
+    #[command(disable_help_flag = true)]
+    ValkeyBenchmark(crate::redis_tools::ToolArgs),
     /// Drop-in for the Workload Services Framework's Mongo-YCSB workload: its cases, variables and KPIs
     Wsf(Box<crate::wsf::WsfArgs>),
     /// Drop-in for bexhoma's ycsb on key-value stores; `dyno bexhoma --help` lists its flags

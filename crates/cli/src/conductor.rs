@@ -109,6 +109,9 @@ pub fn accept(
 ) -> Result<InProcess, Failure> {
     tracing::info!(facts = in_words(&opened.facts()), "the target is open");
     warn_of_missing(opened.as_ref());
+    if !content.commands().is_empty() && !opened.takes_commands() {
+        return Err(Failure::Usage("the target has no commands of one's own: Redis and its kin have".into()));
+    }
     opened.check(content, verbs)?;
     opened.check_pipeline(pipeline)?;
     Ok(InProcess(opened))

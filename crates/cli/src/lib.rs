@@ -26,6 +26,7 @@ mod pages;
 mod pocdriver;
 mod price;
 mod prove;
+mod redis_tools;
 mod report;
 mod run;
 mod run_directory;
@@ -103,6 +104,9 @@ pub fn main() -> ExitCode {
         args::Command::Selftest(options) => selftest::selftest(&options),
         args::Command::Pocdriver(options) => pocdriver::pocdriver(&options, typed),
         args::Command::SysbenchMongodb(options) => sysbench_mongodb::sysbench_mongodb(&options),
+        args::Command::Memtier(options) => redis_tools::memtier(&options),
+        args::Command::RedisBenchmark(options) => redis_tools::redis_benchmark(&options),
+        args::Command::ValkeyBenchmark(options) => redis_tools::valkey_benchmark(&options),
         args::Command::Wsf(options) => wsf::wsf(&options),
         args::Command::Ycsb(options) => {
             let code = ycsb::ycsb(&options.arguments);

@@ -98,6 +98,11 @@ pub fn out(text: &str) {
     write(&for_stream(text, stdout().is_terminal()));
 }
 
+/// Writes another program's text as that has it: carriage returns, say.
+pub fn exact(text: &str) {
+    write(text);
+}
+
 /// Writes a result that is one line, whatever names are in it.
 pub fn line(text: &str) {
     write(&format!("{}\n", escaped(text.into(), &['\t'])));
@@ -189,6 +194,12 @@ pub fn note(text: &str) {
 pub fn verbatim(text: &str) {
     let text = for_stream(text, stderr().is_terminal());
     let _ = writeln!(stderr(), "{}", conceal(&text));
+}
+
+/// Writes a part of a line of progress, which may begin the line anew.
+pub fn progress(text: &str) {
+    let _ = write!(stderr(), "{}", conceal(text));
+    let _ = stderr().flush();
 }
 
 /// Breaks lines between words where the terminal ends; `begun` columns of the first are taken. Further lines are indented by two

@@ -36,6 +36,10 @@ impl Target for Null {
 }
 
 impl OpenTarget for Null {
+    fn takes_commands(&self) -> bool {
+        true
+    }
+
     fn info(&self) -> TargetInfo {
         TargetInfo { database: "null".into(), wire: true, ..TargetInfo::default() }
     }

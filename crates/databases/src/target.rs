@@ -245,6 +245,11 @@ pub trait OpenTarget: Any + Send + Sync {
         Ok(())
     }
 
+    /// Returns whether it takes commands of one's own ([`Content::commands`]).
+    fn takes_commands(&self) -> bool {
+        false
+    }
+
     /// Applies the load of a job; `on_second` gets each second once it is over.
     ///
     /// # Errors

@@ -58,7 +58,7 @@ impl Session {
                 Ok(found(self.records.delete_one(doc! { "_id": self.key(request)? }).await?.deleted_count))
             }
             Verb::Document => self.document(request, None).await,
-            Verb::Topology => Ok(Executed::new(Outcome::NotImplemented, 0)),
+            Verb::Command | Verb::Topology => Ok(Executed::new(Outcome::NotImplemented, 0)),
         }
     }
 

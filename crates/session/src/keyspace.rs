@@ -9,9 +9,10 @@ use std::collections::BTreeSet;
 const LOOKED_AT: u64 = 2_000;
 
 /// Distinct keys that reads, updates, deletes and scans of the first operations address, and the number of records there
-/// are; `None` for workloads of documents, whose keys are their own affair, and where nothing but inserts was seen.
+/// are; `None` for workloads of documents and commands, whose keys are their own affair, and where nothing but inserts was seen.
 pub(crate) fn distinct_keys(workload: &dyn Workload) -> Option<(u64, u64)> {
-    if workload.is_per_user() || !workload.content().shapes().is_empty() {
+    let content = workload.content();
+    if workload.is_per_user() || !content.shapes().is_empty() || !content.commands().is_empty() {
         return None;
     }
     let frontier = workload.frontier();

@@ -3,6 +3,7 @@
 //! A workload implements [`Content`]; drivers and stores call it while they encode. All methods are pure: the same
 //! request gives the same bytes, so that a retry, a redirect or a verification can render them again.
 
+use crate::command::{CommandTemplate, Traffic};
 use crate::document::{Operand, Shape};
 use crate::request::Request;
 
@@ -50,6 +51,9 @@ pub trait Content: Send + Sync {
     fn writes(&self, request: &Request) -> bool {
         match request.verb {
             crate::Verb::Document => self.shapes()[usize::from(request.shape)].action.writes(),
+            crate::Verb::Command => {
+                self.commands()[usize::from(request.shape)].commands.iter().any(|command| command.writes)
+            }
             verb => verb.writes(),
         }
     }
@@ -84,6 +88,19 @@ pub trait Content: Send + Sync {
     fn operand(&self, _request: &Request, _number: u32, _operand: Operand, _name: &str, _out: &mut Vec<u8>) {
         unreachable!("this content has no operands");
     }
+
+    /// The operations that are commands of one's own, by [`Request::shape`].
+    fn commands(&self) -> &[CommandTemplate] {
+        &[]
+    }
+
+    /// Appends argument number `argument` of command number `command` of a command request: one that is not literal.
+    fn argument(&self, _request: &Request, _command: u32, _argument: u16, _out: &mut Vec<u8>) {
+        unreachable!("this content has no commands");
+    }
+
+    /// What has been exchanged for the operations of a template since this was said last.
+    fn exchanged(&self, _template: u16, _traffic: Traffic) {}
 
     /// Returns whether values read back can be checked, that is, whether [`Content::verify`] means anything.
     fn verifies(&self) -> bool {

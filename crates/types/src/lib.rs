@@ -7,6 +7,7 @@
 pub mod bounded;
 pub mod bson;
 pub mod child;
+pub mod command;
 pub mod content;
 pub mod document;
 pub mod driver;

@@ -16,12 +16,14 @@ pub enum Verb {
     Delete,
     /// An operation on documents: [`Request::shape`] says which.
     Document,
+    /// Commands of one's own: [`Request::shape`] says which.
+    Command,
     /// The driver's own question for the topology; never recorded.
     Topology,
 }
 
 impl Verb {
-    /// Returns whether the request changes data. Of a document operation its shape says so: [`crate::Content::writes`].
+    /// Returns whether the request changes data. Of documents and commands their shapes say so: [`crate::Content::writes`].
     pub fn writes(self) -> bool {
         matches!(self, Verb::Insert | Verb::Update | Verb::Delete)
     }
@@ -52,7 +54,7 @@ pub struct Request {
     pub script: u16,
     /// Position inside a script of several requests (0 for the first).
     pub step: u16,
-    /// Number of the shape of a document operation.
+    /// Number of the shape of a document operation, or of the template of a command.
     pub shape: u16,
     /// Number of records a scan may return; a document workload may give it a meaning of its own.
     pub limit: u32,

@@ -4,6 +4,7 @@
 //! state of the run (the [`Frontier`] of acknowledged inserts); `next` continues a script of several requests.
 //! Nothing here knows of sockets, clocks or files.
 
+pub mod commands;
 pub mod distributions;
 pub mod frontier;
 pub mod java_random;

@@ -65,6 +65,7 @@ const ALLOWED: [(&str, &[&str]); 35] = [
         &["types", "workload", "engine", "config", "compat-ycsb", "databases", "session"],
     ),
     ("compat-pocdriver", &["types", "workload", "rundir", "engine", "config", "databases", "session"]),
+    ("compat-redis-tools", &["types", "record", "workload"]),
     (
         "exchange",
         &[

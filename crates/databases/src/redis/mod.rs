@@ -18,10 +18,13 @@ use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
 use dyno_types::{Content, Endpoint, Outcome, Refused, Verb};
 use dyno_wire::address::Address;
+use dyno_wire::redis::resp::Reply;
 use dyno_wire::redis::{Facts, FactsStep, ReadFrom, RedisDriver, RedisOptions, Topology};
 use std::collections::BTreeMap;
+use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The database.
 pub(super) struct Redis;
@@ -52,6 +55,25 @@ impl Database for Redis {
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
         Ok(target(RedisOptions::from_uri(uri)?))
     }
+}
+
+/// Values of a server's configuration; `None` where it does not tell them, or is reached by TLS or a Unix socket.
+pub fn configuration<const N: usize>(uri: &str, names: [&str; N]) -> Option<[String; N]> {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let options = RedisOptions::from_uri(uri).ok().filter(|options| options.tls.is_none())?;
+    let Some(Address::Tcp(host, port)) = options.addresses.first() else { return None };
+    let address = (host.as_str(), *port).to_socket_addrs().ok()?.next()?;
+    let (user, password) = (options.user.as_deref(), options.password.as_deref());
+    let mut client =
+        client::Client::log_in(address, &client::Login { user, password, tls: None }, PATIENCE).ok()?;
+    let mut all = Vec::new();
+    for name in names {
+        match client.call(&["CONFIG", "GET", name]).ok()? {
+            Reply::List(parts) => all.push(parts.get(1)?.text().to_owned()),
+            _ => return None,
+        }
+    }
+    all.try_into().ok()
 }
 
 const fn server(
@@ -215,6 +237,10 @@ impl OpenTarget for OpenRedis {
             out.insert("tls".into(), tls_words(tls).into());
         }
         out
+    }
+
+    fn takes_commands(&self) -> bool {
+        true
     }
 
     fn check(&self, content: &Arc<dyn Content>, verbs: &[Verb]) -> Result<(), Refused> {

@@ -42,7 +42,7 @@ impl Session {
         if request.verb.writes() {
             return self.write(std::slice::from_ref(request));
         }
-        if matches!(request.verb, Verb::Document | Verb::Topology) {
+        if matches!(request.verb, Verb::Document | Verb::Command | Verb::Topology) {
             return Ok(Executed::new(Outcome::NotImplemented, 0));
         }
         let (shared, content) = (&self.shared, self.content.as_ref());

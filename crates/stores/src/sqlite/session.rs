@@ -61,7 +61,7 @@ impl Session {
             Verb::Insert => self.insert(request),
             Verb::Update => self.update(request),
             Verb::Delete => self.delete(),
-            Verb::Document | Verb::Topology => Ok(Executed::new(Outcome::NotImplemented, 0)),
+            Verb::Document | Verb::Command | Verb::Topology => Ok(Executed::new(Outcome::NotImplemented, 0)),
         }
     }
 

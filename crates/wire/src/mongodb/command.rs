@@ -59,7 +59,7 @@ impl Writer<'_> {
                 Verb::Scan => self.scan(x, out),
                 Verb::Document => self.document(x, out),
                 Verb::Topology => self.hello(out),
-                Verb::Insert | Verb::Update | Verb::Delete => {}
+                Verb::Insert | Verb::Update | Verb::Delete | Verb::Command => {}
             }
         }
         message::end(out, at);

@@ -142,7 +142,7 @@ impl MongoDriver {
                 }
                 _ => 0,
             },
-            Verb::Read | Verb::Scan | Verb::Topology => 0,
+            Verb::Read | Verb::Scan | Verb::Command | Verb::Topology => 0,
         }
     }
 

@@ -60,7 +60,7 @@ pub(super) fn take(
     let n = parts.n.unwrap_or(0).max(0) as u32;
     let found = |there: bool| Ok(Then::Finish(if there { Outcome::Ok } else { Outcome::NotFound }));
     match x.request.verb {
-        Verb::Topology => one,
+        Verb::Command | Verb::Topology => one,
         Verb::Insert => {
             x.records += n;
             one

@@ -86,7 +86,7 @@ pub(super) fn is_retryable(content: &dyn Content, request: &Request) -> bool {
             Action::Update { many, .. } | Action::Delete { many, .. } => !many,
             _ => false,
         },
-        Verb::Read | Verb::Scan | Verb::Topology => false,
+        Verb::Read | Verb::Scan | Verb::Command | Verb::Topology => false,
     }
 }
 
@@ -98,7 +98,7 @@ pub(super) fn is_retryable_read(content: &dyn Content, request: &Request) -> boo
             let action = &content.shapes()[usize::from(request.shape)].action;
             !action.writes() && !action.ends_transaction()
         }
-        Verb::Insert | Verb::Update | Verb::Delete | Verb::Topology => false,
+        Verb::Insert | Verb::Update | Verb::Delete | Verb::Command | Verb::Topology => false,
     }
 }
 

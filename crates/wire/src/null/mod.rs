@@ -3,6 +3,7 @@
 //! It renders keys and values as a real driver would, so that generating is measured too, and answers from the
 //! bytes that the engine's echo network hands back: one byte a request.
 
+use dyno_types::command::Argument;
 use dyno_types::document::Operand;
 use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Request, Then, Verb};
 use std::sync::Arc;
@@ -21,6 +22,19 @@ impl NullDriver {
     pub fn new(content: Arc<dyn Content>) -> Self {
         let shapes = content.shapes().iter().map(|s| (s.action.renders_documents(), s.action.operands()));
         NullDriver { endpoints: [nowhere()], shapes: shapes.collect(), content, scratch: Vec::new() }
+    }
+
+    fn render_commands(&mut self, request: &Request) {
+        let (content, out) = (self.content.as_ref(), &mut self.scratch);
+        let Some(template) = content.commands().get(usize::from(request.shape)) else { return };
+        for (command, form) in (0..).zip(&template.commands) {
+            for (argument, kind) in (0..).zip(&form.arguments) {
+                match kind {
+                    Argument::Literal(bytes) => out.extend_from_slice(bytes),
+                    Argument::Rendered => content.argument(request, command, argument, out),
+                }
+            }
+        }
     }
 
     fn render_documents(&mut self, request: &Request) {
@@ -78,6 +92,10 @@ impl Driver for NullDriver {
         self.scratch.clear();
         if request.verb == Verb::Document {
             self.render_documents(request);
+            return out.push(1);
+        }
+        if request.verb == Verb::Command {
+            self.render_commands(request);
             return out.push(1);
         }
         self.content.key(request, &mut self.scratch);

@@ -10,7 +10,7 @@ use super::index::{INDEX_KEY, put_score};
 use super::options::{Index, Layout, ReadFrom, RedisOptions};
 use super::resp::{NotResp, Token, put_bulk, put_command, skip, token};
 use super::state::RedisDriver;
-use super::{documents, facts};
+use super::{commands, documents, facts};
 use dyno_types::{
     ConnectionStep, Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb,
 };
@@ -46,6 +46,8 @@ impl RedisDriver {
         topology.in_load();
         Ok(RedisDriver {
             options,
+            commands: commands::compile(content.as_ref()),
+            traffic: commands::Unreported::of(&content),
             content,
             topology,
             stale: false,
@@ -303,6 +305,7 @@ impl RedisDriver {
                     .map_or(Decoded::Need, |(then, used)| Decoded::Reply { used, then }));
             }
             (Verb::Document, _) => self.take_document(x, input)?,
+            (Verb::Command, _) => self.take_own(x, command, input)?,
             (Verb::Read | Verb::Scan, _) => self.take_record(x, command, input)?,
             _ => self.take_ack(x, input)?,
         };
@@ -353,6 +356,10 @@ impl Driver for RedisDriver {
                 x.waiting = self.document_commands(request);
                 return x.waiting;
             }
+            Verb::Command => {
+                x.waiting = self.own_commands(request);
+                return x.waiting;
+            }
             _ => {}
         }
         x.waiting = 1 + u32::from(self.indexes(request.verb)) + u32::from(self.expires(request.verb));
@@ -388,7 +395,13 @@ impl Driver for RedisDriver {
         if x.request.verb == Verb::Topology {
             return self.topology.any();
         }
-        let slot = self.slot_of(x, command);
+        let slot = match x.request.verb {
+            Verb::Command => match self.own_slot(&x.request, command) {
+                Some(slot) => slot,
+                None => return self.topology.any(),
+            },
+            _ => self.slot_of(x, command),
+        };
         if primary { self.topology.primary_of(slot) } else { self.topology.reader_of(slot, any) }
     }
 
@@ -397,6 +410,7 @@ impl Driver for RedisDriver {
             _ if x.batched => self.put_batched(x, command, out),
             (Verb::Scan, n) if n > 0 => self.put_read(&x.request, x.scan_key(n - 1), out),
             (Verb::Document, _) => self.put_document(&x.request, command, out),
+            (Verb::Command, _) => self.put_own(&x.request, command, out),
             (Verb::Topology, _) => put_command(out, &[b"CLUSTER", b"SLOTS"]),
             _ => {
                 // Rendered where it is needed: kept in every operation it would cost a cache line.

@@ -9,6 +9,7 @@
 
 mod batch;
 mod cluster;
+mod commands;
 mod documents;
 mod driver;
 mod errors;

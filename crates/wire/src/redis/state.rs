@@ -1,6 +1,7 @@
 //! State of one load thread: options and content, the map of the nodes, and the last error.
 
 use super::cluster::Topology;
+use super::commands::{Compiled, Unreported};
 use super::errors::classify;
 use super::options::RedisOptions;
 use dyno_types::{Content, Outcome};
@@ -16,6 +17,9 @@ pub struct RedisDriver {
     pub(super) scratch: Vec<u8>,
     pub(super) batch_key: Vec<u8>,
     pub(super) index_slot: u16,
+    /// Commands of one's own, by the number of their template.
+    pub(super) commands: Vec<Vec<Compiled>>,
+    pub(super) traffic: Unreported,
 }
 
 impl RedisDriver {

@@ -1,0 +1,155 @@
+//! Commands on a target, as one measured phase.
+
+use crate::conductor::{self, RunPlan, choose_cores};
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use dyno_config::experiment::{Arrivals, Experiment};
+use dyno_config::values::{Count, Span};
+use dyno_databases::registry;
+use dyno_databases::target::{Client, Target};
+use dyno_engine::{Control, Job};
+use dyno_record::Scale;
+use dyno_rundir::schema::{Claim, Reason, Setting, Status, Summary, Trust};
+use dyno_session::load_generator::InProcess;
+use dyno_session::session::{EndedPhase, Observer};
+use dyno_session::work::measured_job;
+use dyno_types::Content;
+use dyno_workload::Workload;
+use dyno_workload::commands::{CommandRun, Commands};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What is applied, and how it is kept.
+pub(super) struct Load<'a> {
+    pub(super) title: String,
+    pub(super) uri: &'a str,
+    pub(super) commands: &'a Commands,
+    /// Requests in all.
+    pub(super) requests: Option<u64>,
+    pub(super) seconds: Option<u64>,
+    pub(super) warmup_s: u64,
+    pub(super) pipeline: usize,
+    /// Requests a second of all connections, in an open loop.
+    pub(super) rate: Option<f64>,
+    pub(super) timeout_s: u64,
+    pub(super) load_threads: Option<usize>,
+    pub(super) out: Option<PathBuf>,
+    pub(super) watched: bool,
+    pub(super) settings: Vec<Setting>,
+}
+
+/// A phase that has been applied, and what it exits with.
+pub(super) struct Applied {
+    pub(super) ended: EndedPhase,
+    pub(super) exit: Exit,
+    /// Nodes of the target.
+    pub(super) nodes: usize,
+    /// What speaks against it.
+    pub(super) doubts: Vec<Reason>,
+}
+
+impl Load<'_> {
+    fn experiment(&self) -> Experiment {
+        let mut spec = Experiment { seed: self.commands.seed, ..Experiment::default() };
+        let measure = &mut spec.phases.measure;
+        match self.rate {
+            Some(rate) => {
+                measure.connections = Some(self.commands.users as usize);
+                measure.rate = Some(rate.to_string());
+                measure.arrivals = Arrivals::Constant;
+            }
+            None => measure.users = Some(self.commands.users as usize),
+        }
+        measure.operations = self.requests.map(Count);
+        measure.duration = self.seconds.map(|seconds| Span(seconds.saturating_mul(SECOND_NS)));
+        measure.warmup = Some(Span(self.warmup_s.saturating_mul(SECOND_NS)));
+        measure.timeout = Span(self.timeout_s.saturating_mul(SECOND_NS));
+        measure.pipeline = self.pipeline;
+        spec
+    }
+
+    /// The workload, which counts its bytes.
+    pub(super) fn workload(&self) -> Result<Arc<CommandRun>, Failure> {
+        let refused = |bad: dyno_workload::ycsb::BadProperty| {
+            Failure::Usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
+        };
+        CommandRun::new(self.commands).map(Arc::new).map_err(refused)
+    }
+
+    /// Applies it.
+    pub(super) fn apply(
+        &self,
+        workload: &Arc<CommandRun>,
+        control: &Arc<Control>,
+        observer: &mut dyn Observer,
+    ) -> Result<Applied, Failure> {
+        let (target, opened) = open(self.uri, &workload.content(), self.pipeline)?;
+        let job = measured_job(&self.experiment(), workload.clone())?;
+        let cores = choose_cores(self.load_threads, job.users, target.is_local(), None)?;
+        let job = Job { cores: cores.into_iter().map(Some).collect(), ..job };
+        job.check().map_err(Failure::from)?;
+        let plan = RunPlan {
+            title: self.title.clone(),
+            target: target.redacted(),
+            conditions: Vec::new(),
+            strict: false,
+            claims: vec![Claim::Throughput, Claim::Tail],
+            out: self.out.clone(),
+            settings: self.settings.clone(),
+            scale: Scale::Ns64,
+            watch: (self.out.is_some() && self.watched).then(conductor::every_second),
+            busy: conductor::busy(std::slice::from_ref(&job)),
+        };
+        let nodes = opened.as_ref().nodes().len();
+        let mut conductor = conductor::begin(plan, &opened, control.clone())?;
+        let pacing = job.pacing.clone();
+        let ended = conductor.session.run_workers("measure", &[job], observer);
+        let ended = ended.map_err(|error| conductor::failed(&mut conductor, error.into()))?;
+        let summary = conductor.finish(&ended, &pacing);
+        let exit = conductor::close(conductor, exit_of(&summary)).exit;
+        let reasons = summary.verdict.reasons.into_iter();
+        let doubts = reasons.filter(|reason| reason.trust != Trust::Valid).collect();
+        Ok(Applied { ended, exit, nodes, doubts })
+    }
+}
+
+/// Settings of a tool: name, value, and whether it was typed.
+pub(super) fn settings_of(all: &[(String, String, bool)]) -> Vec<Setting> {
+    let source = |typed: bool| if typed { "command line" } else { "default" };
+    let one = |(key, value, typed): &(String, String, bool)| Setting {
+        key: key.clone(),
+        value: value.clone(),
+        source: source(*typed).into(),
+    };
+    all.iter().map(one).collect()
+}
+
+/// Opens a target for these requests.
+pub(super) fn open(
+    uri: &str,
+    content: &Arc<dyn Content>,
+    pipeline: usize,
+) -> Result<(Box<dyn Target>, InProcess), Failure> {
+    let target = registry::parse_for(uri, Client::Wire).map_err(Failure::from)?;
+    let opened = conductor::open(target.as_ref(), content, &[], pipeline)?;
+    Ok((target, opened))
+}
+
+/// Says what speaks against a run.
+pub(super) fn say(doubts: &[Reason]) {
+    for doubt in doubts {
+        terminal::warn(&format!("the run is {} ({}): {}", doubt.trust.word(), doubt.check, doubt.text));
+    }
+}
+
+/// What a run with this verdict exits with.
+fn exit_of(summary: &Summary) -> Exit {
+    let invalid = |reason: &Reason| reason.trust == Trust::Invalid && summary.verdict.is_asked(reason);
+    match summary.status {
+        Status::Interrupted => Exit::Interrupted,
+        _ if summary.verdict.reasons.iter().any(invalid) => Exit::Invalid,
+        _ => Exit::Ok,
+    }
+}

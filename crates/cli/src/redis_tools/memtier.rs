@@ -1,0 +1,262 @@
+//! `dyno memtier FLAGS`: takes memtier_benchmark's command line and prints what it prints.
+
+use super::ToolArgs;
+use super::load::{Applied, Load, say};
+use crate::exit::{Exit, Failure};
+use crate::run_directory::check_new;
+use crate::{signals, terminal};
+use dyno_compat_redis_tools::memtier::{
+    Kind, Parsed, Row, Run, Second, Settings, help, json, load, parse, progress, report, rows,
+};
+use dyno_config::settings::DRAWN;
+use dyno_engine::{Control, Job};
+use dyno_record::{Buckets, Totals};
+use dyno_rundir::files;
+use dyno_rundir::schema::{Phase, Setting};
+use dyno_session::session::{Observer, Progress};
+use dyno_types::Outcome;
+use dyno_types::command::Traffic;
+use dyno_types::rng::fresh_seed;
+use dyno_workload::commands::{CommandRun, Commands};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The command.
+pub fn memtier(args: &ToolArgs) -> Result<Exit, Failure> {
+    let settings = match parse(&args.words).map_err(|refusal| Failure::Usage(refusal.to_string()))? {
+        Parsed::Help => {
+            terminal::out(&help());
+            return Ok(Exit::Ok);
+        }
+        Parsed::Version => {
+            terminal::line(&format!("dyno memtier {}", env!("CARGO_PKG_VERSION")));
+            return Ok(Exit::Ok);
+        }
+        Parsed::Run(settings) => *settings,
+    };
+    settings.notes.iter().for_each(|note| terminal::warn(note));
+    let compat = settings.has("compat-exit");
+    match carry_out(&settings)? {
+        Exit::Invalid if compat => Ok(Exit::Ok),
+        exit => Ok(exit),
+    }
+}
+
+/// A number of dyno's own flags.
+fn number<T: std::str::FromStr>(settings: &Settings, name: &str) -> Result<Option<T>, Failure> {
+    let read = |text: &str| {
+        text.parse()
+            .map_err(|_| Failure::Usage(format!("--{name} {text}: expected a whole number from 0 on")))
+    };
+    settings.value(name).map(read).transpose()
+}
+
+fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
+    let out = settings.value("run-directory").map(PathBuf::from);
+    check_new(out.as_ref())?;
+    // Whatever cannot be written is said before the load.
+    let written = ["out-file", "json-out-file"].map(|name| settings.value(name).map(Path::new));
+    for path in written.into_iter().flatten() {
+        files::create(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+    }
+    let seed: Option<u64> = number(settings, "seed")?;
+    let drawn = seed.is_none() && settings.has("randomize");
+    let seed = seed.unwrap_or_else(|| if drawn { fresh_seed() } else { 1 });
+    if drawn {
+        terminal::note(&format!("seed {seed} was drawn: --seed {seed} repeats this run"));
+    }
+    if settings.has("show-config") {
+        let lines = settings.listed().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
+        terminal::out(&lines.collect::<String>());
+    }
+    let commands = load(settings, seed);
+    let control = Arc::new(Control::default());
+    signals::listen(&control).map_err(Failure::from)?;
+    let (mut runs, mut worst) = (Vec::new(), Exit::Ok);
+    for number in 1..=settings.runs {
+        let last = number == settings.runs;
+        let (run, exit) = one(settings, &commands, (number, drawn), out.clone().filter(|_| last), &control)?;
+        runs.push(run);
+        if worst == Exit::Ok {
+            worst = exit;
+        }
+        if control.stopping() {
+            break;
+        }
+    }
+    let text = report(settings, &runs);
+    let failed = |path: &Path, error: std::io::Error| Failure::Usage(format!("{}: {error}", path.display()));
+    match written[0] {
+        Some(path) => std::fs::write(path, text).map_err(|error| failed(path, error))?,
+        None => terminal::out(&text),
+    }
+    if let Some(path) = written[1] {
+        std::fs::write(path, json(settings, &runs)).map_err(|error| failed(path, error))?;
+    }
+    Ok(worst)
+}
+
+/// A run of them.
+fn one(
+    settings: &Settings,
+    commands: &Commands,
+    (run, drawn): (u64, bool),
+    out: Option<PathBuf>,
+    control: &Arc<Control>,
+) -> Result<(Run, Exit), Failure> {
+    let users = settings.users();
+    let mut listed: Vec<Setting> = settings
+        .listed()
+        .into_iter()
+        .map(|(key, value)| Setting { key, value, source: "command line".into() })
+        .collect();
+    if !settings.has("seed") {
+        let source = if drawn { DRAWN } else { "default" };
+        listed.push(Setting { key: "seed".into(), value: commands.seed.to_string(), source: source.into() });
+    }
+    let load = Load {
+        title: format!("memtier, {users} clients"),
+        uri: &settings.uri,
+        commands,
+        requests: settings.requests.map(|requests| requests.saturating_mul(users)),
+        seconds: settings.test_time,
+        warmup_s: 0,
+        pipeline: settings.pipeline,
+        rate: settings.rate.map(|rate| rate as f64 * users as f64),
+        timeout_s: number(settings, "timeout")?.unwrap_or(10),
+        load_threads: number(settings, "load-threads")?,
+        out,
+        watched: !settings.has("no-monitor"),
+        settings: listed,
+    };
+    let workload = load.workload()?;
+    let mut watch = Watch::new(settings, run, workload.clone());
+    let began = now_ms();
+    let Applied { ended, exit, doubts, .. } = load.apply(&workload, control, &mut watch)?;
+    say(&doubts);
+    let run = Run {
+        times_ms: (began, now_ms()),
+        seconds: ended.finished.measured_ns as f64 / 1e9,
+        interrupted: control.stopping(),
+        kinds: watch.kinds(&ended.totals),
+    };
+    Ok((run, exit))
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+/// Follows a run: progress once a second, and what each second came to.
+struct Watch<'a> {
+    settings: &'a Settings,
+    run: u64,
+    workload: Arc<CommandRun>,
+    rows: Vec<Row>,
+    seconds: Vec<Vec<Second>>,
+    /// Bytes of each row up to the last second.
+    bytes: Vec<(u64, u64)>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(settings: &'a Settings, run: u64, workload: Arc<CommandRun>) -> Self {
+        let rows = rows(settings);
+        let seconds = rows.iter().map(|_| Vec::new()).collect();
+        Watch { settings, run, workload, seconds, bytes: vec![(0, 0); rows.len()], rows }
+    }
+
+    fn traffic(&self, row: &Row) -> Traffic {
+        let add = |sum: Traffic, metric: &usize| {
+            let own = self.workload.traffic(*metric);
+            Traffic {
+                sent: sum.sent + own.sent,
+                received: sum.received + own.received,
+                misses: sum.misses + own.misses,
+            }
+        };
+        row.metrics.iter().fold(Traffic::default(), add)
+    }
+
+    /// What each row came to.
+    fn kinds(&self, totals: &Totals) -> Vec<Kind> {
+        let kind = |(number, row): (usize, &Row)| Kind {
+            name: row.name.clone(),
+            count: counted(totals, &row.metrics),
+            misses: self.traffic(row).misses,
+            bytes: bytes_of(self.traffic(row)),
+            latencies: latencies(totals, &row.metrics),
+            seconds: self.seconds[number].clone(),
+        };
+        self.rows.iter().enumerate().map(kind).collect()
+    }
+}
+
+fn bytes_of(traffic: Traffic) -> (u64, u64) {
+    (traffic.sent, traffic.received)
+}
+
+/// Requests of some metrics that were answered, or that failed in a way of their own.
+fn counted(totals: &Totals, metrics: &[usize]) -> u64 {
+    let sent = |outcome: &Outcome| !matches!(outcome, Outcome::Dropped | Outcome::Aborted);
+    let one = |metric: &usize| {
+        Outcome::ALL
+            .iter()
+            .filter(|outcome| sent(outcome))
+            .map(|o| totals.outcomes[*metric][*o as usize])
+            .sum::<u64>()
+    };
+    metrics.iter().map(one).sum()
+}
+
+/// Service times of some metrics, whatever they came to.
+fn latencies(totals: &Totals, metrics: &[usize]) -> Buckets {
+    let mut all = Buckets::new(totals.scale());
+    for metric in metrics {
+        for slot in totals.slots[metric * 2..metric * 2 + 2].iter().flatten() {
+            all.merge(&slot.service);
+        }
+    }
+    all
+}
+
+impl Observer for Watch<'_> {
+    fn begin(&mut self, _phase: &str, _plan: &Job) {
+        terminal::verbatim(&format!("[RUN #{}] Launching threads now...", self.run));
+    }
+
+    fn second(&mut self, now: &Progress<'_>) {
+        let number = (now.elapsed_s as u64).saturating_sub(1);
+        let (mut moved, mut sum) = (0, 0);
+        for row in 0..self.rows.len() {
+            let bytes = bytes_of(self.traffic(&self.rows[row]));
+            let before = std::mem::replace(&mut self.bytes[row], bytes);
+            let own = (bytes.0 - before.0, bytes.1 - before.1);
+            (moved, sum) = (moved + own.0 + own.1, sum + bytes.0 + bytes.1);
+            let metrics = &self.rows[row].metrics;
+            self.seconds[row].push(Second {
+                number,
+                count: counted(now.last, metrics),
+                bytes: own,
+                latencies: latencies(now.last, metrics),
+            });
+        }
+        let all: Vec<usize> = (0..now.last.outcomes.len()).collect();
+        let mean = |totals: &Totals| latencies(totals, &all).mean_ns() / 1e6;
+        let of = |totals: &Totals, bytes: u64| (counted(totals, &all), bytes, mean(totals));
+        let done = now.done.unwrap_or(0.0);
+        let line = progress(
+            self.settings,
+            self.run,
+            (done, now.elapsed_s),
+            of(now.last, moved),
+            of(now.so_far, sum),
+            done < 1.0,
+        );
+        terminal::progress(&line);
+    }
+
+    fn end(&mut self, _phase: &Phase) {
+        terminal::progress("\n\n");
+    }
+}

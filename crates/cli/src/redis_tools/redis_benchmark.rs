@@ -1,0 +1,178 @@
+//! `dyno redis-benchmark` and `dyno valkey-benchmark`: take these programs' command lines and print what they print.
+
+use super::ToolArgs;
+use super::load::{Applied, Load, settings_of};
+use crate::exit::{Exit, Failure};
+use crate::{signals, terminal};
+use dyno_compat_redis_tools::redis_benchmark::{
+    Parsed, Plan, Program, Progress as Going, Ran, Test, head, parse, progress, report, tail,
+    width_of_progress,
+};
+use dyno_engine::{Control, Job};
+use dyno_record::{Buckets, Totals};
+use dyno_rundir::schema::{Phase, Reason};
+use dyno_session::session::{Observer, Progress};
+use dyno_types::Outcome;
+use std::io::Read as _;
+use std::sync::Arc;
+
+/// `dyno redis-benchmark`.
+pub fn redis_benchmark(args: &ToolArgs) -> Result<Exit, Failure> {
+    benchmark(Program::RedisBenchmark, args)
+}
+
+/// `dyno valkey-benchmark`.
+pub fn valkey_benchmark(args: &ToolArgs) -> Result<Exit, Failure> {
+    benchmark(Program::ValkeyBenchmark, args)
+}
+
+fn benchmark(program: Program, args: &ToolArgs) -> Result<Exit, Failure> {
+    let stdin = || {
+        let mut all = Vec::new();
+        std::io::stdin().read_to_end(&mut all).map(|_| all)
+    };
+    let plan =
+        match parse(program, &args.words, stdin).map_err(|refusal| Failure::Usage(refusal.to_string()))? {
+            Parsed::Print { text, exit } => {
+                terminal::out(&text);
+                return Ok(if exit == 0 { Exit::Ok } else { Exit::Usage });
+            }
+            Parsed::Run(plan) => *plan,
+        };
+    plan.notes.iter().for_each(|note| terminal::warn(note));
+    if plan.idle {
+        return Err(Failure::Usage("-I: dyno keeps no idle connections".into()));
+    }
+    let control = Arc::new(Control::default());
+    signals::listen(&control).map_err(Failure::from)?;
+    let config = dyno_databases::redis::configuration(&plan.uri, ["save", "appendonly"]);
+    terminal::out(&head(&plan));
+    let (mut worst, mut doubts) = (Exit::Ok, Vec::new());
+    loop {
+        for test in &plan.tests {
+            let applied = one(&plan, test, config.as_ref(), &control)?;
+            worst = if worst == Exit::Ok { applied.exit } else { worst };
+            doubts.extend(applied.doubts);
+            if control.stopping() {
+                say(&doubts);
+                return Ok(worst);
+            }
+        }
+        if !plan.repeats || plan.tests.is_empty() {
+            break;
+        }
+    }
+    terminal::out(&tail(&plan));
+    say(&doubts);
+    Ok(worst)
+}
+
+/// Says each kind of doubt once, with the number of tests that it is about.
+fn say(doubts: &[Reason]) {
+    let mut said: Vec<(&str, &str)> = Vec::new();
+    for doubt in doubts {
+        let kind = (doubt.trust.word(), doubt.check.as_str());
+        if said.contains(&kind) {
+            continue;
+        }
+        said.push(kind);
+        let tests = doubts.iter().filter(|other| (other.trust.word(), other.check.as_str()) == kind).count();
+        let about = if tests == 1 { "a test is".to_owned() } else { format!("{tests} tests are") };
+        terminal::warn(&format!("{about} {} ({}): {}", kind.0, kind.1, doubt.text));
+    }
+}
+
+/// A test of them.
+fn one(
+    plan: &Plan,
+    test: &Test,
+    config: Option<&[String; 2]>,
+    control: &Arc<Control>,
+) -> Result<Applied, Failure> {
+    let load = Load {
+        title: format!("{}, {} clients", test.title, plan.clients),
+        uri: &plan.uri,
+        commands: &test.commands,
+        requests: plan.requests,
+        seconds: plan.duration_s,
+        warmup_s: plan.warmup_s,
+        pipeline: plan.pipeline,
+        rate: plan.rate,
+        timeout_s: 0,
+        load_threads: plan.threads,
+        out: None,
+        watched: false,
+        settings: settings_of(&plan.settings),
+    };
+    let workload = load.workload()?;
+    let mut watch = Watch { plan, test, width: 0, rates: Vec::new() };
+    let applied = load.apply(&workload, control, &mut watch)?;
+    let totals = &applied.ended.totals;
+    let ran = Ran {
+        latencies: &latencies(totals),
+        requests: counted(totals),
+        elapsed_ms: applied.ended.finished.measured_ns / 1_000_000,
+        threads: plan.threads.unwrap_or(0),
+        config: config.map(|[save, appendonly]| (save.as_str(), appendonly.as_str())),
+        cluster_nodes: applied.nodes,
+        progress_width: watch.width,
+        rates: &watch.rates,
+    };
+    terminal::exact(&report(plan, test, &ran));
+    Ok(applied)
+}
+
+fn counted(totals: &Totals) -> u64 {
+    let sent = |outcome: &&Outcome| !matches!(outcome, Outcome::Dropped | Outcome::Aborted);
+    Outcome::ALL.iter().filter(sent).map(|outcome| totals.ended[*outcome as usize]).sum()
+}
+
+fn latencies(totals: &Totals) -> Buckets {
+    let mut all = Buckets::new(totals.scale());
+    totals.slots.iter().flatten().for_each(|slot| all.merge(&slot.service));
+    all
+}
+
+/// Mean latency, milliseconds; NaN of none.
+fn mean_ms(totals: &Totals) -> f64 {
+    let all = latencies(totals);
+    if all.count() == 0 { f64::NAN } else { all.mean_ns() / 1e6 }
+}
+
+/// Shows progress once a second.
+struct Watch<'a> {
+    plan: &'a Plan,
+    test: &'a Test,
+    /// Length of the last text of progress.
+    width: usize,
+    rates: Vec<f64>,
+}
+
+impl Observer for Watch<'_> {
+    fn begin(&mut self, _phase: &str, _plan: &Job) {}
+
+    fn second(&mut self, now: &Progress<'_>) {
+        let of_second = counted(now.last);
+        if now.whole {
+            self.rates.push(of_second as f64);
+        }
+        let text = progress(
+            self.plan,
+            self.test,
+            &Going {
+                requests: counted(now.so_far),
+                elapsed_ms: (now.elapsed_s * 1e3) as u64,
+                mean_ms: mean_ms(now.so_far),
+                interval_requests: of_second,
+                interval_ms: 1_000,
+                interval_mean_ms: mean_ms(now.last),
+                is_warmup: now.phase == "warmup",
+                width: self.width,
+            },
+        );
+        self.width = width_of_progress(&text);
+        terminal::exact(&text);
+    }
+
+    fn end(&mut self, _phase: &Phase) {}
+}

@@ -1,0 +1,313 @@
+//! Flags, loads and reports beside what memtier_benchmark printed (tests/data/memtier).
+
+use super::args::{Parsed, Settings, parse};
+use super::report::{Kind, Run, Second, report};
+use super::{json, load, rows, words};
+use dyno_record::{Buckets, Scale};
+use dyno_workload::commands::{CommandRun, Commands, Part};
+use dyno_workload::{Frontier, Workload};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const COMMANDS: &str = include_str!("../../tests/data/memtier/commands.txt");
+
+fn typed(line: &str) -> Vec<String> {
+    let words = words::split(line).unwrap().into_iter();
+    words.map(|word| String::from_utf8(word).unwrap()).collect()
+}
+
+fn settings(line: &str) -> Settings {
+    match parse(&typed(line)) {
+        Ok(Parsed::Run(settings)) => *settings,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn refusal(line: &str) -> String {
+    parse(&typed(line)).map(|_| String::new()).unwrap_or_else(|refusal| refusal.to_string())
+}
+
+/// The first commands of a user as MONITOR shows them.
+fn sent(commands: &Commands, user: u64, count: u64) -> Vec<String> {
+    let run = CommandRun::new(commands).unwrap();
+    let content = run.content();
+    let line = |turn: u64| {
+        let request = run.request(turn * commands.users + user, &Frontier::new(0));
+        let arguments = &commands.operations[usize::from(request.shape)].commands[0];
+        let argument = |(number, parts): (u16, &Vec<Part>)| {
+            let mut out = Vec::new();
+            match parts.as_slice() {
+                [Part::Literal(bytes)] => out.extend_from_slice(bytes),
+                _ => content.argument(&request, 0, number, &mut out),
+            }
+            format!("\"{}\"", String::from_utf8(out).unwrap())
+        };
+        (0..).zip(arguments).map(argument).collect::<Vec<_>>().join(" ")
+    };
+    (0..count).map(line).collect()
+}
+
+/// Numbers of keys as `N`, runs of x as `x` with their length if `exact`.
+fn shape(line: &str, exact: bool) -> String {
+    if exact {
+        return line.to_owned();
+    }
+    let mut out = String::new();
+    let mut digits = false;
+    for letter in line.chars() {
+        if letter.is_ascii_digit() && (digits || out.ends_with("memtier-")) {
+            digits = true;
+            continue;
+        }
+        if digits {
+            out.push('N');
+        }
+        digits = false;
+        out.push(letter);
+    }
+    out
+}
+
+#[test]
+fn commands_are_those_that_monitor_saw() {
+    let mut compared = 0;
+    for block in COMMANDS.split("$ ").filter(|block| !block.is_empty()) {
+        let (line, connections) = block.split_once('\n').unwrap();
+        let settings = settings(line);
+        let commands = load(&settings, 1);
+        // Draws are dyno's own; what counts through keys is not.
+        let counts = line.contains("S:S")
+            || line.contains("P:P")
+            || line.contains("pattern P")
+            || line.contains("MSET");
+        for (number, connection) in connections.split("connection\n").skip(1).enumerate() {
+            let expected: Vec<&str> = connection.lines().collect();
+            let users = 0..settings.users();
+            let all = users.map(|user| sent(&commands, user, expected.len() as u64));
+            // Connections are in the order in which they came first.
+            let same = |own: &Vec<String>| {
+                expected.iter().zip(own).all(|(theirs, ours)| {
+                    let fixed = !line.contains("data-size-range 4-12") && !line.contains("expiry");
+                    let (theirs, ours) = (shape(theirs, counts), shape(ours, counts));
+                    if fixed { theirs == ours } else { theirs.split(' ').count() == ours.split(' ').count() }
+                })
+            };
+            let all: Vec<Vec<String>> = all.collect();
+            assert!(all.iter().any(same), "{line}: connection {number}: {:?}\n{expected:?}", all[0]);
+            compared += expected.len();
+        }
+    }
+    assert!(compared > 500, "{compared}");
+}
+
+#[test]
+fn refusals_are_memtiers() {
+    for (line, expected) in [
+        ("--bogus", "unrecognized option '--bogus'"),
+        ("-n 0", "requests must be greater than zero."),
+        ("-n x", "requests must be greater than zero."),
+        ("-n 5 --test-time 2", "--test-time and --requests are mutually exclusive."),
+        ("-p 0", "port must be a number in the range [1-65535]."),
+        ("--ratio 1", "ratio must be expressed as [0-n]:[0-n]."),
+        ("--ratio 0:0", "ratio must be expressed as [0-n]:[0-n]."),
+        ("--key-pattern X:R", "key-pattern must be in the format of [S/R/G/P/Z]:[S/R/G/P/Z]."),
+        ("--key-pattern R:P", "parallel key-pattern must be configured for both SET and GET commands."),
+        ("--data-size-range 0-5", "data-size-range must be expressed as [1-n]-[1-n]."),
+        ("-d 0", "data-size must be greater than zero."),
+        ("-d 5 --data-size-list 1:1", "data-size cannot be used with data-size-list or data-size-range."),
+        ("--key-minimum 0", "key-minimum must be greater than zero."),
+        ("--key-stddev 5", "key-stddev and key-median are only allowed together with key-pattern set to G."),
+        (
+            "--key-stddev 5 --key-pattern G:G --key-median 0.5 --key-minimum 10",
+            "key-median must be between key-minimum and key-maximum.",
+        ),
+        ("--key-zipf-exp 5", "key-zipf-exp must be within interval (0, 5)."),
+        ("-x 0", "run count must be greater than zero."),
+        ("-t 0", "threads must be greater than zero."),
+        ("--command-ratio 2", "no arbitrary command found."),
+        (
+            "--command 'GET __key__' --ratio 1:1",
+            "when using arbitrary command, ratio is configured with --command-ratio option.",
+        ),
+        ("--command 'SET a x__data__'", "data placeholder can't combined with other data"),
+        (
+            "--command 'SET __key__ 1' --command-key-pattern P --command 'GET __key__'",
+            "parallel key-pattern must be configured to all commands.",
+        ),
+        (
+            "-P http",
+            "supported protocols are 'memcache_text', 'memcache_binary', 'redis', 'resp2' and resp3'.",
+        ),
+        ("-u foo://h", "unsupported URI scheme 'foo'. Use 'redis' or 'rediss'."),
+        ("-S /s -p 1", "UNIX domain socket and TCP cannot be used together."),
+        ("--print-percentiles a", "quantiles must be expressed as [0.0-100.0],[0.0-100.0](,...) ."),
+        ("-n", "option '-n' requires an argument"),
+        ("--key", ""),
+        ("--tls=1", "option '--tls' doesn't allow an argument"),
+    ] {
+        let found = refusal(line);
+        match expected {
+            "" => assert!(!found.is_empty(), "{line}"),
+            expected => assert_eq!(found, expected, "{line}"),
+        }
+    }
+    // What dyno does not have is refused by name, with a way on.
+    for line in ["--wait-ratio 1:1", "--multi-key-get 3", "--monitor-input f", "--client-stats p", "-D", "-4"]
+    {
+        assert!(refusal(line).contains("dyno memtier does not have it"), "{line}: {}", refusal(line));
+    }
+}
+
+#[test]
+fn every_form_of_a_flag() {
+    for line in ["-n100", "-n 100", "--requests=100", "--requests 100", "--req 100"] {
+        assert_eq!(settings(line).requests, Some(100), "{line}");
+    }
+    assert_eq!(settings("-Rn7").requests, Some(7));
+    assert_eq!(settings("").requests, Some(10_000));
+    assert_eq!((settings("").users(), settings("-c 3 -t 5").users()), (200, 15));
+    assert_eq!(settings("-n allkeys --key-maximum 20 --key-minimum 1 --key-pattern S:S").requests, Some(19));
+    assert_eq!(settings("-n allkeys -c 2 -t 2 --key-maximum 400 --key-pattern P:P").requests, Some(101));
+    for (line, expected) in [
+        ("", "redis://localhost:6379?protocol=2&layout=string"),
+        ("-h a -p 7", "redis://a:7?protocol=2&layout=string"),
+        ("-s ::1 --select-db 3", "redis://[::1]:6379/3?protocol=2&layout=string"),
+        ("-a p@w", "redis://:p%40w@localhost:6379?protocol=2&layout=string"),
+        ("-a me:pw -P resp3", "redis://me:pw@localhost:6379?protocol=3&layout=string"),
+        ("-S /run/r.sock", "unix:///run/r.sock?protocol=2&layout=string"),
+        ("-u redis://me:pw@h:7/2", "redis://me:pw@h:7/2?protocol=2&layout=string"),
+        (
+            "--tls --cacert c.pem --sni n",
+            "rediss://localhost:6379?protocol=2&layout=string&ca=c.pem&server-name=n",
+        ),
+        ("--cluster-mode", "redis://localhost:6379?protocol=2&layout=string&cluster=true"),
+    ] {
+        assert_eq!(settings(line).uri, expected, "{line}");
+    }
+    let listed = settings("-a secret -n 5").listed();
+    assert!(!listed.iter().any(|(_, value)| value.contains("secret")), "{listed:?}");
+}
+
+/// A run whose latencies are 1 to `count` tenths of a millisecond.
+fn run(settings: &Settings, count: u64) -> Run {
+    let kind = |row: super::Row| {
+        let mut latencies = Buckets::new(Scale::Ns64);
+        let own = if row.metrics.is_empty() { 0 } else { count };
+        (1..=own).for_each(|tenth| latencies.record(tenth * 100_000));
+        let second = Second { number: 0, count: own, bytes: (10, 20), latencies: latencies.clone() };
+        Kind {
+            name: row.name,
+            count: own,
+            misses: own / 2,
+            bytes: (2_048 * own, 1_024 * own),
+            latencies,
+            seconds: vec![second],
+        }
+    };
+    Run {
+        times_ms: (1_000, 3_000),
+        seconds: 2.0,
+        interrupted: false,
+        kinds: rows(settings).into_iter().map(kind).collect(),
+    }
+}
+
+/// A line whose numbers, and the blanks before them, are `#`.
+fn skeleton(line: &str) -> String {
+    line.split_whitespace()
+        .map(|word| if word.parse::<f64>().is_ok() { "#" } else { word })
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[test]
+fn reports_have_memtiers_form() {
+    let data = |name: &str| match name {
+        "default-small" => include_str!("../../tests/data/memtier/default-small.stdout"),
+        "command-x2" => include_str!("../../tests/data/memtier/command-x2.stdout"),
+        "x2" => include_str!("../../tests/data/memtier/x2-print-all-runs.stdout"),
+        "breakdown" => include_str!("../../tests/data/memtier/command-line-breakdown.stdout"),
+        _ => include_str!("../../tests/data/memtier/print-percentiles.stdout"),
+    };
+    for (name, line, runs) in [
+        ("default-small", "-n 100 -c 2 -t 2", 1),
+        (
+            "command-x2",
+            "-n 100 -c 2 -t 2 --command 'SET __key__ __data__' --command 'GET __key__' --command-ratio 3",
+            1,
+        ),
+        ("x2", "-n 100 -c 2 -t 2 -x 2 --print-all-runs --hide-histogram", 2),
+        (
+            "breakdown",
+            "-n 60 -c 1 -t 1 --command 'SET a:__key__:z __data__' --command 'set fixed 1' --command 'HSET h __key__ 1' \
+             --command-stats-breakdown line --hide-histogram",
+            1,
+        ),
+        (
+            "percentiles",
+            "-n 100 -c 2 -t 2 --print-percentiles 50,90,95,99,99.9,99.99,100 --hide-histogram",
+            1,
+        ),
+    ] {
+        let settings = settings(line);
+        let runs: Vec<Run> = (0..runs).map(|_| run(&settings, 40)).collect();
+        let found = report(&settings, &runs);
+        // Steps of a distribution depend on the latencies: theirs and ours are one form.
+        let form = |text: &str| {
+            let mut all: Vec<(String, usize)> =
+                text.lines().map(|line| (skeleton(line), line.len())).collect();
+            all.dedup_by(|a, b| a.0 == b.0 && a.0.ends_with("# #"));
+            all
+        };
+        assert_eq!(form(&found), form(data(name)), "{name}:\n{found}");
+    }
+}
+
+#[test]
+fn figures_follow_from_what_was_counted() {
+    let settings = settings("-n 100 -c 2 -t 2 --print-percentiles 50,99");
+    let found = report(&settings, &[run(&settings, 40)]);
+    let row = |name: &str| {
+        let line = found.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // 40 in 2 s; the half of the gets has missed; 0.1 to 4.0 ms; 3 KiB each.
+    let gets: Vec<f64> = row("Gets").iter().map(|cell| cell.parse().unwrap()).collect();
+    assert_eq!((&gets[..3], gets[6]), (&[20.0, 10.0, 10.0][..], 60.0), "{gets:?}");
+    assert!(
+        (gets[3] - 2.05).abs() < 0.01 && (gets[4] - 2.0).abs() < 0.01 && (gets[5] - 4.0).abs() < 0.01,
+        "{gets:?}"
+    );
+    assert_eq!(row("Sets")[1..3], ["---", "---"]);
+    assert_eq!(row("Totals")[..3], ["40.00", "10.00", "10.00"]);
+    assert_eq!(row("Waits")[3..], ["---"; 4]);
+}
+
+/// Paths of the keys of a document; members of lists and seconds are one.
+fn paths(value: &Value, at: &str, out: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(all) => all.iter().for_each(|(key, value)| {
+            let key = if key.parse::<u64>().is_ok() { "N" } else { key };
+            paths(value, &format!("{at}/{key}"), out);
+        }),
+        Value::Array(all) => all.iter().for_each(|value| paths(value, at, out)),
+        _ => drop(out.insert(at.to_owned())),
+    }
+}
+
+#[test]
+fn the_json_file_has_memtiers_keys() {
+    let settings = settings("-n 100 -c 2 -t 2 --json-out-file o");
+    let ours: Value = serde_json::from_str(&json(&settings, &[run(&settings, 40)])).unwrap();
+    let theirs: Value = serde_json::from_str(include_str!("../../tests/data/memtier/json.json")).unwrap();
+    let (mut found, mut expected) = (BTreeSet::new(), BTreeSet::new());
+    paths(&ours, "", &mut found);
+    paths(&theirs, "", &mut expected);
+    let lacking: Vec<&String> = expected.difference(&found).collect();
+    // HdrHistogram's own form lies in the run directory.
+    assert!(lacking.iter().all(|path| path.ends_with("Compressed Histogram")), "{lacking:?}");
+    assert!(found.difference(&expected).next().is_none(), "{:?}", found.difference(&expected));
+    assert_eq!(ours["run information"], theirs["run information"]);
+    assert_eq!(ours["ALL STATS"]["Gets"]["Count"], 40);
+    assert_eq!(ours["configuration"]["ratio"], theirs["configuration"]["ratio"]);
+}

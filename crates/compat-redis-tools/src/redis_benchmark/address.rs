@@ -1,0 +1,237 @@
+//! The server: `-h`, `-p`, `-s`, `-u` and the flags of login and TLS, as one URI of dyno.
+
+use super::args::{Args, port};
+use super::{Program, Reads, Refusal};
+use dyno_types::percent::{self, AsciiSet, RESERVED};
+
+/// Characters that are encoded in a host: the colons of IPv6 addresses are not.
+const HOST: &AsciiSet = &RESERVED.remove(b':');
+/// Characters that are encoded in a path.
+const PATH: &AsciiSet = &RESERVED.remove(b'/');
+
+/// The server and the login.
+#[derive(Debug)]
+pub(super) struct Address {
+    pub host: String,
+    pub port: u16,
+    pub socket: Option<String>,
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub database: u32,
+    pub tls: bool,
+    pub sni: Option<String>,
+    pub ca: Option<String>,
+    pub insecure: bool,
+    pub cert: Option<String>,
+    pub key: Option<String>,
+}
+
+impl Default for Address {
+    fn default() -> Self {
+        Address {
+            host: "127.0.0.1".to_owned(),
+            port: 6379,
+            socket: None,
+            user: None,
+            password: None,
+            database: 0,
+            tls: false,
+            sni: None,
+            ca: None,
+            insecure: false,
+            cert: None,
+            key: None,
+        }
+    }
+}
+
+impl Address {
+    /// Takes the parts that a URI of the original has; the others stay. A login without a colon is a password.
+    pub fn read_uri(&mut self, program: Program, uri: &str) -> Result<(), Refusal> {
+        let (is_tls, rest) = without_scheme(program, uri).ok_or(Refusal::UriScheme)?;
+        self.tls |= is_tls;
+        let place = match rest.split_once('@') {
+            None => rest,
+            Some((login, place)) => {
+                let password = match login.split_once(':') {
+                    Some((user, password)) => {
+                        self.user = Some(decoded(user)?);
+                        password
+                    }
+                    None => login,
+                };
+                self.password = Some(decoded(password)?);
+                place
+            }
+        };
+        let (host, path) = place.split_once('/').unwrap_or((place, ""));
+        if !host.is_empty() {
+            self.read_host(host)?;
+        }
+        if !path.is_empty() {
+            self.database = leading_number(path).unwrap_or(0).try_into().unwrap_or(u32::MAX);
+        }
+        Ok(())
+    }
+
+    /// Reads `HOST`, `HOST:PORT` or, beyond the original, `[IPv6]:PORT`.
+    fn read_host(&mut self, text: &str) -> Result<(), Refusal> {
+        let (host, rest) = match text.strip_prefix('[').and_then(|text| text.split_once(']')) {
+            Some((host, rest)) => (host, rest.strip_prefix(':')),
+            None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+        };
+        if let Some(digits) = rest {
+            self.port = port(leading_number(digits).unwrap_or(0))?;
+        }
+        self.host = host.to_owned();
+        Ok(())
+    }
+
+    /// Flags that only TLS uses, and whether they are given.
+    pub fn tls_flags(&self) -> [(&'static str, bool); 5] {
+        [
+            ("--sni", self.sni.is_some()),
+            ("--cacert", self.ca.is_some()),
+            ("--insecure", self.insecure),
+            ("--cert", self.cert.is_some()),
+            ("--key", self.key.is_some()),
+        ]
+    }
+
+    /// The place, without login and options.
+    fn place(&self) -> Result<String, Refusal> {
+        if let Some(socket) = &self.socket {
+            let path = std::path::absolute(socket).ok();
+            let path = path.as_deref().and_then(|path| path.to_str());
+            let refused =
+                || Refusal::Value { flag: "-s", value: socket.clone(), expected: "the path of a socket" };
+            return Ok(percent::encode(path.ok_or_else(refused)?, PATH));
+        }
+        if self.host.is_empty() {
+            return Err(Refusal::Value { flag: "-h", value: String::new(), expected: "a host" });
+        }
+        let host = percent::encode(&self.host, HOST);
+        Ok(if host.contains(':') {
+            format!("[{host}]:{}", self.port)
+        } else {
+            format!("{host}:{}", self.port)
+        })
+    }
+
+    fn login(&self) -> String {
+        let Some(password) = &self.password else { return String::new() };
+        let user = percent::encode(self.user.as_deref().unwrap_or_default(), RESERVED);
+        format!("{user}:{}@", percent::encode(password, RESERVED))
+    }
+
+    fn tls_options(&self) -> Result<Vec<(&'static str, String)>, Refusal> {
+        if !self.tls {
+            return Ok(Vec::new());
+        }
+        match (&self.cert, &self.key) {
+            (Some(_), None) => return Err(Refusal::Needs { flag: "--cert", other: "--key" }),
+            (None, Some(_)) => return Err(Refusal::Needs { flag: "--key", other: "--cert" }),
+            _ => {}
+        }
+        let insecure = self.insecure.then(|| "true".to_owned());
+        let all = [
+            ("ca", self.ca.clone()),
+            ("cert", self.cert.clone()),
+            ("key", self.key.clone()),
+            ("insecure", insecure),
+            ("server-name", self.sni.clone()),
+        ];
+        Ok(all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
+    }
+}
+
+/// The server as dyno's URI; a database that does not count is noted.
+pub(super) fn uri(args: &Args, notes: &mut Vec<String>) -> Result<String, Refusal> {
+    let address = &args.address;
+    let scheme = match (&address.socket, address.tls) {
+        (Some(_), true) => {
+            return Err(Refusal::Unavailable {
+                what: "--tls with -s",
+                reason: "it speaks TLS over TCP only",
+            });
+        }
+        (Some(_), false) => "unix",
+        (None, true) => "rediss",
+        (None, false) => "redis",
+    };
+    let mut options = address.tls_options()?;
+    if args.resp3 {
+        options.push(("protocol", "3".to_owned()));
+    }
+    if args.cluster {
+        options.push(("cluster", "true".to_owned()));
+    }
+    match args.reads {
+        Reads::Primary => {}
+        Reads::Replica => options.push(("reads", "replica".to_owned())),
+        Reads::Any => options.push(("reads", "any".to_owned())),
+    }
+    if let Some(database) = database(args, notes)? {
+        options.push(("db", database.to_string()));
+    }
+    let pairs: Vec<String> =
+        options.iter().map(|(name, value)| format!("{name}={}", percent::encode(value, PATH))).collect();
+    let mark = if pairs.is_empty() { "" } else { "?" };
+    Ok(format!("{scheme}://{}{}{mark}{}", address.login(), address.place()?, pairs.join("&")))
+}
+
+/// The database; `None` for the first.
+fn database(args: &Args, notes: &mut Vec<String>) -> Result<Option<u32>, Refusal> {
+    let database = args.address.database;
+    match (database, args.cluster, args.program) {
+        (0, _, _) => Ok(None),
+        (_, false, _) => Ok(Some(database)),
+        (_, true, Program::RedisBenchmark) => {
+            notes.push("WARNING: --dbnum has no effect with --cluster.".to_owned());
+            Ok(None)
+        }
+        (_, true, Program::ValkeyBenchmark) => Err(Refusal::Unavailable {
+            what: "--dbnum with --cluster",
+            reason: "it uses database 0 of a cluster",
+        }),
+    }
+}
+
+/// A URI of the original without its password.
+pub(super) fn masked(uri: &str) -> String {
+    let Some((scheme, rest)) = uri.split_once("://") else { return "***".to_owned() };
+    match rest.split_once('@') {
+        None => uri.to_owned(),
+        Some((login, place)) => match login.split_once(':') {
+            Some((user, _)) => format!("{scheme}://{user}:***@{place}"),
+            None => format!("{scheme}://***@{place}"),
+        },
+    }
+}
+
+/// Whether a URI's scheme is one of TLS, and what follows it.
+fn without_scheme(program: Program, uri: &str) -> Option<(bool, &str)> {
+    let (scheme, rest) = uri.split_once("://")?;
+    let is_valkey = program == Program::ValkeyBenchmark;
+    match scheme.to_ascii_lowercase().as_str() {
+        "redis" => Some((false, rest)),
+        "rediss" => Some((true, rest)),
+        "valkey" if is_valkey => Some((false, rest)),
+        "valkeys" if is_valkey => Some((true, rest)),
+        _ => None,
+    }
+}
+
+fn decoded(text: &str) -> Result<String, Refusal> {
+    if text.split('%').skip(1).any(|rest| rest.len() < 2) {
+        return Err(Refusal::UriIncomplete);
+    }
+    let bytes = percent::decode(text).ok_or(Refusal::UriCharacter)?;
+    String::from_utf8(bytes).map_err(|_| Refusal::UriCharacter)
+}
+
+/// The number at the beginning of a text.
+pub(super) fn leading_number(text: &str) -> Option<i64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    text[..digits].parse().ok()
+}

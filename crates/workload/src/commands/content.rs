@@ -1,0 +1,206 @@
+//! Requests into arguments.
+
+use super::config::{Commands, DataSize, KeySpace, Part, Pattern};
+use crate::keys::push_decimal;
+use dyno_types::command::{CommandTemplate, Traffic};
+use dyno_types::rng::{self, Purpose, Stream};
+use dyno_types::{Content, Request};
+use std::f64::consts::TAU;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Draws that a normal distribution gets to hit the keys, before the nearest one is taken.
+const TRIES: usize = 1_000;
+
+/// Renders the arguments of commands.
+#[derive(Debug)]
+pub struct CommandContent {
+    commands: Commands,
+    templates: Vec<CommandTemplate>,
+    /// Bytes sent, bytes received and misses, of each operation.
+    traffic: Vec<[AtomicU64; 3]>,
+    /// Keys of a command, of each operation: how many numbers a turn uses.
+    keys: Vec<u64>,
+}
+
+impl CommandContent {
+    /// Of checked commands.
+    pub(super) fn new(commands: &Commands) -> Self {
+        let count = |parts: &[Part]| parts.iter().filter(|part| matches!(part, Part::Key(_))).count() as u64;
+        let keys = commands.operations.iter().map(|operation| {
+            operation.commands.iter().flatten().map(|parts| count(parts)).sum::<u64>().max(1)
+        });
+        let traffic = commands.operations.iter().map(|_| Default::default()).collect();
+        CommandContent {
+            keys: keys.collect(),
+            templates: commands.templates(),
+            commands: commands.clone(),
+            traffic,
+        }
+    }
+
+    pub(super) fn commands_of(&self) -> &Commands {
+        &self.commands
+    }
+
+    /// What was exchanged for the operations of this number so far.
+    pub(super) fn traffic(&self, operation: usize) -> Traffic {
+        let [sent, received, misses] =
+            self.traffic[operation].each_ref().map(|sum| sum.load(Ordering::Relaxed));
+        Traffic { sent, received, misses }
+    }
+
+    /// The number of a request's key, of which it has several.
+    fn number(&self, request: &Request, place: u64) -> u64 {
+        let operation = usize::from(request.shape);
+        let space = &self.commands.operations[operation].space;
+        let user = u64::from(request.collection);
+        let (min, max) = space.of_user(user, self.commands.users);
+        let count = max - min + 1;
+        match space.pattern {
+            Pattern::Sequential | Pattern::Parallel => {
+                min + (request.key.wrapping_mul(self.keys[operation]).wrapping_add(place)) % count
+            }
+            _ => drawn(space, &mut Stream::new(request.seed, place, Purpose::Key)),
+        }
+    }
+
+    fn size(&self, request: &Request, place: u64) -> u32 {
+        match &self.commands.size {
+            DataSize::Uniform(least, most) if least == most => *least,
+            DataSize::Uniform(least, most) => {
+                let mut words = Stream::new(request.seed, place, Purpose::Choice);
+                least + words.next_below(u64::from(most - least) + 1) as u32
+            }
+            DataSize::ByKey(least, most) => {
+                let space = &self.commands.operations[usize::from(request.shape)].space;
+                let (min, max) = space.of_user(u64::from(request.collection), self.commands.users);
+                let part = (self.number(request, 0) - min) as f64 / (max - min).max(1) as f64;
+                least + (f64::from(most - least) * part) as u32
+            }
+            DataSize::Turns(all) => {
+                let whole: u64 = all.iter().map(|(_, count)| count).sum();
+                let mut at = request.key % whole.max(1);
+                let found = all.iter().find(|(_, count)| match at.checked_sub(*count) {
+                    Some(rest) => {
+                        at = rest;
+                        false
+                    }
+                    None => true,
+                });
+                found.map_or(0, |(size, _)| *size)
+            }
+        }
+    }
+
+    fn value(&self, request: &Request, place: u64, out: &mut Vec<u8>) {
+        if let Some(fixed) = &self.commands.fixed {
+            return out.extend_from_slice(fixed);
+        }
+        let end = out.len() + self.size(request, place) as usize;
+        if self.commands.random {
+            let mut words = Stream::new(request.seed, place, Purpose::Value);
+            while out.len() < end {
+                let bytes = words.next_u64().to_le_bytes();
+                out.extend_from_slice(&bytes[..(end - out.len()).min(8)]);
+            }
+        } else {
+            out.resize(end, b'x');
+        }
+    }
+}
+
+/// The number of a key, drawn.
+fn drawn(space: &KeySpace, words: &mut Stream) -> u64 {
+    match &space.pattern {
+        Pattern::Gaussian { median, deviation } => {
+            for _ in 0..TRIES {
+                // Box and Muller (1958); the logarithm is of 1 or less, and not of 0.
+                let radius = (-2.0 * (1.0 - words.next_unit()).ln()).sqrt();
+                let number = median + deviation * radius * (TAU * words.next_unit()).cos();
+                if number >= space.min as f64 && number < space.max as f64 + 1.0 {
+                    return number as u64;
+                }
+            }
+            (*median as u64).clamp(space.min, space.max)
+        }
+        Pattern::Zipfian(zipf) => {
+            // Rank 1 is the least key above 0.
+            let min = space.min.max(1).min(space.max);
+            min + zipf.rank(space.max - min + 1, words)
+        }
+        _ => space.min + words.next_below(space.count()),
+    }
+}
+
+fn padded(number: u64, digits: usize, out: &mut Vec<u8>) {
+    let at = out.len();
+    push_decimal(number, out);
+    let written = out.len() - at;
+    if written < digits {
+        out.splice(at..at, std::iter::repeat_n(b'0', digits - written));
+    }
+}
+
+impl Content for CommandContent {
+    fn table(&self) -> &'static str {
+        ""
+    }
+
+    fn key(&self, request: &Request, out: &mut Vec<u8>) {
+        push_decimal(self.number(request, 0), out);
+    }
+
+    fn fields(&self, _request: &Request) -> usize {
+        0
+    }
+
+    fn name(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+
+    fn value_len(&self, _request: &Request, _field: usize) -> usize {
+        0
+    }
+
+    fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
+
+    fn commands(&self) -> &[CommandTemplate] {
+        &self.templates
+    }
+
+    fn exchanged(&self, template: u16, more: Traffic) {
+        let sums = &self.traffic[usize::from(template)];
+        for (sum, count) in sums.iter().zip([more.sent, more.received, more.misses]) {
+            sum.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    fn argument(&self, request: &Request, command: u32, argument: u16, out: &mut Vec<u8>) {
+        let operation = &self.commands.operations[usize::from(request.shape)];
+        let commands = &operation.commands;
+        let parts = &commands[command as usize][usize::from(argument)];
+        // Of several keys each has its own place in the turn.
+        let mut place = None;
+        for (at, part) in parts.iter().enumerate() {
+            match part {
+                Part::Literal(bytes) => out.extend_from_slice(bytes),
+                Part::Data => self.value(request, u64::from(command) << 16 | u64::from(argument), out),
+                Part::Key(digits) => {
+                    let first = place.get_or_insert_with(|| {
+                        let before = commands[..command as usize].iter().flatten();
+                        let beside = &commands[command as usize][..usize::from(argument)];
+                        before.chain(beside).flatten().filter(|part| matches!(part, Part::Key(_))).count()
+                            as u64
+                    });
+                    padded(self.number(request, *first), *digits, out);
+                    *first += 1;
+                }
+                Part::Number { range: (least, most), digits, group } => {
+                    let own = u64::from(command) << 32 | u64::from(argument) << 16 | at as u64;
+                    let number = group.map_or(own, |group| 1 << 63 | u64::from(group));
+                    let bits = rng::draw(request.seed, number, Purpose::Choice);
+                    let span = u128::from(most - least) + 1;
+                    padded(least + ((u128::from(bits) * span) >> 64) as u64, *digits, out);
+                }
+            }
+        }
+    }
+}
