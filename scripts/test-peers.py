@@ -5,7 +5,8 @@
 
 Lines must be the same but for their numbers, where they follow each other in the same order; shares of operations must be what
 the workload says in both. YCSB is the release of Maven Central (scripts/need-ycsb.sh); its report has no 50th percentiles and no
-collectors' lines beside the program's own, and is compared without them. Needs Java and redis-server; says what is skipped.
+collectors' lines beside the program's own, and is compared without them. redis-benchmark, valkey-benchmark and memtier_benchmark
+are those on PATH; the server must have counted the same commands, too. Needs redis-server; says what is skipped.
 """
 
 import contextlib
@@ -55,9 +56,24 @@ WORKLOADS = {
 }
 
 
-def skip(why):
-    print(f"SKIPPED: peers beside dyno: {why}", file=sys.stderr)
-    sys.exit(0)
+REDIS_BENCHMARK = [
+    "-q", "--csv", "-t set,get -r 100", "-t lpush,lrange_100 -q", "-P 10 -r 50 -t incr,sadd,hset", "-d 100 -t set,mset",
+    "-c 1 -t get", "--threads 2 -t set", "--dbnum 3 -t set", "-3 -t get", "-r 40 -q zadd board:__rand_int__ 1 user:__rand_int__",
+    "--csv -r 10 set key:__rand_int__ __data__", "-t ping", "-t nosuch -q", "-t spop,zpopmin --csv",
+]
+MEMTIER = [
+    "", "--hide-histogram", "--ratio 3:2 --pipeline 4", "--key-pattern S:S --key-minimum 1 --key-maximum 30",
+    "--key-pattern P:P --ratio 1:0 --key-maximum 99 -n allkeys", "-d 7 --expiry-range 10-20", "--data-size-range 3-9 -R",
+    "--data-size-list 3:2,7:1", "--data-offset 3", "--print-percentiles 50,90,99.99", "-x 2 --print-all-runs --hide-histogram",
+    "--select-db 2 -P resp3", "--key-pattern Z:G --key-maximum 1000", "--distinct-client-seed --randomize",
+]
+# Commands that connections and their greetings are made of.
+GREETING = {"config|get", "config|resetstat", "config", "info", "hello", "ping", "client|setinfo", "select", "command", "flushall"}
+
+
+def skip(what, why):
+    print(f"SKIPPED: {what} beside dyno: {why}", file=sys.stderr)
+    return 0, 0
 
 
 @contextlib.contextmanager
@@ -146,14 +162,75 @@ def compare(name, theirs, ours):
     return problems
 
 
-def main():
-    dyno = os.path.abspath(sys.argv[1])
+def counted(port):
+    """What the server has counted since it was asked last, by command, and its keys; it forgets both."""
+    def ask(*words):
+        return subprocess.run(["redis-cli", "-p", str(port), *words], capture_output=True, text=True).stdout
+    calls = {name: int(n) for name, n in re.findall(r"cmdstat_(\S+?):calls=(\d+)", ask("INFO", "commandstats"))}
+    ask("FLUSHALL")
+    ask("CONFIG", "RESETSTAT")
+    return {name: n for name, n in calls.items() if name not in GREETING}
+
+
+def report_shape(text):
+    """Lines without numbers; progress, and how many steps a distribution has, are the machine's."""
+    lines = [line.rsplit("\r", 1)[-1] for line in text.split("\n")]
+    lines = [re.sub(r"\s+", " ", re.sub(r"-?\d+(\.\d+)?|-?nan|inf", "N", line)).strip() for line in lines]
+    return [line for number, line in enumerate(lines) if number == 0 or line != lines[number - 1] or line == ""]
+
+
+def beside(program, words, ours, port):
+    """The problems of one option set."""
+    ran, calls = [], []
+    counted(port)
+    for line in ([program, *words], [*ours, *words]):
+        ran.append(subprocess.run(line, capture_output=True, text=True, timeout=120))
+        calls.append(counted(port))
+    problems = []
+    if calls[0] != calls[1]:
+        problems.append(f"commands: {calls[0]} and {calls[1]}")
+    shapes = [report_shape(one.stdout) for one in ran]
+    if shapes[0] != shapes[1]:
+        only = [[line for line in one if line not in other] for one, other in (shapes, shapes[::-1])]
+        problems.append(f"only {program} says {only[0]}, only dyno {only[1]}" if any(only) else "the order of lines differs")
+    # A run so short is called suspect or invalid, which is no fault of the drop-in.
+    if ran[0].returncode != 0 or ran[1].returncode not in (0, 5):
+        problems.append(f"exit codes {ran[0].returncode} and {ran[1].returncode}: {ran[1].stderr.strip()}")
+    return problems
+
+
+def tools(dyno):
+    """redis-benchmark, valkey-benchmark and memtier_benchmark."""
+    if not shutil.which("redis-server"):
+        return skip("redis-benchmark and memtier_benchmark", "redis-server is not there")
+    passed = failed = 0
+    for program, name, sets, common in (
+        ("redis-benchmark", "redis-benchmark", REDIS_BENCHMARK, ["-n", "1000", "-c", "5"]),
+        ("valkey-benchmark", "valkey-benchmark", ["-q", "-t set,get -r 100", "--csv -t lpush,xadd"], ["-n", "1000", "-c", "5"]),
+        ("memtier_benchmark", "memtier", MEMTIER, ["-t", "2", "-c", "2"]),
+    ):
+        if not shutil.which(program):
+            skip(program, "it is not on PATH")
+            continue
+        with redis() as port:
+            for line in sets:
+                words = line.split()
+                length = [] if program != "memtier_benchmark" or "-n" in words else ["-n", "100"]
+                place = ["-p", str(port)]
+                problems = beside(program, [*place, *common, *length, *words], [dyno, name], port)
+                passed, failed = passed + (not problems), failed + bool(problems)
+                for problem in problems:
+                    print(f"FAILED: {program} {line}: {problem}")
+    return passed, failed
+
+
+def ycsb(dyno):
     home = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "dyno-ycsb")
     jars = glob.glob(f"{home}/client-*/*.jar")
     if not jars or not shutil.which("java"):
-        skip("YCSB or Java is not there (scripts/need-ycsb.sh)")
+        return skip("YCSB", "YCSB or Java is not there (scripts/need-ycsb.sh)")
     if not shutil.which("redis-server"):
-        skip("redis-server is not there")
+        return skip("YCSB", "redis-server is not there")
     failed = passed = 0
     # YCSB's layout in Redis, compiled by scripts/need-ycsb.sh.
     binding = "RecordStore"
@@ -173,6 +250,13 @@ def main():
             passed, failed = passed + (not problems), failed + bool(problems)
             for problem in problems:
                 print(f"FAILED: {name}: {problem}")
+    return passed, failed
+
+
+def main():
+    dyno = os.path.abspath(sys.argv[1])
+    both = [section(dyno) for section in (ycsb, tools)]
+    passed, failed = (sum(one) for one in zip(*both))
     print(f"{passed} passed, {failed} failed")
     sys.exit(failed > 0)
 

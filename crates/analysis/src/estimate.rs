@@ -25,6 +25,9 @@ const AGREEING: usize = 5;
 /// Most that a margin says, either way.
 const FAR: f64 = 1_000.0;
 
+/// Factor between a limit and the one that every block must keep where few independent operations lie beyond it.
+const HARDER: f64 = 1.5;
+
 /// Share of the operations by which the correlation of blocks is told.
 const MEDIAN: f64 = 0.5;
 
@@ -113,7 +116,8 @@ impl Estimate {
     /// Distance of a figure below a limit, in half widths: 1 and above says that it is below, -1 and below that it is above;
     /// `None` where nothing varies and the figure is the limit. `blocks` are those of the figure, which may be another than the
     /// one whose error this is.
-    fn margin(&self, blocks: &[Counted], limit: f64, is_sparse: bool) -> Option<f64> {
+    /// `far` are the same blocks for a limit that is so much harder to keep that no luck of few operations keeps it.
+    fn margin(&self, blocks: &[Counted], far: &[Counted], limit: f64, is_sparse: bool) -> Option<f64> {
         let (n, k) = sums(blocks);
         let below = limit - k / n;
         // Without any spread every difference is far, and none decides nothing: the relation of the threshold does.
@@ -123,11 +127,12 @@ impl Estimate {
             let half = if blocks.len() < AGREEING { self.independent * (n / block.0).sqrt() } else { 0.0 };
             block.0 <= 0.0 || own > half
         };
-        let agreed = || blocks.iter().all(agrees);
+        let agreed = |blocks: &[Counted]| blocks.iter().all(agrees);
         match self.half_width {
             Some(half) if !is_sparse => margin(half),
             // Too few blocks, or too few independent operations beyond the limit.
-            _ if below.abs() >= self.alike && agreed() => margin(self.alike),
+            _ if agreed(far) => margin(self.independent),
+            _ if below.abs() >= self.alike && agreed(blocks) => margin(self.alike),
             // Far more lies beyond the limit than may: the error of that share tells.
             Some(half) if below < 0.0 => margin(half.max(Self::new(blocks.to_vec(), 0.0)?.half_width?)),
             half => margin(half.or_else(|| apart(blocks)).unwrap_or(f64::INFINITY))
@@ -137,7 +142,7 @@ impl Estimate {
 
     /// Distance of the figure below a limit; see [`Estimate::margin`].
     pub(crate) fn below(&self, limit: f64) -> Option<f64> {
-        self.margin(&self.blocks, limit, false)
+        self.margin(&self.blocks, &self.blocks, limit, false)
     }
 
     /// Distance of a share below a limit, by its error at the limit.
@@ -148,7 +153,7 @@ impl Estimate {
         let independent = NORMAL * (limit * (1.0 - limit) / all).sqrt();
         let half_width = self.half_width.map(|_| independent * self.design_effect().sqrt());
         let at_limit = Estimate { independent, alike: independent, half_width, ..self.clone() };
-        at_limit.margin(&self.blocks, limit, self.worth() * limit < EVENTS)
+        at_limit.margin(&self.blocks, &self.blocks, limit, self.worth() * limit < EVENTS)
     }
 }
 
@@ -200,8 +205,8 @@ impl<'a> Quantile<'a> {
         Some(Quantile { population, share, beyond, correlation })
     }
 
-    /// The lowest share that may be this one: of it and of all between, the error of the operations beyond reaches to those beyond
-    /// this one. An error by the few beyond a high percentile alone would miss how they come together.
+    /// The lowest share that may be this one: of it and of all between, the error of the operations beyond reaches to those
+    /// beyond this one. An error by the few beyond a high percentile alone would miss how they come together.
     fn lowest(&self) -> Option<f64> {
         let own = 1.0 - self.share;
         let reaches = |share: f64| {
@@ -237,7 +242,11 @@ impl<'a> Quantile<'a> {
     /// Distance below a limit that `misses` tells from times in microseconds: 1 and above says that the percentile is below
     /// it, -1 and below that it is not.
     pub(crate) fn below(&self, misses: impl Fn(f64) -> bool) -> Option<f64> {
-        self.beyond.margin(&self.population.beyond(misses), 1.0 - self.share, self.is_sparse())
+        let blocks = self.population.beyond(&misses);
+        let (n, k) = sums(&blocks);
+        let harder = if k / n < 1.0 - self.share { HARDER } else { 1.0 / HARDER };
+        let far = self.population.beyond(|us| misses(us * harder));
+        self.beyond.margin(&blocks, &far, 1.0 - self.share, self.is_sparse())
     }
 }
 

@@ -163,14 +163,15 @@ fn decisions_rest_on_intervals_that_cover_the_truth() {
             let row = covered.map(|covered| format!("{:.1} %", covered as f64 * 100.0 / rounds() as f64));
             told(&format!("| {name} | {seconds} s | {} |", row.join(" | ")));
             assert!(
-                covered.iter().all(|covered| *covered as f64 >= 0.85 * rounds() as f64),
+                covered.iter().all(|covered| *covered as f64 > 0.85 * rounds() as f64),
                 "{name}: {row:?}"
             );
             (of_all, within) = (of_all + 3 * rounds(), within + covered.iter().sum::<u64>());
         }
     }
     let share = within as f64 / of_all as f64;
-    assert!((0.92..=0.985).contains(&share), "{share}");
+    // Where few operations lie beyond, the upper end is open.
+    assert!((0.92..=0.995).contains(&share), "{share}");
 }
 
 /// Factors between a limit and the truth.

@@ -226,8 +226,8 @@ impl Volume {
         }
     }
 
-    /// Makes room for a load: claims that are to be filled anew go, and a folder of the experiment's own. Others are replaced when
-    /// their successor is whole.
+    /// Makes room for a load: claims that are to be filled anew go, and a folder of the experiment's own. Others are
+    /// replaced when their successor is whole.
     pub fn clear(&self, control: &Control) -> Result<(), Failed> {
         match (&self.begin, &self.at) {
             (Begin::Empty(_), Where::Folder(folder)) if self.server.data.path.is_none() => {

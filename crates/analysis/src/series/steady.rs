@@ -28,8 +28,8 @@ const CAUTION: f64 = 0.6;
 /// The mean of `all` and its 95 % interval, for noise that remembers as a first-order autoregression does. The correlation
 /// of neighbours is corrected for the bias of short series (Marriott and Pope, 1954), the variance of the mean for the
 /// correlation, and the degrees of freedom are 0.65 of the independent values that the series is worth, less one: by
-/// simulation 93 to 97 % cover the mean for correlations up to 0.8 from 30 values on, and 92 % from 10 on. Batches are single values, or of as many
-/// (a multiple of `period`, 1 if there is none) as leave 120 at most; `None` for fewer than 10 values.
+/// simulation 93 to 97 % cover the mean for correlations up to 0.8 from 30 values on, and 92 % from 10 on. Batches are single
+/// values, or of as many (a multiple of `period`, 1 if there is none) as leave 120 at most; `None` for fewer than 10 values.
 pub fn steady_mean(all: &[f64], period: usize) -> Option<SteadyMean> {
     steady_mean_of(all, period, 0.0)
 }

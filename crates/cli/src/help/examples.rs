@@ -75,6 +75,23 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("pocdriver", &["-p", "-c mongodb://127.0.0.1:27017 -t 4 -d 60", "-k 20 -q 500 -d 60"]),
     (
+        "memtier",
+        &[
+            "-s 127.0.0.1 -t 2 -c 10 --test-time 30",
+            "-n allkeys --key-pattern P:P --ratio 1:0",
+            "--command 'ZADD board 1 __key__' --json-out-file out.json",
+        ],
+    ),
+    ("redis-benchmark", &["-q", "-t set,get -n 100000 -r 100000", "--csv -P 16 -t get"]),
+    (
+        "valkey-benchmark",
+        &[
+            "-q",
+            "-t set,get -n 100000 -r 100000",
+            "-r 1000 -- set k:__rand_1st__ __data__ ';' get k:__rand_1st__",
+        ],
+    ),
+    (
         "wsf",
         &["gated", "90read10update --bkm spr --run 3", "90read10update --set THREADS=16/32/64 --out sweep"],
     ),

@@ -98,7 +98,7 @@ fn one(
         warmup_s: plan.warmup_s,
         pipeline: plan.pipeline,
         rate: plan.rate,
-        timeout_s: 0,
+        timeout_s: 10,
         load_threads: plan.threads,
         out: None,
         watched: false,

@@ -104,7 +104,7 @@ fn mongo() -> (String, Unanswered) {
 }
 
 /// Commands by the server that they speak to: `PLACE` and `PORT` are put in.
-const COMMANDS: [(&str, &str); 12] = [
+const COMMANDS: [(&str, &str); 14] = [
     ("redis", "run redis://PLACE -n 1000 --ops 1000"),
     ("redis", "run redis://PLACE -n 1000 --reload --duration 1s"),
     ("redis", "run redis://PLACE -n 1000 --ops 1000 --no-load --timeout 1s"),
@@ -118,6 +118,8 @@ const COMMANDS: [(&str, &str); 12] = [
         "redis",
         "ycsb run redis -p redis.host=127.0.0.1 -p redis.port=PORT -p recordcount=9 -p operationcount=1000 -p workload=core",
     ),
+    ("redis", "memtier -u redis://PLACE -n 1000 -c 2 -t 1"),
+    ("redis", "redis-benchmark -u redis://PLACE -n 1000 -t get"),
     ("mongo", "run mongodb://PLACE/t -n 1000 --ops 1000"),
     ("mongo", "run mongo.yaml --out o"),
     ("mongo", "prove ingest mongodb://PLACE/t --duration 5s --copies 1 --out o"),

@@ -45,6 +45,7 @@ mod prove_secure;
 mod pty;
 mod push;
 mod records_of_runs;
+mod redis_tools;
 mod run;
 mod secrets;
 mod silences;

@@ -303,8 +303,8 @@ pub fn progress(
 ) -> String {
     let each = seconds.max(1e-6);
     format!(
-        "[RUN #{run} {:.0}%, {:>3} secs] {:>2} threads {:>2} conns: {:>11} ops, {:>7} (avg: {:>7}) ops/sec, {}/sec (avg: {}/sec), \
-         {:>5.2} (avg: {:>5.2}) msec latency\r",
+        "[RUN #{run} {:.0}%, {:>3} secs] {:>2} threads {:>2} conns: {:>11} ops, {:>7} (avg: {:>7}) ops/sec, {}/sec (avg: \
+         {}/sec), {:>5.2} (avg: {:>5.2}) msec latency\r",
         done * 100.0,
         seconds as u64,
         if running { settings.clients.1 } else { 0 },

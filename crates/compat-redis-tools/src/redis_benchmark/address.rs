@@ -1,13 +1,12 @@
 //! The server: `-h`, `-p`, `-s`, `-u` and the flags of login and TLS, as one URI of dyno.
 
-use super::args::{Args, port};
-use super::{Program, Reads, Refusal};
+use super::{Program, Refusal};
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 
 /// Characters that are encoded in a host: the colons of IPv6 addresses are not.
 const HOST: &AsciiSet = &RESERVED.remove(b':');
 /// Characters that are encoded in a path.
-const PATH: &AsciiSet = &RESERVED.remove(b'/');
+pub(super) const PATH: &AsciiSet = &RESERVED.remove(b'/');
 
 /// The server and the login.
 #[derive(Debug)]
@@ -99,7 +98,7 @@ impl Address {
     }
 
     /// The place, without login and options.
-    fn place(&self) -> Result<String, Refusal> {
+    pub fn place(&self) -> Result<String, Refusal> {
         if let Some(socket) = &self.socket {
             let path = std::path::absolute(socket).ok();
             let path = path.as_deref().and_then(|path| path.to_str());
@@ -118,13 +117,13 @@ impl Address {
         })
     }
 
-    fn login(&self) -> String {
+    pub fn login(&self) -> String {
         let Some(password) = &self.password else { return String::new() };
         let user = percent::encode(self.user.as_deref().unwrap_or_default(), RESERVED);
         format!("{user}:{}@", percent::encode(password, RESERVED))
     }
 
-    fn tls_options(&self) -> Result<Vec<(&'static str, String)>, Refusal> {
+    pub fn tls_options(&self) -> Result<Vec<(&'static str, String)>, Refusal> {
         if !self.tls {
             return Ok(Vec::new());
         }
@@ -142,58 +141,6 @@ impl Address {
             ("server-name", self.sni.clone()),
         ];
         Ok(all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
-    }
-}
-
-/// The server as dyno's URI; a database that does not count is noted.
-pub(super) fn uri(args: &Args, notes: &mut Vec<String>) -> Result<String, Refusal> {
-    let address = &args.address;
-    let scheme = match (&address.socket, address.tls) {
-        (Some(_), true) => {
-            return Err(Refusal::Unavailable {
-                what: "--tls with -s",
-                reason: "it speaks TLS over TCP only",
-            });
-        }
-        (Some(_), false) => "unix",
-        (None, true) => "rediss",
-        (None, false) => "redis",
-    };
-    let mut options = address.tls_options()?;
-    if args.resp3 {
-        options.push(("protocol", "3".to_owned()));
-    }
-    if args.cluster {
-        options.push(("cluster", "true".to_owned()));
-    }
-    match args.reads {
-        Reads::Primary => {}
-        Reads::Replica => options.push(("reads", "replica".to_owned())),
-        Reads::Any => options.push(("reads", "any".to_owned())),
-    }
-    if let Some(database) = database(args, notes)? {
-        options.push(("db", database.to_string()));
-    }
-    let pairs: Vec<String> =
-        options.iter().map(|(name, value)| format!("{name}={}", percent::encode(value, PATH))).collect();
-    let mark = if pairs.is_empty() { "" } else { "?" };
-    Ok(format!("{scheme}://{}{}{mark}{}", address.login(), address.place()?, pairs.join("&")))
-}
-
-/// The database; `None` for the first.
-fn database(args: &Args, notes: &mut Vec<String>) -> Result<Option<u32>, Refusal> {
-    let database = args.address.database;
-    match (database, args.cluster, args.program) {
-        (0, _, _) => Ok(None),
-        (_, false, _) => Ok(Some(database)),
-        (_, true, Program::RedisBenchmark) => {
-            notes.push("WARNING: --dbnum has no effect with --cluster.".to_owned());
-            Ok(None)
-        }
-        (_, true, Program::ValkeyBenchmark) => Err(Refusal::Unavailable {
-            what: "--dbnum with --cluster",
-            reason: "it uses database 0 of a cluster",
-        }),
     }
 }
 
@@ -234,4 +181,9 @@ fn decoded(text: &str) -> Result<String, Refusal> {
 pub(super) fn leading_number(text: &str) -> Option<i64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     text[..digits].parse().ok()
+}
+
+/// Port 0 is no port to connect to.
+pub(super) fn port(number: i64) -> Result<u16, Refusal> {
+    u16::try_from(number).ok().filter(|port| *port > 0).ok_or(Refusal::Port)
 }

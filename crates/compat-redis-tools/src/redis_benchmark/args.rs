@@ -3,7 +3,7 @@
 //! A flag is matched exactly, and its value is the next word. The first word without a dash begins the command. The original
 //! reads numbers with `atoi`, so that `-n 10k` is 10; here a value that is no whole number is refused.
 
-use super::address::Address;
+use super::address::{Address, port};
 use super::flags::{FLAGS, Flag, flag_of};
 use super::{Program, Reads, Refusal};
 
@@ -314,9 +314,4 @@ fn positive<T: TryFrom<i64>>(flag: &'static str, value: &str, expected: &'static
         return Err(refused(flag, value, expected));
     }
     T::try_from(number).map_err(|_| refused(flag, value, expected))
-}
-
-/// Port 0 is no port to connect to.
-pub(super) fn port(number: i64) -> Result<u16, Refusal> {
-    u16::try_from(number).ok().filter(|port| *port > 0).ok_or(Refusal::Port)
 }

@@ -15,6 +15,7 @@ mod flags;
 mod histogram;
 mod plan;
 mod report;
+mod uri;
 
 pub use plan::parse;
 pub use report::{Progress, Ran, head, progress, report, tail, width_of_progress};

@@ -1,8 +1,9 @@
 //! Settings into tests: the default suite in its order, or the user's own command.
 
-use super::address::{leading_number, uri};
+use super::address::leading_number;
 use super::args::{Args, CommandLine};
 use super::flags::{help, version};
+use super::uri::uri;
 use super::{Output, Parsed, Plan, Program, Refusal, Test};
 use dyno_workload::commands::{Commands, DataSize, KeySpace, Operation, Part, Pattern};
 

@@ -109,7 +109,8 @@ pub enum Reuse {
 #[serde(deny_unknown_fields)]
 pub struct VolumeSpec {
     /// Name, by which runs find it: 1 to 40 small letters, digits and dashes. On this host it is a folder below
-    /// `server.data.path` (without one it lies in the experiment's directory and goes when that ends), in Kubernetes the claims of `kubernetes.storage`.
+    /// `server.data.path` (without one it lies in the experiment's directory and goes when that ends), in Kubernetes the
+    /// claims of `kubernetes.storage`.
     pub name: String,
     /// Which loaded data are used: `matching`, `own` or `never`. Others are removed and loaded anew, and the run says why.
     /// Default: matching.

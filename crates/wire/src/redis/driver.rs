@@ -5,12 +5,13 @@
 //! window of records under way.
 
 use super::cluster::{Topology, key_slot};
+use super::command_templates::{Unreported, compile};
 use super::exchange::Exchange;
 use super::index::{INDEX_KEY, put_score};
 use super::options::{Index, Layout, ReadFrom, RedisOptions};
 use super::resp::{NotResp, Token, put_bulk, put_command, skip, token};
 use super::state::RedisDriver;
-use super::{commands, documents, facts};
+use super::{documents, facts};
 use dyno_types::{
     ConnectionStep, Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb,
 };
@@ -46,8 +47,8 @@ impl RedisDriver {
         topology.in_load();
         Ok(RedisDriver {
             options,
-            commands: commands::compile(content.as_ref()),
-            traffic: commands::Unreported::of(&content),
+            commands: compile(content.as_ref()),
+            traffic: Unreported::of(&content),
             content,
             topology,
             stale: false,

@@ -9,6 +9,7 @@
 
 mod batch;
 mod cluster;
+mod command_templates;
 mod commands;
 mod documents;
 mod driver;

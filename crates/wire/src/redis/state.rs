@@ -1,7 +1,7 @@
 //! State of one load thread: options and content, the map of the nodes, and the last error.
 
 use super::cluster::Topology;
-use super::commands::{Compiled, Unreported};
+use super::command_templates::{Compiled, Unreported};
 use super::errors::classify;
 use super::options::RedisOptions;
 use dyno_types::{Content, Outcome};

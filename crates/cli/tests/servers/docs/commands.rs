@@ -114,6 +114,18 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
         (
             "docs/memtier.md",
             vec![
+                here("memtier -u redis://127.0.0.1:6379 -t 2 -c 10 --test-time 10 --key-maximum 1000 --hide-histogram")
+                    .instead("10", "1")
+                    .load(),
+                here("memtier -u redis://127.0.0.1:6379 -n allkeys --key-pattern P:P --ratio 1:0 --key-maximum 100000")
+                    .instead("100000", "1000")
+                    .load(),
+                here(
+                    "memtier -u redis://127.0.0.1:6379 -n 1000 --command 'ZADD board 1 __key__' --command-ratio 1 --command \
+                     'ZCARD board' --command-ratio 3",
+                )
+                .instead("1000", "50")
+                .load(),
                 here(
                     "run 'redis://127.0.0.1:6379?layout=string' --records 100k --fields 1 --field-length 32 --users 200 \
                      --duration 1m -p readproportion=0.90909091 -p updateproportion=0.09090909 --distribution uniform",
@@ -123,6 +135,7 @@ pub fn documents() -> Vec<(&'static str, Vec<Row>)> {
                 .load(),
             ],
         ),
+        ("docs/redis-benchmark.md", redis_benchmark()),
         ("docs/mongodb.md", mongodb()),
         (
             "docs/monitoring.md",
@@ -446,6 +459,22 @@ fn mongodb() -> Vec<Row> {
             "run 'mongodb://127.0.0.1:27017,127.0.0.1:27018,127.0.0.1:27019/t?replicaSet=r1' -n 100 -d 25s --warmup 0 --users 4",
             "mongod_failover.rs",
             "a_primary_that_freezes_is_followed",
+        ),
+    ]
+}
+
+fn redis_benchmark() -> Vec<Row> {
+    let few = |command: &'static str| here(command).instead("100000", "1000").instead("20000", "1000").load();
+    vec![
+        few("redis-benchmark -u redis://127.0.0.1:6379 -t set,get -n 100000 -r 100000"),
+        few("redis-benchmark -u redis://127.0.0.1:6379 -q -n 20000 -P 16"),
+        few("redis-benchmark -u redis://127.0.0.1:6379 --csv -t lpush,lrange_100 -n 20000"),
+        few(
+            "redis-benchmark -u redis://127.0.0.1:6379 -n 20000 -r 1000 zadd board:__rand_int__ 1 user:__rand_int__",
+        ),
+        few(
+            "valkey-benchmark -u redis://127.0.0.1:6379 -n 20000 -r 1000 -- set key:__rand_1st__ __data__ ';' get \
+             key:__rand_1st__",
         ),
     ]
 }
