@@ -9,11 +9,11 @@ use dyno_databases::registry;
 use dyno_databases::target::{Client, Target};
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
-use dyno_rundir::schema::{Claim, Reason, Setting, Status, Summary, Trust};
+use dyno_rundir::schema::{Claim, Phase, Reason, Setting, Status, Summary, Trust};
 use dyno_session::load_generator::InProcess;
-use dyno_session::session::{EndedPhase, Observer};
+use dyno_session::session::{EndedPhase, Observer, Progress};
 use dyno_session::work::measured_job;
-use dyno_types::Content;
+use dyno_types::{Content, Outcome};
 use dyno_workload::Workload;
 use dyno_workload::commands::{CommandRun, Commands};
 use std::path::PathBuf;
@@ -70,6 +70,14 @@ impl Load<'_> {
         spec
     }
 
+    /// Seconds without an answer after which a number of requests is given up: three time-outs. A time ends by itself.
+    fn patience_s(&self) -> u64 {
+        match (self.seconds, self.timeout_s) {
+            (Some(_), _) | (_, 0) => u64::MAX,
+            (None, seconds) => seconds.saturating_mul(3),
+        }
+    }
+
     /// The workload, which counts its bytes.
     pub(super) fn workload(&self) -> Result<Arc<CommandRun>, Failure> {
         let refused = |bad: dyno_workload::ycsb::BadProperty| {
@@ -103,15 +111,51 @@ impl Load<'_> {
             busy: conductor::busy(std::slice::from_ref(&job)),
         };
         let nodes = opened.as_ref().nodes().len();
-        let mut conductor = conductor::begin(plan, &opened, control.clone())?;
+        let own = Arc::new(Control::below(control));
+        let mut patient = Patient { observer, control: own.clone(), silent_s: 0, limit_s: self.patience_s() };
+        let mut conductor = conductor::begin(plan, &opened, own.clone())?;
         let pacing = job.pacing.clone();
-        let ended = conductor.session.run_workers("measure", &[job], observer);
+        let ended = conductor.session.run_workers("measure", &[job], &mut patient);
         let ended = ended.map_err(|error| conductor::failed(&mut conductor, error.into()))?;
         let summary = conductor.finish(&ended, &pacing);
-        let exit = conductor::close(conductor, exit_of(&summary)).exit;
+        let gave_up = own.stopping() && !control.stopping();
+        if gave_up {
+            let seconds = self.patience_s();
+            terminal::error(&format!("no request was answered for {seconds} s: the run is given up"));
+        }
+        let exit = if gave_up { Exit::Invalid } else { exit_of(&summary) };
+        let exit = conductor::close(conductor, exit).exit;
         let reasons = summary.verdict.reasons.into_iter();
         let doubts = reasons.filter(|reason| reason.trust != Trust::Valid).collect();
         Ok(Applied { ended, exit, nodes, doubts })
+    }
+}
+
+/// Ends a run whose requests are answered no more.
+struct Patient<'a> {
+    observer: &'a mut dyn Observer,
+    control: Arc<Control>,
+    silent_s: u64,
+    limit_s: u64,
+}
+
+impl Observer for Patient<'_> {
+    fn begin(&mut self, phase: &str, plan: &Job) {
+        self.observer.begin(phase, plan);
+    }
+
+    fn second(&mut self, now: &Progress<'_>) {
+        self.observer.second(now);
+        let answered = Outcome::ALL.iter().filter(|outcome| !outcome.is_unanswered());
+        let answers: u64 = answered.map(|outcome| now.last.ended[*outcome as usize]).sum();
+        self.silent_s = if answers == 0 { self.silent_s + 1 } else { 0 };
+        if self.silent_s >= self.limit_s {
+            self.control.abort();
+        }
+    }
+
+    fn end(&mut self, phase: &Phase) {
+        self.observer.end(phase);
     }
 }
 

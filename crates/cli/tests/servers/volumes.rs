@@ -180,7 +180,10 @@ fn clusters_come_back_on_other_ports() {
 fn what_cannot_be_a_volume_is_refused() {
     let dyno = Dyno::new();
     for (text, why) in [
-        ("server: {kind: redis, data: {volume: {name: v}}}", "expected server.data.path, too"),
+        (
+            "ssh: {servers: [h]}\nserver: {kind: redis, data: {volume: {name: v}}}",
+            "expected server.data.path, too",
+        ),
         ("server: {kind: redis, data: {path: ., volume: {name: V.1}}}", "small letters, digits and dashes"),
         (
             "server: {kind: redis, data: {path: ., snapshot: true, volume: {name: v}}}",

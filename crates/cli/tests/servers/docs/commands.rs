@@ -464,9 +464,10 @@ fn mongodb() -> Vec<Row> {
 }
 
 fn redis_benchmark() -> Vec<Row> {
-    let few = |command: &'static str| here(command).instead("100000", "1000").instead("20000", "1000").load();
+    let many = |command: &'static str| here(command).instead("100000", "1000").load();
+    let few = |command: &'static str| here(command).instead("20000", "1000").load();
     vec![
-        few("redis-benchmark -u redis://127.0.0.1:6379 -t set,get -n 100000 -r 100000"),
+        many("redis-benchmark -u redis://127.0.0.1:6379 -t set,get -n 100000 -r 100000"),
         few("redis-benchmark -u redis://127.0.0.1:6379 -q -n 20000 -P 16"),
         few("redis-benchmark -u redis://127.0.0.1:6379 --csv -t lpush,lrange_100 -n 20000"),
         few(
