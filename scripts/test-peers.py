@@ -184,25 +184,27 @@ def beside(program, words, ours, port):
     ran, calls = [], []
     counted(port)
     for line in ([program, *words], [*ours, *words]):
-        ran.append(subprocess.run(line, capture_output=True, text=True, timeout=120))
+        ran.append(subprocess.run(line, capture_output=True, timeout=120))
         calls.append(counted(port))
     problems = []
-    if calls[0] != calls[1]:
+    # A test that came with a later version.
+    later = set() if "xadd" in calls[0] else {"xadd"}
+    if calls[0] != {name: count for name, count in calls[1].items() if name not in later}:
         problems.append(f"commands: {calls[0]} and {calls[1]}")
-    shapes = [report_shape(one.stdout) for one in ran]
+    shapes = [[line for line in report_shape(one.stdout.decode()) if "XADD" not in line or not later] for one in ran]
     if shapes[0] != shapes[1]:
         only = [[line for line in one if line not in other] for one, other in (shapes, shapes[::-1])]
         problems.append(f"only {program} says {only[0]}, only dyno {only[1]}" if any(only) else "the order of lines differs")
     # A run so short is called suspect or invalid, which is no fault of the drop-in.
     if ran[0].returncode != 0 or ran[1].returncode not in (0, 5):
-        problems.append(f"exit codes {ran[0].returncode} and {ran[1].returncode}: {ran[1].stderr.strip()}")
+        problems.append(f"exit codes {ran[0].returncode} and {ran[1].returncode}: {ran[1].stderr.decode().strip()}")
     return problems
 
 
 def tools(dyno):
     """redis-benchmark, valkey-benchmark and memtier_benchmark."""
-    if not shutil.which("redis-server"):
-        return skip("redis-benchmark and memtier_benchmark", "redis-server is not there")
+    if not shutil.which("redis-server") or not shutil.which("redis-cli"):
+        return skip("redis-benchmark and memtier_benchmark", "redis-server or redis-cli is not there")
     passed = failed = 0
     for program, name, sets, common in (
         ("redis-benchmark", "redis-benchmark", REDIS_BENCHMARK, ["-n", "1000", "-c", "5"]),

@@ -13,7 +13,16 @@ const VARIABLE: &str = "DYNO_LOG";
 const FAR: [&str; 4] = ["worker", "host", "pod", "relay"];
 
 /// Commands whose flags are those of other programs.
-const DROP_INS: [&str; 5] = ["ycsb", "pocdriver", "sysbench-mongodb", "wsf", "bexhoma"];
+const DROP_INS: [&str; 8] = [
+    "ycsb",
+    "pocdriver",
+    "sysbench-mongodb",
+    "wsf",
+    "bexhoma",
+    "memtier",
+    "redis-benchmark",
+    "valkey-benchmark",
+];
 
 /// `-v`, which may be given several times.
 fn verbose_option() -> clap::Arg {

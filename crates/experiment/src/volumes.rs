@@ -390,14 +390,14 @@ pub(super) fn start(
     (machine, control): (&Machine, &Arc<Control>),
     volume: &mut Option<Volume>,
 ) -> Result<Server, LocalError> {
-    let start = |volume: Option<(&Path, &str)>| {
+    let start = |volume: Option<(&Path, &str)>, loads: bool| {
         let begin = Beginning { preparation: preparation.clone(), volume, lasting, loads, ways: &[] };
         Server::start_with(server, &begin, work_dir, machine, Some(control.clone()))
     };
     let Some(volume) = volume.as_mut().filter(|volume| volume.is_full()) else {
-        return start(None).map_err(of_server);
+        return start(None, loads).map_err(of_server);
     };
-    let why = match start(volume.source()) {
+    let why = match start(volume.source(), loads) {
         Ok(started) => match started.counted().map(|count| volume.miscounted(count)) {
             Ok(None) => return Ok(started),
             Ok(Some(why)) => started.stop().map(|_| why).map_err(of_server)?,
@@ -407,7 +407,8 @@ pub(super) fn start(
         Err(error) => format!("no server starts with its data: {error}"),
     };
     volume.refuse(why);
-    start(None).map_err(of_server)
+    // It is loaded after all, which a limit of memory is not about.
+    start(None, loads || !is_still(server)).map_err(of_server)
 }
 
 /// Where the notes about volumes are, and volumes without a path of their own.

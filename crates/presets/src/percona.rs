@@ -120,8 +120,8 @@ pub(super) fn storage_engines(scale: u32) -> String {
 server:
   kind: mongod
   drop_caches: true
-  # Each engine is loaded once, and its cells begin with a copy of that: room for two copies. Another order needs a volume
-  # for each engine: server.data.volume.name beside server.engine.
+  # Each engine is loaded once in a repetition, and its cells begin with a copy of that: room for two copies. Another order
+  # needs a volume for each engine: server.data.volume.name beside server.engine.
   data: {{volume: {{name: loaded}}}}
 factors:
   engine:

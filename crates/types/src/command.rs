@@ -20,7 +20,9 @@ pub struct Traffic {
     pub sent: u64,
     /// Bytes received.
     pub received: u64,
-    /// Answers that have found nothing.
+    /// Answers of reads that have found something, and nothing.
+    pub hits: u64,
+    /// Number of the latter.
     pub misses: u64,
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Load<'a> {
     pub(super) title: String,
     pub(super) uri: &'a str,
     pub(super) commands: &'a Commands,
+    /// Connections.
+    pub(super) clients: usize,
     /// Requests in all.
     pub(super) requests: Option<u64>,
     pub(super) seconds: Option<u64>,
@@ -46,6 +48,8 @@ pub(super) struct Applied {
     pub(super) exit: Exit,
     /// Nodes of the target.
     pub(super) nodes: usize,
+    /// True if nothing was answered any more.
+    pub(super) gave_up: bool,
     /// What speaks against it.
     pub(super) doubts: Vec<Reason>,
 }
@@ -56,11 +60,11 @@ impl Load<'_> {
         let measure = &mut spec.phases.measure;
         match self.rate {
             Some(rate) => {
-                measure.connections = Some(self.commands.users as usize);
+                measure.connections = Some(self.clients);
                 measure.rate = Some(rate.to_string());
                 measure.arrivals = Arrivals::Constant;
             }
-            None => measure.users = Some(self.commands.users as usize),
+            None => measure.users = Some(self.clients),
         }
         measure.operations = self.requests.map(Count);
         measure.duration = self.seconds.map(|seconds| Span(seconds.saturating_mul(SECOND_NS)));
@@ -127,7 +131,7 @@ impl Load<'_> {
         let exit = conductor::close(conductor, exit).exit;
         let reasons = summary.verdict.reasons.into_iter();
         let doubts = reasons.filter(|reason| reason.trust != Trust::Valid).collect();
-        Ok(Applied { ended, exit, nodes, doubts })
+        Ok(Applied { ended, exit, nodes, gave_up, doubts })
     }
 }
 

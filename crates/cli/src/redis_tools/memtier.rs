@@ -17,10 +17,11 @@ use dyno_session::session::{Observer, Progress};
 use dyno_types::Outcome;
 use dyno_types::command::Traffic;
 use dyno_types::rng::fresh_seed;
+use dyno_types::secret::{conceal, conceal_json};
 use dyno_workload::commands::{CommandRun, Commands};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The command.
 pub fn memtier(args: &ToolArgs) -> Result<Exit, Failure> {
@@ -74,27 +75,34 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let (mut runs, mut worst) = (Vec::new(), Exit::Ok);
+    let mut failure = None;
     for number in 1..=settings.runs {
         let last = number == settings.runs;
-        let (run, exit) = one(settings, &commands, (number, drawn), out.clone().filter(|_| last), &control)?;
-        runs.push(run);
-        if worst == Exit::Ok {
-            worst = exit;
+        let kept = out.clone().filter(|_| last);
+        match one(settings, &commands, (number, drawn), kept, &control) {
+            Ok((run, exit)) => {
+                runs.push(run);
+                worst = if worst == Exit::Ok { exit } else { worst };
+            }
+            // What there is is printed before it is said what there is not.
+            Err(error) if !runs.is_empty() => failure = Some(error),
+            Err(error) => return Err(error),
         }
-        if control.stopping() {
+        if control.stopping() || failure.is_some() {
             break;
         }
     }
     let text = report(settings, &runs);
     let failed = |path: &Path, error: std::io::Error| Failure::Usage(format!("{}: {error}", path.display()));
     match written[0] {
-        Some(path) => std::fs::write(path, text).map_err(|error| failed(path, error))?,
+        Some(path) => std::fs::write(path, &*conceal(&text)).map_err(|error| failed(path, error))?,
         None => terminal::out(&text),
     }
     if let Some(path) = written[1] {
-        std::fs::write(path, json(settings, &runs)).map_err(|error| failed(path, error))?;
+        let json = json(settings, &runs);
+        std::fs::write(path, &*conceal_json(&json)).map_err(|error| failed(path, error))?;
     }
-    Ok(worst)
+    failure.map_or(Ok(worst), Err)
 }
 
 /// A run of them.
@@ -119,6 +127,7 @@ fn one(
         title: format!("memtier, {users} clients"),
         uri: &settings.uri,
         commands,
+        clients: users as usize,
         requests: settings.requests.map(|requests| requests.saturating_mul(users)),
         seconds: settings.test_time,
         warmup_s: 0,
@@ -157,13 +166,22 @@ struct Watch<'a> {
     seconds: Vec<Vec<Second>>,
     /// Bytes of each row up to the last second.
     bytes: Vec<(u64, u64)>,
+    begun: Instant,
 }
 
 impl<'a> Watch<'a> {
     fn new(settings: &'a Settings, run: u64, workload: Arc<CommandRun>) -> Self {
         let rows = rows(settings);
         let seconds = rows.iter().map(|_| Vec::new()).collect();
-        Watch { settings, run, workload, seconds, bytes: vec![(0, 0); rows.len()], rows }
+        Watch {
+            settings,
+            run,
+            workload,
+            seconds,
+            bytes: vec![(0, 0); rows.len()],
+            rows,
+            begun: Instant::now(),
+        }
     }
 
     fn traffic(&self, row: &Row) -> Traffic {
@@ -172,6 +190,7 @@ impl<'a> Watch<'a> {
             Traffic {
                 sent: sum.sent + own.sent,
                 received: sum.received + own.received,
+                hits: sum.hits + own.hits,
                 misses: sum.misses + own.misses,
             }
         };
@@ -183,7 +202,8 @@ impl<'a> Watch<'a> {
         let kind = |(number, row): (usize, &Row)| Kind {
             name: row.name.clone(),
             count: counted(totals, &row.metrics),
-            misses: self.traffic(row).misses,
+            hits: (self.traffic(row).hits, self.traffic(row).misses),
+            connection_errors: lost(totals, &row.metrics),
             bytes: bytes_of(self.traffic(row)),
             latencies: latencies(totals, &row.metrics),
             seconds: self.seconds[number].clone(),
@@ -196,26 +216,38 @@ fn bytes_of(traffic: Traffic) -> (u64, u64) {
     (traffic.sent, traffic.received)
 }
 
-/// Requests of some metrics that were answered, or that failed in a way of their own.
-fn counted(totals: &Totals, metrics: &[usize]) -> u64 {
-    let sent = |outcome: &Outcome| !matches!(outcome, Outcome::Dropped | Outcome::Aborted);
+/// Requests of some metrics with these outcomes.
+fn count(totals: &Totals, metrics: &[usize], of: impl Fn(Outcome) -> bool) -> u64 {
     let one = |metric: &usize| {
-        Outcome::ALL
-            .iter()
-            .filter(|outcome| sent(outcome))
-            .map(|o| totals.outcomes[*metric][*o as usize])
-            .sum::<u64>()
+        let outcomes = Outcome::ALL.iter().filter(|outcome| of(**outcome));
+        outcomes.map(|outcome| totals.outcomes[*metric][*outcome as usize]).sum::<u64>()
     };
     metrics.iter().map(one).sum()
 }
 
-/// Service times of some metrics, whatever they came to.
+/// Requests that were lost with their connection, or had none.
+fn lost(totals: &Totals, metrics: &[usize]) -> u64 {
+    count(totals, metrics, is_lost)
+}
+
+fn is_lost(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Disconnected | Outcome::Unreachable)
+}
+
+/// Requests that were answered, or were not in time.
+fn counted(totals: &Totals, metrics: &[usize]) -> u64 {
+    count(totals, metrics, |outcome| {
+        !is_lost(outcome) && !matches!(outcome, Outcome::Dropped | Outcome::Aborted)
+    })
+}
+
+/// Service times of some metrics. Failed ones are left out where connections were lost: these have no time.
 fn latencies(totals: &Totals, metrics: &[usize]) -> Buckets {
     let mut all = Buckets::new(totals.scale());
     for metric in metrics {
-        for slot in totals.slots[metric * 2..metric * 2 + 2].iter().flatten() {
-            all.merge(&slot.service);
-        }
+        let slots = &totals.slots[metric * 2..metric * 2 + 2];
+        let kept = if lost(totals, &[*metric]) > 0 { &slots[..1] } else { slots };
+        kept.iter().flatten().for_each(|slot| all.merge(&slot.service));
     }
     all
 }
@@ -223,6 +255,7 @@ fn latencies(totals: &Totals, metrics: &[usize]) -> Buckets {
 impl Observer for Watch<'_> {
     fn begin(&mut self, _phase: &str, _plan: &Job) {
         terminal::verbatim(&format!("[RUN #{}] Launching threads now...", self.run));
+        self.begun = Instant::now();
     }
 
     fn second(&mut self, now: &Progress<'_>) {
@@ -248,7 +281,8 @@ impl Observer for Watch<'_> {
         let line = progress(
             self.settings,
             self.run,
-            (done, now.elapsed_s),
+            // The last second of a run is a part of one.
+            (done, self.begun.elapsed().as_secs_f64().min(now.elapsed_s)),
             of(now.last, moved),
             of(now.so_far, sum),
             done < 1.0,

@@ -15,6 +15,7 @@ use dyno_session::session::{Observer, Progress};
 use dyno_types::Outcome;
 use std::io::Read as _;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// `dyno redis-benchmark`.
 pub fn redis_benchmark(args: &ToolArgs) -> Result<Exit, Failure> {
@@ -48,19 +49,28 @@ fn benchmark(program: Program, args: &ToolArgs) -> Result<Exit, Failure> {
     let config = dyno_databases::redis::configuration(&plan.uri, ["save", "appendonly"]);
     terminal::out(&head(&plan));
     let (mut worst, mut doubts) = (Exit::Ok, Vec::new());
-    loop {
+    'all: loop {
         for test in &plan.tests {
-            let applied = one(&plan, test, config.as_ref(), &control)?;
+            let applied = match one(&plan, test, config.as_ref(), &control) {
+                Ok(applied) => applied,
+                Err(error) => {
+                    say(&doubts);
+                    return Err(error);
+                }
+            };
             worst = if worst == Exit::Ok { applied.exit } else { worst };
             doubts.extend(applied.doubts);
-            if control.stopping() {
-                say(&doubts);
-                return Ok(worst);
+            if control.stopping() || applied.gave_up {
+                break 'all;
             }
         }
         if !plan.repeats || plan.tests.is_empty() {
             break;
         }
+    }
+    if control.stopping() {
+        say(&doubts);
+        return Ok(worst);
     }
     terminal::out(&tail(&plan));
     say(&doubts);
@@ -93,6 +103,7 @@ fn one(
         title: format!("{}, {} clients", test.title, plan.clients),
         uri: &plan.uri,
         commands: &test.commands,
+        clients: plan.clients,
         requests: plan.requests,
         seconds: plan.duration_s,
         warmup_s: plan.warmup_s,
@@ -105,7 +116,9 @@ fn one(
         settings: settings_of(&plan.settings),
     };
     let workload = load.workload()?;
-    let mut watch = Watch { plan, test, width: 0, rates: Vec::new() };
+    let begun = Instant::now();
+    let mut watch =
+        Watch { plan, test, width: 0, rates: Vec::new(), begun, shown: begun, is_warmup: plan.warmup_s > 0 };
     let applied = load.apply(&workload, control, &mut watch)?;
     let totals = &applied.ended.totals;
     let ran = Ran {
@@ -122,14 +135,20 @@ fn one(
     Ok(applied)
 }
 
+/// Requests that were answered, or were not in time.
 fn counted(totals: &Totals) -> u64 {
-    let sent = |outcome: &&Outcome| !matches!(outcome, Outcome::Dropped | Outcome::Aborted);
-    Outcome::ALL.iter().filter(sent).map(|outcome| totals.ended[*outcome as usize]).sum()
+    let lost = [Outcome::Dropped, Outcome::Aborted, Outcome::Disconnected, Outcome::Unreachable];
+    let all = Outcome::ALL.iter().filter(|outcome| !lost.contains(outcome));
+    all.map(|outcome| totals.ended[*outcome as usize]).sum()
 }
 
+/// Service times. Failed ones are left out where connections were lost: these have no time.
 fn latencies(totals: &Totals) -> Buckets {
+    let lost = [Outcome::Disconnected, Outcome::Unreachable];
+    let is_whole = lost.iter().all(|outcome| totals.ended[*outcome as usize] == 0);
     let mut all = Buckets::new(totals.scale());
-    totals.slots.iter().flatten().for_each(|slot| all.merge(&slot.service));
+    let kept = totals.slots.iter().enumerate().filter(|(number, _)| is_whole || number % 2 == 0);
+    kept.filter_map(|(_, slot)| slot.as_ref()).for_each(|slot| all.merge(&slot.service));
     all
 }
 
@@ -146,12 +165,24 @@ struct Watch<'a> {
     /// Length of the last text of progress.
     width: usize,
     rates: Vec<f64>,
+    /// When the phase began, its warm-up apart, and when progress was shown last.
+    begun: Instant,
+    shown: Instant,
+    is_warmup: bool,
 }
 
 impl Observer for Watch<'_> {
-    fn begin(&mut self, _phase: &str, _plan: &Job) {}
+    fn begin(&mut self, _phase: &str, _plan: &Job) {
+        (self.begun, self.shown) = (Instant::now(), Instant::now());
+    }
 
     fn second(&mut self, now: &Progress<'_>) {
+        let is_warmup = now.phase == "warmup";
+        if self.is_warmup && !is_warmup {
+            (self.is_warmup, self.begun) = (false, self.shown);
+        }
+        let interval_ms = self.shown.elapsed().as_millis() as u64;
+        self.shown = Instant::now();
         let of_second = counted(now.last);
         if now.whole {
             self.rates.push(of_second as f64);
@@ -161,12 +192,12 @@ impl Observer for Watch<'_> {
             self.test,
             &Going {
                 requests: counted(now.so_far),
-                elapsed_ms: (now.elapsed_s * 1e3) as u64,
+                elapsed_ms: self.begun.elapsed().as_millis() as u64,
                 mean_ms: mean_ms(now.so_far),
                 interval_requests: of_second,
-                interval_ms: 1_000,
+                interval_ms,
                 interval_mean_ms: mean_ms(now.last),
-                is_warmup: now.phase == "warmup",
+                is_warmup,
                 width: self.width,
             },
         );

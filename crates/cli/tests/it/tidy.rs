@@ -290,7 +290,8 @@ fn unused() -> Vec<String> {
     let mut found = Vec::new();
     for package in packages() {
         let folder = package.manifest_path.parent().expect("a manifest is in a folder").as_std_path();
-        let text: String = rust_below(folder).concat();
+        let text: String =
+            rust_below(folder).iter().flat_map(|text| text.lines().map(code)).collect::<Vec<_>>().join("\n");
         for dependency in &package.dependencies {
             let name = dependency.rename.as_ref().unwrap_or(&dependency.name);
             let library =

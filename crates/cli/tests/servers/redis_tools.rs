@@ -241,6 +241,61 @@ fn redis_benchmark_and_dyno_read_each_others_data() {
     }
 }
 
+/// Every file below a folder.
+fn files(folder: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+    let one = |path: std::path::PathBuf| match path.is_dir() {
+        true => files(&path),
+        false => vec![(path.clone(), std::fs::read(&path).unwrap_or_default())],
+    };
+    entries.flat_map(one).collect()
+}
+
+#[test]
+fn passwords_are_written_nowhere() {
+    const SECRET: &str = "hunter2-not-a-word";
+    let Some(server) = Server::start(&["--requirepass", SECRET]) else { return skip("passwords of memtier") };
+    let port = server.port.to_string();
+    let by_uri = format!("redis://:{SECRET}@127.0.0.1:{port}");
+    let alone = format!("redis://{SECRET}@127.0.0.1:{port}");
+    let attached = format!("-a{SECRET}");
+    for words in [
+        vec!["memtier", "-p", &port, "-a", SECRET],
+        vec!["memtier", "-p", &port, &attached],
+        vec!["memtier", "-u", &by_uri],
+        vec!["redis-benchmark", "-p", &port, "-a", SECRET, "-t", "get"],
+        vec!["redis-benchmark", "-u", &alone, "-t", "get"],
+    ] {
+        let dyno = Dyno::new();
+        let kept = ["--run-directory", "d", "--json-out-file", "o.json", "-t", "1", "-o", "report"];
+        let kept = if words[0] == "memtier" { &kept[..] } else { &[] };
+        let output = dyno.run(&[&["-vv"], &words[..], &["-n", "20", "-c", "2"], kept].concat());
+        ran(&output);
+        let said = [output.stdout.clone(), output.stderr.clone()].concat();
+        let written =
+            files(dyno.folder.path()).into_iter().map(|(path, text)| (path.display().to_string(), text));
+        for (place, text) in written.chain([("what it says".to_owned(), said)]) {
+            let found = text.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+            assert!(!found, "{words:?}: {place}");
+        }
+        let wrong = dyno.run(&[words[0], "-p", &port, "-a", "wrong-not-a-word", "-n", "20"]);
+        assert_exit(&wrong, &[3]);
+        assert!(!stderr(&wrong).contains("wrong-not-a-word"), "{}", stderr(&wrong));
+    }
+}
+
+#[test]
+fn connections_that_count_together_are_as_many() {
+    let Some(server) = Server::start(&[]) else { return skip("dyno valkey-benchmark --sequential") };
+    let dyno = Dyno::new();
+    let before = info(&server, "total_connections_received");
+    let target = uri(&server);
+    let words = ["valkey-benchmark", "-u", &target, "-c", "9", "-n", "1000", "-r", "1000", "-t", "set", "-q"];
+    ran(&dyno.run(&[&words[..], &["--sequential"]].concat()));
+    assert_eq!(server.cli(&["DBSIZE"]).trim(), "1000");
+    assert!(info(&server, "total_connections_received") - before >= 9);
+}
+
 #[test]
 fn what_goes_wrong_is_said_and_has_its_exit_code() {
     let dyno = Dyno::new();
@@ -252,6 +307,9 @@ fn what_goes_wrong_is_said_and_has_its_exit_code() {
         let absent = dyno.run(&[tool, "-p", &nobody, "-n", "10"]);
         assert_exit(&absent, &[3]);
         assert!(stderr(&absent).contains("refused"), "{}", stderr(&absent));
+        let version = dyno.run(&[tool, "-v"]);
+        assert_exit(&version, &[0]);
+        assert!(stdout(&version).lines().count() == 1, "{}", stdout(&version));
         let help = dyno.run(&[tool, "--help"]);
         assert_exit(&help, &[0]);
         assert!(stdout(&help).contains("Usage"), "{}", stdout(&help));

@@ -118,6 +118,9 @@ impl Settings {
     }
 }
 
+/// Most clients, in all.
+const CLIENTS: u64 = 1_000_000;
+
 fn check(text: impl Into<String>) -> Refusal {
     Refusal::Check(text.into())
 }
@@ -228,11 +231,11 @@ fn own_commands(found: &[(&'static Flag, String)]) -> Result<Vec<OwnCommand>, Re
             }
             "command-ratio" => {
                 let shown = || own_name(own.last());
-                let ratio = text
+                let ratio: u32 = text
                     .trim()
                     .parse()
                     .map_err(|_| check(format!("failed to set ratio for command {}.", shown())))?;
-                last(&mut own, text)?.ratio = ratio;
+                last(&mut own, text)?.ratio = u64::from(ratio);
             }
             "command-key-pattern" => {
                 let shown = own_name(own.last());
@@ -278,23 +281,28 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
         return Err(Refusal::Absent(flag.name, flag.help));
     }
     let own = own_commands(&found)?;
-    let typed: BTreeMap<&'static str, String> =
-        found.into_iter().map(|(flag, text)| (flag.name, text)).collect();
+    let typed: BTreeMap<&'static str, String> = found
+        .into_iter()
+        .map(|(flag, text)| (if flag.name == "host" { "server" } else { flag.name }, text))
+        .collect();
     let mut notes: Vec<String> =
         others.iter().map(|word| format!("{word:?} is no flag and is ignored, as memtier does")).collect();
     let settings = Reader { typed: &typed, own: &own };
     settings.check_together()?;
     let (requests, test_time) = settings.length()?;
+    let users = settings.users()?;
     let keys = settings.keys()?;
     let patterns = settings.patterns()?;
     let requests = match settings.get("requests") {
         // One short of all keys, unless all clients have parts of their own.
         Some("allkeys") => {
-            let users = settings.positive("clients", 50)? * settings.positive("threads", 4)?;
             let all = match patterns {
                 ('P', 'P') if own.is_empty() => (keys.1 - keys.0) / users + 1,
                 _ => keys.1 - keys.0,
             };
+            if all == 0 {
+                return Err(check("requests must be greater than zero."));
+            }
             notes.push(format!("setting requests to {all}"));
             Some(all)
         }
@@ -307,7 +315,7 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
         requests,
         test_time,
         pipeline: settings.positive("pipeline", 1)? as usize,
-        rate: settings.get("rate-limiting").map(|text| positive("rate", text)).transpose()?,
+        rate: settings.rate(users)?,
         percentiles: settings.percentiles()?,
         breakdown: settings.breakdown()?,
         ratio: settings.ratio()?,
@@ -341,11 +349,29 @@ impl Reader<'_> {
         self.get(name).map_or(Ok(default), |text| positive(name, text))
     }
 
+    /// Clients of all threads.
+    fn users(&self) -> Result<u64, Refusal> {
+        let (clients, threads) = (self.positive("clients", 50)?, self.positive("threads", 4)?);
+        let users = clients.checked_mul(threads).filter(|users| *users <= CLIENTS);
+        users.ok_or_else(|| {
+            check(format!("{clients} clients of {threads} threads: expected {CLIENTS} in all at most"))
+        })
+    }
+
     /// Refuses flags that exclude each other.
     fn check_together(&self) -> Result<(), Refusal> {
         let refuse = |text: &str| Err(check(text));
-        if self.has("unix-socket") && ["server", "host", "port"].iter().any(|name| self.has(name)) {
+        if self.has("unix-socket") && ["server", "port"].iter().any(|name| self.has(name)) {
             return refuse("UNIX domain socket and TCP cannot be used together.");
+        }
+        if self.has("unix-socket") && (self.has("tls") || self.has("uri")) {
+            return refuse("--unix-socket: neither --tls nor --uri goes with it");
+        }
+        let is_encrypted = self.has("tls") || self.get("uri").is_some_and(|uri| uri.starts_with("rediss:"));
+        let of_tls =
+            ["cert", "key", "cacert", "sni", "tls-skip-verify"].into_iter().find(|name| self.has(name));
+        if let Some(name) = of_tls.filter(|_| !is_encrypted) {
+            return Err(check(format!("--{name} needs --tls")));
         }
         if self.has("cluster-mode") && self.has("unix-socket") {
             return refuse("cluster mode dose not support unix-socket option.");
@@ -388,8 +414,8 @@ impl Reader<'_> {
 
     fn keys(&self) -> Result<(u64, u64), Refusal> {
         let (min, max) = (self.key("key-minimum", 0)?, self.key("key-maximum", 10_000_000)?);
-        if min > max {
-            return Err(check(format!("key-minimum {min} is above key-maximum {max}")));
+        if min > max || max > u64::MAX >> 1 {
+            return Err(check(format!("keys from {min} to {max}: expected a range up to {}", u64::MAX >> 1)));
         }
         Ok((min, max))
     }
@@ -436,8 +462,20 @@ impl Reader<'_> {
         Ok((deviation, median, exponent))
     }
 
+    fn rate(&self, users: u64) -> Result<Option<u64>, Refusal> {
+        let Some(text) = self.get("rate-limiting") else { return Ok(None) };
+        let rate = positive("rate", text)?;
+        let fits = rate.checked_mul(users).is_some_and(|all| all <= 1_000_000_000);
+        if fits {
+            Ok(Some(rate))
+        } else {
+            Err(check(format!("--rate-limiting {rate}: too much for {users} connections")))
+        }
+    }
+
     fn ratio(&self) -> Result<(u64, u64), Refusal> {
-        let ratio = pair(self.get("ratio").unwrap_or("1:10"), ':').filter(|ratio| *ratio != (0, 0));
+        let sane = |ratio: &(u64, u64)| *ratio != (0, 0) && ratio.0.max(ratio.1) <= u64::from(u32::MAX);
+        let ratio = pair(self.get("ratio").unwrap_or("1:10"), ':').filter(sane);
         ratio.ok_or_else(|| check("ratio must be expressed as [0-n]:[0-n]."))
     }
 
@@ -446,7 +484,10 @@ impl Reader<'_> {
         if let Some(text) = self.get("data-size-list") {
             let one = |part: &str| pair(part, ':').and_then(|(size, weight)| Some((most(size)?, weight)));
             let all: Option<Vec<(u32, u64)>> = text.split(',').map(one).collect();
-            let all = all.filter(|all| all.iter().any(|(_, weight)| *weight > 0));
+            let sum = |all: &Vec<(u32, u64)>| {
+                all.iter().try_fold(0u64, |sum, (_, weight)| sum.checked_add(*weight))
+            };
+            let all = all.filter(|all| sum(all).is_some_and(|sum| sum > 0));
             return all.map(DataSize::Turns).ok_or_else(|| {
                 check("data-size-list must be expressed as [size1:weight1],...[sizeN:weightN].")
             });
@@ -472,7 +513,8 @@ impl Reader<'_> {
 
     fn expiry(&self) -> Result<Option<(u64, u64)>, Refusal> {
         let Some(text) = self.get("expiry-range") else { return Ok(None) };
-        let range = pair(text, '-').filter(|(_, greatest)| *greatest > 0);
+        let most = i64::MAX as u64 / 1_000;
+        let range = pair(text, '-').filter(|(a, b)| *b > 0 && *a <= most && *b <= most);
         let (a, b) = range.ok_or_else(|| check("expiry-range must be expressed as [0-n]-[1-n]."))?;
         Ok(Some((a.min(b), a.max(b))))
     }
@@ -531,28 +573,35 @@ impl Reader<'_> {
             Some((user, password)) => format!("{}:{}@", encoded(user), encoded(password)),
             None => format!(":{}@", encoded(text)),
         });
-        let mut place = match self.get("unix-socket") {
-            Some(path) => {
-                return Ok(format!("unix://{}{path}?{}", login.unwrap_or_default(), options.join("&")));
-            }
-            None => {
-                let host = self.get("server").or(self.get("host")).unwrap_or("localhost");
-                let port = self.get("port").unwrap_or("6379").parse::<u16>().ok().filter(|port| *port > 0);
-                let port = port.ok_or_else(|| check("port must be a number in the range [1-65535]."))?;
-                let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-                format!("{}{host}:{port}", login.unwrap_or_default())
-            }
-        };
         let mut database = match self.get("select-db") {
             None => 0,
             Some(text) => {
                 text.trim().parse().map_err(|_| check("select-db must be greater or equal zero."))?
             }
         };
+        let login_text = login.unwrap_or_default();
+        if let Some(path) = self.get("unix-socket") {
+            if !path.starts_with('/') {
+                return Err(check(format!("--unix-socket {path}: expected an absolute path")));
+            }
+            if database > 0 {
+                options.push(format!("db={database}"));
+            }
+            return Ok(format!("unix://{login_text}{}?{}", encoded(path), options.join("&")));
+        }
+        let host = self.get("server").unwrap_or("localhost");
+        let port = self.get("port").unwrap_or("6379").parse::<u16>().ok().filter(|port| *port > 0);
+        let port = port.ok_or_else(|| check("port must be a number in the range [1-65535]."))?;
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let mut place = format!("{login_text}{host}:{port}");
         if let Some(uri) = self.get("uri") {
-            for (flag, said) in
-                [("server", "--host/--server"), ("port", "--port"), ("authenticate", "--authenticate")]
-            {
+            for (flag, said) in [
+                ("server", "--host/--server"),
+                ("port", "--port"),
+                ("authenticate", "--authenticate"),
+                ("select-db", "--select-db"),
+                ("tls", "--tls"),
+            ] {
                 if self.has(flag) {
                     notes.push(format!("both URI and {said} specified, URI takes precedence."));
                 }

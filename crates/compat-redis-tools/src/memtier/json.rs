@@ -2,6 +2,7 @@
 
 use super::args::Settings;
 use super::report::{Kind, Line, Run, capitals, histogram, no_latencies, parts, percentile, steps};
+use dyno_types::secret::mask_text;
 use serde_json::{Map, Value, json as value};
 
 /// The results as memtier writes them; the order of keys is its own.
@@ -24,12 +25,9 @@ pub fn json(settings: &Settings, runs: &[Run]) -> String {
         };
         let mut stats = Map::new();
         stats.insert("Runtime".into(), runtime(&of));
-        for line in &part.lines {
-            let kinds = of
-                .iter()
-                .map(|run| run.kinds.iter().filter(|kind| line.name == "Totals" || kind.name == line.name));
-            let kinds: Vec<Vec<&Kind>> = kinds.map(Iterator::collect).collect();
-            stats.insert(line.name.clone(), of_line(settings, line, &kinds));
+        for (number, line) in part.lines.iter().enumerate() {
+            let kinds: Vec<Vec<&Kind>> = of.iter().map(|run| kinds(run, line, number)).collect();
+            stats.insert(numbered(&line.name, &stats), of_line(settings, line, &kinds));
         }
         if !settings.has("hide-histogram") {
             for line in part.lines.iter().filter(|line| line.name != "Totals") {
@@ -37,7 +35,7 @@ pub fn json(settings: &Settings, runs: &[Run]) -> String {
                 let steps: Vec<Value> = steps
                     .map(|(ms, percent)| value!({"<=msec": round(ms), "percent": round(percent)}))
                     .collect();
-                stats.insert(capitals(&line.name), steps.into());
+                stats.insert(numbered(&capitals(&line.name), &stats), steps.into());
             }
         }
         out.insert(part.title, stats.into());
@@ -45,6 +43,21 @@ pub fn json(settings: &Settings, runs: &[Run]) -> String {
     let mut text = serde_json::to_string_pretty(&Value::from(out)).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// The kinds of a line: the last line is of all.
+fn kinds<'a>(run: &'a Run, line: &Line, number: usize) -> Vec<&'a Kind> {
+    if line.name == "Totals" {
+        run.kinds.iter().collect()
+    } else {
+        run.kinds.get(number).into_iter().collect()
+    }
+}
+
+/// A name that no other has: several rows of one command are numbered.
+fn numbered(name: &str, others: &Map<String, Value>) -> String {
+    let all = std::iter::once(name.to_owned()).chain((2..).map(|number| format!("{name}-{number}")));
+    all.into_iter().find(|name| !others.contains_key(name)).unwrap_or_default()
 }
 
 fn round(number: f64) -> Value {
@@ -94,8 +107,9 @@ fn of_line(settings: &Settings, line: &Line, runs: &[Vec<&Kind>]) -> Value {
     put("Ops/sec", round(line.ops));
     put("Hits/sec", round(hits));
     put("Misses/sec", round(misses));
-    put("Connection Errors/sec", round(0.0));
-    put("Connection Errors", 0.into());
+    let seconds = if line.ops > 0.0 { line.count as f64 / line.ops } else { 1.0 };
+    put("Connection Errors/sec", round(line.connection_errors as f64 / seconds));
+    put("Connection Errors", line.connection_errors.into());
     put("Latency", round(mean));
     put("Average Latency", round(mean));
     put("Accumulated Latency", (sum_ms as u64).into());
@@ -147,6 +161,7 @@ fn configuration(settings: &Settings) -> Value {
             ("authenticate", _) => value!(if typed.is_some() { "***" } else { "" }),
             (_, Default::No) => value!(if typed.is_some() { "true" } else { "false" }),
             (_, Default::Nothing) => typed.map_or(Value::Null, Value::from),
+            ("uri", _) => mask_text(typed.unwrap_or_default()).into(),
             (_, Default::Text(default)) => typed.unwrap_or(default).into(),
             (_, Default::Number(default)) => {
                 let number = typed.map_or(Some(default), |text| text.trim().parse().ok());

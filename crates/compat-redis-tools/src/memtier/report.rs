@@ -29,10 +29,12 @@ pub struct Second {
 pub struct Kind {
     /// The row's name: `Sets`.
     pub name: String,
-    /// Requests that ended, and those of them that found nothing.
+    /// Requests that were answered, or were not in time.
     pub count: u64,
-    /// Number of them that found nothing.
-    pub misses: u64,
+    /// Answers that have found something, and nothing.
+    pub hits: (u64, u64),
+    /// Requests that were lost with their connection, or had none.
+    pub connection_errors: u64,
     /// Bytes sent and received.
     pub bytes: (u64, u64),
     /// Latencies from sending to the reply, of all that were answered.
@@ -63,6 +65,7 @@ pub(super) struct Line {
     pub(super) hits: Option<(f64, f64)>,
     pub(super) latencies: Histogram<u64>,
     pub(super) count: u64,
+    pub(super) connection_errors: u64,
     /// KiB a second, received and sent.
     pub(super) kb: (f64, f64),
 }
@@ -102,7 +105,7 @@ impl Run {
                 // Gets alone hit and miss.
                 true => {
                     let gets = kinds.iter().find(|kind| kind.name == "Gets");
-                    gets.map_or((0, 0), |gets| (gets.count - gets.misses.min(gets.count), gets.misses))
+                    gets.map_or((0, 0), |gets| gets.hits)
                 }
                 false => (0, 0),
             };
@@ -114,6 +117,7 @@ impl Run {
                 hits: hits.then_some((found as f64 / seconds, misses as f64 / seconds)),
                 latencies: histogram(&all),
                 count,
+                connection_errors: sum(|kind| kind.connection_errors),
                 kb: (kb(sum(|kind| kind.bytes.1)), kb(sum(|kind| kind.bytes.0))),
             }
         };
@@ -181,6 +185,7 @@ fn averages(runs: &[Vec<Line>]) -> Vec<Line> {
             }),
             latencies,
             count: runs.iter().map(|run| run[number].count).sum(),
+            connection_errors: runs.iter().map(|run| run[number].connection_errors).sum(),
             kb: (mean(number, &|line| line.kb.0), mean(number, &|line| line.kb.1)),
         }
     };

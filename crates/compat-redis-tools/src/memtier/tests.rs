@@ -144,6 +144,24 @@ fn refusals_are_memtiers() {
         ("-n", "option '-n' requires an argument"),
         ("--key", ""),
         ("--tls=1", "option '--tls' doesn't allow an argument"),
+        ("-S r.sock", "--unix-socket r.sock: expected an absolute path"),
+        ("-S /r.sock --tls", "--unix-socket: neither --tls nor --uri goes with it"),
+        ("--cacert c.pem", "--cacert needs --tls"),
+        ("-n allkeys --key-minimum 5 --key-maximum 5", "requests must be greater than zero."),
+        ("--ratio 18446744073709551615:1", "ratio must be expressed as [0-n]:[0-n]."),
+        (
+            "--data-size-list 3:18446744073709551615,5:10",
+            "data-size-list must be expressed as [size1:weight1],...[sizeN:weightN].",
+        ),
+        ("--expiry-range 0-18446744073709551615", "expiry-range must be expressed as [0-n]-[1-n]."),
+        (
+            "-c 18446744073709551615 -t 2",
+            "18446744073709551615 clients of 2 threads: expected 1000000 in all at most",
+        ),
+        (
+            "--key-maximum 18446744073709551615",
+            "keys from 0 to 18446744073709551615: expected a range up to 9223372036854775807",
+        ),
     ] {
         let found = refusal(line);
         match expected {
@@ -175,6 +193,8 @@ fn every_form_of_a_flag() {
         ("-a p@w", "redis://:p%40w@localhost:6379?protocol=2&layout=string"),
         ("-a me:pw -P resp3", "redis://me:pw@localhost:6379?protocol=3&layout=string"),
         ("-S /run/r.sock", "unix:///run/r.sock?protocol=2&layout=string"),
+        ("-S /run/r.sock --select-db 3", "unix:///run/r.sock?protocol=2&layout=string&db=3"),
+        ("-s a -h b", "redis://b:6379?protocol=2&layout=string"),
         ("-u redis://me:pw@h:7/2", "redis://me:pw@h:7/2?protocol=2&layout=string"),
         (
             "--tls --cacert c.pem --sni n",
@@ -184,6 +204,9 @@ fn every_form_of_a_flag() {
     ] {
         assert_eq!(settings(line).uri, expected, "{line}");
     }
+    // A URI counts, and it is said what does not.
+    let both = settings("-u redis://h:7/2 --tls --select-db 4 -h x");
+    assert_eq!((both.uri.as_str(), both.notes.len()), ("redis://h:7/2?protocol=2&layout=string", 3));
     let listed = settings("-a secret -n 5").listed();
     assert!(!listed.iter().any(|(_, value)| value.contains("secret")), "{listed:?}");
 }
@@ -198,7 +221,8 @@ fn run(settings: &Settings, count: u64) -> Run {
         Kind {
             name: row.name,
             count: own,
-            misses: own / 2,
+            hits: (own - own / 2, own / 2),
+            connection_errors: 0,
             bytes: (2_048 * own, 1_024 * own),
             latencies,
             seconds: vec![second],

@@ -156,7 +156,7 @@ fn plan(args: &Args, own: Option<Words>) -> Result<Plan, Refusal> {
         requests: requests.map(|requests| requests.div_ceil(commands)),
         duration_s: args.duration_s,
         warmup_s: args.warmup_s,
-        rate: (args.rate > 0).then_some(args.rate as f64),
+        rate: (args.rate > 0).then_some(args.rate as f64 / commands as f64),
         tests,
         repeats: args.repeats,
         idle: args.idle,

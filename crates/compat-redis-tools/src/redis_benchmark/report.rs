@@ -198,6 +198,7 @@ fn push_rates(out: &mut String, plan: &Plan, test: &Test, ran: &Ran<'_>) {
     let Some(target) = plan.rate.filter(|_| !ran.rates.is_empty()) else { return };
     let each = test.commands_of_operation() as f64;
     let rates: Vec<f64> = ran.rates.iter().map(|rate| rate * each).collect();
+    let target = target * each;
     let all = Latencies::of_rates(&rates, target, plan.precision);
     // Writing into a string cannot fail.
     let _ = write!(

@@ -99,6 +99,13 @@ fn command_lines() {
         ("run|-p|threadcount=4|--users|8", "run|-p|threadcount=4|--users|8"),
         ("run|--password-from|env:NAME", "run|--password-from|env:NAME"),
         ("git|clone|x@y", "git|clone|x@y"),
+        ("dyno|memtier|-a|hunter2|-p|7", "dyno|memtier|-a|***|-p|7"),
+        ("dyno|memtier|-ahunter2|-p|7", "dyno|memtier|-a***|-p|7"),
+        ("dyno|memtier|--authenticate|me:hunter2", "dyno|memtier|--authenticate|***"),
+        ("dyno|memtier|--auth=hunter2|-n|5", "dyno|memtier|--auth=***|-n|5"),
+        ("dyno|redis-benchmark|-a|hunter2|-t|set", "dyno|redis-benchmark|-a|***|-t|set"),
+        ("dyno|redis-benchmark|-u|redis://hunter2@h:1/0", "dyno|redis-benchmark|-u|redis://***@h:1/0"),
+        ("dyno|valkey-benchmark|-u|redis://me:hunter2@h", "dyno|valkey-benchmark|-u|redis://me:***@h"),
     ] {
         let words: Vec<String> = line.split('|').map(str::to_owned).collect();
         assert_eq!(mask_arguments(&words).join("|"), shown);

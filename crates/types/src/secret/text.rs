@@ -195,11 +195,33 @@ const MONGO_TOOLS: [&str; 9] = [
     "mongofiles",
 ];
 
+/// Programs whose `-a` is a password, and whose URIs may have one in the place of a user.
+const BENCHMARKS: [&str; 4] = ["memtier", "memtier_benchmark", "redis-benchmark", "valkey-benchmark"];
+
+fn is_benchmark(program: &str) -> bool {
+    BENCHMARKS.contains(&program.rsplit('/').next().unwrap_or(program))
+}
+
+/// An argument of such a program whose password is in one word with its option, or alone before the host of a URI.
+fn mask_benchmark(argument: &str) -> Option<String> {
+    if let Some((option, _)) = argument.split_once('=').filter(|(option, _)| option.starts_with("--au")) {
+        return Some(format!("{option}={MASK}"));
+    }
+    if argument.strip_prefix("-a").is_some_and(|rest| !rest.is_empty()) {
+        return Some(format!("-a{MASK}"));
+    }
+    let (before, rest) = argument.split_once("://")?;
+    let (login, place) = rest.rsplit_once('@').filter(|(login, _)| !login.contains(':'))?;
+    (!login.is_empty()).then(|| format!("{before}://{MASK}@{place}"))
+}
+
 /// Options with one letter whose word is a password, by the program that has them.
 fn takes_password(program: &str, option: &str) -> bool {
     let name = program.rsplit('/').next().unwrap_or(program);
     match option {
-        "-a" => name.ends_with("-cli"),
+        "-a" => name.ends_with("-cli") || is_benchmark(name),
+        // Its beginning is enough.
+        long if long.len() > 3 && "--authenticate".starts_with(long) => is_benchmark(name),
         "-p" => MONGO_TOOLS.contains(&name),
         "-u" => name == "curl",
         _ => false,
@@ -240,6 +262,9 @@ pub fn mask_arguments(arguments: &[String]) -> Vec<String> {
             }
             secret_next = argument.starts_with('-') && is_secret(argument) && !argument.contains(['=', ' '])
                 || takes_password(program, argument);
+            if let Some(shown) = is_benchmark(program).then(|| mask_benchmark(argument)).flatten() {
+                return shown;
+            }
             match argument.split_whitespace().count() {
                 0 | 1 => word(argument),
                 _ => word(&mask_words(argument)),

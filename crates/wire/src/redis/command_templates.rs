@@ -6,6 +6,7 @@ use super::resp::{put_array, put_bulk};
 use dyno_types::Content;
 use dyno_types::command::{Argument, CommandForm, Traffic};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A part of a command on the wire.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,20 +55,25 @@ fn compiled(form: &CommandForm) -> Compiled {
     Compiled { pieces, key, misses: form.misses }
 }
 
-/// Commands and replies between two reports of their bytes.
-const REPORTED: u32 = 1_024;
+/// Most commands and replies between two reports of their bytes.
+const MOST: u32 = 1_024;
+/// Reports are so far apart, at least and at most: often enough for every second, and seldom enough to cost nothing.
+const APART: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 
 /// What was exchanged for each template and not reported yet.
 pub(super) struct Unreported {
     content: Arc<dyn Content>,
     all: Vec<Traffic>,
     counted: u32,
+    /// Commands and replies until the next report.
+    stride: u32,
+    last: Instant,
 }
 
 impl Unreported {
     pub(super) fn of(content: &Arc<dyn Content>) -> Self {
         let all = vec![Traffic::default(); content.commands().len()];
-        Unreported { all, content: content.clone(), counted: 0 }
+        Unreported { all, content: content.clone(), counted: 0, stride: 1, last: Instant::now() }
     }
 
     pub(super) fn add(&mut self, template: u16, more: Traffic) {
@@ -75,10 +81,18 @@ impl Unreported {
         *own = Traffic {
             sent: own.sent + more.sent,
             received: own.received + more.received,
+            hits: own.hits + more.hits,
             misses: own.misses + more.misses,
         };
         self.counted += 1;
-        if self.counted >= REPORTED {
+        if self.counted >= self.stride {
+            let took = self.last.elapsed();
+            if took < APART.0 {
+                self.stride = (self.stride * 2).min(MOST);
+            } else if took > APART.1 {
+                self.stride = (self.stride / 2).max(1);
+            }
+            self.last += took;
             self.report();
         }
     }

@@ -56,8 +56,10 @@ impl RedisDriver {
         input: &[u8],
     ) -> Result<Option<(Outcome, usize)>, NotResp> {
         let Some((found, next)) = token(input, 0)? else { return Ok(None) };
-        let is_missed = |found: &Token<'_>| matches!(found, Token::Null | Token::Array(0) | Token::Map(0));
-        let missed = is_missed(&found) && self.own(&x.request, command).misses;
+        // An empty text is what a part of a value that is not there looks like.
+        let is_empty = matches!(found, Token::Null | Token::Array(0) | Token::Map(0) | Token::Bulk(b""));
+        let reads = self.own(&x.request, command).misses;
+        let missed = reads && is_empty;
         let (outcome, end) = match found {
             Token::Error(text) => (self.fail(text), next),
             Token::Array(_) | Token::Map(_) | Token::Push(_) | Token::Attribute(_) => {
@@ -67,8 +69,8 @@ impl RedisDriver {
             _ => (Outcome::Ok, next),
         };
         x.records += u32::from(outcome.is_ok() && !missed);
-        let misses = u64::from(missed);
-        self.traffic.add(x.request.shape, Traffic { received: end as u64, misses, ..Traffic::default() });
+        let (hits, misses) = (u64::from(reads && outcome.is_ok() && !missed), u64::from(missed));
+        self.traffic.add(x.request.shape, Traffic { sent: 0, received: end as u64, hits, misses });
         Ok(Some((outcome, end)))
     }
 }

@@ -16,8 +16,8 @@ const TRIES: usize = 1_000;
 pub struct CommandContent {
     commands: Commands,
     templates: Vec<CommandTemplate>,
-    /// Bytes sent, bytes received and misses, of each operation.
-    traffic: Vec<[AtomicU64; 3]>,
+    /// Bytes sent, bytes received, hits and misses, of each operation.
+    traffic: Vec<[AtomicU64; 4]>,
     /// Keys of a command, of each operation: how many numbers a turn uses.
     keys: Vec<u64>,
 }
@@ -44,9 +44,9 @@ impl CommandContent {
 
     /// What was exchanged for the operations of this number so far.
     pub(super) fn traffic(&self, operation: usize) -> Traffic {
-        let [sent, received, misses] =
+        let [sent, received, hits, misses] =
             self.traffic[operation].each_ref().map(|sum| sum.load(Ordering::Relaxed));
-        Traffic { sent, received, misses }
+        Traffic { sent, received, hits, misses }
     }
 
     /// The number of a request's key, of which it has several.
@@ -168,7 +168,7 @@ impl Content for CommandContent {
 
     fn exchanged(&self, template: u16, more: Traffic) {
         let sums = &self.traffic[usize::from(template)];
-        for (sum, count) in sums.iter().zip([more.sent, more.received, more.misses]) {
+        for (sum, count) in sums.iter().zip([more.sent, more.received, more.hits, more.misses]) {
             sum.fetch_add(count, Ordering::Relaxed);
         }
     }
