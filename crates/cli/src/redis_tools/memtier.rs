@@ -71,6 +71,9 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
         let lines = settings.listed().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
         terminal::out(&lines.collect::<String>());
     }
+    if let (Some("allkeys"), Some(requests)) = (settings.value("requests"), settings.requests) {
+        terminal::line(&format!("setting requests to {requests}"));
+    }
     let commands = load(settings, seed);
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;

@@ -303,7 +303,6 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
             if all == 0 {
                 return Err(check("requests must be greater than zero."));
             }
-            notes.push(format!("setting requests to {all}"));
             Some(all)
         }
         _ => requests,
