@@ -116,7 +116,13 @@ impl Load<'_> {
         };
         let nodes = opened.as_ref().nodes().len();
         let own = Arc::new(Control::below(control));
-        let mut patient = Patient { observer, control: own.clone(), silent_s: 0, limit_s: self.patience_s() };
+        let mut patient = Patient {
+            observer,
+            control: own.clone(),
+            is_answered: false,
+            silent_s: 0,
+            limit_s: self.patience_s(),
+        };
         let mut conductor = conductor::begin(plan, &opened, own.clone())?;
         let pacing = job.pacing.clone();
         let ended = conductor.session.run_workers("measure", &[job], &mut patient);
@@ -135,10 +141,11 @@ impl Load<'_> {
     }
 }
 
-/// Ends a run whose requests are answered no more.
+/// Ends a run whose requests are answered no more. One that was never answered is ended by the session.
 struct Patient<'a> {
     observer: &'a mut dyn Observer,
     control: Arc<Control>,
+    is_answered: bool,
     silent_s: u64,
     limit_s: u64,
 }
@@ -152,8 +159,9 @@ impl Observer for Patient<'_> {
         self.observer.second(now);
         let answered = Outcome::ALL.iter().filter(|outcome| !outcome.is_unanswered());
         let answers: u64 = answered.map(|outcome| now.last.ended[*outcome as usize]).sum();
+        self.is_answered |= answers > 0;
         self.silent_s = if answers == 0 { self.silent_s + 1 } else { 0 };
-        if self.silent_s >= self.limit_s {
+        if self.is_answered && self.silent_s >= self.limit_s {
             self.control.abort();
         }
     }
