@@ -347,4 +347,7 @@ fn what_goes_wrong_is_said_and_has_its_exit_code() {
     server.kill();
     let output = finish(child);
     assert_exit(&output, &[5]);
+    // What came before it is reported, and why there is no more.
+    assert!(stderr(&output).contains("the run is given up"), "{}", stderr(&output));
+    assert!(stdout(&output).contains("====== INCR ======"), "{}", stdout(&output));
 }

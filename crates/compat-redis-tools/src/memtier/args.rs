@@ -208,8 +208,7 @@ fn letter(text: &str) -> Option<char> {
 }
 
 /// The own command that a flag speaks of: the last one.
-fn last<'a>(own: &'a mut [OwnCommand], text: &str) -> Result<&'a mut OwnCommand, Refusal> {
-    let _ = text;
+fn last(own: &mut [OwnCommand]) -> Result<&mut OwnCommand, Refusal> {
     own.last_mut().ok_or_else(|| check("no arbitrary command found."))
 }
 
@@ -235,14 +234,14 @@ fn own_commands(found: &[(&'static Flag, String)]) -> Result<Vec<OwnCommand>, Re
                     .trim()
                     .parse()
                     .map_err(|_| check(format!("failed to set ratio for command {}.", shown())))?;
-                last(&mut own, text)?.ratio = u64::from(ratio);
+                last(&mut own)?.ratio = u64::from(ratio);
             }
             "command-key-pattern" => {
                 let shown = own_name(own.last());
                 let pattern = letter(text).ok_or_else(|| {
                     check(format!("key-pattern for command {shown} must be in the format of [S/R/Z/G/P]."))
                 })?;
-                last(&mut own, text)?.pattern = pattern;
+                last(&mut own)?.pattern = pattern;
             }
             _ => {}
         }
