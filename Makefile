@@ -4,6 +4,9 @@
 CARGO ?= cargo
 DYNO := $(or $(CARGO_TARGET_DIR),target)/release/dyno
 
+# Tests that miss one of these are skipped, counted and named.
+TESTED_WITH := deny redis mongo mongod valkey memcached storage ycsb prometheus faketime ssh network
+
 .PHONY: demo check test test-all bench build install worker kubernetes fuzz reliability deb dist docs audit reproducible pictures
 
 build:
@@ -12,28 +15,17 @@ build:
 # Without the forms of `dyno export` and the embedded stores that take two minutes of CPU to compile.
 demo:
 	$(CARGO) build --release --locked -p dyno-cli --no-default-features
-	@scripts/need-redis.sh || true
+	@scripts/need redis || true
 	$(DYNO) run --workload a --records 100k --rate 10k --connections 32 --duration 10s --require 'errors < 0.1%'
 
 # The inner loop: formatting, clippy, unit tests, and whole runs that need no server.
 check:
-	@scripts/need-nextest.sh
+	@scripts/need nextest
 	@scripts/test.sh check
 
 test:
-	@scripts/need-nextest.sh
-	@scripts/need-deny.sh || true
-	@scripts/need-redis.sh || true
-	@scripts/need-mongo.sh || true
-	@scripts/need-mongod.sh || true
-	@scripts/need-valkey.sh || true
-	@scripts/need-memcached.sh || true
-	@scripts/need-storage.sh || true
-	@scripts/need-ycsb.sh || true
-	@scripts/need-prometheus.sh || true
-	@scripts/need-faketime.sh || true
-	@scripts/need-ssh.sh || true
-	@scripts/need-network.sh || true
+	@scripts/need nextest
+	@scripts/need $(TESTED_WITH) || true
 	@scripts/test.sh
 
 # What is slow or rare: `make test`, then the programs that dyno stands in for beside it, the embedded stores that need a library (LMDB, RocksDB, WiredTiger) and the official
@@ -54,7 +46,7 @@ test-all: test
 	@scripts/test-dist.sh
 
 bench: build
-	@scripts/need-redis.sh
+	@scripts/need redis
 	$(CARGO) run --release --locked -p dyno-bench --features official
 
 install: build
@@ -62,7 +54,7 @@ install: build
 
 # The documentation as a site that works offline: target/book/index.html. Tests of `make check` follow its links.
 docs:
-	@scripts/need-mdbook.sh
+	@scripts/need mdbook
 	@scripts/docs.sh
 
 # A static program of what runs on other hosts and in pods: make worker ARCH=aarch64.

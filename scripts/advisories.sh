@@ -19,7 +19,7 @@ elif ! GIT_TERMINAL_PROMPT=0 timeout 30 git ls-remote --exit-code "$database" HE
   echo "SKIPPED: advisories on dependencies: $database cannot be reached from here"
   exit 0
 fi
-scripts/need-deny.sh || {
+scripts/need deny || {
   echo "SKIPPED: advisories on dependencies: cargo-deny cannot be installed"
   exit 0
 }

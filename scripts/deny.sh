@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 skip() {
   echo "SKIPPED: licences, bans and sources of dependencies: $1"
 }
-command -v cargo-deny >/dev/null || { skip "cargo-deny is not there (scripts/need-deny.sh compiles it)" && exit 0; }
+command -v cargo-deny >/dev/null || { skip "cargo-deny is not there (scripts/need deny compiles it)" && exit 0; }
 status=0
 for manifest in Cargo.toml fuzz/Cargo.toml; do
   if ! words=$(${CARGO:-cargo} fetch --quiet --locked --manifest-path "$manifest" 2>&1); then

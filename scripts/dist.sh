@@ -27,8 +27,8 @@ mkdir "$made"
 has() { case "$parts " in *" $1 "*) ;; *) return 1 ;; esac; }
 
 # What is missing is said before minutes of compiling.
-! has wheel || scripts/need-hatch.sh
-! has sbom || scripts/need-cyclonedx.sh
+! has wheel || scripts/need hatch
+! has sbom || scripts/need cyclonedx
 ! has deb || command -v dpkg-deb >/dev/null || { echo "dpkg-deb is not installed: no Debian package can be made" >&2 && exit 1; }
 PATH="$PATH:$cache/dyno-cyclonedx/bin"
 

@@ -27,7 +27,7 @@ has_target() {
 zig=${XDG_CACHE_HOME:-$HOME/.cache}/dyno-zig/bin
 target=$arch-unknown-linux-musl
 command="zigbuild"
-if ! has_target "$target" || ! { command -v cargo-zigbuild >/dev/null || scripts/need-zig.sh; }; then
+if ! has_target "$target" || ! { command -v cargo-zigbuild >/dev/null || scripts/need zig; }; then
   [ "$arch" = "$(uname -m)" ] || { echo "no static program for $arch can be built here" >&2 && exit 1; }
   target=$arch-unknown-linux-gnu
   command="build"

@@ -3,7 +3,7 @@
 # sshd and a registry of Python packages.
 set -eu
 cd "$(dirname "$0")/.."
-scripts/need-ssh.sh || true
+scripts/need ssh || true
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 if ! python3 -m venv "$folder/venv" || ! "$folder/venv/bin/pip" -q install ansible-core ansible-lint; then

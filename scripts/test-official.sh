@@ -8,7 +8,7 @@ log=$(mktemp "${TMPDIR:-/tmp}/dyno-test.XXXXXX")
 trap 'rm -f "$log"' EXIT
 failed=0
 
-"$here/need-mongo.sh" || true
+"$here/need" mongo || true
 echo "== $cargo clippy --features aws"
 "$cargo" clippy --release --locked -p dyno-official -p dyno-databases -p dyno-cli --features dyno-cli/aws --all-targets --quiet \
   -- -D warnings || failed=1

@@ -4,7 +4,7 @@
     scripts/test-peers.py DYNO
 
 Lines must be the same but for their numbers, where they follow each other in the same order; shares of operations must be what
-the workload says in both. YCSB is the release of Maven Central (scripts/need-ycsb.sh); its report has no 50th percentiles and no
+the workload says in both. YCSB is the release of Maven Central (scripts/need ycsb); its report has no 50th percentiles and no
 collectors' lines beside the program's own, and is compared without them. redis-benchmark, valkey-benchmark and memtier_benchmark
 are those on PATH; the server must have counted the same commands, too. Needs redis-server; says what is skipped.
 """
@@ -232,11 +232,11 @@ def ycsb(dyno):
     home = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "dyno-ycsb")
     jars = glob.glob(f"{home}/client-*/*.jar")
     if not jars or not shutil.which("java"):
-        return skip("YCSB", "YCSB or Java is not there (scripts/need-ycsb.sh)")
+        return skip("YCSB", "YCSB or Java is not there (scripts/need ycsb)")
     if not shutil.which("redis-server"):
         return skip("YCSB", "redis-server is not there")
     failed = passed = 0
-    # YCSB's layout in Redis, compiled by scripts/need-ycsb.sh.
+    # YCSB's layout in Redis, compiled by scripts/need ycsb.
     binding = "RecordStore"
     jars += glob.glob(f"{home}/client-*")
     with redis() as port, tempfile.TemporaryDirectory() as folder:

@@ -63,7 +63,7 @@ unittested "$work/tests"
 echo "== the wheel dyno-bench"
 # A wheel of this program, made as scripts/dist.sh makes it, from a copy.
 mkdir -p "$work/tree/wheel" && cp -r "$root/python" "$root/Cargo.toml" "$work/tree"
-if "$root/scripts/need-hatch.sh" 2>"$work/log"; then
+if "$root/scripts/need" hatch 2>"$work/log"; then
   (cd "$work/tree/python/dyno-bench" && DYNO_PROGRAM=$DYNO DYNO_ARCH=$(uname -m) \
     "${XDG_CACHE_HOME:-$HOME/.cache}/dyno-hatch/bin/hatchling" build -t wheel -d "$work/tree/wheel") >"$work/log" 2>&1 ||
     { cat "$work/log" && exit 1; }

@@ -103,7 +103,7 @@ pub fn compare(bench: &Bench, pairs: usize, pipeline: usize) -> Result<()> {
         good += 1;
     }
     println!(
-        "\nGET and SET of 1000 bytes 1:1, {} values, {CONNECTIONS} connections, pipeline {pipeline}, {many} operations less {few}",
+        "\nGET and SET of 1000 bytes, {} values, {CONNECTIONS} connections, pipeline {pipeline}, {many} operations less {few}",
         bench.value
     );
     if good == 0 {

@@ -12,7 +12,7 @@ const RECORDS: u64 = 10_000;
 const THREADS: u64 = 64;
 const GOAL: f64 = 0.17;
 
-/// The folder of YCSB's own client, as scripts/need-ycsb.sh makes it.
+/// The folder of YCSB's own client, as scripts/need ycsb makes it.
 pub fn client() -> Option<String> {
     let home = || std::env::var("HOME").map(|home| format!("{home}/.cache"));
     let folder =
@@ -24,7 +24,7 @@ pub fn client() -> Option<String> {
 pub fn row(bench: &Bench, pairs: usize) -> Result<()> {
     println!("\nYCSB's workload A, {THREADS} threads, client CPU of the drop-in and of YCSB");
     let Some(jars) = client() else {
-        println!("  YCSB is not installed (scripts/need-ycsb.sh)");
+        println!("  YCSB is not installed (scripts/need ycsb)");
         return Ok(());
     };
     let (kind, program) = find_server(Some("redis")).context("redis-server")?;

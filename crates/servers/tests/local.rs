@@ -250,7 +250,7 @@ fn a_stand_in_for_dragonfly_reads_its_flags() {
 fn ferretdb_starts_keeps_a_snapshot_and_goes() {
     let home = Home::new();
     let Some(program) = common::ferretdb() else {
-        return skip("FerretDB", "it has not been built (scripts/need-mongo.sh)");
+        return skip("FerretDB", "it has not been built (scripts/need mongo)");
     };
     let spec = format!(
         r#"{{"kind": "ferretdb", "program": {program:?}, "instances": 2, "data": {{"snapshot": true}}}}"#

@@ -1,5 +1,5 @@
 //! Servers that speak MongoDB's protocol: FerretDB and mongo-java-server from the user's cache (see
-//! `scripts/need-mongo.sh`), and `mongod` where it is on PATH.
+//! `scripts/need mongo`), and `mongod` where it is on PATH.
 
 use super::free_port;
 use std::path::PathBuf;

@@ -21,7 +21,7 @@ fn servers(what: &str) -> Vec<(&'static str, Mongo, Proxy)> {
     let all = all.into_iter().filter_map(|(name, server)| Some((name, server?)));
     let all: Vec<_> = all.map(|(name, server)| (name, Proxy::start(server.port), server)).collect();
     if all.is_empty() {
-        skip_because(what, "no server that speaks MongoDB's protocol is there (see scripts/need-mongo.sh)");
+        skip_because(what, "no server that speaks MongoDB's protocol is there (see scripts/need mongo)");
     }
     all.into_iter().map(|(name, proxy, server)| (name, server, proxy)).collect()
 }

@@ -111,7 +111,7 @@ fn the_event_loop_sends_what_the_official_driver_sends() {
     if servers.is_empty() {
         return skip_because(
             "the event loop beside the official driver",
-            "no server (see scripts/need-mongo.sh)",
+            "no server (see scripts/need mongo)",
         );
     }
     for (name, server) in &servers {

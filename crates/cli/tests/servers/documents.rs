@@ -10,7 +10,7 @@ const SHOP: &str = include_str!("../../../../docs/examples/shop.yaml");
 #[test]
 fn a_shop_of_ones_own() {
     let Some(server) = Mongo::java() else {
-        return skip_because("documents", "mongo-java-server is not there (see scripts/need-mongo.sh)");
+        return skip_because("documents", "mongo-java-server is not there (see scripts/need mongo)");
     };
     let dyno = Dyno::new();
     std::fs::write(dyno.path("shop.yaml"), SHOP).unwrap();

@@ -78,7 +78,7 @@ fn sysbench_and_pocdriver_are_watched() {
     let Some(server) = Mongo::java() else {
         return skip_because(
             "monitors of sysbench",
-            "mongo-java-server is not there (see scripts/need-mongo.sh)",
+            "mongo-java-server is not there (see scripts/need mongo)",
         );
     };
     let uri = server.uri("sb");
@@ -100,10 +100,7 @@ fn sysbench_and_pocdriver_are_watched() {
 fn an_experiment_sends_what_pocdriver_has_queued() {
     let _alone = JAVA.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(server) = Mongo::java() else {
-        return skip_because(
-            "pocdriver's queues",
-            "mongo-java-server is not there (see scripts/need-mongo.sh)",
-        );
+        return skip_because("pocdriver's queues", "mongo-java-server is not there (see scripts/need mongo)");
     };
     let dyno = Dyno::new();
     // A thread whose bulk is on its way at the end has nothing queued: with many queries and threads that is never so for all.

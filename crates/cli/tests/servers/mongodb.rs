@@ -5,7 +5,7 @@ use dyno_testkit::{Dyno, arrivals, assert_exit, finish, outcome, phase, skip_bec
 
 /// 5 is a verdict on a short or noisy run, not on the command.
 fn missing(what: &str) {
-    skip_because(what, "no server that speaks MongoDB's protocol is there (see scripts/need-mongo.sh)");
+    skip_because(what, "no server that speaks MongoDB's protocol is there (see scripts/need mongo)");
 }
 
 /// Every server there is, by name.

@@ -34,7 +34,7 @@ fn tls_holds_against_a_real_server_and_every_mismatch_is_said() {
     ];
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let Some(server) = Mongo::ferretdb(&options) else {
-        return skip_because("MongoDB by TLS", "FerretDB is not there (see scripts/need-mongo.sh)");
+        return skip_because("MongoDB by TLS", "FerretDB is not there (see scripts/need mongo)");
     };
     await_port(port);
     let dyno = Dyno::new();
@@ -72,7 +72,7 @@ fn a_certificate_of_another_name_is_refused_unless_its_name_is_not_looked_at() {
     ];
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let Some(_server) = Mongo::ferretdb(&options) else {
-        return skip_because("names of certificates", "FerretDB is not there (see scripts/need-mongo.sh)");
+        return skip_because("names of certificates", "FerretDB is not there (see scripts/need mongo)");
     };
     let end = Instant::now() + Duration::from_secs(10);
     while TcpStream::connect(("127.0.0.2", port)).is_err() {

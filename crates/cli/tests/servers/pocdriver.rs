@@ -51,7 +51,7 @@ fn the_three_shapes_have_their_sizes() {
 #[test]
 fn the_summary_survives_the_server() {
     let Some(server) = Mongo::java() else {
-        return skip_because("dyno pocdriver", "mongo-java-server is not there (see scripts/need-mongo.sh)");
+        return skip_because("dyno pocdriver", "mongo-java-server is not there (see scripts/need mongo)");
     };
     let dyno = Dyno::new();
     let uri = server.uri("");
@@ -80,7 +80,7 @@ fn the_summary_survives_the_server() {
 #[test]
 fn the_summary_equals_what_the_server_holds_and_the_next_run_goes_on() {
     let Some(server) = Mongo::java() else {
-        return skip_because("dyno pocdriver", "mongo-java-server is not there (see scripts/need-mongo.sh)");
+        return skip_because("dyno pocdriver", "mongo-java-server is not there (see scripts/need mongo)");
     };
     let dyno = Dyno::new();
     let uri = server.uri("");
@@ -143,7 +143,7 @@ fn arrays_are_updated_and_indexes_are_those_of_the_flags() {
     let Some(server) = Mongo::java() else {
         return skip_because(
             "POCDriver's -g and -x",
-            "mongo-java-server is not there (see scripts/need-mongo.sh)",
+            "mongo-java-server is not there (see scripts/need mongo)",
         );
     };
     let (dyno, uri) = (Dyno::new(), server.uri(""));
@@ -229,7 +229,7 @@ fn a_rate_that_is_missed_is_said_and_one_that_was_held_up_is_made_up_for() {
 #[test]
 fn binary_fields_do_not_compress_and_updates_keep_the_type() {
     let Some(server) = Mongo::java() else {
-        return skip_because("--binary and -u", "mongo-java-server is not there (see scripts/need-mongo.sh)");
+        return skip_because("--binary and -u", "mongo-java-server is not there (see scripts/need mongo)");
     };
     let (dyno, uri) = (Dyno::new(), server.uri(""));
     let run = |flags: &str| {
@@ -263,7 +263,7 @@ fn binary_fields_do_not_compress_and_updates_keep_the_type() {
 #[test]
 fn a_wrong_command_line_leaves_what_is_there() {
     let Some(server) = Mongo::ferretdb(&[]) else {
-        return skip_because("-e and wrong words", "FerretDB is not there (see scripts/need-mongo.sh)");
+        return skip_because("-e and wrong words", "FerretDB is not there (see scripts/need mongo)");
     };
     let dyno = Dyno::new();
     let uri = server.uri("");
@@ -284,7 +284,7 @@ fn a_wrong_command_line_leaves_what_is_there() {
 #[test]
 fn a_client_with_the_same_workers_collides_and_ends() {
     let Some(server) = Mongo::ferretdb(&[]) else {
-        return skip_because("duplicate keys", "FerretDB is not there (see scripts/need-mongo.sh)");
+        return skip_because("duplicate keys", "FerretDB is not there (see scripts/need mongo)");
     };
     let dyno = Dyno::new();
     let uri = server.uri("");

@@ -45,7 +45,7 @@ fn on_one_server(server: &Mongo) {
 fn one_copy_on_ferretdb() {
     match Mongo::ferretdb(&[]) {
         Some(server) => on_one_server(&server),
-        None => skip_because("a proof on FerretDB", "FerretDB is not there (see scripts/need-mongo.sh)"),
+        None => skip_because("a proof on FerretDB", "FerretDB is not there (see scripts/need mongo)"),
     }
 }
 
@@ -55,7 +55,7 @@ fn one_copy_on_mongo_java_server() {
         Some(server) => on_one_server(&server),
         None => skip_because(
             "a proof on mongo-java-server",
-            "mongo-java-server is not there (see scripts/need-mongo.sh)",
+            "mongo-java-server is not there (see scripts/need mongo)",
         ),
     }
 }

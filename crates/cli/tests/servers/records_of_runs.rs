@@ -172,7 +172,7 @@ fn loads_in_batches_count_documents() {
     let Some(server) = dyno_testkit::mongo::Mongo::java() else {
         return skip_because(
             "documents of a load",
-            "mongo-java-server is not there (see scripts/need-mongo.sh)",
+            "mongo-java-server is not there (see scripts/need mongo)",
         );
     };
     let dyno = Dyno::new();

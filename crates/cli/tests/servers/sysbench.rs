@@ -47,7 +47,7 @@ fn bench(dyno: &Dyno, server: &Mongo, more: &[&str]) -> std::process::Output {
 fn data_and_transactions_are_those_of_the_original() {
     let servers = servers();
     if servers.is_empty() {
-        return skip_because("dyno sysbench-mongodb", "no server is there (see scripts/need-mongo.sh)");
+        return skip_because("dyno sysbench-mongodb", "no server is there (see scripts/need mongo)");
     }
     for (name, server) in &servers {
         let dyno = Dyno::new();
@@ -269,7 +269,7 @@ fn configurations_are_read_and_what_is_wrong_in_them_is_named() {
 #[test]
 fn default_batches_are_taken() {
     let Some(server) = Mongo::java() else {
-        return skip_because("default batches", "mongo-java-server is not there (see scripts/need-mongo.sh)");
+        return skip_because("default batches", "mongo-java-server is not there (see scripts/need mongo)");
     };
     let dyno = Dyno::new();
     let uri = format!("URI={}", server.uri(""));
@@ -295,7 +295,7 @@ fn default_batches_are_taken() {
 #[test]
 fn sharded_collections_are_loaded_and_asked_by_their_shard_key() {
     let Some(server) = Mongo::java() else {
-        return skip_because("SHARDED=yes", "mongo-java-server is not there (see scripts/need-mongo.sh)");
+        return skip_because("SHARDED=yes", "mongo-java-server is not there (see scripts/need mongo)");
     };
     let dyno = Dyno::new();
     let uri = format!("URI={}", server.uri(""));

@@ -58,7 +58,7 @@ fn a_transaction_is_these_commands() {
     let Some(server) = Mongo::java() else {
         return skip_because(
             "the commands of a transaction",
-            "mongo-java-server is not there (see scripts/need-mongo.sh)",
+            "mongo-java-server is not there (see scripts/need mongo)",
         );
     };
     let (dyno, proxy) = (Dyno::new(), Proxy::start(server.port));

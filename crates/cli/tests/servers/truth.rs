@@ -21,7 +21,7 @@ fn explained(dyno: &Dyno, dir: &str) -> Value {
 fn java(what: &str) -> Option<Mongo> {
     let server = Mongo::java();
     if server.is_none() {
-        skip_because(what, "mongo-java-server is not there (see scripts/need-mongo.sh)");
+        skip_because(what, "mongo-java-server is not there (see scripts/need mongo)");
     }
     server
 }

@@ -69,7 +69,7 @@ fn document(admin: &MongoAdmin, collection: &str, id: i32) -> Vec<u8> {
 #[test]
 fn sysbench_workers_load_the_same_documents_and_share_the_users() {
     let Some(server) = Mongo::java() else {
-        return skip_because("workers", "mongo-java-server is not there (see scripts/need-mongo.sh)");
+        return skip_because("workers", "mongo-java-server is not there (see scripts/need mongo)");
     };
     let dyno = Dyno::new();
     let uri = format!("URI={}", server.uri(""));
@@ -99,7 +99,7 @@ fn sysbench_workers_load_the_same_documents_and_share_the_users() {
 #[test]
 fn pocdriver_workers_have_threads_of_their_own() {
     let Some(server) = Mongo::java() else {
-        return skip_because("workers", "mongo-java-server is not there (see scripts/need-mongo.sh)");
+        return skip_because("workers", "mongo-java-server is not there (see scripts/need mongo)");
     };
     let dyno = Dyno::new();
     let uri = server.uri("");

@@ -212,7 +212,7 @@ fn a_second_load_of_a_server_that_exists_says_what_to_do() {
     let Some(server) = Mongo::java() else {
         return skip_because(
             "a second --target run",
-            "mongo-java-server is not there (see scripts/need-mongo.sh)",
+            "mongo-java-server is not there (see scripts/need mongo)",
         );
     };
     let dyno = Dyno::new();

@@ -5,7 +5,7 @@ use dyno_testkit::{Dyno, Server, skip, skip_because, stderr, stdout};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// The client's folder, where scripts/need-ycsb.sh has put it.
+/// The client's folder, where scripts/need ycsb has put it.
 fn client() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
@@ -29,7 +29,7 @@ fn reported(text: &str, line: &str) -> Option<u64> {
 #[test]
 fn each_reads_what_the_other_has_written() {
     let Some(folder) = client() else {
-        return skip_because("YCSB's own client", "it is not there (see scripts/need-ycsb.sh)");
+        return skip_because("YCSB's own client", "it is not there (see scripts/need ycsb)");
     };
     let (Some(one), Some(other)) = (Server::start(&[]), Server::start(&[])) else {
         return skip("YCSB's client");
@@ -68,7 +68,7 @@ fn verified(text: &str) {
 #[test]
 fn keys_are_the_same() {
     let Some(folder) = client() else {
-        return skip_because("YCSB's own client", "it is not there (see scripts/need-ycsb.sh)");
+        return skip_because("YCSB's own client", "it is not there (see scripts/need ycsb)");
     };
     let dyno = Dyno::new();
     for order in ["insertorder=hashed", "insertorder=ordered -p zeropadding=12"] {
@@ -130,7 +130,7 @@ fn limit(one: usize, other: usize) -> f64 {
 #[test]
 fn which_records_are_read_while_others_are_inserted_is_as_with_ycsb() {
     let Some(folder) = client() else {
-        return skip_because("YCSB's own client", "it is not there (see scripts/need-ycsb.sh)");
+        return skip_because("YCSB's own client", "it is not there (see scripts/need ycsb)");
     };
     let dyno = Dyno::new();
     let records = 10_000;
