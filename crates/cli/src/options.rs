@@ -3,6 +3,7 @@
 use crate::metrics::LiveArgs;
 use clap::{Args, ValueEnum};
 use clap_complete::Shell;
+use dyno_config::server::ServerKind;
 use dyno_databases::target::Client;
 use dyno_databases::{registry, spawn};
 use std::path::PathBuf;
@@ -173,9 +174,8 @@ pub struct SampleArgs {
 /// Lists what `dyno run` takes as a target, and what it ends with.
 fn targets() -> String {
     let forms: Vec<String> = registry::schemes().map(|one| format!("  {}", one.form)).collect();
-    let (free, named): (Vec<_>, Vec<_>) = spawn::servers().partition(|server| server.stands_for_any);
-    let kinds: Vec<&str> = free.iter().chain(&named).map(|server| server.kind).collect();
-    let programs: Vec<&str> = free.iter().map(|server| server.program).collect();
+    let kinds = ServerKind::ALL.map(|kind| kind.to_string());
+    let programs: Vec<&str> = spawn::meant(None).map(ServerKind::program).collect();
     format!(
         "Targets:\n{}\n\nspawn: starts {}. Without a target a temporary server is started from PATH ({}), or SQLite is used \
          where there is none.\n\nExit codes: 0 valid or suspect, 1 internal error, 2 usage, 3 target unreachable, 4 threshold \

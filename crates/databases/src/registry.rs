@@ -31,6 +31,7 @@ pub fn server(kind: ServerKind) -> &'static dyn DatabaseServer {
         ServerKind::Dragonfly => &dragonfly::server::DragonflyServer,
         ServerKind::Mongod => &mongodb::server::MongodServer,
         ServerKind::FerretDb => &ferretdb::server::FerretDbServer,
+        ServerKind::Memcached => &memcached::server::MemcachedServer,
     }
 }
 

@@ -1,8 +1,10 @@
 //! A temporary server for one run: started on a free loopback port in a directory of its own, removed afterwards.
 
-use crate::registry::ALL;
-use crate::target::TempServer;
+use crate::node::Node;
+use crate::registry;
+use dyno_config::server::{ServerKind, ServerSpec};
 use dyno_engine::{Control, affinity};
+use dyno_localhost::error::LocalError;
 use dyno_localhost::port::free_port;
 use dyno_localhost::process;
 use dyno_localhost::temporary::Temporary;
@@ -12,9 +14,9 @@ use dyno_types::secret::mask_arguments;
 use dyno_types::shell::quoted;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -29,7 +31,8 @@ pub struct Spawned {
     child: Child,
     /// Holds its data and its log; removed on drop.
     home: Temporary,
-    server: &'static TempServer,
+    spec: ServerSpec,
+    node: Node,
     /// Loopback port of the server.
     pub port: u16,
     /// The core it was pinned to, if there is more than one.
@@ -39,12 +42,12 @@ pub struct Spawned {
 impl Spawned {
     /// `redis`, `valkey`, ...
     pub fn kind(&self) -> &'static str {
-        self.server.kind
+        self.spec.kind.rules().name()
     }
 
     /// The URI of a target that it is.
     pub fn uri(&self) -> String {
-        (self.server.uri)(self.port)
+        registry::server(self.spec.kind).uri(&self.spec, &[&self.node])
     }
 
     /// Process number of the server.
@@ -55,7 +58,7 @@ impl Spawned {
     /// Words on its end, with the last lines of its log, if it has ended.
     pub fn died(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok()??;
-        Some(format!("{} ended ({status}): {}", self.server.kind, self.last_words()))
+        Some(format!("{} ended ({status}): {}", self.kind(), self.last_words()))
     }
 
     fn last_words(&self) -> String {
@@ -67,7 +70,7 @@ impl Spawned {
 
 impl Drop for Spawned {
     fn drop(&mut self) {
-        tracing::info!(kind = self.server.kind, pid = self.child.id(), "a temporary server is stopped");
+        tracing::info!(kind = self.kind(), pid = self.child.id(), "a temporary server is stopped");
         // It may have died already; then there is nothing to stop. A program on PATH may be a wrapper: its group ends with it.
         if matches!(self.child.try_wait(), Ok(None)) {
             dyno_localhost::process::end_group(self.child.id());
@@ -82,47 +85,72 @@ fn on_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|p| p.is_file())
 }
 
-/// Servers that can be started, in the order in which one is looked for.
-pub fn servers() -> impl Iterator<Item = &'static TempServer> {
-    ALL.iter().flat_map(|database| database.servers())
+/// Kinds that `kind` may mean: itself, or without a name those that may stand for any.
+pub fn meant(kind: Option<&str>) -> impl Iterator<Item = ServerKind> {
+    let fits =
+        move |one: &ServerKind| kind.map_or(one.rules().stands_for_any(), |kind| kind == one.rules().name());
+    ServerKind::ALL.into_iter().filter(fits)
 }
 
 /// The server of `kind` with its program, if it is installed; without a kind the first of those that may stand for any.
-pub fn find_server(kind: Option<&str>) -> Option<(&'static TempServer, PathBuf)> {
-    servers()
-        .filter(|server| kind.map_or(server.stands_for_any, |kind| kind == server.kind))
-        .find_map(|server| on_path(server.program).map(|path| (server, path)))
+pub fn find_server(kind: Option<&str>) -> Option<(ServerKind, PathBuf)> {
+    meant(kind).find_map(|one| on_path(one.program()).map(|path| (one, path)))
 }
 
-/// Starts a server and waits until it accepts connections. Where there are two cores or more it gets the first, and
-/// load threads keep off it.
-pub fn spawn(server: &'static TempServer, program: &Path) -> io::Result<Spawned> {
-    spawn_under(server, program, None)
+/// Starts a server and waits until it serves. Where there are two cores or more it gets the first, and load threads keep off
+/// it.
+///
+/// # Errors
+/// Says why it is not there, with the end of its log.
+pub fn spawn(kind: ServerKind, program: &Path) -> Result<Spawned, LocalError> {
+    spawn_under(kind, program, None)
 }
 
 /// The same; it is not waited for any longer when `control` stops.
+///
+/// # Errors
+/// As [`spawn`].
 pub fn spawn_under(
-    server: &'static TempServer,
+    kind: ServerKind,
     program: &Path,
     control: Option<&Control>,
-) -> io::Result<Spawned> {
-    let mut home = Temporary::server().map_err(io::Error::other)?;
-    let port = free_port()?;
-    let log = File::create(home.data().join("log"))?;
+) -> Result<Spawned, LocalError> {
+    let failed = |why: io::Error| LocalError::failed(kind, why);
+    let mut home = Temporary::server()?;
+    let port = free_port().map_err(failed)?;
+    let spec = ServerSpec { cache: kind.rules().temporary_cache(), ..ServerSpec::of(kind) };
+    let node = Node {
+        name: format!("{kind}-{port}"),
+        address: spec.listens(),
+        port,
+        home: home.data().to_owned(),
+        data: home.data().join("data"),
+        instance: 0,
+        number: 0,
+        cores: Some(1),
+        config: None,
+    };
+    fs::create_dir(&node.data).map_err(failed)?;
+    // Nothing that depends on the version is asked for.
+    let launch = registry::server(kind).launch_config(&spec, &node, "unknown")?;
+    if let Some((name, text)) = &launch.configuration {
+        fs::write(node.home.join(name), text).map_err(failed)?;
+    }
+    let log = File::create(node.log()).map_err(failed)?;
     let mut command = process::ending_with_dyno(program);
-    command.args((server.arguments)(port, home.data())).current_dir(home.data());
+    command.args(&launch.arguments).current_dir(home.data());
     // A group of its own: Ctrl-C in a terminal goes to every process of the foreground group, and the server must
     // outlive the replies that are still awaited.
     command.process_group(0);
-    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    command.stdin(Stdio::null()).stdout(log.try_clone().map_err(failed)?).stderr(log);
     let cores = affinity::allowed_cores();
     let core = if cores.len() > 1 { Some(cores[0]) } else { None };
-    let child = on_core(core, || command.spawn())?;
+    let child = on_core(core, || command.spawn()).map_err(failed)?;
     let line: Vec<String> =
         std::iter::once(command.get_program()).chain(command.get_args()).map(lossy).collect();
     let line = quoted(&mask_arguments(&line));
     tracing::info!(
-        kind = server.kind,
+        kind = kind.rules().name(),
         port,
         pid = child.id(),
         core,
@@ -130,10 +158,10 @@ pub fn spawn_under(
         "a temporary server has been started"
     );
     let noted = home.notes(child.id());
-    let mut server = Spawned { child, home, server, port, core };
-    noted.map_err(io::Error::other)?;
-    await_listening(&mut server, control).inspect_err(|error| {
-        tracing::error!(kind = server.kind(), port, %error, "a temporary server does not listen");
+    let mut server = Spawned { child, home, spec, node, port, core };
+    noted?;
+    await_ready(&mut server, control).inspect_err(|error| {
+        tracing::error!(kind = server.kind(), port, %error, "a temporary server does not serve");
     })?;
     Ok(server)
 }
@@ -154,28 +182,28 @@ fn on_core<T>(core: Option<usize>, start: impl FnOnce() -> io::Result<T>) -> io:
     started
 }
 
-fn await_listening(server: &mut Spawned, control: Option<&Control>) -> io::Result<()> {
-    let address = SocketAddr::from(([127, 0, 0, 1], server.port));
+fn await_ready(server: &mut Spawned, control: Option<&Control>) -> Result<(), LocalError> {
+    let failed = |why: String| LocalError::failed(server.spec.kind, why);
     let begun = Instant::now();
     loop {
-        if TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok() {
-            return Ok(());
-        }
-        if let Some(status) = server.child.try_wait()? {
+        // What listens there without answering yet is asked again; a connection that is refused costs nothing.
+        let address = server.node.socket();
+        let not_ready = match TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
+            Ok(_) => match registry::server(server.spec.kind).ready(&server.spec, &server.node, None) {
+                Ok(_) => return Ok(()),
+                Err(why) => why.to_string(),
+            },
+            Err(why) => why.to_string(),
+        };
+        if let Some(status) = server.child.try_wait().map_err(|why| failed(why.to_string()))? {
             let words = server.last_words();
-            return Err(io::Error::other(format!(
-                "{} ended at once ({status}): {words}",
-                server.server.program
-            )));
+            return Err(failed(format!("it ended at once ({status}): {words}")));
         }
         if control.is_some_and(Control::stopping) {
-            return Err(io::Error::other(format!("{}: no longer waited for", server.server.kind)));
+            return Err(failed("no longer waited for".into()));
         }
         if begun.elapsed() > PATIENCE {
-            return Err(io::Error::other(format!(
-                "{} does not listen after {PATIENCE:?}",
-                server.server.kind
-            )));
+            return Err(failed(format!("it does not serve after {PATIENCE:?}: {not_ready}")));
         }
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -13,7 +13,6 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{ToSocketAddrs, UdpSocket};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Nodes of a cluster that are asked while the load runs; each has a thread and a connection.
@@ -82,30 +81,10 @@ pub trait Database: Sync {
     /// Says which part is wrong, and what is accepted.
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused>;
 
-    /// Servers of it that dyno can start for a run.
-    fn servers(&self) -> &'static [TempServer] {
-        &[]
-    }
-
     /// Reads a URI for the database's official driver; `None` where dyno knows no such driver.
     fn parse_official(&self, _uri: &str) -> Option<Result<Box<dyn Target>, Refused>> {
         None
     }
-}
-
-/// A server that is started for a run and ends with it.
-#[derive(Debug)]
-pub struct TempServer {
-    /// Word that follows `spawn:`.
-    pub kind: &'static str,
-    /// The server's program, looked for on PATH.
-    pub program: &'static str,
-    /// Arguments for a loopback port and a folder of its own.
-    pub arguments: fn(u16, &Path) -> Vec<String>,
-    /// The URI of a target on that port.
-    pub uri: fn(u16) -> String,
-    /// True if it is started where a run names no target.
-    pub stands_for_any: bool,
 }
 
 /// Where the load goes to, before anything was said to it.

@@ -104,6 +104,34 @@ fn dragonfly_reads_flags() {
 }
 
 #[test]
+fn memcached_reads_its_command_line() {
+    let told = config_of(
+        r#"{"kind": "memcached", "cache": "64MiB", "arguments": ["-v"],
+            "options": {"conn-limit": 99, "threads": 1}}"#,
+    )
+    .unwrap();
+    assert!(told.configuration.is_none());
+    let expected = [
+        "--listen=127.0.0.1",
+        "--port=7000",
+        "--udp-port=0",
+        "--user=root",
+        "--memory-limit=64",
+        "--conn-limit=99",
+        "--threads=1",
+        "-v",
+    ];
+    assert_eq!(told.arguments, expected);
+    let own = config_of(r#"{"kind": "memcached"}"#).unwrap().arguments;
+    assert!(
+        own.contains(&"--threads=2".to_owned()) && !own.iter().any(|one| one.contains("memory")),
+        "{own:?}"
+    );
+    let error = config_of(r#"{"kind": "memcached", "options": {"port": 3}}"#).unwrap_err().to_string();
+    assert!(error.contains("options.port: dyno sets it; use port"), "{error}");
+}
+
+#[test]
 fn mongod_reads_yaml() {
     let json = r#"{"kind": "mongod", "cache": "1536MiB", "journal": true, "compressor": "zstd", "sync_delay": "900s",
         "engine": "wiredTiger", "journal_compressor": "none", "topology": "replica_set",

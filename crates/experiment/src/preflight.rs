@@ -5,7 +5,7 @@ use dyno_config::experiment::{Cell, Experiment};
 use dyno_config::server::ServerSpec;
 use dyno_config::server::placement::{Placement, Policy};
 use dyno_config::tree::TreeError;
-use dyno_databases::spawn::{find_server, servers};
+use dyno_databases::spawn::{find_server, meant};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_monitor::topology::{Topology, list};
@@ -259,9 +259,7 @@ fn lacks(spec: &Experiment, machine: &Machine) -> Option<String> {
         if find_server(wanted).is_some() {
             return None;
         }
-        let meant =
-            servers().filter(|server| wanted.map_or(server.stands_for_any, |kind| kind == server.kind));
-        let programs: Vec<&str> = meant.map(|server| server.program).collect();
+        let programs: Vec<&str> = meant(wanted).map(|kind| kind.program()).collect();
         let named = if programs.is_empty() { kind.to_owned() } else { programs.join(", ") };
         return Some(format!("no server on PATH ({named}); --set target=URI names one that runs"));
     }

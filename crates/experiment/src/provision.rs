@@ -78,13 +78,12 @@ fn here(
     let uri = spec.target.clone().unwrap_or_else(|| "spawn:".into());
     if let Some(kind) = uri.strip_prefix("spawn:") {
         let found = find_server(Some(kind).filter(|kind| !kind.is_empty()));
-        let Some((server, program)) = found else {
+        let Some((kind, program)) = found else {
             return Err(Failed::other(format!("target: no server of kind {kind:?} on PATH")));
         };
         // Things that could not be removed are told by `dyno stop`.
         let _ = remove_abandoned();
-        let kind = server.kind;
-        let server = spawn_under(server, &program, Some(control)).map_err(|e| LocalError::failed(kind, e))?;
+        let server = spawn_under(kind, &program, Some(control))?;
         let uris = vec![server.uri()];
         let taken = server.core.into_iter().collect();
         return Ok(ProvisionedTarget::new(uris, taken, true, OwnedResources::Temporary(Box::new(server))));

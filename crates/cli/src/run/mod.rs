@@ -19,8 +19,9 @@ use crate::run_directory::{check_new, new_directory, now};
 use crate::{experiment, junit, secret, serve, signals, terminal};
 use applied::settings_of;
 use clap::ArgMatches;
+use dyno_config::server::ServerKind;
 use dyno_databases::registry;
-use dyno_databases::spawn::{Spawned, find_server, spawn_under};
+use dyno_databases::spawn::{Spawned, find_server, meant, spawn_under};
 use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
@@ -67,7 +68,7 @@ fn target_kind(args: &RunArgs) -> Result<TargetKind, Failure> {
             ));
         }
         return Ok(match find_server(None) {
-            Some((server, _)) => TargetKind::Spawn(server.kind.to_owned()),
+            Some((kind, _)) => TargetKind::Spawn(kind.to_string()),
             None => TargetKind::Sqlite,
         });
     };
@@ -118,21 +119,22 @@ fn prepare(wanted: TargetKind, control: &Control) -> Result<ProvidedTarget, Fail
     }
     match wanted {
         TargetKind::Spawn(kind) => {
-            let found = find_server(Some(&kind).filter(|k| !k.is_empty()).map(String::as_str));
-            let Some((server, program)) = found else {
-                let meant = dyno_databases::spawn::servers()
-                    .filter(|server| !kind.is_empty() || server.stands_for_any);
+            let wanted = Some(kind.as_str()).filter(|kind| !kind.is_empty());
+            let Some((name, program)) = find_server(wanted) else {
+                let offered = match wanted {
+                    Some(_) => ServerKind::ALL.to_vec(),
+                    None => meant(None).collect(),
+                };
                 let known: Vec<String> =
-                    meant.map(|server| format!("{} ({})", server.kind, server.program)).collect();
+                    offered.iter().map(|kind| format!("{kind} ({})", kind.program())).collect();
                 let of = if kind.is_empty() { String::new() } else { format!(" of kind {kind:?}") };
                 let text = format!("no server{of} on PATH; known kinds: {}", known.join(", "));
                 return Err(Failure::Usage(text));
             };
-            let name = server.kind;
-            let server = spawn_under(server, &program, Some(control));
+            let server = spawn_under(name, &program, Some(control));
             let server = server.map_err(|e| match control.stopping() {
                 true => Failure::Interrupted,
-                false => Failure::Usage(format!("{name}: {e}")),
+                false => Failure::Usage(e.to_string()),
             })?;
             let target = registry::parse(&server.uri())?;
             terminal::note(&format!(

@@ -111,6 +111,34 @@ fn a_temporary_server_and_a_look_at_one() {
     assert!(told.lines().count() == 2 && told.contains("busiest commands"), "{told}");
 }
 
+/// Each run of an experiment has servers of its own, which hold what was loaded, and whose end is seen.
+#[test]
+fn an_experiment_starts_its_servers_and_loses_one() {
+    if dyno_databases::spawn::find_server(Some("memcached")).is_none() {
+        return dyno_testkit::skip("servers of memcached in experiments");
+    }
+    let dyno = Dyno::new();
+    let text = "server: {kind: memcached, cache: 64MiB, options: {threads: 1}}\n\
+        workload: {ycsb: {workload: b, records: 3000}}\n\
+        phases: {measure: {duration: 6s, warmup: 1s, users: 4}}\n\
+        faults: [{kind: restart, at: 2s, for: 500ms}]\n";
+    std::fs::write(dyno.path("experiment.yaml"), text).unwrap();
+    let done = dyno.run(&["run", "experiment.yaml", "--out", "o"]);
+    assert_exit(&done, &[0, 5]);
+    let run = dyno.path("o/runs/cell0001-rep01");
+    let read = |name: &str| -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(run.join(name)).unwrap()).unwrap()
+    };
+    let summary = read("summary.json");
+    assert_eq!(summary["phases"]["load"]["throughput"]["succeeded"], 3000, "{}", summary["phases"]["load"]);
+    // It has lost everything with its process: what is read afterwards is not there, and that is the fault's.
+    let fault = &summary["faults"][0];
+    assert_eq!(fault["fault"], "restart on server", "{fault}");
+    assert!(fault["recover_s"].as_f64().is_some(), "{fault}");
+    let facts = &read("run.json")["facts"];
+    assert!(facts["durability"].as_str().unwrap().starts_with("none"), "{facts}");
+}
+
 /// YCSB's keys and values; an update keeps the fields that it does not write, unless YCSB's own way is asked for.
 #[test]
 fn records_are_those_of_ycsbs_binding() {

@@ -2,12 +2,11 @@
 
 pub mod monitors;
 pub(crate) mod protocol;
+pub mod server;
 
 use crate::memcached::protocol::PROTOCOL;
 use crate::probe::{Failure, ReadStatus, STOPPED, Stop, converse, resolve};
-use crate::target::{
-    Database, Login, OpenTarget, Scheme, Target, TargetInfo, TempServer, WATCHED, tls_words,
-};
+use crate::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
 use crate::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
@@ -16,7 +15,6 @@ use dyno_types::{Content, Endpoint, Refused, Verb};
 use dyno_wire::address::Address;
 use dyno_wire::memcached::{Facts, FactsStep, MemcachedDriver, MemcachedOptions, Servers};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 /// The database.
@@ -42,17 +40,6 @@ impl Database for Memcached {
         ]
     }
 
-    fn servers(&self) -> &'static [TempServer] {
-        static SERVERS: [TempServer; 1] = [TempServer {
-            kind: "memcached",
-            program: "memcached",
-            arguments,
-            uri: |port| format!("memcached://127.0.0.1:{port}"),
-            stands_for_any: false,
-        }];
-        &SERVERS
-    }
-
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
         Ok(target(MemcachedOptions::from_uri(uri)?))
     }
@@ -61,17 +48,6 @@ impl Database for Memcached {
 /// A target with these options.
 pub fn target(options: MemcachedOptions) -> Box<dyn Target> {
     Box::new(MemcachedTarget(Arc::new(options)))
-}
-
-/// One thread as Redis has one, 1 GiB, and as many connections as a run may want. As root it wants to be told so.
-fn arguments(port: u16, _home: &Path) -> Vec<String> {
-    let words = "--listen=127.0.0.1 --udp-port=0 --threads=1 --memory-limit=1024 --conn-limit=20000";
-    let mut words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-    words.push(format!("--port={port}"));
-    if rustix::process::geteuid().is_root() {
-        words.push("--user=root".into());
-    }
-    words
 }
 
 #[derive(Debug)]

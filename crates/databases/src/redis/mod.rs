@@ -9,9 +9,7 @@ pub mod server;
 
 use crate::probe::{Failure, ReadStatus, Stop, advise, converse, first_that_answers};
 use crate::redis::protocol::PROTOCOL;
-use crate::target::{
-    Database, Login, OpenTarget, Scheme, Target, TargetInfo, TempServer, WATCHED, tls_words,
-};
+use crate::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
 use crate::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
@@ -22,7 +20,6 @@ use dyno_wire::redis::resp::Reply;
 use dyno_wire::redis::{Facts, FactsStep, ReadFrom, RedisDriver, RedisOptions, Topology};
 use std::collections::BTreeMap;
 use std::net::ToSocketAddrs;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,16 +37,6 @@ impl Database for Redis {
             Scheme { name: "rediss", form: "rediss://host:port?ca=FILE", login: Login::Password },
             Scheme { name: "unix", form: "unix:///run/redis.sock", login: Login::Password },
         ]
-    }
-
-    fn servers(&self) -> &'static [TempServer] {
-        static SERVERS: [TempServer; 4] = [
-            server("redis", "redis-server", redis_arguments),
-            server("valkey", "valkey-server", redis_arguments),
-            server("dragonfly", "dragonfly", dragonfly_arguments),
-            server("keydb", "keydb-server", redis_arguments),
-        ];
-        &SERVERS
     }
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
@@ -74,35 +61,6 @@ pub fn configuration<const N: usize>(uri: &str, names: [&str; N]) -> Option<[Str
         }
     }
     all.try_into().ok()
-}
-
-const fn server(
-    kind: &'static str,
-    program: &'static str,
-    arguments: fn(u16, &Path) -> Vec<String>,
-) -> TempServer {
-    TempServer {
-        kind,
-        program,
-        arguments,
-        uri: |port| format!("redis://127.0.0.1:{port}"),
-        stands_for_any: true,
-    }
-}
-
-fn redis_arguments(port: u16, home: &Path) -> Vec<String> {
-    let more = ["--save", "", "--appendonly", "no", "--maxclients", "20000"];
-    listening(port, home).chain(more.map(str::to_owned)).collect()
-}
-
-fn dragonfly_arguments(port: u16, home: &Path) -> Vec<String> {
-    let more = ["--dbfilename", "", "--proactor_threads", "1"];
-    listening(port, home).chain(more.map(str::to_owned)).collect()
-}
-
-fn listening(port: u16, home: &Path) -> impl Iterator<Item = String> {
-    let (port, home) = (port.to_string(), home.display().to_string());
-    ["--bind", "127.0.0.1", "--port", &port, "--dir", &home].map(str::to_owned).into_iter()
 }
 
 /// A target with these options.

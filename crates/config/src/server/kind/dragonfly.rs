@@ -40,6 +40,10 @@ impl ServerRules for Dragonfly {
         Some(redis::PASSWORD)
     }
 
+    fn stands_for_any(&self) -> bool {
+        true
+    }
+
     fn memory_needed(&self, spec: &ServerSpec) -> u64 {
         spec.cache.as_ref().map_or(0, |cache| cache.0).max(LEAST) + OWN
     }

@@ -3,6 +3,7 @@
 
 mod dragonfly;
 mod ferretdb;
+mod memcached;
 pub mod mongod;
 mod redis;
 mod rules;
@@ -23,6 +24,7 @@ impl ServerKind {
             ServerKind::Dragonfly => &dragonfly::Dragonfly,
             ServerKind::Mongod => &mongod::Mongod,
             ServerKind::FerretDb => &ferretdb::FerretDb,
+            ServerKind::Memcached => &memcached::Memcached,
         }
     }
 

@@ -79,6 +79,10 @@ impl ServerRules for Redis {
         Some(PASSWORD)
     }
 
+    fn stands_for_any(&self) -> bool {
+        true
+    }
+
     fn memory_needed(&self, spec: &ServerSpec) -> u64 {
         spec.cache.as_ref().map_or(0, |cache| cache.0) + OWN
     }

@@ -2,6 +2,7 @@
 
 use crate::server::invalid::InvalidSetting;
 use crate::server::{ServerSpec, Topology};
+use crate::values::Bytes;
 
 /// Processes that make a copy the primary when the primary fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,16 @@ pub trait ServerRules: Sync {
     /// Cache that a process takes where no size is given, of `total` bytes of memory; 0 where that is not known.
     fn own_cache(&self, _total: u64) -> u64 {
         0
+    }
+
+    /// Returns whether a temporary one is started where a run names no target.
+    fn stands_for_any(&self) -> bool {
+        false
+    }
+
+    /// Cache of a temporary server; `None` for the server's own.
+    fn temporary_cache(&self) -> Option<Bytes> {
+        None
     }
 
     /// Refuses settings that it does not have, or not with these values.

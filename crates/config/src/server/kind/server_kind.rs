@@ -19,16 +19,19 @@ pub enum ServerKind {
     Mongod,
     /// FerretDB 1.x with its SQLite backend.
     FerretDb,
+    /// memcached.
+    Memcached,
 }
 
 impl ServerKind {
     /// All kinds, in the order of messages.
-    pub const ALL: [ServerKind; 6] = [
+    pub const ALL: [ServerKind; 7] = [
         ServerKind::Redis,
         ServerKind::Valkey,
         ServerKind::KeyDb,
         ServerKind::Dragonfly,
         ServerKind::Mongod,
         ServerKind::FerretDb,
+        ServerKind::Memcached,
     ];
 }
