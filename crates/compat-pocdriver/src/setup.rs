@@ -60,7 +60,7 @@ pub fn prepare(
     let workload = PocWorkload::new(config, &[]).map_err(refused)?;
     let content = workload.poc_content();
     let Some(collections) = opened.collections() else { return Ok(Ready::default()) };
-    let admin = opened.mongo_admin();
+    let admin = MongoAdmin::from_target(opened);
     let mut ready = Ready { next: vec![0; config.workers as usize], before: 0, balancer: None };
     let sharded = opened.facts().get("msg").is_some_and(|m| m == "isdbgrid");
     let router = admin.as_ref().filter(|_| sharded && !args.nosharding && config.collections == 1);
@@ -69,7 +69,8 @@ pub fn prepare(
             let words = "--stop-balancer: the target is no sharded cluster, or --nosharding or --collections leaves it alone";
             return Err(Refused(words.into()).into());
         }
-        ready.balancer = opened.mongo_admin().map(|admin| Balancer::stop(admin, caller)).transpose()?;
+        ready.balancer =
+            MongoAdmin::from_target(opened).map(|admin| Balancer::stop(admin, caller)).transpose()?;
     }
     if args.fulltext && admin.is_none() {
         return Err(Refused("--fulltext: the target has no text indexes".into()).into());

@@ -1,4 +1,6 @@
-//! A protocol by which a server can be told from those of other databases.
+//! Protocols by which a server can be told from those of other databases.
+
+use dyno_types::bson;
 
 /// A database's protocol, as far as it is told from others.
 #[derive(Debug)]
@@ -18,3 +20,45 @@ impl PartialEq for Protocol {
         self.scheme == other.scheme
     }
 }
+
+/// Redis' and its kin's.
+pub static REDIS: Protocol = Protocol {
+    name: "Redis'",
+    scheme: "redis",
+    question: || b"*1\r\n$4\r\nPING\r\n".to_vec(),
+    is_answer: |answer| matches!(answer, [b'+' | b'-', .., b'\n']),
+};
+
+/// MongoDB's.
+pub static MONGODB: Protocol = Protocol {
+    name: "MongoDB's",
+    scheme: "mongodb",
+    question: || {
+        let mut out = vec![0; 16];
+        out[4] = 1;
+        out[12..16].copy_from_slice(&OP_MSG.to_le_bytes());
+        // No flags, one section with a document.
+        out.extend_from_slice(&[0; 5]);
+        let document = bson::open(&mut out);
+        bson::int32(&mut out, "isMaster", 1);
+        bson::string(&mut out, "$db", "admin");
+        bson::close(&mut out, document);
+        let length = out.len() as i32;
+        out[..4].copy_from_slice(&length.to_le_bytes());
+        out
+    },
+    is_answer: |answer| answer.get(12..16) == Some(&OP_MSG.to_le_bytes()),
+};
+
+const OP_MSG: i32 = 2013;
+
+/// memcached's.
+pub static MEMCACHED: Protocol = Protocol {
+    name: "memcached's",
+    scheme: "memcached",
+    question: || b"version\r\n".to_vec(),
+    is_answer: |answer| answer.starts_with(b"VERSION ") || answer.starts_with(b"CLIENT_ERROR "),
+};
+
+/// The protocols that are told from each other, in the order in which they are asked for.
+pub static ALL: [&Protocol; 3] = [&REDIS, &MONGODB, &MEMCACHED];

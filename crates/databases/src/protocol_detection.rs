@@ -1,16 +1,11 @@
 //! Protocol that a port speaks, found out by asking in each protocol: a target whose URI names another one is told so at once.
 
-use crate::protocol::Protocol;
-use crate::{memcached, mongodb, redis};
+use crate::protocol::{self, Protocol};
 use dyno_types::driver::Endpoint;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
-
-/// The protocols that are told from each other, in the order in which they are asked for.
-static PROTOCOLS: [&Protocol; 3] =
-    [&redis::protocol::PROTOCOL, &mongodb::protocol::PROTOCOL, &memcached::protocol::PROTOCOL];
 
 /// Time that an answer is awaited.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -46,7 +41,7 @@ fn connect(endpoint: &Endpoint) -> io::Result<Box<dyn Stream>> {
 
 /// The protocol of an endpoint; asks without TLS, at most 0.3 s for each protocol that dyno knows.
 pub(crate) fn detect_protocol(endpoint: &Endpoint) -> DetectedProtocol {
-    for protocol in PROTOCOLS {
+    for protocol in protocol::ALL {
         let Ok(mut stream) = connect(endpoint) else { return DetectedProtocol::Gone };
         let mut answer = [0; 512];
         let asked = stream.write_all(&(protocol.question)()).and_then(|()| stream.read(&mut answer));

@@ -86,3 +86,37 @@ fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
     let shown = mask_value("target", uri);
     Refused(format!("unknown target {shown:?}{hint}; known schemes: {}", known.join(" ")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::NEVER;
+    use std::net::TcpListener;
+
+    #[test]
+    fn an_answer_without_end_is_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            use std::io::Write as _;
+            for mut stream in listener.incoming().flatten() {
+                let endless = b":1\r\n".repeat(10_000);
+                // Until the other side has had enough.
+                std::thread::spawn(move || {
+                    let begun = stream.write_all(b"*500000000\r\n");
+                    begun
+                        .and_then(|()| {
+                            loop {
+                                stream.write_all(&endless)?;
+                            }
+                        })
+                        .unwrap_or(())
+                });
+            }
+        });
+        let target = registry::parse(&format!("redis://{address}")).unwrap();
+        let told = target.look(NEVER).err().unwrap().to_string();
+        assert!(told.contains(&address.to_string()), "{told}");
+        assert!(told.contains("longer than") || told.contains("no answer within"), "{told}");
+    }
+}

@@ -274,11 +274,6 @@ pub trait OpenTarget: Any + Send + Sync {
     fn collections(&self) -> Option<Box<dyn Collections + '_>> {
         None
     }
-
-    /// Commands beside the load that MongoDB's drop-ins give, where it is a MongoDB.
-    fn mongo_admin(&self) -> Option<crate::mongodb::admin::MongoAdmin> {
-        None
-    }
 }
 
 impl dyn OpenTarget {

@@ -35,7 +35,7 @@ impl CollectionStats {
         let mut all = CollectionFigures::new();
         for (at, (target, admin)) in self.0.iter().enumerate() {
             // Workers speak to it: that it does not answer here is an accident, and its figures are absent.
-            let admin = admin.get_or_init(|| target.look(NEVER).ok()?.mongo_admin());
+            let admin = admin.get_or_init(|| MongoAdmin::from_target(target.look(NEVER).ok()?.as_ref()));
             let named = |name: String| match self.0.len() {
                 1 => name,
                 _ => format!("pair {}: {name}", at + 1),

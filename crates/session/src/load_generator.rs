@@ -3,6 +3,7 @@
 use crate::collection_stats::Part;
 use crate::hosts::SeenByWorker;
 use crate::parts;
+use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::target::{OpenTarget, TargetInfo};
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_monitor::{ProcessCpu, peak_resident_bytes};
@@ -107,7 +108,7 @@ impl LoadGenerator for InProcess {
     }
 
     fn collections(&self) -> CollectionFigures {
-        self.0.mongo_admin().map(|admin| admin.collections()).unwrap_or_default()
+        MongoAdmin::from_target(self.0.as_ref()).map(|admin| admin.collections()).unwrap_or_default()
     }
 
     fn missing(&self) -> Option<String> {

@@ -22,6 +22,7 @@ use dyno_compat_pocdriver::work::PocWork;
 use dyno_config::experiment::{Experiment, Stamps};
 use dyno_config::settings::DRAWN;
 use dyno_config::values::Span;
+use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
 use dyno_databases::target::{OpenTarget, Target};
 use dyno_engine::{Control, Job, Pacing};
@@ -100,7 +101,7 @@ pub fn pocdriver(args: &PocArgs, matches: &ArgMatches) -> Result<Exit, Failure> 
     // A server that has died by then takes nothing from what was measured.
     let rests = send_the_rests(&work, &cores, opened.as_ref(), &control);
     let (mut left, mut why_left) = rests.map_err(|failure| conductor::failed(&mut conductor, failure))?;
-    if !why_left.is_empty() && opened.as_ref().mongo_admin().is_some() {
+    if !why_left.is_empty() && MongoAdmin::from_target(opened.as_ref()).is_some() {
         // Members that were there at the beginning may be gone, and another one primary.
         if let Ok((_, now)) = open(args, &work) {
             let rests = send_the_rests(&work, &cores, now.as_ref(), &control);
@@ -139,7 +140,8 @@ fn open(args: &PocArgs, work: &PocWork) -> Result<(Box<dyn Target>, InProcess), 
 /// Says what an acknowledgement of a write stands for: figures of a load that one member acknowledges are none of copies.
 fn say_write_concern(config: &PocConfig, opened: &dyn OpenTarget) {
     let facts = opened.facts();
-    let Some(words) = facts.get("durability").filter(|_| opened.mongo_admin().is_some() && config.writes())
+    let Some(words) =
+        facts.get("durability").filter(|_| MongoAdmin::from_target(opened).is_some() && config.writes())
     else {
         return;
     };

@@ -24,6 +24,7 @@ use dyno_compat_sysbench_mongodb::work::{SysbenchWork, same_collections};
 use dyno_config::experiment::{Experiment, Stamps, When};
 use dyno_config::settings::Provenance;
 use dyno_config::values::Span;
+use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
 use dyno_databases::target::Target;
 use dyno_engine::{Control, Job};
@@ -198,7 +199,7 @@ impl SysbenchRun<'_> {
         let workload = Arc::new(SysbenchLoad::new(config).map_err(refused)?);
         let mut log = self.log(Stage::Load, workload.as_ref(), Some(workload.clone()))?;
         log.say(&self.load_header());
-        if let Some(admin) = self.opened.as_ref().mongo_admin() {
+        if let Some(admin) = MongoAdmin::from_target(self.opened.as_ref()) {
             for number in 1..=config.collections {
                 let name = format!("sbtest{number}");
                 // The original starts a thread for each collection, as many at once as there are slots.

@@ -29,7 +29,7 @@ fn servers(what: &str) -> Vec<(&'static str, Mongo, Proxy)> {
 fn admin(server: &Mongo, database: &str) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
     let opened = registry::parse(&server.uri(database)).unwrap().open(content, &|| false).unwrap();
-    opened.mongo_admin().unwrap()
+    MongoAdmin::from_target(opened.as_ref()).unwrap()
 }
 
 /// Every document of a collection, as its bytes, by `_id`.

@@ -2,6 +2,7 @@
 
 mod sequence;
 
+use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
 use dyno_databases::target::Client;
 use dyno_testkit::mongo::Mongo;
@@ -69,7 +70,7 @@ fn compare(name: &str, server: &Mongo, query: &str) {
     let (ours, our_ends) = record(&proxy, Client::Wire, &database, query);
     let opened =
         registry::parse(&server.uri(&database)).unwrap().open(sequence::content(), &|| false).unwrap();
-    let admin = opened.mongo_admin().unwrap();
+    let admin = MongoAdmin::from_target(opened.as_ref()).unwrap();
     for collection in ["records", "documents"] {
         admin.drop_collection(collection).unwrap();
     }

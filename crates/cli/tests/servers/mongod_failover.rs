@@ -26,7 +26,7 @@ const ELECTED: &str = "transition to primary complete";
 pub(crate) fn admin(uri: &str) -> Result<MongoAdmin, String> {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
     let opened = registry::parse(uri).unwrap().open(content, &|| false).map_err(|error| error.to_string())?;
-    Ok(opened.mongo_admin().unwrap())
+    Ok(MongoAdmin::from_target(opened.as_ref()).unwrap())
 }
 
 /// Makes the set `dyno` of the members, whose next primary is elected within about two seconds; returns the hosts of its URI.

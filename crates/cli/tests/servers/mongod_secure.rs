@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 fn admin(uri: &str) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    registry::parse(uri).unwrap().open(content, &|| false).unwrap().mongo_admin().unwrap()
+    MongoAdmin::from_target(registry::parse(uri).unwrap().open(content, &|| false).unwrap().as_ref()).unwrap()
 }
 
 /// A user that may do everything; without a password in the database of certificates.

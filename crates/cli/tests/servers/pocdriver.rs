@@ -1,5 +1,6 @@
 //! `dyno pocdriver` as its users type it: sizes, reports, exact counts, resuming, refusals.
 
+use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, Server, assert_exit, finish, phase, signal, skip, skip_because, stderr, stdout};
@@ -156,7 +157,7 @@ fn arrays_are_updated_and_indexes_are_those_of_the_flags() {
     dyno.assert_ran(&run("-d 1 -q 200"));
     let content = PocWorkload::new(&PocConfig::default(), &[]).unwrap().content();
     let opened = registry::parse(&server.uri("arrays")).unwrap().open(content, &|| false).unwrap();
-    let admin = opened.mongo_admin().unwrap();
+    let admin = MongoAdmin::from_target(opened.as_ref()).unwrap();
     let changed = || {
         admin.find_one("c", &|out| {
             bson::head(out, kind::DOCUMENT, "filter");
@@ -240,7 +241,7 @@ fn binary_fields_do_not_compress_and_updates_keep_the_type() {
     run("-q 50 --binary 8");
     let content = PocWorkload::new(&PocConfig::default(), &[]).unwrap().content();
     let opened = registry::parse(&server.uri("types")).unwrap().open(content, &|| false).unwrap();
-    let admin = opened.mongo_admin().unwrap();
+    let admin = MongoAdmin::from_target(opened.as_ref()).unwrap();
     let document = admin.find_one("c", &|_| {}).unwrap().unwrap();
     let bytes = bson::find(&document, "bin").unwrap().as_bytes().unwrap().to_vec();
     let different = bytes.iter().collect::<std::collections::BTreeSet<_>>().len();

@@ -3,6 +3,7 @@
 //! The user's own words are the user's: a URI on dyno's command line is there for all to see, which is why a password can come
 //! from a file or the environment. What dyno makes of it is nobody's affair.
 
+use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
 use dyno_testkit::{Dyno, Server, finish, skip, stderr, stdout};
 use dyno_types::bson::{self, kind};
@@ -448,12 +449,9 @@ fn a_password_of_mongod_is_nowhere() {
     let dyno = Dyno::new();
     // The first user is made without one.
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
-    let admin = registry::parse(&format!("mongodb://{place}/test"))
-        .unwrap()
-        .open(content, &|| false)
-        .unwrap()
-        .mongo_admin()
-        .unwrap();
+    let opened =
+        registry::parse(&format!("mongodb://{place}/test")).unwrap().open(content, &|| false).unwrap();
+    let admin = MongoAdmin::from_target(opened.as_ref()).unwrap();
     let made = admin.run_on("admin", &|out| {
         bson::string(out, "createUser", "me");
         bson::string(out, "pwd", SECRET);

@@ -32,7 +32,7 @@ fn servers() -> Vec<(&'static str, Mongo)> {
 fn admin(server: &Mongo) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
     let opened = registry::parse(&server.uri("sbtest")).unwrap().open(content, &|| false).unwrap();
-    opened.mongo_admin().unwrap()
+    MongoAdmin::from_target(opened.as_ref()).unwrap()
 }
 
 fn bench(dyno: &Dyno, server: &Mongo, more: &[&str]) -> std::process::Output {

@@ -1,5 +1,6 @@
 //! Answer tests of analysis: what an operation is, which runs are points of a sweep, and what may be measured instead of what.
 
+use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, assert_exit, phase, skip_because, stderr, stdout};
@@ -367,7 +368,7 @@ fn an_index_that_cannot_be_is_no_unreachable_target() {
     let dyno = Dyno::new();
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
     let opened = registry::parse(&server.uri("x")).unwrap().open(content, &|| false).unwrap();
-    let admin = opened.mongo_admin().unwrap();
+    let admin = MongoAdmin::from_target(opened.as_ref()).unwrap();
     admin.create_compound_index("sbtest1", "k_1", &[("k".into(), -1)]).unwrap();
     let line = format!(
         "sysbench-mongodb --dialect head URI={} DB_NAME=x NUM_COLLECTIONS=1 NUM_DOCUMENTS_PER_COLLECTION=100 \

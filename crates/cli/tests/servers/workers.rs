@@ -53,7 +53,7 @@ fn ycsb_workers_load_every_record_once_and_know_of_each_others_inserts() {
 fn admin(server: &Mongo, database: &str) -> MongoAdmin {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
     let opened = registry::parse(&server.uri(database)).unwrap().open(content, &|| false).unwrap();
-    opened.mongo_admin().unwrap()
+    MongoAdmin::from_target(opened.as_ref()).unwrap()
 }
 
 fn document(admin: &MongoAdmin, collection: &str, id: i32) -> Vec<u8> {

@@ -4,8 +4,6 @@ use crate::copies::ledger::Ledger;
 use crate::copies::plan::{Durability, IngestPlan};
 use crate::copies::records::Records;
 use crate::copies::sent::Sent;
-use crate::mongodb::command_error::CommandError;
-use crate::redis::client::RespError;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -42,12 +40,9 @@ impl PreCheck {
 /// Why a database does not answer a proof: it counts as unreachable.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
-    /// Redis and its kin: there is no connection, it was lost, or the server has refused a command.
+    /// There is no connection, it was lost, or the server has refused a command: the error of the database's own client.
     #[error(transparent)]
-    Redis(#[from] RespError),
-    /// MongoDB: the same; the code says whether the server has refused.
-    #[error(transparent)]
-    MongoDb(#[from] CommandError),
+    Client(Box<dyn std::error::Error + Send + Sync>),
     /// Nobody is primary, or nobody who was asked knows of one.
     #[error("{0}")]
     NoPrimary(&'static str),

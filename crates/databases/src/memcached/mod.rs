@@ -1,11 +1,10 @@
 //! memcached: one server, or several among which the keys are spread.
 
 pub mod monitors;
-pub(crate) mod protocol;
 pub mod server;
 
-use crate::memcached::protocol::PROTOCOL;
 use crate::probe::{Failure, ReadStatus, STOPPED, Stop, converse, resolve};
+use crate::protocol::MEMCACHED;
 use crate::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
 use crate::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
@@ -101,7 +100,7 @@ fn probe(
     let mut facts = Facts::default();
     let mut questions = Vec::new();
     Facts::ask_all(options, &mut questions);
-    converse(&PROTOCOL, asked_by, endpoint, questions, &mut |received, _| match Facts::take(
+    converse(&MEMCACHED, asked_by, endpoint, questions, &mut |received, _| match Facts::take(
         options, received, &mut facts,
     ) {
         FactsStep::Need => ReadStatus::Need,

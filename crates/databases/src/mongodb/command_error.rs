@@ -1,5 +1,6 @@
 //! Why a command of MongoDB was not done.
 
+use crate::copies::database::DatabaseError;
 use crate::probe::{ResolveError, Unreached};
 use dyno_engine::RunError;
 use dyno_types::bson::NotBson;
@@ -38,6 +39,12 @@ pub enum CommandError {
         /// Why.
         source: Box<CommandError>,
     },
+}
+
+impl From<CommandError> for DatabaseError {
+    fn from(error: CommandError) -> Self {
+        DatabaseError::Client(Box::new(error))
+    }
 }
 
 impl CommandError {

@@ -10,7 +10,6 @@ pub mod monitors;
 #[cfg_attr(not(feature = "official"), path = "without_official.rs")]
 pub mod official;
 pub mod probe;
-pub(crate) mod protocol;
 pub mod server;
 
 use crate::collections::Collections;
@@ -28,6 +27,7 @@ use dyno_types::bson::{self, kind};
 use dyno_types::{Content, Endpoint, Refused, Verb};
 use dyno_wire::address::Address;
 use dyno_wire::mongodb::{Deployment, Facts, MongoDriver, MongoOptions};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -137,6 +137,21 @@ struct OpenMongo {
     facts: Facts,
 }
 
+impl OpenMongo {
+    fn admin(&self) -> MongoAdmin {
+        MongoAdmin::new(&self.options, self.tls.as_ref(), &self.deployment)
+    }
+}
+
+impl MongoAdmin {
+    /// Commands to a target beside its load, where it is a MongoDB that has answered.
+    pub fn from_target(target: &dyn OpenTarget) -> Option<Self> {
+        let target: &dyn Any = target;
+        let own = target.downcast_ref::<OpenMongo>().map(OpenMongo::admin);
+        own.or_else(|| Some(MongoAdmin::official(&target.downcast_ref::<OpenOfficial>()?.0)))
+    }
+}
+
 impl OpenTarget for OpenMongo {
     fn info(&self) -> TargetInfo {
         TargetInfo {
@@ -225,7 +240,7 @@ impl OpenTarget for OpenMongo {
 
     fn process(&self) -> Option<(u32, String, &Endpoint)> {
         let [endpoint] = self.deployment.endpoints.as_slice() else { return None };
-        let status = self.mongo_admin()?.run_on("admin", &|out| bson::int32(out, "serverStatus", 1)).ok()?;
+        let status = self.admin().run_on("admin", &|out| bson::int32(out, "serverStatus", 1)).ok()?;
         let pid = bson::find(&status, "pid")?.as_i64()?;
         let process = bson::find(&status, "process")?.as_str()?;
         Some((u32::try_from(pid).ok()?, process.rsplit('/').next()?.to_owned(), endpoint))
@@ -236,11 +251,7 @@ impl OpenTarget for OpenMongo {
     }
 
     fn collections(&self) -> Option<Box<dyn Collections + '_>> {
-        Some(Box::new(self.mongo_admin()?))
-    }
-
-    fn mongo_admin(&self) -> Option<MongoAdmin> {
-        Some(MongoAdmin::new(&self.options, self.tls.as_ref(), &self.deployment))
+        Some(Box::new(self.admin()))
     }
 }
 
@@ -308,10 +319,6 @@ impl OpenTarget for OpenOfficial {
 
     fn collections(&self) -> Option<Box<dyn Collections + '_>> {
         Some(Box::new(MongoAdmin::official(&self.0)))
-    }
-
-    fn mongo_admin(&self) -> Option<MongoAdmin> {
-        Some(MongoAdmin::official(&self.0))
     }
 }
 

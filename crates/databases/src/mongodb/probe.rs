@@ -1,7 +1,7 @@
 //! Facts about a MongoDB deployment before a run: who its nodes are, and what they say of themselves.
 
-use crate::mongodb::protocol::PROTOCOL;
 use crate::probe::{Failure, ReadStatus, ResolveError, Stop, converse, first_that_answers, resolve};
+use crate::protocol::MONGODB;
 use crate::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, monotonic_ns};
 use dyno_types::content::Nothing;
@@ -258,7 +258,7 @@ fn ask(
     // Replies of the greeting, then questions answered.
     let (mut greeted, mut asked) = (Some(0u16), 0usize);
     let (mut begun_ns, mut put_ns, mut away_ns) = (0, 0, u64::MAX);
-    converse(&PROTOCOL, connect, endpoint, opening, &mut |received, out| {
+    converse(&MONGODB, connect, endpoint, opening, &mut |received, out| {
         loop {
             if let Some(reply) = greeted {
                 match driver.greeted(0, 0, reply, received, out) {

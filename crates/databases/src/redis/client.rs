@@ -1,5 +1,6 @@
 //! A small blocking client for the commands that set up and look after Redis servers.
 
+use crate::copies::database::DatabaseError;
 use crate::probe::{Failure, Line, NEVER, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_types::Endpoint;
@@ -39,6 +40,12 @@ pub enum RespError {
         /// Why.
         source: Failure,
     },
+}
+
+impl From<RespError> for DatabaseError {
+    fn from(error: RespError) -> Self {
+        DatabaseError::Client(Box::new(error))
+    }
 }
 
 /// Login and transport of a connection.

@@ -4,11 +4,10 @@ pub mod client;
 pub mod cluster;
 pub mod copies;
 pub mod monitors;
-pub(crate) mod protocol;
 pub mod server;
 
 use crate::probe::{Failure, ReadStatus, Stop, advise, converse, first_that_answers};
-use crate::redis::protocol::PROTOCOL;
+use crate::protocol::REDIS;
 use crate::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
 use crate::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
@@ -127,7 +126,7 @@ fn probe(
                 ReadStatus::Refused(advise(outcome, &words))
             }
         };
-        match converse(&PROTOCOL, (tls, stop), endpoint, questions, &mut take) {
+        match converse(&REDIS, (tls, stop), endpoint, questions, &mut take) {
             Ok(()) => Ok((topology, facts)),
             // A node that was taken out of its cluster: the other seeds may be in it.
             Err(Failure::Final(words)) if is_no_cluster => Err(Failure::Absent(words)),

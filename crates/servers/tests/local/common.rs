@@ -127,7 +127,7 @@ pub fn open(uri: &str) -> Box<dyn dyno_databases::target::OpenTarget> {
 }
 
 fn admin(uri: &str) -> MongoAdmin {
-    open(uri).mongo_admin().unwrap()
+    MongoAdmin::from_target(open(uri).as_ref()).unwrap()
 }
 
 /// Inserts documents.
