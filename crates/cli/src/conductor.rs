@@ -7,7 +7,7 @@ use crate::{pages, signals, terminal};
 use dyno_analysis::Condition;
 use dyno_analysis::diagnose::Finding;
 use dyno_config::settings::Settings;
-use dyno_databases::target::{OpenTarget, Target, in_words};
+use dyno_db::target::{OpenTarget, Target, in_words};
 use dyno_engine::{Control, Job, affinity};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Setting};

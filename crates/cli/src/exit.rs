@@ -12,7 +12,7 @@ use dyno_compat_wsf::plan::sets::SetError;
 use dyno_config::template::TemplateError;
 use dyno_config::tree::TreeError;
 use dyno_databases::mongodb::command_error::CommandError;
-use dyno_databases::target_error::TargetError;
+use dyno_db::target_error::TargetError;
 use dyno_engine::RunError;
 use dyno_exchange::import::BadFile;
 use dyno_presets::ScaleError;

@@ -4,8 +4,8 @@ use crate::metrics::LiveArgs;
 use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 use dyno_config::server::ServerKind;
-use dyno_databases::target::Client;
 use dyno_databases::{registry, spawn};
+use dyno_db::target::Client;
 use std::path::PathBuf;
 
 /// Data that a schema describes.

@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::signals;
 use dyno_databases::registry;
-use dyno_databases::target::Login;
+use dyno_db::target::Login;
 use dyno_types::bounded;
 use dyno_types::limits::SECRET_BYTES;
 use dyno_types::percent;

@@ -4,7 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::options::TopArgs;
 use crate::{secret, signals, terminal};
 use dyno_databases::registry;
-use dyno_databases::target::Client;
+use dyno_db::target::Client;
 use dyno_monitor::{Kind, Sample, SampleError, Source};
 use dyno_types::units::{Thousands, parse_duration_ns};
 use serde_json::{Map, Value, json};

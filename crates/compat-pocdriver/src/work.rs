@@ -7,7 +7,7 @@ use crate::setup::{self, PrepareError};
 use clap::{Args, Command, FromArgMatches};
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::values::Span;
-use dyno_databases::target::OpenTarget;
+use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job, Pacing, RunError};
 use dyno_session::work::users::part_of_users;
 use dyno_session::work::{Prepared, Work, measured_job};

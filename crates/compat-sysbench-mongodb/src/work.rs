@@ -5,7 +5,7 @@ use crate::plan::resolve::{Overrides, SysbenchPlan};
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::settings::Source;
 use dyno_config::values::Span;
-use dyno_databases::target::OpenTarget;
+use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError, quota};
 use dyno_session::dataset_check::{DOCUMENTS, same_documents};
 use dyno_session::work::users::part_of_users;

@@ -1,10 +1,10 @@
 //! The databases' side of a binding: what it can do, and the target it opens.
 
 use crate::bindings::BindingTarget;
-use dyno_databases::probe::Stop;
-use dyno_databases::target::{OpenTarget, Target};
-use dyno_databases::target_error::TargetError;
 use dyno_databases::{embedded, memcached, mongodb, redis, registry};
+use dyno_db::probe::Stop;
+use dyno_db::target::{OpenTarget, Target};
+use dyno_db::target_error::TargetError;
 use dyno_stores::basic::Sink;
 use dyno_types::Content;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use dyno_config::experiment::{self, Experiment, Stamps, Wait};
 use dyno_config::settings::{BadSetting, DRAWN, Setting, Settings, Source};
 use dyno_config::values::{Count, Span};
 use dyno_databases::mongodb::official::NO_BATCHES;
-use dyno_databases::target::OpenTarget;
+use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, Job, Queue, Retry, RunError};
 use dyno_record::Scale;
 use dyno_session::presence::inserted;

@@ -1,9 +1,9 @@
 //! Servers that run where this process cannot see them, such as in pods: what they are told, and what is made of them.
 
-use crate::cluster::Group;
 use crate::registry::server;
-use crate::servers::Node;
 use dyno_config::server::{Part, ServerSpec};
+use dyno_db::cluster::Group;
+use dyno_db::servers::Node;
 use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
 use dyno_types::secret::{is_secret, is_user};

@@ -1,9 +1,9 @@
 //! Embedded stores: libraries that keep records in files of this host, by their URI.
 
-use crate::collections::Collections;
-use crate::probe::Stop;
-use crate::target::{Database, OpenTarget, Scheme, Target, TargetInfo};
-use crate::target_error::TargetError;
+use dyno_db::collections::Collections;
+use dyno_db::probe::Stop;
+use dyno_db::target::{Database, OpenTarget, Scheme, Target, TargetInfo};
+use dyno_db::target_error::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_blocking};
 use dyno_types::{Content, Refused, Store};
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ impl OpenTarget for OpenStore {
     }
 
     fn collections(&self) -> Option<Box<dyn Collections + '_>> {
-        Some(Box::new(self.0.as_ref()))
+        Some(Box::new(StoreCollections(self.0.as_ref())))
     }
 
     fn apply(
@@ -80,9 +80,12 @@ impl OpenTarget for OpenStore {
     }
 }
 
-impl Collections for &dyn Store {
+/// Collections of an embedded store.
+struct StoreCollections<'a>(&'a dyn Store);
+
+impl Collections for StoreCollections<'_> {
     fn remove(&self, name: &str) -> Result<(), RunError> {
-        Ok(self.drop_collection(name)?)
+        Ok(self.0.drop_collection(name)?)
     }
 
     /// Embedded stores make theirs with the first document.
@@ -91,15 +94,15 @@ impl Collections for &dyn Store {
     }
 
     fn count(&self, name: &str) -> Result<u64, RunError> {
-        Ok(self.documents(name)?)
+        Ok(self.0.documents(name)?)
     }
 
     fn sample(&self, name: &str, count: u32) -> Result<Vec<Vec<u8>>, RunError> {
-        Ok(Store::sample(*self, name, count)?)
+        Ok(self.0.sample(name, count)?)
     }
 
     fn highest(&self, name: &str, between: Option<&[u8]>) -> Result<Option<Vec<u8>>, RunError> {
-        Ok(Store::highest(*self, name, between)?)
+        Ok(self.0.highest(name, between)?)
     }
 
     fn is_embedded(&self) -> bool {

@@ -1,8 +1,8 @@
 //! Nothing: the engine alone, whose requests are answered in the process (`null:`).
 
-use crate::probe::Stop;
-use crate::target::{Database, OpenTarget, Scheme, Target, TargetInfo};
-use crate::target_error::TargetError;
+use dyno_db::probe::Stop;
+use dyno_db::target::{Database, OpenTarget, Scheme, Target, TargetInfo};
+use dyno_db::target_error::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_null};
 use dyno_types::{Content, Refused};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! The list of databases, and the reading of a target's URI by it.
 
-use crate::servers::DatabaseServer;
-use crate::target::{Client, Database, Login, Scheme, Target};
 use crate::{dragonfly, embedded, ferretdb, memcached, mongodb, null, redis, sim, spawned};
 use dyno_config::server::ServerKind;
+use dyno_db::servers::DatabaseServer;
+use dyno_db::target::{Client, Database, Login, Scheme, Target};
 use dyno_types::Refused;
 use dyno_types::secret::{mask_value, remember_value};
 
@@ -90,7 +90,7 @@ fn unknown_scheme(uri: &str, scheme: &str) -> Refused {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::NEVER;
+    use dyno_db::probe::NEVER;
     use std::net::TcpListener;
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
                 });
             }
         });
-        let target = registry::parse(&format!("redis://{address}")).unwrap();
+        let target = parse(&format!("redis://{address}")).unwrap();
         let told = target.look(NEVER).err().unwrap().to_string();
         assert!(told.contains(&address.to_string()), "{told}");
         assert!(told.contains("longer than") || told.contains("no answer within"), "{told}");

@@ -1,8 +1,8 @@
 //! A simulated server in virtual time: `sim:`.
 
-use crate::probe::Stop;
-use crate::target::{Database, OpenTarget, Scheme, Target, TargetInfo};
-use crate::target_error::TargetError;
+use dyno_db::probe::Stop;
+use dyno_db::target::{Database, OpenTarget, Scheme, Target, TargetInfo};
+use dyno_db::target_error::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_virtual};
 use dyno_types::limits::SIM_SERVERS;
 use dyno_types::units::parse_duration_ns;

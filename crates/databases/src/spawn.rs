@@ -1,8 +1,8 @@
 //! A temporary server for one run: started on a free loopback port in a directory of its own, removed afterwards.
 
-use crate::node::Node;
 use crate::registry;
 use dyno_config::server::{ServerKind, ServerSpec};
+use dyno_db::node::Node;
 use dyno_engine::{Control, affinity};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::port::free_port;

@@ -1,8 +1,8 @@
 //! A server that is started for the run and ends with it: `spawn:redis`.
 
-use crate::probe::Stop;
-use crate::target::{Database, OpenTarget, Scheme, Target};
-use crate::target_error::TargetError;
+use dyno_db::probe::Stop;
+use dyno_db::target::{Database, OpenTarget, Scheme, Target};
+use dyno_db::target_error::TargetError;
 use dyno_types::{Content, Refused};
 use std::sync::Arc;
 

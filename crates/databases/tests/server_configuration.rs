@@ -2,7 +2,7 @@
 
 use dyno_config::server::{ServerSpec, Topology};
 use dyno_databases::registry::{self, server};
-use dyno_databases::servers::{LaunchConfig, Node};
+use dyno_db::servers::{LaunchConfig, Node};
 use dyno_localhost::error::LocalError;
 
 fn node(kind: &str) -> Node {

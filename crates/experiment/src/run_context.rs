@@ -15,7 +15,7 @@ use dyno_config::server::IfNotPermitted;
 use dyno_config::server::placement::Limits;
 use dyno_config::tree::Node;
 use dyno_databases::registry;
-use dyno_databases::target::Target;
+use dyno_db::target::Target;
 use dyno_engine::{Pacing, affinity, every_nth};
 use dyno_localhost::error::LocalError;
 use dyno_protocol::worker::{Assignment, LEASE_MS};

@@ -1,7 +1,7 @@
 //! Messages between controller and worker.
 
 use dyno_config::experiment::Experiment;
-use dyno_databases::target::TargetInfo;
+use dyno_db::target::TargetInfo;
 use dyno_rundir::log::Record;
 use dyno_session::work::Prepared;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! Writing: threads with a connection each, batch by batch, every batch acknowledged before the next.
 
-use dyno_databases::copies::database::{Database, Part, WriteOutcome};
-use dyno_databases::copies::ledger::{Ledger, Status};
-use dyno_databases::copies::plan::IngestPlan;
-use dyno_databases::copies::sent::Sent;
+use dyno_db::copies::database::{Database, Part, WriteOutcome};
+use dyno_db::copies::ledger::{Ledger, Status};
+use dyno_db::copies::plan::IngestPlan;
+use dyno_db::copies::sent::Sent;
 use dyno_engine::Control;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -201,7 +201,7 @@ impl Worker<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_databases::copies::plan::Durability;
+    use dyno_db::copies::plan::Durability;
 
     #[test]
     fn windows_and_stalls() {

@@ -6,10 +6,10 @@
 
 use crate::drive::{BatchHistory, IngestResult};
 use crate::verify::{Copy, CopyScan};
-use dyno_databases::copies::database::Part;
-use dyno_databases::copies::ledger::{Ledger, Status};
-use dyno_databases::copies::plan::IngestPlan;
-use dyno_databases::copies::records::Records;
+use dyno_db::copies::database::Part;
+use dyno_db::copies::ledger::{Ledger, Status};
+use dyno_db::copies::plan::IngestPlan;
+use dyno_db::copies::records::Records;
 use dyno_engine::Control;
 use dyno_types::child;
 use dyno_types::rng::{Purpose, Stream};

@@ -1,6 +1,6 @@
 //! Further evidence of a proof: how far copies were behind meanwhile, whose clock says what.
 
-use dyno_databases::copies::database::{Database, PreCheck};
+use dyno_db::copies::database::{Database, PreCheck};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

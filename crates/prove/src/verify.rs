@@ -1,9 +1,9 @@
 //! Looking everything up again: on every copy, every record, byte by byte.
 
-use dyno_databases::copies::database::DatabaseError;
-use dyno_databases::copies::database::{Database, Part};
-use dyno_databases::copies::ledger::{Ledger, Status};
-use dyno_databases::copies::plan::IngestPlan;
+use dyno_db::copies::database::DatabaseError;
+use dyno_db::copies::database::{Database, Part};
+use dyno_db::copies::ledger::{Ledger, Status};
+use dyno_db::copies::plan::IngestPlan;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::time::{Duration, Instant};

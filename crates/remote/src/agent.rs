@@ -2,8 +2,8 @@
 
 use dyno_config::server::ServerSpec;
 use dyno_databases::registry;
-use dyno_databases::target::OpenTarget;
-use dyno_databases::target_error::TargetError;
+use dyno_db::target::OpenTarget;
+use dyno_db::target_error::TargetError;
 use dyno_engine::Control;
 use dyno_engine::net::monotonic_ns;
 use dyno_localhost::error::LocalError;

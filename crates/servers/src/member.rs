@@ -1,7 +1,7 @@
 //! One process of a server.
 
 use crate::placement::Plan;
-use dyno_databases::servers::Node;
+use dyno_db::servers::Node;
 use dyno_localhost::cgroup::Group;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;

@@ -14,7 +14,7 @@ use crate::placement::Plan;
 use crate::server::fault_preparation::FaultPreparation;
 use dyno_config::server::{IfNotPermitted, Part, ServerSpec};
 use dyno_databases::registry::server;
-use dyno_databases::servers::Node;
+use dyno_db::servers::Node;
 use dyno_engine::Control;
 use dyno_localhost::cgroup::Group;
 use dyno_localhost::error::LocalError;

@@ -1,8 +1,8 @@
 //! Facts that the controller itself knows and asks of a worker pool's targets.
 
 use dyno_databases::mongodb::admin::MongoAdmin;
-use dyno_databases::probe::NEVER;
-use dyno_databases::target::Target;
+use dyno_db::probe::NEVER;
+use dyno_db::target::Target;
 use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
 use std::sync::OnceLock;

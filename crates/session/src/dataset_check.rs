@@ -2,8 +2,8 @@
 //! the same shape.
 
 use crate::presence::{found, present};
-use dyno_databases::collections::Collections;
-use dyno_databases::target::OpenTarget;
+use dyno_db::collections::Collections;
+use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, RunError};
 use dyno_types::bson::{self, kind};
 use dyno_types::{Content, Refused, Request, Verb};

@@ -2,7 +2,7 @@
 
 use dyno_analysis::closed_form::{closed_throughput, md1_response, mm1_response, mm1_response_quantile};
 use dyno_analysis::users_by_littles_law;
-use dyno_databases::target_error::TargetError;
+use dyno_db::target_error::TargetError;
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::{Clock, Control, End, Job, Pacing, run_virtual};
 use dyno_record::Totals;

@@ -3,7 +3,7 @@
 //! Each has its own users and its own workload; their seconds are added up, each handed out once all workers are past
 //! it.
 
-use dyno_databases::target::OpenTarget;
+use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_record::Totals;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Which records are there: reads before the first phase.
 
-use dyno_databases::target::OpenTarget;
+use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job, RunError};
 use dyno_types::{Content, Outcome, Refused, Request, Verb};
 use dyno_workload::ycsb::CoreConfig;

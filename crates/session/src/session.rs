@@ -14,7 +14,7 @@ use dyno_analysis::{
     Blocks, Condition, Evidence, PhaseFacts, RunObservations, add_intervals, load_failed, pauses, phase,
     silences, verdict,
 };
-use dyno_databases::target::TargetInfo;
+use dyno_db::target::TargetInfo;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, Finished, Job, Pacing, RunError, Second};
 use dyno_monitor::{CpuTimes, HostCpu, Queues};

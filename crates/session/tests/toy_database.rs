@@ -1,9 +1,9 @@
 //! A database in 150 lines: what docs/contributing/add-a-database.md walks through. A server that keeps texts under keys is
 //! spoken to in lines, `SET key value` and `GET key`, and is loaded and measured by dyno.
 
-use dyno_databases::probe::Stop;
-use dyno_databases::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo};
-use dyno_databases::target_error::TargetError;
+use dyno_db::probe::Stop;
+use dyno_db::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo};
+use dyno_db::target_error::TargetError;
 use dyno_engine::{Control, End, Finished, Job, RunError, Second, run_wire};
 use dyno_record::Totals;
 use dyno_session::oracle::job;

@@ -24,7 +24,7 @@ use dyno_config::settings::DRAWN;
 use dyno_config::values::Span;
 use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
-use dyno_databases::target::{OpenTarget, Target};
+use dyno_db::target::{OpenTarget, Target};
 use dyno_engine::{Control, Job, Pacing};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Reason, Setting, Status, Summary, Trust};

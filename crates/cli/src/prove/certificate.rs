@@ -1,8 +1,8 @@
 //! The certificate of a proof: JSON, ledger, a page, and the digests of them all.
 
 use crate::exit::{Exit, Failure};
-use dyno_databases::copies::database::PreCheck;
-use dyno_databases::copies::ledger::Ledger;
+use dyno_db::copies::database::PreCheck;
+use dyno_db::copies::ledger::Ledger;
 use dyno_prove::drive::BatchHistory;
 use dyno_prove::verify::Copy;
 use dyno_report::html::plain::{Part, plain_page};
@@ -66,7 +66,7 @@ pub struct IngestMetrics {
 impl IngestMetrics {
     /// From ledger and history.
     pub fn of(ledger: &Ledger, history: &BatchHistory, copies: &[Copy]) -> Self {
-        use dyno_databases::copies::ledger::Status;
+        use dyno_db::copies::ledger::Status;
         let (acknowledged, seconds) = (ledger.count(Status::Acknowledged), history.seconds());
         let slowest = |seconds: u64| {
             let mut all: Vec<f64> =

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
 use clap::{Args, ValueEnum};
 use dyno_config::server::{Election, ServerKind};
-use dyno_databases::copies::plan::{Durability, IngestPlan};
+use dyno_db::copies::plan::{Durability, IngestPlan};
 use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
 use dyno_prove::failover;

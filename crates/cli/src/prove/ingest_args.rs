@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use clap::{Args, ValueEnum};
 use dyno_compat_pocdriver::work::parse;
-use dyno_databases::copies::plan::{Durability, IngestPlan};
+use dyno_db::copies::plan::{Durability, IngestPlan};
 use dyno_types::limits::{BATCH, BATCH_BYTES, INDEXES, RECORD_BYTES, THREADS};
 use dyno_types::secret::mask_text;
 use dyno_types::units::{parse_bytes, parse_count, parse_duration_ns, parse_rate};

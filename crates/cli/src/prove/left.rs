@@ -2,10 +2,10 @@
 
 use crate::exit::{Exit, Failure};
 use crate::{experiment, secret, terminal};
-use dyno_databases::copies::database::Database;
-use dyno_databases::copies::plan::IngestPlan;
-use dyno_databases::copies::records::Records;
 use dyno_databases::registry;
+use dyno_db::copies::database::Database;
+use dyno_db::copies::plan::IngestPlan;
+use dyno_db::copies::records::Records;
 use dyno_experiment::directory::{lock, verified_holder};
 use dyno_localhost::trusted;
 use dyno_types::bounded;

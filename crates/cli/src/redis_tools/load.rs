@@ -6,7 +6,7 @@ use crate::terminal;
 use dyno_config::experiment::{Arrivals, Experiment};
 use dyno_config::values::{Count, Span};
 use dyno_databases::registry;
-use dyno_databases::target::{Client, Target};
+use dyno_db::target::{Client, Target};
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Phase, Reason, Setting, Status, Summary, Trust};

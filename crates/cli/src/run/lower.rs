@@ -5,7 +5,7 @@ use crate::options::{self, RunArgs};
 use dyno_config::experiment::{Arrivals, Driver, Experiment, Stamps, Wait, When, Ycsb};
 use dyno_config::settings::Source;
 use dyno_config::values::{Cores, Count, Span};
-use dyno_databases::target::Client;
+use dyno_db::target::Client;
 use dyno_engine::affinity;
 use dyno_engine::arrivals::Profile;
 use dyno_session::work::Wording;

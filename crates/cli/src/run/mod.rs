@@ -22,7 +22,7 @@ use clap::ArgMatches;
 use dyno_config::server::ServerKind;
 use dyno_databases::registry;
 use dyno_databases::spawn::{Spawned, find_server, meant, spawn_under};
-use dyno_databases::target::{OpenTarget, Target};
+use dyno_db::target::{OpenTarget, Target};
 use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
 use dyno_record::Scale;
@@ -62,7 +62,7 @@ fn target_kind(args: &RunArgs) -> Result<TargetKind, Failure> {
         if args.password_from.is_some() {
             return Err(Failure::Usage("--password-from: expected a target, such as redis://host".into()));
         }
-        if client == dyno_databases::target::Client::Official {
+        if client == dyno_db::target::Client::Official {
             return Err(Failure::Usage(
                 "--client official: expected a target, such as mongodb://host".into(),
             ));
@@ -270,7 +270,7 @@ fn phases(
         "the records were looked for, and are loaded first or not"
     );
     if let Some(job) = load.filter(|_| !signals::interrupted()) {
-        if job.batch > 1 && args.client == dyno_databases::target::Client::Official {
+        if job.batch > 1 && args.client == dyno_db::target::Client::Official {
             terminal::note(&format!(
                 "records are loaded one by one: {}",
                 dyno_databases::mongodb::official::NO_BATCHES

@@ -9,7 +9,7 @@ use crate::terminal;
 use dyno_analysis::Condition;
 use dyno_config::experiment::{Experiment, When};
 use dyno_config::settings::{Settings, Source};
-use dyno_databases::target::OpenTarget;
+use dyno_db::target::OpenTarget;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, Job, Pacing};
 use dyno_session::presence::remove;

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use dyno_compat_sysbench_mongodb::plan::resolve::Overrides;
-use dyno_databases::target::Client;
+use dyno_db::target::Client;
 use dyno_workload::sysbench_mongodb::Dialect;
 use std::path::PathBuf;
 

@@ -26,7 +26,7 @@ use dyno_config::settings::Provenance;
 use dyno_config::values::Span;
 use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
-use dyno_databases::target::Target;
+use dyno_db::target::Target;
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
 use dyno_report::summary::Known;

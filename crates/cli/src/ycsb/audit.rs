@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::signals;
 use dyno_compat_ycsb::report::line::{Line, Value};
 use dyno_compat_ycsb::work::YcsbWork;
-use dyno_databases::target::OpenTarget;
+use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job};
 use dyno_session::session::EndedPhase;
 use dyno_types::Outcome;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Which crates of the workspace each crate may depend on; the architecture's table, which [`ANY`] abbreviates.
 /// Dependencies of tests are free.
-const ALLOWED: [(&str, &[&str]); 36] = [
+const ALLOWED: [(&str, &[&str]); 37] = [
     ("types", &[]),
     ("record", &["types"]),
     ("workload", &["types"]),
@@ -23,9 +23,21 @@ const ALLOWED: [(&str, &[&str]); 36] = [
     ("analysis", &["types", "record", "rundir"]),
     ("report", &["types", "record", "rundir", "analysis"]),
     ("localhost", &["types", "rundir", "engine", "monitor", "config"]),
+    ("db", &["types", "workload", "wire", "engine", "monitor", "config", "localhost"]),
     (
         "databases",
-        &["types", "workload", "wire", "stores", "official", "engine", "monitor", "config", "localhost"],
+        &[
+            "types",
+            "workload",
+            "wire",
+            "stores",
+            "official",
+            "engine",
+            "monitor",
+            "config",
+            "localhost",
+            "db",
+        ],
     ),
     (
         "session",
@@ -39,6 +51,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "monitor",
             "config",
             "analysis",
+            "db",
             "databases",
         ],
     ),
@@ -53,6 +66,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "rundir",
             "engine",
             "config",
+            "db",
             "databases",
             "session",
         ],
@@ -60,11 +74,8 @@ const ALLOWED: [(&str, &[&str]); 36] = [
     ("compat-wsf", &["types", "workload", "rundir", "config", "compat-ycsb"]),
     ("compat-bexhoma", &["types", "rundir", "config", "compat-wsf"]),
     ("presets", &["stores", "config", "compat-wsf"]),
-    (
-        "compat-sysbench-mongodb",
-        &["types", "workload", "engine", "config", "compat-ycsb", "databases", "session"],
-    ),
-    ("compat-pocdriver", &["types", "workload", "rundir", "engine", "config", "databases", "session"]),
+    ("compat-sysbench-mongodb", &["types", "workload", "engine", "config", "compat-ycsb", "db", "session"]),
+    ("compat-pocdriver", &["types", "workload", "rundir", "engine", "config", "db", "databases", "session"]),
     ("compat-redis-tools", &["types", "record", "workload"]),
     (
         "exchange",
@@ -80,8 +91,8 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "compat-wsf",
         ],
     ),
-    ("servers", &["types", "rundir", "engine", "monitor", "config", "localhost", "databases"]),
-    ("protocol", &["record", "rundir", "engine", "config", "databases", "session", "servers"]),
+    ("servers", &["types", "rundir", "engine", "monitor", "config", "localhost", "db", "databases"]),
+    ("protocol", &["record", "rundir", "engine", "config", "db", "session", "servers"]),
     (
         "kubernetes",
         &["types", "rundir", "engine", "monitor", "config", "localhost", "databases", "session", "servers"],
@@ -96,6 +107,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "monitor",
             "config",
             "localhost",
+            "db",
             "databases",
             "session",
             "servers",
@@ -115,6 +127,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "config",
             "analysis",
             "localhost",
+            "db",
             "databases",
             "session",
             "servers",
@@ -125,7 +138,18 @@ const ALLOWED: [(&str, &[&str]); 36] = [
     ),
     (
         "prove",
-        &["types", "wire", "stores", "engine", "config", "localhost", "databases", "servers", "protocol"],
+        &[
+            "types",
+            "wire",
+            "stores",
+            "engine",
+            "config",
+            "localhost",
+            "db",
+            "databases",
+            "servers",
+            "protocol",
+        ],
     ),
     (
         "worker",
@@ -446,7 +470,9 @@ fn has_call(text: &str, name: &str) -> bool {
 }
 
 /// Where databases may be told apart by their names: their modules, codecs and stores, and what other tools call them.
-const NAMED: [&str; 10] = [
+const NAMED: [&str; 12] = [
+    "crates/db/src/protocol",
+    "crates/db-",
     "crates/databases/src/",
     "crates/config/src/server/kind/",
     "crates/wire/",

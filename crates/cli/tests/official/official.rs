@@ -2,7 +2,7 @@
 
 use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
-use dyno_databases::target::Client;
+use dyno_db::target::Client;
 use dyno_testkit::fake_mongo::{Script, cursor, error, serve};
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::mongo_proxy::Proxy;

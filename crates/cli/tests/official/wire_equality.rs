@@ -4,7 +4,7 @@ mod sequence;
 
 use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
-use dyno_databases::target::Client;
+use dyno_db::target::Client;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::mongo_proxy::{Command, Proxy};
 use dyno_testkit::skip_because;

@@ -2,7 +2,7 @@
 
 use crate::plan::locations;
 use clap::Args;
-use dyno_databases::target::Client;
+use dyno_db::target::Client;
 use dyno_types::Refused;
 use dyno_types::limits::ASKED_S;
 use dyno_workload::pocdriver::{Choice, PocConfig, Shares, Step, Weights};

@@ -2,12 +2,12 @@
 //! (`DFLYCLUSTER CONFIG`, on the port for administration), again after every start, because a node keeps neither that nor its
 //! name. Source: cluster-mode.md in Dragonfly's documentation.
 
-use crate::cluster::{COMMAND, ClusterError, Group, primary_of};
 use crate::redis::client::Client;
 use crate::redis::cluster as redis;
 use crate::redis::cluster::password;
-use crate::servers::Node;
 use dyno_config::server::ServerSpec;
+use dyno_db::cluster::{COMMAND, ClusterError, Group, primary_of};
+use dyno_db::servers::Node;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;

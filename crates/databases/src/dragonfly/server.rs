@@ -1,11 +1,11 @@
 //! Dragonfly: a file of flags.
 
-use crate::cluster::{ClusterError, Group};
 use crate::dragonfly::cluster::{self, admin_port};
 use crate::redis::cluster::password;
 use crate::redis::server::RedisServer;
-use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, flags, reserved};
 use dyno_config::server::{ServerSpec, Topology};
+use dyno_db::cluster::{ClusterError, Group};
+use dyno_db::servers::{DatabaseServer, LaunchConfig, Node, NotReady, flags, reserved};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 

@@ -1,10 +1,10 @@
 //! Tests of what no server at hand speaks, by scripted servers that answer as its documents say.
 
-use crate::cluster::{ClusterError, Group};
 use crate::dragonfly::server::DragonflyServer;
 use crate::redis::cluster as redis;
-use crate::servers::{DatabaseServer, Node};
 use dyno_config::server::ServerSpec;
+use dyno_db::cluster::{ClusterError, Group};
+use dyno_db::servers::{DatabaseServer, Node};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};

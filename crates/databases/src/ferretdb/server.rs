@@ -1,8 +1,8 @@
 //! FerretDB 1.x with SQLite: flags alone.
 
 use crate::mongodb::server::MongodServer;
-use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, flags, reserved};
 use dyno_config::server::ServerSpec;
+use dyno_db::servers::{DatabaseServer, LaunchConfig, Node, NotReady, flags, reserved};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 

@@ -3,10 +3,10 @@
 pub mod monitors;
 pub mod server;
 
-use crate::probe::{Failure, ReadStatus, STOPPED, Stop, converse, resolve};
-use crate::protocol::MEMCACHED;
-use crate::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
-use crate::target_error::TargetError;
+use dyno_db::probe::{Failure, ReadStatus, STOPPED, Stop, converse, resolve};
+use dyno_db::protocol::MEMCACHED;
+use dyno_db::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
+use dyno_db::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;

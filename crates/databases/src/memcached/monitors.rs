@@ -1,7 +1,7 @@
 //! Facts that memcached reports of itself while the load runs.
 
-use crate::ask::{PATIENCE_NS, ask};
-use crate::probe::{Line, NEVER, ReadStatus};
+use dyno_db::ask::{PATIENCE_NS, ask};
+use dyno_db::probe::{Line, NEVER, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::Source;
 use dyno_monitor::database::MemcachedSource;

@@ -1,9 +1,9 @@
 //! Servers of memcached: flags alone.
 
 use super::{MemcachedOptions, probe};
-use crate::probe::{Failure, NEVER};
-use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, flags, hosts, reserved};
 use dyno_config::server::ServerSpec;
+use dyno_db::probe::{Failure, NEVER};
+use dyno_db::servers::{DatabaseServer, LaunchConfig, Node, NotReady, flags, hosts, reserved};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;

@@ -1,25 +1,19 @@
 //! Replica sets of mongod, and the shards, the config server and the routers of a sharded cluster.
 
-use crate::cluster::{ClusterError, Group};
 use crate::mongodb::admin::MongoAdmin;
 use crate::mongodb::command_error::CommandError;
 use crate::mongodb::probe::probe;
-use crate::probe::NEVER;
-use crate::servers::Node;
-use crate::target_error::TargetError;
 use dyno_config::server::{Part, ServerSpec, Topology};
+use dyno_db::cluster::{ClusterError, Group};
+use dyno_db::probe::NEVER;
+use dyno_db::servers::Node;
+use dyno_db::target_error::TargetError;
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::{Deployment, MongoOptions};
 use std::sync::Arc;
 
 impl From<CommandError> for ClusterError {
     fn from(why: CommandError) -> Self {
-        ClusterError::Database(why.into())
-    }
-}
-
-impl From<TargetError> for ClusterError {
-    fn from(why: TargetError) -> Self {
         ClusterError::Database(why.into())
     }
 }

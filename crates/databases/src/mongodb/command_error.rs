@@ -1,7 +1,7 @@
 //! Why a command of MongoDB was not done.
 
-use crate::copies::database::DatabaseError;
-use crate::probe::{ResolveError, Unreached};
+use dyno_db::copies::database::DatabaseError;
+use dyno_db::probe::{ResolveError, Unreached};
 use dyno_engine::RunError;
 use dyno_types::bson::NotBson;
 use dyno_types::{Outcome, Refused};

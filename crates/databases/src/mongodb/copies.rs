@@ -2,16 +2,16 @@
 
 pub mod talk;
 
-use crate::copies::database::{Behind, Database, DatabaseError, PreCheck, Talk, until_gone};
-use crate::copies::ledger::Ledger;
-use crate::copies::plan::{Durability, IngestPlan};
-use crate::copies::records::Records;
-use crate::copies::sent::Sent;
 use crate::mongodb::command_error::CommandError;
 use crate::mongodb::copies::talk::{COMMAND, MongoTalk, counted, index_of};
 use crate::mongodb::line::{GREETING, MongoLine};
 use crate::mongodb::probe::address;
-use crate::probe::resolve;
+use dyno_db::copies::database::{Behind, Database, DatabaseError, PreCheck, Talk, until_gone};
+use dyno_db::copies::ledger::Ledger;
+use dyno_db::copies::plan::{Durability, IngestPlan};
+use dyno_db::copies::records::Records;
+use dyno_db::copies::sent::Sent;
+use dyno_db::probe::resolve;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_types::Refused;
 use dyno_types::bson::{self, kind};

@@ -3,10 +3,10 @@
 //! A stub resolver: it asks the servers that the system names, by UDP and, where an answer does not fit, by TCP. The messages
 //! are the `domain` crate's; a whole resolver would bring an asynchronous runtime and sixty crates for two questions.
 
-use crate::target_error::TargetError;
 use domain::base::iana::Rcode;
 use domain::base::{Message, MessageBuilder, Name, Rtype, ToName};
 use domain::rdata::{Srv, Txt};
+use dyno_db::target_error::TargetError;
 use dyno_wire::mongodb::MongoOptions;
 use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};

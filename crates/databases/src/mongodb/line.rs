@@ -1,7 +1,7 @@
 //! A connection to one server on which commands follow each other, each waited for.
 
 use crate::mongodb::command_error::CommandError;
-use crate::probe::{Line, NEVER, ReadStatus};
+use dyno_db::probe::{Line, NEVER, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_types::content::Nothing;
 use dyno_types::{Driver, Endpoint, Hello, bson};

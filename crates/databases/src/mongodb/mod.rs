@@ -12,14 +12,14 @@ pub mod official;
 pub mod probe;
 pub mod server;
 
-use crate::collections::Collections;
 use crate::mongodb::admin::MongoAdmin;
 use crate::mongodb::command_error::CommandError;
 use crate::mongodb::official::{OfficialDeployment, OfficialTarget};
 use crate::mongodb::probe::{down, probe};
-use crate::probe::Stop;
-use crate::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
-use crate::target_error::TargetError;
+use dyno_db::collections::Collections;
+use dyno_db::probe::Stop;
+use dyno_db::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
+use dyno_db::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
@@ -107,10 +107,10 @@ impl Target for MongoTarget {
         true
     }
 
-    fn copies(&self) -> Option<Result<Box<dyn crate::copies::database::Database>, Refused>> {
+    fn copies(&self) -> Option<Result<Box<dyn dyno_db::copies::database::Database>, Refused>> {
         Some(
             copies::MongoSet::of(self.0.clone())
-                .map(|set| Box::new(set) as Box<dyn crate::copies::database::Database>),
+                .map(|set| Box::new(set) as Box<dyn dyno_db::copies::database::Database>),
         )
     }
 

@@ -1,8 +1,8 @@
 //! Facts that MongoDB servers report of themselves while the load runs.
 
-use crate::ask::{PATIENCE_NS, ask};
 use crate::mongodb::admin::MongoAdmin;
-use crate::probe::{Failure, Line, NEVER, ReadStatus};
+use dyno_db::ask::{PATIENCE_NS, ask};
+use dyno_db::probe::{Failure, Line, NEVER, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::Source;
 use dyno_monitor::database::{Ask, MongoSource};

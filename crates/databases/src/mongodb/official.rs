@@ -1,7 +1,7 @@
 //! MongoDB by the official driver: the target, and the deployment that answers.
 
 use crate::mongodb::command_error::CommandError;
-use crate::target_error::TargetError;
+use dyno_db::target_error::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_blocking};
 use dyno_official::{DRIVER, Failure, Official, OfficialOptions, OfficialStore};
 use dyno_types::{Content, Outcome, Refused};

@@ -1,8 +1,8 @@
 //! Facts about a MongoDB deployment before a run: who its nodes are, and what they say of themselves.
 
-use crate::probe::{Failure, ReadStatus, ResolveError, Stop, converse, first_that_answers, resolve};
-use crate::protocol::MONGODB;
-use crate::target_error::TargetError;
+use dyno_db::probe::{Failure, ReadStatus, ResolveError, Stop, converse, first_that_answers, resolve};
+use dyno_db::protocol::MONGODB;
+use dyno_db::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, monotonic_ns};
 use dyno_types::content::Nothing;
 use dyno_types::{Driver, Endpoint, Hello};

@@ -1,15 +1,15 @@
 //! Servers of MongoDB: mongod.conf, in YAML, and what they are asked.
 
-use crate::cluster::{ClusterError, Group};
 use crate::mongodb::admin::MongoAdmin;
 use crate::mongodb::cluster::{self, set_name};
 use crate::mongodb::command_error::CommandError;
 use crate::mongodb::probe::probe;
-use crate::probe::NEVER;
-use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, hosts, query, reserved};
-use crate::target_error::TargetError;
 use dyno_config::server::kind::mongod::{cache_key, has_small_cache};
 use dyno_config::server::{Part, ServerSpec, Setting, Topology};
+use dyno_db::cluster::{ClusterError, Group};
+use dyno_db::probe::NEVER;
+use dyno_db::servers::{DatabaseServer, LaunchConfig, Node, NotReady, hosts, query, reserved};
+use dyno_db::target_error::TargetError;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_types::bson;
@@ -185,12 +185,6 @@ fn write(map: &BTreeMap<String, Yaml>, depth: usize, out: &mut String) {
             }
             Yaml::Value(other) => out.push_str(&format!("{indent}{key}: {other}\n")),
         }
-    }
-}
-
-impl From<TargetError> for NotReady {
-    fn from(why: TargetError) -> Self {
-        NotReady::NoAnswer(why.into())
     }
 }
 

@@ -2,7 +2,7 @@
 //! one.
 
 use crate::mongodb::command_error::CommandError;
-use crate::target_error::TargetError;
+use dyno_db::target_error::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_types::{Content, Refused};
 use std::collections::BTreeMap;

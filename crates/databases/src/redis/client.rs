@@ -1,7 +1,7 @@
 //! A small blocking client for the commands that set up and look after Redis servers.
 
-use crate::copies::database::DatabaseError;
-use crate::probe::{Failure, Line, NEVER, ReadStatus};
+use dyno_db::copies::database::DatabaseError;
+use dyno_db::probe::{Failure, Line, NEVER, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_types::Endpoint;
 use dyno_types::limits::ANSWER_BYTES;

@@ -1,9 +1,9 @@
 //! Redis, Valkey and KeyDB: clusters and copies of a primary. Dragonfly says the same of replication and of the whole.
 
-use crate::cluster::{COMMAND, ClusterError, Group, primary_of};
 use crate::redis::client::{Client, RespError};
-use crate::servers::Node;
 use dyno_config::server::{ServerSpec, Topology};
+use dyno_db::cluster::{COMMAND, ClusterError, Group, primary_of};
+use dyno_db::servers::Node;
 
 /// Hash slots of a cluster.
 const SLOTS: u32 = 16_384;

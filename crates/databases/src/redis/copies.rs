@@ -1,13 +1,13 @@
 //! Redis, Valkey and Dragonfly: a primary, its replicas, and WAIT.
 
-use crate::copies::database::{
+use crate::redis::client::{Client, Login, RespError};
+use dyno_db::copies::database::{
     Behind, Database, DatabaseError, Part, PreCheck, Talk, WriteOutcome, until_gone,
 };
-use crate::copies::ledger::Ledger;
-use crate::copies::plan::{Durability, IngestPlan};
-use crate::copies::records::Records;
-use crate::copies::sent::Sent;
-use crate::redis::client::{Client, Login, RespError};
+use dyno_db::copies::ledger::Ledger;
+use dyno_db::copies::plan::{Durability, IngestPlan};
+use dyno_db::copies::records::Records;
+use dyno_db::copies::sent::Sent;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_types::Refused;
 use dyno_wire::redis::resp::{Reply, put_command};

@@ -6,10 +6,10 @@ pub mod copies;
 pub mod monitors;
 pub mod server;
 
-use crate::probe::{Failure, ReadStatus, Stop, advise, converse, first_that_answers};
-use crate::protocol::REDIS;
-use crate::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
-use crate::target_error::TargetError;
+use dyno_db::probe::{Failure, ReadStatus, Stop, advise, converse, first_that_answers};
+use dyno_db::protocol::REDIS;
+use dyno_db::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
+use dyno_db::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
 use dyno_monitor::Source;
@@ -87,10 +87,10 @@ impl Target for RedisTarget {
         true
     }
 
-    fn copies(&self) -> Option<Result<Box<dyn crate::copies::database::Database>, Refused>> {
+    fn copies(&self) -> Option<Result<Box<dyn dyno_db::copies::database::Database>, Refused>> {
         Some(
             copies::RedisSet::of(&self.0)
-                .map(|set| Box::new(set) as Box<dyn crate::copies::database::Database>),
+                .map(|set| Box::new(set) as Box<dyn dyno_db::copies::database::Database>),
         )
     }
 

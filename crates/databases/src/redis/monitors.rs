@@ -1,9 +1,9 @@
 //! Facts that Redis servers report of themselves while the load runs.
 
-use crate::ask::{PATIENCE_NS, ask};
-use crate::probe::{Line, NEVER, ReadStatus};
 use crate::redis::OpenRedis;
-use crate::target::WATCHED;
+use dyno_db::ask::{PATIENCE_NS, ask};
+use dyno_db::probe::{Line, NEVER, ReadStatus};
+use dyno_db::target::WATCHED;
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::Source;
 use dyno_monitor::database::{Ask, RedisSource};

@@ -1,10 +1,10 @@
 //! Servers of Redis, Valkey and KeyDB: redis.conf, and what they are asked.
 
-use crate::cluster::{ClusterError, Group};
 use crate::redis::client::{Client, RespError};
 use crate::redis::cluster::{self, password};
-use crate::servers::{DatabaseServer, LaunchConfig, Node, NotReady, hosts, query, reserved};
 use dyno_config::server::{ServerSpec, Setting, Topology};
+use dyno_db::cluster::{ClusterError, Group};
+use dyno_db::servers::{DatabaseServer, LaunchConfig, Node, NotReady, hosts, query, reserved};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;

@@ -1,7 +1,7 @@
 //! A cluster whose primary is taken away: what a proof asks of it, and why it may not go on.
 
 use crate::failover::partition::PartitionError;
-use dyno_databases::copies::database::{Database, DatabaseError};
+use dyno_db::copies::database::{Database, DatabaseError};
 use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
 use dyno_types::Refused;

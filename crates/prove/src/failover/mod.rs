@@ -24,7 +24,7 @@ use crate::failover::cluster::{ELECTION, FailoverCluster, pause};
 use crate::failover::curve::Curve;
 use crate::verify::{Copy, verify};
 use dyno_config::server::Election;
-use dyno_databases::copies::ledger::{Ledger, Status};
+use dyno_db::copies::ledger::{Ledger, Status};
 use dyno_engine::Control;
 use dyno_types::rng::{Purpose, Stream};
 use serde::Serialize;

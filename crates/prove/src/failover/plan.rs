@@ -1,7 +1,7 @@
 //! Plan of a proof of failover: the load, the faults, and the servers.
 
 use dyno_config::server::{Election, ServerKind};
-use dyno_databases::copies::plan::IngestPlan;
+use dyno_db::copies::plan::IngestPlan;
 use serde::Serialize;
 use std::time::Duration;
 

@@ -7,13 +7,13 @@ use crate::failover::cluster::{ELECTION, FailoverCluster, FailoverError, await_s
 use crate::failover::partition::Partition;
 use crate::failover::plan::{By, FailoverPlan};
 use dyno_config::server::{ServerSpec, Setting};
-use dyno_databases::copies::database::DatabaseError;
-use dyno_databases::copies::database::{Database, PreCheck, Talk};
-use dyno_databases::copies::ledger::Ledger;
-use dyno_databases::copies::plan::Durability;
-use dyno_databases::copies::records::Records;
 use dyno_databases::redis::client::Client;
 use dyno_databases::redis::copies::RedisSet;
+use dyno_db::copies::database::DatabaseError;
+use dyno_db::copies::database::{Database, PreCheck, Talk};
+use dyno_db::copies::ledger::Ledger;
+use dyno_db::copies::plan::Durability;
+use dyno_db::copies::records::Records;
 use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;

@@ -3,9 +3,9 @@
 
 use crate::failover::*;
 use dyno_config::server::ServerKind;
-use dyno_databases::copies::database::{Database, DatabaseError, Part, PreCheck, Talk, WriteOutcome};
-use dyno_databases::copies::plan::{Durability, IngestPlan};
-use dyno_databases::copies::records::Records;
+use dyno_db::copies::database::{Database, DatabaseError, Part, PreCheck, Talk, WriteOutcome};
+use dyno_db::copies::plan::{Durability, IngestPlan};
+use dyno_db::copies::records::Records;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

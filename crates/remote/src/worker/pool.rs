@@ -6,7 +6,7 @@ use crate::worker::pool_error::WorkerPoolError;
 use crate::worker::serve::unix_ns;
 use crate::worker::spawn::{WorkerSpec, spawn};
 use dyno_databases::mongodb::probe::down;
-use dyno_databases::target::TargetInfo;
+use dyno_db::target::TargetInfo;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_protocol::frame::{Frame, write_frame};
 use dyno_protocol::worker::{Done, FromWorker, Stage, ToWorker, WorkerHost};

@@ -5,8 +5,8 @@
 
 use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
-use dyno_databases::target::{OpenTarget, in_words};
-use dyno_databases::target_error::TargetError;
+use dyno_db::target::{OpenTarget, in_words};
+use dyno_db::target_error::TargetError;
 use dyno_engine::net::monotonic_ns;
 use dyno_engine::{Control, Gate, Job, RunError, Team, affinity};
 use dyno_monitor::{CLOCK_SOURCE, CpuTimes, HostCpu, boot_id, host, host_cores};

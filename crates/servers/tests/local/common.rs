@@ -121,7 +121,7 @@ pub fn ferretdb() -> Option<PathBuf> {
 }
 
 /// Opens a target, which must answer.
-pub fn open(uri: &str) -> Box<dyn dyno_databases::target::OpenTarget> {
+pub fn open(uri: &str) -> Box<dyn dyno_db::target::OpenTarget> {
     let content = SysbenchRun::new(&SysbenchConfig::default()).unwrap().content();
     registry::parse(uri).unwrap().open(content, &|| false).unwrap()
 }

@@ -1,6 +1,6 @@
 //! Sources that can be watched of a target.
 
-use dyno_databases::target::OpenTarget;
+use dyno_db::target::OpenTarget;
 use dyno_monitor::Source;
 use dyno_types::Endpoint;
 use serde::{Deserialize, Serialize};

@@ -17,7 +17,7 @@ pub use kinds::{read, read_as};
 
 use dyno_config::experiment::Experiment;
 use dyno_config::settings::Source;
-use dyno_databases::target::OpenTarget;
+use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError, Team};
 use dyno_types::{Content, Refused, Verb};
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,7 @@ use dyno_config::experiment::{Experiment, When, Ycsb};
 use dyno_config::properties;
 use dyno_config::settings::BadSetting;
 use dyno_config::settings::{Settings, Source};
-use dyno_databases::target::OpenTarget;
+use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError};
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;

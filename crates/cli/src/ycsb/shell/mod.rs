@@ -20,7 +20,7 @@ use dyno_compat_ycsb::plan::YcsbCommand;
 use dyno_compat_ycsb::report::return_code::ReturnCode;
 use dyno_config::settings::BadSetting;
 use dyno_config::settings::Settings;
-use dyno_databases::target::OpenTarget;
+use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job, RunError};
 use dyno_record::Scale;
 use dyno_types::limits::SCAN_RECORDS;

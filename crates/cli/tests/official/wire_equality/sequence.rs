@@ -1,6 +1,6 @@
 //! A fixed sequence of requests that uses every verb and every form of every shape.
 
-use dyno_databases::target::OpenTarget;
+use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{

@@ -1,11 +1,11 @@
 //! A conversation with a member of MongoDB: inserts with their write concern, and what is there.
 
-use crate::copies::database::{DatabaseError, Part, Talk, WriteOutcome};
-use crate::copies::plan::{Durability, IngestPlan};
-use crate::copies::records::Records;
-use crate::copies::sent::Sent;
 use crate::mongodb::command_error::CommandError;
 use crate::mongodb::line::MongoLine;
+use dyno_db::copies::database::{DatabaseError, Part, Talk, WriteOutcome};
+use dyno_db::copies::plan::{Durability, IngestPlan};
+use dyno_db::copies::records::Records;
+use dyno_db::copies::sent::Sent;
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::put_command;
 use dyno_workload::pocdriver::{FieldKind, Template};

@@ -7,10 +7,10 @@ use dyno_types::Endpoint;
 use std::sync::Arc;
 
 /// Time that one question may take, connecting included.
-pub(super) const PATIENCE_NS: u64 = 2_000_000_000;
+pub const PATIENCE_NS: u64 = 2_000_000_000;
 
 /// Something to be said and heard on a line.
-pub(super) type Talk<T> = Box<dyn FnMut(&mut Line) -> Result<T, Failure> + Send>;
+pub type Talk<T> = Box<dyn FnMut(&mut Line) -> Result<T, Failure> + Send>;
 
 /// A question with its connection; one that fails is made anew with the next question.
 struct Connected<T> {
@@ -43,7 +43,7 @@ impl<T> Connected<T> {
 }
 
 /// Asks an endpoint again and again: `greet` opens a connection's conversation, `question` asks.
-pub(super) fn ask<T: 'static>(
+pub fn ask<T: 'static>(
     endpoint: &Endpoint,
     tls: Option<Arc<TlsConfig>>,
     greet: Talk<()>,

@@ -4,6 +4,7 @@
 pub use crate::node::Node;
 
 use crate::cluster::{ClusterError, Group};
+use crate::target_error::TargetError;
 use dyno_config::server::{Part, Reads, ServerSpec, Topology};
 use dyno_localhost::error::{Cause, LocalError};
 use dyno_localhost::machine::Machine;
@@ -37,6 +38,12 @@ pub enum NotReady {
         /// Number of the process that was started.
         pid: u32,
     },
+}
+
+impl From<TargetError> for NotReady {
+    fn from(why: TargetError) -> Self {
+        NotReady::NoAnswer(why.into())
+    }
 }
 
 /// A kind of server: one implementation in each database's folder.
@@ -139,7 +146,7 @@ impl dyn DatabaseServer {
 }
 
 /// Hosts and ports of those that clients are told of, separated by commas.
-pub(crate) fn hosts(spec: &ServerSpec, nodes: &[&Node]) -> String {
+pub fn hosts(spec: &ServerSpec, nodes: &[&Node]) -> String {
     let asked = |node: &&&Node| match (spec.topology, spec.part(node.number as u32)) {
         // The primary knows the copies.
         (Topology::Replication, _) => node.number == 0,
@@ -150,7 +157,7 @@ pub(crate) fn hosts(spec: &ServerSpec, nodes: &[&Node]) -> String {
 }
 
 /// `?a&b` of the options that are there; `reads` are its words for reading from replicas alone and from all.
-pub(crate) fn query(spec: &ServerSpec, formed: Option<String>, reads: (&str, &str)) -> String {
+pub fn query(spec: &ServerSpec, formed: Option<String>, reads: (&str, &str)) -> String {
     let reads = match spec.reads {
         Reads::Primary => None,
         Reads::Replica => Some(reads.0.to_owned()),
@@ -164,7 +171,7 @@ pub(crate) fn query(spec: &ServerSpec, formed: Option<String>, reads: (&str, &st
 ///
 /// # Errors
 /// Names the setting and what to use instead.
-pub(crate) fn reserved(spec: &ServerSpec, keys: &[(&str, &str)]) -> Result<(), LocalError> {
+pub fn reserved(spec: &ServerSpec, keys: &[(&str, &str)]) -> Result<(), LocalError> {
     let found = keys.iter().find(|(key, _)| spec.options.contains_key(*key));
     match found {
         Some((key, instead)) => {
@@ -175,7 +182,7 @@ pub(crate) fn reserved(spec: &ServerSpec, keys: &[(&str, &str)]) -> Result<(), L
 }
 
 /// Flags `--name=value`, the options' after the others, which they replace.
-pub(crate) fn flags(own: &[(&str, String)], spec: &ServerSpec) -> Vec<String> {
+pub fn flags(own: &[(&str, String)], spec: &ServerSpec) -> Vec<String> {
     let kept = own.iter().filter(|(name, _)| !spec.options.contains_key(*name));
     let mut flags: Vec<String> = kept.map(|(name, value)| format!("--{name}={value}")).collect();
     flags.extend(spec.options.iter().map(|(name, value)| format!("--{name}={value}")));

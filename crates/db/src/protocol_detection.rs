@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Protocol found at an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum DetectedProtocol {
+pub enum DetectedProtocol {
     /// It answered in this protocol.
     Known(&'static Protocol),
     /// It answered nothing that is known.
@@ -40,7 +40,7 @@ fn connect(endpoint: &Endpoint) -> io::Result<Box<dyn Stream>> {
 }
 
 /// The protocol of an endpoint; asks without TLS, at most 0.3 s for each protocol that dyno knows.
-pub(crate) fn detect_protocol(endpoint: &Endpoint) -> DetectedProtocol {
+pub fn detect_protocol(endpoint: &Endpoint) -> DetectedProtocol {
     for protocol in protocol::ALL {
         let Ok(mut stream) = connect(endpoint) else { return DetectedProtocol::Gone };
         let mut answer = [0; 512];
@@ -53,7 +53,7 @@ pub(crate) fn detect_protocol(endpoint: &Endpoint) -> DetectedProtocol {
 }
 
 /// That somebody wrote a URI of one protocol for a server of another.
-pub(crate) fn wrong_protocol(asked: &Protocol, found: &Protocol, endpoint: &Endpoint) -> String {
+pub fn wrong_protocol(asked: &Protocol, found: &Protocol, endpoint: &Endpoint) -> String {
     format!(
         "what answers there speaks {} protocol, not {}: write {}://{endpoint}",
         found.name, asked.name, found.scheme

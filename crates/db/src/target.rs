@@ -16,7 +16,7 @@ use std::net::{ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 
 /// Nodes of a cluster that are asked while the load runs; each has a thread and a connection.
-pub(crate) const WATCHED: usize = 64;
+pub const WATCHED: usize = 64;
 
 /// A scheme of target URIs.
 #[derive(Clone, Copy, Debug)]
@@ -329,7 +329,7 @@ impl dyn OpenTarget {
 }
 
 /// Words for how TLS is used, for the report.
-pub(crate) fn tls_words(tls: &Tls) -> &'static str {
+pub fn tls_words(tls: &Tls) -> &'static str {
     match (tls.insecure, tls.any_name) {
         (true, _) => "on, certificates NOT verified",
         (_, true) => "on, certificates verified, their names NOT",

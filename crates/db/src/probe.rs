@@ -34,10 +34,10 @@ pub const NEVER: Stop<'static> = &|| false;
 const LOOK_NS: u64 = 20_000_000;
 
 /// Words for a wait that was stopped.
-pub(crate) const STOPPED: &str = "no longer waited for";
+pub const STOPPED: &str = "no longer waited for";
 
 /// Asks each address in turn until one answers.
-pub(crate) fn first_that_answers<T>(
+pub fn first_that_answers<T>(
     addresses: &[Address],
     stop: Stop<'_>,
     ask: impl Fn(&Endpoint) -> Result<T, Failure>,
@@ -101,7 +101,11 @@ impl From<ResolveError> for TargetError {
     }
 }
 
-pub(crate) fn resolve(address: &Address) -> Result<Endpoint, ResolveError> {
+/// Looks a server's address up: the first that the resolver names, IPv4 before IPv6.
+///
+/// # Errors
+/// The name cannot be looked up, or has no address.
+pub fn resolve(address: &Address) -> Result<Endpoint, ResolveError> {
     match address {
         Address::Unix(path) => Ok(Endpoint::Unix(path.clone())),
         Address::Tcp(host, port) => {
@@ -146,12 +150,12 @@ pub struct Unreached {
 
 impl Failure {
     /// The same of a server there.
-    pub(crate) fn at(self, endpoint: &Endpoint) -> Unreached {
+    pub fn at(self, endpoint: &Endpoint) -> Unreached {
         Unreached { endpoint: endpoint.clone(), source: self }
     }
 
     /// The same as the end of an attempt to use a target.
-    pub(crate) fn of(self, endpoint: &Endpoint) -> TargetError {
+    pub fn of(self, endpoint: &Endpoint) -> TargetError {
         match self {
             Failure::Own(limit) => TargetError::Refused(Refused(limit.to_string())),
             other => TargetError::Unreachable(other.at(endpoint).to_string()),
@@ -160,7 +164,7 @@ impl Failure {
 }
 
 /// State of reading: more to come, done, or refused.
-pub(crate) enum ReadStatus {
+pub enum ReadStatus {
     /// More must come.
     Need,
     /// All there is to know.
@@ -172,7 +176,7 @@ pub(crate) enum ReadStatus {
 /// Connects, says `opening`, and hands all that is received to `hear` until it has heard enough. `hear` takes away what
 /// it has used and appends what is to be said next. Where nothing comes back, or the server closes the connection, it is
 /// looked for what else it may speak than `protocol`.
-pub(crate) fn converse(
+pub fn converse(
     protocol: &'static Protocol,
     (tls, stop): (Option<&Arc<TlsConfig>>, Stop<'_>),
     endpoint: &Endpoint,
@@ -204,7 +208,7 @@ pub(crate) fn converse(
 }
 
 /// A connection for questions that are waited for.
-pub(crate) struct Line {
+pub struct Line {
     socket: Socket,
     tls: bool,
     established: bool,
@@ -354,7 +358,8 @@ impl Line {
     }
 }
 
-pub(crate) fn advise(outcome: Outcome, words: &str) -> String {
+/// Adds to a refused login what to do about it.
+pub fn advise(outcome: Outcome, words: &str) -> String {
     match outcome {
         Outcome::Forbidden if words.starts_with("NOAUTH") => {
             format!(

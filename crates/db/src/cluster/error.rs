@@ -1,5 +1,6 @@
 //! Why processes are not yet what they make together.
 
+use crate::target_error::TargetError;
 use dyno_localhost::error::Cause;
 use std::time::Duration;
 
@@ -106,4 +107,10 @@ pub enum ClusterError {
         /// Why it was not ready by then.
         source: Box<ClusterError>,
     },
+}
+
+impl From<TargetError> for ClusterError {
+    fn from(why: TargetError) -> Self {
+        ClusterError::Database(why.into())
+    }
 }
