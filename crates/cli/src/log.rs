@@ -27,7 +27,7 @@ const DROP_INS: [&str; 8] = [
 /// `-v`, which may be given several times.
 fn verbose_option() -> clap::Arg {
     let help = "Print all details of a result, and say on stderr what is done: -v steps, -vv more. DYNO_LOG=FILTER, such as \
-                info,dyno_remote=debug, chooses by crate and module";
+                info,dyno_hosts::remote=debug, chooses by crate and module";
     clap::Arg::new("verbose").short('v').long("verbose").action(ArgAction::Count).help(help)
 }
 

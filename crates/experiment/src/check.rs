@@ -4,8 +4,8 @@ use crate::steps;
 use dyno_config::experiment::{Cell, Experiment, Plan};
 use dyno_config::tree::{Node, TreeError};
 use dyno_databases::registry;
+use dyno_hosts::remote::worker::serve::ReadWork;
 use dyno_monitor::prometheus::Url;
-use dyno_remote::worker::serve::ReadWork;
 
 /// Checks what can be checked without touching anything: targets and their options, workloads, rates, thresholds and
 /// exporters of every cell.

@@ -4,7 +4,7 @@ use crate::journal::RunRecord;
 use crate::point::Point;
 use dyno_config::experiment::Cell;
 use dyno_engine::Control;
-use dyno_remote::worker::serve::ReadWork;
+use dyno_hosts::remote::worker::serve::ReadWork;
 use dyno_rundir::schema::{Environment, Summary};
 use dyno_session::session::Observer;
 use std::path::Path;

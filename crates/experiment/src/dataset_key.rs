@@ -6,7 +6,7 @@
 use dyno_config::experiment::Experiment;
 use dyno_config::server::data::Reuse;
 use dyno_config::server::{ServerSpec, Setting};
-use dyno_servers::volume::{Found, Key, Loaded};
+use dyno_hosts::servers::volume::{Found, Key, Loaded};
 use dyno_session::work::ycsb::core_config_of;
 use dyno_types::Refused;
 use dyno_types::bounded;

@@ -1,9 +1,9 @@
 //! Why a run was not made.
 
 use dyno_engine::RunError;
+use dyno_hosts::remote::ssh::RemoteError;
+use dyno_hosts::remote::worker::pool_error::WorkerPoolError;
 use dyno_localhost::error::{Cause, LocalError};
-use dyno_remote::ssh::RemoteError;
-use dyno_remote::worker::pool_error::WorkerPoolError;
 use dyno_types::Refused;
 
 /// Why a run was not made.

@@ -2,13 +2,13 @@
 
 use crate::failed::Failed;
 use dyno_engine::Control;
-use dyno_kubernetes::servers::ServerPods;
-use dyno_kubernetes::signals::{PodSignal, SignalError};
+use dyno_hosts::kubernetes::servers::ServerPods;
+use dyno_hosts::kubernetes::signals::{PodSignal, SignalError};
+use dyno_hosts::remote::remote_agent::{RemoteAgent, RemoteServer};
+use dyno_hosts::remote::ssh::RemoteError;
+use dyno_hosts::servers::server::Server;
+use dyno_hosts::servers::server::faults::{FaultOutcome, ServerFault};
 use dyno_localhost::error::LocalError;
-use dyno_remote::remote_agent::{RemoteAgent, RemoteServer};
-use dyno_remote::ssh::RemoteError;
-use dyno_servers::server::Server;
-use dyno_servers::server::faults::{FaultOutcome, ServerFault};
 use dyno_types::Refused;
 use std::ops::Range;
 

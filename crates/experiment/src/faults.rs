@@ -14,11 +14,11 @@ use dyno_config::experiment::fault::{Fault, FaultKind, LEAST_SHAPED_BYTES_PER_S,
 use dyno_config::experiment::faults::{Planned as PlannedFault, schedule as schedule_faults};
 use dyno_config::server::Topology;
 use dyno_engine::Control;
+use dyno_hosts::remote::remote_agent::RemoteAgent;
+use dyno_hosts::servers::server::faults::{FaultOutcome, ServerFault, WorkerFault, inject_into_worker};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::shaping::{can_narrow, can_slow};
 use dyno_localhost::undo;
-use dyno_remote::remote_agent::RemoteAgent;
-use dyno_servers::server::faults::{FaultOutcome, ServerFault, WorkerFault, inject_into_worker};
 use dyno_session::session::Session;
 use dyno_types::Refused;
 use std::ops::Range;

@@ -14,9 +14,9 @@ use crate::run_context::RunContext;
 use crate::volumes;
 use crate::volumes::Volume;
 use dyno_config::experiment::{Experiment, Plan};
+use dyno_hosts::servers::server::fault_preparation::FaultPreparation;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
-use dyno_servers::server::fault_preparation::FaultPreparation;
 use std::path::Path;
 
 /// Outcome of starting servers that outlive the command.

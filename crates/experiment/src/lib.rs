@@ -444,5 +444,5 @@ fn clean_pods(path: &Path, journal: &Path) -> Result<String, LocalError> {
     let plan = dyno_config::experiment::plan(&text, &record.path, &sets.collect::<Vec<_>>())
         .map_err(|e| refused(e.to_string()))?;
     let known: Vec<_> = plan.cells.into_iter().filter_map(|cell| cell.spec.kubernetes).collect();
-    dyno_kubernetes::run_pods::clean(journal, &known, &record.cwd)
+    dyno_hosts::kubernetes::run_pods::clean(journal, &known, &record.cwd)
 }

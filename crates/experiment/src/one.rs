@@ -3,8 +3,8 @@
 use crate::point::Point;
 use dyno_config::experiment::Cell;
 use dyno_engine::Control;
+use dyno_hosts::remote::worker::serve::ReadWork;
 use dyno_localhost::machine::Machine;
-use dyno_remote::worker::serve::ReadWork;
 use dyno_rundir::schema::Environment;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

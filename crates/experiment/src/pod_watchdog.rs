@@ -6,10 +6,10 @@
 
 use crate::provisioned_target::ProvisionedTarget;
 use dyno_engine::Job;
+use dyno_hosts::remote::worker::cut_short::CutShort;
+use dyno_hosts::remote::worker::pool::WorkerPool;
 use dyno_localhost::error::LocalError;
 use dyno_record::Totals;
-use dyno_remote::worker::cut_short::CutShort;
-use dyno_remote::worker::pool::WorkerPool;
 use dyno_rundir::schema::Phase;
 use dyno_session::session::{Observer, Progress};
 use dyno_types::Outcome;

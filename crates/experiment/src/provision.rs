@@ -16,11 +16,11 @@ use dyno_config::server::ServerSpec;
 use dyno_databases::registry;
 use dyno_databases::spawn::{find_server, spawn_under};
 use dyno_engine::Control;
+use dyno_hosts::servers::server::fault_preparation::FaultPreparation;
+use dyno_hosts::servers::volume::is_still;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::temporary::remove_abandoned;
-use dyno_servers::server::fault_preparation::FaultPreparation;
-use dyno_servers::volume::is_still;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -12,13 +12,13 @@ use dyno_config::experiment::{Experiment, Lifetime};
 use dyno_config::server::ServerSpec;
 use dyno_databases::spawn::Spawned;
 use dyno_engine::Control;
-use dyno_kubernetes::run_pods::RunPods;
+use dyno_hosts::kubernetes::run_pods::RunPods;
+use dyno_hosts::remote::remote_agent::{RemoteAgent, RemoteServer};
+use dyno_hosts::servers::server::Server;
+use dyno_hosts::servers::server::fault_preparation::FaultPreparation;
 use dyno_localhost::error::LocalError;
 use dyno_monitor::Pid;
-use dyno_remote::remote_agent::{RemoteAgent, RemoteServer};
 use dyno_rundir::monitor::{WATCHED, WATCHED_BETWEEN};
-use dyno_servers::server::Server;
-use dyno_servers::server::fault_preparation::FaultPreparation;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -8,9 +8,9 @@ use crate::volumes::Volume;
 use dyno_config::experiment::Experiment;
 use dyno_config::server::ServerSpec;
 use dyno_engine::Control;
-use dyno_remote::remote_agent::RemoteServer;
-use dyno_remote::ssh::RemoteError;
-use dyno_servers::server::fault_preparation::FaultPreparation;
+use dyno_hosts::remote::remote_agent::RemoteServer;
+use dyno_hosts::remote::ssh::RemoteError;
+use dyno_hosts::servers::server::fault_preparation::FaultPreparation;
 use std::path::Path;
 use std::sync::Arc;
 

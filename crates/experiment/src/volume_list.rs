@@ -1,13 +1,13 @@
 //! Volumes as they are now: folders of this host, claims of a cluster; servers that run. For people who ask what there is.
 
 use dyno_config::experiment::kubernetes::Kubernetes;
-use dyno_kubernetes::kubectl::Kubectl;
-use dyno_kubernetes::kubectl::KubectlError;
-use dyno_kubernetes::volumes as claims;
+use dyno_hosts::kubernetes::kubectl::Kubectl;
+use dyno_hosts::kubernetes::kubectl::KubectlError;
+use dyno_hosts::kubernetes::volumes as claims;
+use dyno_hosts::servers::server::volume as folders;
+use dyno_hosts::servers::volume::{Loaded, Part};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::undo;
-use dyno_servers::server::volume as folders;
-use dyno_servers::volume::{Loaded, Part};
 use rustix::fs::statvfs;
 use std::path::Path;
 

@@ -8,17 +8,17 @@ use dyno_config::experiment::{Experiment, When};
 use dyno_config::server::ServerSpec;
 use dyno_config::server::data::VolumeSpec;
 use dyno_engine::Control;
-use dyno_kubernetes::kubectl::Kubectl;
-use dyno_kubernetes::volumes as claims;
+use dyno_hosts::kubernetes::kubectl::Kubectl;
+use dyno_hosts::kubernetes::volumes as claims;
+use dyno_hosts::remote::remote_agent::{RemoteAgent, RemoteServer};
+use dyno_hosts::servers::needs::version_of;
+use dyno_hosts::servers::server::fault_preparation::FaultPreparation;
+use dyno_hosts::servers::server::{Beginning, Server, volume as folders};
+use dyno_hosts::servers::volume::{Found, Key, Loaded, is_still};
 use dyno_localhost::error::{Cause, LocalError};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::trusted;
-use dyno_remote::remote_agent::{RemoteAgent, RemoteServer};
 use dyno_rundir::files;
-use dyno_servers::needs::version_of;
-use dyno_servers::server::fault_preparation::FaultPreparation;
-use dyno_servers::server::{Beginning, Server, volume as folders};
-use dyno_servers::volume::{Found, Key, Loaded, is_still};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -124,7 +124,7 @@ impl Volume {
         let class = kubernetes.storage.as_ref().and_then(|storage| storage.class.clone());
         let at = Where::Claims(kubectl, class.unwrap_or_else(|| "default".into()));
         // The version that a server says it has is not known before it runs: the image stands for it.
-        let image = dyno_kubernetes::manifests::server::server_image(server, kubernetes);
+        let image = dyno_hosts::kubernetes::manifests::server::server_image(server, kubernetes);
         Volume::decided(spec, server, &image, found, at, experiment_dir).map(Some)
     }
 

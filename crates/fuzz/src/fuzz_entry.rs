@@ -3,9 +3,9 @@
 use dyno_analysis::{Condition, promql};
 use dyno_databases::mongodb::dns;
 use dyno_databases::registry;
-use dyno_kubernetes::replace::{objects as objects_of_a_file, unknown as unknown_keys};
+use dyno_hosts::kubernetes::replace::{objects as objects_of_a_file, unknown as unknown_keys};
+use dyno_hosts::remote::relay;
 use dyno_monitor::prometheus;
-use dyno_remote::relay;
 use dyno_rundir::monitor::{Kind, Recording};
 use dyno_types::secret::mask_text;
 

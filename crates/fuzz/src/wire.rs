@@ -1,9 +1,9 @@
 //! What comes from servers, workers and agents.
 
+use dyno_hosts::protocol::agent::{FromHost, ToHost};
+use dyno_hosts::protocol::frame::{Frame, read_frame};
+use dyno_hosts::protocol::worker::{FromWorker, ToWorker};
 use dyno_monitor::Sample;
-use dyno_protocol::agent::{FromHost, ToHost};
-use dyno_protocol::frame::{Frame, read_frame};
-use dyno_protocol::worker::{FromWorker, ToWorker};
 use dyno_record::codec;
 use dyno_types::bson as doc;
 use dyno_types::{Content, Decoded, Driver, Fields, Request, Verb};

@@ -24,7 +24,7 @@ pub struct RelayArgs {
     #[arg(long, required = true)]
     pub stdio: bool,
     /// The run's token
-    #[arg(long, value_name = "FILE", default_value = dyno_kubernetes::manifests::TOKEN)]
+    #[arg(long, value_name = "FILE", default_value = dyno_hosts::kubernetes::manifests::TOKEN)]
     pub token: PathBuf,
 }
 

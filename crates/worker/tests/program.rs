@@ -1,7 +1,7 @@
 //! The program `dyno-worker`, started as a controller starts it.
 
-use dyno_protocol::frame::{Frame, read_frame, write_frame};
-use dyno_protocol::worker::{FromWorker, PROTOCOL, ToWorker};
+use dyno_hosts::protocol::frame::{Frame, read_frame, write_frame};
+use dyno_hosts::protocol::worker::{FromWorker, PROTOCOL, ToWorker};
 use std::process::{Command, Output, Stdio};
 
 fn run(words: &[&str]) -> Output {

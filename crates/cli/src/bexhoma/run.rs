@@ -16,7 +16,7 @@ use dyno_engine::Control;
 use dyno_experiment::directory::Directory;
 use dyno_experiment::journal::RunStatus;
 use dyno_experiment::persistent_servers::PersistentServers;
-use dyno_kubernetes::kubectl::Kubectl;
+use dyno_hosts::kubernetes::kubectl::Kubectl;
 use dyno_report::markdown;
 use dyno_rundir::ExperimentDir;
 use dyno_types::bounded;

@@ -12,7 +12,7 @@ use dyno_experiment::journal::Entry;
 use dyno_experiment::persistent_servers::PersistentServers;
 use dyno_experiment::volume_list::{VolumeInfo, servers_running_in, volumes_in, volumes_of_cluster};
 use dyno_experiment::volumes::volumes;
-use dyno_kubernetes::pod_status::running_pods;
+use dyno_hosts::kubernetes::pod_status::running_pods;
 use dyno_rundir::RunDir;
 use dyno_rundir::files;
 use std::path::{Path, PathBuf};
@@ -269,7 +269,7 @@ fn code(run: Option<&str>) -> String {
 
 /// Both tables; nothing where there are no volumes.
 fn tables(all: &[VolumeInfo]) -> String {
-    let sum = |of: &dyn Fn(&dyno_servers::volume::Part) -> Option<u64>, one: &VolumeInfo| {
+    let sum = |of: &dyn Fn(&dyno_hosts::servers::volume::Part) -> Option<u64>, one: &VolumeInfo| {
         one.parts.iter().map(of).sum::<Option<u64>>()
     };
     let volumes: Vec<Vec<String>> = all
@@ -278,7 +278,7 @@ fn tables(all: &[VolumeInfo]) -> String {
             let first = one.parts.first();
             let (configuration, data) = named(&one.name);
             let seconds = one.seconds.map_or("not loaded".into(), |s| format!("{s:.2}"));
-            let status = |part: &dyno_servers::volume::Part| part.status.clone();
+            let status = |part: &dyno_hosts::servers::volume::Part| part.status.clone();
             // Parts of one folder have one filesystem.
             let whole = if one.class == "folder" {
                 first.and_then(|part| part.size)
@@ -331,7 +331,7 @@ fn tables(all: &[VolumeInfo]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_servers::volume::Part;
+    use dyno_hosts::servers::volume::Part;
 
     /// Cells of the rows of a table.
     fn cells(text: &str) -> Vec<Vec<String>> {

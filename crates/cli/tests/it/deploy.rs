@@ -113,14 +113,14 @@ fn rights(role: &Value) -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn the_role_is_what_dyno_says_that_it_needs() {
     let kept = documents("deploy/kubernetes/rbac.yaml");
-    assert_eq!(kept, dyno_kubernetes::rights::role(None));
+    assert_eq!(kept, dyno_hosts::kubernetes::rights::role(None));
     assert!(!kept[1].to_string().contains('*'));
 }
 
 /// Files that speak to kubectl.
 fn sources() -> Vec<(PathBuf, String)> {
-    let mut files = vec![root().join("crates/remote/src/relay/controller.rs")];
-    let mut folders = vec![root().join("crates/kubernetes/src")];
+    let mut files = vec![root().join("crates/hosts/src/remote/relay/controller.rs")];
+    let mut folders = vec![root().join("crates/hosts/src/kubernetes")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -183,7 +183,7 @@ fn needed(verb: &str, what: &str, selects: bool) -> Vec<(String, &'static str)> 
 fn every_command_has_its_right() {
     let command = regex_lite::Regex::new(COMMAND).unwrap();
     let kind = regex_lite::Regex::new(KIND).unwrap();
-    let role = rights(&dyno_kubernetes::rights::role(None)[1]);
+    let role = rights(&dyno_hosts::kubernetes::rights::role(None)[1]);
     let (mut used, mut commands) = (BTreeSet::new(), 0);
     for (path, text) in sources() {
         let constant = |name: &str| {

@@ -45,10 +45,11 @@ fn nothing_is_shown_without_being_asked_for_and_more_with_every_v() {
 fn a_wrong_filter_is_a_wrong_usage_and_says_where() {
     let dyno = Dyno::new();
     for arguments in [&RUN[..], &["ycsb", "run", "basic", "-p", "recordcount=1"]] {
-        let output = dyno.command(arguments).env("DYNO_LOG", "info,dyno_remote=loud").output().unwrap();
+        let output =
+            dyno.command(arguments).env("DYNO_LOG", "info,dyno_hosts::remote=loud").output().unwrap();
         assert_exit(&output, &[2]);
         let said = stderr(&output);
-        assert!(said.starts_with("error: DYNO_LOG: \"dyno_remote=loud\" (at character 6"), "{said}");
+        assert!(said.starts_with("error: DYNO_LOG: \"dyno_hosts::remote=loud\" (at character 6"), "{said}");
         assert!(said.contains("error, warn, info, debug"), "{said}");
     }
     assert!(!dyno.path("o").exists());

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Which crates of the workspace each crate may depend on; the architecture's table, which [`ANY`] abbreviates.
 /// Dependencies of tests are free.
-const ALLOWED: [(&str, &[&str]); 37] = [
+const ALLOWED: [(&str, &[&str]); 34] = [
     ("types", &[]),
     ("record", &["types"]),
     ("workload", &["types"]),
@@ -91,14 +91,8 @@ const ALLOWED: [(&str, &[&str]); 37] = [
             "compat-wsf",
         ],
     ),
-    ("servers", &["types", "rundir", "engine", "monitor", "config", "localhost", "db", "databases"]),
-    ("protocol", &["record", "rundir", "engine", "config", "db", "session", "servers"]),
     (
-        "kubernetes",
-        &["types", "rundir", "engine", "monitor", "config", "localhost", "databases", "session", "servers"],
-    ),
-    (
-        "remote",
+        "hosts",
         &[
             "types",
             "record",
@@ -110,9 +104,6 @@ const ALLOWED: [(&str, &[&str]); 37] = [
             "db",
             "databases",
             "session",
-            "servers",
-            "protocol",
-            "kubernetes",
         ],
     ),
     (
@@ -130,41 +121,22 @@ const ALLOWED: [(&str, &[&str]); 37] = [
             "db",
             "databases",
             "session",
-            "servers",
-            "protocol",
-            "kubernetes",
-            "remote",
+            "hosts",
         ],
     ),
-    (
-        "prove",
-        &[
-            "types",
-            "wire",
-            "stores",
-            "engine",
-            "config",
-            "localhost",
-            "db",
-            "databases",
-            "servers",
-            "protocol",
-        ],
-    ),
+    ("prove", &["types", "wire", "stores", "engine", "config", "localhost", "db", "databases", "hosts"]),
     (
         "worker",
         &[
             "types",
             "rundir",
             "engine",
-            "protocol",
-            "kubernetes",
-            "remote",
             "config",
             "databases",
             "session",
             "compat-sysbench-mongodb",
             "compat-pocdriver",
+            "hosts",
         ],
     ),
     ("cli", &[ANY]),

@@ -2,9 +2,9 @@
 
 use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
-use dyno_protocol::agent::{FromHost, ToHost};
-use dyno_protocol::frame::{Frame, read_frame, write_frame};
-use dyno_protocol::worker::{FromWorker, ToWorker};
+use dyno_hosts::protocol::agent::{FromHost, ToHost};
+use dyno_hosts::protocol::frame::{Frame, read_frame, write_frame};
+use dyno_hosts::protocol::worker::{FromWorker, ToWorker};
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, assert_exit, skip_because, stderr, stdout};
 use dyno_types::bson::{self, kind};

@@ -1,6 +1,6 @@
 //! The part of an experiment file that describes servers started on this host: what, where, how large, on which storage.
 //!
-//! Here are only the words and what can be told wrong without looking at a machine ([`ServerSpec::check`]); `dyno-servers`
+//! Here are only the words and what can be told wrong without looking at a machine ([`ServerSpec::check`]); `dyno-hosts`
 //! compares them with the host and starts the servers.
 
 pub mod check;

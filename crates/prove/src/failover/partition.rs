@@ -5,8 +5,8 @@
 //! The kernel removes the namespaces, and the rules in them, with the last process in them: nothing is left on the host,
 //! whose own network is never touched.
 
+use dyno_hosts::servers::server::NetworkPlacement;
 use dyno_localhost::machine::Machine;
-use dyno_servers::server::NetworkPlacement;
 use dyno_types::child;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};

@@ -16,9 +16,9 @@ use dyno_databases::mongodb::copies::MongoSet;
 use dyno_db::copies::database::Database;
 use dyno_db::copies::database::DatabaseError;
 use dyno_engine::Control;
+use dyno_hosts::servers::server::faults::ServerFault;
+use dyno_hosts::servers::server::{Beginning, Server};
 use dyno_localhost::machine::Machine;
-use dyno_servers::server::faults::ServerFault;
-use dyno_servers::server::{Beginning, Server};
 use dyno_types::bson::{self, kind};
 use dyno_wire::mongodb::MongoOptions;
 use std::net::IpAddr;
@@ -54,7 +54,7 @@ impl<'a> ReplicaSet<'a> {
         let mut spec = ServerSpec::of(plan.kind);
         (spec.topology, spec.members) = (Topology::ReplicaSet, Some(plan.replicas + 1));
         spec.cache = Some(Bytes(CACHE));
-        let version = dyno_servers::needs::version_of(&spec, &machine)?;
+        let version = dyno_hosts::servers::needs::version_of(&spec, &machine)?;
         if streams(&version) {
             spec.options.insert("setParameter.oplogFetcherUsesExhaust".into(), Setting::Switch(false));
         }

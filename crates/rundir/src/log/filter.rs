@@ -1,4 +1,4 @@
-//! Which records are wanted: `info,dyno_remote=debug`.
+//! Which records are wanted: `info,dyno_hosts::remote=debug`.
 
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
@@ -7,7 +7,7 @@ use tracing::level_filters::LevelFilter;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{word:?} (at character {at} of {text:?}) is neither a level nor TARGET=LEVEL; levels are off, error, warn, info, debug \
-     and trace, a target is a crate or a module; such as info,dyno_remote=debug"
+     and trace, a target is a crate or a module; such as info,dyno_hosts::remote=debug"
 )]
 pub struct FilterError {
     /// The word.
@@ -96,11 +96,15 @@ mod tests {
 
     #[test]
     fn the_longest_name_decides() {
-        let filter = Filter::parse("warn, dyno_remote=debug,dyno_remote::ssh=off,dyno_engine").unwrap();
+        let filter =
+            Filter::parse("warn, dyno_hosts::remote=debug,dyno_hosts::remote::ssh=off,dyno_engine").unwrap();
         let allows = |level, target| filter.allows(&level, target);
         assert!(allows(Level::WARN, "dyno_session") && !allows(Level::INFO, "dyno_session"));
-        assert!(allows(Level::DEBUG, "dyno_remote::far") && !allows(Level::TRACE, "dyno_remote::far"));
-        assert!(!allows(Level::ERROR, "dyno_remote::ssh") && allows(Level::TRACE, "dyno_engine::net"));
+        assert!(
+            allows(Level::DEBUG, "dyno_hosts::remote::far")
+                && !allows(Level::TRACE, "dyno_hosts::remote::far")
+        );
+        assert!(!allows(Level::ERROR, "dyno_hosts::remote::ssh") && allows(Level::TRACE, "dyno_engine::net"));
         assert_eq!(filter.most(), LevelFilter::TRACE);
         assert!(!Filter::parse("").unwrap().allows(&Level::ERROR, "dyno"));
     }

@@ -110,6 +110,8 @@ fn shortened(mut text: String) -> String {
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Record { level, source, target, message, .. } = self;
+        // Of the crate of hosts its parts: servers, workers elsewhere and pods are different subjects.
+        let target = target.trim_start_matches("dyno_hosts::");
         let room = target.split("::").next().unwrap_or_default().trim_start_matches("dyno_");
         write!(f, "{:5} {source} {room}: {}", level.name(), message.replace('\n', "\\n"))?;
         for (name, value) in &self.fields {
@@ -152,7 +154,7 @@ mod tests {
         fields.insert("words".into(), "two words".into());
         fields.insert("n".into(), 3.into());
         fields.insert("uri".into(), "null:".into());
-        let (target, source) = ("dyno_remote::far".to_owned(), "worker-0".to_owned());
+        let (target, source) = ("dyno_hosts::remote::far".to_owned(), "worker-0".to_owned());
         let record = Record { source, target, message: "a\nb".into(), fields, ..Record::default() };
         assert_eq!(record.to_string(), "info  worker-0 remote: a\\nb words=\"two words\" n=3 uri=null:");
     }

@@ -1,0 +1,246 @@
+//! Objects of one instance of the servers: a StatefulSet for processes that are there for the same, and how they are reached.
+
+use crate::kubernetes::manifests::pod::{HOME, labels, pod, pull, resources, restricted};
+use crate::kubernetes::volumes;
+use dyno_config::experiment::kubernetes::Kubernetes;
+use dyno_config::server::{Part, ServerSpec, Topology};
+use dyno_config::values::Bytes;
+use dyno_databases::container::{ContainerConfig, Role, container_config};
+use dyno_localhost::error::LocalError;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Label that tells the StatefulSets of a sharded cluster apart.
+const PART: &str = "dyno.part";
+
+/// One instance.
+pub(super) struct Instance<'a> {
+    pub server: &'a ServerSpec,
+    pub asked: &'a Kubernetes,
+    pub run: &'a str,
+    /// Name.
+    pub name: String,
+    /// Which of the instances it is, from 0.
+    pub number: usize,
+    pub port: u16,
+    /// True if it is stopped and killed on purpose.
+    pub signalled: bool,
+}
+
+/// Objects of an instance.
+pub(super) struct InstanceManifests {
+    pub objects: Vec<Value>,
+    /// Names of its StatefulSets, in the order of the processes.
+    pub sets: Vec<String>,
+}
+
+/// Processes of an instance that are there for the same.
+struct Set {
+    name: String,
+    /// Role in a sharded cluster.
+    part: Option<String>,
+    /// True if clients speak to it.
+    asked: bool,
+    told: ContainerConfig,
+    replicas: u32,
+}
+
+/// Time that a server whose volume is kept may take to write its data before it ends, seconds; as long as bexhoma gives it.
+const SAVING_S: u32 = 180;
+
+/// Returns whether the volume of a server outlives it.
+fn kept(server: &ServerSpec, asked: &Kubernetes) -> bool {
+    server.data.volume.is_some() || asked.storage.as_ref().is_some_and(|storage| storage.keep)
+}
+
+/// Bytes as Kubernetes writes them: `50Gi`.
+fn quantity(bytes: u64) -> String {
+    let units = [("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)];
+    let whole = units.iter().find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift));
+    whole.map_or(bytes.to_string(), |(unit, shift)| format!("{}{unit}", bytes >> shift))
+}
+
+/// The image that a server's pods get.
+pub fn server_image(server: &ServerSpec, asked: &Kubernetes) -> String {
+    asked.server_image.clone().unwrap_or_else(|| server.kind.rules().image().to_owned())
+}
+
+impl Instance<'_> {
+    /// Objects.
+    pub fn made(&self) -> Result<InstanceManifests, LocalError> {
+        let sets = self.sets()?;
+        let (mut objects, name) = (Vec::new(), &self.name);
+        for set in &sets {
+            objects.extend(set.told.file.as_ref().map(|(file, text)| {
+                let (kind, content) =
+                    if set.told.secret { ("Secret", "stringData") } else { ("ConfigMap", "data") };
+                json!({
+                    "apiVersion": "v1", "kind": kind, "metadata": self.metadata(&set.name), content: {*file: text},
+                })
+            }));
+        }
+        // For whoever else wants to reach it; dyno goes to the pods by their names.
+        let reached = sets.iter().find(|set| set.asked).unwrap_or(&sets[0]);
+        objects.push(json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": self.metadata(&format!("{name}-client")),
+            "spec": {"type": "ClusterIP", "selector": self.chosen(Some(reached)), "ports": self.ports()},
+        }));
+        for set in &sets {
+            objects.push(json!({
+                "apiVersion": "v1", "kind": "Service", "metadata": self.metadata(&set.name),
+                "spec": {
+                    "clusterIP": "None", "publishNotReadyAddresses": true, "selector": self.chosen(Some(set)),
+                    "ports": self.ports(),
+                },
+            }));
+        }
+        objects.extend(sets.iter().map(|set| self.stateful_set(set)));
+        Ok(InstanceManifests { objects, sets: sets.into_iter().map(|set| set.name).collect() })
+    }
+
+    /// Sets, in the order of the processes.
+    fn sets(&self) -> Result<Vec<Set>, LocalError> {
+        // What a server takes is what its pods may have.
+        let mut server = self.server.clone();
+        if server.kind.rules().sizes_by_free_memory() && server.limits.memory.is_none() {
+            let limit =
+                self.asked.servers.limits.get("memory").and_then(|limit| volumes::bytes(&limit.text()));
+            server.limits.memory = limit.map(Bytes);
+        }
+        let (server, own) = (&server, &self.name);
+        let is_sharded = server.topology == Topology::Sharded;
+        // The config server is the first process, and its set's name that of the service which knows it.
+        let config = is_sharded.then(|| format!("{own}-config-0.{own}-config:{}", self.port));
+        let mut sets = Vec::new();
+        for (part, numbers) in server.parts() {
+            let called = is_sharded.then(|| match part {
+                Part::Config => "config".to_owned(),
+                Part::Router => "router".to_owned(),
+                Part::Data { shard } => format!("shard-{shard}"),
+            });
+            let role = Role { instance: self.number, number: numbers.start as usize, config: config.clone() };
+            sets.push(Set {
+                name: called.as_ref().map_or_else(|| own.clone(), |called| format!("{own}-{called}")),
+                part: called,
+                asked: !is_sharded || part == Part::Router,
+                told: container_config(server, role, self.port, Path::new(HOME))?,
+                replicas: numbers.end - numbers.start,
+            });
+        }
+        Ok(sets)
+    }
+
+    fn labels(&self) -> Value {
+        labels(self.run, "server", &self.server.kind.to_string())
+    }
+
+    fn metadata(&self, name: &str) -> Value {
+        json!({"name": name, "labels": self.labels()})
+    }
+
+    fn ports(&self) -> Value {
+        json!([{"name": self.server.kind.to_string(), "port": self.port}])
+    }
+
+    /// Labels that select its pods, or those of one of its sets.
+    fn chosen(&self, set: Option<&Set>) -> Value {
+        let mut chosen =
+            json!({"dyno.run": self.run, "app.kubernetes.io/component": "server", "dyno.server": self.name});
+        if let Some(part) = set.and_then(|set| set.part.as_ref()) {
+            chosen[PART] = part.clone().into();
+        }
+        chosen
+    }
+
+    fn stateful_set(&self, set: &Set) -> Value {
+        let (server, asked) = (self.server, self.asked);
+        let mut own = self.labels();
+        own["dyno.server"] = self.name.clone().into();
+        if let Some(part) = &set.part {
+            own[PART] = part.clone().into();
+        }
+        // All that belongs together is spread, or kept apart.
+        let mut spec = pod(&asked.servers, asked, &self.chosen(None));
+        if kept(server, asked) {
+            spec.insert("terminationGracePeriodSeconds".into(), SAVING_S.into());
+        }
+        let (mounts, volumes) = self.mounted(set);
+        spec.insert(
+            "containers".into(),
+            json!([{
+                "name": "server",
+                "image": server_image(server, asked),
+                "imagePullPolicy": pull(asked),
+                "command": set.told.command,
+                "ports": [{"containerPort": self.port}],
+                "readinessProbe": {"tcpSocket": {"port": self.port}, "periodSeconds": 1, "failureThreshold": 600},
+                "resources": resources(&asked.servers),
+                "securityContext": restricted(),
+                "volumeMounts": mounts,
+            }]),
+        );
+        spec.insert("volumes".into(), volumes);
+        if self.signalled {
+            // The first process of a namespace cannot be stopped from within: that is the pod's own then.
+            spec.insert("shareProcessNamespace".into(), true.into());
+        }
+        let retention = |keep: bool| if keep { "Retain" } else { "Delete" };
+        let kept = kept(server, asked);
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": self.metadata(&set.name),
+            "spec": {
+                "serviceName": set.name,
+                "replicas": set.replicas,
+                "podManagementPolicy": "Parallel",
+                "persistentVolumeClaimRetentionPolicy":
+                    {"whenDeleted": retention(kept), "whenScaled": "Retain"},
+                "selector": {"matchLabels": self.chosen(Some(set))},
+                "template": {"metadata": {"labels": own}, "spec": spec},
+                "volumeClaimTemplates": self.claims(),
+            },
+        })
+    }
+
+    /// Returns the mounts of a set's pods, and their volumes.
+    fn mounted(&self, set: &Set) -> (Value, Value) {
+        let mut mounts =
+            vec![json!({"name": "data", "mountPath": "/data"}), json!({"name": "tmp", "mountPath": "/tmp"})];
+        let mut volumes = vec![json!({"name": "tmp", "emptyDir": {}})];
+        if set.told.file.is_some() {
+            mounts.push(json!({"name": "configuration", "mountPath": HOME, "readOnly": true}));
+            volumes.push(match set.told.secret {
+                true => json!({"name": "configuration", "secret": {"secretName": set.name}}),
+                false => json!({"name": "configuration", "configMap": {"name": set.name}}),
+            });
+        }
+        if self.asked.storage.is_none() {
+            volumes.push(json!({"name": "data", "emptyDir": {}}));
+        }
+        (mounts.into(), volumes.into())
+    }
+
+    /// Claims of volumes for the data.
+    fn claims(&self) -> Vec<Value> {
+        let claim = self.asked.storage.as_ref().map(|storage| {
+            let mut claim = json!({
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": quantity(storage.size.0)}},
+            });
+            if let Some(class) = &storage.class {
+                claim["storageClassName"] = class.clone().into();
+            }
+            let mut labels = self.labels();
+            if let (Some(volume), Some(labels)) = (&self.server.data.volume, labels.as_object_mut()) {
+                // It belongs to no run.
+                ["dyno.run", "app.kubernetes.io/instance"]
+                    .iter()
+                    .for_each(|label| drop(labels.remove(*label)));
+                labels.insert(volumes::LABEL.into(), volume.name.clone().into());
+            }
+            json!({"metadata": {"name": "data", "labels": labels}, "spec": claim})
+        });
+        claim.into_iter().collect()
+    }
+}

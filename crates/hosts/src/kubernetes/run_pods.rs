@@ -1,0 +1,482 @@
+//! A run's objects in the cluster: made, awaited, looked after, removed.
+
+use crate::kubernetes::error::PodsError;
+use crate::kubernetes::kubectl::Kubectl;
+use crate::kubernetes::kubectl::KubectlError;
+use crate::kubernetes::kubelet::Kubelets;
+use crate::kubernetes::manifests::{LOADERS, Manifests, RELAY_PORT, manifests};
+use crate::kubernetes::persistent_pods;
+use crate::kubernetes::persistent_pods::PersistentPods;
+use crate::kubernetes::pods::{State, state};
+use crate::kubernetes::servers::ServerPods;
+use dyno_config::experiment::Experiment;
+use dyno_config::experiment::kubernetes::Kubernetes;
+use dyno_engine::Control;
+use dyno_localhost::error::{Cause, LocalError};
+use dyno_monitor::Sink;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Kinds of objects that a run has, but for secrets: who may find those by their labels may read all of a namespace.
+const KINDS: &str = "job,statefulset,service,configmap";
+/// Time that the cluster may take to remove them.
+const REMOVAL: Duration = Duration::from_secs(240);
+/// Pods that have not come to be after this long have been refused.
+const REFUSED: Duration = Duration::from_secs(3);
+
+/// Objects of a run in a cluster. They are removed when this is dropped.
+pub struct RunPods {
+    /// Access to the cluster.
+    pub kubectl: Kubectl,
+    asked: Kubernetes,
+    made: Manifests,
+    /// Says what there is to remove, should this process be killed.
+    journal: PathBuf,
+    removed: bool,
+    /// Pods of workers, in the order of their index, and where they listen for the relay's hub.
+    pub workers: Vec<(String, SocketAddr)>,
+    /// Addresses of the servers, instance by instance.
+    pub servers: Vec<SocketAddr>,
+    /// Pods of servers: of this run, or of another, which stay.
+    pods: ServerPods,
+}
+
+impl RunPods {
+    /// Creates everything and waits until all pods are ready. `journal` takes down what there is to remove, before it is there.
+    pub fn start(
+        spec: &Experiment,
+        asked: &Kubernetes,
+        (name, token): (&str, &str),
+        journal: &Path,
+        control: &Control,
+    ) -> Result<RunPods, PodsError> {
+        RunPods::begin(spec, asked, (name, token), (journal, false, None), control)
+    }
+
+    /// The same: with servers that do not belong to the workers' Job if they are `lasting`, or on servers that stand.
+    pub(super) fn begin(
+        spec: &Experiment,
+        asked: &Kubernetes,
+        (name, token): (&str, &str),
+        (journal, lasting, persistent): (&Path, bool, Option<&PersistentPods>),
+        control: &Control,
+    ) -> Result<RunPods, PodsError> {
+        let made = manifests(spec, asked, name, token)?;
+        let kubectl = Kubectl::new(asked);
+        let pods = ServerPods::new(
+            &kubectl,
+            persistent.map_or(made.selector.as_str(), |persistent| &persistent.selector),
+        );
+        let noted =
+            JournalEntry { selector: made.selector.clone(), secrets: secrets(&made), asked: asked.into() };
+        let failed = |source| PodsError::Journal { path: journal.to_owned(), source };
+        let noted = serde_json::to_vec(&noted).map_err(|e| failed(e.into()))?;
+        dyno_localhost::trusted::write(journal, &noted).map_err(failed)?;
+        let mut own = RunPods {
+            kubectl,
+            asked: asked.clone(),
+            made,
+            journal: journal.to_owned(),
+            removed: false,
+            workers: Vec::new(),
+            servers: Vec::new(),
+            pods,
+        };
+        // From here on an error drops what there is, and so removes it.
+        let job = own.kubectl.create(std::slice::from_ref(&own.made.job))?;
+        let uid = job.first().and_then(|job| job["metadata"]["uid"].as_str()).unwrap_or_default().to_owned();
+        let owner = json!([{
+            "apiVersion": "batch/v1", "kind": "Job", "name": own.made.job["metadata"]["name"], "uid": uid,
+        }]);
+        for object in own.made.others.iter_mut().filter(|_| !lasting) {
+            object["metadata"]["ownerReferences"] = owner.clone();
+        }
+        own.kubectl.create(&own.made.others)?;
+        own.wait(spec, control)?;
+        if let Some(persistent) = persistent {
+            let pods = own.pods.all()?;
+            own.servers = persistent_pods::sockets(&pods, persistent)?;
+            own.pods.started(&pods);
+        }
+        Ok(own)
+    }
+
+    fn all(&self) -> Result<Vec<Value>, KubectlError> {
+        let found = self.kubectl.json(&["get", "pods", "-l", &self.made.selector, "-o", "json"])?;
+        Ok(found["items"].as_array().cloned().unwrap_or_default())
+    }
+
+    fn wait(&mut self, spec: &Experiment, control: &Control) -> Result<(), PodsError> {
+        let servers = spec.server.as_ref().map_or(0, |server| server.processes() as usize);
+        let wanted = servers + (self.asked.worker_pods + self.asked.load_pods) as usize;
+        let begun = Instant::now();
+        loop {
+            let pods = self.all()?;
+            let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let mut waiting = None;
+            for pod in &pods {
+                match state(pod) {
+                    State::Ready => {}
+                    State::Failed(why) => return Err(self.pods.with_log(&name(pod), why)),
+                    State::Waiting(why) => waiting = waiting.or(Some(format!("pod {}: {why}", name(pod)))),
+                }
+            }
+            if pods.len() == wanted && waiting.is_none() {
+                return self.take(&pods);
+            }
+            if pods.len() < wanted && begun.elapsed() > REFUSED {
+                if let Some(why) = self.refused() {
+                    return Err(PodsError::Refused(why));
+                }
+                waiting = waiting.or_else(|| Some(format!("{} of {wanted} pods are there", pods.len())));
+            }
+            if control.stopping() {
+                return Err(PodsError::Interrupted);
+            }
+            if begun.elapsed().as_nanos() > u128::from(self.asked.patience.0) {
+                let why = waiting.unwrap_or_else(|| "no pod is there".into());
+                let why = self.unprovisioned().map_or(why.clone(), |more| format!("{why}; {more}"));
+                return Err(PodsError::Late { waited: begun.elapsed(), why });
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Why the cluster makes no pods: a quota, a policy.
+    fn refused(&self) -> Option<String> {
+        let jobs = ["w", LOADERS].map(|suffix| format!("{}-{suffix}", self.made.name));
+        self.pods
+            .event("FailedCreate", |object| jobs.iter().chain(&self.made.servers).any(|name| name == object))
+    }
+
+    /// Why a claim has no volume: its class does not exist, or makes none.
+    fn unprovisioned(&self) -> Option<String> {
+        let own = |object: &str| self.made.servers.iter().any(|name| object.contains(name.as_str()));
+        self.pods.event("ProvisioningFailed", own).map(|why| format!("no volume is made for it: {why}"))
+    }
+
+    /// Takes down where everything is: workers that load come first.
+    fn take(&mut self, pods: &[Value]) -> Result<(), PodsError> {
+        let label =
+            |pod: &Value, name: &str| pod["metadata"]["labels"][name].as_str().unwrap_or_default().to_owned();
+        let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let mut workers: Vec<(bool, usize, String, SocketAddr)> = Vec::new();
+        let loaders = format!("{}-{LOADERS}", self.made.name);
+        let mut servers: Vec<((usize, usize, SocketAddr), String)> = Vec::new();
+        for pod in pods {
+            let address: IpAddr = pod["status"]["podIP"]
+                .as_str()
+                .and_then(|ip| ip.parse().ok())
+                .ok_or_else(|| PodsError::NoAddress(name(pod)))?;
+            if label(pod, "app.kubernetes.io/component") == "worker" {
+                let index =
+                    label(pod, "batch.kubernetes.io/job-completion-index").parse().unwrap_or(workers.len());
+                // Those that load have the first numbers.
+                let measures = label(pod, "batch.kubernetes.io/job-name") != loaders;
+                workers.push((measures, index, name(pod), SocketAddr::new(address, RELAY_PORT)));
+                continue;
+            }
+            servers.push((persistent_pods::socket(pod, &self.made.servers, self.made.port)?, name(pod)));
+        }
+        self.pods.started(pods);
+        workers.sort_unstable();
+        servers.sort_unstable();
+        self.workers = workers.into_iter().map(|(_, _, name, socket)| (name, socket)).collect();
+        self.servers = servers.iter().map(|((_, _, socket), _)| *socket).collect();
+        self.pods.named(servers.into_iter().map(|(_, name)| name).collect());
+        Ok(())
+    }
+
+    /// Has the kubelets tell of the servers' pods. None, where there are no servers of ours.
+    pub fn watch(&self, sink: Arc<Mutex<dyn Sink>>) -> Result<Option<Kubelets>, PodsError> {
+        let placed = self.pods.placed()?;
+        let watched = (!placed.is_empty()).then(|| Kubelets::watch(self.kubectl.clone(), placed, sink));
+        watched.transpose().map_err(PodsError::Thread)
+    }
+
+    /// Pods of the servers, to be looked after.
+    pub fn server_pods(&self) -> &ServerPods {
+        &self.pods
+    }
+
+    /// Returns the node of each pod of workers, and the pods of servers by node. A cluster that does not answer says nothing.
+    pub fn placed(&self) -> (BTreeMap<String, String>, BTreeMap<String, Vec<String>>) {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let node = |pod: &Value| Some((text(&pod["metadata"]["name"])?, text(&pod["spec"]["nodeName"])?));
+        let is_worker = |(name, _): &(String, String)| self.workers.iter().any(|(worker, _)| worker == name);
+        let workers = self.all().unwrap_or_default().iter().filter_map(node).filter(is_worker).collect();
+        (workers, self.pods.placed().unwrap_or_default())
+    }
+
+    /// Nodes, images, requests, limits and objects, for the record.
+    pub fn facts(&self) -> BTreeMap<String, String> {
+        let mut facts = BTreeMap::new();
+        for (number, warning) in self.made.warnings.iter().enumerate() {
+            facts.insert(format!("kubernetes.warning.{}", number + 1), warning.clone());
+        }
+        for pod in self.all().unwrap_or_default() {
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let mut put = |key: &str, value: Option<&str>| {
+                facts.extend(value.map(|value| (format!("pod.{name}.{key}"), value.to_owned())));
+            };
+            put("node", pod["spec"]["nodeName"].as_str());
+            put("image", pod["status"]["containerStatuses"][0]["image"].as_str());
+            put("image_id", pod["status"]["containerStatuses"][0]["imageID"].as_str());
+            put("quality_of_service", pod["status"]["qosClass"].as_str());
+            put("component", pod["metadata"]["labels"]["app.kubernetes.io/component"].as_str());
+            let resources = &pod["spec"]["containers"][0]["resources"];
+            for side in ["requests", "limits"] {
+                for (what, quantity) in resources[side].as_object().into_iter().flatten() {
+                    put(&format!("{side}_{what}"), quantity.as_str());
+                }
+            }
+        }
+        let nodes: BTreeSet<String> =
+            facts.iter().filter(|(key, _)| key.ends_with(".node")).map(|(_, node)| node.clone()).collect();
+        facts.extend(self.nodes(&nodes));
+        facts
+    }
+
+    /// Returns the cluster's facts about nodes. That is a right of the whole cluster, which not everybody has: then
+    /// it is not known.
+    fn nodes(&self, names: &BTreeSet<String>) -> BTreeMap<String, String> {
+        let mut facts = BTreeMap::new();
+        for name in names {
+            let path = format!("/api/v1/nodes/{name}");
+            let Ok(node) = self.kubectl.json(&["--request-timeout=5s", "get", "--raw", &path]) else { break };
+            let (status, info) = (&node["status"], &node["status"]["nodeInfo"]);
+            for (key, value) in [
+                ("memory", &status["capacity"]["memory"]),
+                ("cores", &status["capacity"]["cpu"]),
+                ("kernel", &info["kernelVersion"]),
+                ("kubelet", &info["kubeletVersion"]),
+            ] {
+                facts.extend(value.as_str().map(|value| (format!("node.{name}.{key}"), value.to_owned())));
+            }
+        }
+        facts
+    }
+
+    /// Removes the workers and leaves the servers; what the journal says is for whoever removes those.
+    pub fn leave(mut self) -> Result<PersistentPods, PodsError> {
+        let (selector, sets) = (self.made.selector.clone(), self.made.servers.clone());
+        remove(
+            &self.kubectl,
+            &format!("{selector},app.kubernetes.io/component=worker"),
+            &secrets(&self.made),
+        )?;
+        self.removed = true;
+        Ok(PersistentPods { selector, sets, port: self.made.port })
+    }
+
+    /// Removes everything and waits until it is gone.
+    pub fn remove(mut self) -> Result<(), PodsError> {
+        self.removed = true;
+        self.clear()
+    }
+
+    fn clear(&self) -> Result<(), PodsError> {
+        remove(&self.kubectl, &self.made.selector, &secrets(&self.made))?;
+        // What is gone needs no journal.
+        std::fs::remove_file(&self.journal)
+            .map_err(|source| PodsError::Journal { path: self.journal.clone(), source })
+    }
+}
+
+impl Drop for RunPods {
+    fn drop(&mut self) {
+        if !self.removed {
+            // What cannot be removed now goes with the Job, whose pods wait for nobody for long.
+            let _ = self.clear();
+        }
+    }
+}
+
+/// Names of a run's secrets.
+fn secrets(made: &Manifests) -> Vec<String> {
+    let secrets = made.others.iter().filter(|object| object["kind"] == "Secret");
+    secrets.filter_map(|secret| secret["metadata"]["name"].as_str()).map(str::to_owned).collect()
+}
+
+/// Returns whether an object has the labels of a selector: one of the same name may be somebody else's.
+fn is_selected(object: &Value, selector: &str) -> bool {
+    let label = |name: &str| object["metadata"]["labels"][name].as_str();
+    selector.split(',').all(|one| one.split_once('=').is_some_and(|(name, value)| label(name) == Some(value)))
+}
+
+fn remove(kubectl: &Kubectl, selector: &str, secrets: &[String]) -> Result<(), PodsError> {
+    let words =
+        ["delete", KINDS, "-l", selector, "--ignore-not-found", "--cascade=foreground", "--wait=false"];
+    kubectl.run(&words, None)?;
+    for name in secrets {
+        let found = kubectl.run(&["get", "secret", "--ignore-not-found", "-o", "json", "--", name], None)?;
+        if serde_json::from_str(&found).is_ok_and(|secret| is_selected(&secret, selector)) {
+            kubectl.run(&["delete", "secret", "--ignore-not-found", "--wait=false", "--", name], None)?;
+        }
+    }
+    let begun = Instant::now();
+    loop {
+        let left = kubectl.run(&["get", "pods,job,statefulset", "-l", selector, "-o", "name"], None)?;
+        if left.trim().is_empty() {
+            return Ok(());
+        }
+        if begun.elapsed() > REMOVAL {
+            return Err(PodsError::Left { waited: REMOVAL, objects: left.trim().replace('\n', ", ") });
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// Content of a journal.
+#[derive(Serialize, Deserialize)]
+struct JournalEntry {
+    /// The label of the run.
+    selector: String,
+    /// Names of its secrets.
+    #[serde(default)]
+    secrets: Vec<String>,
+    /// Which of the experiment's clusters it is in.
+    #[serde(default)]
+    asked: Where,
+}
+
+/// A cluster, by what tells it from the experiment's others. Program and credentials are compared and never used.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Where {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kubectl: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kubeconfig: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<String>,
+}
+
+impl From<&Kubernetes> for Where {
+    fn from(asked: &Kubernetes) -> Self {
+        Where {
+            kubectl: asked.kubectl.clone(),
+            kubeconfig: asked.kubeconfig.clone(),
+            context: asked.context.clone(),
+            namespace: asked.namespace.clone(),
+        }
+    }
+}
+
+/// Returns whether a selector is one that dyno makes.
+pub(super) fn is_selector(text: &str) -> bool {
+    let name = text.strip_prefix("dyno.run=").unwrap_or_default();
+    !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+/// Removes what a journal says that a controller which was killed has left; what it was. The cluster must be one of those that
+/// the experiment's text names: program, credentials, context and namespace are those of the text, relative paths from `cwd`.
+pub fn clean(journal: &Path, known: &[Kubernetes], cwd: &Path) -> Result<String, LocalError> {
+    let failed = |why: Cause| LocalError::failed(journal.display(), why);
+    let untrusted =
+        |why: &str| LocalError::Untrusted(format!("{}: {why}; nothing of it is done", journal.display()));
+    let Some(file) = dyno_localhost::trusted::open(journal, OpenOptions::new().read(true))? else {
+        return Err(failed("is gone".into()));
+    };
+    let noted: JournalEntry = serde_json::from_reader(file).map_err(|e| untrusted(&e.to_string()))?;
+    if !is_selector(&noted.selector) {
+        return Err(untrusted("its selector is none that dyno writes"));
+    }
+    let Some(own) = known.iter().find(|known| noted.asked == Where::from(*known)) else {
+        return Err(untrusted(
+            "names a program, a kubeconfig, a context or a namespace that experiment.yaml does not",
+        ));
+    };
+    let from = |path: &String| cwd.join(path).display().to_string();
+    let mut own = own.clone();
+    own.kubeconfig = own.kubeconfig.as_ref().map(from);
+    // A name without a folder is looked for on PATH.
+    own.kubectl = own.kubectl.map(|program| if program.contains('/') { from(&program) } else { program });
+    remove(&Kubectl::new(&own), &noted.selector, &noted.secrets).map_err(|e| failed(e.into()))?;
+    std::fs::remove_file(journal).map_err(|e| failed(e.into()))?;
+    Ok(noted.selector)
+}
+
+/// Runs in a worker's pod: waits until nobody has spoken to it for `patience`, then ends well. `spoken_to` looks.
+pub fn wait_for_words(patience: Duration, spoken_to: &dyn Fn() -> bool, stop: &dyn Fn() -> bool) {
+    let mut last = Instant::now();
+    let mut turns = 0;
+    while last.elapsed() < patience && !stop() {
+        // Looking costs more than waiting, and load is applied beside it.
+        if turns % 10 == 0 && spoken_to() {
+            last = Instant::now();
+        }
+        turns += 1;
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+impl RunPods {
+    /// Servers that may stay, and workers.
+    pub fn start_lasting(
+        spec: &Experiment,
+        asked: &Kubernetes,
+        name: (&str, &str),
+        journal: &Path,
+        control: &Control,
+    ) -> Result<RunPods, PodsError> {
+        RunPods::begin(spec, asked, name, (journal, true, None), control)
+    }
+
+    /// Workers on servers that stand.
+    pub fn start_on(
+        spec: &Experiment,
+        asked: &Kubernetes,
+        name: (&str, &str),
+        (journal, persistent): (&Path, &PersistentPods),
+        control: &Control,
+    ) -> Result<RunPods, PodsError> {
+        let workers = Experiment { server: None, ..spec.clone() };
+        RunPods::begin(&workers, asked, name, (journal, false, Some(persistent)), control)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// A kubectl that notes what it is told; secret `a` is of the run, `b` is somebody else's, and `c` is gone.
+    const KUBECTL: &str = r#"#!/bin/sh
+echo "$*" >>"$0.told"
+case "$*" in
+  *"get secret"*" a") echo '{"metadata": {"labels": {"dyno.run": "d1", "app.kubernetes.io/component": "worker"}}}' ;;
+  *"get secret"*" b") echo '{"metadata": {"labels": {"dyno.run": "d2"}}}' ;;
+esac
+"#;
+
+    #[test]
+    fn secrets_are_removed_by_name_and_label_and_never_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("kubectl");
+        std::fs::write(&program, KUBECTL).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let asked = Kubernetes { kubectl: Some(program.display().to_string()), ..Kubernetes::default() };
+        let names = ["a", "b", "c"].map(String::from);
+        let told = |selector: &str| {
+            let _ = std::fs::remove_file(folder.path().join("kubectl.told"));
+            remove(&Kubectl::new(&asked), selector, &names).unwrap();
+            std::fs::read_to_string(folder.path().join("kubectl.told")).unwrap()
+        };
+        let all = told("dyno.run=d1");
+        let deleted: Vec<&str> = all.lines().filter(|line| line.contains("delete secret")).collect();
+        assert!(deleted.len() == 1 && deleted[0].ends_with("-- a"), "{all}");
+        assert!(!all.lines().any(|line| line.contains("secret") && line.contains("-l ")), "{all}");
+        assert!(told("dyno.run=d1,app.kubernetes.io/component=worker").contains("delete secret"));
+        assert!(!told("dyno.run=d1,app.kubernetes.io/component=server").contains("delete secret"));
+    }
+}

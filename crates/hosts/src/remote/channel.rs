@@ -1,0 +1,87 @@
+//! A program on another host, or in another process: what it is told, what it says, and how it ends.
+
+use crate::remote::relay::controller::RelayChannel;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Where a program is told things; nothing once it has been closed.
+pub type Input = Arc<Mutex<Option<Box<dyn Write + Send>>>>;
+
+/// A program and its pipes.
+pub struct Channel {
+    /// Standard input.
+    pub input: Box<dyn Write + Send>,
+    /// Standard output.
+    pub output: Box<dyn Read + Send>,
+    /// Itself.
+    pub running: Running,
+}
+
+/// A program that runs, as far as it can be seen from here.
+pub enum Running {
+    /// The process, or the one that is the way to it.
+    Process(Child),
+    /// A channel of a relay.
+    Channel(RelayChannel),
+}
+
+impl Channel {
+    /// Starts a command; Ctrl-C in a terminal does not reach it.
+    pub fn start(command: &mut Command) -> std::io::Result<Channel> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        let mut child = command.spawn()?;
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(input), Some(output)) => Ok(Channel {
+                input: Box::new(input),
+                output: Box::new(output),
+                running: Running::Process(child),
+            }),
+            _ => Err(std::io::Error::other("no pipe")),
+        }
+    }
+}
+
+impl Running {
+    /// Number of the process here; 0 where there is none.
+    pub fn number(&self) -> u32 {
+        match self {
+            Running::Process(child) => child.id(),
+            Running::Channel(_) => 0,
+        }
+    }
+
+    /// Returns whether signs of life are given on its way for all together.
+    pub fn is_kept_alive(&self) -> bool {
+        matches!(self, Running::Channel(_))
+    }
+
+    /// Returns how it has ended, if it has.
+    pub fn ended(&mut self) -> Option<String> {
+        match self {
+            Running::Process(child) => match child.try_wait() {
+                Ok(None) => None,
+                Ok(Some(status)) => Some(status.to_string()),
+                Err(why) => Some(why.to_string()),
+            },
+            Running::Channel(channel) => channel.ended(),
+        }
+    }
+
+    /// Waits until it has ended, at most until `end`; then it is ended.
+    pub fn end(&mut self, end: Instant) {
+        while self.ended().is_none() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        match self {
+            Running::Process(child) => {
+                // It may have ended by itself.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            Running::Channel(channel) => channel.abort(),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Seconds of all workers, gathered as they come.
+
+use crate::protocol::worker::{Done, FromWorker, ToWorker};
+use crate::remote::worker::member::WorkerEvent;
+use crate::remote::worker::pool::WorkerPool;
+use crate::remote::worker::pool_error::WorkerPoolError;
+use dyno_engine::{Control, Second};
+use dyno_record::Totals;
+use dyno_session::collection_stats::Part;
+use dyno_session::parts::Seconds;
+use dyno_types::sync::held;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+/// Time that a worker may take to end at once.
+const GIVEN_UP: Duration = Duration::from_secs(15);
+
+/// Returns whether workers that were told then to end at once have had their time.
+fn given_up(told: Option<Instant>, now: Instant) -> bool {
+    told.is_some_and(|told| now.duration_since(told) > GIVEN_UP)
+}
+
+impl WorkerPool {
+    /// Takes seconds until every worker that takes part has ended.
+    pub(super) fn gather(
+        &self,
+        active: &[usize],
+        control: &Control,
+        on_second: &mut dyn FnMut(Second),
+    ) -> Result<Vec<Option<Done>>, WorkerPoolError> {
+        let mut seconds = Seconds::new(self.members.len());
+        let mut done: Vec<Option<Done>> = vec![None; self.members.len()];
+        let mut open = active.to_vec();
+        let waiting = (0..self.members.len()).filter(|at| !active.contains(at));
+        waiting.for_each(|at| seconds.ended(at));
+        let mut own: Vec<Option<Totals>> = vec![None; self.members.len()];
+        let (mut said_stop, mut aborted) = (false, None);
+        // Results that have arrived are kept; the others end as if told to.
+        let lose = |worker: usize, words: &str, seconds: &mut Seconds, open: &mut Vec<usize>| {
+            let ending = self.ending_of(worker, words);
+            held(&self.lost).push(ending);
+            seconds.ended(worker);
+            open.retain(|other| *other != worker);
+            self.say_all(&ToWorker::Stop);
+        };
+        while !open.is_empty() {
+            match held(&self.told).recv_timeout(Duration::from_millis(50)) {
+                Ok((worker, WorkerEvent::Second(packed))) if open.contains(&worker) => match packed.open() {
+                    Ok(second) => {
+                        if !second.warmup {
+                            match &mut own[worker] {
+                                Some(totals) => totals.merge(&second.totals),
+                                own => *own = Some(second.totals.clone()),
+                            }
+                        }
+                        seconds.take(worker, second);
+                    }
+                    Err(error) => lose(worker, &error.to_string(), &mut seconds, &mut open),
+                },
+                Ok((worker, WorkerEvent::Message(FromWorker::Done(ended)))) => {
+                    seconds.ended(worker);
+                    tracing::info!(
+                        worker = worker + 1,
+                        elapsed_ns = ended.elapsed_ns,
+                        late_ns = ended.late_ns,
+                        early = ended.ended_early.as_deref().unwrap_or("no"),
+                        "a worker has ended its phase"
+                    );
+                    if let Some(why) = &ended.ended_early {
+                        held(&self.lost).push(format!("{} ended early: {why}", self.name(worker)));
+                    }
+                    // On our clock.
+                    let offset_ns = held(&self.members[worker].clock).ns;
+                    let epoch_ns = ended.epoch_ns.saturating_add_signed(-offset_ns);
+                    let began_ns = ended.epoch_ns + ended.late_ns;
+                    self.members[worker].began_ns.store(began_ns, Ordering::Relaxed);
+                    *held(&self.members[worker].host_cpu) = ended.host_cpu;
+                    done[worker] = Some(Done { epoch_ns, ..ended });
+                    open.retain(|other| *other != worker);
+                }
+                Ok((worker, WorkerEvent::Message(FromWorker::Failed { unreachable, words }))) => {
+                    self.say_all(&ToWorker::Abort);
+                    return Err(self.failed(worker, unreachable, words));
+                }
+                Ok((worker, WorkerEvent::Lost(words))) => {
+                    lose(worker, &words, &mut seconds, &mut open);
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                _ => {}
+            }
+            if control.stopping() && !said_stop {
+                said_stop = true;
+                tracing::info!("workers are told to stop");
+                self.say_all(&ToWorker::Stop);
+            }
+            let cut_short = self.cut_short.take();
+            if (control.aborting() || cut_short.is_some()) && aborted.is_none() {
+                held(&self.lost).extend(cut_short);
+                aborted = Some(Instant::now());
+                tracing::warn!("workers are told to end at once");
+                self.say_all(&ToWorker::Abort);
+            }
+            if given_up(aborted, Instant::now()) {
+                let silent = open.iter().map(|at| format!("{} did not end when told to", self.name(*at)));
+                held(&self.lost).extend(silent);
+                break;
+            }
+            seconds.hand_out(on_second);
+        }
+        // A worker that has not ended holds back nothing of what the others have done.
+        open.iter().for_each(|worker| seconds.ended(*worker));
+        seconds.hand_out(on_second);
+        self.keep_parts(own, &done);
+        Ok(done)
+    }
+
+    /// Keeps what each worker did, in their order.
+    fn keep_parts(&self, own: Vec<Option<Totals>>, done: &[Option<Done>]) {
+        let parts = own.into_iter().zip(&self.members).zip(done).filter_map(|((totals, member), done)| {
+            let (users, measured_ns) = done.as_ref().map_or((0, 0), |done| (done.users, done.measured_ns));
+            Some(Part { instance: member.instance, users, totals: totals?, measured_ns })
+        });
+        *held(&self.parts) = parts.collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_have_their_time_to_end_and_not_more() {
+        let told = Instant::now();
+        let after = |time: Duration| given_up(Some(told), told + time);
+        assert!(!after(Duration::ZERO) && !after(GIVEN_UP) && after(GIVEN_UP + Duration::from_nanos(1)));
+        assert!(!given_up(None, told + 2 * GIVEN_UP));
+    }
+}

@@ -1,0 +1,33 @@
+//! Both ends of the worker protocol, and what travels between them.
+//!
+//! A worker is this program in a process of its own: it applies load and nothing else, under the placement and the limits that
+//! the controller starts it with. `crate::protocol` is what is said, `serve` the worker's end, `pool` the controller's, `member`
+//! one worker of it, `spawn` its start, `clocks` what other hosts' clocks say, `cut_short` what ends a phase early.
+//!
+//! ```text
+//! controller                      worker
+//!   hello          ------------->           (version, clock)
+//!                  <-------------  hello
+//!   assign         ------------->           opens the target, reads the work
+//!                  <-------------  ready    (or failed)
+//!   prepare        ------------->           the first worker of a target: collections, are records there?
+//!                  <-------------  prepared
+//!   clock          ------------->           of workers on other hosts, several times
+//!                  <-------------  clock
+//!   start PHASE    ------------->           connects
+//!                  <-------------  connected
+//!   begin AT       ------------->           the same instant for all
+//!                  <-------------  interval, each second
+//!                  <-------------  done
+//!   ping           ------------->           five times a second: a worker that hears nothing for its lease stops its load
+//!   stop, abort    ------------->           any time
+//! ```
+
+pub mod clocks;
+pub mod cut_short;
+pub mod gather;
+mod member;
+pub mod pool;
+pub mod pool_error;
+pub mod serve;
+pub mod spawn;

@@ -1,0 +1,327 @@
+//! Pools whose workers are the test's own: what each is told is heard at once, what it says is said beforehand or in answer.
+
+use crate::protocol::frame::{Packed, read_frame, read_packed};
+use crate::remote::channel::Running;
+use crate::remote::ssh::SshHost;
+use crate::remote::transport::Transport;
+use crate::remote::worker::pool::*;
+use dyno_config::experiment::plan;
+use dyno_config::inventory::Host;
+use dyno_record::Scale;
+use dyno_session::work;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::mpsc::Sender;
+
+type Says = Sender<(usize, WorkerEvent)>;
+
+/// Answer of a worker to a word.
+type Answer = fn(&ToWorker) -> Option<FromWorker>;
+
+/// A worker's end of the pipe.
+struct Ear {
+    at: usize,
+    heard: Arc<Mutex<Vec<ToWorker>>>,
+    says: Says,
+    answer: Answer,
+}
+
+impl Write for Ear {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Ok(Frame::Message(word)) = read_frame::<ToWorker>(&mut &bytes[..]) else { panic!("no frame") };
+        if let Some(answer) = (self.answer)(&word) {
+            self.says.send((self.at, WorkerEvent::Message(answer))).unwrap();
+        }
+        held(&self.heard).push(word);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A worker pool and what its workers have heard.
+struct Rehearsal {
+    pool: WorkerPool,
+    says: Says,
+    heard: Vec<Arc<Mutex<Vec<ToWorker>>>>,
+    control: Control,
+    seconds: Vec<(u64, bool, u64)>,
+}
+
+fn silent(_: &ToWorker) -> Option<FromWorker> {
+    None
+}
+
+impl Rehearsal {
+    /// One worker for each host; those without a name are here.
+    fn of(hosts: &[Option<&str>], answer: Answer) -> Self {
+        let (says, told) = channel();
+        let heard: Vec<Arc<Mutex<Vec<ToWorker>>>> = hosts.iter().map(|_| Arc::default()).collect();
+        let member = |(at, host): (usize, &Option<&str>)| {
+            let ear = Ear { at, heard: heard[at].clone(), says: says.clone(), answer };
+            let mut child = Command::new("true").spawn().unwrap();
+            child.wait().unwrap();
+            Member {
+                running: Mutex::new(Running::Process(child)),
+                input: Arc::new(Mutex::new(Some(Box::new(ear)))),
+                instance: at,
+                number: 0,
+                pid: AtomicU32::new(at as u32 + 7),
+                transport: host.map(|name| Transport::Ssh(SshHost::new(&Host::named(name), None).unwrap())),
+                log: PathBuf::new(),
+                clock: Arc::default(),
+                began_ns: AtomicU64::new(0),
+                on: OnceLock::new(),
+                host_cpu: Mutex::default(),
+            }
+        };
+        let pool = WorkerPool {
+            members: hosts.iter().enumerate().map(member).collect(),
+            told: Mutex::new(told),
+            ending: Arc::default(),
+            target_info: TargetInfo::default(),
+            facts: BTreeMap::new(),
+            shown: Vec::new(),
+            prepared: Mutex::new(vec![Prepared::default(); hosts.len()]),
+            parts: Mutex::default(),
+            lost: Mutex::default(),
+            cut_short: CutShort::default(),
+            collection_stats: CollectionStats::default(),
+            taking_part: [0..usize::MAX, 0..usize::MAX],
+        };
+        Rehearsal { pool, says, heard, control: Control::default(), seconds: Vec::new() }
+    }
+
+    /// So many workers on this host.
+    fn here(workers: usize, answer: Answer) -> Self {
+        Self::of(&vec![None; workers], answer)
+    }
+
+    fn says(&self, worker: usize, word: FromWorker) {
+        self.says.send((worker, WorkerEvent::Message(word))).unwrap();
+    }
+
+    /// A worker's second with so many arrivals.
+    fn second(&self, worker: usize, number: u64, warmup: bool, arrivals: u64) {
+        let mut totals = Totals::new(1, Scale::Ns64);
+        totals.arrivals = arrivals;
+        let mut bytes = Vec::new();
+        let second = Frame::<&FromWorker>::Second(Box::new(Second { number, warmup, totals }));
+        write_frame(&mut bytes, &second).unwrap();
+        self.packed(worker, &bytes);
+    }
+
+    fn packed(&self, worker: usize, bytes: &[u8]) {
+        let Ok(Packed::Second(packed)) = read_packed::<FromWorker>(&mut &bytes[..]) else { panic!() };
+        self.says.send((worker, WorkerEvent::Second(packed))).unwrap();
+    }
+
+    fn gather(&mut self, active: &[usize]) -> Result<Vec<Option<Done>>, WorkerPoolError> {
+        let seconds = &mut self.seconds;
+        let mut take = |one: Second| seconds.push((one.number, one.warmup, one.totals.arrivals));
+        self.pool.gather(active, &self.control, &mut take)
+    }
+
+    fn heard(&self, worker: usize) -> Vec<ToWorker> {
+        held(&self.heard[worker]).clone()
+    }
+
+    /// Of each worker: number of the target, users, arrivals, measured nanoseconds.
+    fn parts(&self) -> Vec<(usize, usize, u64, u64)> {
+        let parts = held(&self.pool.parts);
+        parts.iter().map(|p| (p.instance, p.users, p.totals.arrivals, p.measured_ns)).collect()
+    }
+}
+
+fn done() -> Done {
+    Done {
+        users: 2,
+        epoch_ns: 5_000,
+        late_ns: 30,
+        elapsed_ns: 2_500_000_000,
+        measured_ns: 1_500_000_000,
+        ..Done::default()
+    }
+}
+
+/// A measured job whose warm-up is a second long.
+fn job() -> Job {
+    let text = "target: 'null:'\nworkload: {ycsb: {workload: c, records: 10}}\n\
+                phases: {measure: {users: 4, warmup: 1s, duration: 2s}}\n";
+    work::read(&plan(text, "x.yaml", &[]).unwrap().cells[0].spec).unwrap().measure().unwrap()
+}
+
+#[test]
+fn seconds_of_all_who_take_part_are_added_up_and_what_each_did_is_kept() {
+    let mut rehearsal = Rehearsal::here(3, silent);
+    held(&rehearsal.pool.members[1].clock).ns = 400;
+    for (worker, arrivals) in [(0, 1), (1, 10)] {
+        rehearsal.second(worker, 0, true, 3 * arrivals);
+        rehearsal.second(worker, 1, false, arrivals);
+        rehearsal.second(worker, 2, false, arrivals);
+        rehearsal.says(worker, FromWorker::Done(done()));
+        // It has said that there are no more.
+        rehearsal.second(worker, 3, false, 99);
+    }
+    let told = rehearsal.gather(&[0, 1]).unwrap();
+    // On our clock.
+    let other = Done { epoch_ns: 4_600, ..done() };
+    assert_eq!(told, [Some(done()), Some(other), None]);
+    assert_eq!(rehearsal.seconds, [(0, true, 33), (1, false, 11), (2, false, 11)]);
+    // Counts of the warm-up are none of it.
+    assert_eq!(rehearsal.parts(), [(0, 2, 2, 1_500_000_000), (1, 2, 20, 1_500_000_000)]);
+    // On their clocks: a load thread of each began 30 ns after the epoch.
+    let began = rehearsal.pool.members.iter().map(|member| member.began_ns.load(Ordering::Relaxed));
+    assert_eq!(began.collect::<Vec<_>>(), [5_030, 5_030, 0]);
+    assert_eq!((rehearsal.pool.start_skew(), rehearsal.pool.lost()), (Some(400), Vec::new()));
+    assert!((0..3).all(|worker| rehearsal.heard(worker).is_empty()), "nobody was told to stop");
+}
+
+#[test]
+fn beginnings_lie_apart_only_where_two_have_begun() {
+    let rehearsal = Rehearsal::here(2, silent);
+    assert_eq!(rehearsal.pool.start_skew(), None);
+    rehearsal.pool.members[1].began_ns.store(5_000, Ordering::Relaxed);
+    assert_eq!(rehearsal.pool.start_skew(), None);
+    rehearsal.pool.members[0].began_ns.store(4_993, Ordering::Relaxed);
+    assert_eq!(rehearsal.pool.start_skew(), Some(7));
+    // The clock of the later one is ahead of ours.
+    held(&rehearsal.pool.members[1].clock).ns = 4;
+    assert_eq!(rehearsal.pool.start_skew(), Some(3));
+}
+
+#[test]
+fn a_worker_that_is_lost_ends_the_others_and_what_has_come_is_kept() {
+    let stopped: Answer = |word| (*word == ToWorker::Stop).then(|| FromWorker::Done(done()));
+    let mut rehearsal = Rehearsal::here(2, stopped);
+    rehearsal.second(0, 0, false, 1);
+    rehearsal.second(1, 0, false, 10);
+    rehearsal.second(0, 1, false, 1);
+    rehearsal.says.send((1, WorkerEvent::Lost("the other end has closed".into()))).unwrap();
+    let told = rehearsal.gather(&[0, 1]).unwrap();
+    assert_eq!(told[0], Some(done()));
+    assert_eq!(rehearsal.seconds, [(0, false, 11), (1, false, 1)]);
+    assert_eq!(rehearsal.parts(), [(0, 2, 2, 1_500_000_000), (1, 0, 10, 0)]);
+    let why = "worker 2 (process 8) was lost: the other end has closed (exit status: 0)";
+    assert_eq!(rehearsal.pool.lost(), [why]);
+    assert_eq!(rehearsal.heard(0), [ToWorker::Stop]);
+}
+
+#[test]
+fn what_has_come_is_kept_of_all_although_one_does_not_end() {
+    let mut rehearsal = Rehearsal::here(2, silent);
+    rehearsal.second(0, 0, false, 1);
+    rehearsal.says(0, FromWorker::Done(done()));
+    // Nobody hears the second worker any more.
+    rehearsal.pool.members[1].input = Arc::default();
+    rehearsal.pool.members[0].input = Arc::default();
+    rehearsal.says = channel().0;
+    let told = rehearsal.gather(&[0, 1]).unwrap();
+    assert_eq!((told, rehearsal.seconds), (vec![Some(done()), None], vec![(0, false, 1)]));
+}
+
+#[test]
+fn a_second_that_cannot_be_read_is_the_end_of_its_worker() {
+    let mut rehearsal = Rehearsal::here(2, silent);
+    rehearsal.packed(0, &[3, 0, 0, 0, 2, 1, 2]);
+    rehearsal.says(1, FromWorker::Done(Done { ended_early: Some("the lease".into()), ..done() }));
+    let told = rehearsal.gather(&[0, 1]).unwrap();
+    assert!(told[0].is_none() && told[1].is_some());
+    let why = [
+        "worker 1 (process 7) was lost: a second of too few bytes (exit status: 0)",
+        "worker 2 (process 8) ended early: the lease",
+    ];
+    assert_eq!(rehearsal.pool.lost(), why);
+}
+
+#[test]
+fn a_worker_that_cannot_do_its_part_aborts_all() {
+    let mut rehearsal = Rehearsal::here(2, silent);
+    rehearsal.says(1, FromWorker::Failed { unreachable: true, words: "no way".into() });
+    let why = rehearsal.gather(&[0, 1]).unwrap_err();
+    assert!(
+        matches!(&why, WorkerPoolError::Unreachable(words) if words == "worker 2 (process 8): no way"),
+        "{why}"
+    );
+    assert_eq!([rehearsal.heard(0), rehearsal.heard(1)], [[ToWorker::Abort], [ToWorker::Abort]]);
+}
+
+#[test]
+fn workers_are_told_once_to_stop_and_once_to_abort() {
+    let ends: Answer =
+        |word| matches!(word, ToWorker::Stop | ToWorker::Abort).then(|| FromWorker::Done(done()));
+    let aborts: Answer = |word| (*word == ToWorker::Abort).then(|| FromWorker::Done(done()));
+    // Ended by control, at once, or by whoever looks after the servers.
+    let stop = Rehearsal::here(2, ends);
+    stop.control.stop();
+    let abort = Rehearsal::here(2, aborts);
+    abort.control.abort();
+    let cut_short = Rehearsal::here(2, aborts);
+    cut_short.pool.cut_short().say("the server is gone".into());
+    let gone = vec!["the server is gone".to_owned()];
+    for (mut rehearsal, words, why) in [
+        (stop, vec![ToWorker::Stop], Vec::new()),
+        (abort, vec![ToWorker::Stop, ToWorker::Abort], Vec::new()),
+        (cut_short, vec![ToWorker::Abort], gone),
+    ] {
+        let told = rehearsal.gather(&[0, 1]).unwrap();
+        assert_eq!(told, [Some(done()), Some(done())]);
+        assert_eq!([rehearsal.heard(0), rehearsal.heard(1)], [words.clone(), words]);
+        // Nobody is accused of not having ended.
+        assert_eq!(rehearsal.pool.lost(), why);
+        assert_eq!(rehearsal.pool.cut_short.take(), None, "it is said once");
+    }
+}
+
+#[test]
+fn workers_on_other_hosts_are_known_by_their_host_and_asked_for_their_clock() {
+    let told: Answer =
+        |word| (*word == ToWorker::Clock).then(|| FromWorker::Clock { now_ns: unix_ns() + 5_000_000_000 });
+    let rehearsal = Rehearsal::of(&[None, Some("far"), Some("further"), Some("far")], told);
+    assert_eq!((rehearsal.pool.pids_on("far"), rehearsal.pool.pids_on("further")), (vec![8, 10], vec![9]));
+    assert!(rehearsal.pool.pids_on("nowhere").is_empty());
+    let widest_ns = rehearsal.pool.ask_clocks(&rehearsal.control).unwrap();
+    let clocks = rehearsal.pool.clocks();
+    let names: Vec<&str> = clocks.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["worker-2", "worker-3", "worker-4"]);
+    for (name, clock) in &clocks {
+        assert!(clock.ns.abs_diff(5_000_000_000) < 2_000_000_000, "{name}: {clock:?}");
+    }
+    assert_eq!(Some(widest_ns), clocks.iter().map(|(_, clock)| clock.bound_ns).max());
+    assert!(widest_ns > 1 && rehearsal.heard(0).is_empty());
+}
+
+#[test]
+fn a_phase_is_run_as_what_it_is_called_and_all_begin_at_the_same_instant() {
+    let runs: Answer = |word| match word {
+        ToWorker::Clock => Some(FromWorker::Clock { now_ns: unix_ns() + 5_000_000_000 }),
+        ToWorker::Start { .. } => Some(FromWorker::Connected),
+        ToWorker::Begin { .. } => Some(FromWorker::Done(done())),
+        _ => None,
+    };
+    let rehearsal = Rehearsal::of(&[None, None, Some("far")], runs);
+    for stage in [Stage::Load, Stage::Measure] {
+        let control = Arc::default();
+        rehearsal.pool.run(stage.name(), &[job()], &control, &mut |_| panic!("no second")).unwrap();
+        let begun = |worker: usize| {
+            let mut heard = std::mem::take(&mut *held(&rehearsal.heard[worker]));
+            heard.retain(|word| *word != ToWorker::Clock);
+            match heard.as_slice() {
+                [ToWorker::Start { stage, .. }, ToWorker::Begin { at_ns }] => (*stage, *at_ns),
+                other => panic!("{other:?}"),
+            }
+        };
+        let (here, near, far) = (begun(0), begun(1), begun(2));
+        assert_eq!((here.0, far.0, here), (stage, stage, near));
+        // On its own clock.
+        let ahead_ns = rehearsal.pool.clocks()[0].1.ns;
+        assert_eq!(far.1, here.1.saturating_add_signed(ahead_ns));
+    }
+    let names = [Stage::Load, Stage::Measure].map(Stage::name);
+    assert_eq!(names, ["load", "measure"], "as session and run directory have them");
+}
