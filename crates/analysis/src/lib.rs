@@ -14,7 +14,6 @@ pub mod interval;
 mod latency;
 pub mod laws;
 mod monitored;
-pub mod promql;
 pub mod queueing;
 pub mod scalability;
 pub mod series;

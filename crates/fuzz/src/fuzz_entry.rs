@@ -1,6 +1,7 @@
 //! What comes from servers, name servers and pods beside the load, and short texts that users write.
 
-use dyno_analysis::{Condition, promql};
+use dyno_analysis::Condition;
+use dyno_compat_bexhoma::promql;
 use dyno_databases::mongodb::dns;
 use dyno_databases::registry;
 use dyno_hosts::kubernetes::replace::{objects as objects_of_a_file, unknown as unknown_keys};

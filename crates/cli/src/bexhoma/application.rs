@@ -3,9 +3,9 @@
 
 use crate::exit::Failure;
 use crate::{pages, terminal};
-use dyno_analysis::promql::{QueryError, Reduction, evaluate, has_window, is_rate};
 use dyno_compat_bexhoma::catalogue::{Catalogue, FILE};
 use dyno_compat_bexhoma::plan::config::{Metric, MetricKind};
+use dyno_compat_bexhoma::promql::{QueryError, Reduction, evaluate, has_window, is_rate};
 use dyno_monitor::prometheus::{Url, UrlError};
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::{ExperimentDir, RunDir};
