@@ -136,6 +136,8 @@ pub struct Job {
     pub drain_ns: u64,
     /// Retries of failed inserts.
     pub retry: Option<Retry>,
+    /// Requests of a user after which its connection is closed and opened again; `None`: it stays. Those are no lost connections.
+    pub reconnect_every: Option<u64>,
 }
 
 impl Job {
@@ -164,6 +166,7 @@ impl Job {
             spin: false,
             drain_ns: DRAIN_NS,
             retry: None,
+            reconnect_every: None,
         }
     }
 
@@ -196,6 +199,9 @@ impl Job {
                 "interval {} ms: expected 10ms to 1s, a whole number of them in a second",
                 self.interval_ns as f64 / 1e6
             ));
+        }
+        if self.reconnect_every == Some(0) {
+            return refuse("connections made anew after 0 requests: expected 1 or more".into());
         }
         if self.cores.is_empty() || self.cores.len() > THREADS {
             return refuse(format!("{} load threads: expected 1 to {THREADS}", self.cores.len()));

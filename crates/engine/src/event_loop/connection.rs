@@ -87,6 +87,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             backoff_ns: BACKOFF_NS.0,
             ever_ready: false,
             refused: None,
+            renewed: false,
         });
         id
     }
@@ -169,7 +170,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         c.timeouts = 0;
         c.refused = None;
         self.unsettled -= 1;
-        if c.ever_ready && c.user != CHECKER {
+        let renewed = c.renewed;
+        if c.ever_ready && c.user != CHECKER && !renewed {
             self.recorder.now.reconnects += 1;
         }
         c.ever_ready = true;
@@ -178,7 +180,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             c.dirty = true;
             self.dirty.push(id);
         }
-        self.count_ready(user, true, now);
+        // One that is made anew on purpose counts as there all the time.
+        match renewed {
+            true => self.renewal_ends(id),
+            false => self.count_ready(user, true, now),
+        }
     }
 
     /// `text` with the node's name before it.
@@ -198,7 +204,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.remember(outcome, text);
         }
         let c = &self.connections[id as usize];
-        if c.state == State::Ready {
+        let renewed = c.renewed;
+        if c.state == State::Ready || renewed {
             self.count_ready(c.user, false, now);
         }
         let c = &mut self.connections[id as usize];
@@ -242,6 +249,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             } else {
                 self.finish(reply.op, outcome, now);
             }
+        }
+        if renewed {
+            self.renewal_ends(id);
         }
     }
 

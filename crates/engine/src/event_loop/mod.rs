@@ -15,6 +15,7 @@ mod monitors;
 mod phase;
 mod quota;
 mod receive;
+mod renew;
 mod state;
 mod timers;
 
@@ -81,6 +82,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             buffer: vec![0; RECEIVE_BYTES],
             spare: Vec::new(),
             retrying: Vec::new(),
+            renewals: Vec::new(),
             parked: Vec::new(),
             unsettled: 0,
             next_retry_ns: u64::MAX,
@@ -240,7 +242,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// When the thread must be awake again at the latest.
     fn wake_ns(&self, now: u64) -> u64 {
         let mut until = (now + NAP_NS).min(self.next_swap_ns).min(self.drain.until_ns);
-        if !self.dirty.is_empty() || !self.ready.is_empty() {
+        if !self.dirty.is_empty() || !self.ready.is_empty() || !self.renewals.is_empty() {
             return now;
         }
         if !self.measuring {
