@@ -99,6 +99,11 @@ pub trait Content: Send + Sync {
         unreachable!("this content has no commands");
     }
 
+    /// The value that the reply to a command request must be, where one is expected.
+    fn expected(&self, _request: &Request) -> Option<&[u8]> {
+        None
+    }
+
     /// What has been exchanged for the operations of a template since this was said last.
     fn exchanged(&self, _template: u16, _traffic: Traffic) {}
 
