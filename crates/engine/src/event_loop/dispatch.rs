@@ -390,7 +390,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if self.shared.own.verify.is_some() && outcome.is_ok() && op.first_outcome.is_ok() && wrong() {
             op.first_outcome = Outcome::Mismatch;
         }
-        if outcome.is_error_reply() && self.errors.iter().all(|(o, _)| *o != outcome) {
+        let has_words = outcome.is_error_reply()
+            || (outcome == Outcome::Mismatch && request.verb == dyno_types::Verb::Command);
+        if has_words && self.errors.iter().all(|(o, _)| *o != outcome) {
             let words = self.driver.last_error().to_owned();
             self.remember(outcome, &words);
         }

@@ -61,7 +61,7 @@ const MOST: u32 = 1_024;
 const APART: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 
 /// What was exchanged for each template and not reported yet.
-pub(super) struct Unreported {
+pub(crate) struct Unreported {
     content: Arc<dyn Content>,
     all: Vec<Traffic>,
     counted: u32,
@@ -71,12 +71,12 @@ pub(super) struct Unreported {
 }
 
 impl Unreported {
-    pub(super) fn of(content: &Arc<dyn Content>) -> Self {
+    pub(crate) fn of(content: &Arc<dyn Content>) -> Self {
         let all = vec![Traffic::default(); content.commands().len()];
         Unreported { all, content: content.clone(), counted: 0, stride: 1, last: Instant::now() }
     }
 
-    pub(super) fn add(&mut self, template: u16, more: Traffic) {
+    pub(crate) fn add(&mut self, template: u16, more: Traffic) {
         let own = &mut self.all[usize::from(template)];
         *own = Traffic {
             sent: own.sent + more.sent,
