@@ -36,6 +36,8 @@ pub(super) struct Load<'a> {
     /// Requests a second of all connections, in an open loop.
     pub(super) rate: Option<f64>,
     pub(super) timeout_s: u64,
+    /// Requests of a client after which its connection is made anew.
+    pub(super) reconnect_every: Option<u64>,
     pub(super) load_threads: Option<usize>,
     pub(super) out: Option<PathBuf>,
     pub(super) watched: bool,
@@ -100,7 +102,8 @@ impl Load<'_> {
         let (target, opened) = open(self.uri, &workload.content(), self.pipeline)?;
         let job = measured_job(&self.experiment(), workload.clone())?;
         let cores = choose_cores(self.load_threads, job.users, target.is_local(), None)?;
-        let job = Job { cores: cores.into_iter().map(Some).collect(), ..job };
+        let cores = cores.into_iter().map(Some).collect();
+        let job = Job { cores, reconnect_every: self.reconnect_every, ..job };
         job.check().map_err(Failure::from)?;
         let plan = RunPlan {
             title: self.title.clone(),

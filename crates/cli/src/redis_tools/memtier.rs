@@ -6,7 +6,8 @@ use crate::exit::{Exit, Failure};
 use crate::run_directory::check_new;
 use crate::{signals, terminal};
 use dyno_compat_redis_tools::memtier::{
-    Kind, Parsed, Row, Run, Second, Settings, help, json, load, parse, progress, report, rows,
+    Kind, Parsed, Row, Run, Second, Settings, Verified, hdr_files, help, json, load, parse, progress,
+    records, report, rows, verification, verification_report,
 };
 use dyno_config::settings::DRAWN;
 use dyno_engine::{Control, Job};
@@ -18,7 +19,7 @@ use dyno_types::Outcome;
 use dyno_types::command::Traffic;
 use dyno_types::rng::fresh_seed;
 use dyno_types::secret::{conceal, conceal_json};
-use dyno_workload::commands::{CommandRun, Commands};
+use dyno_workload::commands::{CommandRun, Commands, Record};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -58,7 +59,8 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
     check_new(out.as_ref())?;
     // Whatever cannot be written is said before the load.
     let written = ["out-file", "json-out-file"].map(|name| settings.value(name).map(Path::new));
-    for path in written.into_iter().flatten() {
+    let first = settings.value("hdr-file-prefix").map(|prefix| format!("{prefix}_FULL_RUN_1.txt"));
+    for path in written.into_iter().flatten().chain(first.as_deref().map(Path::new)) {
         files::create(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     }
     let seed: Option<u64> = number(settings, "seed")?;
@@ -74,16 +76,19 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
     if let (Some("allkeys"), Some(requests)) = (settings.value("requests"), settings.requests) {
         terminal::line(&format!("setting requests to {requests}"));
     }
-    let commands = load(settings, seed);
+    let records = records_of(settings)?;
+    let commands = load(settings, seed, &records);
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let (mut runs, mut worst) = (Vec::new(), Exit::Ok);
     let mut failure = None;
-    for number in 1..=settings.runs {
+    let verify_only = settings.import.as_ref().is_some_and(|import| import.verify_only);
+    for number in 1..=if verify_only { 0 } else { settings.runs } {
         let last = number == settings.runs;
         let kept = out.clone().filter(|_| last);
         match one(settings, &commands, (number, drawn), kept, &control) {
             Ok((run, exit)) => {
+                write_histograms(settings, number, &run)?;
                 runs.push(run);
                 worst = if worst == Exit::Ok { exit } else { worst };
             }
@@ -95,17 +100,105 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
             break;
         }
     }
-    let text = report(settings, &runs);
+    let mut text = if verify_only { String::new() } else { report(settings, &runs) };
+    let verifies = settings.import.as_ref().is_some_and(|import| import.verify);
+    let mut verified = None;
+    if verifies && failure.is_none() && !control.stopping() {
+        match verify(settings, &commands, &control) {
+            Ok((found, exit)) => {
+                text.push_str(&verification_report(found));
+                verified = Some(found);
+                worst = if worst == Exit::Ok { exit } else { worst };
+            }
+            Err(error) => failure = Some(error),
+        }
+    }
     let failed = |path: &Path, error: std::io::Error| Failure::Usage(format!("{}: {error}", path.display()));
     match written[0] {
         Some(path) => std::fs::write(path, &*conceal(&text)).map_err(|error| failed(path, error))?,
         None => terminal::out(&text),
     }
     if let Some(path) = written[1] {
-        let json = json(settings, &runs);
+        let json = json(settings, &runs, verified);
         std::fs::write(path, &*conceal_json(&json)).map_err(|error| failed(path, error))?;
     }
     failure.map_or(Ok(worst), Err)
+}
+
+/// Writes the files of histograms that a run is asked for.
+fn write_histograms(settings: &Settings, number: u64, run: &Run) -> Result<(), Failure> {
+    for file in hdr_files(settings, number, run) {
+        terminal::note(&file.note);
+        let failed = |error| Failure::Usage(format!("{}: {error}", file.path));
+        std::fs::write(&file.path, &file.text).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// The records of the file, where there is one.
+fn records_of(settings: &Settings) -> Result<Arc<[Record]>, Failure> {
+    let Some(import) = &settings.import else { return Ok(Arc::default()) };
+    let bytes = std::fs::read(&import.path)
+        .map_err(|error| Failure::Usage(format!("--data-import {}: {error}", import.path)))?;
+    let all = records(&import.path, &bytes).map_err(|refusal| Failure::Usage(refusal.to_string()))?;
+    if !import.generate_keys {
+        terminal::note(&format!("Reading keys from {}... {} keys read.", import.path, all.len()));
+    }
+    Ok(all.into())
+}
+
+/// Reads back what one client has written.
+fn verify(
+    settings: &Settings,
+    commands: &Commands,
+    control: &Arc<Control>,
+) -> Result<(Verified, Exit), Failure> {
+    let Some((gets, count)) = verification(settings, commands) else {
+        return Ok((Verified { keys: 0, failed: 0 }, Exit::Ok));
+    };
+    let load = Load {
+        title: "memtier, verification".into(),
+        uri: &settings.uri,
+        commands: &gets,
+        clients: 1,
+        requests: Some(count),
+        seconds: None,
+        warmup_s: 0,
+        pipeline: settings.pipeline,
+        rate: settings.rate.map(|rate| rate as f64),
+        timeout_s: number(settings, "timeout")?.unwrap_or(10),
+        reconnect_every: settings.reconnect_interval,
+        load_threads: Some(1),
+        out: None,
+        watched: false,
+        settings: Vec::new(),
+    };
+    let ended = load.apply(&load.workload()?, control, &mut Quiet)?.ended;
+    let outcomes = &ended.totals.outcomes[0];
+    let keys = outcomes[Outcome::Ok as usize];
+    let failed = count - keys;
+    if failed > 0 {
+        let words = ended.phase.errors.iter().map(|(outcome, words)| format!("{outcome}: {words}"));
+        let words = words.collect::<Vec<_>>().join("; ");
+        terminal::error(&format!("{failed} keys do not hold what was written ({words})"));
+    }
+    let exit = match (control.stopping(), failed) {
+        (true, _) => Exit::Interrupted,
+        (false, 0) => Exit::Ok,
+        (false, _) => Exit::Invalid,
+    };
+    Ok((Verified { keys, failed }, exit))
+}
+
+/// Says nothing.
+struct Quiet;
+
+impl Observer for Quiet {
+    fn begin(&mut self, _phase: &str, _plan: &Job) {}
+
+    fn second(&mut self, _now: &Progress<'_>) {}
+
+    fn end(&mut self, _phase: &Phase) {}
 }
 
 /// A run of them.
@@ -137,6 +230,7 @@ fn one(
         pipeline: settings.pipeline,
         rate: settings.rate.map(|rate| rate as f64 * users as f64),
         timeout_s: number(settings, "timeout")?.unwrap_or(10),
+        reconnect_every: settings.reconnect_interval,
         load_threads: number(settings, "load-threads")?,
         out,
         watched: !settings.has("no-monitor"),
@@ -197,7 +291,8 @@ impl<'a> Watch<'a> {
                 misses: sum.misses + own.misses,
             }
         };
-        row.metrics.iter().fold(Traffic::default(), add)
+        let all = row.metrics.iter().fold(Traffic::default(), add);
+        if row.bytes { all } else { Traffic { sent: 0, received: 0, ..all } }
     }
 
     /// What each row came to.

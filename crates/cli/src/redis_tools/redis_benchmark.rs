@@ -109,6 +109,7 @@ fn one(
         warmup_s: plan.warmup_s,
         pipeline: plan.pipeline,
         rate: plan.rate,
+        reconnect_every: None,
         timeout_s: 10,
         load_threads: plan.threads,
         out: None,

@@ -57,6 +57,30 @@ pub(super) struct OwnCommand {
     pub(super) pattern: char,
 }
 
+/// Records of a file that are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Import {
+    /// The file.
+    pub path: String,
+    /// Keys are made, not read.
+    pub generate_keys: bool,
+    /// Records live for ever.
+    pub(super) no_expiry: bool,
+    /// What was written is read back at the end.
+    pub verify: bool,
+    /// Nothing is written before.
+    pub verify_only: bool,
+}
+
+/// WAIT commands between the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Waits {
+    /// One first, and one after so many sets.
+    pub(super) every: u64,
+    pub(super) replicas: (u64, u64),
+    pub(super) timeout_ms: (u64, u64),
+}
+
 /// The settings of a load.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -88,6 +112,16 @@ pub struct Settings {
     pub(super) expiry: Option<(u64, u64)>,
     pub(super) keys: (u64, u64),
     pub(super) spread: (Option<f64>, Option<f64>, f64),
+    /// True if memcached's text protocol is spoken.
+    pub(super) memcached: bool,
+    /// Keys of a get.
+    pub(super) multi_key_get: Option<u64>,
+    /// WAIT commands.
+    pub(super) waits: Option<Waits>,
+    /// Records of a file.
+    pub import: Option<Import>,
+    /// Requests after which a connection is made anew.
+    pub reconnect_interval: Option<u64>,
     /// Things to be said before the run.
     pub notes: Vec<String>,
 }
@@ -118,10 +152,14 @@ impl Settings {
     }
 }
 
+/// Requests of a client where nobody says.
+const REQUESTS: u64 = 10_000;
+/// Most keys of a get.
+const MULTI_KEYS: u64 = 10_000;
 /// Most clients, in all.
 const CLIENTS: u64 = 1_000_000;
 
-fn check(text: impl Into<String>) -> Refusal {
+pub(super) fn check(text: impl Into<String>) -> Refusal {
     Refusal::Check(text.into())
 }
 
@@ -295,7 +333,10 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
     let requests = match settings.get("requests") {
         // One short of all keys, unless all clients have parts of their own.
         Some("allkeys") => {
+            // Keys that are read are none of these: the default number.
+            let reads_keys = settings.import().is_some_and(|import| !import.generate_keys);
             let all = match patterns {
+                _ if reads_keys => REQUESTS,
                 ('P', 'P') if own.is_empty() => (keys.1 - keys.0) / users + 1,
                 _ => keys.1 - keys.0,
             };
@@ -322,6 +363,14 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
         expiry: settings.expiry()?,
         keys,
         spread: settings.spread(patterns, keys)?,
+        memcached: settings.is_memcached(),
+        multi_key_get: settings.multi_key_get()?,
+        waits: settings.waits()?,
+        import: settings.import(),
+        reconnect_interval: typed
+            .get("reconnect-interval")
+            .map(|text| positive("reconnect-interval", text))
+            .transpose()?,
         notes,
         own,
         typed,
@@ -329,17 +378,17 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
 }
 
 /// Reads the values that were typed.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     typed: &'a BTreeMap<&'static str, String>,
     own: &'a [OwnCommand],
 }
 
 impl Reader<'_> {
-    fn get(&self, name: &str) -> Option<&str> {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.typed.get(name).map(String::as_str)
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.typed.contains_key(name)
     }
 
@@ -374,6 +423,29 @@ impl Reader<'_> {
         if self.has("cluster-mode") && self.has("unix-socket") {
             return refuse("cluster mode dose not support unix-socket option.");
         }
+        if self.has("cluster-mode") {
+            for name in ["reconnect-interval", "multi-key-get", "wait-ratio"] {
+                if self.has(name) {
+                    return Err(check(format!("cluster mode dose not support {name} option.")));
+                }
+            }
+            if self.is_memcached() {
+                return refuse("cluster mode supported only in redis protocol.");
+            }
+        }
+        self.check_import()?;
+        if self.is_memcached() {
+            self.check_memcached()?;
+        } else if self.has("multi-key-get") {
+            return refuse(
+                "multi get not implemented for redis yet! Neither in memtier: give --command 'MGET __key__ __key__'",
+            );
+        }
+        if !self.own.is_empty() && self.has("wait-ratio") {
+            return refuse(
+                "--wait-ratio goes with sets and gets: give --command 'WAIT N MS' with a --command-ratio",
+            );
+        }
         if !self.own.is_empty() && self.has("ratio") {
             return refuse("when using arbitrary command, ratio is configured with --command-ratio option.");
         }
@@ -396,6 +468,104 @@ impl Reader<'_> {
         Ok(())
     }
 
+    fn import(&self) -> Option<Import> {
+        let verify_only = self.has("verify-only");
+        self.get("data-import").map(|path| Import {
+            path: path.to_owned(),
+            generate_keys: self.has("generate-keys"),
+            no_expiry: self.has("no-expiry"),
+            verify: self.has("data-verify") || verify_only,
+            verify_only,
+        })
+    }
+
+    /// Refuses what does not go with the records of a file.
+    fn check_import(&self) -> Result<(), Refusal> {
+        let refuse = |text: &str| Err(check(text));
+        let has = |names: &[&str]| names.iter().any(|name| self.has(name));
+        let verifies = has(&["data-verify", "verify-only"]);
+        if !self.has("data-import") {
+            return match () {
+                () if verifies => refuse("use data-verify only with data-import"),
+                () if self.has("no-expiry") => refuse("use no-expiry only with data-import"),
+                () => Ok(()),
+            };
+        }
+        let generates = self.has("generate-keys");
+        let pattern = self.get("key-pattern").unwrap_or_default();
+        match () {
+            () if self.has("cluster-mode") => refuse("Cluster mode cannot be specified when importing."),
+            () if has(&["data-size", "data-size-list", "data-size-range"]) => {
+                refuse("data size cannot be specified when importing.")
+            }
+            () if self.has("random-data") => refuse("random-data cannot be specified when importing."),
+            () if !generates && has(&["key-minimum", "key-maximum", "key-prefix"]) => {
+                refuse("use key-minimum, key-maximum and key-prefix only with generate-keys.")
+            }
+            () if !self.own.is_empty() => refuse("--data-import goes with sets and gets, not with --command"),
+            () if !generates && pattern.contains('P') => refuse(
+                "--key-pattern P:P needs --generate-keys with --data-import: each client writes all records",
+            ),
+            () if verifies && self.has("test-time") => {
+                refuse("--data-verify needs --requests: of a time it is not known what was written")
+            }
+            () => Ok(()),
+        }
+    }
+
+    /// Refuses what memcached does not have.
+    fn check_memcached(&self) -> Result<(), Refusal> {
+        let refuse = |text: &str| Err(check(text));
+        match () {
+            () if self.has("authenticate") => {
+                refuse("authenticate can only be used with redis or memcache_binary.")
+            }
+            () if self.has("select-db") => refuse("select-db can only be used with redis protocol."),
+            () if self.has("data-offset") => {
+                refuse("data-offset can only be used with redis protocol, and cannot be used with expiry")
+            }
+            () if self.has("wait-ratio") => refuse("WAIT command not implemented for memcache!"),
+            () if !self.own.is_empty() => refuse("--command needs one of Redis' protocols"),
+            () if self.has("uri") => {
+                refuse("--uri names a Redis server: give --server and --port with memcache_text")
+            }
+            () => Ok(()),
+        }
+    }
+
+    pub(super) fn is_memcached(&self) -> bool {
+        self.get("protocol") == Some("memcache_text")
+    }
+
+    fn multi_key_get(&self) -> Result<Option<u64>, Refusal> {
+        let keys = self.get("multi-key-get").map(|text| positive("multi-key-get", text)).transpose()?;
+        match keys.filter(|keys| *keys > MULTI_KEYS) {
+            Some(keys) => Err(check(format!("--multi-key-get {keys}: expected {MULTI_KEYS} keys at most"))),
+            None => Ok(keys),
+        }
+    }
+
+    fn waits(&self) -> Result<Option<Waits>, Refusal> {
+        let range = |name: &str| match self.get(name) {
+            None => Ok((0, 0)),
+            Some(text) => {
+                let sane = |(a, b): &(u64, u64)| *b > 0 && (*a).max(*b) <= u64::from(u32::MAX);
+                let range = pair(text, '-').filter(sane).map(|(a, b)| (a.min(b), a.max(b)));
+                range.ok_or_else(|| check(format!("{name} must be expressed as [0-n]-[1-n].")))
+            }
+        };
+        let (replicas, timeout_ms) = (range("num-slaves")?, range("wait-timeout")?);
+        let Some(text) = self.get("wait-ratio") else {
+            let needs = ["num-slaves", "wait-timeout"].into_iter().find(|name| self.has(name));
+            return needs.map_or(Ok(None), |name| Err(check(format!("--{name} needs --wait-ratio"))));
+        };
+        let ratio = pair(text, ':').filter(|(sets, waits)| *sets > 0 || *waits > 0);
+        let (sets, waits) = ratio.ok_or_else(|| check("wait-ratio must be expressed as [0-n]:[0-n]."))?;
+        // memtier compares whole quotients: one WAIT where there are more sets to each than asked for.
+        let every = sets.checked_div(waits).map(|quotient| quotient.saturating_add(1));
+        Ok(every.map(|every| Waits { every, replicas, timeout_ms }))
+    }
+
     fn length(&self) -> Result<(Option<u64>, Option<u64>), Refusal> {
         let time = self.get("test-time").map(|text| positive("test time", text)).transpose()?;
         let requests = match self.get("requests") {
@@ -406,7 +576,7 @@ impl Reader<'_> {
         match (requests, time) {
             (Some(_), Some(_)) => Err(check("--test-time and --requests are mutually exclusive.")),
             (None, Some(time)) => Ok((None, Some(time))),
-            (requests, None) => Ok((Some(requests.unwrap_or(10_000)), None)),
+            (requests, None) => Ok((Some(requests.unwrap_or(REQUESTS)), None)),
         }
     }
 
@@ -532,112 +702,4 @@ impl Reader<'_> {
             Some(_) => Err(check("command-stats-breakdown must be 'command' or 'line'.")),
         }
     }
-
-    /// The target as dyno names it.
-    fn uri(&self, notes: &mut Vec<String>) -> Result<String, Refusal> {
-        let protocol = match self.get("protocol").unwrap_or("redis") {
-            // memtier greets none of its servers unless it is asked for a version.
-            "redis" | "resp2" => "2",
-            "resp3" => "3",
-            "memcache_text" | "memcache_binary" => {
-                return Err(check(
-                    "--protocol: dyno memtier speaks to Redis and its kin; dyno run memcached://HOST:PORT measures memcached",
-                ));
-            }
-            _ => {
-                return Err(check(
-                    "supported protocols are 'memcache_text', 'memcache_binary', 'redis', 'resp2' and resp3'.",
-                ));
-            }
-        };
-        let mut options = vec![format!("protocol={protocol}"), "layout=string".to_owned()];
-        let mut put = |name: &str, value: &str| options.push(format!("{name}={}", encoded(value)));
-        if self.has("cluster-mode") {
-            put("cluster", "true");
-        }
-        for (flag, option) in [("cacert", "ca"), ("cert", "cert"), ("sni", "server-name")] {
-            if let Some(value) = self.get(flag) {
-                put(option, value);
-            }
-        }
-        if let Some(cert) = self.get("cert") {
-            put("key", self.get("key").unwrap_or(cert));
-        }
-        if self.has("tls-skip-verify") {
-            put("insecure", "true");
-        }
-        let mut tls = self.has("tls");
-        let login = self.get("authenticate").map(|text| match text.split_once(':') {
-            Some((user, password)) => format!("{}:{}@", encoded(user), encoded(password)),
-            None => format!(":{}@", encoded(text)),
-        });
-        let mut database = match self.get("select-db") {
-            None => 0,
-            Some(text) => {
-                text.trim().parse().map_err(|_| check("select-db must be greater or equal zero."))?
-            }
-        };
-        let login_text = login.unwrap_or_default();
-        if let Some(path) = self.get("unix-socket") {
-            if !path.starts_with('/') {
-                return Err(check(format!("--unix-socket {path}: expected an absolute path")));
-            }
-            if database > 0 {
-                options.push(format!("db={database}"));
-            }
-            return Ok(format!("unix://{login_text}{}?{}", encoded(path), options.join("&")));
-        }
-        let host = self.get("server").unwrap_or("localhost");
-        let port = self.get("port").unwrap_or("6379").parse::<u16>().ok().filter(|port| *port > 0);
-        let port = port.ok_or_else(|| check("port must be a number in the range [1-65535]."))?;
-        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-        let mut place = format!("{login_text}{host}:{port}");
-        if let Some(uri) = self.get("uri") {
-            for (flag, said) in [
-                ("server", "--host/--server"),
-                ("port", "--port"),
-                ("authenticate", "--authenticate"),
-                ("select-db", "--select-db"),
-                ("tls", "--tls"),
-            ] {
-                if self.has(flag) {
-                    notes.push(format!("both URI and {said} specified, URI takes precedence."));
-                }
-            }
-            (place, database, tls) = of_uri(uri)?;
-        }
-        if self.has("cluster-mode") && database > 0 {
-            return Err(check(
-                "database selection not supported in cluster mode. Redis Cluster only supports database 0.",
-            ));
-        }
-        let scheme = if tls { "rediss" } else { "redis" };
-        let database = if database > 0 { format!("/{database}") } else { String::new() };
-        Ok(format!("{scheme}://{place}{database}?{}", options.join("&")))
-    }
-}
-
-/// Login and place of a URI, its database, and whether it is encrypted.
-fn of_uri(uri: &str) -> Result<(String, u64, bool), Refusal> {
-    if uri.is_empty() {
-        return Err(check("empty URI provided."));
-    }
-    let (scheme, rest) = uri.split_once("://").ok_or_else(|| check("invalid URI format, missing scheme."))?;
-    if !["redis", "rediss"].contains(&scheme) {
-        return Err(check(format!("unsupported URI scheme '{scheme}'. Use 'redis' or 'rediss'.")));
-    }
-    let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
-    let database = match database {
-        "" => 0,
-        text => text.parse().map_err(|_| check(format!("invalid database number '{text}'.")))?,
-    };
-    Ok((place.to_owned(), database, scheme == "rediss"))
-}
-
-/// Text as a part of a URI.
-fn encoded(text: &str) -> String {
-    let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
-    text.bytes()
-        .map(|byte| if safe(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }
