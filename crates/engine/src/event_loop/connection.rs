@@ -24,6 +24,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let failed = |outcome, words| Err(RunError::Unreachable { outcome, words });
         let nodes = self.driver.wanted();
         let mut wanted: VecDeque<(u32, u16)> = (0..self.users.len() as u32)
+            .filter(|user| !self.is_late(*user))
             .flat_map(|user| nodes.iter().map(move |&node| (user, node)))
             .collect();
         self.open_monitors();
@@ -171,6 +172,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         c.refused = None;
         self.unsettled -= 1;
         let renewed = c.renewed;
+        let was_there = renewed && c.ever_ready;
         if c.ever_ready && c.user != CHECKER && !renewed {
             self.recorder.now.reconnects += 1;
         }
@@ -181,9 +183,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.dirty.push(id);
         }
         // One that is made anew on purpose counts as there all the time.
-        match renewed {
-            true => self.renewal_ends(id),
-            false => self.count_ready(user, true, now),
+        if !was_there {
+            self.count_ready(user, true, now);
+        }
+        if renewed {
+            self.renewal_ends(id);
         }
     }
 
@@ -205,7 +209,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         let c = &self.connections[id as usize];
         let renewed = c.renewed;
-        if c.state == State::Ready || renewed {
+        if c.state == State::Ready || (renewed && c.ever_ready) {
             self.count_ready(c.user, false, now);
         }
         let c = &mut self.connections[id as usize];

@@ -47,6 +47,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// A thread that has not connected yet.
     pub fn new(shared: Arc<Shared>, thread: usize, driver: D, net: N, recorder: Recorder) -> Self {
         let users = shared.job.users_of(thread);
+        let first_user = (0..thread).map(|t| shared.job.users_of(t)).sum::<usize>() as u64;
+        let late = renew::late_users(&shared.job, first_user, users as u32);
         let batches = shared.job.workload.only_inserts() && driver.batches();
         LoadThread {
             thread,
@@ -82,6 +84,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             buffer: vec![0; RECEIVE_BYTES],
             spare: Vec::new(),
             retrying: Vec::new(),
+            late,
             renewals: Vec::new(),
             parked: Vec::new(),
             unsettled: 0,
@@ -103,7 +106,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             clipped_ns: 0,
             measuring: false,
             issued_all: false,
-            first_user: (0..thread).map(|t| shared.job.users_of(t)).sum::<usize>() as u64,
+            first_user,
             users_with_quota: users,
             drain: Drain::NONE,
             errors: Vec::new(),
@@ -177,18 +180,19 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             Pacing::Closed { .. } => job.warm_users_of(self.thread) as u32,
             Pacing::Open { .. } => u32::MAX,
         };
+        let all = self.users.len() as u32;
+        let early: Vec<u32> = (0..all.min(late)).filter(|user| !self.is_late(*user)).collect();
         for _ in 0..job.pipeline {
-            let all = self.users.len() as u32;
-            let early = 0..all.min(late);
             // Users that are not of the warm-up begin when it ends.
-            self.resting.extend((early.end..all).map(|user| Reverse((begin_ns.max(self.measure_ns), user))));
+            self.resting
+                .extend((all.min(late)..all).map(|user| Reverse((begin_ns.max(self.measure_ns), user))));
             if begin_ns > epoch_ns {
-                self.resting.extend(early.map(|user| Reverse((begin_ns, user))));
+                self.resting.extend(early.iter().map(|&user| Reverse((begin_ns, user))));
             } else {
                 if matches!(job.pacing, Pacing::Open { .. }) {
-                    self.free_ns.extend(early.clone().map(|_| Reverse(epoch_ns)));
+                    self.free_ns.extend(early.iter().map(|_| Reverse(epoch_ns)));
                 }
-                self.idle.extend(early.map(|user| (user, epoch_ns)));
+                self.idle.extend(early.iter().map(|&user| (user, epoch_ns)));
             }
         }
         if let Pacing::Open { profile, process } = &job.pacing {
@@ -250,6 +254,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         if let (Some(&Reverse((at, _))), false) = (self.resting.peek(), self.issued_all) {
             until = until.min(at);
+        }
+        if let (Some(&(after_ns, _)), false) = (self.late.front(), self.issued_all) {
+            until = until.min(self.epoch_ns.saturating_add(after_ns));
         }
         if let Some(&Reverse((at, _))) = self.retries.peek() {
             until = until.min(at);

@@ -1,12 +1,24 @@
-//! Connections that are made anew on purpose: after so many requests of a user its connection is closed and opened again.
+//! Connections that are made while a load runs: after so many requests of a user its connection is closed and opened again, and
+//! users that begin later get theirs then.
 //!
 //! A user that has sent them all holds its places until the last is answered, and gets them back when the new connection is
 //! ready: nobody waits for a connection that is not there, so that the time belongs to no request.
 
 use super::state::{LoadThread, State};
+use crate::job::Job;
 use crate::net::Net;
 use dyno_types::Driver;
 use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+/// Those of `users` users, the first of which is number `first`, that begin later: when, and which.
+pub(super) fn late_users(job: &Job, first: u64, users: u32) -> VecDeque<(u64, u32)> {
+    let Some(late) = job.late else { return VecDeque::new() };
+    let begins = (0..users).map(|user| (late.begins_ns(first + u64::from(user)), user));
+    let mut all: Vec<(u64, u32)> = begins.filter(|(after_ns, _)| *after_ns > 0).collect();
+    all.sort_unstable();
+    all.into()
+}
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// A user's place, free since `since_ns`, is held back if the user's connection is to be made anew first.
@@ -50,15 +62,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 self.free_held(user);
                 continue;
             }
-            let mut opening = false;
             for id in self.users[user as usize].connections.clone().into_iter().flatten() {
                 // One that was lost meanwhile is made anew as any other.
                 if self.connections[id as usize].state == State::Ready {
                     self.renew(id);
-                    opening |= self.connections[id as usize].renewed;
                 }
             }
-            if !opening {
+            if !self.is_awaited(user) {
                 self.free_held(user);
             }
         }
@@ -93,7 +103,41 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let c = &mut self.connections[id as usize];
         c.renewed = false;
         let user = c.user;
-        self.free_held(user);
+        if !self.is_awaited(user) {
+            self.free_held(user);
+        }
+    }
+
+    /// Returns whether a user has not begun yet.
+    pub(super) fn is_late(&self, user: u32) -> bool {
+        self.shared.job.late.is_some_and(|late| late.begins_ns(self.first_user + u64::from(user)) > 0)
+    }
+
+    /// Users whose time has come get connections, and begin when these are ready.
+    pub(super) fn late_pass(&mut self, now: u64) {
+        while let Some(&(after_ns, user)) = self.late.front() {
+            if self.issued_all || self.epoch_ns.saturating_add(after_ns) > now {
+                return;
+            }
+            self.count_users(now);
+            self.late.pop_front();
+            self.users[user as usize].held = vec![self.epoch_ns; self.shared.job.pipeline];
+            for node in self.driver.wanted() {
+                let id = self.connection_to(user, node);
+                let c = &mut self.connections[id as usize];
+                c.renewed = matches!(c.state, State::Opening { .. });
+            }
+            if !self.is_awaited(user) {
+                self.free_held(user);
+            }
+        }
+    }
+
+    /// Returns whether a user waits for a connection that is being opened.
+    fn is_awaited(&self, user: u32) -> bool {
+        let all = self.users[user as usize].connections.iter().flatten();
+        all.map(|id| &self.connections[*id as usize])
+            .any(|c| c.renewed && matches!(c.state, State::Opening { .. } | State::Greeting { .. }))
     }
 
     /// Gives a user's places back.

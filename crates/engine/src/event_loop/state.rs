@@ -61,7 +61,7 @@ pub(super) struct Connection<S> {
     pub ever_ready: bool,
     /// Outcome of the last failed attempt to open it: until the next one, whatever needs it ends so.
     pub refused: Option<Outcome>,
-    /// It is being made anew on purpose.
+    /// It is being made anew on purpose, or for a user that begins: that one's places wait for it.
     pub renewed: bool,
 }
 
@@ -224,6 +224,8 @@ pub struct LoadThread<D: Driver, N: Net> {
     pub(super) buffer: Vec<u8>,
     pub(super) spare: Vec<Vec<u8>>,
     pub(super) retrying: Vec<u32>,
+    /// Users that begin later: (when, user), the next one first.
+    pub(super) late: VecDeque<(u64, u32)>,
     /// Users whose connections are to be made anew.
     pub(super) renewals: Vec<u32>,
     /// Commands that wait for a node to be sent to once more.
