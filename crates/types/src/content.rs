@@ -104,6 +104,14 @@ pub trait Content: Send + Sync {
         None
     }
 
+    /// Returns whether the next request of a user depends on where the reply to this one says that it ends.
+    fn follows(&self, _request: &Request) -> bool {
+        false
+    }
+
+    /// The reply to such a request has said where it ends; `None`: it has not, or was an error.
+    fn ends_at(&self, _request: &Request, _cursor: Option<u64>) {}
+
     /// What has been exchanged for the operations of a template since this was said last.
     fn exchanged(&self, _template: u16, _traffic: Traffic) {}
 

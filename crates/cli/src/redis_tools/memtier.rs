@@ -6,11 +6,11 @@ use crate::exit::{Exit, Failure};
 use crate::run_directory::check_new;
 use crate::{signals, terminal};
 use dyno_compat_redis_tools::memtier::{
-    Kind, Parsed, Row, Run, Second, Settings, Verified, hdr_files, help, json, load, parse, progress,
-    records, report, rows, verification, verification_report,
+    Kind, Parsed, Row, Run, Second, Settings, Staircase, Verified, hdr_files, help, json, load, parse,
+    progress, records, report, rows, verification, verification_report,
 };
 use dyno_config::settings::DRAWN;
-use dyno_engine::{Control, Job};
+use dyno_engine::{Control, Job, LateUsers};
 use dyno_record::{Buckets, Totals};
 use dyno_rundir::files;
 use dyno_rundir::schema::{Phase, Setting};
@@ -168,6 +168,7 @@ fn verify(
         rate: settings.rate.map(|rate| rate as f64),
         timeout_s: number(settings, "timeout")?.unwrap_or(10),
         reconnect_every: settings.reconnect_interval,
+        late: None,
         load_threads: Some(1),
         out: None,
         watched: false,
@@ -201,6 +202,13 @@ impl Observer for Quiet {
     fn end(&mut self, _phase: &Phase) {}
 }
 
+/// Clients that begin step by step.
+fn late(settings: &Settings) -> Option<LateUsers> {
+    let Staircase { start, step, seconds } = settings.staircase?;
+    let every_ns = seconds.saturating_mul(1_000_000_000);
+    Some(LateUsers { of: settings.clients.0 as usize, first: start as usize, step: step as usize, every_ns })
+}
+
 /// A run of them.
 fn one(
     settings: &Settings,
@@ -231,6 +239,7 @@ fn one(
         rate: settings.rate.map(|rate| rate as f64 * users as f64),
         timeout_s: number(settings, "timeout")?.unwrap_or(10),
         reconnect_every: settings.reconnect_interval,
+        late: late(settings),
         load_threads: number(settings, "load-threads")?,
         out,
         watched: !settings.has("no-monitor"),
@@ -354,6 +363,13 @@ impl Observer for Watch<'_> {
     fn begin(&mut self, _phase: &str, _plan: &Job) {
         terminal::verbatim(&format!("[RUN #{}] Launching threads now...", self.run));
         self.begun = Instant::now();
+        if let Some(Staircase { start, step, seconds }) = self.settings.staircase {
+            let (clients, threads) = self.settings.clients;
+            terminal::verbatim(&format!(
+                "[RUN #{}] Client staircase (per thread x {threads} threads): {start}, {step} more every {seconds} s, up to {clients}",
+                self.run
+            ));
+        }
     }
 
     fn second(&mut self, now: &Progress<'_>) {

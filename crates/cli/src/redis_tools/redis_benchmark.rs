@@ -110,6 +110,7 @@ fn one(
         pipeline: plan.pipeline,
         rate: plan.rate,
         reconnect_every: None,
+        late: None,
         timeout_s: 10,
         load_threads: plan.threads,
         out: None,

@@ -72,6 +72,24 @@ pub struct Import {
     pub verify_only: bool,
 }
 
+/// Clients of each thread that begin step by step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Staircase {
+    /// Those that begin at once.
+    pub start: u64,
+    /// Those that begin at each step.
+    pub step: u64,
+    /// Length of a step, seconds.
+    pub seconds: u64,
+}
+
+impl Staircase {
+    /// Clients of each thread, of which there are `most`, so long after the begin.
+    pub fn clients(&self, seconds: u64, most: u64) -> u64 {
+        self.start.saturating_add((seconds / self.seconds).saturating_mul(self.step)).min(most)
+    }
+}
+
 /// WAIT commands between the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Waits {
@@ -118,6 +136,10 @@ pub struct Settings {
     pub(super) multi_key_get: Option<u64>,
     /// WAIT commands.
     pub(super) waits: Option<Waits>,
+    /// Clients that begin step by step.
+    pub staircase: Option<Staircase>,
+    /// Most SCANs that go on from a cursor, 0 for all of them.
+    pub(super) iterates: Option<u64>,
     /// Records of a file.
     pub import: Option<Import>,
     /// Requests after which a connection is made anew.
@@ -154,8 +176,6 @@ impl Settings {
 
 /// Requests of a client where nobody says.
 const REQUESTS: u64 = 10_000;
-/// Most keys of a get.
-const MULTI_KEYS: u64 = 10_000;
 /// Most clients, in all.
 const CLIENTS: u64 = 1_000_000;
 
@@ -225,7 +245,7 @@ fn flags(typed: &[String]) -> Result<(Vec<(&'static Flag, String)>, Vec<String>)
 }
 
 /// A number from 1 on; memtier says `name must be greater than zero.`
-fn positive(name: &str, text: &str) -> Result<u64, Refusal> {
+pub(super) fn positive(name: &str, text: &str) -> Result<u64, Refusal> {
     let number = text.trim().parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| check(format!("{name} must be greater than zero.")))
 }
@@ -235,7 +255,7 @@ fn positive_float(name: &str, text: &str) -> Result<f64, Refusal> {
     number.ok_or_else(|| check(format!("{name} must be greater than zero.")))
 }
 
-fn pair(text: &str, between: char) -> Option<(u64, u64)> {
+pub(super) fn pair(text: &str, between: char) -> Option<(u64, u64)> {
     let (a, b) = text.split_once(between)?;
     Some((a.trim().parse().ok()?, b.trim().parse().ok()?))
 }
@@ -366,6 +386,8 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
         memcached: settings.is_memcached(),
         multi_key_get: settings.multi_key_get()?,
         waits: settings.waits()?,
+        staircase: settings.staircase()?,
+        iterates: settings.iterates()?,
         import: settings.import(),
         reconnect_interval: typed
             .get("reconnect-interval")
@@ -380,7 +402,7 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
 /// Reads the values that were typed.
 pub(super) struct Reader<'a> {
     typed: &'a BTreeMap<&'static str, String>,
-    own: &'a [OwnCommand],
+    pub(super) own: &'a [OwnCommand],
 }
 
 impl Reader<'_> {
@@ -392,7 +414,7 @@ impl Reader<'_> {
         self.typed.contains_key(name)
     }
 
-    fn positive(&self, name: &str, default: u64) -> Result<u64, Refusal> {
+    pub(super) fn positive(&self, name: &str, default: u64) -> Result<u64, Refusal> {
         self.get(name).map_or(Ok(default), |text| positive(name, text))
     }
 
@@ -466,104 +488,6 @@ impl Reader<'_> {
             );
         }
         Ok(())
-    }
-
-    fn import(&self) -> Option<Import> {
-        let verify_only = self.has("verify-only");
-        self.get("data-import").map(|path| Import {
-            path: path.to_owned(),
-            generate_keys: self.has("generate-keys"),
-            no_expiry: self.has("no-expiry"),
-            verify: self.has("data-verify") || verify_only,
-            verify_only,
-        })
-    }
-
-    /// Refuses what does not go with the records of a file.
-    fn check_import(&self) -> Result<(), Refusal> {
-        let refuse = |text: &str| Err(check(text));
-        let has = |names: &[&str]| names.iter().any(|name| self.has(name));
-        let verifies = has(&["data-verify", "verify-only"]);
-        if !self.has("data-import") {
-            return match () {
-                () if verifies => refuse("use data-verify only with data-import"),
-                () if self.has("no-expiry") => refuse("use no-expiry only with data-import"),
-                () => Ok(()),
-            };
-        }
-        let generates = self.has("generate-keys");
-        let pattern = self.get("key-pattern").unwrap_or_default();
-        match () {
-            () if self.has("cluster-mode") => refuse("Cluster mode cannot be specified when importing."),
-            () if has(&["data-size", "data-size-list", "data-size-range"]) => {
-                refuse("data size cannot be specified when importing.")
-            }
-            () if self.has("random-data") => refuse("random-data cannot be specified when importing."),
-            () if !generates && has(&["key-minimum", "key-maximum", "key-prefix"]) => {
-                refuse("use key-minimum, key-maximum and key-prefix only with generate-keys.")
-            }
-            () if !self.own.is_empty() => refuse("--data-import goes with sets and gets, not with --command"),
-            () if !generates && pattern.contains('P') => refuse(
-                "--key-pattern P:P needs --generate-keys with --data-import: each client writes all records",
-            ),
-            () if verifies && self.has("test-time") => {
-                refuse("--data-verify needs --requests: of a time it is not known what was written")
-            }
-            () => Ok(()),
-        }
-    }
-
-    /// Refuses what memcached does not have.
-    fn check_memcached(&self) -> Result<(), Refusal> {
-        let refuse = |text: &str| Err(check(text));
-        match () {
-            () if self.has("authenticate") => {
-                refuse("authenticate can only be used with redis or memcache_binary.")
-            }
-            () if self.has("select-db") => refuse("select-db can only be used with redis protocol."),
-            () if self.has("data-offset") => {
-                refuse("data-offset can only be used with redis protocol, and cannot be used with expiry")
-            }
-            () if self.has("wait-ratio") => refuse("WAIT command not implemented for memcache!"),
-            () if !self.own.is_empty() => refuse("--command needs one of Redis' protocols"),
-            () if self.has("uri") => {
-                refuse("--uri names a Redis server: give --server and --port with memcache_text")
-            }
-            () => Ok(()),
-        }
-    }
-
-    pub(super) fn is_memcached(&self) -> bool {
-        self.get("protocol") == Some("memcache_text")
-    }
-
-    fn multi_key_get(&self) -> Result<Option<u64>, Refusal> {
-        let keys = self.get("multi-key-get").map(|text| positive("multi-key-get", text)).transpose()?;
-        match keys.filter(|keys| *keys > MULTI_KEYS) {
-            Some(keys) => Err(check(format!("--multi-key-get {keys}: expected {MULTI_KEYS} keys at most"))),
-            None => Ok(keys),
-        }
-    }
-
-    fn waits(&self) -> Result<Option<Waits>, Refusal> {
-        let range = |name: &str| match self.get(name) {
-            None => Ok((0, 0)),
-            Some(text) => {
-                let sane = |(a, b): &(u64, u64)| *b > 0 && (*a).max(*b) <= u64::from(u32::MAX);
-                let range = pair(text, '-').filter(sane).map(|(a, b)| (a.min(b), a.max(b)));
-                range.ok_or_else(|| check(format!("{name} must be expressed as [0-n]-[1-n].")))
-            }
-        };
-        let (replicas, timeout_ms) = (range("num-slaves")?, range("wait-timeout")?);
-        let Some(text) = self.get("wait-ratio") else {
-            let needs = ["num-slaves", "wait-timeout"].into_iter().find(|name| self.has(name));
-            return needs.map_or(Ok(None), |name| Err(check(format!("--{name} needs --wait-ratio"))));
-        };
-        let ratio = pair(text, ':').filter(|(sets, waits)| *sets > 0 || *waits > 0);
-        let (sets, waits) = ratio.ok_or_else(|| check("wait-ratio must be expressed as [0-n]:[0-n]."))?;
-        // memtier compares whole quotients: one WAIT where there are more sets to each than asked for.
-        let every = sets.checked_div(waits).map(|quotient| quotient.saturating_add(1));
-        Ok(every.map(|every| Waits { every, replicas, timeout_ms }))
     }
 
     fn length(&self) -> Result<(Option<u64>, Option<u64>), Refusal> {

@@ -1,6 +1,6 @@
 //! The file of `--json-out-file`.
 
-use super::args::Settings;
+use super::args::{Settings, Staircase};
 use super::report::{Kind, Line, Run, Verified, capitals, histogram, no_latencies, parts, percentile, steps};
 use dyno_types::secret::mask_text;
 use serde_json::{Map, Value, json as value};
@@ -193,6 +193,11 @@ fn configuration(settings: &Settings) -> Value {
             _ => shown,
         };
         out.insert(key, shown);
+    }
+    if let Some(Staircase { start, step, seconds }) = settings.staircase {
+        for (key, value) in [("clients_start", start), ("clients_step", step), ("step_duration", seconds)] {
+            out.insert(key.into(), value.into());
+        }
     }
     out.into()
 }

@@ -1,6 +1,6 @@
 //! memtier_benchmark.
 //!
-//! `flags` lists what it takes, `args` reads words into settings, `words` splits commands as redis-cli does, `target` names
+//! `flags` lists what it takes, `args` and `modes` read words into settings, `words` splits commands as redis-cli does, `target` names
 //! the server, `import` reads files of records, `plan` makes the load of the settings, `report` prints what came of it, `json`
 //! writes the same as memtier's file, `hdr` writes histograms.
 
@@ -9,12 +9,13 @@ mod flags;
 mod hdr;
 mod import;
 mod json;
+mod modes;
 mod plan;
 mod report;
 mod target;
 mod words;
 
-pub use args::{Breakdown, Import, Parsed, Refusal, Settings, parse};
+pub use args::{Breakdown, Import, Parsed, Refusal, Settings, Staircase, parse};
 pub use flags::help;
 pub use hdr::{HdrFile, hdr_files};
 pub use import::records;

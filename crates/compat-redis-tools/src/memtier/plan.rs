@@ -239,6 +239,14 @@ pub fn load(settings: &Settings, seed: u64, records: &Arc<[Record]>) -> Commands
             all.map(|(number, command)| own(settings, number, command)).collect()
         }
     };
+    if settings.iterates.is_some() {
+        // Another with the cursor of the last reply.
+        let mut goes_on = operations[0].clone();
+        (goes_on.name, goes_on.turns) = ("SCAN <cursor>".into(), 0);
+        goes_on.commands[0][..2].clone_from_slice(&[literal("SCAN"), vec![Part::Cursor]]);
+        operations[0].name = "SCAN 0".into();
+        operations.push(goes_on);
+    }
     let between = waits(settings, &mut operations);
     let expiring = has_expiring(settings).then(|| {
         let space = space(settings, settings.patterns.0);
@@ -255,6 +263,7 @@ pub fn load(settings: &Settings, seed: u64, records: &Arc<[Record]>) -> Commands
         seed,
         apart: settings.has("distinct-client-seed"),
         stands_for: None,
+        iterates: settings.iterates,
         records: Records { all: records.clone(), expiring, verify: false },
     }
 }
@@ -300,6 +309,10 @@ pub fn rows(settings: &Settings) -> Vec<Row> {
             // memtier does not count their bytes.
             row("Waits", waits.collect(), false),
         ];
+    }
+    if settings.iterates.is_some() {
+        let row = |name: &str, metric: usize| Row { name: name.into(), metrics: vec![metric], bytes: true };
+        return vec![row("Scan 0s", 0), row("Scan <cursor>s", 1)];
     }
     let mut all: Vec<Row> = Vec::new();
     let sent = settings.own.iter().filter(|command| command.ratio > 0);

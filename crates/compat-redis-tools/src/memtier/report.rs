@@ -349,7 +349,9 @@ pub fn progress(
         done * 100.0,
         seconds as u64,
         if running { settings.clients.1 } else { 0 },
-        settings.clients.0,
+        settings
+            .staircase
+            .map_or(settings.clients.0, |stairs| { stairs.clients(seconds as u64, settings.clients.0) }),
         all.0,
         now.0,
         (all.0 as f64 / each) as u64,

@@ -174,6 +174,48 @@ fn refusals_are_memtiers() {
             "--data-import f --key-pattern P:P",
             "--key-pattern P:P needs --generate-keys with --data-import: each client writes all records",
         ),
+        ("--clients-start 0", "clients-start must be greater than zero."),
+        (
+            "--clients-start 3",
+            "--clients-start, --clients-step, and --step-duration must all be specified together.",
+        ),
+        (
+            "--clients-start 1 --clients-step 1 --step-duration 1 -n 5",
+            "--requests cannot be used with client staircase mode. Use --test-time instead.",
+        ),
+        (
+            "--clients-start 3 --clients-step 1 --step-duration 1 -c 3 --test-time 5",
+            "--clients-start (3) must be less than --clients (3).",
+        ),
+        (
+            "--clients-start 3 --clients-step 1 --step-duration 1",
+            "--test-time is required when using client staircase mode.",
+        ),
+        (
+            "--scan-incremental-iteration",
+            "--scan-incremental-iteration requires --command with a SCAN command.",
+        ),
+        (
+            "--scan-incremental-iteration --command x",
+            "--scan-incremental-iteration requires the command to be a SCAN command.",
+        ),
+        (
+            "--scan-incremental-iteration --command SCAN",
+            "SCAN command must have at least a cursor argument (e.g., 'SCAN 0').",
+        ),
+        (
+            "--scan-incremental-iteration --command SCAN --command SCAN",
+            "--scan-incremental-iteration requires exactly one --command (a SCAN command).",
+        ),
+        ("--scan-incremental-iteration --pipeline 2", "--scan-incremental-iteration requires --pipeline 1."),
+        (
+            "--scan-incremental-iteration --scan-incremental-max-iterations x",
+            "scan-incremental-max-iterations must be a positive number.",
+        ),
+        (
+            "--scan-incremental-max-iterations 3",
+            "--scan-incremental-max-iterations needs --scan-incremental-iteration",
+        ),
         ("--num-slaves 1-1", "--num-slaves needs --wait-ratio"),
         ("-u foo://h", "unsupported URI scheme 'foo'. Use 'redis' or 'rediss'."),
         ("-S /s -p 1", "UNIX domain socket and TCP cannot be used together."),
@@ -298,6 +340,42 @@ fn verification_follows_the_first_client() {
     }
     let none = settings("--data-import f --data-verify --ratio 0:1");
     assert!(verification(&none, &load(&none, 1, &file)).is_none());
+}
+
+#[test]
+fn a_scan_follows_its_cursor_as_monitor_saw_it() {
+    let trace = include_str!("../../tests/data/memtier/scan.txt");
+    let mut lines = trace.lines();
+    let line = lines.next().and_then(|line| line.split_once("2.3.0: ")).unwrap().1.trim_end_matches('.');
+    let own = settings(line);
+    let commands = load(&own, 1, &Arc::default());
+    let run = CommandRun::new(&commands).unwrap();
+    let content = run.content();
+    let expected: Vec<&str> = lines.collect();
+    // Each reply ends where the next one begins; the last of a round would go on, but may not.
+    let cursor = |line: &str| line.split('"').nth(3).unwrap().parse::<u64>().unwrap();
+    for (turn, theirs) in expected.iter().enumerate() {
+        let request = run.request(turn as u64, &Frontier::new(0));
+        let arguments = &commands.operations[usize::from(request.shape)].commands[0];
+        let words = (0..).zip(arguments).map(|(number, parts)| {
+            let mut out = Vec::new();
+            match parts.as_slice() {
+                [Part::Literal(bytes)] => out.extend_from_slice(bytes),
+                _ => content.argument(&request, 0, number, &mut out),
+            }
+            format!("\"{}\"", String::from_utf8(out).unwrap())
+        });
+        assert_eq!(words.collect::<Vec<_>>().join(" "), *theirs, "{turn}");
+        let ends = expected.get(turn + 1).map_or(0, |next| cursor(next));
+        content.ends_at(&request, Some(if ends == 0 { 99 } else { ends }));
+    }
+    // An error begins anew.
+    content.ends_at(&run.request(0, &Frontier::new(0)), Some(7));
+    assert_eq!(run.request(1, &Frontier::new(0)).shape, 1);
+    content.ends_at(&run.request(1, &Frontier::new(0)), None);
+    assert_eq!(run.request(2, &Frontier::new(0)).shape, 0);
+    let names: Vec<String> = rows(&own).into_iter().map(|row| row.name).collect();
+    assert_eq!(names, ["Scan 0s", "Scan <cursor>s"]);
 }
 
 #[test]

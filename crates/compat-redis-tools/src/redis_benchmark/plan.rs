@@ -490,6 +490,7 @@ fn commands(args: &Args, test: u64, operation: Operation, data: &[u8]) -> Comman
         size: DataSize::Uniform(args.data_size, args.data_size),
         random: false,
         records: Default::default(),
+        iterates: None,
         fixed: has_data.then(|| data.to_vec()),
         seed: args.seed.unwrap_or(1).wrapping_add(test),
         apart: true,

@@ -94,6 +94,16 @@ impl RedisDriver {
                 _ => (Outcome::Ok, next),
             },
         };
+        if self.content.follows(&x.request) {
+            // `[cursor, [...]]`.
+            let cursor = match token(input, next)? {
+                Some((Token::Bulk(text), _)) if outcome.is_ok() && matches!(found, Token::Array(_)) => {
+                    std::str::from_utf8(text).ok().and_then(|text| text.parse().ok())
+                }
+                _ => None,
+            };
+            self.content.ends_at(&x.request, cursor);
+        }
         x.records += u32::from(outcome.is_ok() && !missed);
         let (hits, misses) = (u64::from(reads && outcome.is_ok() && !missed), u64::from(missed));
         self.traffic.add(x.request.shape, Traffic { sent: 0, received: end as u64, hits, misses });

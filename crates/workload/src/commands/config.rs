@@ -96,6 +96,8 @@ pub enum Part {
     Middling(u64, u64),
     /// The value.
     Data,
+    /// Where the user's last reply ended.
+    Cursor,
     /// Of the record whose turn it is: its key.
     RecordKey,
     /// The same: its value.
@@ -175,6 +177,9 @@ pub struct Commands {
     pub random: bool,
     /// The value that all operations have instead.
     pub fixed: Option<Vec<u8>>,
+    /// Most of the second operation in a row, 0 for any number, where it goes on from where the replies to the first one and its
+    /// own end: until they end at 0. It has no turns of its own.
+    pub iterates: Option<u64>,
     /// Records that are written as they are.
     pub records: Records,
     /// Seed of keys, sizes and values.

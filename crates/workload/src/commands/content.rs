@@ -20,6 +20,8 @@ pub struct CommandContent {
     traffic: Vec<[AtomicU64; 4]>,
     /// How each operation counts through its keys.
     counts: Vec<Count>,
+    /// Of each user: where its last reply ended, and how often in a row it has gone on from there.
+    cursors: Vec<[AtomicU64; 2]>,
 }
 
 /// Numbers of an operation that counts through its keys.
@@ -66,6 +68,11 @@ impl CommandContent {
         let traffic = commands.operations.iter().map(|_| Default::default()).collect();
         CommandContent {
             counts: counts(&commands.operations),
+            cursors: commands
+                .iterates
+                .map_or(0..0, |_| 0..commands.users)
+                .map(|_| Default::default())
+                .collect(),
             templates: commands.templates(),
             commands: commands.clone(),
             traffic,
@@ -99,6 +106,11 @@ impl CommandContent {
             }
             _ => drawn(space, &mut Stream::new(request.seed, place, Purpose::Key)),
         }
+    }
+
+    /// Where a user's last reply ended.
+    pub(super) fn cursor(&self, user: u32) -> u64 {
+        self.cursors.get(user as usize).map_or(0, |[at, _]| at.load(Ordering::Relaxed))
     }
 
     /// The record whose turn it is.
@@ -225,6 +237,20 @@ impl Content for CommandContent {
         verifies.then(|| self.record(request).value.as_slice())
     }
 
+    fn follows(&self, _request: &Request) -> bool {
+        self.commands.iterates.is_some()
+    }
+
+    fn ends_at(&self, request: &Request, cursor: Option<u64>) {
+        let Some(most) = self.commands.iterates else { return };
+        let [at, times] = &self.cursors[request.collection as usize];
+        let cursor = cursor.unwrap_or(0);
+        let gone_on = times.load(Ordering::Relaxed) + u64::from(request.shape == 1);
+        let goes_on = cursor != 0 && (most == 0 || gone_on < most);
+        at.store(if goes_on { cursor } else { 0 }, Ordering::Relaxed);
+        times.store(if goes_on { gone_on } else { 0 }, Ordering::Relaxed);
+    }
+
     fn exchanged(&self, template: u16, more: Traffic) {
         let sums = &self.traffic[usize::from(template)];
         for (sum, count) in sums.iter().zip([more.sent, more.received, more.hits, more.misses]) {
@@ -255,6 +281,7 @@ impl Content for CommandContent {
                         _ => out.extend_from_slice(self.key_of_record(number)),
                     }
                 }
+                Part::Cursor => push_decimal(self.cursor(request.collection), out),
                 Part::RecordKey => out.extend_from_slice(&self.record(request).key),
                 Part::RecordValue => out.extend_from_slice(&self.record(request).value),
                 Part::RecordExpiry => push_decimal(u64::from(self.record(request).expiry_s), out),

@@ -140,7 +140,10 @@ impl Workload for CommandRun {
 
     fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
         let (user, turn) = self.place(draw.index);
-        let (number, before) = self.operation(turn);
+        let (mut number, before) = self.operation(turn);
+        if self.content.commands_of().iterates.is_some() && self.content.cursor(user as u32) != 0 {
+            number = 1;
+        }
         let mut shape = number;
         let records = &self.content.commands_of().records;
         if let Some(expiring) = records.expiring.filter(|_| number == 0) {
@@ -167,6 +170,6 @@ impl Workload for CommandRun {
     }
 
     fn is_pure(&self) -> bool {
-        true
+        self.content.commands_of().iterates.is_none()
     }
 }

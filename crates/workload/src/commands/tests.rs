@@ -39,6 +39,7 @@ fn commands(pattern: Pattern, users: u64) -> Commands {
         size: DataSize::Uniform(4, 4),
         random: false,
         records: Default::default(),
+        iterates: None,
         fixed: None,
         seed: 7,
         apart: false,
