@@ -2,11 +2,12 @@
 
 use super::ToolArgs;
 use super::load::{Applied, Load, say};
+use super::statsd::Receiver;
 use crate::exit::{Exit, Failure};
 use crate::run_directory::check_new;
 use crate::{signals, terminal};
 use dyno_compat_redis_tools::memtier::{
-    Kind, Parsed, Row, Run, Second, Settings, Staircase, Verified, hdr_files, help, json, load, parse,
+    Kind, Parsed, Row, Run, Second, Settings, Staircase, Told, Verified, hdr_files, help, json, load, parse,
     progress, records, report, rows, verification, verification_report,
 };
 use dyno_config::settings::DRAWN;
@@ -227,6 +228,7 @@ fn one(
         let source = if drawn { DRAWN } else { "default" };
         listed.push(Setting { key: "seed".into(), value: commands.seed.to_string(), source: source.into() });
     }
+    let told = settings.statsd.as_ref().map(Receiver::of).transpose()?;
     let load = Load {
         title: format!("memtier, {users} clients"),
         uri: &settings.uri,
@@ -246,7 +248,7 @@ fn one(
         settings: listed,
     };
     let workload = load.workload()?;
-    let mut watch = Watch::new(settings, run, workload.clone());
+    let mut watch = Watch::new(settings, run, workload.clone(), told);
     let began = now_ms();
     let Applied { ended, exit, doubts, .. } = load.apply(&workload, control, &mut watch)?;
     say(&doubts);
@@ -273,10 +275,12 @@ struct Watch<'a> {
     /// Bytes of each row up to the last second.
     bytes: Vec<(u64, u64)>,
     begun: Instant,
+    /// Whom each second is told.
+    told: Option<Receiver>,
 }
 
 impl<'a> Watch<'a> {
-    fn new(settings: &'a Settings, run: u64, workload: Arc<CommandRun>) -> Self {
+    fn new(settings: &'a Settings, run: u64, workload: Arc<CommandRun>, told: Option<Receiver>) -> Self {
         let rows = rows(settings);
         let seconds = rows.iter().map(|_| Vec::new()).collect();
         Watch {
@@ -287,6 +291,7 @@ impl<'a> Watch<'a> {
             bytes: vec![(0, 0); rows.len()],
             rows,
             begun: Instant::now(),
+            told,
         }
     }
 
@@ -363,6 +368,9 @@ impl Observer for Watch<'_> {
     fn begin(&mut self, _phase: &str, _plan: &Job) {
         terminal::verbatim(&format!("[RUN #{}] Launching threads now...", self.run));
         self.begun = Instant::now();
+        if let (Some(receiver), Some(statsd)) = (&mut self.told, &self.settings.statsd) {
+            receiver.event(&statsd.begins(self.settings, self.run));
+        }
         if let Some(Staircase { start, step, seconds }) = self.settings.staircase {
             let (clients, threads) = self.settings.clients;
             terminal::verbatim(&format!(
@@ -392,19 +400,42 @@ impl Observer for Watch<'_> {
         let mean = |totals: &Totals| latencies(totals, &all).mean_ns() / 1e6;
         let of = |totals: &Totals, bytes: u64| (counted(totals, &all), bytes, mean(totals));
         let done = now.done.unwrap_or(0.0);
+        let seconds = self.begun.elapsed().as_secs_f64().min(now.elapsed_s);
+        let per_second = |count: u64| (count as f64 / seconds.max(1e-6)) as u64;
+        let (connection_errors, last) = (lost(now.so_far, &all), latencies(now.last, &all));
         let line = progress(
             self.settings,
             self.run,
             // The last second of a run is a part of one.
-            (done, self.begun.elapsed().as_secs_f64().min(now.elapsed_s)),
+            (done, seconds),
             of(now.last, moved),
             of(now.so_far, sum),
             done < 1.0,
         );
         terminal::progress(&line);
+        if let (Some(receiver), Some(statsd)) = (&self.told, &self.settings.statsd) {
+            let (now, so_far) = (of(now.last, moved), of(now.so_far, sum));
+            let packets = statsd.second(
+                self.settings,
+                &Told {
+                    ops: (now.0, per_second(so_far.0)),
+                    bytes: (now.1, per_second(so_far.1)),
+                    latency_ms: (now.2, so_far.2),
+                    connections: if done < 1.0 { self.settings.connected(seconds as u64) } else { 0 },
+                    percent: done * 100.0,
+                    connection_errors,
+                    latencies: last,
+                },
+            );
+            receiver.send(&packets);
+        }
     }
 
     fn end(&mut self, _phase: &Phase) {
+        if let (Some(receiver), Some(statsd)) = (&mut self.told, &self.settings.statsd) {
+            receiver.event(&statsd.ended(self.run));
+            receiver.send(&statsd.end());
+        }
         terminal::progress("\n\n");
     }
 }

@@ -1,6 +1,7 @@
 //! Words into settings, as getopt and memtier's checks take them.
 
 use super::flags::{FLAGS, Flag};
+use super::statsd::Statsd;
 use super::words;
 use dyno_types::secret::mask_text;
 use dyno_workload::commands::DataSize;
@@ -140,6 +141,8 @@ pub struct Settings {
     pub staircase: Option<Staircase>,
     /// Most SCANs that go on from a cursor, 0 for all of them.
     pub(super) iterates: Option<u64>,
+    /// Server that is told each second.
+    pub statsd: Option<Statsd>,
     /// Records of a file.
     pub import: Option<Import>,
     /// Requests after which a connection is made anew.
@@ -162,6 +165,12 @@ impl Settings {
     /// Clients in all.
     pub fn users(&self) -> u64 {
         self.clients.0 * self.clients.1
+    }
+
+    /// Clients that have begun so long after the begin, in all.
+    pub fn connected(&self, seconds: u64) -> u64 {
+        let (clients, threads) = self.clients;
+        threads * self.staircase.map_or(clients, |stairs| stairs.clients(seconds, clients))
     }
 
     /// Every flag that was typed, with its value; passwords are masked.
@@ -367,7 +376,8 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
         }
         _ => requests,
     };
-    Ok(Parsed::Run(Box::new(Settings {
+    let (statsd_port, graphite_port) = settings.statsd_ports()?;
+    let mut own_settings = Settings {
         uri: settings.uri(&mut notes)?,
         runs: typed.get("run-count").map_or(Ok(1), |text| positive("run count", text))?,
         clients: (settings.positive("clients", 50)?, settings.positive("threads", 4)?),
@@ -396,7 +406,10 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
         notes,
         own,
         typed,
-    })))
+        statsd: None,
+    };
+    own_settings.statsd = Statsd::of(&own_settings, statsd_port, graphite_port);
+    Ok(Parsed::Run(Box::new(own_settings)))
 }
 
 /// Reads the values that were typed.

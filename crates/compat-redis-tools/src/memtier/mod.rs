@@ -2,7 +2,7 @@
 //!
 //! `flags` lists what it takes, `args` and `modes` read words into settings, `words` splits commands as redis-cli does, `target` names
 //! the server, `import` reads files of records, `plan` makes the load of the settings, `report` prints what came of it, `json`
-//! writes the same as memtier's file, `hdr` writes histograms.
+//! writes the same as memtier's file, `hdr` writes histograms, `statsd` tells a server.
 
 mod args;
 mod flags;
@@ -12,6 +12,7 @@ mod json;
 mod modes;
 mod plan;
 mod report;
+mod statsd;
 mod target;
 mod words;
 
@@ -22,6 +23,7 @@ pub use import::records;
 pub use json::json;
 pub use plan::{Row, load, rows, verification};
 pub use report::{Kind, Run, Second, Verified, progress, report, verification_report};
+pub use statsd::{Statsd, Told};
 
 #[cfg(test)]
 mod tests;

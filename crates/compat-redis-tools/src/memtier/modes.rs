@@ -6,6 +6,21 @@ use super::args::{Import, OwnCommand, Reader, Refusal, Staircase, Waits, check, 
 const MULTI_KEYS: u64 = 10_000;
 
 impl Reader<'_> {
+    /// Ports of StatsD and Graphite.
+    pub(super) fn statsd_ports(&self) -> Result<(u16, u16), Refusal> {
+        let port = |name: &str, default: u16| {
+            let read = |text: &str| text.trim().parse().ok().filter(|port| *port > 0);
+            let port = self.get(name).map_or(Some(default), read);
+            port.ok_or_else(|| check(format!("{name} must be a valid port number.")))
+        };
+        let others = ["statsd-port", "statsd-prefix", "statsd-run-label", "graphite-port"];
+        let ports = (port("statsd-port", 8125)?, port("graphite-port", 8080)?);
+        match others.into_iter().find(|name| self.has(name)) {
+            Some(name) if !self.has("statsd-host") => Err(check(format!("--{name} needs --statsd-host"))),
+            _ => Ok(ports),
+        }
+    }
+
     pub(super) fn staircase(&self) -> Result<Option<Staircase>, Refusal> {
         let read = |name| self.get(name).map(|text| positive(name, text)).transpose();
         let (start, step) = (read("clients-start")?, read("clients-step")?);

@@ -226,7 +226,8 @@ pub fn report(settings: &Settings, runs: &[Run]) -> String {
 
 fn table(settings: &Settings, part: &Part, out: &mut String) {
     let standard = settings.own.is_empty();
-    let width = part.lines.iter().map(|line| line.name.len()).max().unwrap_or(0).max(6) + 1;
+    // Without the s of the plural.
+    let width = part.lines.iter().map(|line| capitals(&line.name).len()).max().unwrap_or(0).max(6) + 1;
     let mut head = vec![(format!("{:<width$}", "Type"), width), (format!("{:>12}", "Ops/sec"), 12)];
     if standard {
         head.extend(["Hits/sec", "Misses/sec"].map(|name| (format!("{name:>12}"), 12)));
@@ -349,9 +350,7 @@ pub fn progress(
         done * 100.0,
         seconds as u64,
         if running { settings.clients.1 } else { 0 },
-        settings
-            .staircase
-            .map_or(settings.clients.0, |stairs| { stairs.clients(seconds as u64, settings.clients.0) }),
+        settings.connected(seconds as u64) / settings.clients.1,
         all.0,
         now.0,
         (all.0 as f64 / each) as u64,
