@@ -112,6 +112,14 @@ pub trait Content: Send + Sync {
     /// The reply to such a request has said where it ends; `None`: it has not, or was an error.
     fn ends_at(&self, _request: &Request, _cursor: Option<u64>) {}
 
+    /// Returns whether what is exchanged is to be said for each request, too.
+    fn counts_each(&self) -> bool {
+        false
+    }
+
+    /// What has been exchanged for this request.
+    fn exchanged_for(&self, _request: &Request, _traffic: Traffic) {}
+
     /// What has been exchanged for the operations of a template since this was said last.
     fn exchanged(&self, _template: u16, _traffic: Traffic) {}
 

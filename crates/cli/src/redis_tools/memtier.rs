@@ -7,8 +7,8 @@ use crate::exit::{Exit, Failure};
 use crate::run_directory::check_new;
 use crate::{signals, terminal};
 use dyno_compat_redis_tools::memtier::{
-    Kind, Parsed, Row, Run, Second, Settings, Staircase, Told, Verified, hdr_files, help, json, load, parse,
-    progress, records, report, rows, verification, verification_report,
+    Kind, Parsed, Row, Run, Second, Settings, Staircase, Told, Verified, client_files, hdr_files, help, json,
+    load, parse, progress, records, report, rows, verification, verification_report,
 };
 use dyno_config::settings::DRAWN;
 use dyno_engine::{Control, Job, LateUsers};
@@ -61,7 +61,8 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
     // Whatever cannot be written is said before the load.
     let written = ["out-file", "json-out-file"].map(|name| settings.value(name).map(Path::new));
     let first = settings.value("hdr-file-prefix").map(|prefix| format!("{prefix}_FULL_RUN_1.txt"));
-    for path in written.into_iter().flatten().chain(first.as_deref().map(Path::new)) {
+    let client = settings.value("client-stats").map(|prefix| format!("{prefix}-1-0-0.csv"));
+    for path in written.into_iter().flatten().chain([&first, &client].into_iter().flatten().map(Path::new)) {
         files::create(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     }
     let seed: Option<u64> = number(settings, "seed")?;
@@ -252,6 +253,9 @@ fn one(
     let began = now_ms();
     let Applied { ended, exit, doubts, .. } = load.apply(&workload, control, &mut watch)?;
     say(&doubts);
+    for (path, text) in client_files(settings, run, &rows(settings), &workload.clients()) {
+        std::fs::write(&path, text).map_err(|error| Failure::Usage(format!("{path}: {error}")))?;
+    }
     let run = Run {
         times_ms: (began, now_ms()),
         seconds: ended.finished.measured_ns as f64 / 1e9,

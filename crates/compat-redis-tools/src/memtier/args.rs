@@ -458,6 +458,11 @@ impl Reader<'_> {
         if self.has("cluster-mode") && self.has("unix-socket") {
             return refuse("cluster mode dose not support unix-socket option.");
         }
+        if self.has("cluster-mode") && self.has("client-stats") {
+            return refuse(
+                "--client-stats: moved keys are not known of each client; --run-directory has what all came to",
+            );
+        }
         if self.has("cluster-mode") {
             for name in ["reconnect-interval", "multi-key-get", "wait-ratio"] {
                 if self.has(name) {

@@ -47,7 +47,7 @@ pub(super) const FLAGS: [Flag; 91] = [
     flag("show-config", ' ', "", "Print the settings first"),
     flag("out-file", 'o', "FILE", "Write the report there"),
     flag("json-out-file", ' ', "FILE", "Write the results as JSON"),
-    without("client-stats", ' ', "PREFIX", "--run-directory DIR has the intervals of all clients together"),
+    flag("client-stats", ' ', "PREFIX", "Write each client's seconds to PREFIX-RUN-THREAD-CLIENT.csv"),
     flag(
         "hdr-file-prefix",
         ' ',

@@ -2,9 +2,10 @@
 //!
 //! `flags` lists what it takes, `args` and `modes` read words into settings, `words` splits commands as redis-cli does, `target` names
 //! the server, `import` reads files of records, `plan` makes the load of the settings, `report` prints what came of it, `json`
-//! writes the same as memtier's file, `hdr` writes histograms, `statsd` tells a server.
+//! writes the same as memtier's file, `hdr` writes histograms, `client_stats` each client's seconds, `statsd` tells a server.
 
 mod args;
+mod client_stats;
 mod flags;
 mod hdr;
 mod import;
@@ -17,6 +18,7 @@ mod target;
 mod words;
 
 pub use args::{Breakdown, Import, Parsed, Refusal, Settings, Staircase, parse};
+pub use client_stats::{ClientFile, client_files};
 pub use flags::help;
 pub use hdr::{HdrFile, hdr_files};
 pub use import::records;

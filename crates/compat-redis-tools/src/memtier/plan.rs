@@ -264,6 +264,7 @@ pub fn load(settings: &Settings, seed: u64, records: &Arc<[Record]>) -> Commands
         apart: settings.has("distinct-client-seed"),
         stands_for: None,
         iterates: settings.iterates,
+        by_user: settings.has("client-stats"),
         records: Records { all: records.clone(), expiring, verify: false },
     }
 }
@@ -284,6 +285,7 @@ pub fn verification(settings: &Settings, commands: &Commands) -> Option<(Command
         operations: vec![operation("GET", sets, get, KeySpace { min, max, pattern }, false)],
         between: None,
         users: 1,
+        by_user: false,
         stands_for: Some(FirstOf { cycle: commands.cycle(), users }),
         records: Records { expiring: None, verify: true, ..commands.records.clone() },
         ..commands.clone()

@@ -77,14 +77,21 @@ pub(super) fn histogram(all: &[&Buckets]) -> Histogram<u64> {
 
 /// Latencies in microseconds, from the first to the second, with so many digits.
 pub(super) fn histogram_of((least, most, digits): (u64, u64, u8), all: &[&Buckets]) -> Histogram<u64> {
-    let mut found = Histogram::new_with_bounds(least, most, digits).expect("the bounds are apart");
-    for buckets in all {
+    let of = |buckets: &Buckets| {
         let unit = buckets.scale().unit_ns();
-        for (bucket, count) in buckets.iter() {
-            let us = (bucket_high(bucket) * unit + unit - 1) / 1_000;
-            found.saturating_record_n(us.max(least), count);
-        }
-    }
+        let us = move |bucket| (bucket_high(bucket) * unit + unit - 1) / 1_000;
+        buckets.iter().map(move |(bucket, count)| (us(bucket), count)).collect::<Vec<_>>()
+    };
+    histogram_from((least, most, digits), all.iter().flat_map(|buckets| of(buckets)))
+}
+
+/// The same, of latencies that occurred so often.
+pub(super) fn histogram_from(
+    (least, most, digits): (u64, u64, u8),
+    all: impl Iterator<Item = (u64, u64)>,
+) -> Histogram<u64> {
+    let mut found = Histogram::new_with_bounds(least, most, digits).expect("the bounds are apart");
+    all.for_each(|(us, count)| found.saturating_record_n(us.max(least), count));
     found
 }
 

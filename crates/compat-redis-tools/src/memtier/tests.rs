@@ -249,7 +249,7 @@ fn refusals_are_memtiers() {
         }
     }
     // What dyno does not have is refused by name, with a way on.
-    for line in ["--monitor-input f", "--client-stats p", "-D", "-4"] {
+    for line in ["--monitor-input f", "-D", "-4"] {
         assert!(refusal(line).contains("dyno memtier does not have it"), "{line}: {}", refusal(line));
     }
 }

@@ -491,6 +491,7 @@ fn commands(args: &Args, test: u64, operation: Operation, data: &[u8]) -> Comman
         random: false,
         records: Default::default(),
         iterates: None,
+        by_user: false,
         fixed: has_data.then(|| data.to_vec()),
         seed: args.seed.unwrap_or(1).wrapping_add(test),
         apart: true,

@@ -402,6 +402,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 self.recorder.now.record_server(request.metric, server_ns);
             }
             self.record_own(id, outcome, now, service_ns, response_ns);
+            if self.timed && !outcome.is_unanswered() {
+                self.shared.job.workload.timed(&request, service_ns, now.saturating_sub(self.epoch_ns));
+            }
         }
         if !outcome.is_ok() && self.try_again(id, outcome, now) {
             return;

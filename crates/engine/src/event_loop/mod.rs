@@ -54,6 +54,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             thread,
             hooks: shared.job.workload.hooks(),
             per_user: shared.job.workload.is_per_user(),
+            timed: shared.job.workload.times_each(),
             driver,
             net,
             recorder,

@@ -183,6 +183,8 @@ pub struct LoadThread<D: Driver, N: Net> {
     pub(super) thread: usize,
     pub(super) hooks: Hooks,
     pub(super) per_user: bool,
+    /// The workload is told the time of each request.
+    pub(super) timed: bool,
     pub(super) driver: D,
     pub(super) net: N,
     pub(super) recorder: Recorder,

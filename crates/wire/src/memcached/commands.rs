@@ -99,7 +99,7 @@ impl MemcachedDriver {
         }
         out.extend_from_slice(b"\r\n");
         let sent = (out.len() - before) as u64;
-        self.traffic.add(request.shape, Traffic { sent, ..Traffic::default() });
+        self.traffic.add(request, Traffic { sent, ..Traffic::default() });
     }
 
     /// The reply to a request's command, and the position after it.
@@ -147,7 +147,7 @@ impl MemcachedDriver {
             }
         };
         x.records += hits as u32;
-        self.traffic.add(x.request.shape, Traffic { sent: 0, received: end as u64, hits, misses });
+        self.traffic.add(&x.request, Traffic { sent: 0, received: end as u64, hits, misses });
         Ok(Some((outcome, end)))
     }
 

@@ -63,7 +63,7 @@ impl RedisDriver {
                 }
             }
         }
-        self.traffic.add(request.shape, Traffic { sent: (out.len() - before) as u64, ..Traffic::default() });
+        self.traffic.add(request, Traffic { sent: (out.len() - before) as u64, ..Traffic::default() });
     }
 
     /// The reply to a command of a command request, and the position after it.
@@ -106,7 +106,7 @@ impl RedisDriver {
         }
         x.records += u32::from(outcome.is_ok() && !missed);
         let (hits, misses) = (u64::from(reads && outcome.is_ok() && !missed), u64::from(missed));
-        self.traffic.add(x.request.shape, Traffic { sent: 0, received: end as u64, hits, misses });
+        self.traffic.add(&x.request, Traffic { sent: 0, received: end as u64, hits, misses });
         Ok(Some((outcome, end)))
     }
 }

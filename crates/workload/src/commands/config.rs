@@ -180,6 +180,8 @@ pub struct Commands {
     /// Most of the second operation in a row, 0 for any number, where it goes on from where the replies to the first one and its
     /// own end: until they end at 0. It has no turns of its own.
     pub iterates: Option<u64>,
+    /// True if it is kept what each user came to.
+    pub by_user: bool,
     /// Records that are written as they are.
     pub records: Records,
     /// Seed of keys, sizes and values.

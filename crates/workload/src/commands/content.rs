@@ -1,5 +1,6 @@
 //! Requests into arguments.
 
+use super::clients::Clients;
 use super::config::{Commands, DataSize, KeySpace, Operation, Part, Pattern, Record};
 use crate::keys::push_decimal;
 use dyno_types::command::{CommandTemplate, Traffic};
@@ -20,6 +21,8 @@ pub struct CommandContent {
     traffic: Vec<[AtomicU64; 4]>,
     /// How each operation counts through its keys.
     counts: Vec<Count>,
+    /// What each user came to.
+    pub(super) clients: Option<Clients>,
     /// Of each user: where its last reply ended, and how often in a row it has gone on from there.
     cursors: Vec<[AtomicU64; 2]>,
 }
@@ -68,6 +71,7 @@ impl CommandContent {
         let traffic = commands.operations.iter().map(|_| Default::default()).collect();
         CommandContent {
             counts: counts(&commands.operations),
+            clients: commands.by_user.then(|| Clients::new(commands.users, commands.operations.len())),
             cursors: commands
                 .iterates
                 .map_or(0..0, |_| 0..commands.users)
@@ -249,6 +253,16 @@ impl Content for CommandContent {
         let goes_on = cursor != 0 && (most == 0 || gone_on < most);
         at.store(if goes_on { cursor } else { 0 }, Ordering::Relaxed);
         times.store(if goes_on { gone_on } else { 0 }, Ordering::Relaxed);
+    }
+
+    fn counts_each(&self) -> bool {
+        self.clients.is_some()
+    }
+
+    fn exchanged_for(&self, request: &Request, traffic: Traffic) {
+        if let Some(clients) = &self.clients {
+            clients.exchanged(request.collection, traffic);
+        }
     }
 
     fn exchanged(&self, template: u16, more: Traffic) {

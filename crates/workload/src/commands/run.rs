@@ -1,5 +1,6 @@
 //! Whose turn it is.
 
+use super::clients::{Client, Clients};
 use super::config::{Between, Commands};
 use super::content::CommandContent;
 use crate::ycsb::BadProperty;
@@ -45,6 +46,11 @@ impl CommandRun {
     /// end.
     pub fn traffic(&self, operation: usize) -> Traffic {
         self.content.traffic(operation)
+    }
+
+    /// What each user came to, where that is kept.
+    pub fn clients(&self) -> Vec<Client> {
+        self.content.clients.as_ref().map_or_else(Vec::new, Clients::all)
     }
 
     /// User and turn of an index.
@@ -163,6 +169,16 @@ impl Workload for CommandRun {
 
     fn hooks(&self) -> Hooks {
         Hooks { scripts: false, settled: false, answered: false, resume: false }
+    }
+
+    fn times_each(&self) -> bool {
+        self.content.clients.is_some()
+    }
+
+    fn timed(&self, request: &Request, service_ns: u64, done_ns: u64) {
+        if let Some(clients) = &self.content.clients {
+            clients.timed(request.collection, usize::from(request.metric), service_ns, done_ns);
+        }
     }
 
     fn is_per_user(&self) -> bool {

@@ -40,6 +40,7 @@ fn commands(pattern: Pattern, users: u64) -> Commands {
         random: false,
         records: Default::default(),
         iterates: None,
+        by_user: false,
         fixed: None,
         seed: 7,
         apart: false,
