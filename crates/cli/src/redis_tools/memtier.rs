@@ -253,7 +253,7 @@ fn one(
     let began = now_ms();
     let Applied { ended, exit, doubts, .. } = load.apply(&workload, control, &mut watch)?;
     say(&doubts);
-    for (path, text) in client_files(settings, run, &rows(settings), &workload.clients()) {
+    for (path, text) in client_files(settings, run, &workload.clients()) {
         std::fs::write(&path, text).map_err(|error| Failure::Usage(format!("{path}: {error}")))?;
     }
     let run = Run {

@@ -1,7 +1,7 @@
 //! The files of `--client-stats`: one for each client, with its seconds and its latencies.
 
-use super::args::Settings;
-use super::plan::Row;
+use super::args::{Breakdown, Settings};
+use super::plan::{Row, rows_by};
 use super::report::{capitals, histogram_from, steps_of};
 use dyno_types::command::Traffic;
 use dyno_workload::commands::{Client, ClientSecond};
@@ -14,14 +14,16 @@ const FORM: (u64, u64, u8) = (10, 600_000_000, 2);
 pub type ClientFile = (String, String);
 
 /// The files of run number `run`, from 1 on; none where they are not asked for.
-pub fn client_files(settings: &Settings, run: u64, rows: &[Row], clients: &[Client]) -> Vec<ClientFile> {
+pub fn client_files(settings: &Settings, run: u64, clients: &[Client]) -> Vec<ClientFile> {
     let Some(prefix) = settings.value("client-stats") else { return Vec::new() };
     let of_thread = settings.clients.0;
+    // Here each command has columns of its own.
+    let rows = rows_by(settings, Breakdown::Line);
     let begun = (0..).zip(clients).filter(|(_, client)| !client.seconds.is_empty());
     begun
         .map(|(number, client): (u64, &Client)| {
             let (thread, place) = (number / of_thread, number % of_thread);
-            (format!("{prefix}-{run}-{thread}-{place}.csv"), file(settings, rows, client))
+            (format!("{prefix}-{run}-{thread}-{place}.csv"), file(settings, &rows, client))
         })
         .collect()
 }
@@ -108,12 +110,11 @@ fn latencies(name: &str, row: &Row, client: &Client, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::super::args::{Parsed, parse};
-    use super::super::plan::rows;
     use super::*;
     use std::collections::BTreeMap;
 
     /// Written by memtier_benchmark 2.3.0: -t 2 -c 2 -n 1000 --ratio 1:1 --key-maximum 100 --client-stats=cs; and -t 1 -c 1
-    /// -n 100 --command "SET __key__ 1" --command "set __key__ 3" --command "GET a" --client-stats=ca, by line.
+    /// -n 100 --command "SET __key__ 1" --command "set __key__ 3" --command "GET a" --client-stats=ca.
     const SETS: &str = include_str!("../../tests/data/memtier/client_stats.csv");
     const OWN: &str = include_str!("../../tests/data/memtier/client_stats_commands.csv");
 
@@ -155,7 +156,7 @@ mod tests {
         let columns: Vec<&str> = SETS.lines().nth(2).unwrap().split(',').collect();
         let one = client(vec![second(&columns, 1, 0), second(&columns, 6, 11)]);
         let none = Client::default();
-        let files = client_files(&own, 1, &rows(&own), &[none.clone(), none, one.clone(), one]);
+        let files = client_files(&own, 1, &[none.clone(), none, one.clone(), one]);
         let paths: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(paths, ["cs-1-1-0.csv", "cs-1-1-1.csv"]);
         let lines = |text: &str| text.lines().take(3).map(str::to_owned).collect::<Vec<_>>();
@@ -169,11 +170,10 @@ mod tests {
     #[test]
     fn files_of_commands_are_memtiers() {
         let words = ["--command", "SET __key__ 1", "--command", "set __key__ 3", "--command", "GET a"];
-        let by_line = ["--command-stats-breakdown", "line", "--client-stats=ca", "-t", "1", "-c", "1"];
-        let own = settings(&[&words[..], &by_line[..]].concat());
+        let own = settings(&[&words[..], &["--client-stats=ca", "-t", "1", "-c", "1"]].concat());
         let columns: Vec<&str> = OWN.lines().nth(2).unwrap().split(',').collect();
         let one = client([1, 6, 11].map(|at| second(&columns, at, 0)).to_vec());
-        let files = client_files(&own, 2, &rows(&own), &[one]);
+        let files = client_files(&own, 2, &[one]);
         assert_eq!(files[0].0, "ca-2-0-0.csv");
         let lines = |text: &str| text.lines().take(3).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(lines(&files[0].1), lines(OWN));

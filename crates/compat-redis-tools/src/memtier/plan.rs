@@ -295,6 +295,11 @@ pub fn verification(settings: &Settings, commands: &Commands) -> Option<(Command
 
 /// The rows of the table, without the one of all.
 pub fn rows(settings: &Settings) -> Vec<Row> {
+    rows_by(settings, settings.breakdown)
+}
+
+/// The same, where commands of one name share a row or do not.
+pub(super) fn rows_by(settings: &Settings, breakdown: Breakdown) -> Vec<Row> {
     if settings.own.is_empty() {
         let (sets, gets) = settings.ratio;
         let kinds = match settings.multi_key_get.filter(|_| gets > 0) {
@@ -323,7 +328,7 @@ pub fn rows(settings: &Settings) -> Vec<Row> {
         let mut letters = word.chars();
         let first = letters.next().map(|letter| letter.to_ascii_uppercase());
         let name = format!("{}{}s", first.map(String::from).unwrap_or_default(), letters.as_str());
-        match all.iter_mut().find(|row| row.name == name && settings.breakdown == Breakdown::Command) {
+        match all.iter_mut().find(|row| row.name == name && breakdown == Breakdown::Command) {
             Some(row) => row.metrics.push(number),
             None => all.push(Row { name, metrics: vec![number], bytes: true }),
         }

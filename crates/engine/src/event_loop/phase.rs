@@ -56,6 +56,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.late.iter().flat_map(|_| std::iter::repeat_n(&self.epoch_ns, self.shared.job.pipeline));
         let idle = self.idle.iter().map(|(_, since)| since);
         self.clipped_ns += idle.chain(held).chain(late).map(|since| waited(*since)).sum::<i64>();
+        // Nobody begins any more.
+        self.users.iter_mut().for_each(|user| user.held.clear());
     }
 
     /// Open loop that ends by a number of arrivals: the phase ends when one more would be due, which may not be known yet.
