@@ -378,7 +378,8 @@ impl Observer for Watch<'_> {
         if let Some(Staircase { start, step, seconds }) = self.settings.staircase {
             let (clients, threads) = self.settings.clients;
             terminal::verbatim(&format!(
-                "[RUN #{}] Client staircase (per thread x {threads} threads): {start}, {step} more every {seconds} s, up to {clients}",
+                "[RUN #{}] Client staircase (per thread x {threads} threads): {start}, {step} more every {seconds} s, \
+                 up to {clients}",
                 self.run
             ));
         }

@@ -1,7 +1,6 @@
 //! Words into settings, as getopt and memtier's checks take them.
 
 use super::flags::{FLAGS, Flag};
-use super::statsd::Statsd;
 use super::words;
 use dyno_types::secret::mask_text;
 use dyno_workload::commands::DataSize;
@@ -89,6 +88,21 @@ impl Staircase {
     pub fn clients(&self, seconds: u64, most: u64) -> u64 {
         self.start.saturating_add((seconds / self.seconds).saturating_mul(self.step)).min(most)
     }
+}
+
+/// Where metrics go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statsd {
+    /// The server.
+    pub host: String,
+    /// Its UDP port.
+    pub port: u16,
+    /// Port of Graphite's HTTP interface on the same host.
+    pub graphite_port: u16,
+    /// What names begin with, with a point behind it.
+    pub(super) prefix: String,
+    /// The run's label.
+    pub(super) label: String,
 }
 
 /// WAIT commands between the others.
@@ -376,8 +390,7 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
         }
         _ => requests,
     };
-    let (statsd_port, graphite_port) = settings.statsd_ports()?;
-    let mut own_settings = Settings {
+    Ok(Parsed::Run(Box::new(Settings {
         uri: settings.uri(&mut notes)?,
         runs: typed.get("run-count").map_or(Ok(1), |text| positive("run count", text))?,
         clients: (settings.positive("clients", 50)?, settings.positive("threads", 4)?),
@@ -397,6 +410,7 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
         multi_key_get: settings.multi_key_get()?,
         waits: settings.waits()?,
         staircase: settings.staircase()?,
+        statsd: settings.statsd()?,
         iterates: settings.iterates()?,
         import: settings.import(),
         reconnect_interval: typed
@@ -406,10 +420,7 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
         notes,
         own,
         typed,
-        statsd: None,
-    };
-    own_settings.statsd = Statsd::of(&own_settings, statsd_port, graphite_port);
-    Ok(Parsed::Run(Box::new(own_settings)))
+    })))
 }
 
 /// Reads the values that were typed.

@@ -1,24 +1,38 @@
 //! Flags that change what a load is: protocols, WAITs, records of a file, clients that begin step by step, cursors.
 
-use super::args::{Import, OwnCommand, Reader, Refusal, Staircase, Waits, check, pair, positive};
+use super::args::{Import, OwnCommand, Reader, Refusal, Staircase, Statsd, Waits, check, pair, positive};
 
 /// Most keys of a get.
 const MULTI_KEYS: u64 = 10_000;
 
+/// Only letters, digits, `_`, `-` and what else is allowed; others become `_`.
+fn sane(text: &str, also: &str) -> String {
+    let keeps =
+        |letter: &char| letter.is_ascii_alphanumeric() || "_-".contains(*letter) || also.contains(*letter);
+    text.chars().map(|letter| if keeps(&letter) { letter } else { '_' }).collect()
+}
+
 impl Reader<'_> {
-    /// Ports of StatsD and Graphite.
-    pub(super) fn statsd_ports(&self) -> Result<(u16, u16), Refusal> {
-        let port = |name: &str, default: u16| {
+    /// Server that is told each second.
+    pub(super) fn statsd(&self) -> Result<Option<Statsd>, Refusal> {
+        let read = |name: &str, default: u16| {
             let read = |text: &str| text.trim().parse().ok().filter(|port| *port > 0);
             let port = self.get(name).map_or(Some(default), read);
             port.ok_or_else(|| check(format!("{name} must be a valid port number.")))
         };
         let others = ["statsd-port", "statsd-prefix", "statsd-run-label", "graphite-port"];
-        let ports = (port("statsd-port", 8125)?, port("graphite-port", 8080)?);
-        match others.into_iter().find(|name| self.has(name)) {
-            Some(name) if !self.has("statsd-host") => Err(check(format!("--{name} needs --statsd-host"))),
-            _ => Ok(ports),
-        }
+        let (port, graphite_port) = (read("statsd-port", 8125)?, read("graphite-port", 8080)?);
+        let Some(host) = self.get("statsd-host") else {
+            let other = others.into_iter().find(|name| self.has(name));
+            return other.map_or(Ok(None), |name| Err(check(format!("--{name} needs --statsd-host"))));
+        };
+        let label =
+            sane(self.get("statsd-run-label").filter(|label| !label.is_empty()).unwrap_or("default"), "");
+        let prefix = match sane(self.get("statsd-prefix").unwrap_or("memtier"), ".").as_str() {
+            "" => format!("{label}."),
+            prefix => format!("{prefix}.{label}."),
+        };
+        Ok(Some(Statsd { host: host.to_owned(), port, graphite_port, prefix, label }))
     }
 
     pub(super) fn staircase(&self) -> Result<Option<Staircase>, Refusal> {

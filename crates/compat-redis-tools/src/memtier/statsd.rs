@@ -1,26 +1,11 @@
 //! What memtier tells a StatsD server each second, and Graphite when a run begins and ends.
 
-use super::args::Settings;
+use super::args::{Settings, Statsd};
 use super::report::{histogram_of, percentile};
 use dyno_record::Buckets;
 
 /// Least and greatest latency that is told, microseconds, and its digits.
 const FORM: (u64, u64, u8) = (10, 600_000_000, 2);
-
-/// Where metrics go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statsd {
-    /// The server.
-    pub host: String,
-    /// Its UDP port.
-    pub port: u16,
-    /// Port of Graphite's HTTP interface on the same host.
-    pub graphite_port: u16,
-    /// What names begin with, with a point behind it.
-    prefix: String,
-    /// The run's label.
-    label: String,
-}
 
 /// A second of a run.
 #[derive(Clone, Debug)]
@@ -41,32 +26,12 @@ pub struct Told {
     pub latencies: Buckets,
 }
 
-/// Only letters, digits, `_`, `-` and what else is allowed; others become `_`.
-fn sane(text: &str, also: &str) -> String {
-    let keeps =
-        |letter: &char| letter.is_ascii_alphanumeric() || "_-".contains(*letter) || also.contains(*letter);
-    text.chars().map(|letter| if keeps(&letter) { letter } else { '_' }).collect()
-}
-
 /// `99_9` of 99.9.
 fn place(percentile: f64) -> String {
     percentile.to_string().replace('.', "_")
 }
 
 impl Statsd {
-    /// Of the settings; `None` where no host is given.
-    pub(super) fn of(settings: &Settings, port: u16, graphite_port: u16) -> Option<Statsd> {
-        let host = settings.value("statsd-host")?.to_owned();
-        let text = |name: &str, default: &'static str| settings.value(name).unwrap_or(default).to_owned();
-        let label = Some(sane(&text("statsd-run-label", "default"), "")).filter(|label| !label.is_empty());
-        let label = label.unwrap_or_else(|| "default".to_owned());
-        let prefix = match sane(&text("statsd-prefix", "memtier"), ".").as_str() {
-            "" => format!("{label}."),
-            prefix => format!("{prefix}.{label}."),
-        };
-        Some(Statsd { host, port, graphite_port, prefix, label })
-    }
-
     /// The packets of a second.
     pub fn second(&self, settings: &Settings, told: &Told) -> Vec<String> {
         let mut all = vec![

@@ -12,7 +12,7 @@ impl Reader<'_> {
             "memcache_text" => "text",
             "memcache_binary" => {
                 return Err(check(
-                    "--protocol memcache_binary: memcached's authors have deprecated it; give memcache_text, which has the same data",
+                    "--protocol memcache_binary: memcached's authors have deprecated it; memcache_text has the same data",
                 ));
             }
             _ => {

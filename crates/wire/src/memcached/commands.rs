@@ -1,60 +1,13 @@
-//! Commands of one's own, in the classic text protocol: `set` of a value, and `get` of one or several keys. Other commands have no
-//! form of words alone, and are refused before any load is sent.
+//! Requests of one's own commands into bytes, replies into outcomes.
 
 use super::driver::{Exchange, MemcachedDriver};
 use super::errors::loses_step;
+use super::own::Kind;
 use super::reply::{NotMemcached, Reply, reply, values};
 use crate::redis::command_words;
 use crate::redis::resp::put_number;
-use dyno_types::command::{Argument, CommandForm, CommandTemplate, Traffic};
-use dyno_types::{Outcome, Refused, Request};
-
-/// What a command is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Key, flags, expiry and value.
-    Set,
-    /// So many keys.
-    Get(u32),
-}
-
-/// A command.
-#[derive(Clone, Debug)]
-pub(super) struct Own {
-    kind: Kind,
-    arguments: Vec<Argument>,
-}
-
-fn own(form: &CommandForm) -> Result<Own, Refused> {
-    let kind = match (form.name(), form.arguments.len()) {
-        (b"set", 5) => Kind::Set,
-        (b"get", 2..) => Kind::Get(form.arguments.len() as u32 - 1),
-        (name, _) => {
-            let name = String::from_utf8_lossy(name);
-            return Err(Refused(format!(
-                "memcached: the command {name:?} is not sent: expected set with key, flags, expiry and value, or get with keys"
-            )));
-        }
-    };
-    Ok(Own { kind, arguments: form.arguments.clone() })
-}
-
-/// The commands of templates, each of one command. Keys of one command are all on one of the `servers`.
-pub(super) fn compile(templates: &[CommandTemplate], servers: usize) -> Result<Vec<Own>, Refused> {
-    let one = |template: &CommandTemplate| {
-        let [form] = template.commands.as_slice() else {
-            let words = format!("memcached: {:?} has several commands: expected one", template.name);
-            return Err(Refused(words));
-        };
-        match own(form)? {
-            Own { kind: Kind::Get(2..), .. } if servers > 1 => {
-                Err(Refused(format!("memcached: a get of several keys goes to one server, not to {servers}")))
-            }
-            own => Ok(own),
-        }
-    };
-    templates.iter().map(one).collect()
-}
+use dyno_types::command::{Argument, Traffic};
+use dyno_types::{Outcome, Request};
 
 impl MemcachedDriver {
     /// Appends an argument of a request's command.
@@ -161,32 +114,5 @@ impl MemcachedDriver {
             Some((Reply::Error(text), _)) if loses_step(text) => Err(NotMemcached),
             found => Ok(found.map(|(_, end)| end)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn form(words: &[&str]) -> CommandTemplate {
-        let arguments = words.iter().map(|word| Argument::Literal(word.as_bytes().to_vec())).collect();
-        let form = CommandForm { arguments, key: Some(1), writes: false, misses: false };
-        CommandTemplate { name: words[0].to_owned(), commands: vec![form] }
-    }
-
-    #[test]
-    fn what_has_a_form_of_words_is_taken() {
-        let kind = |words: &[&str], servers| compile(&[form(words)], servers).map(|all| all[0].kind);
-        assert_eq!(kind(&["set", "k", "0", "0", "v"], 2).unwrap(), Kind::Set);
-        assert_eq!(kind(&["get", "k"], 2).unwrap(), Kind::Get(1));
-        assert_eq!(kind(&["get", "k", "l"], 1).unwrap(), Kind::Get(2));
-        for (words, servers) in
-            [(&["get", "k", "l"][..], 2), (&["get"], 1), (&["set", "k", "v"], 1), (&["incr", "k", "1"], 1)]
-        {
-            assert!(kind(words, servers).is_err(), "{words:?}");
-        }
-        let mut two = form(&["get", "k"]);
-        two.commands.push(two.commands[0].clone());
-        assert!(compile(&[two], 1).is_err());
     }
 }

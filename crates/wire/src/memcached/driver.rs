@@ -5,11 +5,11 @@
 //! else was faster, both follow again (2 and 3, 4 and 5 ...), at most [`TRIES`] times. A batch is one insert for each record.
 
 use super::command::{Key, Mode};
-use super::commands::{self, Own};
 use super::errors::{classify, loses_step};
 use super::facts;
 use super::ketama::Servers;
 use super::options::{Layout, MemcachedOptions, Protocol, Update};
+use super::own::{self, Own};
 use super::reply::{NotMemcached, Reply, reply};
 use super::{meta, records, text};
 use crate::redis::Unreported;
@@ -113,7 +113,7 @@ impl MemcachedDriver {
             );
         }
         let (error, value, scratch) = Default::default();
-        let own = commands::compile(content.commands(), servers.endpoints().len())?;
+        let own = own::compile(content.commands(), servers.endpoints().len())?;
         let traffic = Unreported::of(&content);
         let mut driver =
             MemcachedDriver { options, content, servers, fields, error, value, scratch, own, traffic };

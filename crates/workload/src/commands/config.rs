@@ -124,7 +124,7 @@ pub struct Record {
 pub struct Records {
     /// The records.
     pub all: Arc<[Record]>,
-    /// Number of the operation that takes the first one's place for records that do not live for ever; it has no turns of its own.
+    /// Number of the operation that takes the first one's place for records that do not live for ever; it has no turns.
     pub expiring: Option<usize>,
     /// True if replies to the first operation must be the value of its record.
     pub verify: bool,

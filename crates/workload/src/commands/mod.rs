@@ -5,7 +5,8 @@
 //! ```
 //!
 //! An operation belongs to the user of its index modulo the number of users, and each user does so many of the first operation,
-//! so many of the second, and so on; one operation may come between them. Everything follows from the seed, the user and the turn.
+//! so many of the second, and so on; one operation may come between them. Everything follows from the seed, the user and the
+//! turn.
 
 mod clients;
 mod config;
