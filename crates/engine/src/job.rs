@@ -90,6 +90,30 @@ pub enum Clock {
     Client,
 }
 
+/// Users that begin later: of each so many users the first ones begin at once, and at each step some more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LateUsers {
+    /// Users that follow each other's steps.
+    pub of: usize,
+    /// Of these, the ones that begin at once.
+    pub first: usize,
+    /// Those that begin at a step.
+    pub step: usize,
+    /// Length of a step, nanoseconds.
+    pub every_ns: u64,
+}
+
+impl LateUsers {
+    /// When user number `user` begins, from the epoch on.
+    pub fn begins_ns(&self, user: u64) -> u64 {
+        let place = user % self.of as u64;
+        match place.checked_sub(self.first as u64) {
+            Some(behind) => (behind / self.step as u64 + 1).saturating_mul(self.every_ns),
+            None => 0,
+        }
+    }
+}
+
 /// One engine run.
 #[derive(Clone)]
 pub struct Job {
@@ -136,6 +160,10 @@ pub struct Job {
     pub drain_ns: u64,
     /// Retries of failed inserts.
     pub retry: Option<Retry>,
+    /// Requests of a user after which its connection is closed and opened again; `None`: it stays. Those are no lost connections.
+    pub reconnect_every: Option<u64>,
+    /// Users that begin later; `None`: all begin at once. Only in a closed loop without a warm-up.
+    pub late: Option<LateUsers>,
 }
 
 impl Job {
@@ -164,6 +192,8 @@ impl Job {
             spin: false,
             drain_ns: DRAIN_NS,
             retry: None,
+            reconnect_every: None,
+            late: None,
         }
     }
 
@@ -196,6 +226,19 @@ impl Job {
                 "interval {} ms: expected 10ms to 1s, a whole number of them in a second",
                 self.interval_ns as f64 / 1e6
             ));
+        }
+        if let Some(late) = self.late {
+            if late.step == 0 || late.of == 0 || late.every_ns == 0 {
+                return refuse(
+                    "users that begin later: expected steps of one user and one nanosecond at least".into(),
+                );
+            }
+            if self.warmup_ns > 0 || !matches!(self.pacing, Pacing::Closed { .. }) {
+                return refuse("users that begin later: only in a closed loop without a warm-up".into());
+            }
+        }
+        if self.reconnect_every == Some(0) {
+            return refuse("connections made anew after 0 requests: expected 1 or more".into());
         }
         if self.cores.is_empty() || self.cores.len() > THREADS {
             return refuse(format!("{} load threads: expected 1 to {THREADS}", self.cores.len()));

@@ -16,7 +16,9 @@ mod run_error;
 mod shared;
 mod thread_per_user;
 
-pub use job::{Clock, Control, End, Gate, INTERVAL_NS, Job, Pacing, Queue, Retry, Team, every_nth, quota};
+pub use job::{
+    Clock, Control, End, Gate, INTERVAL_NS, Job, LateUsers, Pacing, Queue, Retry, Team, every_nth, quota,
+};
 pub use merge::{Finished, Second};
 pub use run::{run_blocking, run_null, run_on, run_virtual, run_wire};
 pub use run_error::RunError;

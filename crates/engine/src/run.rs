@@ -67,6 +67,11 @@ pub fn run_blocking(
     on_second: &mut dyn FnMut(Second),
 ) -> Result<Finished, RunError> {
     job.check()?;
+    if job.reconnect_every.is_some() || job.late.is_some() {
+        return Err(
+            Refused("an embedded store has no connections that are made while a load runs".into()).into()
+        );
+    }
     thread_per_user::run(Shared::new(job, control), store, on_second)
 }
 

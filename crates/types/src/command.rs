@@ -26,6 +26,15 @@ pub struct Traffic {
     pub misses: u64,
 }
 
+impl std::ops::AddAssign for Traffic {
+    fn add_assign(&mut self, more: Traffic) {
+        self.sent += more.sent;
+        self.received += more.received;
+        self.hits += more.hits;
+        self.misses += more.misses;
+    }
+}
+
 /// A command: its words, some of which are rendered anew for each request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandForm {

@@ -99,6 +99,27 @@ pub trait Content: Send + Sync {
         unreachable!("this content has no commands");
     }
 
+    /// The value that the reply to a command request must be, where one is expected.
+    fn expected(&self, _request: &Request) -> Option<&[u8]> {
+        None
+    }
+
+    /// Returns whether the next request of a user depends on where the reply to this one says that it ends.
+    fn follows(&self, _request: &Request) -> bool {
+        false
+    }
+
+    /// The reply to such a request has said where it ends; `None`: it has not, or was an error.
+    fn ends_at(&self, _request: &Request, _cursor: Option<u64>) {}
+
+    /// Returns whether what is exchanged is to be said for each request, too.
+    fn counts_each(&self) -> bool {
+        false
+    }
+
+    /// What has been exchanged for this request.
+    fn exchanged_for(&self, _request: &Request, _traffic: Traffic) {}
+
     /// What has been exchanged for the operations of a template since this was said last.
     fn exchanged(&self, _template: u16, _traffic: Traffic) {}
 

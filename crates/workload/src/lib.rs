@@ -99,6 +99,14 @@ pub trait Workload: Send + Sync {
     /// A request has been answered (or given up) with `outcome`; `records` documents were found or written.
     fn answered(&self, _request: &Request, _outcome: Outcome, _records: u32) {}
 
+    /// Returns whether [`Workload::timed`] does anything; asked once.
+    fn times_each(&self) -> bool {
+        false
+    }
+
+    /// A measured request has ended: its time from sending to the reply, and when that was, from the epoch on.
+    fn timed(&self, _request: &Request, _service_ns: u64, _done_ns: u64) {}
+
     /// Returns whether index i belongs to user i modulo the number of users (streams that are defined per thread).
     fn is_per_user(&self) -> bool {
         false

@@ -7,7 +7,7 @@ use dyno_config::experiment::{Arrivals, Experiment};
 use dyno_config::values::{Count, Span};
 use dyno_databases::registry;
 use dyno_db::target::{Client, Target};
-use dyno_engine::{Control, Job};
+use dyno_engine::{Control, Job, LateUsers};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Phase, Reason, Setting, Status, Summary, Trust};
 use dyno_session::load_generator::InProcess;
@@ -36,6 +36,10 @@ pub(super) struct Load<'a> {
     /// Requests a second of all connections, in an open loop.
     pub(super) rate: Option<f64>,
     pub(super) timeout_s: u64,
+    /// Requests of a client after which its connection is made anew.
+    pub(super) reconnect_every: Option<u64>,
+    /// Clients that begin later.
+    pub(super) late: Option<LateUsers>,
     pub(super) load_threads: Option<usize>,
     pub(super) out: Option<PathBuf>,
     pub(super) watched: bool,
@@ -100,7 +104,8 @@ impl Load<'_> {
         let (target, opened) = open(self.uri, &workload.content(), self.pipeline)?;
         let job = measured_job(&self.experiment(), workload.clone())?;
         let cores = choose_cores(self.load_threads, job.users, target.is_local(), None)?;
-        let job = Job { cores: cores.into_iter().map(Some).collect(), ..job };
+        let cores = cores.into_iter().map(Some).collect();
+        let job = Job { cores, reconnect_every: self.reconnect_every, late: self.late, ..job };
         job.check().map_err(Failure::from)?;
         let plan = RunPlan {
             title: self.title.clone(),

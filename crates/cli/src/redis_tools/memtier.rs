@@ -2,14 +2,16 @@
 
 use super::ToolArgs;
 use super::load::{Applied, Load, say};
+use super::statsd::Receiver;
 use crate::exit::{Exit, Failure};
 use crate::run_directory::check_new;
 use crate::{signals, terminal};
 use dyno_compat_redis_tools::memtier::{
-    Kind, Parsed, Row, Run, Second, Settings, help, json, load, parse, progress, report, rows,
+    Kind, Parsed, Row, Run, Second, Settings, Staircase, Told, Verified, client_files, hdr_files, help, json,
+    load, parse, progress, records, report, rows, verification, verification_report,
 };
 use dyno_config::settings::DRAWN;
-use dyno_engine::{Control, Job};
+use dyno_engine::{Control, Job, LateUsers};
 use dyno_record::{Buckets, Totals};
 use dyno_rundir::files;
 use dyno_rundir::schema::{Phase, Setting};
@@ -18,7 +20,7 @@ use dyno_types::Outcome;
 use dyno_types::command::Traffic;
 use dyno_types::rng::fresh_seed;
 use dyno_types::secret::{conceal, conceal_json};
-use dyno_workload::commands::{CommandRun, Commands};
+use dyno_workload::commands::{CommandRun, Commands, Record};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -58,7 +60,9 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
     check_new(out.as_ref())?;
     // Whatever cannot be written is said before the load.
     let written = ["out-file", "json-out-file"].map(|name| settings.value(name).map(Path::new));
-    for path in written.into_iter().flatten() {
+    let first = settings.value("hdr-file-prefix").map(|prefix| format!("{prefix}_FULL_RUN_1.txt"));
+    let client = settings.value("client-stats").map(|prefix| format!("{prefix}-1-0-0.csv"));
+    for path in written.into_iter().flatten().chain([&first, &client].into_iter().flatten().map(Path::new)) {
         files::create(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     }
     let seed: Option<u64> = number(settings, "seed")?;
@@ -74,16 +78,19 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
     if let (Some("allkeys"), Some(requests)) = (settings.value("requests"), settings.requests) {
         terminal::line(&format!("setting requests to {requests}"));
     }
-    let commands = load(settings, seed);
+    let records = records_of(settings)?;
+    let commands = load(settings, seed, &records);
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let (mut runs, mut worst) = (Vec::new(), Exit::Ok);
     let mut failure = None;
-    for number in 1..=settings.runs {
+    let verify_only = settings.import.as_ref().is_some_and(|import| import.verify_only);
+    for number in 1..=if verify_only { 0 } else { settings.runs } {
         let last = number == settings.runs;
         let kept = out.clone().filter(|_| last);
         match one(settings, &commands, (number, drawn), kept, &control) {
             Ok((run, exit)) => {
+                write_histograms(settings, number, &run)?;
                 runs.push(run);
                 worst = if worst == Exit::Ok { exit } else { worst };
             }
@@ -95,17 +102,113 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
             break;
         }
     }
-    let text = report(settings, &runs);
+    let mut text = if verify_only { String::new() } else { report(settings, &runs) };
+    let verifies = settings.import.as_ref().is_some_and(|import| import.verify);
+    let mut verified = None;
+    if verifies && failure.is_none() && !control.stopping() {
+        match verify(settings, &commands, &control) {
+            Ok((found, exit)) => {
+                text.push_str(&verification_report(found));
+                verified = Some(found);
+                worst = if worst == Exit::Ok { exit } else { worst };
+            }
+            Err(error) => failure = Some(error),
+        }
+    }
     let failed = |path: &Path, error: std::io::Error| Failure::Usage(format!("{}: {error}", path.display()));
     match written[0] {
         Some(path) => std::fs::write(path, &*conceal(&text)).map_err(|error| failed(path, error))?,
         None => terminal::out(&text),
     }
     if let Some(path) = written[1] {
-        let json = json(settings, &runs);
+        let json = json(settings, &runs, verified);
         std::fs::write(path, &*conceal_json(&json)).map_err(|error| failed(path, error))?;
     }
     failure.map_or(Ok(worst), Err)
+}
+
+/// Writes the files of histograms that a run is asked for.
+fn write_histograms(settings: &Settings, number: u64, run: &Run) -> Result<(), Failure> {
+    for file in hdr_files(settings, number, run) {
+        terminal::note(&file.note);
+        let failed = |error| Failure::Usage(format!("{}: {error}", file.path));
+        std::fs::write(&file.path, &file.text).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// The records of the file, where there is one.
+fn records_of(settings: &Settings) -> Result<Arc<[Record]>, Failure> {
+    let Some(import) = &settings.import else { return Ok(Arc::default()) };
+    let bytes = std::fs::read(&import.path)
+        .map_err(|error| Failure::Usage(format!("--data-import {}: {error}", import.path)))?;
+    let all = records(&import.path, &bytes).map_err(|refusal| Failure::Usage(refusal.to_string()))?;
+    if !import.generate_keys {
+        terminal::note(&format!("Reading keys from {}... {} keys read.", import.path, all.len()));
+    }
+    Ok(all.into())
+}
+
+/// Reads back what one client has written.
+fn verify(
+    settings: &Settings,
+    commands: &Commands,
+    control: &Arc<Control>,
+) -> Result<(Verified, Exit), Failure> {
+    let Some((gets, count)) = verification(settings, commands) else {
+        return Ok((Verified { keys: 0, failed: 0 }, Exit::Ok));
+    };
+    let load = Load {
+        title: "memtier, verification".into(),
+        uri: &settings.uri,
+        commands: &gets,
+        clients: 1,
+        requests: Some(count),
+        seconds: None,
+        warmup_s: 0,
+        pipeline: settings.pipeline,
+        rate: settings.rate.map(|rate| rate as f64),
+        timeout_s: number(settings, "timeout")?.unwrap_or(10),
+        reconnect_every: settings.reconnect_interval,
+        late: None,
+        load_threads: Some(1),
+        out: None,
+        watched: false,
+        settings: Vec::new(),
+    };
+    let ended = load.apply(&load.workload()?, control, &mut Quiet)?.ended;
+    let outcomes = &ended.totals.outcomes[0];
+    let keys = outcomes[Outcome::Ok as usize];
+    let failed = count - keys;
+    if failed > 0 {
+        let words = ended.phase.errors.iter().map(|(outcome, words)| format!("{outcome}: {words}"));
+        let words = words.collect::<Vec<_>>().join("; ");
+        terminal::error(&format!("{failed} keys do not hold what was written ({words})"));
+    }
+    let exit = match (control.stopping(), failed) {
+        (true, _) => Exit::Interrupted,
+        (false, 0) => Exit::Ok,
+        (false, _) => Exit::Invalid,
+    };
+    Ok((Verified { keys, failed }, exit))
+}
+
+/// Says nothing.
+struct Quiet;
+
+impl Observer for Quiet {
+    fn begin(&mut self, _phase: &str, _plan: &Job) {}
+
+    fn second(&mut self, _now: &Progress<'_>) {}
+
+    fn end(&mut self, _phase: &Phase) {}
+}
+
+/// Clients that begin step by step.
+fn late(settings: &Settings) -> Option<LateUsers> {
+    let Staircase { start, step, seconds } = settings.staircase?;
+    let every_ns = seconds.saturating_mul(1_000_000_000);
+    Some(LateUsers { of: settings.clients.0 as usize, first: start as usize, step: step as usize, every_ns })
 }
 
 /// A run of them.
@@ -126,6 +229,7 @@ fn one(
         let source = if drawn { DRAWN } else { "default" };
         listed.push(Setting { key: "seed".into(), value: commands.seed.to_string(), source: source.into() });
     }
+    let told = settings.statsd.as_ref().map(Receiver::of).transpose()?;
     let load = Load {
         title: format!("memtier, {users} clients"),
         uri: &settings.uri,
@@ -137,16 +241,21 @@ fn one(
         pipeline: settings.pipeline,
         rate: settings.rate.map(|rate| rate as f64 * users as f64),
         timeout_s: number(settings, "timeout")?.unwrap_or(10),
+        reconnect_every: settings.reconnect_interval,
+        late: late(settings),
         load_threads: number(settings, "load-threads")?,
         out,
         watched: !settings.has("no-monitor"),
         settings: listed,
     };
     let workload = load.workload()?;
-    let mut watch = Watch::new(settings, run, workload.clone());
+    let mut watch = Watch::new(settings, run, workload.clone(), told);
     let began = now_ms();
     let Applied { ended, exit, doubts, .. } = load.apply(&workload, control, &mut watch)?;
     say(&doubts);
+    for (path, text) in client_files(settings, run, &workload.clients()) {
+        std::fs::write(&path, text).map_err(|error| Failure::Usage(format!("{path}: {error}")))?;
+    }
     let run = Run {
         times_ms: (began, now_ms()),
         seconds: ended.finished.measured_ns as f64 / 1e9,
@@ -170,10 +279,12 @@ struct Watch<'a> {
     /// Bytes of each row up to the last second.
     bytes: Vec<(u64, u64)>,
     begun: Instant,
+    /// Whom each second is told.
+    told: Option<Receiver>,
 }
 
 impl<'a> Watch<'a> {
-    fn new(settings: &'a Settings, run: u64, workload: Arc<CommandRun>) -> Self {
+    fn new(settings: &'a Settings, run: u64, workload: Arc<CommandRun>, told: Option<Receiver>) -> Self {
         let rows = rows(settings);
         let seconds = rows.iter().map(|_| Vec::new()).collect();
         Watch {
@@ -184,6 +295,7 @@ impl<'a> Watch<'a> {
             bytes: vec![(0, 0); rows.len()],
             rows,
             begun: Instant::now(),
+            told,
         }
     }
 
@@ -197,7 +309,8 @@ impl<'a> Watch<'a> {
                 misses: sum.misses + own.misses,
             }
         };
-        row.metrics.iter().fold(Traffic::default(), add)
+        let all = row.metrics.iter().fold(Traffic::default(), add);
+        if row.bytes { all } else { Traffic { sent: 0, received: 0, ..all } }
     }
 
     /// What each row came to.
@@ -259,6 +372,17 @@ impl Observer for Watch<'_> {
     fn begin(&mut self, _phase: &str, _plan: &Job) {
         terminal::verbatim(&format!("[RUN #{}] Launching threads now...", self.run));
         self.begun = Instant::now();
+        if let (Some(receiver), Some(statsd)) = (&mut self.told, &self.settings.statsd) {
+            receiver.event(&statsd.begins(self.settings, self.run));
+        }
+        if let Some(Staircase { start, step, seconds }) = self.settings.staircase {
+            let (clients, threads) = self.settings.clients;
+            terminal::verbatim(&format!(
+                "[RUN #{}] Client staircase (per thread x {threads} threads): {start}, {step} more every {seconds} s, \
+                 up to {clients}",
+                self.run
+            ));
+        }
     }
 
     fn second(&mut self, now: &Progress<'_>) {
@@ -281,19 +405,42 @@ impl Observer for Watch<'_> {
         let mean = |totals: &Totals| latencies(totals, &all).mean_ns() / 1e6;
         let of = |totals: &Totals, bytes: u64| (counted(totals, &all), bytes, mean(totals));
         let done = now.done.unwrap_or(0.0);
+        let seconds = self.begun.elapsed().as_secs_f64().min(now.elapsed_s);
+        let per_second = |count: u64| (count as f64 / seconds.max(1e-6)) as u64;
+        let (connection_errors, last) = (lost(now.so_far, &all), latencies(now.last, &all));
         let line = progress(
             self.settings,
             self.run,
             // The last second of a run is a part of one.
-            (done, self.begun.elapsed().as_secs_f64().min(now.elapsed_s)),
+            (done, seconds),
             of(now.last, moved),
             of(now.so_far, sum),
             done < 1.0,
         );
         terminal::progress(&line);
+        if let (Some(receiver), Some(statsd)) = (&self.told, &self.settings.statsd) {
+            let (now, so_far) = (of(now.last, moved), of(now.so_far, sum));
+            let packets = statsd.second(
+                self.settings,
+                &Told {
+                    ops: (now.0, per_second(so_far.0)),
+                    bytes: (now.1, per_second(so_far.1)),
+                    latency_ms: (now.2, so_far.2),
+                    connections: if done < 1.0 { self.settings.connected(seconds as u64) } else { 0 },
+                    percent: done * 100.0,
+                    connection_errors,
+                    latencies: last,
+                },
+            );
+            receiver.send(&packets);
+        }
     }
 
     fn end(&mut self, _phase: &Phase) {
+        if let (Some(receiver), Some(statsd)) = (&mut self.told, &self.settings.statsd) {
+            receiver.event(&statsd.ended(self.run));
+            receiver.send(&statsd.end());
+        }
         terminal::progress("\n\n");
     }
 }

@@ -5,6 +5,7 @@
 mod load;
 mod memtier;
 mod redis_benchmark;
+mod statsd;
 
 pub use memtier::memtier;
 pub use redis_benchmark::{redis_benchmark, valkey_benchmark};

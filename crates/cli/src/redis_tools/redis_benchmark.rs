@@ -109,6 +109,8 @@ fn one(
         warmup_s: plan.warmup_s,
         pipeline: plan.pipeline,
         rate: plan.rate,
+        reconnect_every: None,
+        late: None,
         timeout_s: 10,
         load_threads: plan.threads,
         out: None,

@@ -28,6 +28,7 @@ mod ladders;
 mod ledger;
 mod machine;
 mod memcached;
+mod memtier_flags;
 mod mongod_failover;
 mod mongod_replica_set;
 mod mongod_secure;

@@ -7,14 +7,14 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 /// A memcached on a free port, killed when dropped.
-struct Memcached {
+pub struct Memcached {
     child: Child,
-    port: u16,
+    pub port: u16,
 }
 
 impl Memcached {
     /// With further options; `None`, and said, where it is not installed.
-    fn start(what: &str, options: &[&str]) -> Option<Memcached> {
+    pub fn start(what: &str, options: &[&str]) -> Option<Memcached> {
         let port = free_port();
         let started = Command::new("memcached")
             .args(["-l", "127.0.0.1", "-U", "0", "-t", "1", "-u", "root", "-p", &port.to_string()])
@@ -35,7 +35,7 @@ impl Memcached {
     }
 
     /// The lines of an answer, up to its last one.
-    fn ask(&self, command: &str) -> Vec<String> {
+    pub fn ask(&self, command: &str) -> Vec<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         write!(stream, "{command}\r\n").unwrap();
         let lines = BufReader::new(stream).lines().map(Result::unwrap);
@@ -51,14 +51,14 @@ impl Memcached {
     }
 
     /// A figure of `stats`.
-    fn stat(&self, name: &str) -> u64 {
+    pub fn stat(&self, name: &str) -> u64 {
         let name = format!("STAT {name} ");
         let lines = self.ask("stats");
         lines.iter().find_map(|line| line.strip_prefix(&name)).unwrap().parse().unwrap()
     }
 
     /// The value under a key.
-    fn get(&self, key: &str) -> String {
+    pub fn get(&self, key: &str) -> String {
         self.ask(&format!("get {key}"))[1].clone()
     }
 }

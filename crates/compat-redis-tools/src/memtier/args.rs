@@ -57,6 +57,63 @@ pub(super) struct OwnCommand {
     pub(super) pattern: char,
 }
 
+/// Records of a file that are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Import {
+    /// The file.
+    pub path: String,
+    /// Keys are made, not read.
+    pub generate_keys: bool,
+    /// Records live for ever.
+    pub(super) no_expiry: bool,
+    /// What was written is read back at the end.
+    pub verify: bool,
+    /// Nothing is written before.
+    pub verify_only: bool,
+}
+
+/// Clients of each thread that begin step by step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Staircase {
+    /// Those that begin at once.
+    pub start: u64,
+    /// Those that begin at each step.
+    pub step: u64,
+    /// Length of a step, seconds.
+    pub seconds: u64,
+}
+
+impl Staircase {
+    /// Clients of each thread, of which there are `most`, so long after the begin.
+    pub fn clients(&self, seconds: u64, most: u64) -> u64 {
+        self.start.saturating_add((seconds / self.seconds).saturating_mul(self.step)).min(most)
+    }
+}
+
+/// Where metrics go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statsd {
+    /// The server.
+    pub host: String,
+    /// Its UDP port.
+    pub port: u16,
+    /// Port of Graphite's HTTP interface on the same host.
+    pub graphite_port: u16,
+    /// What names begin with, with a point behind it.
+    pub(super) prefix: String,
+    /// The run's label.
+    pub(super) label: String,
+}
+
+/// WAIT commands between the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Waits {
+    /// One first, and one after so many sets.
+    pub(super) every: u64,
+    pub(super) replicas: (u64, u64),
+    pub(super) timeout_ms: (u64, u64),
+}
+
 /// The settings of a load.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -88,6 +145,22 @@ pub struct Settings {
     pub(super) expiry: Option<(u64, u64)>,
     pub(super) keys: (u64, u64),
     pub(super) spread: (Option<f64>, Option<f64>, f64),
+    /// True if memcached's text protocol is spoken.
+    pub(super) memcached: bool,
+    /// Keys of a get.
+    pub(super) multi_key_get: Option<u64>,
+    /// WAIT commands.
+    pub(super) waits: Option<Waits>,
+    /// Clients that begin step by step.
+    pub staircase: Option<Staircase>,
+    /// Most SCANs that go on from a cursor, 0 for all of them.
+    pub(super) iterates: Option<u64>,
+    /// Server that is told each second.
+    pub statsd: Option<Statsd>,
+    /// Records of a file.
+    pub import: Option<Import>,
+    /// Requests after which a connection is made anew.
+    pub reconnect_interval: Option<u64>,
     /// Things to be said before the run.
     pub notes: Vec<String>,
 }
@@ -108,6 +181,12 @@ impl Settings {
         self.clients.0 * self.clients.1
     }
 
+    /// Clients that have begun so long after the begin, in all.
+    pub fn connected(&self, seconds: u64) -> u64 {
+        let (clients, threads) = self.clients;
+        threads * self.staircase.map_or(clients, |stairs| stairs.clients(seconds, clients))
+    }
+
     /// Every flag that was typed, with its value; passwords are masked.
     pub fn listed(&self) -> Vec<(String, String)> {
         let value = |name: &str, value: &String| match name {
@@ -118,10 +197,12 @@ impl Settings {
     }
 }
 
+/// Requests of a client where nobody says.
+const REQUESTS: u64 = 10_000;
 /// Most clients, in all.
 const CLIENTS: u64 = 1_000_000;
 
-fn check(text: impl Into<String>) -> Refusal {
+pub(super) fn check(text: impl Into<String>) -> Refusal {
     Refusal::Check(text.into())
 }
 
@@ -187,7 +268,7 @@ fn flags(typed: &[String]) -> Result<(Vec<(&'static Flag, String)>, Vec<String>)
 }
 
 /// A number from 1 on; memtier says `name must be greater than zero.`
-fn positive(name: &str, text: &str) -> Result<u64, Refusal> {
+pub(super) fn positive(name: &str, text: &str) -> Result<u64, Refusal> {
     let number = text.trim().parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| check(format!("{name} must be greater than zero.")))
 }
@@ -197,7 +278,7 @@ fn positive_float(name: &str, text: &str) -> Result<f64, Refusal> {
     number.ok_or_else(|| check(format!("{name} must be greater than zero.")))
 }
 
-fn pair(text: &str, between: char) -> Option<(u64, u64)> {
+pub(super) fn pair(text: &str, between: char) -> Option<(u64, u64)> {
     let (a, b) = text.split_once(between)?;
     Some((a.trim().parse().ok()?, b.trim().parse().ok()?))
 }
@@ -295,7 +376,10 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
     let requests = match settings.get("requests") {
         // One short of all keys, unless all clients have parts of their own.
         Some("allkeys") => {
+            // Keys that are read are none of these: the default number.
+            let reads_keys = settings.import().is_some_and(|import| !import.generate_keys);
             let all = match patterns {
+                _ if reads_keys => REQUESTS,
                 ('P', 'P') if own.is_empty() => (keys.1 - keys.0) / users + 1,
                 _ => keys.1 - keys.0,
             };
@@ -322,6 +406,17 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
         expiry: settings.expiry()?,
         keys,
         spread: settings.spread(patterns, keys)?,
+        memcached: settings.is_memcached(),
+        multi_key_get: settings.multi_key_get()?,
+        waits: settings.waits()?,
+        staircase: settings.staircase()?,
+        statsd: settings.statsd()?,
+        iterates: settings.iterates()?,
+        import: settings.import(),
+        reconnect_interval: typed
+            .get("reconnect-interval")
+            .map(|text| positive("reconnect-interval", text))
+            .transpose()?,
         notes,
         own,
         typed,
@@ -329,21 +424,21 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
 }
 
 /// Reads the values that were typed.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     typed: &'a BTreeMap<&'static str, String>,
-    own: &'a [OwnCommand],
+    pub(super) own: &'a [OwnCommand],
 }
 
 impl Reader<'_> {
-    fn get(&self, name: &str) -> Option<&str> {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.typed.get(name).map(String::as_str)
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.typed.contains_key(name)
     }
 
-    fn positive(&self, name: &str, default: u64) -> Result<u64, Refusal> {
+    pub(super) fn positive(&self, name: &str, default: u64) -> Result<u64, Refusal> {
         self.get(name).map_or(Ok(default), |text| positive(name, text))
     }
 
@@ -373,6 +468,34 @@ impl Reader<'_> {
         }
         if self.has("cluster-mode") && self.has("unix-socket") {
             return refuse("cluster mode dose not support unix-socket option.");
+        }
+        if self.has("cluster-mode") && self.has("client-stats") {
+            return refuse(
+                "--client-stats: moved keys are not known of each client; --run-directory has what all came to",
+            );
+        }
+        if self.has("cluster-mode") {
+            for name in ["reconnect-interval", "multi-key-get", "wait-ratio"] {
+                if self.has(name) {
+                    return Err(check(format!("cluster mode dose not support {name} option.")));
+                }
+            }
+            if self.is_memcached() {
+                return refuse("cluster mode supported only in redis protocol.");
+            }
+        }
+        self.check_import()?;
+        if self.is_memcached() {
+            self.check_memcached()?;
+        } else if self.has("multi-key-get") {
+            return refuse(
+                "multi get not implemented for redis yet! Neither in memtier: give --command 'MGET __key__ __key__'",
+            );
+        }
+        if !self.own.is_empty() && self.has("wait-ratio") {
+            return refuse(
+                "--wait-ratio goes with sets and gets: give --command 'WAIT N MS' with a --command-ratio",
+            );
         }
         if !self.own.is_empty() && self.has("ratio") {
             return refuse("when using arbitrary command, ratio is configured with --command-ratio option.");
@@ -406,7 +529,7 @@ impl Reader<'_> {
         match (requests, time) {
             (Some(_), Some(_)) => Err(check("--test-time and --requests are mutually exclusive.")),
             (None, Some(time)) => Ok((None, Some(time))),
-            (requests, None) => Ok((Some(requests.unwrap_or(10_000)), None)),
+            (requests, None) => Ok((Some(requests.unwrap_or(REQUESTS)), None)),
         }
     }
 
@@ -532,112 +655,4 @@ impl Reader<'_> {
             Some(_) => Err(check("command-stats-breakdown must be 'command' or 'line'.")),
         }
     }
-
-    /// The target as dyno names it.
-    fn uri(&self, notes: &mut Vec<String>) -> Result<String, Refusal> {
-        let protocol = match self.get("protocol").unwrap_or("redis") {
-            // memtier greets none of its servers unless it is asked for a version.
-            "redis" | "resp2" => "2",
-            "resp3" => "3",
-            "memcache_text" | "memcache_binary" => {
-                return Err(check(
-                    "--protocol: dyno memtier speaks to Redis and its kin; dyno run memcached://HOST:PORT measures memcached",
-                ));
-            }
-            _ => {
-                return Err(check(
-                    "supported protocols are 'memcache_text', 'memcache_binary', 'redis', 'resp2' and resp3'.",
-                ));
-            }
-        };
-        let mut options = vec![format!("protocol={protocol}"), "layout=string".to_owned()];
-        let mut put = |name: &str, value: &str| options.push(format!("{name}={}", encoded(value)));
-        if self.has("cluster-mode") {
-            put("cluster", "true");
-        }
-        for (flag, option) in [("cacert", "ca"), ("cert", "cert"), ("sni", "server-name")] {
-            if let Some(value) = self.get(flag) {
-                put(option, value);
-            }
-        }
-        if let Some(cert) = self.get("cert") {
-            put("key", self.get("key").unwrap_or(cert));
-        }
-        if self.has("tls-skip-verify") {
-            put("insecure", "true");
-        }
-        let mut tls = self.has("tls");
-        let login = self.get("authenticate").map(|text| match text.split_once(':') {
-            Some((user, password)) => format!("{}:{}@", encoded(user), encoded(password)),
-            None => format!(":{}@", encoded(text)),
-        });
-        let mut database = match self.get("select-db") {
-            None => 0,
-            Some(text) => {
-                text.trim().parse().map_err(|_| check("select-db must be greater or equal zero."))?
-            }
-        };
-        let login_text = login.unwrap_or_default();
-        if let Some(path) = self.get("unix-socket") {
-            if !path.starts_with('/') {
-                return Err(check(format!("--unix-socket {path}: expected an absolute path")));
-            }
-            if database > 0 {
-                options.push(format!("db={database}"));
-            }
-            return Ok(format!("unix://{login_text}{}?{}", encoded(path), options.join("&")));
-        }
-        let host = self.get("server").unwrap_or("localhost");
-        let port = self.get("port").unwrap_or("6379").parse::<u16>().ok().filter(|port| *port > 0);
-        let port = port.ok_or_else(|| check("port must be a number in the range [1-65535]."))?;
-        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-        let mut place = format!("{login_text}{host}:{port}");
-        if let Some(uri) = self.get("uri") {
-            for (flag, said) in [
-                ("server", "--host/--server"),
-                ("port", "--port"),
-                ("authenticate", "--authenticate"),
-                ("select-db", "--select-db"),
-                ("tls", "--tls"),
-            ] {
-                if self.has(flag) {
-                    notes.push(format!("both URI and {said} specified, URI takes precedence."));
-                }
-            }
-            (place, database, tls) = of_uri(uri)?;
-        }
-        if self.has("cluster-mode") && database > 0 {
-            return Err(check(
-                "database selection not supported in cluster mode. Redis Cluster only supports database 0.",
-            ));
-        }
-        let scheme = if tls { "rediss" } else { "redis" };
-        let database = if database > 0 { format!("/{database}") } else { String::new() };
-        Ok(format!("{scheme}://{place}{database}?{}", options.join("&")))
-    }
-}
-
-/// Login and place of a URI, its database, and whether it is encrypted.
-fn of_uri(uri: &str) -> Result<(String, u64, bool), Refusal> {
-    if uri.is_empty() {
-        return Err(check("empty URI provided."));
-    }
-    let (scheme, rest) = uri.split_once("://").ok_or_else(|| check("invalid URI format, missing scheme."))?;
-    if !["redis", "rediss"].contains(&scheme) {
-        return Err(check(format!("unsupported URI scheme '{scheme}'. Use 'redis' or 'rediss'.")));
-    }
-    let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
-    let database = match database {
-        "" => 0,
-        text => text.parse().map_err(|_| check(format!("invalid database number '{text}'.")))?,
-    };
-    Ok((place.to_owned(), database, scheme == "rediss"))
-}
-
-/// Text as a part of a URI.
-fn encoded(text: &str) -> String {
-    let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
-    text.bytes()
-        .map(|byte| if safe(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }

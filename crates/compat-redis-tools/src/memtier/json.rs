@@ -1,23 +1,17 @@
 //! The file of `--json-out-file`.
 
-use super::args::Settings;
-use super::report::{Kind, Line, Run, capitals, histogram, no_latencies, parts, percentile, steps};
+use super::args::{Settings, Staircase};
+use super::report::{Kind, Line, Run, Verified, capitals, histogram, no_latencies, parts, percentile, steps};
 use dyno_types::secret::mask_text;
 use serde_json::{Map, Value, json as value};
 
 /// The results as memtier writes them; the order of keys is its own.
-pub fn json(settings: &Settings, runs: &[Run]) -> String {
+pub fn json(settings: &Settings, runs: &[Run], verified: Option<Verified>) -> String {
     let mut out = Map::new();
     out.insert("configuration".into(), configuration(settings));
-    let mut about = Map::new();
-    about.insert("Threads".into(), settings.clients.1.into());
-    about.insert("Connections per thread".into(), settings.clients.0.into());
-    match (settings.requests, settings.test_time) {
-        (Some(requests), _) => about.insert("Requests per client".into(), requests.into()),
-        (None, seconds) => about.insert("Seconds".into(), seconds.unwrap_or(0).into()),
-    };
-    about.insert("Format version".into(), 2.into());
-    out.insert("run information".into(), about.into());
+    if !runs.is_empty() {
+        out.insert("run information".into(), about(settings));
+    }
     for part in parts(settings, runs) {
         let of: Vec<&Run> = match part.run {
             Some(number) => vec![&runs[number]],
@@ -40,9 +34,26 @@ pub fn json(settings: &Settings, runs: &[Run]) -> String {
         }
         out.insert(part.title, stats.into());
     }
+    if let Some(Verified { keys, failed }) = verified {
+        let found = value!({"keys verified successfuly": keys, "keys failed": failed});
+        out.insert("client verifications results".into(), found);
+    }
     let mut text = serde_json::to_string_pretty(&Value::from(out)).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// What was run.
+fn about(settings: &Settings) -> Value {
+    let mut about = Map::new();
+    about.insert("Threads".into(), settings.clients.1.into());
+    about.insert("Connections per thread".into(), settings.clients.0.into());
+    match (settings.requests, settings.test_time) {
+        (Some(requests), _) => about.insert("Requests per client".into(), requests.into()),
+        (None, seconds) => about.insert("Seconds".into(), seconds.unwrap_or(0).into()),
+    };
+    about.insert("Format version".into(), 2.into());
+    about.into()
 }
 
 /// The kinds of a line: the last line is of all.
@@ -182,6 +193,11 @@ fn configuration(settings: &Settings) -> Value {
             _ => shown,
         };
         out.insert(key, shown);
+    }
+    if let Some(Staircase { start, step, seconds }) = settings.staircase {
+        for (key, value) in [("clients_start", start), ("clients_step", step), ("step_duration", seconds)] {
+            out.insert(key.into(), value.into());
+        }
     }
     out.into()
 }

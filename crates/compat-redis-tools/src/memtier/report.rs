@@ -72,14 +72,26 @@ pub(super) struct Line {
 
 /// memtier's form of latencies: microseconds with three digits.
 pub(super) fn histogram(all: &[&Buckets]) -> Histogram<u64> {
-    let mut found = Histogram::new_with_bounds(BOUNDS_US.0, BOUNDS_US.1, 3).expect("the bounds are apart");
-    for buckets in all {
+    histogram_of((BOUNDS_US.0, BOUNDS_US.1, 3), all)
+}
+
+/// Latencies in microseconds, from the first to the second, with so many digits.
+pub(super) fn histogram_of((least, most, digits): (u64, u64, u8), all: &[&Buckets]) -> Histogram<u64> {
+    let of = |buckets: &Buckets| {
         let unit = buckets.scale().unit_ns();
-        for (bucket, count) in buckets.iter() {
-            let us = (bucket_high(bucket) * unit + unit - 1) / 1_000;
-            found.saturating_record_n(us.max(BOUNDS_US.0), count);
-        }
-    }
+        let us = move |bucket| (bucket_high(bucket) * unit + unit - 1) / 1_000;
+        buckets.iter().map(move |(bucket, count)| (us(bucket), count)).collect::<Vec<_>>()
+    };
+    histogram_from((least, most, digits), all.iter().flat_map(|buckets| of(buckets)))
+}
+
+/// The same, of latencies that occurred so often.
+pub(super) fn histogram_from(
+    (least, most, digits): (u64, u64, u8),
+    all: impl Iterator<Item = (u64, u64)>,
+) -> Histogram<u64> {
+    let mut found = Histogram::new_with_bounds(least, most, digits).expect("the bounds are apart");
+    all.for_each(|(us, count)| found.saturating_record_n(us.max(least), count));
     found
 }
 
@@ -221,7 +233,8 @@ pub fn report(settings: &Settings, runs: &[Run]) -> String {
 
 fn table(settings: &Settings, part: &Part, out: &mut String) {
     let standard = settings.own.is_empty();
-    let width = part.lines.iter().map(|line| line.name.len()).max().unwrap_or(0).max(6) + 1;
+    // Without the s of the plural.
+    let width = part.lines.iter().map(|line| capitals(&line.name).len()).max().unwrap_or(0).max(6) + 1;
     let mut head = vec![(format!("{:<width$}", "Type"), width), (format!("{:>12}", "Ops/sec"), 12)];
     if standard {
         head.extend(["Hits/sec", "Misses/sec"].map(|name| (format!("{name:>12}"), 12)));
@@ -247,7 +260,7 @@ fn table(settings: &Settings, part: &Part, out: &mut String) {
         };
         latency(line.latencies.mean() / 1e3);
         settings.percentiles.iter().for_each(|one| latency(percentile(&line.latencies, *one)));
-        let _ = match line.name == "Waits" && none {
+        let _ = match line.name == "Waits" && (standard || none) {
             true => writeln!(row, "{:>12} ", "---"),
             false => writeln!(row, "{:>12.2} ", line.kb.0 + line.kb.1),
         };
@@ -260,11 +273,42 @@ pub(super) fn steps(latencies: &Histogram<u64>) -> Vec<(f64, f64)> {
     if latencies.is_empty() {
         return vec![(0.0, 100.0)];
     }
-    let step = |step: hdrhistogram::iterators::IterationValue<u64>| {
-        let us = latencies.highest_equivalent(step.value_iterated_to());
-        (us as f64 / 1e3, step.quantile_iterated_to() * 100.0)
-    };
-    latencies.iter_quantiles(TICKS).map(step).collect()
+    steps_of(latencies).map(|step| (step.us as f64 / 1e3, step.part * 100.0)).collect()
+}
+
+/// A step of a distribution.
+pub(super) struct Step {
+    /// Latency, microseconds.
+    pub(super) us: u64,
+    /// Part of all that is no longer.
+    pub(super) part: f64,
+    /// Their number.
+    pub(super) seen: u64,
+}
+
+/// All steps: so many to each half of what is left, up to the greatest latency, and one for that.
+pub(super) fn steps_of(latencies: &Histogram<u64>) -> impl Iterator<Item = Step> + '_ {
+    let mut recorded = latencies.iter_recorded();
+    let (mut us, mut seen, mut percent) = (0, 0, 0.0f64);
+    let (all, mut ended) = (latencies.len(), latencies.is_empty());
+    std::iter::from_fn(move || {
+        if ended {
+            return None;
+        }
+        if seen == all {
+            ended = true;
+            return Some(Step { us, part: 1.0, seen });
+        }
+        while seen == 0 || percent > 100.0 * seen as f64 / all as f64 {
+            let next = recorded.next()?;
+            us = latencies.highest_equivalent(next.value_iterated_to());
+            seen += next.count_since_last_iteration();
+        }
+        let part = percent / 100.0;
+        let halvings = (100.0 / (100.0 - percent)).log2().floor() + 1.0;
+        percent += 100.0 / (f64::from(TICKS) * halvings.exp2());
+        Some(Step { us, part, seen })
+    })
 }
 
 /// Name of a kind in a distribution: `SET`.
@@ -313,7 +357,7 @@ pub fn progress(
         done * 100.0,
         seconds as u64,
         if running { settings.clients.1 } else { 0 },
-        settings.clients.0,
+        settings.connected(seconds as u64) / settings.clients.1,
         all.0,
         now.0,
         (all.0 as f64 / each) as u64,
@@ -321,6 +365,24 @@ pub fn progress(
         size(all.1 as f64 / each),
         now.2,
         all.2,
+    )
+}
+
+/// What was read back of the records that were written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// Keys that hold what they should.
+    pub keys: u64,
+    /// Keys that do not.
+    pub failed: u64,
+}
+
+/// What memtier says of that.
+pub fn verification_report(verified: Verified) -> String {
+    let Verified { keys, failed } = verified;
+    format!(
+        "\n\nPerforming data verification...\nData verification completed:\n{keys:<10} keys verified successfuly.\n\
+         {failed:<10} keys failed.\n"
     )
 }
 

@@ -2,12 +2,13 @@
 
 use super::args::{Parsed, Settings, parse};
 use super::report::{Kind, Run, Second, report};
-use super::{json, load, rows, words};
+use super::{json, load, records, rows, verification, words};
 use dyno_record::{Buckets, Scale};
 use dyno_workload::commands::{CommandRun, Commands, Part};
 use dyno_workload::{Frontier, Workload};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const COMMANDS: &str = include_str!("../../tests/data/memtier/commands.txt");
 
@@ -74,7 +75,7 @@ fn commands_are_those_that_monitor_saw() {
     for block in COMMANDS.split("$ ").filter(|block| !block.is_empty()) {
         let (line, connections) = block.split_once('\n').unwrap();
         let settings = settings(line);
-        let commands = load(&settings, 1);
+        let commands = load(&settings, 1, &Arc::default());
         // Draws are dyno's own; what counts through keys is not.
         let counts = line.contains("S:S")
             || line.contains("P:P")
@@ -138,6 +139,84 @@ fn refusals_are_memtiers() {
             "-P http",
             "supported protocols are 'memcache_text', 'memcache_binary', 'redis', 'resp2' and resp3'.",
         ),
+        ("--wait-ratio 0:0", "wait-ratio must be expressed as [0-n]:[0-n]."),
+        ("--wait-ratio x", "wait-ratio must be expressed as [0-n]:[0-n]."),
+        ("--num-slaves 0-0", "num-slaves must be expressed as [0-n]-[1-n]."),
+        ("--wait-timeout 5", "wait-timeout must be expressed as [0-n]-[1-n]."),
+        ("--reconnect-interval 0", "reconnect-interval must be greater than zero."),
+        ("-P memcache_text --multi-key-get 0", "multi-key-get must be greater than zero."),
+        ("-P memcache_text --wait-ratio 1:1", "WAIT command not implemented for memcache!"),
+        ("-P memcache_text --cluster-mode", "cluster mode supported only in redis protocol."),
+        ("-P memcache_text -a x", "authenticate can only be used with redis or memcache_binary."),
+        ("-P memcache_text --select-db 3", "select-db can only be used with redis protocol."),
+        (
+            "-P memcache_text --data-offset 3",
+            "data-offset can only be used with redis protocol, and cannot be used with expiry",
+        ),
+        ("--cluster-mode --multi-key-get 3", "cluster mode dose not support multi-key-get option."),
+        ("--cluster-mode --reconnect-interval 3", "cluster mode dose not support reconnect-interval option."),
+        ("--cluster-mode --wait-ratio 3:1", "cluster mode dose not support wait-ratio option."),
+        ("--data-verify", "use data-verify only with data-import"),
+        ("--verify-only", "use data-verify only with data-import"),
+        ("--no-expiry", "use no-expiry only with data-import"),
+        ("--data-import f -d 3", "data size cannot be specified when importing."),
+        ("--data-import f -R", "random-data cannot be specified when importing."),
+        (
+            "--data-import f --key-prefix x",
+            "use key-minimum, key-maximum and key-prefix only with generate-keys.",
+        ),
+        ("--data-import f --cluster-mode", "Cluster mode cannot be specified when importing."),
+        (
+            "--data-import f --data-verify --test-time 3",
+            "--data-verify needs --requests: of a time it is not known what was written",
+        ),
+        (
+            "--data-import f --key-pattern P:P",
+            "--key-pattern P:P needs --generate-keys with --data-import: each client writes all records",
+        ),
+        ("--clients-start 0", "clients-start must be greater than zero."),
+        (
+            "--clients-start 3",
+            "--clients-start, --clients-step, and --step-duration must all be specified together.",
+        ),
+        (
+            "--clients-start 1 --clients-step 1 --step-duration 1 -n 5",
+            "--requests cannot be used with client staircase mode. Use --test-time instead.",
+        ),
+        (
+            "--clients-start 3 --clients-step 1 --step-duration 1 -c 3 --test-time 5",
+            "--clients-start (3) must be less than --clients (3).",
+        ),
+        (
+            "--clients-start 3 --clients-step 1 --step-duration 1",
+            "--test-time is required when using client staircase mode.",
+        ),
+        (
+            "--scan-incremental-iteration",
+            "--scan-incremental-iteration requires --command with a SCAN command.",
+        ),
+        (
+            "--scan-incremental-iteration --command x",
+            "--scan-incremental-iteration requires the command to be a SCAN command.",
+        ),
+        (
+            "--scan-incremental-iteration --command SCAN",
+            "SCAN command must have at least a cursor argument (e.g., 'SCAN 0').",
+        ),
+        (
+            "--scan-incremental-iteration --command SCAN --command SCAN",
+            "--scan-incremental-iteration requires exactly one --command (a SCAN command).",
+        ),
+        ("--scan-incremental-iteration --pipeline 2", "--scan-incremental-iteration requires --pipeline 1."),
+        (
+            "--scan-incremental-iteration --scan-incremental-max-iterations x",
+            "scan-incremental-max-iterations must be a positive number.",
+        ),
+        (
+            "--scan-incremental-max-iterations 3",
+            "--scan-incremental-max-iterations needs --scan-incremental-iteration",
+        ),
+        ("--num-slaves 1-1", "--num-slaves needs --wait-ratio"),
         ("-u foo://h", "unsupported URI scheme 'foo'. Use 'redis' or 'rediss'."),
         ("-S /s -p 1", "UNIX domain socket and TCP cannot be used together."),
         ("--print-percentiles a", "quantiles must be expressed as [0.0-100.0],[0.0-100.0](,...) ."),
@@ -170,10 +249,133 @@ fn refusals_are_memtiers() {
         }
     }
     // What dyno does not have is refused by name, with a way on.
-    for line in ["--wait-ratio 1:1", "--multi-key-get 3", "--monitor-input f", "--client-stats p", "-D", "-4"]
-    {
+    for line in ["--monitor-input f", "-D", "-4"] {
         assert!(refusal(line).contains("dyno memtier does not have it"), "{line}: {}", refusal(line));
     }
+}
+
+#[test]
+fn memcacheds_commands_are_those_that_it_saw() {
+    let trace = include_str!("../../tests/data/memtier/memcache_text.txt");
+    let mut lines = trace.lines();
+    let line = lines.next().and_then(|line| line.split_once("2.3.0: ")).unwrap().1.trim_end_matches('.');
+    let own = settings(line);
+    assert_eq!(own.uri, "memcached://localhost:6379?protocol=text");
+    let expected: Vec<&str> = lines.collect();
+    let mut found = sent(&load(&own, 1, &Arc::default()), 0, expected.len() as u64);
+    for line in &mut found {
+        // The driver has the length in the value's place.
+        *line = line.replace('"', "").replace(&"x".repeat(32), "32");
+    }
+    assert_eq!(found, expected);
+    let names = |line: &str| -> Vec<(String, Vec<usize>)> {
+        rows(&settings(line)).into_iter().map(|row| (row.name, row.metrics)).collect()
+    };
+    let row = |name: &str, metrics: &[usize]| (name.to_owned(), metrics.to_vec());
+    let all = "-P memcache_text --multi-key-get 4";
+    assert_eq!(names(all), [row("Sets", &[0]), row("Gets", &[1, 2]), row("Waits", &[])]);
+    let even = format!("{all} --ratio 0:8");
+    assert_eq!(names(&even), [row("Sets", &[]), row("Gets", &[0]), row("Waits", &[])]);
+    let few = format!("{all} --ratio 1:3");
+    assert_eq!(names(&few), [row("Sets", &[0]), row("Gets", &[1]), row("Waits", &[])]);
+    assert_eq!(names("--wait-ratio 1:1"), [row("Sets", &[0]), row("Gets", &[1]), row("Waits", &[2])]);
+    // A ratio without WAITs has none.
+    assert_eq!(names("--wait-ratio 1:0"), [row("Sets", &[0]), row("Gets", &[1]), row("Waits", &[])]);
+}
+
+#[test]
+fn records_of_a_file_are_sent_as_monitor_saw_them() {
+    let trace = include_str!("../../tests/data/memtier/import.txt");
+    let mut lines = trace.lines();
+    let line = lines.next().and_then(|line| line.split_once("2.3.0: ")).unwrap().1;
+    let line = line.split_once(';').unwrap().0;
+    let file: Arc<[_]> = records("f", include_bytes!("../../tests/data/memtier/import.csv")).unwrap().into();
+    let own = settings(line);
+    let expected: Vec<&str> = lines.collect();
+    let (written, verified) = expected.split_at(24);
+    let commands = load(&own, 1, &file);
+    // MONITOR escapes.
+    let escaped = |lines: Vec<String>| -> Vec<String> {
+        let one = |line: &String| line.replace("\r\n", "\\r\\n").replace("say \"x\"", "say \\\"x\\\"");
+        lines.iter().map(one).collect()
+    };
+    assert_eq!(escaped(sent(&commands, 0, 24)), written);
+    let (gets, count) = verification(&own, &commands).unwrap();
+    assert_eq!(count, verified.len() as u64);
+    assert_eq!(escaped(sent(&gets, 0, count)), verified);
+    // What is read must be what was written.
+    let run = CommandRun::new(&gets).unwrap();
+    let content = run.content();
+    let value = |turn: u64| content.expected(&run.request(turn, &Frontier::new(0))).map(<[u8]>::to_vec);
+    assert_eq!((value(1), value(6)), (Some(b"green".to_vec()), Some(b"say \"x\", y".to_vec())));
+    let rows = rows(&own);
+    assert_eq!((&rows[0].metrics[..], &rows[1].metrics[..]), (&[0, 2][..], &[1][..]));
+    // One that lives for ever, one in its range, made keys, memcached's form.
+    let first = |line: &str, turn: usize| {
+        let own = settings(&format!("{line} --data-import f --ratio 1:0 --key-pattern S:S"));
+        sent(&load(&own, 1, &file), 0, 4).remove(turn)
+    };
+    assert_eq!(first("--no-expiry", 1), r#""SET" "pear" "green""#);
+    assert_eq!(first("--expiry-range 3-3", 0), r#""SETEX" "apple" "3" "red""#);
+    assert_eq!(first("--generate-keys --key-prefix k", 1), r#""SETEX" "k1" "7" "green""#);
+    assert_eq!(first("-P memcache_text", 1), r#""set" "pear" "0" "7" "green""#);
+    assert_eq!(first("-P memcache_text --no-expiry", 1), r#""set" "pear" "0" "0" "green""#);
+}
+
+#[test]
+fn verification_follows_the_first_client() {
+    let file: Arc<[_]> = records("f", include_bytes!("../../tests/data/memtier/import.csv")).unwrap().into();
+    let base = "--data-import f --data-verify --generate-keys --key-maximum 5000 -c 3 -t 1 --ratio 3:2 -n 52";
+    for more in ["", "--key-pattern P:P", "--wait-ratio 1:1", "--distinct-client-seed", "--key-pattern S:R"] {
+        let own = settings(&format!("{base} {more}"));
+        let commands = load(&own, 9, &file);
+        let all = sent(&commands, 0, 52);
+        let keys = |lines: &[String]| -> Vec<String> {
+            lines.iter().filter_map(|line| line.split('"').nth(3).map(str::to_owned)).collect()
+        };
+        let written: Vec<String> = all.into_iter().filter(|line| line.starts_with("\"SET")).collect();
+        let (gets, count) = verification(&own, &commands).unwrap();
+        assert_eq!(count as usize, written.len(), "{more}");
+        assert_eq!(keys(&sent(&gets, 0, count)), keys(&written), "{more}");
+    }
+    let none = settings("--data-import f --data-verify --ratio 0:1");
+    assert!(verification(&none, &load(&none, 1, &file)).is_none());
+}
+
+#[test]
+fn a_scan_follows_its_cursor_as_monitor_saw_it() {
+    let trace = include_str!("../../tests/data/memtier/scan.txt");
+    let mut lines = trace.lines();
+    let line = lines.next().and_then(|line| line.split_once("2.3.0: ")).unwrap().1.trim_end_matches('.');
+    let own = settings(line);
+    let commands = load(&own, 1, &Arc::default());
+    let run = CommandRun::new(&commands).unwrap();
+    let content = run.content();
+    let expected: Vec<&str> = lines.collect();
+    // Each reply ends where the next one begins; the last of a round would go on, but may not.
+    let cursor = |line: &str| line.split('"').nth(3).unwrap().parse::<u64>().unwrap();
+    for (turn, theirs) in expected.iter().enumerate() {
+        let request = run.request(turn as u64, &Frontier::new(0));
+        let arguments = &commands.operations[usize::from(request.shape)].commands[0];
+        let words = (0..).zip(arguments).map(|(number, parts)| {
+            let mut out = Vec::new();
+            match parts.as_slice() {
+                [Part::Literal(bytes)] => out.extend_from_slice(bytes),
+                _ => content.argument(&request, 0, number, &mut out),
+            }
+            format!("\"{}\"", String::from_utf8(out).unwrap())
+        });
+        assert_eq!(words.collect::<Vec<_>>().join(" "), *theirs, "{turn}");
+        let ends = expected.get(turn + 1).map_or(0, |next| cursor(next));
+        content.ends_at(&request, Some(if ends == 0 { 99 } else { ends }));
+    }
+    // An error begins anew.
+    content.ends_at(&run.request(0, &Frontier::new(0)), Some(7));
+    assert_eq!(run.request(1, &Frontier::new(0)).shape, 1);
+    content.ends_at(&run.request(1, &Frontier::new(0)), None);
+    assert_eq!(run.request(2, &Frontier::new(0)).shape, 0);
+    let names: Vec<String> = rows(&own).into_iter().map(|row| row.name).collect();
+    assert_eq!(names, ["Scan 0s", "Scan <cursor>s"]);
 }
 
 #[test]
@@ -322,7 +524,7 @@ fn paths(value: &Value, at: &str, out: &mut BTreeSet<String>) {
 #[test]
 fn the_json_file_has_memtiers_keys() {
     let settings = settings("-n 100 -c 2 -t 2 --json-out-file o");
-    let ours: Value = serde_json::from_str(&json(&settings, &[run(&settings, 40)])).unwrap();
+    let ours: Value = serde_json::from_str(&json(&settings, &[run(&settings, 40)], None)).unwrap();
     let theirs: Value = serde_json::from_str(include_str!("../../tests/data/memtier/json.json")).unwrap();
     let (mut found, mut expected) = (BTreeSet::new(), BTreeSet::new());
     paths(&ours, "", &mut found);

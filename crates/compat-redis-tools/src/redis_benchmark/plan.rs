@@ -460,7 +460,7 @@ fn operation(
     if args.sequential {
         count_single_group(&mut commands);
     }
-    Operation { name: name.to_owned(), turns: 1, commands, keys, writes, misses, space }
+    Operation { name: name.to_owned(), turns: 1, commands, keys, writes, misses, space, goes_on: false }
 }
 
 /// With `--sequential` a placeholder of a group is a counter; the load has one, which the only such placeholder gets.
@@ -484,13 +484,18 @@ fn commands(args: &Args, test: u64, operation: Operation, data: &[u8]) -> Comman
     let has_data = operation.commands.iter().flatten().flatten().any(|part| *part == Part::Data);
     Commands {
         operations: vec![operation],
+        between: None,
         // Of one user the turns are the operations of all connections: they count together.
         users: if args.sequential { 1 } else { args.clients as u64 },
         size: DataSize::Uniform(args.data_size, args.data_size),
         random: false,
+        records: Default::default(),
+        iterates: None,
+        by_user: false,
         fixed: has_data.then(|| data.to_vec()),
         seed: args.seed.unwrap_or(1).wrapping_add(test),
         apart: true,
+        stands_for: None,
     }
 }
 

@@ -121,6 +121,10 @@ struct OpenMemcached {
 }
 
 impl OpenTarget for OpenMemcached {
+    fn takes_commands(&self) -> bool {
+        true
+    }
+
     fn info(&self) -> TargetInfo {
         let batches = self.pipelines();
         TargetInfo { database: self.facts[0].product(), wire: true, batches, ..TargetInfo::default() }

@@ -24,6 +24,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let failed = |outcome, words| Err(RunError::Unreachable { outcome, words });
         let nodes = self.driver.wanted();
         let mut wanted: VecDeque<(u32, u16)> = (0..self.users.len() as u32)
+            .filter(|user| !self.is_late(*user))
             .flat_map(|user| nodes.iter().map(move |&node| (user, node)))
             .collect();
         self.open_monitors();
@@ -87,6 +88,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             backoff_ns: BACKOFF_NS.0,
             ever_ready: false,
             refused: None,
+            renewed: false,
         });
         id
     }
@@ -169,7 +171,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         c.timeouts = 0;
         c.refused = None;
         self.unsettled -= 1;
-        if c.ever_ready && c.user != CHECKER {
+        let renewed = c.renewed;
+        let was_there = renewed && c.ever_ready;
+        if c.ever_ready && c.user != CHECKER && !renewed {
             self.recorder.now.reconnects += 1;
         }
         c.ever_ready = true;
@@ -178,7 +182,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             c.dirty = true;
             self.dirty.push(id);
         }
-        self.count_ready(user, true, now);
+        // One that is made anew on purpose counts as there all the time.
+        if !was_there {
+            self.count_ready(user, true, now);
+        }
+        if renewed {
+            self.renewal_ends(id);
+        }
     }
 
     /// `text` with the node's name before it.
@@ -198,7 +208,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.remember(outcome, text);
         }
         let c = &self.connections[id as usize];
-        if c.state == State::Ready {
+        let renewed = c.renewed;
+        if c.state == State::Ready || (renewed && c.ever_ready) {
             self.count_ready(c.user, false, now);
         }
         let c = &mut self.connections[id as usize];
@@ -242,6 +253,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             } else {
                 self.finish(reply.op, outcome, now);
             }
+        }
+        if renewed {
+            self.renewal_ends(id);
         }
     }
 

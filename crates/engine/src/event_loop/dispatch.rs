@@ -17,6 +17,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if self.issued_all {
             return Ok(());
         }
+        self.renew_pass();
         let now = self.net.now();
         self.end_warmup(now);
         if self.shared.control.stopping() {
@@ -52,6 +53,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         // Only those that are idle now: one whose operation ends at once waits for the next turn.
         for _ in 0..self.idle.len() {
             let Some((user, since)) = self.idle.pop_front() else { break };
+            if self.holds_back(user, since) {
+                continue;
+            }
             let Some(index) = self.claim(user) else {
                 self.runs_out(since);
                 if self.per_user {
@@ -105,6 +109,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 self.starved_ns = now;
                 return;
             };
+            if self.holds_back(user, since_ns) {
+                self.free_ns.pop();
+                continue;
+            }
             self.advance();
             let id = self.begin(user, index, intended, now);
             let op = &mut self.ops[id as usize];
@@ -211,6 +219,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         (op.warm, op.internal) = (warm, false);
         (op.begun_ns, op.intended_ns, op.first_intended_ns) = (now, intended, intended);
         self.in_flight += 1;
+        self.counts_begun(user);
         id
     }
 
@@ -381,7 +390,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if self.shared.own.verify.is_some() && outcome.is_ok() && op.first_outcome.is_ok() && wrong() {
             op.first_outcome = Outcome::Mismatch;
         }
-        if outcome.is_error_reply() && self.errors.iter().all(|(o, _)| *o != outcome) {
+        let has_words = outcome.is_error_reply()
+            || (outcome == Outcome::Mismatch && request.verb == dyno_types::Verb::Command);
+        if has_words && self.errors.iter().all(|(o, _)| *o != outcome) {
             let words = self.driver.last_error().to_owned();
             self.remember(outcome, &words);
         }
@@ -391,6 +402,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 self.recorder.now.record_server(request.metric, server_ns);
             }
             self.record_own(id, outcome, now, service_ns, response_ns);
+            if self.timed && !outcome.is_unanswered() {
+                self.shared.job.workload.timed(&request, service_ns, now.saturating_sub(self.epoch_ns));
+            }
         }
         if !outcome.is_ok() && self.try_again(id, outcome, now) {
             return;
@@ -516,6 +530,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let ideal_ns = op.ideal_ns;
         self.free_ops.push(id);
         self.in_flight -= 1;
+        self.counts_ended(user);
         if holds_place {
             self.release(user, &first, outcome, now, ideal_ns);
         }

@@ -15,6 +15,7 @@ mod monitors;
 mod phase;
 mod quota;
 mod receive;
+mod renew;
 mod state;
 mod timers;
 
@@ -46,11 +47,14 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// A thread that has not connected yet.
     pub fn new(shared: Arc<Shared>, thread: usize, driver: D, net: N, recorder: Recorder) -> Self {
         let users = shared.job.users_of(thread);
+        let first_user = (0..thread).map(|t| shared.job.users_of(t)).sum::<usize>() as u64;
+        let late = renew::late_users(&shared.job, first_user, users as u32);
         let batches = shared.job.workload.only_inserts() && driver.batches();
         LoadThread {
             thread,
             hooks: shared.job.workload.hooks(),
             per_user: shared.job.workload.is_per_user(),
+            timed: shared.job.workload.times_each(),
             driver,
             net,
             recorder,
@@ -81,6 +85,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             buffer: vec![0; RECEIVE_BYTES],
             spare: Vec::new(),
             retrying: Vec::new(),
+            late,
+            renewals: Vec::new(),
             parked: Vec::new(),
             unsettled: 0,
             next_retry_ns: u64::MAX,
@@ -101,7 +107,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             clipped_ns: 0,
             measuring: false,
             issued_all: false,
-            first_user: (0..thread).map(|t| shared.job.users_of(t)).sum::<usize>() as u64,
+            first_user,
             users_with_quota: users,
             drain: Drain::NONE,
             errors: Vec::new(),
@@ -175,18 +181,19 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             Pacing::Closed { .. } => job.warm_users_of(self.thread) as u32,
             Pacing::Open { .. } => u32::MAX,
         };
+        let all = self.users.len() as u32;
+        let early: Vec<u32> = (0..all.min(late)).filter(|user| !self.is_late(*user)).collect();
         for _ in 0..job.pipeline {
-            let all = self.users.len() as u32;
-            let early = 0..all.min(late);
             // Users that are not of the warm-up begin when it ends.
-            self.resting.extend((early.end..all).map(|user| Reverse((begin_ns.max(self.measure_ns), user))));
+            self.resting
+                .extend((all.min(late)..all).map(|user| Reverse((begin_ns.max(self.measure_ns), user))));
             if begin_ns > epoch_ns {
-                self.resting.extend(early.map(|user| Reverse((begin_ns, user))));
+                self.resting.extend(early.iter().map(|&user| Reverse((begin_ns, user))));
             } else {
                 if matches!(job.pacing, Pacing::Open { .. }) {
-                    self.free_ns.extend(early.clone().map(|_| Reverse(epoch_ns)));
+                    self.free_ns.extend(early.iter().map(|_| Reverse(epoch_ns)));
                 }
-                self.idle.extend(early.map(|user| (user, epoch_ns)));
+                self.idle.extend(early.iter().map(|&user| (user, epoch_ns)));
             }
         }
         if let Pacing::Open { profile, process } = &job.pacing {
@@ -240,7 +247,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// When the thread must be awake again at the latest.
     fn wake_ns(&self, now: u64) -> u64 {
         let mut until = (now + NAP_NS).min(self.next_swap_ns).min(self.drain.until_ns);
-        if !self.dirty.is_empty() || !self.ready.is_empty() {
+        if !self.dirty.is_empty() || !self.ready.is_empty() || !self.renewals.is_empty() {
             return now;
         }
         if !self.measuring {
@@ -248,6 +255,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
         if let (Some(&Reverse((at, _))), false) = (self.resting.peek(), self.issued_all) {
             until = until.min(at);
+        }
+        if let (Some(&(after_ns, _)), false) = (self.late.front(), self.issued_all) {
+            until = until.min(self.epoch_ns.saturating_add(after_ns));
         }
         if let Some(&Reverse((at, _))) = self.retries.peek() {
             until = until.min(at);

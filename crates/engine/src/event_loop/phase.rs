@@ -51,7 +51,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn clip_idle(&mut self) {
         let bound_ns = self.bound_ns.max(self.measure_ns);
         let waited = |since: u64| bound_ns.saturating_sub(since.max(self.measure_ns)) as i64;
-        self.clipped_ns += self.idle.iter().map(|(_, since)| waited(*since)).sum::<i64>();
+        let held = self.users.iter().flat_map(|user| user.held.iter());
+        let late =
+            self.late.iter().flat_map(|_| std::iter::repeat_n(&self.epoch_ns, self.shared.job.pipeline));
+        let idle = self.idle.iter().map(|(_, since)| since);
+        self.clipped_ns += idle.chain(held).chain(late).map(|since| waited(*since)).sum::<i64>();
+        // Nobody begins any more.
+        self.users.iter_mut().for_each(|user| user.held.clear());
     }
 
     /// Open loop that ends by a number of arrivals: the phase ends when one more would be due, which may not be known yet.
@@ -66,7 +72,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let passed_ns = until_ns.saturating_sub(self.counted_ns);
         self.counted_ns = self.counted_ns.max(until_ns);
         let [users_ns, connected_ns] = &mut self.recorder.now.users_ns;
-        *users_ns += passed_ns * self.users.len() as u64;
+        *users_ns += passed_ns * (self.users.len() - self.late.len()) as u64;
         *connected_ns += passed_ns * self.connected as u64;
     }
 

@@ -34,6 +34,14 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         Some(index)
     }
 
+    /// Returns whether a user has operations left to begin.
+    pub(super) fn has_quota(&self, user: u32) -> bool {
+        let limit = self.shared.job.end.operations.unwrap_or(u64::MAX);
+        let (number, users) = (self.user_number(user), self.shared.job.users as u64);
+        let user = &self.users[user as usize];
+        !user.gone && number.saturating_add(user.measured * users) < limit
+    }
+
     /// A user that does nothing any more.
     pub(super) fn gone(&mut self, user: u32) {
         let limit = self.shared.job.end.operations.unwrap_or(u64::MAX);

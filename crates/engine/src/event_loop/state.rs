@@ -61,6 +61,8 @@ pub(super) struct Connection<S> {
     pub ever_ready: bool,
     /// Outcome of the last failed attempt to open it: until the next one, whatever needs it ends so.
     pub refused: Option<Outcome>,
+    /// It is being made anew on purpose, or for a user that begins: that one's places wait for it.
+    pub renewed: bool,
 }
 
 /// User of connections on which nodes are checked.
@@ -122,6 +124,11 @@ pub(super) struct VirtualUser {
     pub(super) gone: bool,
     /// Number of its connections that are ready.
     pub(super) ready: u16,
+    /// Operations begun since its connection was made, and those under way, where connections are made anew after so many.
+    pub(super) since_connect: u64,
+    pub(super) under_way: u32,
+    /// Its places that wait for the new connection: when each became free.
+    pub(super) held: Vec<u64>,
 }
 
 /// An operation in flight. What every operation touches comes first, so that it fills few cache lines: with many under way
@@ -176,6 +183,8 @@ pub struct LoadThread<D: Driver, N: Net> {
     pub(super) thread: usize,
     pub(super) hooks: Hooks,
     pub(super) per_user: bool,
+    /// The workload is told the time of each request.
+    pub(super) timed: bool,
     pub(super) driver: D,
     pub(super) net: N,
     pub(super) recorder: Recorder,
@@ -217,6 +226,10 @@ pub struct LoadThread<D: Driver, N: Net> {
     pub(super) buffer: Vec<u8>,
     pub(super) spare: Vec<Vec<u8>>,
     pub(super) retrying: Vec<u32>,
+    /// Users that begin later: (when, user), the next one first.
+    pub(super) late: VecDeque<(u64, u32)>,
+    /// Users whose connections are to be made anew.
+    pub(super) renewals: Vec<u32>,
     /// Commands that wait for a node to be sent to once more.
     pub(super) parked: Vec<Parked>,
     pub(super) unsettled: usize,

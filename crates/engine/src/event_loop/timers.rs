@@ -43,6 +43,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if now >= self.next_retry_ns && !self.retrying.is_empty() {
             self.reconnect(now);
         }
+        self.late_pass(now);
         self.retry_pass(now);
         self.parked_pass(now);
         if now >= self.next_check_ns {

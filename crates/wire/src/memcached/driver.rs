@@ -9,8 +9,10 @@ use super::errors::{classify, loses_step};
 use super::facts;
 use super::ketama::Servers;
 use super::options::{Layout, MemcachedOptions, Protocol, Update};
+use super::own::{self, Own};
 use super::reply::{NotMemcached, Reply, reply};
 use super::{meta, records, text};
+use crate::redis::Unreported;
 use dyno_types::driver::NOWHERE;
 use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
 use std::sync::Arc;
@@ -23,13 +25,13 @@ const TRIES: u32 = 8;
 /// State of one operation in flight.
 #[derive(Debug, Default)]
 pub struct Exchange {
-    request: Request,
+    pub(super) request: Request,
     place: KeySpan,
     /// Replies still awaited.
     waiting: u32,
     outcome: Outcome,
     verified: Option<Outcome>,
-    records: u32,
+    pub(super) records: u32,
     batched: bool,
     /// True if an update reads the record first.
     merges: bool,
@@ -72,13 +74,16 @@ impl Exchange {
 /// The memcached protocol of one load thread.
 pub struct MemcachedDriver {
     options: Arc<MemcachedOptions>,
-    content: Arc<dyn Content>,
+    pub(super) content: Arc<dyn Content>,
     servers: Servers,
     /// Number of fields of a record.
     fields: usize,
     error: String,
-    value: Vec<u8>,
+    pub(super) value: Vec<u8>,
     scratch: [Vec<u8>; 2],
+    /// Commands of one's own, by the number of their template.
+    pub(super) own: Vec<Own>,
+    pub(super) traffic: Unreported,
 }
 
 impl MemcachedDriver {
@@ -108,7 +113,10 @@ impl MemcachedDriver {
             );
         }
         let (error, value, scratch) = Default::default();
-        let mut driver = MemcachedDriver { options, content, servers, fields, error, value, scratch };
+        let own = own::compile(content.commands(), servers.endpoints().len())?;
+        let traffic = Unreported::of(&content);
+        let mut driver =
+            MemcachedDriver { options, content, servers, fields, error, value, scratch, own, traffic };
         let mut key = Vec::new();
         if driver.place(&Request::default(), &mut key).server == NOWHERE {
             return refused(driver.error);
@@ -119,12 +127,19 @@ impl MemcachedDriver {
     /// Appends the key of a request to `keys` and looks for its server: [`NOWHERE`], and words, if it cannot be a key.
     fn place(&mut self, request: &Request, keys: &mut Vec<u8>) -> KeySpan {
         let begin = keys.len();
-        keys.extend_from_slice(self.options.prefix.as_bytes());
-        self.content.key(request, keys);
+        if request.verb == Verb::Command {
+            self.put_own_key(request, keys);
+        } else {
+            keys.extend_from_slice(self.options.prefix.as_bytes());
+            self.content.key(request, keys);
+        }
         let key = &keys[begin..];
         let mut server = self.servers.server_of(key);
-        let encoded = key.iter().any(|&b| b <= b' ' || b == 0x7f);
-        let fits = if encoded {
+        let breaks = key.iter().any(|&b| b <= b' ' || b == 0x7f);
+        let encoded = breaks && request.verb != Verb::Command;
+        let fits = if breaks && !encoded {
+            false
+        } else if encoded {
             self.servers.protocol(server) != Protocol::Text && meta::fits_base64(key.len())
         } else {
             (1..=meta::KEY_BYTES).contains(&key.len())
@@ -147,13 +162,13 @@ impl MemcachedDriver {
         );
     }
 
-    fn fail(&mut self, text: &[u8]) -> Outcome {
+    pub(super) fn fail(&mut self, text: &[u8]) -> Outcome {
         self.error.clear();
         self.error.push_str(&String::from_utf8_lossy(&text[..text.len().min(400)]));
         classify(text)
     }
 
-    fn say(&mut self, words: &str) {
+    pub(super) fn say(&mut self, words: &str) {
         self.error.clear();
         self.error.push_str(words);
     }
@@ -336,6 +351,9 @@ impl Driver for MemcachedDriver {
     }
 
     fn encode(&mut self, x: &mut Exchange, command: u32, out: &mut Vec<u8>) {
+        if x.request.verb == Verb::Command {
+            return self.put_own(&x.request, out);
+        }
         let (request, place) = x.part(command);
         let key = Key { bytes: &x.keys[place.begin as usize..place.end as usize], encoded: place.encoded };
         // An encoded key has been meant for the meta protocol.
@@ -352,6 +370,13 @@ impl Driver for MemcachedDriver {
 
     #[inline]
     fn decode(&mut self, x: &mut Exchange, command: u32, input: &[u8]) -> Decoded {
+        if x.request.verb == Verb::Command {
+            return match self.take_own(x, input) {
+                Ok(None) => Decoded::Need,
+                Ok(Some((outcome, used))) => Decoded::Reply { used, then: Then::Finish(outcome) },
+                Err(NotMemcached) => Decoded::Broken,
+            };
+        }
         match reply(input) {
             Ok(None) => Decoded::Need,
             Ok(Some((found, used))) => match self.take(x, command, found) {
@@ -363,6 +388,13 @@ impl Driver for MemcachedDriver {
     }
 
     fn skip(&mut self, input: &[u8]) -> Decoded {
+        if !self.own.is_empty() {
+            return match self.skip_own(input) {
+                Ok(None) => Decoded::Need,
+                Ok(Some(used)) => Decoded::Reply { used, then: Then::Wait },
+                Err(NotMemcached) => Decoded::Broken,
+            };
+        }
         match reply(input) {
             Ok(None) => Decoded::Need,
             // Nobody knows any more whether its command carried a value.

@@ -3,8 +3,8 @@
 
 use super::cluster::key_slot;
 use super::resp::{put_array, put_bulk};
-use dyno_types::Content;
 use dyno_types::command::{Argument, CommandForm, Traffic};
+use dyno_types::{Content, Request};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -61,9 +61,11 @@ const MOST: u32 = 1_024;
 const APART: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 
 /// What was exchanged for each template and not reported yet.
-pub(super) struct Unreported {
+pub(crate) struct Unreported {
     content: Arc<dyn Content>,
     all: Vec<Traffic>,
+    /// Said for each request, too.
+    each: bool,
     counted: u32,
     /// Commands and replies until the next report.
     stride: u32,
@@ -71,19 +73,25 @@ pub(super) struct Unreported {
 }
 
 impl Unreported {
-    pub(super) fn of(content: &Arc<dyn Content>) -> Self {
+    pub(crate) fn of(content: &Arc<dyn Content>) -> Self {
         let all = vec![Traffic::default(); content.commands().len()];
-        Unreported { all, content: content.clone(), counted: 0, stride: 1, last: Instant::now() }
+        Unreported {
+            all,
+            each: content.counts_each(),
+            content: content.clone(),
+            counted: 0,
+            stride: 1,
+            last: Instant::now(),
+        }
     }
 
-    pub(super) fn add(&mut self, template: u16, more: Traffic) {
+    pub(crate) fn add(&mut self, request: &Request, more: Traffic) {
+        if self.each {
+            self.content.exchanged_for(request, more);
+        }
+        let template = request.shape;
         let own = &mut self.all[usize::from(template)];
-        *own = Traffic {
-            sent: own.sent + more.sent,
-            received: own.received + more.received,
-            hits: own.hits + more.hits,
-            misses: own.misses + more.misses,
-        };
+        *own += more;
         self.counted += 1;
         if self.counted >= self.stride {
             let took = self.last.elapsed();

@@ -5,8 +5,26 @@ use super::command_templates::{Compiled, Key, Piece};
 use super::exchange::Exchange;
 use super::resp::{NotResp, Token, put_bulk, skip, token};
 use super::state::RedisDriver;
-use dyno_types::command::Traffic;
-use dyno_types::{Outcome, Request};
+use dyno_types::command::{Argument, Traffic};
+use dyno_types::{Content, Outcome, Request};
+
+/// Says that a key does not hold what it should.
+pub(crate) fn command_words(
+    content: &dyn Content,
+    request: &Request,
+    command: u32,
+    expected: &[u8],
+    found: Option<&[u8]>,
+) -> String {
+    let form = &content.commands()[usize::from(request.shape)].commands[command as usize];
+    let mut key = Vec::new();
+    if let (Some(number), Some(Argument::Rendered)) = (form.key, form.arguments.get(1)) {
+        content.argument(request, command, number, &mut key);
+    }
+    let shown = |text: &[u8]| String::from_utf8_lossy(&text[..text.len().min(100)]).into_owned();
+    let found = found.map_or_else(|| "nothing".to_owned(), |found| format!("[{}]", shown(found)));
+    format!("key [{}]: expected [{}], got {found}", shown(&key), shown(expected))
+}
 
 impl RedisDriver {
     /// Commands of a command request.
@@ -45,7 +63,7 @@ impl RedisDriver {
                 }
             }
         }
-        self.traffic.add(request.shape, Traffic { sent: (out.len() - before) as u64, ..Traffic::default() });
+        self.traffic.add(request, Traffic { sent: (out.len() - before) as u64, ..Traffic::default() });
     }
 
     /// The reply to a command of a command request, and the position after it.
@@ -66,11 +84,29 @@ impl RedisDriver {
                 let Some(end) = skip(input, 0)? else { return Ok(None) };
                 (Outcome::Ok, end)
             }
-            _ => (Outcome::Ok, next),
+            _ => match self.content.expected(&x.request) {
+                Some(expected) if !matches!(found, Token::Bulk(value) if value == expected) => {
+                    let value = if let Token::Bulk(value) = found { Some(value) } else { None };
+                    let words = command_words(self.content.as_ref(), &x.request, command, expected, value);
+                    self.say(&words);
+                    (Outcome::Mismatch, next)
+                }
+                _ => (Outcome::Ok, next),
+            },
         };
+        if self.content.follows(&x.request) {
+            // `[cursor, [...]]`.
+            let cursor = match token(input, next)? {
+                Some((Token::Bulk(text), _)) if outcome.is_ok() && matches!(found, Token::Array(_)) => {
+                    std::str::from_utf8(text).ok().and_then(|text| text.parse().ok())
+                }
+                _ => None,
+            };
+            self.content.ends_at(&x.request, cursor);
+        }
         x.records += u32::from(outcome.is_ok() && !missed);
         let (hits, misses) = (u64::from(reads && outcome.is_ok() && !missed), u64::from(missed));
-        self.traffic.add(x.request.shape, Traffic { sent: 0, received: end as u64, hits, misses });
+        self.traffic.add(&x.request, Traffic { sent: 0, received: end as u64, hits, misses });
         Ok(Some((outcome, end)))
     }
 }

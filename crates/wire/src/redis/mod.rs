@@ -24,6 +24,8 @@ mod state;
 
 pub use crate::address::{Address, Tls};
 pub use cluster::{SLOTS, Topology, key_slot};
+pub(crate) use command_templates::Unreported;
+pub(crate) use commands::command_words;
 pub use errors::classify;
 pub use exchange::Exchange;
 pub use facts::{Facts, FactsStep};

@@ -4,6 +4,7 @@ use crate::distributions::RejectionInversion;
 use crate::ycsb::BadProperty;
 use dyno_types::command::{Argument, CommandForm, CommandTemplate};
 use dyno_types::limits::METRICS;
+use std::sync::Arc;
 
 /// Way in which the numbers of keys follow each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,8 +91,43 @@ pub enum Part {
         /// Group; `None`: a number of its own.
         group: Option<u16>,
     },
+    /// A number from the first to the second, those in the middle most often: normally distributed, six standard deviations
+    /// wide.
+    Middling(u64, u64),
     /// The value.
     Data,
+    /// Where the user's last reply ended.
+    Cursor,
+    /// Of the record whose turn it is: its key.
+    RecordKey,
+    /// The same: its value.
+    RecordValue,
+    /// The same: the seconds that it lives.
+    RecordExpiry,
+    /// The key of the record that has the number of the key: 1 is the first.
+    KeyOfRecord,
+}
+
+/// A record that is written as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Key.
+    pub key: Vec<u8>,
+    /// Value.
+    pub value: Vec<u8>,
+    /// Seconds that it lives; 0: for ever.
+    pub expiry_s: u32,
+}
+
+/// Records that users write in order, each user all of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Records {
+    /// The records.
+    pub all: Arc<[Record]>,
+    /// Number of the operation that takes the first one's place for records that do not live for ever; it has no turns.
+    pub expiring: Option<usize>,
+    /// True if replies to the first operation must be the value of its record.
+    pub verify: bool,
 }
 
 /// A named operation.
@@ -111,6 +147,19 @@ pub struct Operation {
     pub misses: bool,
     /// Keys that it asks for.
     pub space: KeySpace,
+    /// Its keys go on where those of the operation before it end: both count through the same ones.
+    pub goes_on: bool,
+}
+
+/// An operation that a user does first, and then after each so many of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Between {
+    /// Its number; it has no turns of its own.
+    pub operation: usize,
+    /// Number of the other one.
+    pub after: usize,
+    /// So many of the other one, from 1 on.
+    pub every: u64,
 }
 
 /// Operations that follow each other.
@@ -118,6 +167,8 @@ pub struct Operation {
 pub struct Commands {
     /// The operations, in the order of a user's turn.
     pub operations: Vec<Operation>,
+    /// One that comes between them.
+    pub between: Option<Between>,
     /// Users.
     pub users: u64,
     /// Length of values.
@@ -126,15 +177,33 @@ pub struct Commands {
     pub random: bool,
     /// The value that all operations have instead.
     pub fixed: Option<Vec<u8>>,
+    /// Most of the second operation in a row, 0 for any number, where it goes on from where the replies to the first one and its
+    /// own end: until they end at 0. It has no turns of its own.
+    pub iterates: Option<u64>,
+    /// True if it is kept what each user came to.
+    pub by_user: bool,
+    /// Records that are written as they are.
+    pub records: Records,
     /// Seed of keys, sizes and values.
     pub seed: u64,
     /// True if every user draws its own, else all draw the same.
     pub apart: bool,
+    /// The only operation stands for the first one of others: it draws what that one drew.
+    pub stands_for: Option<FirstOf>,
+}
+
+/// The first of the operations of others, as another workload does them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstOf {
+    /// Operations of a whole turn there.
+    pub cycle: u64,
+    /// Users there, of whom the first one is followed.
+    pub users: u64,
 }
 
 impl Commands {
     /// Operations of a whole turn.
-    pub(super) fn cycle(&self) -> u64 {
+    pub fn cycle(&self) -> u64 {
         self.operations.iter().map(|operation| operation.turns).sum()
     }
 
@@ -152,6 +221,14 @@ impl Commands {
         }
         if self.cycle() == 0 {
             return Err(BadProperty::new("ratio", 0, "one above 0"));
+        }
+        let records = [Part::RecordKey, Part::RecordValue, Part::RecordExpiry, Part::KeyOfRecord];
+        let parts = || self.operations.iter().flat_map(|operation| &operation.commands).flatten().flatten();
+        if self.records.all.is_empty() && parts().any(|part| records.contains(part)) {
+            return Err(BadProperty::new("records", 0, "at least one"));
+        }
+        if let Some(between) = self.between.filter(|between| between.every == 0) {
+            return Err(BadProperty::new("between", between.every, "after 1 or more"));
         }
         for operation in &self.operations {
             let (min, max) = (operation.space.min, operation.space.max);

@@ -1,6 +1,7 @@
 //! Requests into arguments.
 
-use super::config::{Commands, DataSize, KeySpace, Part, Pattern};
+use super::clients::Clients;
+use super::config::{Commands, DataSize, KeySpace, Operation, Part, Pattern, Record};
 use crate::keys::push_decimal;
 use dyno_types::command::{CommandTemplate, Traffic};
 use dyno_types::rng::{self, Purpose, Stream};
@@ -18,20 +19,64 @@ pub struct CommandContent {
     templates: Vec<CommandTemplate>,
     /// Bytes sent, bytes received, hits and misses, of each operation.
     traffic: Vec<[AtomicU64; 4]>,
-    /// Keys of a command, of each operation: how many numbers a turn uses.
-    keys: Vec<u64>,
+    /// How each operation counts through its keys.
+    counts: Vec<Count>,
+    /// What each user came to.
+    pub(super) clients: Option<Clients>,
+    /// Of each user: where its last reply ended, and how often in a row it has gone on from there.
+    cursors: Vec<[AtomicU64; 2]>,
+}
+
+/// Numbers of an operation that counts through its keys.
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    /// Numbers that one of it uses.
+    keys: u64,
+    /// How often it comes in a turn.
+    turns: u64,
+    /// Numbers of a turn that others use before it, and all of a turn.
+    before: u64,
+    whole: u64,
+}
+
+/// Returns whether a part uses a number of the keys.
+fn is_key(part: &Part) -> bool {
+    matches!(part, Part::Key(_) | Part::KeyOfRecord)
+}
+
+/// How operations count: those that go on share what they count through.
+fn counts(operations: &[Operation]) -> Vec<Count> {
+    let keys = |operation: &Operation| {
+        let parts = operation.commands.iter().flatten().flatten();
+        (parts.filter(|part| is_key(part)).count() as u64).max(1)
+    };
+    let mut all: Vec<Count> = Vec::new();
+    let mut first = 0;
+    for (number, operation) in operations.iter().enumerate() {
+        if !operation.goes_on {
+            first = number;
+        }
+        let (keys, turns) = (keys(operation), operation.turns.max(1));
+        let before = all[first..].iter().map(|count| count.keys * count.turns).sum();
+        all.push(Count { keys, turns, before, whole: 0 });
+        let whole = before + keys * turns;
+        all[first..].iter_mut().for_each(|count| count.whole = whole);
+    }
+    all
 }
 
 impl CommandContent {
     /// Of checked commands.
     pub(super) fn new(commands: &Commands) -> Self {
-        let count = |parts: &[Part]| parts.iter().filter(|part| matches!(part, Part::Key(_))).count() as u64;
-        let keys = commands.operations.iter().map(|operation| {
-            operation.commands.iter().flatten().map(|parts| count(parts)).sum::<u64>().max(1)
-        });
         let traffic = commands.operations.iter().map(|_| Default::default()).collect();
         CommandContent {
-            keys: keys.collect(),
+            counts: counts(&commands.operations),
+            clients: commands.by_user.then(|| Clients::new(commands.users, commands.operations.len())),
+            cursors: commands
+                .iterates
+                .map_or(0..0, |_| 0..commands.users)
+                .map(|_| Default::default())
+                .collect(),
             templates: commands.templates(),
             commands: commands.clone(),
             traffic,
@@ -58,10 +103,30 @@ impl CommandContent {
         let count = max - min + 1;
         match space.pattern {
             Pattern::Sequential | Pattern::Parallel => {
-                min + (request.key.wrapping_mul(self.keys[operation]).wrapping_add(place)) % count
+                let own = self.counts[operation];
+                let cycles = (request.key / own.turns).wrapping_mul(own.whole);
+                let within = own.before + request.key % own.turns * own.keys;
+                min + cycles.wrapping_add(within).wrapping_add(place) % count
             }
             _ => drawn(space, &mut Stream::new(request.seed, place, Purpose::Key)),
         }
+    }
+
+    /// Where a user's last reply ended.
+    pub(super) fn cursor(&self, user: u32) -> u64 {
+        self.cursors.get(user as usize).map_or(0, |[at, _]| at.load(Ordering::Relaxed))
+    }
+
+    /// The record whose turn it is.
+    pub(super) fn record(&self, request: &Request) -> &Record {
+        let all = &self.commands.records.all;
+        &all[(request.key % all.len().max(1) as u64) as usize]
+    }
+
+    /// The key of the record of this number, from 1 on.
+    fn key_of_record(&self, number: u64) -> &[u8] {
+        let all = &self.commands.records.all;
+        &all[(number.saturating_sub(1) % all.len().max(1) as u64) as usize].key
     }
 
     fn size(&self, request: &Request, place: u64) -> u32 {
@@ -113,15 +178,7 @@ impl CommandContent {
 fn drawn(space: &KeySpace, words: &mut Stream) -> u64 {
     match &space.pattern {
         Pattern::Gaussian { median, deviation } => {
-            for _ in 0..TRIES {
-                // Box and Muller (1958); the logarithm is of 1 or less, and not of 0.
-                let radius = (-2.0 * (1.0 - words.next_unit()).ln()).sqrt();
-                let number = median + deviation * radius * (TAU * words.next_unit()).cos();
-                if number >= space.min as f64 && number < space.max as f64 + 1.0 {
-                    return number as u64;
-                }
-            }
-            (*median as u64).clamp(space.min, space.max)
+            normal((*median, *deviation), (space.min, space.max), words)
         }
         Pattern::Zipfian(zipf) => {
             // Rank 1 is the least key above 0.
@@ -130,6 +187,19 @@ fn drawn(space: &KeySpace, words: &mut Stream) -> u64 {
         }
         _ => space.min + words.next_below(space.count()),
     }
+}
+
+/// A normally distributed number from `min` to `max`.
+fn normal((median, deviation): (f64, f64), (min, max): (u64, u64), words: &mut Stream) -> u64 {
+    for _ in 0..TRIES {
+        // Box and Muller (1958); the logarithm is of 1 or less, and not of 0.
+        let radius = (-2.0 * (1.0 - words.next_unit()).ln()).sqrt();
+        let number = median + deviation * radius * (TAU * words.next_unit()).cos();
+        if number >= min as f64 && number < max as f64 + 1.0 {
+            return number as u64;
+        }
+    }
+    (median as u64).clamp(min, max)
 }
 
 fn padded(number: u64, digits: usize, out: &mut Vec<u8>) {
@@ -166,6 +236,35 @@ impl Content for CommandContent {
         &self.templates
     }
 
+    fn expected(&self, request: &Request) -> Option<&[u8]> {
+        let verifies = self.commands.records.verify && request.shape == 0;
+        verifies.then(|| self.record(request).value.as_slice())
+    }
+
+    fn follows(&self, _request: &Request) -> bool {
+        self.commands.iterates.is_some()
+    }
+
+    fn ends_at(&self, request: &Request, cursor: Option<u64>) {
+        let Some(most) = self.commands.iterates else { return };
+        let [at, times] = &self.cursors[request.collection as usize];
+        let cursor = cursor.unwrap_or(0);
+        let gone_on = times.load(Ordering::Relaxed) + u64::from(request.shape == 1);
+        let goes_on = cursor != 0 && (most == 0 || gone_on < most);
+        at.store(if goes_on { cursor } else { 0 }, Ordering::Relaxed);
+        times.store(if goes_on { gone_on } else { 0 }, Ordering::Relaxed);
+    }
+
+    fn counts_each(&self) -> bool {
+        self.clients.is_some()
+    }
+
+    fn exchanged_for(&self, request: &Request, traffic: Traffic) {
+        if let Some(clients) = &self.clients {
+            clients.exchanged(request.collection, traffic);
+        }
+    }
+
     fn exchanged(&self, template: u16, more: Traffic) {
         let sums = &self.traffic[usize::from(template)];
         for (sum, count) in sums.iter().zip([more.sent, more.received, more.hits, more.misses]) {
@@ -183,15 +282,32 @@ impl Content for CommandContent {
             match part {
                 Part::Literal(bytes) => out.extend_from_slice(bytes),
                 Part::Data => self.value(request, u64::from(command) << 16 | u64::from(argument), out),
-                Part::Key(digits) => {
+                Part::Key(_) | Part::KeyOfRecord => {
                     let first = place.get_or_insert_with(|| {
                         let before = commands[..command as usize].iter().flatten();
                         let beside = &commands[command as usize][..usize::from(argument)];
-                        before.chain(beside).flatten().filter(|part| matches!(part, Part::Key(_))).count()
-                            as u64
+                        before.chain(beside).flatten().filter(|part| is_key(part)).count() as u64
                     });
-                    padded(self.number(request, *first), *digits, out);
+                    let number = self.number(request, *first);
                     *first += 1;
+                    match part {
+                        Part::Key(digits) => padded(number, *digits, out),
+                        _ => out.extend_from_slice(self.key_of_record(number)),
+                    }
+                }
+                Part::Cursor => push_decimal(self.cursor(request.collection), out),
+                Part::RecordKey => out.extend_from_slice(&self.record(request).key),
+                Part::RecordValue => out.extend_from_slice(&self.record(request).value),
+                Part::RecordExpiry => push_decimal(u64::from(self.record(request).expiry_s), out),
+                Part::Middling(least, most) => {
+                    let own = u64::from(command) << 32 | u64::from(argument) << 16 | at as u64;
+                    let (middle, width) = ((least + most) as f64 / 2.0, (most - least) as f64);
+                    let mut words = Stream::new(request.seed, own, Purpose::Choice);
+                    let number = match least == most {
+                        true => *least,
+                        false => normal((middle, width / 6.0), (*least, *most), &mut words),
+                    };
+                    push_decimal(number, out);
                 }
                 Part::Number { range: (least, most), digits, group } => {
                     let own = u64::from(command) << 32 | u64::from(argument) << 16 | at as u64;

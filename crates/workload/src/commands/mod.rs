@@ -5,13 +5,16 @@
 //! ```
 //!
 //! An operation belongs to the user of its index modulo the number of users, and each user does so many of the first operation,
-//! so many of the second, and so on. Everything follows from the seed, the user and the turn.
+//! so many of the second, and so on; one operation may come between them. Everything follows from the seed, the user and the
+//! turn.
 
+mod clients;
 mod config;
 mod content;
 mod run;
 
-pub use config::{Commands, DataSize, KeySpace, Operation, Part, Pattern};
+pub use clients::{Client, ClientSecond};
+pub use config::{Between, Commands, DataSize, FirstOf, KeySpace, Operation, Part, Pattern, Record, Records};
 pub use run::CommandRun;
 
 #[cfg(test)]

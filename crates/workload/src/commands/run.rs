@@ -1,6 +1,7 @@
 //! Whose turn it is.
 
-use super::config::Commands;
+use super::clients::{Client, Clients};
+use super::config::{Between, Commands};
 use super::content::CommandContent;
 use crate::ycsb::BadProperty;
 use crate::{Draw, Frontier, Hooks, Workload};
@@ -47,6 +48,11 @@ impl CommandRun {
         self.content.traffic(operation)
     }
 
+    /// What each user came to, where that is kept.
+    pub fn clients(&self) -> Vec<Client> {
+        self.content.clients.as_ref().map_or_else(Vec::new, Clients::all)
+    }
+
     /// User and turn of an index.
     fn place(&self, index: u64) -> (u64, u64) {
         let users = self.content.commands_of().users.max(1);
@@ -55,6 +61,67 @@ impl CommandRun {
 
     /// The operation of a turn, and how often it came before.
     fn operation(&self, turn: u64) -> (usize, u64) {
+        match (self.own_turn(turn), &self.content.commands_of().between) {
+            (Err(before), Some(between)) => (between.operation, before),
+            (Ok(own) | Err(own), _) => self.in_turn(own),
+        }
+    }
+
+    /// The turn as it is counted without what comes between; else how often that came before.
+    fn own_turn(&self, turn: u64) -> Result<u64, u64> {
+        let Some(between) = &self.content.commands_of().between else { return Ok(turn) };
+        if turn == 0 {
+            return Err(0);
+        }
+        // The last of the others that is not behind this turn: at most every second one is what comes between.
+        let (mut least, mut most) = ((turn - 1) / 2, turn - 1);
+        while least < most {
+            let middle = least + (most - least).div_ceil(2);
+            match self.pushed_back(between, middle) <= turn {
+                true => least = middle,
+                false => most = middle - 1,
+            }
+        }
+        if self.pushed_back(between, least) == turn { Ok(least) } else { Err(turn - least - 1) }
+    }
+
+    /// How often the first operation comes in so many turns of a user.
+    pub fn first_in(&self, turns: u64) -> u64 {
+        let own = match (turns.checked_sub(1), self.content.commands_of().between) {
+            (None, _) => 0,
+            (Some(last), Some(_)) => match self.own_turn(last) {
+                Ok(own) => own + 1,
+                Err(before) => last - before,
+            },
+            (Some(_), None) => turns,
+        };
+        let first = self.content.commands_of().operations[0].turns;
+        own / self.cycle * first + (own % self.cycle).min(first)
+    }
+
+    /// What a turn of a user draws from.
+    fn seed(&self, user: u64, turn: u64) -> u64 {
+        let commands = self.content.commands_of();
+        let (own, users) = match (self.own_turn(turn), commands.stands_for) {
+            // What comes between takes nothing from the draws of the others.
+            (Err(before), _) => (before | 1 << 63, commands.users),
+            (Ok(own), None) => (own, commands.users),
+            (Ok(own), Some(other)) => (own / self.cycle * other.cycle + own % self.cycle, other.users),
+        };
+        let own = if commands.apart { own.wrapping_mul(users.max(1)).wrapping_add(user) } else { own };
+        self.seeds.draw(own)
+    }
+
+    /// The turn of the operation that is this one, from 0, of those that have turns of their own.
+    fn pushed_back(&self, between: &Between, number: u64) -> u64 {
+        let (first, turns) =
+            (self.first[between.after], self.content.commands_of().operations[between.after].turns);
+        let before = number / self.cycle * turns + (number % self.cycle).saturating_sub(first).min(turns);
+        number + 1 + before / between.every
+    }
+
+    /// The same of those that have turns of their own.
+    fn in_turn(&self, turn: u64) -> (usize, u64) {
         let within = turn % self.cycle;
         let number = self.first.partition_point(|first| *first <= within) - 1;
         let turns = self.content.commands_of().operations[number].turns;
@@ -72,21 +139,27 @@ impl Workload for CommandRun {
     }
 
     fn draw(&self, index: u64) -> Draw {
-        let (_, turn) = self.place(index);
-        let seed = match self.content.commands_of().apart {
-            true => self.seeds.draw(index),
-            false => self.seeds.draw(turn),
-        };
+        let (user, turn) = self.place(index);
+        let seed = self.seed(user, turn);
         Draw { index, kind: self.operation(turn).0 as u16, seed }
     }
 
     fn bind(&self, draw: &Draw, _frontier: &Frontier) -> Request {
         let (user, turn) = self.place(draw.index);
-        let (number, before) = self.operation(turn);
+        let (mut number, before) = self.operation(turn);
+        if self.content.commands_of().iterates.is_some() && self.content.cursor(user as u32) != 0 {
+            number = 1;
+        }
+        let mut shape = number;
+        let records = &self.content.commands_of().records;
+        if let Some(expiring) = records.expiring.filter(|_| number == 0) {
+            let record = self.content.record(&Request { key: before, ..Request::default() });
+            shape = if record.expiry_s > 0 { expiring } else { number };
+        }
         Request {
             verb: Verb::Command,
             metric: number as u16,
-            shape: number as u16,
+            shape: shape as u16,
             collection: user as u32,
             key: before,
             seed: draw.seed,
@@ -98,11 +171,21 @@ impl Workload for CommandRun {
         Hooks { scripts: false, settled: false, answered: false, resume: false }
     }
 
+    fn times_each(&self) -> bool {
+        self.content.clients.is_some()
+    }
+
+    fn timed(&self, request: &Request, service_ns: u64, done_ns: u64) {
+        if let Some(clients) = &self.content.clients {
+            clients.timed(request.collection, usize::from(request.metric), service_ns, done_ns);
+        }
+    }
+
     fn is_per_user(&self) -> bool {
         true
     }
 
     fn is_pure(&self) -> bool {
-        true
+        self.content.commands_of().iterates.is_none()
     }
 }

@@ -1,6 +1,6 @@
 //! Turns and arguments beside what the tools do whose commands these are.
 
-use super::{CommandRun, Commands, DataSize, KeySpace, Operation, Part, Pattern};
+use super::{Between, CommandRun, Commands, DataSize, KeySpace, Operation, Part, Pattern};
 use crate::distributions::RejectionInversion;
 use crate::{Frontier, Workload};
 
@@ -19,6 +19,7 @@ fn operation(name: &str, turns: u64, arguments: Vec<Vec<Part>>, space: KeySpace)
         writes: name == "SET",
         misses: name == "GET",
         space,
+        goes_on: false,
     }
 }
 
@@ -33,12 +34,17 @@ fn commands(pattern: Pattern, users: u64) -> Commands {
             operation("SET", 1, vec![key(), vec![Part::Data]], space),
             operation("GET", 3, vec![key()], space),
         ],
+        between: None,
         users,
         size: DataSize::Uniform(4, 4),
         random: false,
+        records: Default::default(),
+        iterates: None,
+        by_user: false,
         fixed: None,
         seed: 7,
         apart: false,
+        stands_for: None,
     }
 }
 
@@ -83,6 +89,71 @@ fn every_user_takes_its_turns_and_counts_for_each_operation() {
     // It begins again behind the last.
     assert_eq!(lines(&all, 0, 17)[13], "GET memtier-10");
     assert_eq!(lines(&all, 0, 17)[14], "GET memtier-1");
+}
+
+#[test]
+fn one_operation_comes_between_the_others() {
+    // The MONITOR trace of memtier_benchmark 2.3.0: --ratio 3:2 --wait-ratio 2:1 -t 1 -c 1 -n 24.
+    let trace = include_str!("../../tests/data/memtier-wait-ratio.txt");
+    let mut all = commands(Pattern::Uniform, 2);
+    (all.operations[0].turns, all.operations[1].turns) = (3, 2);
+    let wait = vec![vec![Part::Number { range: (0, 2), digits: 0, group: None }], vec![Part::Middling(1, 9)]];
+    all.operations.push(operation("WAIT", 0, wait, all.operations[0].space));
+    all.between = Some(Between { operation: 2, after: 0, every: 3 });
+    let names = |lines: Vec<String>| -> Vec<String> {
+        lines.iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+    };
+    let expected: Vec<&str> = trace.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(names(lines(&all, 1, expected.len() as u64)), expected);
+    for line in lines(&all, 0, 4_000).iter().filter(|line| line.starts_with("WAIT")) {
+        let numbers: Vec<u64> = line.split(' ').skip(1).map(|word| word.parse().unwrap()).collect();
+        assert!(numbers[0] <= 2 && (1..=9).contains(&numbers[1]), "{line}");
+    }
+}
+
+#[test]
+fn what_comes_between_does_so_after_each_so_many_for_ever() {
+    for (sets, gets, every) in [(1, 10, 1), (1, 1, 2), (7, 3, 5), (10, 1, 3), (2, 0, 1), (5, 2, 1_000)] {
+        let mut all = commands(Pattern::Uniform, 1);
+        (all.operations[0].turns, all.operations[1].turns) = (sets, gets);
+        all.operations.push(operation("WAIT", 0, vec![], all.operations[0].space));
+        all.between = Some(Between { operation: 2, after: 0, every });
+        let found = lines(&all, 0, 5_000);
+        let (mut done, mut waits, mut turn) = (0, 0, 0);
+        for (number, line) in found.iter().enumerate() {
+            // As it is counted there: one WAIT first, and one whenever there are more sets to each than asked for.
+            let expected = match () {
+                () if waits == 0 || done / waits > every - 1 => "WAIT",
+                () if turn % (sets + gets) < sets => "SET",
+                () => "GET",
+            };
+            assert!(line.starts_with(expected), "{sets}:{gets} {every}: {number} {line}");
+            (waits, done) = (waits + u64::from(expected == "WAIT"), done + u64::from(expected == "SET"));
+            turn += u64::from(expected != "WAIT");
+        }
+    }
+}
+
+#[test]
+fn operations_that_go_on_count_through_the_same_keys() {
+    let mut all = commands(Pattern::Sequential, 1);
+    let space = all.operations[0].space;
+    let mut rest = operation("GET", 1, vec![key()], space);
+    rest.goes_on = true;
+    all.operations =
+        vec![operation("SET", 1, vec![key()], space), operation("GET", 2, vec![key(), key()], space)];
+    all.operations.push(rest);
+    let expected = [
+        "SET memtier-1",
+        "GET memtier-1 memtier-2",
+        "GET memtier-3 memtier-4",
+        "GET memtier-5",
+        "SET memtier-2",
+        "GET memtier-6 memtier-7",
+        "GET memtier-8 memtier-9",
+        "GET memtier-10",
+    ];
+    assert_eq!(lines(&all, 0, 8), expected);
 }
 
 #[test]

@@ -1,0 +1,79 @@
+//! Commands of one's own in the classic text protocol: `set` of a value, and `get` of one or several keys. Others have no form of
+//! words alone, and are refused before any load is sent.
+
+use dyno_types::Refused;
+use dyno_types::command::{Argument, CommandForm, CommandTemplate};
+
+/// What a command is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Key, flags, expiry and value.
+    Set,
+    /// So many keys.
+    Get(u32),
+}
+
+/// A command.
+#[derive(Clone, Debug)]
+pub(super) struct Own {
+    pub(super) kind: Kind,
+    pub(super) arguments: Vec<Argument>,
+}
+
+fn own(form: &CommandForm) -> Result<Own, Refused> {
+    let kind = match (form.name(), form.arguments.len()) {
+        (b"set", 5) => Kind::Set,
+        (b"get", 2..) => Kind::Get(form.arguments.len() as u32 - 1),
+        (name, _) => {
+            let name = String::from_utf8_lossy(name);
+            return Err(Refused(format!(
+                "memcached: the command {name:?} is not sent: expected set with key, flags, expiry and value, or get with keys"
+            )));
+        }
+    };
+    Ok(Own { kind, arguments: form.arguments.clone() })
+}
+
+/// The commands of templates, each of one command. Keys of one command are all on one of the `servers`.
+pub(super) fn compile(templates: &[CommandTemplate], servers: usize) -> Result<Vec<Own>, Refused> {
+    let one = |template: &CommandTemplate| {
+        let [form] = template.commands.as_slice() else {
+            let words = format!("memcached: {:?} has several commands: expected one", template.name);
+            return Err(Refused(words));
+        };
+        match own(form)? {
+            Own { kind: Kind::Get(2..), .. } if servers > 1 => {
+                Err(Refused(format!("memcached: a get of several keys goes to one server, not to {servers}")))
+            }
+            own => Ok(own),
+        }
+    };
+    templates.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(words: &[&str]) -> CommandTemplate {
+        let arguments = words.iter().map(|word| Argument::Literal(word.as_bytes().to_vec())).collect();
+        let form = CommandForm { arguments, key: Some(1), writes: false, misses: false };
+        CommandTemplate { name: words[0].to_owned(), commands: vec![form] }
+    }
+
+    #[test]
+    fn what_has_a_form_of_words_is_taken() {
+        let kind = |words: &[&str], servers| compile(&[form(words)], servers).map(|all| all[0].kind);
+        assert_eq!(kind(&["set", "k", "0", "0", "v"], 2).unwrap(), Kind::Set);
+        assert_eq!(kind(&["get", "k"], 2).unwrap(), Kind::Get(1));
+        assert_eq!(kind(&["get", "k", "l"], 1).unwrap(), Kind::Get(2));
+        for (words, servers) in
+            [(&["get", "k", "l"][..], 2), (&["get"], 1), (&["set", "k", "v"], 1), (&["incr", "k", "1"], 1)]
+        {
+            assert!(kind(words, servers).is_err(), "{words:?}");
+        }
+        let mut two = form(&["get", "k"]);
+        two.commands.push(two.commands[0].clone());
+        assert!(compile(&[two], 1).is_err());
+    }
+}
