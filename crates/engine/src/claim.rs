@@ -1,4 +1,4 @@
-//! Indexes of operations, handed out to whoever is free, so that no thread idles while another has work left.
+//! Indexes of operations, handed out to the next free thread, so that no thread idles while another has work left.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -26,7 +26,7 @@ pub enum Pacing {
         /// Pause between completion and next start, nanoseconds.
         think_ns: u64,
     },
-    /// A schedule that waits for nobody.
+    /// A schedule that does not wait for answers.
     Open {
         /// Rate over time.
         profile: Profile,
@@ -38,8 +38,8 @@ pub enum Pacing {
 /// When the measured part ends, whichever comes first. At least one must be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct End {
-    /// Operations (arrivals) of the measured part, of all stripes together; where indexes belong to users: below which
-    /// index.
+    /// Operations (arrivals) of the measured part, of all stripes together. Where indexes belong to users, this is instead the
+    /// index that ends the part (exclusive).
     pub operations: Option<u64>,
     /// Length of the measured part, nanoseconds.
     pub duration_ns: Option<u64>,
@@ -324,7 +324,7 @@ pub struct Team {
     gate: Option<Arc<Gate>>,
 }
 
-/// Holds a run back between its connecting and its beginning, until somebody outside says when it begins.
+/// Holds a run back between its connecting and its beginning, until the caller says when it begins.
 #[derive(Debug, Default)]
 pub struct Gate {
     /// Flag that all have connected, and the beginning on the monotonic clock, nanoseconds.
@@ -446,7 +446,7 @@ impl Control {
         epoch
     }
 
-    /// Tells whoever waits for it that a run begins at `epoch`.
+    /// Tells the caller that waits for it that a run begins at `epoch`.
     pub fn announce(&self, epoch: SystemTime) {
         if let Some(tell) = self.on_begin.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             tell(epoch);

@@ -67,7 +67,7 @@ impl Ending {
         Ending {
             errors: self.errors,
             ended_ns: self.ended_ns.max(other.ended_ns),
-            // Whoever notices late that the run is to end had nothing to do meanwhile.
+            // A thread that notices late that the run is to end had nothing to do meanwhile.
             bound_ns: self.bound_ns.min(other.bound_ns),
             done_ns: self.done_ns.max(other.done_ns),
             counted: self.counted && other.counted,
@@ -205,7 +205,7 @@ mod tests {
         let scale = dyno_record::Scale::Ns64;
         let at = vec![Some((0, false)); 2];
         let mut merger = Merger { metrics: 1, scale, empties: Vec::new(), open: BTreeMap::new(), at };
-        // Whoever has ended wants no interval back: two receivers that live as long as the test.
+        // A thread that has ended wants no interval back: two receivers that live as long as the test.
         let mut emptied = Vec::new();
         for _ in 0..2 {
             let (empty, receiver) = channel();

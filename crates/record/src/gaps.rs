@@ -1,4 +1,4 @@
-//! Stretches of time in which a load thread saw no success, whether anybody waited for one, and pauses of the thread itself.
+//! Stretches of time in which a load thread saw no success, whether a user waited for one, and pauses of the thread itself.
 
 /// Shortest stretch that is kept, nanoseconds.
 pub const SHORTEST_NS: u64 = 300_000_000;
@@ -93,7 +93,7 @@ impl Watch {
         self.paused(self.turn_ns, now_ns);
     }
 
-    /// The thread did not run, or did not look: nobody knows what happened meanwhile.
+    /// The thread did not run, or did not look: what happened meanwhile is unknown.
     #[inline]
     fn paused(&mut self, from_ns: u64, until_ns: u64) {
         if until_ns >= from_ns.saturating_add(PAUSE_NS) {
@@ -169,7 +169,7 @@ mod tests {
             watch.succeeded(at(0), at(100), into);
             watch.woke(at(390), at(390));
             watch.succeeded(at(350), at(390), into);
-            // Nobody asked before 900.
+            // No user asked before 900.
             watch.woke(at(1_000), at(1_000));
             watch.succeeded(at(900), at(1_000), into);
         });

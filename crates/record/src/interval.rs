@@ -75,7 +75,7 @@ pub struct Interval {
     pub drops: Vec<(u64, u64)>,
     /// Replies that came after their request had timed out.
     pub late: u64,
-    /// Replies that nobody had asked for.
+    /// Replies that the client had not asked for.
     pub unexpected: u64,
     /// Replies that do not follow the protocol.
     pub broken: u64,
@@ -322,7 +322,7 @@ impl Recorder {
         (next.number, next.warmup) = (number, false);
         self.watch.hand_over(&mut self.now.pauses);
         std::mem::swap(&mut self.now, &mut next);
-        // The receiver outlives the load threads; if it is gone, nobody wants the counts.
+        // The receiver outlives the load threads; if it is gone, the counts are not wanted.
         let _ = self.full.send(next);
     }
 
@@ -331,7 +331,7 @@ impl Recorder {
         self.now.last = true;
         self.watch.finish(&mut self.now.gaps);
         self.watch.hand_over(&mut self.now.pauses);
-        // The receiver outlives the load threads; if it is gone, nobody wants the counts.
+        // The receiver outlives the load threads; if it is gone, the counts are not wanted.
         let _ = self.full.send(self.now);
     }
 }

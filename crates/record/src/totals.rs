@@ -52,7 +52,7 @@ pub struct Totals {
     pub drops: Vec<(u64, u64)>,
     /// Replies after their time-out.
     pub late: u64,
-    /// Replies that nobody had asked for.
+    /// Replies that the client had not asked for.
     pub unexpected: u64,
     /// Replies that do not follow the protocol.
     pub broken: u64,

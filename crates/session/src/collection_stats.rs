@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(counts(vec![server(7)]), [("usertable".to_owned(), 7.0)]);
         let two = [("pair 1: usertable".to_owned(), 7.0), ("pair 2: usertable".to_owned(), 8.0)];
         assert_eq!(counts(vec![server(7), server(8)]), two);
-        // The first is nobody who could be asked.
+        // The first target has no server to ask.
         assert_eq!(counts(vec![registry::parse("null:").unwrap(), server(8)]), two[1..]);
     }
 }

@@ -42,8 +42,8 @@ pub struct Conductor<'a> {
 }
 
 impl<'a> Conductor<'a> {
-    /// Makes the run directory, if one is wanted. Nothing has run yet, and nobody looks on. `environment` is the host when the
-    /// run, or its experiment, began.
+    /// Makes the run directory, if one is wanted. Nothing has run yet, and no monitor looks on. `environment` is the host when
+    /// the run, or its experiment, began.
     ///
     /// # Errors
     /// The run directory cannot be made.

@@ -1,4 +1,4 @@
-//! Which cores load threads run on where nobody says.
+//! Chooses the cores that load threads run on where the user does not.
 
 use dyno_engine::affinity;
 use dyno_types::Refused;

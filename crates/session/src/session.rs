@@ -175,7 +175,7 @@ impl<'a> Session<'a> {
         self.samples = most;
     }
 
-    /// Notes what is not the same as when the run began; the verdict says so.
+    /// Records host facts that changed since the run began; the verdict lists them.
     pub fn changed(&mut self, what: Vec<String>) {
         self.changed = what;
     }
@@ -419,8 +419,8 @@ impl<'a> Session<'a> {
         Ok(EndedPhase { phase: phase_summary, totals, warmup, finished, observations, blocks })
     }
 
-    /// Reads the collections' statistics after a phase, beside those before it; whoever interrupts a run waits for
-    /// nobody's answers.
+    /// Reads the collections' statistics after a phase, beside those before it. A user who interrupts a run waits for no
+    /// server's answers.
     fn collections_after(&self, before: CollectionFigures) -> Option<Collections> {
         let asked = (!self.control.stopping()).then(|| self.generator.collections());
         let both = Collections { before, after: asked.unwrap_or_default() };
@@ -484,7 +484,7 @@ impl<'a> Session<'a> {
         };
         let mut verdict = verdict(&evidence);
         if !measured.observations.watched {
-            // What nobody has watched has no grade.
+            // Without a monitor the claim has no grade.
             verdict.grades.retain(|grade| grade.asked || grade.claim != Claim::Resources.name());
         }
         let reason = verdict.worst().map_or("", |worst| worst.text.as_str());
@@ -574,7 +574,7 @@ fn is_constant(profile: &Profile) -> bool {
 }
 
 /// Arrivals that the schedule held for the measured phase of `measured_ns`, per second. Of a phase that was cut short: what the
-/// schedule asked for until then, because nobody has taken all of it; if that was in the warm-up, the rate that the phase was to
+/// schedule asked for until then, because not all of it was taken; if that was in the warm-up, the rate that the phase was to
 /// begin with.
 fn offered(job: &Job, totals: &Totals, measured_ns: u64, cut_short: bool) -> Option<f64> {
     let Pacing::Open { profile, .. } = &job.pacing else { return None };
@@ -615,7 +615,7 @@ fn client(job: &Job, totals: &Totals, applied: &Applied, target_info: &TargetInf
     }
 }
 
-/// Mean number of users with a connection, by the time of all and of these, nanoseconds; `None` where nobody counted it.
+/// Mean number of users with a connection, by the time of all and of these, nanoseconds; `None` where it was not counted.
 fn connected(users: usize, [users_ns, connected_ns]: [u64; 2]) -> Option<f64> {
     (users_ns > 0).then(|| users as f64 * connected_ns as f64 / users_ns as f64)
 }

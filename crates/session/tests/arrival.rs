@@ -146,7 +146,7 @@ fn a_client_that_is_late_is_no_part_of_the_kernels_service_times() {
         assert_eq!((totals.ok(), totals.samples.len() as u64), (OPERATIONS, OPERATIONS));
         let by = totals.stamps;
         match stamps {
-            // The other user's answer waits for whoever is kept.
+            // The other user's answer waits while the thread is kept.
             Clock::Client => {
                 assert!(late >= 5, "{late} late");
                 assert_eq!(by.kernel + by.client, 0);

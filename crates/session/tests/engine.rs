@@ -63,7 +63,7 @@ fn a_full_queue_drops_the_oldest_and_counts_every_arrival() {
     assert_eq!(totals.ended_total(), 2_000);
     assert!((900..=1_000).contains(&dropped), "{dropped} dropped");
     assert_eq!(totals.drops.iter().map(|(_, n)| n).sum::<u64>(), dropped);
-    // Whoever was served waited for at most 21 others.
+    // An arrival that was served waited for at most 21 others.
     assert!(totals.ok_slot(0).unwrap().response.max_ns() <= 23 * 10_000_000);
 }
 
@@ -94,7 +94,7 @@ fn the_warm_up_is_counted_apart_and_nothing_is_lost_at_its_end() {
 #[test]
 fn a_warm_up_may_have_fewer_users_or_another_rate() {
     for threads in [1, 3] {
-        // Service of 1 ms, nobody waits: two users for two seconds, then eight for three.
+        // Service of 1 ms, no operation waits: two users for two seconds, then eight for three.
         let mut job = job(Pacing::Closed { think_ns: 0 }, 8, threads, for_seconds(3));
         (job.warmup_ns, job.warm_users) = (2 * SECOND_NS, Some(2));
         let (warm, measured) = both(job, server(1_000_000, None));

@@ -35,7 +35,7 @@ impl Database for Toy {
     }
 }
 
-// The target: asked once whether somebody is there.
+// The target: asked once whether a server is there.
 
 #[derive(Debug)]
 struct ToyTarget(SocketAddr);

@@ -1,5 +1,5 @@
-//! Files and streams that are read into memory: never more than a bound, whoever has made them. A device without an end and a
-//! file with a hole of gigabytes cost no more than that.
+//! Files and streams that are read into memory: never more than a bound, whichever program made them. A device without an end
+//! and a file with a hole of gigabytes cost no more than that.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};
@@ -93,7 +93,7 @@ pub fn next_line(from: &mut impl BufRead, line: &mut Vec<u8>, most: u64) -> io::
     if taken as u64 > most { Err(too_long("a line of it is", most)) } else { Ok(taken) }
 }
 
-/// All that a stream says, and the rest of it read away if it is too long: whoever writes must not wait for a reader.
+/// All that a stream says, and the rest of it read away if it is too long: its writer must not wait for a reader.
 ///
 /// # Errors
 /// As [`read`].

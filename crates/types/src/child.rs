@@ -8,7 +8,7 @@ use std::process::Command;
 /// that `--password-from env:NAME` named.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
-    // Whoever starts dyno again from here starts no turn of a comparison.
+    // A dyno that is started again from here starts no turn of a comparison.
     command.env_remove("DYNO_TURN_OF");
     let own = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let own = own.filter(|name| name.starts_with("DYNO_") && (secret::is_secret(name) || is_address(name)));

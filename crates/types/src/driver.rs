@@ -197,7 +197,7 @@ pub trait Driver: Send {
     /// Looks for the reply to `command` at the start of `input`.
     fn decode(&mut self, exchange: &mut Self::Exchange, command: u32, input: &[u8]) -> Decoded;
 
-    /// Looks for a reply that nobody waits for any more; [`Decoded::Reply`] with any `then` discards it.
+    /// Looks for a reply that no operation waits for any more; [`Decoded::Reply`] with any `then` discards it.
     fn skip(&mut self, input: &[u8]) -> Decoded;
 
     /// Records the last exchange read or found (a scan's count; 1 for a read).
@@ -213,7 +213,7 @@ pub trait Driver: Send {
     /// A connection to `node` was lost or could not be made.
     fn lost(&mut self, _node: u16, _connection: u32, _step: ConnectionStep) {}
 
-    /// An operation at `node` has had no reply in time: somebody else may serve its keys by now.
+    /// An operation at `node` has had no reply in time: another node may serve its keys by now.
     fn timed_out(&mut self, _node: u16) {}
 
     /// The connection of command number `command` was lost before its reply came: whether it is to be sent once more, as soon as

@@ -89,7 +89,7 @@ pub const LINE_BYTES: usize = 1 << 20;
 /// Longest password, token, headers of a push, or certificate, bytes: chains of certificates have some ten KiB.
 pub const SECRET_BYTES: u64 = 1 << 20;
 
-/// Longest text that somebody has written by hand, bytes: experiments, documents, inventories, settings. The longest that we know
+/// Longest text that a user has written by hand, bytes: experiments, documents, inventories, settings. The longest that we know
 /// has 40 KiB.
 pub const TEXT_BYTES: u64 = 16 << 20;
 
@@ -140,7 +140,7 @@ pub const DRAIN_NS: u64 = 10_000_000_000;
 /// Documents inside documents that a reader of BSON follows: MongoDB's own limit.
 pub const BSON_DEPTH: usize = 100;
 
-/// Entries of one list or mapping of YAML. Nobody writes so many by hand, and what compares each with each still ends.
+/// Entries of one list or mapping of YAML. No user writes so many by hand, and what compares each with each still ends.
 pub const ENTRIES: usize = 10_000;
 
 /// Values that one series (`from`, `to`) stands for: each is a level, and so at least a run.
@@ -186,7 +186,7 @@ pub const GAPS: usize = 1 << 16;
 /// Longest file of another program's figures, bytes. A table of numbers takes some twenty times as much once it is taken apart.
 pub const IMPORT_BYTES: u64 = 256 << 20;
 
-/// Most that such a file may count: whoever counts a thousand million operations a second needs eleven days for so many.
+/// Most that such a file may count: at a thousand million operations a second it takes eleven days to count so many.
 pub const IMPORT_COUNT: u64 = 1_000_000_000_000_000;
 
 /// Longest time that such a file may tell, seconds, and the highest rate, operations a second.

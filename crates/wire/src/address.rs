@@ -14,7 +14,7 @@ pub struct Tls {
     pub key: Option<PathBuf>,
     /// Accept any certificate. The report says so.
     pub insecure: bool,
-    /// Accept a certificate of another name, if somebody trusted has signed it.
+    /// Accept a certificate of another name, if a trusted authority has signed it.
     pub any_name: bool,
     /// Name to verify and to send as SNI, if not the host.
     pub server_name: Option<String>,

@@ -36,7 +36,7 @@ fn skipped(what: &str) {
 fn server(what: &str, options: &[&str]) -> Option<Server> {
     let program = std::env::var("MEMCACHED").unwrap_or_else(|_| "memcached".into());
     for _ in 0..20 {
-        // Somebody else may take the port before the server does.
+        // Another process may take the port before the server does.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = Command::new(&program);
         command

@@ -84,7 +84,7 @@ pub fn host(args: &HostArgs) -> Result<(), WorkerError> {
     ended(agent(stdin(), stdout(), &directory, environment()))
 }
 
-/// Waits in a pod for a controller to speak to it (`dyno pod`), and ends at a signal or when nobody does.
+/// Waits in a pod for a controller to speak to it (`dyno pod`), and ends at a signal or when none does.
 ///
 /// # Errors
 /// The patience is no duration, the token cannot be read, or nothing can listen at the port.

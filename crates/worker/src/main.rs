@@ -28,13 +28,13 @@ enum Command {
     Relay(RelayArgs),
 }
 
-/// Says something to whoever started this: standard error is kept by the controller.
+/// Says something to the process that started this one: standard error is kept by the controller.
 fn warn(text: &str) {
     say("warning", text);
 }
 
 fn say(mark: &str, text: &str) {
-    // Whoever has closed standard error does not want to hear it.
+    // A controller that has closed standard error does not want to hear it.
     let _ = writeln!(stderr(), "{mark}: {}", conceal(text));
 }
 

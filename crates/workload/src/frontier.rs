@@ -1,6 +1,6 @@
 //! The frontier of acknowledged inserts: up to which key number every record is known to exist.
 //!
-//! The picture: a ring of words covers the keys just beyond the prefix; an acknowledgement sets one bit, and whoever
+//! The picture: a ring of words covers the keys just beyond the prefix; an acknowledgement sets one bit, and the thread that
 //! completes the prefix moves `limit` over it. Each word carries the number of its lap round the ring beside its
 //! bits, so it never needs clearing and a late or repeated acknowledgement cannot be mistaken for a new one. All
 //! operations are sequentially consistent: of two threads that acknowledge neighbouring keys at once, at least one

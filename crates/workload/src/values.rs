@@ -124,7 +124,7 @@ fn ten_characters(bits: u64) -> [u8; 10] {
     std::array::from_fn(|i| b'0' + ((bits >> (6 * i)) & 63) as u8)
 }
 
-/// Appends `len` bytes of YCSB's data-integrity value, which anybody who knows the key and the field can check.
+/// Appends `len` bytes of YCSB's data-integrity value, which a reader that knows the key and the field can check.
 ///
 /// The text `key:field` is continued by `:` and the decimal Java string hash of all text so far, that colon included, until
 /// it is long enough, then cut. `key` appends the key's name; it and `field` must be ASCII for YCSB to agree.

@@ -37,7 +37,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     fn board(&mut self, leader: u32, id: u32) {
         let op = &mut self.ops[id as usize];
-        // Nobody but the leader may end it.
+        // Only the leader may end it.
         (op.active, op.holds_place) = (false, false);
         self.ops[leader as usize].passengers.push(id);
     }

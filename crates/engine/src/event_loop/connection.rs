@@ -160,7 +160,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let now = self.net.now();
         let c = &mut self.connections[id as usize];
         c.state = State::Ready;
-        // Nobody could have sent earlier what waits for this.
+        // No client could have sent earlier what waits for this.
         for reply in &c.awaited {
             let op = &mut self.ops[reply.op as usize];
             if op.active && op.generation == reply.generation && op.sent_ns == 0 {
@@ -393,7 +393,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 let text = self.naming(id, "no answer to the connection attempt");
                 self.lose(id, outcome, &text);
                 if outcome == Outcome::Disconnected {
-                    // One that took the connection and says nothing has refused nobody: what needs it waits for its own time.
+                    // One that took the connection and says nothing has refused no request: what needs it waits for its own time.
                     self.connections[id as usize].refused = None;
                 }
             }

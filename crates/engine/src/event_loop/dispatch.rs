@@ -68,7 +68,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.fill_closed(id, user, since, now);
             self.send_request(id);
         }
-        // Known before anybody is free again: an answer that never comes must not keep the end away.
+        // Decided before a user is free again: an answer that never comes must not keep the end away.
         let nothing_left = match self.per_user {
             true => self.users_with_quota == 0,
             false => self.idle.is_empty() && self.measuring && self.block.is_last(&self.shared.claims),
@@ -176,7 +176,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
     }
 
-    /// Somebody has ended the load. Arrivals that are due and find a free connection are sent; users begin nothing more.
+    /// The caller has ended the load. Arrivals that are due and find a free connection are sent; users begin nothing more.
     fn stop_issuing(&mut self, now: u64) {
         if self.schedule.is_some() {
             self.end_ns = self.end_ns.min(now.saturating_add(1));
@@ -293,7 +293,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Appends one command to a connection's output.
     pub(super) fn send_command(&mut self, id: u32, command: u32, connection: u32, ask: bool) {
         if !self.is_open(connection) {
-            // Lost, but nobody has refused us: arrivals that wait must not be thrown at the pause before reconnecting.
+            // The connection was lost, not refused. Reconnect at once: the back-off is only for refused connections.
             if self.connections[connection as usize].refused.is_none() {
                 self.open(connection);
             }
@@ -377,7 +377,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             };
             op.ideal_ns = if op.sent_ns == 0 { now } else { op.ideal_ns + (service_ns - own_ns) };
         }
-        // What comes after the first request of a script begins when that has ended, whoever was late before.
+        // What comes after the first request of a script begins when that has ended, whichever side was late before.
         let first = op.intended_ns == op.first_intended_ns;
         let server_ns = if first { op.ideal_ns.saturating_sub(op.intended_ns) } else { service_ns };
         let request = op.request;
@@ -473,7 +473,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             response_ns,
         };
         if let (Some(metric), dyno_types::Verb::Read) = (self.shared.own.verify, op.request.verb) {
-            // A value that was not read cannot be what it should be, and one that nobody looked at is not verified.
+            // A value that was not read cannot be what it should be, and one that was not looked at is not verified.
             let verified = if outcome.is_ok() { self.driver.verified(&op.exchange) } else { Some(outcome) };
             if let Some(verified) = verified {
                 interval.record_sample(sample(metric, verified, op.verify_ns, op.verify_ns), keep);

@@ -13,7 +13,7 @@ const UNANSWERED_NS: u64 = 120_000_000_000;
 const GRAIN_NS: u64 = 250_000_000;
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
-    /// The time is over, or somebody has ended the load: the measured phase ends at `bound_ns`, which may lie ahead.
+    /// The time is over, or the caller has ended the load: the measured phase ends at `bound_ns`, which may lie ahead.
     pub(super) fn time_is_over(&mut self, now: u64, bound_ns: u64) {
         self.issued_all = true;
         self.bound_ns = self.bound_ns.min(bound_ns);

@@ -230,9 +230,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         said
     }
 
-    /// When a reply came: when the kernel or the network card says so, if that is asked for and between sending and handling;
-    /// else when it is handled. One that came with later bytes has their time, which is too late by what lies between it and
-    /// the later one of sending and what came before.
+    /// Returns when a reply came: the stamp of the kernel or the network card, if that is asked for and lies between sending
+    /// and handling; else the time of handling. A reply read together with later bytes gets the later stamp. The error is at
+    /// most that stamp minus the later one of sending and the previous stamp.
     fn came(&mut self, op: u32, moment: Moment, shared: bool) -> u64 {
         let Moment { now, stamp, heard_ns } = moment;
         if self.shared.job.stamps == Clock::Client {

@@ -47,7 +47,7 @@ pub(super) struct Connection<S> {
     pub user: u32,
     pub node: u16,
     pub awaited: VecDeque<Awaited>,
-    /// Number of the last awaited replies belong to bytes not handed to the socket yet.
+    /// How many of the newest awaited replies belong to output not yet sent.
     pub unsent: usize,
     pub input: Vec<u8>,
     pub output: Vec<u8>,
@@ -169,7 +169,7 @@ pub(super) struct Op<X> {
 }
 
 impl<X> Op<X> {
-    /// Open loop: nobody could begin it before this time.
+    /// Open loop: no client could begin it before this time.
     #[inline]
     pub(super) fn begins_from(&mut self, ns: u64) {
         self.ideal_ns = self.ideal_ns.max(ns);

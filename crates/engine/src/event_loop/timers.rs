@@ -157,7 +157,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 true
             }
             State::Closed { retry_ns } => {
-                // Nobody wants it now; an insert that is tried again may.
+                // No operation wants it now; an insert that is tried again may.
                 let look_ns = if wanted { retry_ns } else { retry_ns.max(now + LOOK_NS) };
                 self.next_retry_ns = self.next_retry_ns.min(look_ns);
                 true

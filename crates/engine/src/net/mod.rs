@@ -71,7 +71,7 @@ pub trait Net {
     /// A connection.
     type Socket;
 
-    /// True if time goes on only as the thread lets it: then waiting for other threads costs none.
+    /// True for virtual time: only this thread advances the clock, so waiting for other threads costs none.
     const VIRTUAL: bool = false;
 
     /// Nanoseconds on a clock that never goes back.

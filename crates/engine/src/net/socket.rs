@@ -58,7 +58,7 @@ fn would_block(error: &io::Error) -> bool {
 }
 
 impl Socket {
-    /// Begins to connect; with `stamped` arrivals are stamped by whoever these clocks belong to.
+    /// Begins to connect; with `stamped` the kernel or the network card of these clocks stamps arrivals.
     pub fn connect(to: &Endpoint, tls: Option<&TlsConfig>, stamped: Option<&Clocks>) -> io::Result<Self> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let family = match to {

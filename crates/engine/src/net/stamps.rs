@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Source of the arrival times of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StampSource {
-    /// Nobody.
+    /// Neither kernel nor card: there are no stamps.
     Nobody,
     /// The kernel.
     Kernel,
@@ -73,7 +73,7 @@ impl Clocks {
     }
 }
 
-/// Asks for times of arrival of a TCP connection that has its address; nobody says them where the kernel does not offer them.
+/// Asks for times of arrival of a TCP connection that has its address; there are none where the kernel does not offer them.
 #[expect(unsafe_code, reason = "rustix has no SO_TIMESTAMPING")]
 pub(super) fn ask_for_stamps(fd: &OwnedFd, clocks: &Clocks) -> StampSource {
     let card = clocks.card_of(fd);

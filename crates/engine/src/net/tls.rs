@@ -109,8 +109,8 @@ fn roots(tls: &Tls) -> Result<RootCertStore, Refused> {
     Ok(roots)
 }
 
-/// Accepts a certificate of any name: one that somebody trusted has signed (`tlsAllowInvalidHostnames=true`), or any at all
-/// (`insecure=true`). Whoever shows it must hold its key in either case.
+/// Accepts a certificate of any name: one that a trusted authority has signed (`tlsAllowInvalidHostnames=true`), or any at all
+/// (`insecure=true`). The server must hold its key in either case.
 #[derive(Debug)]
 struct AnyName {
     signed: Option<Arc<WebPkiServerVerifier>>,

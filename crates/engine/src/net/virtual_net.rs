@@ -85,7 +85,7 @@ impl Net for VirtualNet {
     }
 
     fn close(&mut self, socket: InProcess) {
-        // Replies that are still to come find nobody; the server has the work all the same.
+        // Replies that are still to come find no socket; the server has the work all the same.
         self.arrived[socket.token as usize].0 = 0;
         self.replies.retain(|Reverse((_, token))| *token != socket.token);
     }

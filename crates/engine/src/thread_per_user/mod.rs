@@ -1,7 +1,7 @@
 //! The lane of embedded stores: they block, so every user is an OS thread.
 //!
 //! Users of one core share one recorder behind a lock that is held for a few nanoseconds once an operation; a private
-//! recorder for each of 64 users would be 166 MiB. The open loop's schedule is shared by all users: whoever is free
+//! recorder for each of 64 users would be 166 MiB. The open loop's schedule is shared by all users: the next free one
 //! takes the next arrival and sleeps until it is due.
 
 mod batch;
@@ -223,7 +223,7 @@ impl Users {
         note: impl FnOnce(&mut Interval),
     ) {
         if let Some((_, _, done)) = ended {
-            // Whoever comes back first tells all.
+            // The first thread that comes back tells all recorders.
             self.note_pause(done);
         }
         if let Some(recorder) = self.recorder(user).as_mut() {
@@ -260,7 +260,7 @@ impl Users {
             self.ticked_ns.fetch_max(now, Ordering::Relaxed);
             let warming = !self.measuring.load(Ordering::Relaxed);
             if warming && now >= self.measure_ns {
-                // Swapped first: whoever sees the measured part begun finds its interval.
+                // Swapped first: a user that sees the measured part begun finds its interval.
                 self.each_recorder(|recorder| recorder.end_warmup(self.first_interval()));
                 self.measuring.store(true, Ordering::Release);
             }
@@ -281,8 +281,8 @@ impl Users {
         self.ticked_ns.load(Ordering::Relaxed) + NAP_NS
     }
 
-    /// Notes that the process runs. After a pause of it every recorder is told before the time is: whoever comes back second
-    /// would find a fresh time and count the pause as the store's.
+    /// Notes that the process runs. After a pause of it every recorder is told before the time is: a thread that comes back
+    /// second would find a fresh time and count the pause as the store's.
     fn note_pause(&self, now_ns: u64) {
         let due_ns = self.ran_ns();
         if now_ns > due_ns {
@@ -369,7 +369,7 @@ impl Users {
         if !self.sleep_to(intended_ns) || monotonic_ns() >= self.end_ns {
             return None;
         }
-        // Whoever begins with the measured part does not begin before it is counted.
+        // A user that begins with the measured part does not begin before it is counted.
         while first && turn.late && !self.measuring.load(Ordering::Acquire) && !self.shared.control.stopping()
         {
             std::thread::sleep(Duration::from_micros(50));
@@ -574,7 +574,7 @@ impl Users {
                 // No kernel sees a call into a library, nor what another driver has received.
                 interval.stamps.client += u64::from(self.shared.job.stamps != Clock::Client);
                 if let (Some(verify), Verb::Read) = (own.verify, request.verb) {
-                    // A value that was not read cannot be what it should be, and one that nobody looked at is not verified.
+                    // A value that was not read cannot be what it should be, and one that was not looked at is not verified.
                     let unread = (!outcome.is_ok()).then_some((outcome, 0));
                     if let Some((outcome, ns)) = executed.verified.map(|v| (v.outcome, v.took_ns)).or(unread)
                     {

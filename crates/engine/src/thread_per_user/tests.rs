@@ -58,7 +58,7 @@ fn succeeded(users: &Users, user: usize, epoch: u64, done_ms: u64) {
     users.count_ended(user, false, ended, |_| {});
 }
 
-/// Whoever comes back first, the ticking thread or a user, nobody takes a pause of the process for a silence of the store.
+/// A pause of the process is no silence of the store, whether the ticking thread or a user comes back first.
 #[test]
 fn a_pause_of_the_process_is_no_gap() {
     let found = gaps(|users, epoch| {

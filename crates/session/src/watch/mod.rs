@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Samples so long before a phase are looked at for what was so at its edge, should the last ones be missing.
+/// How far before a phase to look for a sample that stands in for a missing one at its start.
 const BEFORE: Duration = Duration::from_secs(30);
 
 /// Time that the edge of a phase waits for samples of other hosts.

@@ -127,7 +127,7 @@ pub fn jobs_of_workers(work: &dyn Work, job: &Job, total: usize) -> Result<Vec<J
     (0..total).map(part).collect()
 }
 
-/// Wording by which somebody says what is wanted: by keys of a file, or by options of a command. Messages and the list of
+/// Wording by which the user says what is wanted: by keys of a file, or by options of a command. Messages and the list of
 /// settings use these words.
 pub struct Wording<'a> {
     /// Returns who set a key of the experiment, such as `workload.ycsb.records`, or a property of YCSB's:

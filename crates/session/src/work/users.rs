@@ -30,8 +30,8 @@ pub fn part_of_users(job: &Job, workload: Arc<dyn Workload>, index: usize, total
     }
 }
 
-/// Counts how many of the indexes below `operations` are those of `own` users from `first` on, where index i is that
-/// of user i modulo `all`. Dealt out anew among these users alone, each gets its own number of them again.
+/// Counts how many of the indexes below `operations` are those of `own` users from `first` on, where index i is that of user i
+/// modulo `all`. After renumbering within this worker, each user again gets its own number of them.
 fn operations_of(operations: u64, first: u64, own: u64, all: u64) -> u64 {
     let all = all.max(1);
     operations / all * own + (operations % all).saturating_sub(first).min(own)

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Records where nobody says how many.
+/// Records where the user does not say how many.
 const RECORDS: u64 = 100_000;
 
 /// Records with fields.
@@ -150,7 +150,7 @@ fn settings(asked: &Ycsb, seed: u64, wording: &Wording<'_>) -> Result<(Settings,
         Some(count) => {
             settings.set("recordcount", count.0.to_string(), (wording.source)("workload.ycsb.records"))
         }
-        // Built-in texts say 1000, which nobody means.
+        // Built-in texts say 1000, which no user has chosen.
         None if !records => settings.set("recordcount", RECORDS.to_string(), default()),
         None => {}
     }

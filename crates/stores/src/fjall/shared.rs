@@ -41,7 +41,7 @@ impl Stripes {
         ((hash ^ hash >> 32) % STRIPES as u64) as usize
     }
 
-    /// Locks stripe number `stripe`. Whoever locks several must do so in ascending order.
+    /// Locks stripe number `stripe`. A caller that locks several must do so in ascending order.
     pub(super) fn lock(&self, stripe: usize) -> MutexGuard<'_, ()> {
         self.0[stripe].lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -164,7 +164,7 @@ unsafe impl Sync for Env {}
 
 impl Drop for Env {
     fn drop(&mut self) {
-        // SAFETY: nobody has a transaction open: they all hold the environment.
+        // SAFETY: no transaction is open: they all hold the environment.
         unsafe { mdb_env_close(self.env) };
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         open.get_or_insert_default().remove(&self.path);
@@ -289,7 +289,7 @@ unsafe impl Send for User {}
 impl Drop for User {
     fn drop(&mut self) {
         if !self.resting.is_null() {
-            // SAFETY: it is at rest, and nobody else knows it.
+            // SAFETY: it is at rest, and only this reader knows it.
             unsafe { mdb_txn_abort(self.resting) };
         }
     }
@@ -375,7 +375,7 @@ impl Handle for User {
         if self.resting.is_null() {
             self.resting = self.env.begin(RDONLY)?;
         } else {
-            // SAFETY: the transaction has been reset and is nobody else's.
+            // SAFETY: the transaction has been reset and belongs to this reader alone.
             ok(unsafe { mdb_txn_renew(self.resting) })?;
         }
         Ok(Reading(self))

@@ -55,7 +55,7 @@ unsafe impl Send for Table {}
 impl Drop for Database {
     fn drop(&mut self) {
         let families = std::mem::take(self.families.get_mut().unwrap_or_else(PoisonError::into_inner));
-        // SAFETY: nobody uses the database: all users hold it. Families go before it, options after it.
+        // SAFETY: no thread uses the database: all users hold it. Families go before it, options after it.
         unsafe {
             families.values().for_each(|table| rocksdb_column_family_handle_destroy(table.0));
             if !self.db.is_null() {
@@ -363,7 +363,7 @@ fn show<T>(pinned: *mut Pinned, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
 }
 
 /// # Safety
-/// There are so many bytes, and they live as long as they are used.
+/// Pointer and length come from one RocksDB call; the slice does not outlive the handle.
 unsafe fn slice<'b>(at: *const c_char, bytes: usize) -> &'b [u8] {
     let at = if bytes == 0 { std::ptr::dangling() } else { at.cast() };
     // SAFETY: as the caller promises; an empty slice needs no bytes.
@@ -375,7 +375,7 @@ struct Walk(*mut Iter);
 
 impl Drop for Walk {
     fn drop(&mut self) {
-        // SAFETY: it is nobody else's.
+        // SAFETY: it belongs to this walk alone.
         unsafe { rocksdb_iter_destroy(self.0) };
     }
 }

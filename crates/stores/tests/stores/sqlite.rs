@@ -141,7 +141,7 @@ fn settings_are_what_was_asked_for() {
 
 #[test]
 fn an_update_that_changes_nothing_writes_nothing() {
-    // SQLite's own shortcut (btreeOverwriteContent). It matters to whoever writes equal values again and again: such
+    // SQLite's own shortcut (btreeOverwriteContent). It matters to a workload that writes equal values again: such
     // updates are not synced either.
     let directory = tempfile::tempdir().unwrap();
     let store = dyno_stores::open(&uri(&directory, ""), Sample::new().arc()).unwrap();

@@ -59,7 +59,7 @@ pub fn remember(secret: &str) {
     values.sort_by_key(|value| std::cmp::Reverse(value.len()));
 }
 
-/// Forgets every value: whoever parses texts without end, such as a fuzzer, would be slowed by each of them.
+/// Forgets every value: each of them would slow a process that parses texts without end, such as a fuzzer.
 pub fn forget() {
     VALUES.write().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
 }

@@ -157,7 +157,7 @@ fn mask_login(text: &str) -> String {
     format!("{}{user}{MASK}{}", &text[..text.len() - login.len()], &login[end..])
 }
 
-/// Hides the values of secret names in what may be a mapping that nobody can read any more, such as `{requirepass: secret`.
+/// Hides the values of secret names in what may be a mapping that no parser can read any more, such as `{requirepass: secret`.
 fn mask_mapping(text: &str) -> String {
     let is_name = |c: char| c.is_alphanumeric() || "._-".contains(c);
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);

@@ -1,8 +1,8 @@
 //! Requests into commands, replies into outcomes.
 //!
 //! Commands of one exchange: an insert, a read, a removal and an update of all fields are one. An update of some fields is two
-//! round trips: the value with its version (command 0), then the changed value on condition of that version (1). Where somebody
-//! else was faster, both follow again (2 and 3, 4 and 5 ...), at most [`TRIES`] times. A batch is one insert for each record.
+//! round trips: the value with its version (command 0), then the changed value on condition of that version (1). Where another
+//! client was faster, both follow again (2 and 3, 4 and 5 ...), at most [`TRIES`] times. A batch is one insert for each record.
 
 use super::command::{Key, Mode};
 use super::errors::{classify, loses_step};
@@ -262,7 +262,7 @@ impl MemcachedDriver {
                 x.version = version.unwrap_or(0);
                 Then::Send { first: command + 1, count: 1 }
             }
-            // Somebody else has written it in another layout.
+            // Another client has written it in another layout.
             Err(records::NotRecord) => self.fold(x, command, Outcome::Mismatch),
         }
     }
@@ -337,7 +337,7 @@ impl Driver for MemcachedDriver {
     }
 
     fn batch_outcome(&self, x: &Exchange, number: u32, outcome: Outcome) -> Outcome {
-        // Answered to the end: each has its own. Cut short: nobody knows which were done.
+        // Answered to the end: each has its own. Cut short: it is unknown which were done.
         if x.waiting == 0 { x.more.batch[number as usize].2 } else { outcome }
     }
 
@@ -397,7 +397,7 @@ impl Driver for MemcachedDriver {
         }
         match reply(input) {
             Ok(None) => Decoded::Need,
-            // Nobody knows any more whether its command carried a value.
+            // It is unknown by now whether its command carried a value.
             Ok(Some((Reply::Error(text), _))) if loses_step(text) => Decoded::Broken,
             Ok(Some((_, used))) => Decoded::Reply { used, then: Then::Wait },
             Err(NotMemcached) => Decoded::Broken,

@@ -38,7 +38,7 @@ pub enum Layout {
 /// Treatment of the other fields by an update of some. An update of all fields always replaces the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// Keeps them: the value is read, changed, and written on condition that nobody else has written it.
+    /// Keeps them: the value is read, changed, and written on condition that no other client has written it.
     Merge,
     /// Loses them: the value is replaced by the written fields alone (YCSB's memcached binding, issue 1358).
     Replace,

@@ -58,7 +58,7 @@ impl Srv {
         self.given.iter().any(|given| names.contains(&given.as_str()))
     }
 
-    /// The hosts that the records may name; the others are an error, since whoever can write the records must not lead
+    /// The hosts that the records may name; the others are an error, since an attacker who can write the records must not lead
     /// passwords elsewhere.
     pub(super) fn accept(&self, hosts: Vec<(String, u16)>) -> Result<Vec<Address>, Refused> {
         if hosts.is_empty() {

@@ -105,7 +105,7 @@ impl Topology {
         nodes
     }
 
-    /// The primary of a slot; the first node while nobody is known.
+    /// The primary of a slot; the first node while no primary is known.
     pub fn primary_of(&self, slot: u16) -> u16 {
         match self.primary.get(slot as usize) {
             Some(&node) if node != NOBODY => node,

@@ -266,7 +266,7 @@ impl RedisDriver {
             _ => return None,
         };
         let Some(node) = self.topology.redirected(rest, 0, moved) else {
-            // Whoever is asked again says the same, and by then it is known who that is.
+            // The next answer names the same node, and by then its address is known.
             let again = Then::Again { outcome: Outcome::Unreachable, pause_ns: LOOK_NS };
             return self.topology.awaits_name().then_some(again);
         };
@@ -382,7 +382,7 @@ impl Driver for RedisDriver {
     }
 
     fn batch_outcome(&self, x: &Exchange, number: u32, outcome: Outcome) -> Outcome {
-        // Answered to the end: each has its own. Cut short: nobody knows which were done.
+        // Answered to the end: each has its own. Cut short: it is unknown which were done.
         if x.waiting == 0 { x.more.batch.outcome(number) } else { outcome }
     }
 

@@ -59,7 +59,7 @@ pub(super) fn greeting_reply(options: &RedisOptions, reply: u16, input: &[u8]) -
         let shown: String = String::from_utf8_lossy(&input[..input.len().min(60)]).escape_debug().collect();
         Hello::Refused(Outcome::Protocol, format!("what answered is not a Redis server: {shown:?}"))
     };
-    // Whoever may not ask for PING, or whose server does not know it, has been answered all the same.
+    // A user who may not send PING, or whose server does not know it, has been answered all the same.
     let is_ping = parts(options).nth(usize::from(reply)) == Some(Part::Ping);
     let is_answer = |text: &[u8]| text.starts_with(b"NOPERM") || text.starts_with(b"ERR unknown command");
     match skip(input, 0) {

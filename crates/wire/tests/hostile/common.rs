@@ -109,7 +109,7 @@ impl Content for Curious {
     }
 }
 
-/// Nobody listens there, and nobody is called.
+/// No server listens there, and no test connects to it.
 pub fn endpoint() -> Endpoint {
     Endpoint::Tcp { host: "127.0.0.1".into(), address: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)) }
 }

@@ -107,7 +107,7 @@ proptest! {
             Hello::Reply { used, more } => {
                 prop_assert!(more && (HEADER..=bytes.len()).contains(&used));
                 prop_assert!(!out.is_empty() && out.len() < 4_096);
-                // The signature cannot be known: whatever is said now, nobody is let in.
+                // The signature cannot be known: whatever is said now, the login fails.
                 let mut bytes = step(&last, true);
                 spoil(&mut bytes, &last_spoils);
                 out.clear();

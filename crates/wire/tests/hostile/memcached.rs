@@ -112,7 +112,7 @@ proptest! {
             let options = MemcachedOptions::from_uri(uri).unwrap();
             let (mut facts, mut again) = (Facts::default(), Facts::default());
             let step = Facts::take(&options, &answers, &mut facts);
-            // Whoever is taken for a server has answered in full: what follows changes nothing.
+            // A peer that is taken for a server has answered in full: what follows changes nothing.
             let longer = [&answers[..], b"STAT x"].concat();
             if step == FactsStep::Done {
                 prop_assert_eq!(Facts::take(&options, &longer, &mut again), FactsStep::Done);

@@ -111,7 +111,7 @@ proptest! {
         }
         let mut topology = Topology::single(endpoint());
         let step = Facts::take(&RedisOptions::default(), &mut topology, &bytes, &mut Facts::default());
-        // Whoever is taken for a server has answered at least once in full.
+        // A peer that is taken for a server has answered at least once in full.
         prop_assert!(!matches!(step, FactsStep::Done) || matches!(resp::skip(&bytes, 0), Ok(Some(_))));
     }
 }

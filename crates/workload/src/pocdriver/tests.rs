@@ -146,7 +146,7 @@ fn workflows_follow_their_letters() {
     assert!(PocWorkload::new(&PocConfig { workflow: vec![Step::Pop], ..config }, &[]).is_err());
 }
 
-/// Weights are milliseconds: whoever does a thousand iterations a second does sixty of one kind, then forty of the other.
+/// Weights are milliseconds: a worker with a thousand iterations a second does sixty of one kind, then forty of the other.
 #[test]
 fn weights_are_shares_of_each_workers_time() {
     let config = config(|c| {

@@ -367,7 +367,7 @@ fn read_retries(r: &mut Reader<'_>) -> Result<InsertRetries, BadProperty> {
 pub(super) fn read_seed(r: &mut Reader<'_>) -> Result<u64, BadProperty> {
     let Some(value) = r.raw("dyno.seed") else { return Ok(1) };
     let text = value.trim();
-    // Whoever draws has put a number in its place.
+    // The code that draws has put a number in its place.
     if text == "drawn" {
         return Ok(1);
     }

@@ -300,7 +300,7 @@ fn the_key_space_is_ycsbs() {
     assert_eq!(chooser(&[&none[..], &mix("0.9", "0.1", "0")].concat()), of(1));
     assert_eq!(chooser(&[&none[..], &mix("0.7", "0", "0.3")].concat()), of(2_400_001));
     assert_eq!(chooser(&mix("0.5", "0.5", "0")), of(4_000_001));
-    // Whoever draws the key behind the last one draws again.
+    // A draw of the key behind the last one is repeated.
     let few = chooser(&[("recordcount", "10"), ("insertcount", "10")]);
     let choose = |place: u64| few.choose(&mut Stream::new(7, place, Purpose::Choice), || place, 9);
     let keys: HashSet<u64> = (0..2_000).map(choose).collect();
