@@ -84,7 +84,7 @@ pub fn save_elsewhere(spec: &ServerSpec, sockets: &[SocketAddr]) -> Result<(), L
 }
 
 /// Waits until all answer, makes what the topology says of them, unless their data say that it has been `made`, and returns
-/// the URI of each instance. Nobody waits any longer once `control` stops.
+/// the URI of each instance. The wait ends once `control` stops.
 pub fn form_elsewhere(
     spec: &ServerSpec,
     sockets: &[SocketAddr],

@@ -24,13 +24,13 @@ const PATIENCE_NS: u64 = 5_000_000_000;
 /// Time without a byte before it is looked for what else the server may speak, nanoseconds.
 const SILENCE_NS: u64 = 300_000_000;
 
-/// Says whether nobody waits any longer.
+/// Returns true once the caller has given up.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// Of waits that are short, and those of whom nobody can stop.
+/// A `Stop` that never fires: for waits that are short or cannot be cancelled.
 pub const NEVER: Stop<'static> = &|| false;
 
-/// Interval between looks at whether anybody still waits, nanoseconds.
+/// Interval between looks at whether the caller still waits, nanoseconds.
 const LOOK_NS: u64 = 20_000_000;
 
 /// Words for a wait that was stopped.
@@ -123,16 +123,16 @@ pub fn resolve(address: &Address) -> Result<Endpoint, ResolveError> {
 /// Why a server was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Nobody there: another seed may answer.
+    /// No server listens there: another seed may answer.
     #[error("{0}")]
     Absent(String),
-    /// Somebody there who has not answered in time.
+    /// A server is there and has not answered in time.
     #[error("{0}")]
     Silent(String),
-    /// Somebody there who has closed the connection without an answer.
+    /// A server is there and has closed the connection without an answer.
     #[error("{0}")]
     Closed(String),
-    /// Somebody there who will not have us.
+    /// A server answered and refused the login or TLS, or its answer cannot be used.
     #[error("{0}")]
     Final(String),
     /// This process may not open a connection: nothing is known of the server.
@@ -237,7 +237,7 @@ impl Line {
     }
 
     /// Says `words` once connected, and hands all that is received to `hear` until it has heard enough, for so many
-    /// nanoseconds and until somebody stops it.
+    /// nanoseconds and until the caller stops it.
     pub fn converse(
         &mut self,
         words: Vec<u8>,
@@ -253,7 +253,7 @@ impl Line {
             if !self.established {
                 continue;
             }
-            // Bytes that came with the end of the handshake are there already and wake nobody.
+            // Bytes that came with the end of the handshake are there already and wake no thread.
             let closed = self.receive().map_err(|e| self.failed(&e))?;
             if self.received.len() > ANSWER_BYTES {
                 return Err(Failure::Final(format!("its answer is longer than {ANSWER_BYTES} bytes")));
@@ -272,7 +272,7 @@ impl Line {
         }
     }
 
-    /// Says `words` once connected, within so many nanoseconds and until somebody stops it. Nothing is awaited but the
+    /// Says `words` once connected, within so many nanoseconds and until the caller stops it. Nothing is awaited but the
     /// connection.
     pub fn say(&mut self, words: Vec<u8>, (patience_ns, stop): (u64, Stop<'_>)) -> Result<(), Failure> {
         let deadline = monotonic_ns() + patience_ns;
@@ -319,7 +319,7 @@ impl Line {
         }
     }
 
-    /// Waits until something can be done; false if nothing can before the deadline, or somebody stops it.
+    /// Waits until something can be done; false if nothing can before the deadline, or the caller stops it.
     fn wait(&self, deadline_ns: u64, stop: Stop<'_>) -> std::io::Result<bool> {
         let more = if self.established { !self.unsent.is_empty() } else { !self.tls };
         let writes = more || self.socket.wants_write();
@@ -345,7 +345,7 @@ impl Line {
         }
     }
 
-    /// Takes everything that has come, or more than anybody says; true if nothing more will.
+    /// Takes everything that has come, up to just over the longest answer; true if nothing more will.
     fn receive(&mut self) -> std::io::Result<bool> {
         while self.received.len() <= ANSWER_BYTES {
             match self.socket.recv(&mut self.buffer)? {

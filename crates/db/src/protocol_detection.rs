@@ -52,7 +52,7 @@ pub fn detect_protocol(endpoint: &Endpoint) -> DetectedProtocol {
     DetectedProtocol::Unknown
 }
 
-/// That somebody wrote a URI of one protocol for a server of another.
+/// Returns the error text for a URI whose scheme does not match the server's protocol.
 pub fn wrong_protocol(asked: &Protocol, found: &Protocol, endpoint: &Endpoint) -> String {
     format!(
         "what answers there speaks {} protocol, not {}: write {}://{endpoint}",

@@ -92,7 +92,7 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// The URI without secrets.
     fn redacted(&self) -> String;
 
-    /// Connects once (or opens the store) and learns what the target is. Nobody waits for a server once `stop` says so.
+    /// Connects once (or opens the store) and learns what the target is. The wait for a server ends once `stop` says so.
     ///
     /// # Errors
     /// The target does not answer, speaks another protocol, or refuses what the URI asks for.
@@ -157,7 +157,7 @@ pub fn in_words(facts: &BTreeMap<String, String>) -> String {
 }
 
 impl dyn Target {
-    /// Connects once to look at the target: no operation of a workload can be applied to it. Nobody waits once `stop` says so.
+    /// Connects once to look at the target: no operation of a workload can be applied to it. The wait ends once `stop` says so.
     ///
     /// # Errors
     /// As [`Target::open`].

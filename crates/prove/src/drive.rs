@@ -71,7 +71,7 @@ pub struct IngestResult {
     pub troubles: BTreeMap<String, u64>,
 }
 
-/// Writes until the plan's end or until `control` stops, to whoever is primary; `on_second` hears seconds and records so far.
+/// Writes until the plan's end or until `control` stops, to the current primary; `on_second` hears seconds and records so far.
 pub fn ingest(
     database: &dyn Database,
     plan: &IngestPlan,
@@ -88,7 +88,7 @@ pub fn ingest(
                     let own = Worker { plan, database, control, whole, begun, worker }.run();
                     let mut all = whole.lock().unwrap_or_else(PoisonError::into_inner);
                     all.ledger.merge(own);
-                    // Whoever is asked for figures meanwhile may answer late.
+                    // Taken here: the thread that calls `on_second` may be late.
                     all.history.end_ns = all.history.end_ns.max(begun.elapsed().as_nanos() as u64);
                 })
             })
@@ -180,7 +180,7 @@ impl Worker<'_> {
                 }
                 WriteOutcome::Indeterminate(why) => {
                     self.trouble(why);
-                    // Whatever the connection still says belongs to nobody.
+                    // Whatever the connection still says answers no request.
                     client = None;
                     Status::Indeterminate
                 }

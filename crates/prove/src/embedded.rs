@@ -190,7 +190,7 @@ fn open(uri: &str, records: &Records) -> Result<(Arc<dyn Store>, Arc<Layout>), R
 /// The writer: does the job that `input` holds and says on `output` what it has done.
 ///
 /// # Errors
-/// The job cannot be read, the store refuses something, or nobody hears the writer any more.
+/// The job cannot be read, the store refuses something, or the parent no longer reads what the writer says.
 pub fn write_embedded(input: &mut dyn BufRead, output: &mut (dyn Write + Send)) -> Result<(), EmbeddedError> {
     let job: WriterJob = serde_json::from_reader(input).map_err(EmbeddedError::Job)?;
     let (store, layout) = open(&job.uri, &job.records)?;
@@ -229,7 +229,7 @@ pub fn write_embedded(input: &mut dyn BufRead, output: &mut (dyn Write + Send)) 
         return Ok(());
     }
     loop {
-        // Whoever started it is gone when nobody reads any more.
+        // Fails once the process that started it is gone and reads no more.
         say("w\n".into())?;
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -1,4 +1,4 @@
-//! Clusters of Dragonfly. Its nodes do not speak with each other: whoever manages them tells each node which slots are whose
+//! Clusters of Dragonfly. Its nodes do not speak with each other: their manager tells each node which slots are whose
 //! (`DFLYCLUSTER CONFIG`, on the port for administration), again after every start, because a node keeps neither that nor its
 //! name. Source: cluster-mode.md in Dragonfly's documentation.
 

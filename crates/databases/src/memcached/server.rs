@@ -53,7 +53,7 @@ impl DatabaseServer for MemcachedServer {
             ("port", node.port.to_string()),
             ("udp-port", "0".to_owned()),
             ("conn-limit", "20000".to_owned()),
-            // As root it wants to be told so; as anybody else it does not look at this.
+            // As root it wants to be told so; as another user it ignores this option.
             ("user", "root".to_owned()),
         ];
         if let Some(cache) = &spec.cache {

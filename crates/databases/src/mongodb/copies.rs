@@ -134,7 +134,7 @@ impl MongoSet {
         without
     }
 
-    /// Number of members in a majority; `None` where the configuration cannot be read. Only what was read is kept.
+    /// Returns the size of a majority; `None` where the configuration cannot be read. Only what was read is kept.
     fn majority(&self, primary: &str) -> Option<usize> {
         if let Some(known) = self.majority.get() {
             return Some(*known);

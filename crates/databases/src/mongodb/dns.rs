@@ -145,7 +145,7 @@ pub fn texts(answer: &[u8]) -> Result<Vec<String>, DnsError> {
 }
 
 /// Asks the servers in turn until one answers. A name without such records has none; one that does not exist has no TXT
-/// records either, and its lack of SRV records is said by whoever needs them.
+/// records either, and the caller that needs SRV records reports their lack.
 fn ask(servers: &[SocketAddr], name: &str, kind: Rtype) -> Result<Vec<u8>, DnsError> {
     let owner: Name<Vec<u8>> = name.parse().map_err(|_| DnsError::Name)?;
     let mut failures = Vec::new();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     fn serve(manner: Manner, texts: &'static [&'static [&'static str]]) -> SocketAddr {
-        // The same port twice: somebody else may have it for the other protocol.
+        // The same port twice: another process may have it for the other protocol.
         let both = || {
             let socket = UdpSocket::bind("127.0.0.1:0").ok()?;
             let address = socket.local_addr().ok()?;

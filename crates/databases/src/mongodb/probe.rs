@@ -28,7 +28,7 @@ impl From<TargetError> for Unready {
     }
 }
 
-/// Options for asking a server: over TLS or not, until somebody stops it.
+/// Options for asking a server: over TLS or not, until the caller stops it.
 type ConnectOptions<'a> = (Option<&'a Arc<TlsConfig>>, Stop<'a>);
 
 /// Asks the seeds; the first that answers tells the deployment, and its primary (or a router) the facts. A replica set that

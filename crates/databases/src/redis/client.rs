@@ -69,7 +69,7 @@ impl Client {
     /// Connects, with a password where one is needed. Connecting and each command may take as long as `patience`.
     ///
     /// # Errors
-    /// Nobody answers, or the password is refused.
+    /// The server does not answer, or refuses the password.
     pub fn connect(
         address: SocketAddr,
         password: Option<&str>,
@@ -78,7 +78,7 @@ impl Client {
         Client::log_in(address, &Login { password, ..Login::default() }, patience)
     }
 
-    /// Connects as somebody, by TLS where that is asked for.
+    /// Connects with a login, by TLS where that is asked for.
     pub(crate) fn log_in(
         address: SocketAddr,
         login: &Login<'_>,

@@ -57,7 +57,7 @@ impl RedisSet {
         })
     }
 
-    /// One that anybody may speak to.
+    /// A set that needs neither a login nor TLS.
     pub fn plain(primary: SocketAddr) -> Self {
         RedisSet { primary, host: primary.ip().to_string(), user: None, password: None, tls: None }
     }

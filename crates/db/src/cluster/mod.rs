@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Time that one command may take.
 pub const COMMAND: Duration = Duration::from_secs(10);
 
-/// Interval between looks at whether somebody wants the end.
+/// Interval between looks at whether the caller wants the end.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The processes of one instance, and who may end the waiting for them.
@@ -25,7 +25,7 @@ pub struct Group<'a> {
     pub nodes: &'a [&'a Node],
     /// True if their data say that it has been made.
     pub made: bool,
-    /// Nobody waits any longer once it stops.
+    /// The wait ends once it stops.
     pub control: Option<&'a Control>,
 }
 
@@ -33,7 +33,7 @@ impl Group<'_> {
     /// Tries until it works, for as long as servers may take to be ready.
     ///
     /// # Errors
-    /// Returns the last reason, once time is over or nobody waits any longer.
+    /// Returns the last reason, once time is over or the caller no longer waits.
     pub fn until(&self, mut step: impl FnMut() -> Result<(), ClusterError>) -> Result<(), ClusterError> {
         let patience = Duration::from_nanos(self.spec.ready_within.0);
         let begun = Instant::now();
@@ -64,7 +64,7 @@ impl Group<'_> {
 /// for then fails at once.
 ///
 /// # Errors
-/// As [`Group::take`]; says so where nobody waited any longer.
+/// As [`Group::take`]; says so where the caller no longer waited.
 pub fn with_all(
     groups: &[Group<'_>],
     step: impl Fn(&Group<'_>) -> Result<(), ClusterError> + Sync,

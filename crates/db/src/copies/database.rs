@@ -43,7 +43,7 @@ pub enum DatabaseError {
     /// There is no connection, it was lost, or the server has refused a command: the error of the database's own client.
     #[error(transparent)]
     Client(Box<dyn std::error::Error + Send + Sync>),
-    /// Nobody is primary, or nobody who was asked knows of one.
+    /// No primary is elected, or no reachable member knows it.
     #[error("{0}")]
     NoPrimary(&'static str),
     /// The name of a member is no address.

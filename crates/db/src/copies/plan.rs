@@ -52,7 +52,7 @@ pub struct IngestPlan {
 impl IngestPlan {
     /// Time for an election, and for a server that starts anew.
     pub const ELECTION: Duration = Duration::from_secs(90);
-    /// The same where there is nobody to elect.
+    /// The same where there is no primary to elect.
     pub const ALONE: Duration = Duration::from_secs(10);
 
     /// Recipe by which its records are made.

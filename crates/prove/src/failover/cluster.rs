@@ -64,7 +64,7 @@ pub(super) trait FailoverCluster {
     /// Their version.
     fn version(&self) -> String;
 
-    /// Database that writers speak to: whoever is primary.
+    /// Database that writers speak to: the current primary.
     fn database(&self) -> Arc<dyn Database>;
 
     /// Takes the primary away; from then on it is gone.

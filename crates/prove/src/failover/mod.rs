@@ -2,7 +2,7 @@
 //! under load.
 //!
 //! A proof that cannot fail proves nothing. Before a kill or a freeze the others stand still for a moment, so that what is in
-//! one place only is surely lost with it; a primary that is cut off goes on acknowledging what nobody else has. With one copy
+//! one place only is surely lost with it; a primary that is cut off goes on acknowledging what no other server has. With one copy
 //! asked for records are lost; with as many as the servers promise to keep, none.
 //!
 //! `sentinel` and `replica_set` are the servers; `partition` is what cuts; `curve` is what the writers felt.

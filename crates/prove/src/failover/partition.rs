@@ -89,7 +89,7 @@ pub fn inside() -> Result<bool, PartitionError> {
     Ok(std::env::var(MARK).is_ok_and(|mark| says_inside(&mark, std::process::id(), &here)))
 }
 
-/// The command that becomes `program` in a network namespace of its own; whoever executes it must replace itself by it.
+/// The command that becomes `program` in a network namespace of its own; the caller must replace itself by it.
 ///
 /// # Errors
 /// A program is missing, or the system does not permit a namespace.
@@ -104,7 +104,7 @@ pub fn entrance(program: &Path) -> Result<Command, PartitionError> {
         true => &[&["--net", "--mount"], &as_user],
         false => &[&as_user],
     };
-    // Whoever has been through it and is where it was would go round for ever.
+    // A process that has been through it and is where it was would go round for ever.
     let been = std::env::var(MARK).is_ok_and(|mark| mark.starts_with(&format!("{} ", std::process::id())));
     if been {
         return Err(PartitionError::NotMade);

@@ -92,7 +92,7 @@ impl<'a> SentinelCluster<'a> {
         if self.partition.is_some() {
             let own = Setting::Text(address.to_string());
             spec.options.insert("bind-source-addr".into(), own);
-            // At its end nobody waits for a replica that cannot be reached.
+            // At its end the server does not wait for a replica that cannot be reached.
             spec.options.insert("shutdown-timeout".into(), Setting::Whole(0));
         }
         spec
@@ -248,7 +248,7 @@ impl FailoverCluster for SentinelCluster<'_> {
 
     fn is_replica(&self, old: &str, _new: &str) -> bool {
         let online = |primary| RedisSet::plain(primary).online();
-        // Whoever is primary by now: on a busy host it may be another one.
+        // Asks the current primary: on a busy host it may be another one by now.
         let all = asked(&self.guards()).and_then(online);
         all.is_ok_and(|all| all.iter().any(|one| one.to_string() == old))
     }
