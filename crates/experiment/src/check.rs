@@ -63,7 +63,7 @@ fn named(tree: &Node, key: &str, words: &str) -> TreeError {
     }
 }
 
-/// An error at the deepest part of a key that somebody has written.
+/// An error at the deepest part of a key that the user has written.
 pub(super) fn placed(tree: &Node, key: &str, text: String) -> TreeError {
     let mut at = key;
     let node = loop {

@@ -49,7 +49,7 @@ fn folders(experiment_dir: &Path) -> Vec<PathBuf> {
 /// Removes all copies: the experiment needs them no more.
 pub(super) fn remove(experiment_dir: &Path) {
     for folder in folders(experiment_dir) {
-        // A folder that cannot be removed is in nobody's way.
+        // A folder that cannot be removed does no harm.
         let _ = std::fs::remove_dir_all(folder);
     }
 }
@@ -92,7 +92,7 @@ pub(super) fn bytes_below(folder: &Path) -> Option<u64> {
     Some(entries.map(bytes).sum())
 }
 
-/// Keeps a copy of `data`, which nobody has open.
+/// Keeps a copy of `data`, which no process has open.
 pub(super) fn store(
     spec: &Experiment,
     experiment_dir: &Path,

@@ -15,7 +15,7 @@ pub enum Failed {
     /// A server did not start: its options or this host are wrong.
     #[error(transparent)]
     Server(Cause),
-    /// Something else is wrong.
+    /// Any other error.
     #[error(transparent)]
     Other(Cause),
     /// A signal came first.
@@ -29,7 +29,7 @@ impl Failed {
         Failed::Unreachable(why.into())
     }
 
-    /// Something else is wrong.
+    /// Any other error.
     pub(super) fn other(why: impl Into<Cause>) -> Self {
         Failed::Other(why.into())
     }

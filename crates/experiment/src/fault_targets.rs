@@ -15,7 +15,7 @@ use std::ops::Range;
 /// Why a fault was not done, or not undone.
 #[derive(Debug, thiserror::Error)]
 pub enum FaultError {
-    /// There is nobody whom it is on.
+    /// The fault names a server or worker that does not exist.
     #[error(transparent)]
     Refused(#[from] Refused),
     /// A process of this host.
@@ -30,7 +30,7 @@ pub enum FaultError {
     /// There are fewer workers.
     #[error("there is no such worker")]
     NoWorker,
-    /// Nobody on that host does it.
+    /// No agent on that host can inject it.
     #[error("there is no agent on {0}")]
     NoAgent(String),
     /// Several processes, each for its own reason.
@@ -135,7 +135,7 @@ impl FaultTargets<'_> {
             };
             let injected = injected.unwrap_or_else(|lost| FaultOutcome {
                 failed: Some(lost.to_string()),
-                // Nobody knows to which.
+                // The agent is lost: it is unknown which of them the fault has reached.
                 processes: own.collect(),
                 ..FaultOutcome::default()
             });

@@ -347,7 +347,7 @@ pub enum ListedState {
     Left,
 }
 
-/// Returns whether somebody is at work in a directory, or has locked it.
+/// Returns whether a process is at work in a directory, or has locked it.
 fn is_locked(folder: &Path) -> bool {
     // An experiment's, or that of a folder with temporary files; two who only look do not disturb each other.
     let own = ["experiment.json", undo::NAME].iter().any(|name| folder.join(name).exists());

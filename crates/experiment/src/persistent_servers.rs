@@ -194,7 +194,7 @@ fn other(a: &ServerSpec, b: &ServerSpec) -> Option<String> {
     a.keys().chain(b.keys()).find(|key| a.get(*key) != b.get(*key)).cloned()
 }
 
-/// That servers no longer stand: whoever has ended them says so.
+/// Removes the record of persistent servers; the caller has ended them.
 pub(super) fn forget(directory: &Path) -> std::io::Result<bool> {
     match std::fs::remove_file(directory.join(FILE)) {
         Ok(()) => Ok(true),

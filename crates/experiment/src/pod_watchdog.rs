@@ -1,4 +1,4 @@
-//! Somebody who looks after servers in pods while load is applied.
+//! A watchdog that looks after servers in pods while load is applied.
 //!
 //! Asking the cluster costs a process of tens of megabytes, so it is asked where the load says that something is wrong: where
 //! operations fail, or none ends. A run whose server is evicted, preempted, killed for want of memory or deleted ends then, and
@@ -114,7 +114,7 @@ impl Drop for PodWatchdog {
     }
 }
 
-/// Waits; whether no second was bad meanwhile. `None` when nobody asks any more.
+/// Waits; returns whether no second was bad meanwhile. `None` once the watchdog's owner has gone.
 fn quiet_for(bad: &Receiver<()>, wait: Duration) -> Option<bool> {
     let end = Instant::now() + wait;
     let mut quiet = true;

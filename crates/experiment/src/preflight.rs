@@ -135,7 +135,7 @@ fn of_cell(cell: &Cell, topology: &Topology) -> Vec<(bool, TreeError)> {
     errors
 }
 
-/// Cores that the file names or has dealt out; those of a whole node are nobody's own.
+/// Cores that the file names or has dealt out; no party owns those of a whole node.
 fn listed(asked: &Placement, plans: &[placement::Plan]) -> Option<Vec<usize>> {
     let own = asked.cores.is_some() || matches!(asked.policy, Policy::CoresEach | Policy::CoresEachSmt);
     own.then(|| plans.iter().flat_map(|plan| plan.cpus.clone().unwrap_or_default()).collect())

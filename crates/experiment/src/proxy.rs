@@ -166,7 +166,7 @@ impl ProxyLoop {
             }
             if ready[0] {
                 let mut count = [0; 8];
-                // Empty if somebody was quicker.
+                // Empty: another thread already took it.
                 let _ = rustix::io::read(&self.wake, &mut count);
             }
             if self.treatment.shut {

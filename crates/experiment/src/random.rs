@@ -1,4 +1,4 @@
-//! Random names, and passwords that nobody has given.
+//! Random names, and passwords that the user has not given.
 
 use crate::failed::Failed;
 use dyno_config::server::{ServerSpec, Setting};
@@ -11,7 +11,7 @@ pub(super) fn random(count: usize) -> Result<String, Failed> {
     Ok(hex::encode(bytes))
 }
 
-/// With a password, where anybody who reaches the address could come in without one.
+/// Adds a password, where any client that reaches the address could come in without one.
 pub(super) fn secured(server: &ServerSpec) -> Result<ServerSpec, Failed> {
     let mut own = server.clone();
     if let Some(option) = server.lacks_password() {

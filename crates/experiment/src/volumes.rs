@@ -420,7 +420,7 @@ fn own_folder(experiment_dir: &Path) -> PathBuf {
 pub(super) fn remove_own(experiment_dir: &Path) {
     for entry in std::fs::read_dir(own_folder(experiment_dir)).into_iter().flatten().flatten() {
         if entry.path().extension().is_some_and(|extension| extension == "volume") {
-            // One that cannot be removed is in nobody's way.
+            // An entry that cannot be removed does no harm.
             let _ = folders::remove(&entry.path());
         }
     }

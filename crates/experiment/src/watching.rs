@@ -22,7 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Why nobody looks on.
+/// Errors that keep the monitors from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     /// The address of an exporter is none.
@@ -55,7 +55,7 @@ impl From<WatchError> for Failed {
     }
 }
 
-/// Has monitors look on, as the experiment says: at this host, and at the others by their agents.
+/// Starts the monitors that the experiment asks for, here and on remote hosts.
 pub(super) fn begin(
     spec: &Experiment,
     target: &ProvisionedTarget,
@@ -89,7 +89,7 @@ pub(super) fn begin(
             Err(why) => words.push(format!("database: {why}")),
         }
     }
-    // One that a fault of an earlier run has ended says nothing.
+    // Skip servers that a fault of an earlier run has killed.
     let started: Vec<_> = target.processes().into_iter().filter(|(_, pid)| pid.get().is_some()).collect();
     let alone = started.len() == 1;
     let called = |name: String| if alone { "server".to_owned() } else { format!("server-{name}") };

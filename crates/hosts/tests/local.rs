@@ -38,7 +38,7 @@ fn instances_on_consecutive_ports_come_and_go() {
     let data = server.data();
     server.stop().unwrap();
     home.assert_clear(&pids, &data);
-    // Configuration and log stay for whoever reads the run.
+    // Configuration and log stay for readers of the run.
     let own = home.path().join(format!("redis-{}", ports[0]));
     assert!(own.join("redis.conf").exists() && own.join("log").exists());
 }

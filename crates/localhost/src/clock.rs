@@ -15,7 +15,7 @@ const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
 /// glibc's allocator as a library of its own, below the same folders.
 const ALLOCATOR: &str = "libc_malloc_debug.so.0";
 
-/// Text in a program that asks for a jemalloc of the system; one that is built in is in nobody's way.
+/// Text in a program that asks for a jemalloc of the system; one that is built in does no harm.
 const JEMALLOC: &[u8] = b"libjemalloc.so";
 
 /// Folders in which Debian, Fedora, Arch and self-built systems put libraries.
@@ -99,7 +99,7 @@ pub fn leavings(pid: u32) -> [PathBuf; 2] {
 
 /// Sets the clock of what follows `file` ahead or back by so much against the machine's.
 pub fn set(file: &Path, step_ns: i64) -> Result<(), LocalError> {
-    // Whoever reads it finds the old text or the new one.
+    // A reader finds the old text or the new one.
     let new = file.with_extension("new");
     let written = fs::write(&new, words(step_ns)).and_then(|()| fs::rename(&new, file));
     written.map_err(|e| LocalError::failed(file.display(), e))

@@ -109,6 +109,6 @@ fn everything_else_has_the_names_that_dyno_gives() {
     for pid in [0, 1, std::process::id()] {
         assert!(place.refuses(&Undo::Process { pid, started: 1, session: None }));
     }
-    // A journal that names neither host nor boot is of nobody knows whose processes.
+    // A journal that names neither host nor boot does not say whose processes it lists.
     assert!(place.within(false).refuses(&Undo::Process { pid: 77, started: 1, session: None }).is_some());
 }

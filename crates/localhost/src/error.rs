@@ -6,7 +6,7 @@ use std::{error, fmt, io};
 /// Cause of an error, if it has a type of its own.
 pub type Cause = Box<dyn error::Error + Send + Sync>;
 
-/// Reasons for which a local server, or something for it, cannot be had. Whatever had been made by then is gone again.
+/// Errors while starting a local server, or something for it. Partial work has been undone.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
     /// Invalid configuration, or not possible on this machine.

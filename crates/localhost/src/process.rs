@@ -76,7 +76,7 @@ pub(crate) fn host(machine: &Machine) -> Option<String> {
 
 /// Returns the processes that a process has started and that have outlived it: members of its group, in its session,
 /// not older than itself. The kernel gives a group's number to no other process while it has members; should it have
-/// gone and come again, then whoever leads it now was started later, and everything is left alone.
+/// gone and come again, then its current leader was started later, and everything is left alone.
 fn group_of(machine: &Machine, leader: u32, start: u64, session: u32) -> Vec<u32> {
     if started(machine, leader).is_some_and(|other| other != start) {
         return Vec::new();
@@ -230,7 +230,7 @@ mod tests {
         let machine = Machine::default();
         let own = std::process::id();
         let start = started(&machine, own).unwrap();
-        // Somebody else's process of that number is left alone.
+        // Another process of that number is left alone.
         end(&machine, (own, start + 1, session(&machine, own)), Duration::ZERO).unwrap();
         assert_eq!(started(&machine, own), Some(start));
         assert_eq!(started(&machine, 0), None);
@@ -283,7 +283,7 @@ mod tests {
         leader.kill().unwrap();
         leader.wait().unwrap();
         assert!(started(&machine, child).is_some(), "the kernel ends the wrapper alone");
-        // Of another session, or older than their leader: they are somebody else's.
+        // Of another session, or older than their leader: they are another program's.
         let patience = Duration::from_secs(5);
         end(&machine, (leader.id(), start, session.map(|number| number + 1)), patience).unwrap();
         end(&machine, (leader.id(), u64::MAX, session), patience).unwrap();

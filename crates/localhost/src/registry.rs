@@ -1,5 +1,5 @@
 //! The list of journals that this user's dyno has begun on this host. A directory that was unpacked can hold a journal that
-//! names anything, but nobody unpacks into this list: what a journal says is followed only while it stands here.
+//! names anything, but no archive is unpacked into this list: what a journal says is followed only while it stands here.
 //!
 //! An entry is a file named by the journal's random number, in `journals/` below the user's state: `$DYNO_STATE` alone, else
 //! `$XDG_STATE_HOME/dyno`, `~/.local/state/dyno`, or where neither can be made a folder of the user's own in `/var/tmp` or for
@@ -67,7 +67,7 @@ pub(crate) fn enter(machine: &Machine, id: &str, path: &Path, file: &File) -> Re
     )
 }
 
-/// Enters a journal that is about to be written, by its path, whose name nobody can guess.
+/// Enters a journal that is about to be written, by its path, whose name no other user can guess.
 pub fn enter_path(machine: &Machine, path: &Path) -> Result<(), LocalError> {
     forget_ended(machine);
     let host = process::host(machine);
@@ -89,7 +89,7 @@ fn write(machine: &Machine, id: &str, entry: &Entry) -> Result<(), LocalError> {
     Err(LocalError::Failed(format!("{what}: {}", why.join("; "))))
 }
 
-/// Returns whether a folder for the user's state is the user's own, or would be: not the home of whoever has called `sudo`.
+/// Returns whether a folder for the user's state is the user's own, or would be: not the home of the user who called `sudo`.
 fn is_own(state: &Path) -> bool {
     let about = state.ancestors().find_map(|folder| folder.metadata().ok());
     about
@@ -116,7 +116,7 @@ pub(crate) fn leave(machine: &Machine, id: &str) {
 /// Returns whether the file at `path`, which is open, is the journal of this number.
 pub(crate) fn knows(machine: &Machine, id: &str, path: &Path, file: &File) -> bool {
     let Ok(about) = file.metadata() else { return false };
-    // After a move the file has another path. Some filesystems number files anew: the path and a number that nobody guesses do.
+    // After a move the file has another path. Some filesystems number files anew: the path and an unguessable number do.
     let is_it = |entry: Entry| {
         entry
             .file

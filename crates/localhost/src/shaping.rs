@@ -6,7 +6,7 @@
 //!   7xxx:2  what comes from the ports                  token bucket filter
 //! ```
 //!
-//! A device has one root: where somebody else has put a discipline of his own there, nothing is done. What comes in from
+//! A device has one root: where another program has put a discipline of its own there, nothing is done. What comes in from
 //! another host has left that host's queue already: a limit of the packet filter (a token bucket, too) drops what is too much
 //! of it.
 
@@ -51,7 +51,7 @@ fn words(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
-/// The commands of `tc` that shape a device. The first fails where somebody has set a root.
+/// The commands of `tc` that shape a device. The first fails where another program has set a root.
 fn making((device, handle): (&str, &str), ports: &[u16], v6: bool, shape: Shape) -> Vec<Vec<String>> {
     let mut all = vec![words(&format!("qdisc add dev {device} root handle {handle} htb"))];
     let mut class = |number: u32, side: &str, leaf: &str| {
@@ -92,7 +92,7 @@ pub(crate) fn try_out(machine: &Machine, shape: Shape) -> Result<(), LocalError>
     let commands = making((LOOPBACK, &handle()), &[1], false, shape);
     let script: Vec<String> = commands.iter().map(|words| format!("tc {}", words.join(" "))).collect();
     let tried = match machine.find("tc") {
-        // Nothing in the script comes from anybody else.
+        // dyno makes every word of the script.
         Some(_) => run(machine, "unshare", &["--net", "sh", "-c", &script.join(" && ")]).map(drop),
         None => {
             Err(ProgramError::Missing { program: "tc".into(), hint: " (Debian: apt-get install iproute2)" })
@@ -110,8 +110,8 @@ fn not_permitted(what: &str, why: impl Into<Cause>) -> LocalError {
     LocalError::NotPermitted { what: what.into(), why: why.into(), lost }
 }
 
-/// Returns whether the kernel can do it to all devices that packets to and from an address take, and nobody else has
-/// put something there.
+/// Returns whether the kernel can do it to all devices that packets to and from an address take, and no other program has put
+/// something there.
 pub fn try_at(machine: &Machine, address: IpAddr, shape: Shape) -> Result<(), LocalError> {
     try_out(machine, shape)?;
     let free =
@@ -119,7 +119,7 @@ pub fn try_at(machine: &Machine, address: IpAddr, shape: Shape) -> Result<(), Lo
     free.map_err(|error| not_permitted("queueing disciplines", error))
 }
 
-/// Returns whether the kernel has token buckets for the loopback, and nobody else has put something there.
+/// Returns whether the kernel has token buckets for the loopback, and no other program has put something there.
 pub fn can_narrow(machine: &Machine) -> bool {
     try_at(machine, Ipv4Addr::LOCALHOST.into(), Shape::Narrow(BUCKET)).is_ok()
 }

@@ -25,7 +25,7 @@ pub struct Temporary {
     journal: Journal,
     data: PathBuf,
     _folder: TempDir,
-    /// Held until this process ends, however it does: also whoever does not see the process is told that it runs.
+    /// Held until this process ends, however it does: also a dyno that does not see the process is told that it runs.
     _lock: File,
 }
 
@@ -120,7 +120,7 @@ fn abandoned_in(above: &Path) -> Vec<String> {
     said
 }
 
-/// A folder of the caller's own, no link, that nobody else reaches.
+/// A folder of the caller's own, no link, that no other user reaches.
 fn is_own(about: &Metadata) -> bool {
     about.is_dir() && about.uid() == rustix::process::geteuid().as_raw() && about.mode() & 0o077 == 0
 }

@@ -1,5 +1,5 @@
-//! Decides whether a directory's files are followed: journals, locks, an experiment's text. The caller must own them, and nobody
-//! else may write them.
+//! Decides whether a directory's files are followed: journals, locks, an experiment's text. The caller must own them, and no
+//! other user may write them.
 
 use crate::error::LocalError;
 use dyno_rundir::files;
@@ -29,7 +29,7 @@ fn belongs(path: &Path, about: &Metadata) -> Result<(), LocalError> {
     Err(untrusted(path, format!("belongs to user {}, {why}", about.uid())))
 }
 
-/// A folder of the caller's own, no link, into which nobody else writes.
+/// A folder of the caller's own, no link, into which no other user writes.
 pub(crate) fn folder(path: &Path) -> Result<(), LocalError> {
     let about = fs::symlink_metadata(path).map_err(|e| LocalError::failed(path.display(), e))?;
     if !about.is_dir() {
@@ -69,8 +69,8 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> Result<Option<File>, Loca
     }
 }
 
-/// Looks at a directory that dyno is told to stop or to go on with, and at everything in it that is obeyed. It may be named by a
-/// link; one that is not there is nobody's.
+/// Looks at a directory that dyno is told to stop or to go on with, and at everything in it that is obeyed. It may be named by
+/// a link; one that is not there belongs to no user.
 pub fn directory(path: &Path) -> Result<(), LocalError> {
     let path = match path.canonicalize() {
         Ok(path) => path,
@@ -87,7 +87,7 @@ pub fn directory(path: &Path) -> Result<(), LocalError> {
     Ok(())
 }
 
-/// Makes a folder, with those above it, into which nobody but its owner writes.
+/// Makes a folder, with those above it, into which only its owner writes.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     let about = fs::metadata(path)?;

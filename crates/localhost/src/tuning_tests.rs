@@ -80,7 +80,7 @@ fn what_a_killed_dyno_has_set_is_put_back_from_its_journal() {
     let before = all_files(folder.path());
     let work_dir = folder.path().join("home");
     let tuned = apply(&serde_json::from_str(WANTED).unwrap(), &machine, &work_dir, false).unwrap();
-    // As if nobody were there to drop it.
+    // As if the process had ended without dropping it.
     std::mem::forget(tuned);
     assert_ne!(all_files(folder.path()), before);
     assert!(Journal::open(&work_dir, &machine).is_err(), "a journal with something in it is not written on");

@@ -239,8 +239,8 @@ fn read(file: &mut File, path: &Path) -> Result<Found, LocalError> {
     Ok(found)
 }
 
-/// Journals in a folder and below it, as deep as an experiment's directory goes. What is behind a link is somebody else's: a
-/// journal there is refused.
+/// Journals in a folder and below it, as deep as an experiment's directory goes. What is behind a link belongs to another user
+/// or program: a journal there is refused.
 pub fn journals_below(path: &Path) -> Vec<PathBuf> {
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
     let (mut journals, mut folders) = (Vec::new(), vec![(path.to_owned(), 0)]);
@@ -284,7 +284,7 @@ pub fn is_followed(path: &Path, machine: &Machine) -> bool {
 /// runs is refused, a journal that is not there is clear. One that is not the caller's own, or of another host, is refused as a
 /// whole; of others an entry that no dyno writes stays, and is named.
 pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
-    // Of one with nothing left to be done nothing is believed, whoever has written it.
+    // Nothing is believed of a journal with nothing left to be done, no matter which user wrote it.
     if look(path).is_ok_and(|found| found.pending.is_empty()) {
         return Ok(0);
     }
@@ -300,7 +300,7 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
                    where that host is no more";
         return Err(LocalError::Untrusted(format!("{}: {why}", path.display())));
     }
-    // After the host has been started anew none of those processes is there, whoever has their numbers now, and no table.
+    // After a restart of the host none of those processes is there, whatever runs under their numbers now, and no table.
     let gone = found.boot.is_some() && now.is_some() && found.boot != now;
     if let Some((owner, _)) = found.owner
         && owner != std::process::id()
@@ -376,7 +376,7 @@ fn undo_one(undo: &Undo, machine: &Machine) -> Result<(), LocalError> {
         Undo::Array { device } => storage::stop_array(machine, device),
         Undo::File { path } => gone(fs::remove_file(path), path),
         Undo::Folder { path } => {
-            // Never through a mount: the filesystem below it is somebody's until it is unmounted.
+            // Never through a mount: the filesystem below it has another owner until it is unmounted.
             if storage::mounts_below(machine, path)?.is_empty() {
                 gone(fs::remove_dir_all(path), path)
             } else {
@@ -454,7 +454,7 @@ mod tests {
         let (pid, started) = (other.id(), process::started(&machine, other.id()).unwrap());
         let path = directory.path().join(NAME);
         let process = serde_json::json!({"id": 1, "undo": "process", "pid": pid, "started": started});
-        // Its owner, too, has the number of a process that runs.
+        // The owner's pid, too, is reused by a live process.
         let owner = |boot: &str| serde_json::json!({"owner": pid, "started": started, "boot": boot});
         write(&path, format!("{}\n{process}\n", owner("before"))).unwrap();
         assert_eq!(revert(&path, &machine).unwrap(), 1);

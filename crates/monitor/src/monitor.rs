@@ -1,7 +1,7 @@
 //! The threads that ask sources, tick by tick.
 //!
 //! Ticks stand on whole multiples of the interval of the wall clock, so that several hosts tick together. Sources that
-//! read files share one thread; each source that waits for somebody else has its own. A source that fails leaves a
+//! read files share one thread; each source that waits for a server or a network has its own. A source that fails leaves a
 //! missing sample and one event; nothing is taken for zero.
 
 use crate::sample::{Sample, Source};
@@ -49,7 +49,7 @@ impl Cost {
 
 /// Command to a thread.
 enum MonitorCommand {
-    /// A further sample at this Unix time; whoever waits for it.
+    /// Takes a further sample at this Unix time, and tells the caller that waits for it.
     Mark(u64, Option<Sender<()>>),
     Stop,
 }
@@ -213,7 +213,7 @@ impl Worker {
                 if *at <= now
                     && let Some(done) = done
                 {
-                    // Whoever asked may have lost patience.
+                    // The caller may have lost patience.
                     let _ = done.send(());
                 }
                 *at > now

@@ -44,9 +44,9 @@ impl From<u32> for Pid {
     }
 }
 
-/// A process, watched by its number; another process that gets the same number later is not taken for it. Where whoever
-/// starts it says that it has been started again ([`Pid::set`]), the new process is watched, and counted on from what was last
-/// seen of the one before: counters that began anew could overtake their old values unseen.
+/// A process, watched by its number; another process that gets the same number later is not taken for it. If its starter says
+/// that it has been started again ([`Pid::set`]), the new process is watched. It is counted on from what was last seen of the
+/// one before: counters that began anew could overtake their old values unseen.
 #[derive(Clone, Debug)]
 pub struct ProcessSource {
     name: String,
@@ -118,7 +118,7 @@ impl ProcessSource {
         into.counter(name, *earlier + value);
     }
 
-    /// None of one that has ended, also while nobody has waited for it: its figures stay as they were.
+    /// Returns `None` for a process that has ended, even if its parent has not waited for it: its figures stay as they were.
     fn stat(&self) -> Option<Stat> {
         Stat::parse(&self.roots.proc(&format!("{}/stat", self.pid))?).filter(|stat| !stat.ended)
     }

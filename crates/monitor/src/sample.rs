@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// True if a series only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Cumulative; rates are computed by whoever reads it.
+    /// Cumulative; its reader computes rates.
     Counter,
     /// A level.
     Gauge,
@@ -117,8 +117,7 @@ pub trait Source: Send {
     /// Adds what it says now; after an error the sample is missing.
     fn sample(&mut self, into: &mut Sample) -> Result<(), SampleError>;
 
-    /// Returns whether it waits for somebody else (a server, a network). Such a source gets a thread of its own, so that it
-    /// delays no other.
+    /// Returns whether it waits for a server or a network. Such a source gets a thread of its own, so that it delays no other.
     fn waits(&self) -> bool {
         false
     }

@@ -33,7 +33,7 @@ pub enum BadHeaders {
 /// Reasons for which a receiver has not taken a push.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// Nobody has answered.
+    /// The receiver has not answered.
     #[error("no answer: {}", bare(.0))]
     Silent(#[source] Box<ureq::Error>),
     /// It has answered with another status than 2xx.

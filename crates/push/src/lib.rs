@@ -1,7 +1,7 @@
-//! Live metrics, sent to whoever receives them: Prometheus remote write 1.0 (`remote_write`) and OTLP over HTTP (`otlp`).
+//! Live metrics, sent to receivers: Prometheus remote write 1.0 (`remote_write`) and OTLP over HTTP (`otlp`).
 //!
 //! Both are made of the families that the scrape endpoint shows (`dyno_monitor::prometheus`), under the same names and labels. A
-//! [`Pusher`] sends from a thread of its own, from a queue with an end: nobody who gives it a snapshot ever waits.
+//! [`Pusher`] sends from a thread of its own, from a queue with an end: a caller that gives it a snapshot never waits.
 
 mod error;
 mod headers;

@@ -211,7 +211,7 @@ fn metric(family: &Family, time: u64) -> Metric {
     }
 }
 
-/// Attributes of a series, and the moment since which it counts; 0: nobody knows.
+/// Attributes of a series, and the moment since which it counts; 0 if unknown.
 fn of(series: &Series) -> (Vec<KeyValue>, u64) {
     let labels = series.labels.iter().map(|(name, value)| attribute(name, value.clone()));
     (labels.collect(), series.since.map_or(0, unix_ns))

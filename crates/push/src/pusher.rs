@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub struct Delivery {
     /// Snapshots that were taken.
     pub taken: u64,
-    /// Snapshots that were not: refused, or no longer kept because nobody answered.
+    /// Snapshots that were not: refused, or no longer kept because the receiver did not answer.
     pub lost: u64,
     /// The first failure.
     pub first: Option<String>,
@@ -72,7 +72,7 @@ impl Pusher {
         Ok(Pusher { shared, protocol })
     }
 
-    /// Gives a snapshot. Nobody waits for it; where too many wait, the oldest is lost.
+    /// Gives a snapshot without waiting for its delivery; where too many wait, the oldest is lost.
     pub fn push(&self, snapshot: Arc<Snapshot>) {
         let mut state = self.shared.lock();
         if state.queue.len() == PUSHES_WAITING {
@@ -153,7 +153,7 @@ fn send_all(shared: &Shared, receiver: Receiver, sender: &Sender) {
                 }
                 pause = PAUSE;
             }
-            // Where it ends, nobody waits for a receiver to come back.
+            // At the end dyno does not wait for a receiver to come back.
             Err(error) if error.again() && !state.over => {
                 let end = Instant::now() + error.after().unwrap_or(pause);
                 pause = (pause * 2).min(LONGEST);

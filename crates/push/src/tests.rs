@@ -171,7 +171,7 @@ fn a_part_that_is_rejected_is_lost() {
 
 #[test]
 fn nobody_there_loses_all_but_what_the_queue_holds_and_delays_no_end() {
-    // Bound and not listened on: nobody else gets the port, and nobody answers.
+    // Bound and not listened on: no other process gets the port, and no receiver answers.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let pusher = pusher(Protocol::RemoteWrite, &format!("http://{closed}"));
     (1..=100).for_each(|n| pusher.push(Arc::new(snapshot(n * 1_000, n))));

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a run's pods are not to be had, or do not go.
+/// Errors while creating or deleting a run's pods.
 #[derive(Debug, thiserror::Error)]
 pub enum PodsError {
     /// kubectl has not done what was asked.
@@ -44,7 +44,7 @@ pub enum PodsError {
         /// The first that is not ready, or what is not there.
         why: String,
     },
-    /// Somebody wants the end.
+    /// The user has asked dyno to stop.
     #[error("interrupted")]
     Interrupted,
     /// A pod has no address.

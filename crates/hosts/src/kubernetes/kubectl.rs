@@ -134,7 +134,7 @@ impl Kubectl {
             return Ok(String::from_utf8_lossy(&told.stdout).into_owned());
         }
         let stderr = String::from_utf8_lossy(&told.stderr).into_owned();
-        // kubectl has one exit status for every failure: only its words say that nobody has answered.
+        // kubectl has one exit status for every failure: only its words say that no server has answered.
         let silent = ["dial tcp", "was refused", "Unable to connect", "i/o timeout"]
             .iter()
             .any(|word| last(&stderr).contains(word));

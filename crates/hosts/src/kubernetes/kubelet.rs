@@ -1,7 +1,7 @@
 //! CPU and memory of server pods, as the kubelets of their nodes know them (the summary API, which cAdvisor feeds).
 //!
 //! A kubelet looks at its containers every 10 to 15 seconds; its figures carry their own times, which are what is recorded.
-//! Asking needs the right to `get nodes/proxy`, which not everybody has: without it that is said once, and nothing is recorded.
+//! Asking needs the right to `get nodes/proxy`, which not every user has: without it that is said once, and nothing is recorded.
 
 use crate::kubernetes::kubectl::Kubectl;
 use crate::kubernetes::kubectl::KubectlError;

@@ -1,9 +1,8 @@
 //! Servers and workers in pods of a cluster, by kubectl.
 //!
-//! `manifests` says what is made, `kubectl` speaks to the cluster, `pods` reads what becomes of it, `run_pods` starts
-//! the pods of a run, `pod_status` tells what runs. Everything belongs to the workers' Job, which ends by itself when
-//! nobody speaks to its pods any more, and then takes all with it: a controller that is killed leaves nothing for
-//! long.
+//! `manifests` says what is made, `kubectl` speaks to the cluster, `pods` reads what becomes of it, `run_pods` starts the pods
+//! of a run, `pod_status` tells what runs. Everything belongs to the workers' Job. It ends by itself when no controller speaks
+//! to its pods any more, and then takes all with it: a controller that is killed leaves nothing for long.
 
 pub mod error;
 mod in_pod;

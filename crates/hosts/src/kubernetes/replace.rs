@@ -115,7 +115,7 @@ const POD: [&str; 38] = [
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UserObjects {
     objects: Vec<Value>,
-    /// Keys that nobody knows, with their file.
+    /// Keys that dyno does not know, with their file.
     pub warnings: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The rights that dyno needs in a cluster, as objects for whoever may grant them.
+//! The rights that dyno needs in a cluster, as objects for the administrator who may grant them.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub fn role(namespace: Option<&str>) -> Vec<Value> {
                 rule("batch", &["jobs"], &made),
                 rule("apps", &["statefulsets"], &made),
                 rule("", &["services", "configmaps"], &made),
-                // Who may list secrets reads those of everybody in the namespace.
+                // A user who may list secrets reads those of all users in the namespace.
                 rule("", &["secrets"], &["create", "get", "delete"]),
                 rule("", &["persistentvolumeclaims"], &["create", "get", "list", "delete", "patch"]),
                 rule("", &["pods", "events"], &["get", "list"]),

@@ -243,8 +243,7 @@ impl RunPods {
         facts
     }
 
-    /// Returns the cluster's facts about nodes. That is a right of the whole cluster, which not everybody has: then
-    /// it is not known.
+    /// Returns the cluster's facts about nodes. They take a right on the whole cluster: without it they are unknown.
     fn nodes(&self, names: &BTreeSet<String>) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();
         for name in names {
@@ -263,7 +262,7 @@ impl RunPods {
         facts
     }
 
-    /// Removes the workers and leaves the servers; what the journal says is for whoever removes those.
+    /// Removes the workers and leaves the servers; what the journal says is for the command that removes those.
     pub fn leave(mut self) -> Result<PersistentPods, PodsError> {
         let (selector, sets) = (self.made.selector.clone(), self.made.servers.clone());
         remove(
@@ -292,7 +291,7 @@ impl RunPods {
 impl Drop for RunPods {
     fn drop(&mut self) {
         if !self.removed {
-            // What cannot be removed now goes with the Job, whose pods wait for nobody for long.
+            // Leftovers are deleted with the Job, whose pods exit when the controller is silent.
             let _ = self.clear();
         }
     }
@@ -304,7 +303,7 @@ fn secrets(made: &Manifests) -> Vec<String> {
     secrets.filter_map(|secret| secret["metadata"]["name"].as_str()).map(str::to_owned).collect()
 }
 
-/// Returns whether an object has the labels of a selector: one of the same name may be somebody else's.
+/// Returns whether an object has the labels of a selector: one of the same name may belong to another program.
 fn is_selected(object: &Value, selector: &str) -> bool {
     let label = |name: &str| object["metadata"]["labels"][name].as_str();
     selector.split(',').all(|one| one.split_once('=').is_some_and(|(name, value)| label(name) == Some(value)))
@@ -406,7 +405,7 @@ pub fn clean(journal: &Path, known: &[Kubernetes], cwd: &Path) -> Result<String,
     Ok(noted.selector)
 }
 
-/// Runs in a worker's pod: waits until nobody has spoken to it for `patience`, then ends well. `spoken_to` looks.
+/// Runs in a worker's pod: waits until no controller has spoken to it for `patience`, then ends well. `spoken_to` looks.
 pub fn wait_for_words(patience: Duration, spoken_to: &dyn Fn() -> bool, stop: &dyn Fn() -> bool) {
     let mut last = Instant::now();
     let mut turns = 0;
@@ -450,7 +449,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
-    /// A kubectl that notes what it is told; secret `a` is of the run, `b` is somebody else's, and `c` is gone.
+    /// A kubectl that notes what it is told; secret `a` is of the run, `b` is of another program, and `c` is gone.
     const KUBECTL: &str = r#"#!/bin/sh
 echo "$*" >>"$0.told"
 case "$*" in

@@ -96,7 +96,7 @@ impl ServerPods {
 
     fn send(&self, pod: &str, signal: PodSignal) -> Result<(), SignalError> {
         if signal == PodSignal::Kill {
-            // Before it is so, or whoever looks meanwhile takes it for a failure.
+            // Set before the kill: a watcher would take the end for a failure.
             self.expect_end(pod);
         }
         let words = ["exec", pod, "-c", "server", "--", "sh", "-c", SIGNAL, "sh", signal.name()];
@@ -110,7 +110,7 @@ impl ServerPods {
         }
     }
 
-    /// Waits until the server of a pod that was killed is there again, or somebody wants the end.
+    /// Waits until the server of a pod that was killed is there again, or the user asks dyno to stop.
     pub fn await_start(&self, pod: &str, control: &Control) -> Result<(), SignalError> {
         let seen = waited(STARTED, || if control.stopping() { Ok(true) } else { self.is_back(pod) });
         seen.map_err(|cluster| {

@@ -38,7 +38,7 @@ pub enum VolumeError {
         /// The volume's name.
         volume: String,
     },
-    /// Somebody wants the end.
+    /// The user has asked dyno to stop.
     #[error("interrupted")]
     Interrupted,
 }

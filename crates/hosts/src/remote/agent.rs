@@ -126,7 +126,7 @@ pub fn agent(
     let listen = move || {
         listen(&mut input, &hearing, &tell);
         closing.store(true, Ordering::Relaxed);
-        // Whatever is being waited for, nobody waits for it any more.
+        // The controller no longer waits for the answer that is being waited for.
         listening.abort();
     };
     std::thread::Builder::new().name("pipe".into()).spawn(listen)?;
@@ -213,7 +213,7 @@ enum AgentError {
     /// A volume would keep other data than were loaded.
     #[error("{loaded} were loaded, {there} are there now")]
     Changed { loaded: u64, there: u64 },
-    /// A process of somebody else.
+    /// A process that is no worker of the agent's.
     #[error("process {0} is no worker")]
     NoWorker(u32),
 }
@@ -461,7 +461,7 @@ impl Host {
     }
 
     fn stop(&mut self) -> Result<FromHost, AgentError> {
-        // Whoever is still stopped goes on.
+        // Dropping the journal lets workers that are still stopped go on.
         self.workers = None;
         if let Some(server) = self.server.take() {
             server.stop()?;

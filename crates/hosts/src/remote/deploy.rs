@@ -16,8 +16,8 @@ const ASK: Duration = Duration::from_secs(30);
 const COPY: Duration = Duration::from_secs(120);
 
 /// Copies `program` to `host`, unless it is there already; returns its path there. For another architecture the program is
-/// looked for beside it, as `dyno-worker-ARCHITECTURE`. `directory` is where it goes; by default the user's cache. Nobody
-/// waits any longer once `control` stops.
+/// looked for beside it, as `dyno-worker-ARCHITECTURE`. `directory` is where it goes; by default the user's cache. The wait
+/// ends once `control` stops.
 pub fn deploy(
     host: &SshHost,
     program: &Path,

@@ -74,7 +74,7 @@ impl RemoteMarker for AgentMarker {
         let left = end.saturating_duration_since(Instant::now());
         let waited =
             self.marked.1.wait_timeout_while(held(&self.marked.0), left, |(told, _)| *told == before);
-        // Whoever panicked with the number had only counted.
+        // A thread that panicked with the number had only counted.
         let (told, _) = waited.unwrap_or_else(PoisonError::into_inner);
         (told.0 > before).then(|| told.1.clone())
     }
@@ -201,7 +201,7 @@ impl RemoteAgent {
         started.map(drop).map_err(|e| self.host.failed(e))
     }
 
-    /// The answer to a word; nobody waits any longer once `control` stops.
+    /// Returns the answer to a word; the wait ends once `control` stops.
     fn ask(
         &self,
         word: &ToHost,
@@ -368,7 +368,7 @@ fn fall_silent(sources: &BTreeSet<String>, host: &str, sink: &Sinks) {
     }
 }
 
-/// Hands a word on; false once nobody listens.
+/// Hands a word on; false once its receiver no longer listens.
 fn pass(word: FromHost, host: &str, sink: &Sinks, clock: &Mutex<Offset>, tell: &Sender<FromHost>) -> bool {
     let named = |source: String| if source == "host" { format!("host-{host}") } else { source };
     let to = held(sink).clone();

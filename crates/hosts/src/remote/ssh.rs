@@ -36,7 +36,7 @@ pub enum RemoteError {
     },
 }
 
-/// Options that every call has: nobody is there to answer questions, a connection that is cut is noticed in seconds, and none
+/// Options that every call has: no user is there to answer questions, a connection that is cut is noticed in seconds, and none
 /// stays behind for others (one that is there already is used).
 const OPTIONS: [&str; 9] = [
     "-oControlMaster=no",

@@ -57,7 +57,7 @@ fn spawn_lasting(command: Command) -> io::Result<Child> {
         let (order, orders) = channel::<Order>();
         std::thread::Builder::new().name("starter".into()).spawn(move || {
             for (mut command, tell) in orders {
-                // Whoever has asked waits for the answer.
+                // The caller waits for the answer.
                 let _ = tell.send(command.spawn());
             }
         })?;

@@ -25,14 +25,14 @@ pub(super) struct Member {
     /// The process that answers, where a wrapper has started it.
     pub answering: Option<u32>,
     pub group: Option<Group>,
-    /// The process that is the server, for whoever watches it.
+    /// The process that is the server, for its watchers.
     pub running: Pid,
     /// Entry in the journal.
     pub noted: Option<u64>,
     pub command: String,
     /// Counters of its group when it last ended.
     pub last: BTreeMap<String, String>,
-    /// End of the process, if nobody asked for it.
+    /// End of the process, if dyno did not ask for it.
     pub ended: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Member {
         self.pid().map(|pid| self.answering.unwrap_or(pid))
     }
 
-    /// Tells whoever watches it which process it is now.
+    /// Tells the watchers which process it is now.
     pub fn tell(&self) {
         self.running.set(self.server());
     }

@@ -179,7 +179,7 @@ mod tests {
             budgets(spec, &topology).iter().map(|one| *one as f64 / (1u64 << 30) as f64).collect::<Vec<_>>()
         };
         assert_eq!(gib(&spec(&format!("{sharded}}}"))), [0.25, 8.0, 8.0, 0.0]);
-        // A limit is everybody's.
+        // Every part has the same limit.
         assert_eq!(gib(&spec(&format!(r#"{sharded}, "limits": {{"memory": "9GiB"}}}}"#))), [9.0; 4]);
     }
 

@@ -451,7 +451,7 @@ impl Server {
         if failures.is_empty() { Ok(()) } else { Err(LocalError::Failed(failures.join("; "))) }
     }
 
-    /// Leaves it running. Its journal says what there is to undo, to whoever stops it.
+    /// Leaves it running. Its journal tells the process that stops it what there is to undo.
     pub fn leave(self) {
         std::mem::forget(self);
     }

@@ -46,7 +46,7 @@ pub fn is_still(server: &ServerSpec) -> bool {
 pub struct Part {
     /// The folder or the claim.
     pub name: String,
-    /// Size that was asked for; blank where nobody did.
+    /// Size that the claim asks for; blank if there is none.
     pub asked: String,
     /// `Bound`, `Pending`; of folders `Present`.
     pub status: String,

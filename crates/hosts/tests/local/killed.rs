@@ -73,7 +73,7 @@ fn what_a_killed_dyno_leaves_is_undone() {
     let alive = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
     assert!(pids.iter().all(alive), "nothing but the journal ends them");
     assert!(undo::revert(&journal, &machine).unwrap() >= 4);
-    // Orphans are cleared away by whoever adopted them.
+    // The process that adopted the orphans clears them away.
     assert!(within(5, || (!pids.iter().any(alive)).then_some(())).is_some());
     groups.iter().for_each(|path| assert!(!path.exists(), "{}", path.display()));
     home.assert_clear(&[], &[]);

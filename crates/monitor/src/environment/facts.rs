@@ -11,7 +11,7 @@ pub type Facts = BTreeMap<String, BTreeMap<String, String>>;
 /// Facts about a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentFacts {
-    /// Facts that stay as they are unless somebody changes them.
+    /// Facts that stay as they are unless a user or a program changes them.
     pub facts: Facts,
     /// Facts that change by themselves: free memory, load, clock rates, neighbours.
     pub volatile: Facts,

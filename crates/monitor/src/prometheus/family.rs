@@ -44,7 +44,7 @@ pub struct Family {
 pub struct Series {
     /// Labels, in the order in which they are shown.
     pub labels: Vec<(String, String)>,
-    /// Moment since which it has counted; `None`: it does not count, or nobody knows.
+    /// Moment since which it has counted; `None`: it does not count, or the moment is unknown.
     pub since: Option<SystemTime>,
     /// Value.
     pub value: Value,

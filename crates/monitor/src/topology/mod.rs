@@ -63,7 +63,7 @@ pub struct Topology {
     pub nodes: BTreeMap<usize, Node>,
     /// Groups of last-level caches.
     pub caches: Vec<Cache>,
-    /// All memory, bytes, as `/proc/meminfo` has it, where somebody has looked. The nodes may know of less: memory that a
+    /// All memory, bytes, as `/proc/meminfo` has it, where that was read. The nodes may know of less: memory that a
     /// virtual machine was given later, or that firmware does not describe.
     pub total_bytes: Option<u64>,
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-/// Time that workers' pods wait for somebody to speak to them.
+/// Time that workers' pods wait for a controller to speak to them.
 const PATIENCE: &str = "120s";
 /// Where workers' pods listen for the relay's hub.
 pub(super) const RELAY_PORT: u16 = 7_411;
@@ -122,7 +122,7 @@ pub fn manifests(
     })
 }
 
-/// Pods that wait to be spoken to. The Job ends well when nobody has for a while, and is then deleted with all it owns.
+/// Pods that wait for a controller. The Job ends well when none has spoken for a while, and is then deleted with all it owns.
 fn job(asked: &Kubernetes, run: &str, (pods, count, suffix): (&Pods, u32, &str)) -> Value {
     let mut chosen = json!({"dyno.run": run, "app.kubernetes.io/component": "worker"});
     if asked.load_pods > 0 {

@@ -79,7 +79,7 @@ impl Instance<'_> {
                 })
             }));
         }
-        // For whoever else wants to reach it; dyno goes to the pods by their names.
+        // For other clients that want to reach it; dyno goes to the pods by their names.
         let reached = sets.iter().find(|set| set.asked).unwrap_or(&sets[0]);
         objects.push(json!({
             "apiVersion": "v1", "kind": "Service", "metadata": self.metadata(&format!("{name}-client")),

@@ -27,7 +27,7 @@ const READY: Duration = Duration::from_secs(30);
 const ALIVE: Duration = Duration::from_millis(500);
 /// Time that kubectl may take to end.
 const END: Duration = Duration::from_secs(5);
-/// Limit of bytes that wait to be read on a channel: whoever reads, reads all the time.
+/// Limit of bytes that wait to be read on a channel: its reader reads all the time.
 const WAITING: usize = 4 * FRAME_BYTES;
 
 /// A channel as the thread that reads kubectl's output knows it.
@@ -205,7 +205,7 @@ impl Drop for Relay {
                 Ok(mut input) => break drop(input.take()),
                 Err(TryLockError::Poisoned(input)) => break drop(input.into_inner().take()),
                 Err(TryLockError::WouldBlock) if Instant::now() < end => {}
-                // It takes nothing any more, and whoever writes to it waits.
+                // It takes nothing any more, and the thread that writes to it waits.
                 Err(TryLockError::WouldBlock) => drop(held(&controller.child).kill()),
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -298,7 +298,7 @@ impl ControllerEnd {
         match kind {
             Kind::Data => {
                 let waiting = known.waiting.fetch_add(bytes.len(), Ordering::Relaxed);
-                // Nobody reads if it was given up; its end comes.
+                // The reader of a channel that was given up is gone; its end comes.
                 let _ = known.data.send(bytes);
                 if waiting > WAITING
                     && let Some(known) = channels.remove(&number)

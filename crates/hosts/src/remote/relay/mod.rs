@@ -7,11 +7,11 @@
 //! ```
 //!
 //! A `kubectl exec` costs the controller a process of tens of megabytes, so there is one and not one a worker. What it carries
-//! is cut into frames of channels; a channel is the standard input, output and error of one program in one pod. Nobody but the
+//! is cut into frames of channels; a channel is the standard input, output and error of one program in one pod. Only the
 //! holders of the run's token, which stands in a Secret of the run, can open a connection between pods, or read it (`seal`).
 //!
 //! Things that end: a channel whose program has ended, with how it did; all channels of a hub that is lost; programs in pods
-//! whose connection is lost; and a hub to which nobody speaks.
+//! whose connection is lost; and a hub to which no controller speaks.
 
 pub mod controller;
 pub mod frames;

@@ -1,4 +1,4 @@
-//! The pods' end: listens on the pod network and starts programs for whoever holds the token.
+//! The pods' end: listens on the pod network and starts programs for holders of the token.
 
 use crate::protocol::service::Service;
 use crate::remote::relay::frames::{ALIVE, Kind, PIECE, SILENCE};
@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 /// Programs at a time: workers and agents of one pod.
 const PROGRAMS: usize = 512;
 /// Connections at a time of which it is not known yet whether they hold the token. One more takes the place of the oldest:
-/// whoever holds the token shows it at once.
+/// a holder of the token shows it at once.
 const KNOCKING: usize = 128;
-/// Time that somebody may take to show that they hold the token.
+/// Time that a client may take to show that it holds the token.
 const KNOCK: Duration = Duration::from_secs(5);
 /// Time that a program may take to end by itself once its input has closed.
 const END: Duration = Duration::from_secs(5);
@@ -34,7 +34,7 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Programs that run for somebody now.
+    /// Programs that run for a client now.
     pub fn programs(&self) -> usize {
         self.programs.load(Ordering::Relaxed)
     }
@@ -73,7 +73,7 @@ pub(super) fn listen_for(
 struct ListenerState {
     token: Vec<u8>,
     program: PathBuf,
-    /// Time that somebody may take to show that they hold the token.
+    /// Time that a client may take to show that it holds the token.
     knock: Duration,
     /// Connections that have not shown it yet, the oldest first.
     knocking: Mutex<VecDeque<(u64, TcpStream)>>,
@@ -82,7 +82,7 @@ struct ListenerState {
 }
 
 impl ListenerState {
-    /// Somebody has knocked; where there are too many the oldest is sent away.
+    /// A client has knocked; where there are too many the oldest is sent away.
     fn knocks(&self, number: u64, stream: TcpStream) {
         let mut knocking = held(&self.knocking);
         if knocking.len() >= KNOCKING

@@ -1,7 +1,7 @@
 //! Sealed connections between pods: the Noise Protocol's handshake `NNpsk0`, keyed by the run's token, by the crate `snow`.
 //!
 //! Both ends show that they hold the token, and agree on keys that follow from key pairs made for this connection alone. Who
-//! learns the token later cannot open what was recorded (forward secrecy). A record that was made by somebody else, changed,
+//! learns the token later cannot open what was recorded (forward secrecy). A record that was made by another party, changed,
 //! left out, repeated or sent back does not open, and ends the connection.
 //!
 //! Each message has its length before it: two bytes, the higher first.
@@ -83,7 +83,7 @@ impl Sealer {
         Ok(write(&mut self.to, &message)?)
     }
 
-    /// Ends the connection, also for whoever reads from it.
+    /// Ends the connection, also for its reader.
     pub fn shut(&self) {
         // It may have been closed from the other end.
         let _ = self.to.shutdown(Shutdown::Both);
@@ -96,7 +96,7 @@ impl Sealer {
     }
 }
 
-/// Reads from a connection, at first until an instant: whoever says a byte now and then is no more patient than that.
+/// Reads from a connection, at first until an instant: a peer that says a byte now and then gets no more time than that.
 struct Patient {
     from: TcpStream,
     until: Option<Instant>,
@@ -382,7 +382,7 @@ mod tests {
         assert!(matches!(refused(&[0, 48, 7]), SealError::Truncated));
     }
 
-    /// A connection as somebody on the way has recorded it.
+    /// A connection as an eavesdropper has recorded it.
     struct Recorded {
         hub: Vec<u8>,
         pod: Vec<u8>,

@@ -249,7 +249,7 @@ fn what_is_still_queued_is_sent_after_a_measured_phase_that_came_to_its_end() {
     for (stage, target, end, lease_ms, rest) in [
         (Stage::Load, store.as_str(), count, 60_000, (0, 0)),
         (Stage::Measure, "null:", count, 60_000, (7, 0)),
-        // It is told to stop; or nobody speaks to it any more.
+        // It is told to stop; or its controller speaks to it no more.
         (Stage::Measure, "null:", minutes, 60_000, (0, 7)),
         (Stage::Measure, "null:", minutes, 1_000, (0, 7)),
     ] {
@@ -337,7 +337,7 @@ fn a_silent_controller_ends_the_load_and_is_told_why() {
     controller.begin(Stage::Measure, &prepared);
     let (_, done) = controller.end();
     assert_eq!(done.ended_early.as_deref(), Some("the controller was silent for longer than the lease"));
-    // Nobody came back: it ends by itself, although the pipe is open.
+    // The controller did not come back: the worker ends by itself, although the pipe is open.
     controller.over().unwrap();
 }
 

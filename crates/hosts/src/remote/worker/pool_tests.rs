@@ -217,7 +217,7 @@ fn what_has_come_is_kept_of_all_although_one_does_not_end() {
     let mut rehearsal = Rehearsal::here(2, silent);
     rehearsal.second(0, 0, false, 1);
     rehearsal.says(0, FromWorker::Done(done()));
-    // Nobody hears the second worker any more.
+    // The pool no longer hears the second worker.
     rehearsal.pool.members[1].input = Arc::default();
     rehearsal.pool.members[0].input = Arc::default();
     rehearsal.says = channel().0;
@@ -256,7 +256,7 @@ fn workers_are_told_once_to_stop_and_once_to_abort() {
     let ends: Answer =
         |word| matches!(word, ToWorker::Stop | ToWorker::Abort).then(|| FromWorker::Done(done()));
     let aborts: Answer = |word| (*word == ToWorker::Abort).then(|| FromWorker::Done(done()));
-    // Ended by control, at once, or by whoever looks after the servers.
+    // Ended by control, at once, or by the watchdog of the servers.
     let stop = Rehearsal::here(2, ends);
     stop.control.stop();
     let abort = Rehearsal::here(2, aborts);
@@ -272,7 +272,7 @@ fn workers_are_told_once_to_stop_and_once_to_abort() {
         let told = rehearsal.gather(&[0, 1]).unwrap();
         assert_eq!(told, [Some(done()), Some(done())]);
         assert_eq!([rehearsal.heard(0), rehearsal.heard(1)], [words.clone(), words]);
-        // Nobody is accused of not having ended.
+        // No worker is accused of not having ended.
         assert_eq!(rehearsal.pool.lost(), why);
         assert_eq!(rehearsal.pool.cut_short.take(), None, "it is said once");
     }

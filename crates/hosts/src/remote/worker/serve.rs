@@ -120,7 +120,7 @@ impl Shared {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Load begins that whoever ends the phase ends, too.
+    /// Begins a load. The end of the phase ends it, too.
     fn enter(&self, control: &Arc<Control>, gate: &Arc<Gate>) {
         self.phase().enter(control, gate);
         if self.closed.load(Ordering::Relaxed) {
@@ -200,7 +200,7 @@ fn listen(mut input: impl Read, shared: &Shared, tell: &Sender<ToWorker>) {
             }
         }
     }
-    // The controller has gone: nobody is there to hear of further load.
+    // The controller has gone: it cannot hear of further load.
     shared.closed.store(true, Ordering::Relaxed);
     shared.phase().abort();
 }
@@ -208,7 +208,7 @@ fn listen(mut input: impl Read, shared: &Shared, tell: &Sender<ToWorker>) {
 /// Leases without a word after which the controller is gone.
 const GONE: u64 = 20;
 
-/// Ends the load when the lease runs out, and the worker when nobody comes back.
+/// Ends the load when the lease runs out, and the worker when its controller does not come back.
 fn watch(shared: &Shared) {
     while !shared.closed.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
@@ -232,7 +232,7 @@ fn look_after(shared: &Shared, now_ns: u64) {
         );
         control.stop();
     }
-    // A cut connection may never show as a closed pipe: whoever has been silent for that long does not come back.
+    // A cut connection may never show as a closed pipe: a controller that was silent for that long does not come back.
     if silent_ns / GONE > lease_ns {
         shared.closed.store(true, Ordering::Relaxed);
     }
@@ -565,7 +565,7 @@ mod tests {
         assert_eq!(state(&shared, &control), (false, false, false));
         look_after(&shared, 2_000_000_001);
         assert_eq!(state(&shared, &control), (true, true, false), "it stops and can say why");
-        // Twenty leases later nobody comes back.
+        // Twenty leases later the controller does not come back.
         look_after(&shared, 21_000_000_000);
         assert_eq!(state(&shared, &control), (true, true, false));
         look_after(&shared, 21_000_000_020);
@@ -577,7 +577,7 @@ mod tests {
         assert_eq!(state(&shared, &control), (false, false, false));
         look_after(&shared, 2_900_000_001);
         assert_eq!(state(&shared, &control), (true, true, false));
-        // A load that was stopped by somebody else has not lost its controller.
+        // A load that another caller has stopped has not lost its controller.
         let (shared, control) = leased();
         control.stop();
         look_after(&shared, 3_000_000_000);

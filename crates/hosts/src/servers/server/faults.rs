@@ -265,7 +265,7 @@ impl Server {
         }
     }
 
-    /// The file goes with the server's folder, and nobody but the server reads it: there is nothing for the journal.
+    /// The file goes with the server's folder, and only the server reads it: there is nothing for the journal.
     fn step_clock(&self, i: usize, ns: i64) -> Result<(), LocalError> {
         match self.preload {
             Some(_) => clock::set(&self.members[i].node.home.join(CLOCK), ns),

@@ -22,7 +22,7 @@ impl Server {
             self.drop_caches()?;
         }
         let is_router = |member: &Member| self.spec.part(member.node.number as u32) == Part::Router;
-        // Routers have nobody to ask before the others have found together.
+        // Routers have no server to ask before the others have found together.
         let (routers, first): (Vec<usize>, Vec<usize>) =
             (0..self.members.len()).partition(|i| is_router(&self.members[*i]));
         self.launch_and_await(&first)?;
