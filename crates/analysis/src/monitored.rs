@@ -25,7 +25,7 @@ const OF_PROCESS: [&str; 9] = [
     "io.written_bytes",
 ];
 
-/// States of the host's CPU that are neither idle nor given to somebody else.
+/// States of the host's CPU that are neither idle nor given to another virtual machine.
 const BUSY: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
 
 /// Returns whether a summary looks at a series; others need not be kept in memory.
@@ -222,7 +222,7 @@ pub fn monitored(recording: &Recording, from_ms: f64, to_ms: f64) -> Monitored {
         server: window.processes(SERVER),
         workers: window.processes(WORKER),
         database: window.database(),
-        // Processes that nobody watched are counted where the phase is run.
+        // Processes that no monitor watched are counted where the phase is run.
         others: None,
         cost_share: window.rate("monitor", "cpu_s"),
     }

@@ -22,7 +22,7 @@ pub struct PhaseFacts {
     pub client: Client,
     /// First error text of every class.
     pub errors: BTreeMap<String, String>,
-    /// True if a worker was lost, or the run: the ends of some arrivals are known to nobody.
+    /// True if a worker or the run was lost: how some arrivals ended is unknown.
     pub cut_off: bool,
 }
 

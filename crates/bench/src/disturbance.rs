@@ -179,7 +179,7 @@ pub fn disturbed(
         }
         std::thread::sleep(pause);
     }
-    // Whoever ends within a stop leaves the server as it was.
+    // The run may end while the server is stopped: let the server go on.
     server(Signal::CONT)?;
     drop((client, beside));
     Ok(reading.join().ok().context("the client's output")??)

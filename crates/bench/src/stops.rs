@@ -1,5 +1,5 @@
-//! Whose delay was it? A sweep of stops of the client and of the server over random loads: who is named by the verdict where the
-//! stop moved a figure, and whether somebody is where it moved none.
+//! Whose delay was it? A sweep of stops of the client and of the server over random loads: which side the verdict names where
+//! the stop moved a figure, and whether it names a side where the stop moved none.
 
 use crate::children::{Bench, RECORDS, words};
 use crate::disturbance::{Disturbance, Party, Stops, disturbed};

@@ -33,7 +33,7 @@ pub fn all() -> Vec<Known> {
     workloads.chain(client).chain(bindings::properties()).collect()
 }
 
-/// Returns whether a property with this name belongs to somebody else.
+/// Returns whether a property with this name belongs to another program.
 pub(crate) fn is_foreign(name: &str) -> bool {
     FOREIGN.iter().any(|prefix| name.starts_with(prefix))
 }

@@ -182,7 +182,7 @@ impl YcsbWork {
         Some(block.repeat(self.client.threads as usize))
     }
 
-    /// The seed, if nobody has chosen it.
+    /// Returns the seed if the user has not chosen it.
     pub fn drawn_seed(&self) -> Option<&str> {
         let setting = self.settings.get("dyno.seed")?;
         (setting.source == Source::Drawn).then_some(setting.value.as_str())
@@ -282,10 +282,10 @@ impl Work for YcsbWork {
     }
 }
 
-/// Records of a run for which nobody says how many there are.
+/// Records of a run whose settings do not say how many there are.
 const ALL_KEYS: i32 = i32::MAX;
 
-/// Returns whether a run asks for keys of all records that there could be, because nobody says how many there are.
+/// Returns whether a run asks for keys of all records that there could be, because no setting says how many there are.
 fn takes_all_keys(settings: &Settings) -> Result<bool, BadSetting> {
     let class =
         workload_class(settings.text("workload").unwrap_or("core")).map_err(|bad| settings.blame(bad))?;

@@ -16,9 +16,9 @@ pub const DRAWN: &str = "drawn";
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Nobody set it.
+    /// Not set.
     Default,
-    /// Nobody set it, and each run draws its own.
+    /// Not set; each run draws its own.
     Drawn,
     /// A property file.
     File {
@@ -55,7 +55,7 @@ impl Source {
             Source::Default => 0,
             Source::File { .. } | Source::BuiltIn { .. } => 1,
             Source::Environment { .. } => 2,
-            // Who draws has seen that nobody chose.
+            // dyno draws only what the user has not chosen.
             Source::Option { .. } | Source::CommandLine | Source::Drawn => 3,
         }
     }
@@ -158,8 +158,8 @@ impl Settings {
         }
     }
 
-    /// Lists what is set, and by whom, for the run directory; then the `defaults` (key, value) that nobody set and that are
-    /// not empty. `mask` hides secrets: [`mask_value`], or something stricter.
+    /// Lists what is set, and by which source, for the run directory; then the `defaults` (key, value) that are not set and not
+    /// empty. `mask` hides secrets: [`mask_value`], or something stricter.
     pub fn provenance<'a>(
         &self,
         defaults: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -1,4 +1,4 @@
-//! Texts that people read of runs. Nothing here prints: texts go to whoever asked for them.
+//! Texts that people read of runs. Nothing here prints: the caller gets the texts.
 //!
 //! `summary` is what a person reads after a run (`details`: what `-v` adds), `experiment` the table of an experiment,
 //! `comparison` what `dyno compare` says, `faults` what faults did, `tuning` what tunings have found, `rebuilt` summaries of runs

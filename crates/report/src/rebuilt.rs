@@ -114,8 +114,8 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
     assemble(dir, title.to_owned(), status, status != Status::Complete, &phases)
 }
 
-/// The totals of a phase. Where its record ends with seconds without a success while operations were under way, nobody has noted
-/// the silence that they are: it had not ended. Where operations failed they may be answers; a pause of the client is none.
+/// Returns the totals of a phase. Its record may end with seconds without a success while operations were under way: a silence
+/// that had not ended, and so was not recorded. Where operations failed they may be answers; a pause of the client is none.
 fn with_open_silence(dir: &RunDir, recorded: &RecordedPhase) -> Totals {
     let mut totals = recorded.totals.clone();
     let last_s = dir.succeeded_until_s(&recorded.name);

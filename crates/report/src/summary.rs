@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 /// Facts that are known of a run beside its summary.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known<'a> {
-    /// Findings of the diagnosis, the surest first; `None`: nobody looked.
+    /// Findings of the diagnosis, the surest first; `None` if there was no diagnosis.
     pub findings: Option<&'a [Finding]>,
     /// Address of the report.
     pub page: Option<&'a str>,

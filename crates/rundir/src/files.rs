@@ -1,5 +1,5 @@
 //! Files of directories that others may have made: opened and written without following a link in their place and without
-//! waiting for whoever might write into a pipe.
+//! waiting for a writer of a pipe.
 
 use dyno_types::bounded;
 use dyno_types::limits::{DOCUMENT_BYTES, RESULT_BYTES, RESULT_LINE_BYTES};
@@ -109,7 +109,7 @@ fn replace(path: &Path, content: &[u8], mode: Option<Permissions>) -> io::Result
     written
 }
 
-/// A new file in the folder of `path`, under a name that nobody has.
+/// A new file in the folder of `path`, under an unused name.
 fn beside(path: &Path) -> io::Result<(File, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
@@ -146,7 +146,7 @@ mod tests {
             (link.kind(), link.to_string().as_str()),
             (io::ErrorKind::InvalidInput, "is a link, which is not followed here")
         );
-        // Nobody will ever write into the pipe: it is not awaited.
+        // No process will ever write into the pipe: it is not awaited.
         for (name, words) in [
             ("link", "is a link, which is not followed here"),
             ("folder", "is no regular file"),

@@ -85,7 +85,7 @@ pub struct IntervalLine {
     pub carried: (u64, u64),
     /// Late replies, reconnects, redirects.
     pub links: (u64, u64, u64),
-    /// Replies that nobody had asked for, and that do not follow the protocol.
+    /// Replies that the client had not asked for, and replies that do not follow the protocol.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub strange: (u64, u64),
     /// Longest queue.
@@ -215,7 +215,7 @@ impl IntervalLine {
         (self.start_ms() + u64::from(self.length_ms)).div_ceil(1_000).max(self.second + 1)
     }
 
-    /// Refuses a figure that nobody can have counted: beyond it, sums over a day's intervals would not be true.
+    /// Refuses a figure that cannot have been counted: beyond it, sums over a day's intervals would not be true.
     pub fn check(&self) -> Result<(), ImplausibleInterval> {
         if self.ms >= 1_000 {
             return Err(ImplausibleInterval::Ms(self.ms));

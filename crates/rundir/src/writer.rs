@@ -60,7 +60,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Does the same without a log: the run was made by somebody else.
+    /// Does the same without a log: another program made the run.
     pub(crate) fn unlogged(
         path: &Path,
         run: Run,

@@ -14,7 +14,7 @@ pub const FEWEST: usize = 4;
 /// Smallest difference that matters, and which way is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margin {
-    /// Relative difference below which nobody cares.
+    /// Relative difference below which a change does not matter.
     pub share: f64,
     /// True if more is better.
     pub more_is_better: bool,

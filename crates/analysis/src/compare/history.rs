@@ -3,7 +3,7 @@
 //! The split with the greatest difference of means, by Welch's t, is kept if chance seldom makes as great a one and if the
 //! difference matters; then both sides are looked at in the same way. This is the method of MongoDB's and Apache Otava's
 //! detectors (Daly and others, 2020; Fleming and others, 2023) with a permutation test as in E-divisive (Matteson and James,
-//! 2014): runs are few, and their noise is nobody's textbook. Runs that are like those before them are not exchanged: their
+//! 2014): runs are few, and their noise has no textbook form. Runs that are like those before them are not exchanged: their
 //! differences from what the run before lets expect are, and chance is made of these (a residual bootstrap of an
 //! autoregression, Bühlmann 1997).
 

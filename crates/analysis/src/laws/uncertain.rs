@@ -50,8 +50,8 @@ impl Asymptotes {
         Asymptotes { total_s, bottleneck_s: 1.0 / most, think_s, plateau, of, alone }
     }
 
-    /// The bottleneck as a queue; how the rest of the demand is spread does not matter to the asymptotes, and no network
-    /// does more than the one in which nobody waits there.
+    /// Models the bottleneck as a queue. How the rest of the demand is spread does not matter to the asymptotes: no network
+    /// does more than the one in which no request waits there.
     fn system(&self) -> Closed {
         let rest = (self.total_s - self.bottleneck_s).max(0.0);
         Closed { demands: vec![self.bottleneck_s], think: self.think_s + rest }

@@ -1,4 +1,4 @@
-//! One station with arrivals that wait for nobody: M/M/m and, approximately, G/G/m.
+//! One station whose arrivals do not wait for earlier answers: M/M/m and, approximately, G/G/m.
 
 /// An open station.
 #[derive(Clone, Copy, Debug, PartialEq)]

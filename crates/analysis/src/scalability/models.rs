@@ -114,7 +114,7 @@ mod tests {
         near(Model::Linear.throughput(&[100.0], 5.0), 500.0);
         near(Model::Contention.throughput(&[100.0, 0.1], 11.0), 1_100.0 / 2.0);
         near(Model::Universal.throughput(&[100.0, 0.1, 0.01], 11.0), 1_100.0 / 3.1);
-        // One user waits for nobody: 1 / (0.1 + 0.9). The second finds a tenth of one before him: 2 / (0.11 + 0.9).
+        // One user never waits: 1 / (0.1 + 0.9). The second finds a tenth of one ahead: 2 / (0.11 + 0.9).
         for (users, expected) in [(0.5, 1.0), (1.0, 1.0), (2.0, 2.0 / 1.01), (1.25, 0.75 + 0.25 * 2.0 / 1.01)]
         {
             near(Model::OneQueue.throughput(&[0.1, 0.9], users), expected);

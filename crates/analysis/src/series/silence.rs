@@ -1,4 +1,4 @@
-//! Silences: stretches in which nobody's operation succeeded although somebody waited for one; and pauses of the client.
+//! Silences: stretches in which no user's operation succeeded although a user waited for one; and pauses of the client.
 
 use dyno_record::{Gap, SHORTEST_NS, Totals};
 use dyno_rundir::schema::{Pause, Silence};

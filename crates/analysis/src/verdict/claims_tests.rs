@@ -44,7 +44,7 @@ fn who_takes_a_little_of_the_cpu_affects_tails_alone() {
     assert_eq!([steal(0.02), steal(0.1), steal(0.101)], [[V; 4], [V, V, S, V], [S, S, S, V]]);
     let beside = |share: f64| grades(|case| *case = Case::usual().beside(share));
     assert_eq!([beside(0.02), beside(0.1), beside(0.101)], [[V; 4], [V, V, S, V], [S, S, S, V]]);
-    // A rate that is kept is touched by nobody.
+    // Other programs do not touch a rate that is kept.
     let paced = |case: &mut Case| {
         *case = Case::usual().beside(0.2);
         case.phase.offered = Some(case.totals.arrivals as f64 / case.phase.seconds);

@@ -189,7 +189,7 @@ pub(crate) fn receive_advice(e: &Evidence<'_>) -> String {
         return advice;
     }
     let advice = match client.users * client.pipeline {
-        // One cannot be fewer, and more threads have nothing to do.
+        // No advice on users or threads: one user cannot be fewer, and more threads have nothing to do.
         1 => "the client is woken late: give its load thread a core that nothing else needs",
         _ if e.phase.offered.is_some() => {
             "the client handles replies late: use a lower rate or more load threads"

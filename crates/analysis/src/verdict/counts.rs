@@ -32,7 +32,7 @@ pub(super) fn completed(e: &Evidence<'_>) -> Found {
     let aborted = aborted - unsent(e).min(aborted);
     if e.interrupted {
         let how = if e.partial { "cut off" } else { "interrupted" };
-        // Where the record ends before the run does, nobody has recorded an end of these.
+        // Where the record ends before the run does, it holds no end of these operations.
         let open = aborted + e.totals.arrivals.saturating_sub(e.totals.ended_total());
         let text =
             format!("{how} after {:.1} s; {} operations had not ended", e.phase.seconds, Thousands(open));
@@ -113,11 +113,11 @@ pub(super) fn errors(e: &Evidence<'_>) -> Found {
     Some((if share > 0.05 { Trust::Invalid } else { Trust::Suspect }, text))
 }
 
-/// Share of strange replies among the operations from which on figures are of nobody knows which operations.
+/// Share of strange replies among the operations from which on it is unknown which operations the figures belong to.
 const STRANGE: f64 = 0.001;
 
-/// Replies that nobody had asked for, or that do not follow the protocol: one that came with another's answer can be taken for
-/// the next one's.
+/// Checks for replies that the client had not asked for, or that do not follow the protocol. A reply that came with another's
+/// answer can be taken for the next one's.
 pub(super) fn protocol(e: &Evidence<'_>) -> Found {
     let (unexpected, broken) = (e.phase.unexpected_replies, e.phase.broken_replies);
     let strange = unexpected + broken;
@@ -209,7 +209,7 @@ pub(super) fn connections(e: &Evidence<'_>) -> Found {
     let users = e.phase.client.users as f64;
     let connected = e.phase.client.connected.filter(|_| users > 0.0)?;
     let missing = 1.0 - connected / users;
-    // While the server is silent nobody can connect: that has a check of its own.
+    // While the server is silent no user can connect: that has a check of its own.
     let silent_s: f64 = e.phase.silences.iter().map(|silence| silence.length_s).sum();
     let missing_beside = missing - silent_s / e.phase.seconds;
     (missing_beside > UNCONNECTED.0).then(|| {

@@ -23,7 +23,7 @@ const CLOCK_NS: u64 = 100;
 pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
     let stolen = worst(e, |host| host.cpu_steal_share);
     checks.check("steal", affected_by_others(e, stolen.map_or(0.0, |(_, share)| share)), steal(e, stolen));
-    // What nobody has watched is not checked.
+    // Without a monitor there is nothing to check.
     if e.phase.monitor.is_some() {
         let taken = worst(e, PhaseHost::others_share);
         let affected = affected_by_others(e, taken.map_or(0.0, |(_, share)| share));
@@ -97,7 +97,7 @@ fn steal(e: &Evidence<'_>, stolen: Option<(&PhaseHost, f64)>) -> Found {
     Some((Trust::Suspect, text))
 }
 
-/// Checks other programs by the rule for the hypervisor: whoever takes the CPU, tails are not the target's alone.
+/// Checks other programs by the rule for the hypervisor: if one of them takes the CPU, tails are not the target's alone.
 fn neighbours(e: &Evidence<'_>, taken: Option<(&PhaseHost, f64)>) -> Found {
     let (host, share) = taken.filter(|(_, share)| *share > TAKEN)?;
     let programs = host.others.as_ref().map(|others| others.named()).filter(|programs| !programs.is_empty());
@@ -207,7 +207,7 @@ pub(super) fn others_advice(e: &Evidence<'_>) -> Option<String> {
     Some(format!("other programs take {}'s CPU: end them, or use a quiet host", named(e, host)))
 }
 
-/// What to do about whoever takes the CPU of a load generator that is woken late.
+/// Says what to do about the program or hypervisor that takes the CPU of a load generator that is woken late.
 pub(super) fn lateness_advice(e: &Evidence<'_>) -> Option<String> {
     let stolen = || {
         let host = clients(e).find(|host| host.cpu_steal_share.is_some_and(|share| share > TAKEN))?;

@@ -573,7 +573,7 @@ fn users_without_a_connection_are_told() {
         [told(99.1, &[]), told(98.9, &[]), told(90.1, &[]), told(89.9, &[])],
         [None, SUSPECT, SUSPECT, INVALID]
     );
-    // Nobody connects to a server that is not there: 3 of 60 s, and a little more.
+    // No user connects to a server that is not there: 3 of 60 s, and a little more.
     let gone = [(30.0, 3.0)];
     assert_eq!([told(94.1, &gone), told(93.9, &gone)], [None, SUSPECT]);
 }

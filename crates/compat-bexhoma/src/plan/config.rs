@@ -32,7 +32,7 @@ pub struct Docker {
     pub metrics: BTreeMap<String, Vec<Metric>>,
     /// True if pods are to be discovered by a Prometheus.
     pub discovery: bool,
-    /// Keys that nobody knows, and what is left out.
+    /// Unknown keys, and what is left out.
     pub warnings: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct ClusterConfig {
     pub dockers: BTreeMap<String, Result<Docker, ConfigError>>,
     /// URL of a Prometheus, as a template with `{service}` and `{namespace}`.
     pub prometheus: Option<String>,
-    /// Keys that nobody knows outside of the databases.
+    /// Unknown keys outside of the databases.
     pub warnings: Vec<String>,
 }
 

@@ -20,7 +20,7 @@ impl Layers {
         self.order.push(name.to_owned());
     }
 
-    /// The value of a variable, if anybody has set it.
+    /// Returns the value of a variable, if it is set.
     pub fn get(&self, name: &str) -> Option<&Setting> {
         self.settings.get(name)
     }

@@ -51,7 +51,7 @@ pub enum SysbenchError {
         #[source]
         problem: LineError,
     },
-    /// A variable that nobody knows.
+    /// A variable that dyno does not know.
     #[error("{place}: unknown variable {name}{hint}")]
     Unknown {
         /// Source of the variable.
@@ -163,7 +163,7 @@ fn read_file(
     Ok(())
 }
 
-/// Variables that nobody knows: helpers are used by other lines; what looks like a slip is refused, the rest noted.
+/// Handles unknown variables: other lines use helpers; what looks like a slip is refused, the rest noted.
 fn unknown(shell: &Shell, layers: &mut Layers) -> Result<(), SysbenchError> {
     let unknown = layers
         .settings

@@ -70,7 +70,7 @@ fn a_clients_log_is_ycsbs_and_is_read_again() {
     assert_eq!(read.run.unwrap().failed(), 1);
 }
 
-/// A log as YCSB leaves it, with the marker of the later version and lines that are nobody's figures.
+/// A log as YCSB leaves it, with the marker of the later version and lines whose figures no report takes.
 const ORIGINAL: &str = "[LOAD_PHASE]\nDBWrapper: report latency for each error is false\n\
     [OVERALL], RunTime(ms), 4768\n[OVERALL], Throughput(ops/sec), 838.9261744966443\n[TOTAL_GCs], Count, 3\n\
     [CLEANUP], Operations, 10\n[CLEANUP], AverageLatency(us), 389.9\n[INSERT], AverageLatency(us), 7694.857\n\

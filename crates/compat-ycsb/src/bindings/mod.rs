@@ -67,7 +67,7 @@ const BINDINGS: [(Binding, &str, &str); 13] = [
 /// A binding that is not offered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoBinding {
-    /// Nobody knows it.
+    /// A binding that dyno does not know.
     #[error(
         "unknown binding {0:?}{hint}; accepted: {list}",
         hint = suggest::hint(class_alone(.0), known_names()),

@@ -61,7 +61,7 @@ pub enum YcsbError {
         /// Text as typed.
         given: String,
     },
-    /// A flag that nobody knows.
+    /// A flag that dyno does not know.
     #[error(
         "unknown option {given:?}{hint}; accepted: {list}",
         hint = suggest::hint(given, FLAGS.iter().map(|flag| flag.name)),

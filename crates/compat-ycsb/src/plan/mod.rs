@@ -9,8 +9,8 @@
 //! ```
 //!
 //! `arguments` goes through the arguments, `flags` lists the flags, `files` finds what `-P` names, `error` holds every
-//! refusal in our words and in YCSB's. Where YCSB keeps silent (unknown properties, passwords that everybody can see, flags
-//! without effect) a note is made.
+//! refusal in our words and in YCSB's. Where YCSB keeps silent (unknown properties, passwords that all users of the host can
+//! see, flags without effect) a note is made.
 
 pub mod arguments;
 mod command;

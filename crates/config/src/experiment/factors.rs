@@ -175,7 +175,7 @@ pub(super) fn replace(all: &mut Node, key: &str, words: &str, node: &Node) -> Re
     Ok(true)
 }
 
-/// Refuses a key whose beginning nobody knows: the types would say so too, but not know the short names.
+/// Refuses a key whose beginning is unknown: the types would say so too, but not know the short names.
 pub(super) fn known(path: &str, key: &str, at: &Node) -> Result<(), TreeError> {
     let first = key.split('.').next().unwrap_or(key);
     if crate::tree::keys::keys_of::<crate::experiment::Experiment>().contains(&first) {

@@ -12,7 +12,7 @@ pub(super) fn bad<T>(node: &Node, text: impl Into<String>) -> Result<T, Bad> {
     Err((node.line(), text.into()))
 }
 
-/// The keys of a mapping that nobody has asked for yet.
+/// The keys of a mapping that its reader has not taken yet.
 pub(super) struct Fields<'a> {
     node: &'a Node,
     left: Vec<(&'a str, &'a Node)>,

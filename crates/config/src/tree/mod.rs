@@ -17,7 +17,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// First line of texts that dyno makes of variables and options. Nobody has written them: messages about a value name what
+/// First line of texts that dyno makes of variables and options. No user has written them: messages about a value name what
 /// stands in the comment behind it instead of line and key.
 pub const MADE: &str = "# Made by dyno: the comment behind a value names what set it.";
 
@@ -116,12 +116,12 @@ impl fmt::Display for TreeError {
 }
 
 impl TreeError {
-    /// Where the value was written, for people; empty where nobody knows.
+    /// Returns where the value was written, for people; empty if that is unknown.
     pub fn place(&self) -> String {
         self.origin.as_ref().map_or_else(String::new, Origin::to_string)
     }
 
-    /// The key, where somebody has written it: not that of a value that a variable stands for.
+    /// Returns the key if the user has written it: not that of a value that a variable stands for.
     pub fn key(&self) -> &str {
         if matches!(self.origin, Some(Origin::Variable(_))) { "" } else { &self.path }
     }
@@ -150,7 +150,7 @@ impl Node {
                 // The message's first line says it; what follows is an excerpt of the file.
                 let words = error.to_string();
                 let first = words.lines().next().unwrap_or("no YAML");
-                // The place is told already, and options of the reader are nobody's here.
+                // Drops the YAML reader's own location and hint: ours are printed.
                 let bare = first.strip_prefix("error: line ").and_then(|rest| rest.split_once(": "));
                 let bare = bare.map_or(first, |(_, words)| words);
                 let text = bare.split(", set DuplicateKeyPolicy").next().unwrap_or(bare).to_owned();

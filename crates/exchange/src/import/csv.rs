@@ -1,4 +1,4 @@
-//! Tables of anybody's making: a column of times makes one run with its course; without one every row is a run.
+//! Tables of any program or user: a column of times makes one run with its course; without one every row is a run.
 
 use crate::import::{BadFile, Found, Input, count, in_interval, latency, metric};
 use dyno_rundir::imported::ImportedInterval;

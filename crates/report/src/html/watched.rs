@@ -18,7 +18,7 @@ struct Seen<'a> {
     reach: (f64, f64),
 }
 
-/// States of the CPU that are neither idle nor somebody else's.
+/// States of the CPU that are neither idle nor given to another virtual machine.
 const BUSY: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
 
 impl Seen<'_> {

@@ -183,7 +183,7 @@ fn sum_of_groups(recording: &Recording, sources: &[&str], (from, to): (f64, f64)
 enum Of {
     /// By how much a counter grew.
     Increase,
-    /// That per second.
+    /// Increase per second over the phase.
     PerSecond,
     /// The greatest value.
     Most,
@@ -291,7 +291,7 @@ impl Entry {
                 phase,
                 totals,
                 names,
-                // Figures that a database reports of its own process stand in for what nobody saw.
+                // Figures that a database reports of its own process stand in for what no monitor saw.
                 server: component(recording, &["server", "database"], boundaries),
                 client: component(recording, &["worker", "dyno"], boundaries),
                 application: catalogue.remove(name).unwrap_or_else(|| application(recording, boundaries)),

@@ -1,4 +1,4 @@
-//! The log: what this process, its workers and its agents did, for whoever must understand a run afterwards.
+//! The log: what this process, its workers and its agents did, for a user who must understand a run afterwards.
 //!
 //! Every part of dyno writes records by `tracing`, at the level of phases and never of operations. [`begin`] takes them in;
 //! each is masked, shown if it is wanted (`-v`, `DYNO_LOG`), and kept in `log.jsonl` of the run directory. Until there is one,
@@ -63,7 +63,7 @@ pub fn begin(wanted: Vec<Filter>, show: Option<fn(&Record)>) {
     want(wanted);
     let mut log = log();
     (log.begun, log.show) = (true, show);
-    // Whoever has begun already goes on.
+    // A collector that is set already stays.
     let _ = tracing::subscriber::set_global_default(Collector);
 }
 

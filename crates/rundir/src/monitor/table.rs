@@ -93,7 +93,7 @@ impl Recording {
     }
 
     /// The source that tells of the host of the servers: `host-NAME` where they were started or watched there, else this host. A
-    /// target on another host that nobody watched has none: the name is empty, and no series is found under it.
+    /// target on another host that no monitor watched has none: the name is empty, and no series is found under it.
     pub fn host(&self) -> &str {
         if let Some(watched) = &self.watched {
             return watched;

@@ -87,7 +87,7 @@ pub(in crate::diagnose) struct BeforeAfter {
     pub after: Facts,
 }
 
-/// The change with what was watched around it; `None` if throughput has no change, or nobody watched.
+/// Returns the change with what was watched around it; `None` if throughput has no change, or no monitor watched.
 pub(in crate::diagnose) fn before_after(
     run: &RunDir,
     phase: &Phase,

@@ -151,7 +151,7 @@ impl Draft<'_> {
         }
         let memory = self.from.value("KUBERNETES_RESOURCE_LIMITS_MEMORY").to_owned();
         if !memory.is_empty() {
-            // Kubernetes writes Gi where everybody else writes GiB.
+            // Kubernetes writes Gi where dyno writes GiB.
             let size = if memory.ends_with('i') { format!("{memory}B") } else { memory };
             self.put("server.limits.memory", json!(size), "KUBERNETES_RESOURCE_LIMITS_MEMORY");
         }

@@ -138,7 +138,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Placement within a node is the cluster's affair: refused where somebody has asked for it.
+    /// Refuses a placement within a node where the user has asked for one: that is the cluster's affair.
     pub(super) fn no_placement(&mut self) -> Result<(), Refused> {
         let asked = |name: &str| {
             let given = self.from.given(name);

@@ -21,7 +21,7 @@ pub trait ServerRules: Sync {
     /// The program's usual name.
     fn program(&self) -> &'static str;
 
-    /// Where its program comes from, for whoever lacks it.
+    /// Says where its program comes from, for a user who lacks it.
     fn remedy(&self) -> &'static str;
 
     /// The usual container image.
