@@ -1,4 +1,4 @@
-//! `dyno completions`: what a shell asks `dyno` for while somebody types. Commands and options are the command line's own;
+//! `dyno completions`: what a shell asks `dyno` for while the user types. Commands and options are the command line's own;
 //! presets, run directories and keys of experiments are looked up at that moment.
 
 use crate::args::command;

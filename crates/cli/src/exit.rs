@@ -40,8 +40,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The same, unless what should have been printed could not be: whoever asked for figures and got none must not take it for
-    /// success.
+    /// Turns `Ok` into `Internal` if stdout could not be written: a caller that got no figures must not take it for success.
     pub fn unless_output_lost(self) -> Exit {
         match terminal::lost() {
             Some(why) if self == Exit::Ok => {
@@ -94,7 +93,7 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             Failure::Usage(_) => Exit::Usage,
-            // After a signal nobody waits for the last answer.
+            // After a signal dyno no longer waits for the last answer.
             Failure::Unreachable(_) if signals::interrupted() => Exit::Interrupted,
             Failure::Unreachable(_) => Exit::Unreachable,
             Failure::Internal(_) => Exit::Internal,
@@ -151,7 +150,7 @@ impl From<RunError> for Failure {
     }
 }
 
-/// Errors of what somebody has written: always wrong usage.
+/// Input errors: always exit code 2 (wrong usage).
 macro_rules! usage {
     ($($error:ty),* $(,)?) => {
         $(impl From<$error> for Failure {

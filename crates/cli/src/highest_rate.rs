@@ -36,8 +36,8 @@ pub fn sureness(found: &Found) -> String {
 /// Answers that a page opens with, at most.
 const SENTENCES: usize = 4;
 
-/// What an experiment's searches for the highest rate have found, a sentence each; nothing of one that searches for something
-/// else, or whose files cannot be read: its page says that.
+/// Returns what an experiment's searches for the highest rate have found, a sentence each. Returns none for other strategies,
+/// or if the files cannot be read: the page says that.
 pub fn searched(path: &Path) -> Vec<String> {
     let read = || -> Option<Vec<String>> {
         let record = read_record(path).ok().filter(|record| record.searches)?;

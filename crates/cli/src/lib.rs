@@ -66,7 +66,7 @@ pub fn main() -> ExitCode {
     let (cli, matches) = match args::parse(normal(std::env::args_os().collect(), terminal::warn)) {
         Ok(parsed) => parsed,
         Err(error) => {
-            // Help and version are answers, not errors; whoever closed the pipe has seen enough.
+            // Help and version are answers, not errors; a reader that closed the pipe has seen enough.
             let whole = command();
             let names: Vec<&str> = whole.get_subcommands().map(clap::Command::get_name).collect();
             let lost = terminal::answer(&error, help::mistakes::words(&error, &names))

@@ -35,8 +35,8 @@ pub fn check_new(path: Option<&PathBuf>) -> Result<(), Failure> {
     path.map_or(Ok(()), |path| must_be_new(path).map_err(unwritable))
 }
 
-/// Returns whether a run is being made: it has not ended, and whoever makes it holds its events; where a file system knows no
-/// locks, it has written lately.
+/// Returns whether a run is being made: it has not ended, and the process that makes it holds its events. Where a file system
+/// knows no locks, it has written lately.
 pub fn is_under_way(path: &Path, status: Status) -> bool {
     let held = || match files::open(&path.join("events.jsonl")).ok()?.try_lock_shared() {
         Ok(()) => Some(false),

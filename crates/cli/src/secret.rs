@@ -24,7 +24,7 @@ pub enum PasswordFrom {
     Env(String),
     /// The first line of this file.
     File(PathBuf),
-    /// Whoever sits at the terminal.
+    /// The user at the terminal.
     Prompt,
 }
 
@@ -123,7 +123,7 @@ fn asked(question: &str) -> io::Result<String> {
 /// A target's URI with the password in it.
 pub fn uri(target: &str, from: Option<&PasswordFrom>) -> Result<String, Failure> {
     let Some(from) = from else { return Ok(target.to_owned()) };
-    // Errors in the URI are told before anybody is asked.
+    // Errors in the URI are told before the user is asked.
     with(target, "").map_err(wrong)?;
     let password = from.read(target)?;
     with(target, &password).map_err(wrong)

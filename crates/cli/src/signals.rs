@@ -30,7 +30,7 @@ fn listening() -> MutexGuard<'static, Listening> {
     LISTENING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Signals that ask for the end. Whoever started dyno with `nohup` wants it to outlive the terminal.
+/// Signals that ask for the end. A user who started dyno with `nohup` wants it to outlive the terminal.
 pub fn wanted() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,8 +1,8 @@
 //! The two streams: results on stdout, everything else on stderr, both without secrets. A closed pipe is no error.
 //!
 //! Servers, files and directories have words of their own. Their control characters are written out: no terminal obeys them,
-//! nor whoever reads a file or a pipe later. Results of any length (exports, another tool's report) keep every byte, except on a
-//! terminal.
+//! nor does a later reader of a file or a pipe. Results of any length (exports, another tool's report) keep every byte, except
+//! on a terminal.
 
 use dyno_types::secret::conceal;
 use indicatif::{ProgressBar, WeakProgressBar};
@@ -113,7 +113,7 @@ pub fn limited(error: std::io::Error) -> std::io::Error {
     dyno_rundir::files::named(dyno_engine::files::OutOfFiles::named(error))
 }
 
-/// Writes a result with dyno's own colours where there may be some: `text` renders it with or without. Whoever has escape
+/// Writes a result with dyno's own colours where there may be some: `text` renders it with or without. A text with escape
 /// sequences in a name gets none.
 pub fn styled(text: impl Fn(bool) -> String) {
     let plain = text(false);
@@ -123,7 +123,7 @@ pub fn styled(text: impl Fn(bool) -> String) {
 
 fn write(text: &str) {
     match stdout().write_all(conceal(text).as_bytes()).and_then(|()| stdout().flush()) {
-        // Whoever closed the pipe has seen enough.
+        // A reader that closed the pipe has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => CLOSED.store(true, Ordering::Relaxed),
         Err(error) => {
             let _ = LOST.set(limited(error).to_string());
@@ -132,11 +132,11 @@ fn write(text: &str) {
     }
 }
 
-/// Nobody reads the results any more.
+/// True once the reader of the results has closed the pipe.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Waits for whoever follows something to want the next line; false if nobody does: the pipe is closed, the disk full, or the
-/// terminal gone.
+/// Waits until the reader of the output wants the next line. Returns false if there is no reader: the pipe is closed, the disk
+/// full, or the terminal gone.
 pub fn waits_for_more(pause: Duration) -> bool {
     let end = Instant::now() + pause;
     loop {
@@ -258,8 +258,7 @@ fn marked(mark: &str, code: &str, text: &str) {
     };
 }
 
-/// Standard output as a buffered writer for results of any length. A closed pipe is no error: whoever closed it has
-/// seen enough.
+/// Standard output as a buffered writer for results of any length. A closed pipe is no error: its reader has seen enough.
 pub struct Results {
     out: BufWriter<Stdout>,
     /// The line that a terminal is to show once it is whole.

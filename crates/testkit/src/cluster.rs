@@ -159,7 +159,7 @@ impl Cluster {
         mut front: Option<&mut dyn FnMut(u16, u16)>,
     ) -> Option<Self> {
         let mut cluster = Cluster { nodes: Vec::new(), certificates, folder: tempfile::tempdir().unwrap() };
-        // A port may be taken by somebody else between the look and the server's start: then with other ports once more.
+        // A port may be taken by another process between the look and the server's start: then with other ports once more.
         let mut attempts = 0;
         while cluster.nodes.len() < 6 {
             attempts += 1;
@@ -184,7 +184,7 @@ impl Cluster {
                 front(port, own);
             }
             let mut process = launch(&home, &configuration)?;
-            // Not the front: that one listens already, with nobody behind it.
+            // Not the front: that one listens already, with no server behind it.
             if process.listens(listens) {
                 cluster.nodes.push((port, process));
                 continue;

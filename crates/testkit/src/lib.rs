@@ -77,7 +77,7 @@ impl Server {
     /// The same of another program that takes its options.
     pub fn start_of(program: &'static str, options: &[&str]) -> Option<Server> {
         let options: Vec<String> = options.iter().map(|o| (*o).to_owned()).collect();
-        // Somebody may take a port between the look and the start: then another one is tried.
+        // Another process may take a port between the look and the start: then another one is tried.
         for _ in 0..5 {
             let folder = tempfile::tempdir().unwrap();
             let port = free_port();
@@ -98,7 +98,7 @@ impl Server {
                 return false;
             }
             let reply = self.cli(&["INFO", "server"]);
-            // A server with a password says so; whoever else listens there has another process number.
+            // A server with a password says so; another server that listens there has another process number.
             let ours = format!("process_id:{}\r", self.child.id());
             if reply.contains(&ours) || reply.contains("NOAUTH") {
                 return true;
@@ -336,7 +336,7 @@ fn invalid_below(folder: &Path) -> Vec<(String, String)> {
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Waits for a command that was started with [`Dyno::start`]. One that hangs is told with what it has said and where it
-/// stands, and is killed; so is one whose pipes somebody else keeps open.
+/// stands, and is killed; so is one whose pipes another process keeps open.
 pub fn finish(mut child: Child) -> Output {
     drop(child.stdin.take());
     let (out, err) = (Reading::of(child.stdout.take()), Reading::of(child.stderr.take()));

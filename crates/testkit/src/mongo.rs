@@ -56,13 +56,13 @@ impl Mongo {
             let mut child = command.spawn().ok()?;
             let begun = std::time::Instant::now();
             while child.try_wait().unwrap().is_none() && begun.elapsed().as_secs() < 20 {
-                // Somebody else may listen there while this one comes up.
+                // Another process may listen there while this one comes up.
                 if listens(child.id(), port) && std::net::TcpStream::connect((address, port)).is_ok() {
                     return Some(Mongo { child, port, address: address.to_owned(), folder });
                 }
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
-            // Whoever took the port, or a server that never came up, is left behind.
+            // Leaves behind a port that another process took, or a server that never came up.
             let _ = child.kill();
             let _ = child.wait();
         }

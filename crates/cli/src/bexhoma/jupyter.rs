@@ -19,7 +19,7 @@ const NAME: &str = "experiment.ipynb";
 /// Time that it may take to end when asked to.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Ends with whoever holds it.
+/// Ends the child when it is dropped.
 struct Ends(Child);
 
 impl Drop for Ends {
@@ -74,7 +74,7 @@ pub fn jupyter(typed: &Typed) -> Result<Exit, Failure> {
 
 pub fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, Failure> {
     let notebook = results.join(NAME);
-    // A notebook that somebody has changed stays.
+    // A notebook that the user has changed stays.
     match files::read_to_string(&notebook) {
         Ok(own) if own == NOTEBOOK => {}
         Ok(_) => terminal::note(&format!(
@@ -95,10 +95,10 @@ pub fn serve(program: &Path, results: &Path, experiment: &Path) -> Result<Exit, 
         .arg(format!("--notebook-dir={}", results.display()))
         .arg(&notebook)
         .env("DYNO_EXPERIMENT", experiment.canonicalize()?)
-        // Command lines are for everybody to read.
+        // All users of the host can read command lines.
         .env("JUPYTER_TOKEN", &token)
         .stdin(Stdio::null());
-    // Jupyter ends at once as root unless it is told to go on. The token and the loopback guard it as they do for anybody.
+    // Jupyter ends at once as root unless it is told to go on. The token and the loopback guard it as they do for any user.
     if rustix::process::geteuid().is_root() {
         command.arg("--allow-root");
     }

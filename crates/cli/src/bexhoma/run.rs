@@ -93,7 +93,7 @@ impl Ready {
     }
 }
 
-/// An image of dyno for the pods, before anything is made in the cluster: nobody publishes one under the name that it has here.
+/// Requires an image of dyno for the pods, before anything is made in the cluster: no registry has one under the local name.
 fn has_image(plan: &Plan) -> Result<(), Failure> {
     let asked = plan.base.kubernetes.as_ref();
     match asked.is_some_and(|asked| asked.image.is_none()) {

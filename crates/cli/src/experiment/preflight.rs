@@ -88,7 +88,7 @@ pub fn ready_for(cells: &[Cell]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Objects of the user's must be readable; keys in them that nobody knows are told.
+/// Checks that the user's manifests parse; warns of unknown keys.
 fn manifests(cells: &[Cell]) -> Result<(), Failure> {
     let asked = cells.iter().filter_map(|cell| cell.spec.kubernetes.as_ref()?.manifests.clone());
     for folder in asked.collect::<BTreeSet<String>>() {

@@ -94,7 +94,7 @@ impl Metrics {
         self.publish(true);
     }
 
-    /// Nothing more is told: receivers get what waits for them, and what they have lost is said. What is served stays.
+    /// Ends pushing: flushes the queues and reports what was lost. The served page stays.
     pub fn finish(&mut self) {
         self.receivers.end();
     }

@@ -58,7 +58,7 @@ impl Receivers {
         self.at
     }
 
-    /// Gives everybody a snapshot.
+    /// Gives every receiver a snapshot.
     pub fn push(&mut self, families: Vec<Family>) {
         let snapshot = Arc::new(Snapshot { at: self.next_moment(), families });
         self.last = Some(Instant::now());

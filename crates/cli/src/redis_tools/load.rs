@@ -141,7 +141,7 @@ impl Load<'_> {
         let exit = if gave_up { Exit::Invalid } else { exit_of(&summary) };
         let exit = conductor::close(conductor, exit).exit;
         let reasons = summary.verdict.reasons.into_iter();
-        // Nobody has interrupted a run that was given up, which has been said.
+        // The user has not interrupted a run that dyno gave up; why it did has been said.
         let is_said = |reason: &Reason| gave_up && reason.check == "completed";
         let doubts = reasons.filter(|reason| reason.trust != Trust::Valid && !is_said(reason)).collect();
         Ok(Applied { ended, exit, nodes, gave_up, doubts })

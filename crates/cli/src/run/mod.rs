@@ -323,7 +323,7 @@ fn conclude(
     Ok(closed.exit)
 }
 
-/// The verdict goes to stderr too, for whoever keeps the summary elsewhere.
+/// Prints the verdict to stderr too, for a user who keeps the summary elsewhere.
 fn warn_if_suspect(summary: &Summary) {
     if let Some(reason) = summary.verdict.worst() {
         terminal::warn(&format!("the run is {}: {}", reason.trust.word(), reason.text));

@@ -115,7 +115,7 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// Whoever answers.
+/// Function that answers a request.
 pub type Answer = dyn Fn(&Request) -> Response + Send + Sync;
 
 /// Counts clients under way.

@@ -14,7 +14,7 @@ const LONG_AT_ONCE: usize = 2;
 /// A page's name, and whether it takes long.
 pub type PageQuery<'a> = (&'a str, bool);
 
-/// Reasons for which nobody waits for a page.
+/// Reasons not to wait for a page.
 #[derive(Debug, thiserror::Error)]
 pub enum NotMade {
     /// It takes longer than the deadline, or its turn does not come before.
@@ -89,7 +89,7 @@ impl PendingPages {
         let (page, (tell, told)) = (Page { pending_pages: self.clone(), name: name.to_owned() }, channel());
         let thread = std::thread::Builder::new().name("dyno-page".into()).spawn(move || {
             let _page = page;
-            // Whoever asked may have gone.
+            // The client may have gone.
             let _ = tell.send(make());
         });
         thread.map_err(NotMade::NoThread)?;

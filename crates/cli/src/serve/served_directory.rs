@@ -31,7 +31,7 @@ pub enum SurveyError {
         /// The link's name.
         entry: OsString,
     },
-    /// A pipe or a device would hold up whoever reads it.
+    /// A pipe or a device would hold up its reader.
     #[error("{folder}: {entry:?} is no file")]
     NoFile {
         /// The folder's name in addresses.
@@ -103,7 +103,7 @@ impl ServedDirectory {
     }
 
     /// Looks at everything that reports may read of a folder, and says how it is: the same number as before if nothing has
-    /// changed. Fails where a link leads out, or something would hold up whoever reads it.
+    /// changed. Fails where a link leads out, or something would hold up its reader.
     pub fn survey(&self, path: &Path) -> Result<u64, SurveyError> {
         let (mut stamp, mut left) = (DefaultHasher::new(), SERVED_FILES);
         self.look(path, SERVED_DEPTH, &mut stamp, &mut left)?;

@@ -142,7 +142,7 @@ impl CtestArgs {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(std::env::args_os().skip(1)).env(DETACHED, "1").stdin(Stdio::null());
         command.stdout(file.try_clone()?).stderr(file);
-        // The process makes its own session, see `detached`; it is waited for by nobody.
+        // The process makes its own session, see `detached`; dyno does not wait for it.
         let child = command.spawn()?;
         terminal::note(&format!(
             "process {} goes on in the background, output in {shown}; `dyno wsf --status`, `dyno wsf --stop`",

@@ -223,7 +223,7 @@ fn disturbed(case: &(&str, &str, Act, Must), share: f64) -> Result<Option<u64>, 
             assert!(matches!(code, Some(0 | 1 | 3 | 4 | 5)), "{name}: exit code {code:?}");
         }
     }
-    // Workers hear that nobody is there.
+    // Workers notice that their controller is gone.
     let gone = |pid: &u32| {
         let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         !words.contains("worker")
@@ -258,7 +258,7 @@ fn counted(fixture: &mut Fixture, name: &str, must: Must) -> u64 {
         let there: u64 = fixture.server.cli(&["ZCARD", "_indices"]).trim().parse().unwrap();
         let done = there - LOADED;
         assert!(ok <= done, "{name}: {ok} are called done, {done} are there");
-        // What a killed worker or controller had sent in its last second is known to nobody.
+        // What a killed worker or controller had sent in its last second is not known.
         let known = dyno_testkit::arrivals(measured)
             + if matches!(must, Must::Vanish | Must::Doubt) { 2_000 } else { 0 };
         assert!(done <= known, "{name}: {done} are there, {known} were sent");

@@ -2,7 +2,7 @@
 //! `make reliability PART=soak` for an hour, and writes the table of docs/reliability.md.
 //!
 //! Controller and workers are looked at twice a second while a real Redis is under an open-loop load, monitors read every
-//! second and somebody scrapes the live metrics. Flat means: what the last third has at most is what the middle third had at
+//! second and a client scrapes the live metrics. Flat means: what the last third has at most is what the middle third had at
 //! most, but for a small allowance that does not grow with the time.
 
 use dyno_testkit::{Dyno, Server, free_port, skip};
@@ -36,7 +36,7 @@ fn sample(pid: u32, at_s: f64) -> Option<Sample> {
     Some(Sample { at_s, resident_kib, descriptors })
 }
 
-/// Asks for the live metrics; their length, if anybody answers.
+/// Asks for the live metrics; returns their length, if the server answers.
 fn scrape(port: u16) -> Option<usize> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;

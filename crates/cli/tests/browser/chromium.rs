@@ -162,7 +162,7 @@ impl Chromium {
         loud.map(|event| event["params"].to_string()).collect()
     }
 
-    /// The page as a picture, if somebody wants to look at it: `DYNO_SCREENSHOTS` names a folder.
+    /// Saves the page as a picture if `DYNO_SCREENSHOTS` names a folder.
     pub fn picture(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("DYNO_SCREENSHOTS") else { return };
         let wanted = json!({ "format": "png", "captureBeyondViewport": true });

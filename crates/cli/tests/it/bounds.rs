@@ -1,5 +1,5 @@
-//! Whatever is read or counted has a bound: a file with a hole of gigabytes, a device without an end, a number that somebody has
-//! typed. Commands run with 3 GiB of address space, so that what is read without a bound ends them.
+//! Whatever is read or counted has a bound: a file with a hole of gigabytes, a device without an end, a number that the user
+//! has typed. Commands run with 3 GiB of address space, so that what is read without a bound ends them.
 
 use dyno_testkit::{Dyno, program};
 use std::fs;

@@ -330,7 +330,7 @@ fn the_lab_s_sheet_comes_in_and_goes_out_again() {
     let segments = burst["runs"][0]["stability"]["segments"].as_array().unwrap();
     let fall = segments.last().unwrap()["range"][0].as_u64().unwrap() * 10;
     assert!((1_580..=1_680).contains(&fall), "the collapse at {fall} s");
-    // What the numbers alone can say of burst credits, and no more: nobody watched the disk.
+    // What the numbers alone can say of burst credits, and no more: no monitor watched the disk.
     let finding = &burst["runs"][0]["findings"][0];
     assert_eq!(finding["rule"], "burst_credits_unseen", "{burst}");
     assert!(finding["confidence"].as_f64().unwrap() < 0.5, "{finding}");

@@ -1,4 +1,4 @@
-//! Files that a command writes where somebody says: a link or a pipe that stands there is neither followed nor waited for.
+//! Files that a command writes where the user says: a link or a pipe that stands there is neither followed nor waited for.
 
 use dyno_testkit::{Dyno, stderr};
 use std::os::unix::fs::symlink;

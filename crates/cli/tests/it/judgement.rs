@@ -58,14 +58,14 @@ fn a_server_that_answers_nobody_is_told_in_any_load() {
         assert!(found.0 == trust && found.2.contains(words), "{out}: {found:?}");
         let silences = dyno.summary(out)["phases"].as_array().unwrap().last().unwrap()["silences"].clone();
         let length_s = silences[0]["length_s"].as_f64().unwrap();
-        // Somebody waits within a hundredth of a second.
+        // A user waits within a hundredth of a second.
         assert!(silences.as_array().unwrap().len() == 1 && (7.95..8.05).contains(&length_s), "{silences}");
     }
     // A second of eight: no whole second need be empty.
     let short = ["sim:?service=1ms&stall=1s@3500ms", "--users", "4", "--duration", "8s", "--warmup", "0s"];
     let reasons = judged(&dyno, "short", &short);
     assert!(text_of(&reasons, "gone").contains("for 1 of 8 s measured (3.5 to 4.5 s)"), "{reasons:?}");
-    // Nobody waits while nobody asks: one operation in two seconds, each of a millisecond.
+    // No user waits while none asks: one operation in two seconds, each of a millisecond.
     let idle = [
         "sim:?service=1ms",
         "--rate",
@@ -432,7 +432,7 @@ fn what_is_too_close_to_call_fails_only_where_that_is_asked_for() {
     assert_exit(&dyno.run(&[&three[..], &["--no-out", "--strict"]].concat()), &[4]);
     let strict = dyno.run(&[&three[..], &["--out", "strict", "--strict", "--junit", "strict.xml"]].concat());
     assert_exit(&strict, &[4]);
-    // Whoever reads the directory later gets the same answer.
+    // A later reader of the directory gets the same answer.
     assert_exit(&dyno.run(&["report", "strict"]), &[4]);
     assert_exit(&dyno.run(&["report", "close"]), &[0]);
     let xml = std::fs::read_to_string(dyno.path("strict.xml")).unwrap();

@@ -88,7 +88,7 @@ fn silence(drawn: &mut Drawn) -> Wrong {
         summary["phases"].as_array().unwrap().last().unwrap()["silences"].as_array().unwrap().clone();
     let [one] = &silences[..] else { return Some(format!("{target}, {load}: {silences:?}")) };
     let of = |key: &str| one[key].as_f64().unwrap() * 1e3;
-    // From when somebody waits: within a few service times, or gaps between arrivals at 200/s.
+    // From when a user waits: within a few service times, or gaps between arrivals at 200/s.
     let near = |found: f64, truth: u64| (found - truth as f64).abs() < 60.0;
     if !near(of("from_s"), from_ms) || !near(of("length_s"), still_ms) {
         return Some(format!("{one} for {still_ms} ms at {from_ms} ms"));

@@ -150,7 +150,7 @@ fn a_run_that_never_had_a_directory_leaves_its_log_beside() {
     assert!(log.iter().any(|line| text(line, "message") == "the run has failed"));
 }
 
-/// A password in a URI, of which nobody but the server may learn: it stands nowhere, however much is logged.
+/// Only the server may learn a password in a URI: it stands nowhere, however much is logged.
 #[test]
 fn no_line_has_a_password() {
     const SECRET: &str = "Sesame-0pen!";

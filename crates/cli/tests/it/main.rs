@@ -1,4 +1,4 @@
-//! Whole runs and whole commands that need no server of somebody else: simulated, embedded and scripted ones, files, pages.
+//! Whole runs and whole commands that need no external server: simulated, embedded and scripted ones, files, pages.
 
 mod bexhoma_config;
 mod bexhoma_jupyter;

@@ -21,7 +21,7 @@ struct Member {
     frozen: bool,
 }
 
-/// A member of the configuration that nobody can look up.
+/// A member of the configuration whose name does not resolve.
 const NOWHERE: &str = "nowhere.invalid:27017";
 
 /// A scripted replica set of a version.

@@ -207,7 +207,7 @@ fn reads_cut_off_are_done_once_more() {
 
 #[test]
 fn a_member_that_is_new_takes_writes_when_it_becomes_primary() {
-    // After 300 writes member 0 is gone, and member 3, which nobody had named, is the primary.
+    // After 300 writes member 0 is gone, and member 3, which was unknown until then, is the primary.
     let moved = set(three(), |state| {
         if state.done[0] >= 300 {
             (state.members, state.primary, state.dead) = (vec![1, 2, 3], 3, vec![0]);
@@ -230,7 +230,7 @@ fn a_member_that_is_new_takes_writes_when_it_becomes_primary() {
     assert_eq!(arrivals(&measured), 1_500);
     let counts = ["ok", "unreachable", "disconnected"].map(|name| outcome(&measured, name));
     assert_eq!(counts.iter().sum::<u64>(), 1_500, "{measured}");
-    // What was under way has been sent to the new one; what found nobody was not sent.
+    // Operations under way were sent to the new primary; those that found no primary were not sent.
     assert_eq!((counts[2], state.done[0], state.done[1] + state.done[2]), (0, 300, 0), "{measured}");
     assert_eq!(counts[0], state.numbered.len() as u64, "{measured}");
     assert!(state.done[3] > 700 && measured["redirects"].as_u64() > Some(0), "{:?} {measured}", state.done);
@@ -250,7 +250,7 @@ fn members_with_the_tags_are_read_from() {
     assert_eq!(said("tags.1.dc").unwrap().as_str(), Some("sf"));
     assert_eq!(said("maxStalenessSeconds").unwrap().as_i64(), Some(120));
     drop(state);
-    // Nobody has them: nothing is sent, and it is said why.
+    // No member has these tags: nothing is sent, and dyno says why.
     let before: u64 = tagged.state.lock().unwrap().done.iter().sum();
     let (measured, words) =
         tagged.run("readPreference=secondary&readPreferenceTags=dc:tokyo", "read", &["--ops", "5"]);

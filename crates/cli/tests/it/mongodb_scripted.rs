@@ -113,7 +113,7 @@ fn writes_follow_the_primary_through_an_election() {
                         let mut writes = writes.lock().unwrap();
                         writes[number] += 1;
                         if writes[number] == 500 && number == 0 {
-                            // The election: nobody tells the clients.
+                            // The election: no server tells the clients.
                             primary.store(2, Ordering::Relaxed);
                         }
                     }

@@ -39,7 +39,7 @@ fn nothing_is_lost_when_the_writer_is_killed() {
         assert_eq!(acknowledged + doubtful, 6_000, "{found}");
         let kills = found["kills"].as_array().unwrap();
         assert_eq!(kills.len(), 3, "{found}");
-        // One after which nothing was left to be written has nobody who came back.
+        // After a kill with nothing left to be written, no writer came back.
         assert!(kills.iter().all(|kill| kill["back_s"].as_f64().is_none_or(|back| back > 0.0)), "{found}");
         let page = std::fs::read_to_string(dyno.path("p").join("proof.html")).unwrap();
         assert!(page.contains("CLAIM MET") && page.contains("loss of power"));

@@ -1,4 +1,4 @@
-//! `--remote-write` and `--otlp`: live metrics that are sent, what is said where nobody takes them, and what is refused.
+//! `--remote-write` and `--otlp`: live metrics that are sent, what is said where no receiver takes them, and what is refused.
 
 use dyno_testkit::{Dyno, assert_exit, stderr, stdout};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;

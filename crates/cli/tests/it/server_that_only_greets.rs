@@ -18,7 +18,7 @@ type Unanswered = Arc<AtomicUsize>;
 const INFO: &str = "# Server\r\nredis_version:7.2.0\r\nredis_mode:standalone\r\nrole:master\r\ntcp_port:1\r\n\
                     connected_clients:1\r\ntotal_commands_processed:1\r\n";
 
-/// What a server says that nobody has asked for.
+/// A message that a server sends unasked.
 const PUSH: &str = ">2\r\n$7\r\nmessage\r\n$1\r\nx\r\n";
 
 /// A Redis that answers no command on keys; returns `127.0.0.1:PORT`.
@@ -166,7 +166,7 @@ fn it_is_given_up_by_every_command() {
     });
 }
 
-/// One that says without end what nobody has asked for is given up, too: time-outs and signals come in between.
+/// A server that sends unasked messages without end is given up, too: time-outs and signals come in between.
 #[test]
 fn it_is_given_up_while_it_talks() {
     let flood = |mut stream: &TcpStream| {
@@ -242,7 +242,7 @@ fn two_signals_end_every_command() {
     }
 }
 
-/// Before a run, too: servers that do not even greet, and a replica set that elects nobody. One signal is enough.
+/// Before a run, too: servers that do not even greet, and a replica set that elects no primary. One signal is enough.
 #[test]
 fn who_stops_waits_for_no_greeting_and_no_election() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

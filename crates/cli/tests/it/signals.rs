@@ -1,4 +1,4 @@
-//! Signals that whoever started dyno has turned off.
+//! Signals that the process that started dyno has turned off.
 
 use dyno_testkit::{Dyno, program, signal};
 use std::os::unix::process::CommandExt;

@@ -1,11 +1,11 @@
-//! A directory that somebody else has made, or has written into: `dyno stop` and `dyno resume` do nothing that it says.
+//! A directory that another user has made, or has written into: `dyno stop` and `dyno resume` do nothing that it says.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// Somebody who is not root.
+/// Id of a user who is not root.
 const NOBODY: u32 = 65534;
 
 /// Number of the journals here.
@@ -320,7 +320,7 @@ fn a_journal_that_dyno_has_not_begun_here_reaches_nothing_of_the_users() {
     ]);
     entries.extend(group.iter().map(|group| serde_json::json!({"undo": "cgroup", "path": group.path})));
     let before = fs::read_to_string("/proc/sys/vm/swappiness").unwrap();
-    // There is no such array: what is gone already harms nobody.
+    // There is no such array: an entry for what is gone already does no harm.
     let count = entries.len() - usize::from(!Path::new("/dev/md/dyno-1").exists());
     let journal = fixture.journal("o/undo.jsonl", &entries);
     // Old journals had lines of this kind.
@@ -547,14 +547,14 @@ fn pipes_and_links_in_a_directory_are_refused_and_not_waited_for() {
     make("run", "run.json");
     make("experiment", "experiment.json");
     for words in [["report", "run"], ["status", "experiment"], ["stop", "experiment"]] {
-        // Whoever waits for the pipe's other end is ended, with another code.
+        // A command that waits for the pipe's other end is ended by `timeout`, with another code.
         let mut limited = Command::new("timeout");
         limited.arg("20").arg(env!("CARGO_BIN_EXE_dyno")).args(words).current_dir(fixture.0.path());
         let told = limited.output().unwrap();
         assert_eq!(told.status.code(), Some(2), "{words:?}: {}", err(&told));
         assert!(err(&told).contains("is no regular file"), "{words:?}: {}", err(&told));
     }
-    // A link in the place of a file may lead to what is nobody else's business.
+    // A link in the place of a file may lead to a private file.
     let run = fixture.path("o/runs/cell0001-rep01/run.json");
     fs::rename(&run, fixture.path("elsewhere")).unwrap();
     symlink(fixture.path("elsewhere"), &run).unwrap();

@@ -31,7 +31,7 @@ fn two_targets_are_run_by_turns_and_compared() {
             let summary = dyno.summary(&run);
             let found = summary["phases"][0]["throughput"].as_f64().unwrap();
             assert!((found / rate - 1.0).abs() < 0.05, "{run}: {found}");
-            // Whoever repeats one run repeats that one.
+            // A user who repeats one run by its command repeats that one.
             let text = std::fs::read_to_string(dyno.path(&format!("{run}/run.json"))).unwrap();
             let run: Value = serde_json::from_str(&text).unwrap();
             let command = run["command"].to_string();

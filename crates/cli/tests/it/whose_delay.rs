@@ -5,8 +5,8 @@ use dyno_testkit::{Dyno, assert_exit};
 use dyno_types::rng::{Purpose, Stream};
 use serde_json::Value;
 
-/// Checks that blame the server. That a level changes is true of a run in which somebody stood still, whoever it was: the reason
-/// that is told first says who.
+/// Checks that blame the server. A level changes in any run in which a side stood still, the client or the server: the reason
+/// that is told first says which.
 const OF_THE_SERVER: [&str; 7] =
     ["connections", "drops", "errors", "gone", "offered_rate", "overload", "stalls"];
 

@@ -103,7 +103,7 @@ fn values_are_verified() {
         (whole(&found, "READ-MODIFY-WRITE", "Operations"), whole(&found, "UPDATE", "Return=OK"));
     assert_eq!(scripts, updates);
     assert!(!found.keys().any(|(_, measurement)| measurement == "Return=UNEXPECTED_STATE"));
-    // Somebody else's bytes are noticed, and said.
+    // Bytes that another program wrote are noticed, and said.
     redis.ask(&["HSET", KEY_0, "field3", "spoilt"]);
     let run = redis
         .ycsb("run redis -P workloads/workloadc -p dataintegrity=true -p requestdistribution=sequential");
@@ -349,7 +349,7 @@ fn files_lose_to_the_command_line() {
     let text = out(&load);
     let begin = text.lines().skip_while(|line| !line.starts_with("******")).skip(1);
     let (block, rest): (Vec<&str>, Vec<&str>) = begin.partition(|line| line.starts_with('"'));
-    // The mock begins with its properties, those of files that nobody knows among them.
+    // The mock begins with its properties, among them unknown ones of files.
     assert!(block.contains(&"\"recordcount\"=\"3\"") && block.contains(&"\"operations\"=\"9\""), "{text}");
     let lines: Vec<&str> = rest.into_iter().skip(1).take_while(|line| !line.starts_with('[')).collect();
     assert_eq!(lines.len(), 3, "{text}");

@@ -24,7 +24,7 @@ fn bexhoma(cluster: &Cluster, dyno: &Dyno, words: &str) -> String {
 pub fn summary_of_a_run_and_servers_that_others_reach(cluster: &Cluster) {
     let dyno = Dyno::new();
     let summary = bexhoma(cluster, &dyno, "ycsb run");
-    // Of the node, not of whoever has typed the command; and what the server was given.
+    // Facts of the node, not of the host where the user typed the command; and what the server was given.
     for line in [
         "  * node:node0",
         "  * limits_memory:512Mi",

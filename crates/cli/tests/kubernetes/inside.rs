@@ -136,7 +136,7 @@ pub fn runs_of_the_manifests(cluster: &Cluster) {
     a_right_that_is_missing(&inside);
     a_job_that_is_deleted(&inside);
     a_controller_that_is_killed(&inside);
-    // What stays belongs to whoever made it.
+    // The user made what stays, and removes it.
     inside.k(&["delete", "--kustomize", &inside.file("").display().to_string()]);
     let (gone, said) = cluster.k(&["delete", "namespace", NAMESPACE]);
     assert!(gone, "{said}");

@@ -50,7 +50,7 @@ fn record(
     (commands, ended)
 }
 
-/// What differs in words, for whoever reads the failure.
+/// Says what differs, for the reader of a failure.
 fn shown(command: &Command) -> String {
     let element = |(kind, name, value): &(u8, String, Vec<u8>)| {
         format!("{name}:{kind:02x}:{}", String::from_utf8_lossy(value).escape_debug())

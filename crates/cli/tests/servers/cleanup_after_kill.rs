@@ -103,7 +103,7 @@ fn a_cluster_that_is_being_formed_ends_at_once() {
     if !has_redis("Ctrl-C while a cluster is formed") {
         return;
     }
-    // Nodes look for each other where nobody is: it is never whole.
+    // Nodes look for each other at an address without a node: the cluster is never whole.
     let fixture = Fixture::of(&format!(
         "server: {{kind: redis, topology: cluster, replicas: 1, ready_within: 60s, options: {{cluster-announce-ip: \
          192.0.2.1}}}}\n{RUN}"
@@ -253,7 +253,7 @@ fn what_is_resumed_must_still_be_there() {
     fixture.assert_clear();
 }
 
-/// Whether a process runs; one that has ended and that nobody has asked for has no words.
+/// Returns whether a process runs; one that has ended and that its parent has not waited for has no command line.
 fn is_running(pid: u32) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| !words.is_empty())
 }

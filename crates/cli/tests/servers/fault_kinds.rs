@@ -1,5 +1,5 @@
 //! Kinds of faults that need the kernel's or a library's help, each in a whole run on a real redis-server: it takes place, by
-//! the counters of whoever does it, it ends, and the record says what it did to the load.
+//! the counters of the kernel or the library, it ends, and the record says what it did to the load.
 
 use dyno_databases::spawn::find_server;
 use dyno_testkit::{signal, skip, skip_because};

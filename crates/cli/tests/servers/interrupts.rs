@@ -75,7 +75,7 @@ fn a_server_that_is_awaited_is_not_awaited_any_longer() {
 
 #[test]
 fn a_host_that_never_greets_is_not_awaited_any_longer() {
-    // The way to it is open, and nobody speaks.
+    // The way to the host is open, and the host does not speak.
     let folder = of(&format!(
         "target: 'null:'\nssh: {{clients: [silent], config: config}}\nclient: {{workers: 1}}\n{SHORT}"
     ));

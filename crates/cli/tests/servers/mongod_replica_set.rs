@@ -170,7 +170,7 @@ fn a_paper_says_what_the_members_do() {
     );
 }
 
-/// Whoever is primary in the end is one copy, and a member that is gone is none: the claim is judged by the others.
+/// The primary at the end is one copy, and a member that is gone is none: the claim is judged by the others.
 #[test]
 fn copies_are_members() {
     for gone in ["secondary", "primary"] {

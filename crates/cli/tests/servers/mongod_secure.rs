@@ -93,7 +93,7 @@ fn logins_by_password_and_by_certificate_over_tls() {
         let said = stderr(&refused);
         assert!(said.contains(words) && !said.contains("wrong@"), "{query}: {said}");
     }
-    // Who is nobody may do nothing, and every operation says so.
+    // A client that has not logged in may do nothing, and every operation says so.
     let nobody = run("", "");
     assert_exit(&nobody, &[5]);
     assert_eq!(outcome(phase(&dyno.summary("d"), "measure"), "forbidden"), 500);

@@ -83,7 +83,7 @@ fn a_certificate_of_another_name_is_refused_unless_its_name_is_not_looked_at() {
     for (query, exits, words) in [
         (format!("?tlsCAFile={}", path("ca.pem")), &[2, 3][..], "not valid for name"),
         (format!("?tlsCAFile={}&tlsAllowInvalidHostnames=true", path("ca.pem")), &[0], ""),
-        // Somebody trusted must have signed it all the same.
+        // A trusted authority must have signed it all the same.
         (format!("?tlsCAFile={}&tlsAllowInvalidHostnames=true", path("other.pem")), &[2, 3], "UnknownIssuer"),
     ] {
         let uri = format!("mongodb://127.0.0.2:{port}/t{query}");

@@ -220,7 +220,7 @@ fn a_rate_that_is_missed_is_said_and_one_that_was_held_up_is_made_up_for() {
     std::thread::sleep(std::time::Duration::from_millis(1_500));
     signal(server.pid(), "CONT");
     let run = finish(run);
-    // Nobody was served for over a third of the time: all the same what was held up is made up for.
+    // No operation was served for over a third of the time: all the same what was held up is made up for.
     dyno.assert_ran_but(&run, &["gone"]);
     assert_eq!(inserted(&stdout(&run)).0, 1_600, "{}", stderr(&run));
     assert!(!stderr(&run).contains("offered_rate"), "{}", stderr(&run));

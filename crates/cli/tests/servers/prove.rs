@@ -79,7 +79,7 @@ fn an_ingest_rate_with_two_copies() {
         "--least",
         "0s",
     ];
-    // Two seconds, so that somebody looks at the replica meanwhile.
+    // Two seconds, so that dyno looks at the replica meanwhile.
     let mut words = [&base[..], &["--rate", "3000", "--require-rate", "100", "--out", "met"]].concat();
     if signed {
         words.extend(["--sign", &key]);

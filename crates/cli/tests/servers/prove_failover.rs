@@ -15,7 +15,7 @@ fn there(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok()
 }
 
-/// What every round must say, whoever won.
+/// What every round must say, whichever server was elected.
 fn rounds(certificate: &Value, by: &str, count: usize) {
     let rounds = certificate["rounds"].as_array().unwrap();
     assert_eq!(rounds.len(), count, "{certificate}");
@@ -155,7 +155,7 @@ fn a_primary_that_freezes_takes_nothing_with_it_that_two_copies_have() {
     adds_up(&one);
 }
 
-/// The negative control: a primary that is cut off and still acknowledges what nobody else has.
+/// The negative control: a primary that is cut off and still acknowledges what no other server has.
 #[test]
 fn what_one_copy_has_is_lost_with_a_primary_that_is_cut_off() {
     if !may_cut("a primary that is cut off, with one copy") {

@@ -1,4 +1,4 @@
-//! An ingest proof on servers that let nobody in but a named user, by TLS alone.
+//! An ingest proof on servers that admit only a named user, by TLS alone.
 
 use dyno_testkit::cluster::{Certificates, PASSWORD, Process, USER, launch};
 use dyno_testkit::{Dyno, assert_exit, free_port, skip, stderr};

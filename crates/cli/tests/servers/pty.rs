@@ -333,7 +333,7 @@ fn a_strangers_directory_never_moves_the_cursor() {
     assert_harmless(&bytes, r"a\u{1b}]0;owned\u{7}b");
     let (_, bytes) = watch(&dyno, &["export", name, "--format", "csv"], true);
     assert_harmless(&bytes, ",");
-    // Nor does anybody who reads it later from a file or a pipe.
+    // Nor does a later reader of a file or a pipe.
     let piped = dyno.run(&["report", name]);
     assert!(stdout(&piped).contains(r"\u001b[8mhidden\nVALID  nobody on \u009b2J"), "{}", stdout(&piped));
     assert!(!stdout(&piped).contains('\x1b'), "{}", stdout(&piped));

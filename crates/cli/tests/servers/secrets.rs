@@ -1,7 +1,7 @@
 //! A planted password, searched for in all that dyno writes, prints and hands to its children.
 //!
 //! The user's own words are the user's: a URI on dyno's command line is there for all to see, which is why a password can come
-//! from a file or the environment. What dyno makes of it is nobody's affair.
+//! from a file or the environment. No other user may see what dyno makes of it.
 
 use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
@@ -271,7 +271,7 @@ fn a_password_is_hidden_however_it_is_given() {
         wrong(&["ycsb", "load", "mongodb", "-p", &format!("mongodb.url={uri}"), "-P", "workloads/workloada"]);
         wrong(&["ycsb", "load", "redis", "-p", &format!("redis.uri={uri}"), "-P", "workloads/workloada"]);
     }
-    // A property without `=`, an option that nobody knows, and a word where none belongs.
+    // A property without `=`, an unknown option, and a word where none belongs.
     wrong(&["ycsb", "load", "redis", "-P", "workloads/workloada", "-p", &format!("redis.password {SECRET}")]);
     wrong(&["run", "--property", &format!("redis.password {SECRET}"), "null:"]);
     wrong(&["run", "null:", &format!("--pasword={SECRET}")]);
@@ -346,7 +346,7 @@ fn a_password_comes_from_environment_file_or_prompt() {
     for (format, name) in [("csv", "r.csv"), ("xlsx", "r.xlsx"), ("ycsb", "r.txt")] {
         run(&dyno, &["export", "by-env", "--format", format, "--out", name], &[0]);
     }
-    // Nobody is there; nobody is told.
+    // No server listens there: no server is told.
     let nobody = ["run", "mongodb://me@127.0.0.1:1/db", "--password-from", env, "--out", "nobody"];
     run(&dyno, &nobody, &[3]);
     for (words, why) in [
@@ -363,7 +363,7 @@ fn a_password_comes_from_environment_file_or_prompt() {
     assert_eq!(holding(dyno.folder.path(), &["pw"]), Vec::<String>::new());
 }
 
-/// Whoever ends dyno at the prompt gets a terminal back that shows what is typed.
+/// A user who ends dyno at the prompt gets a terminal back that shows what is typed.
 #[test]
 fn a_signal_at_the_prompt_leaves_the_terminal_as_it_was() {
     use rustix::termios::{LocalModes, tcgetattr};

@@ -1,4 +1,4 @@
-//! A server that answers nobody for a while, and one that lets too few connect, as a real server does both.
+//! A server that answers no client for a while, and one that lets too few connect, as a real server does both.
 
 use dyno_testkit::{Dyno, Server, assert_exit, finish, phase, signal, skip, stderr};
 use serde_json::Value;

@@ -93,7 +93,7 @@ fn servers_and_load_run_on_other_hosts_and_nothing_is_left_there() {
     assert_eq!(left, Vec::<String>::new(), "only the program stays");
 }
 
-/// A server that somebody else has started: its host is watched where the file names it, and unknown where it does not.
+/// A server that dyno has not started: its host is watched where the file names it, and unknown where it does not.
 #[test]
 fn the_host_of_a_target_is_watched_where_it_is_named() {
     let Some(lab) = lab(&["db", "load1"]) else { return };

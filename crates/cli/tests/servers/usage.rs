@@ -157,7 +157,7 @@ fn results_that_cannot_be_written_are_no_success() {
     }
 }
 
-/// Whoever follows something reads its lines: nobody does any more, or they cannot be written.
+/// `dyno top` ends when its reader has gone, or its lines cannot be written.
 #[test]
 fn top_ends_with_whoever_reads_it() {
     let Some(server) = Server::start(&[]) else { return dyno_testkit::skip("usage") };

@@ -57,7 +57,7 @@ fn a_client_that_is_stopped_for_longer_than_its_time_out_fails_no_operation() {
     }
 }
 
-/// Users of an embedded store are threads of the client: where it does not run, nobody knows whether the store did.
+/// Users of an embedded store are threads of the client: where it does not run, it is unknown whether the store did.
 #[test]
 fn a_stop_of_the_client_is_no_silence_of_an_embedded_store() {
     let dyno = Dyno::new();
@@ -133,7 +133,7 @@ fn trust_of(dyno: &Dyno, directory: &str, check: &str) -> Option<String> {
     trusts.into_iter().min().map(str::to_owned)
 }
 
-/// Stops that move p99 by far more than any host delays a client: whoever was stopped is named, and nobody else.
+/// Stops that move p99 by far more than any host delays a client: the verdict names the side that was stopped, and no other.
 #[test]
 fn whoever_was_stopped_is_named() {
     let Some(server) = Server::start(&[]) else { return skip("whose_delay") };

@@ -151,7 +151,7 @@ fn pocdriver_workers_have_threads_of_their_own() {
     assert!(stderr(&refused).contains("--workers 3: expected 1 to 2"), "{}", stderr(&refused));
 }
 
-/// Whoever is of another version hears it at once, and who asked hears which.
+/// A worker or an agent refuses a controller of another version at once, and says which version it speaks.
 #[test]
 fn who_speaks_another_protocol_is_refused() {
     let folder = tempfile::tempdir().unwrap();

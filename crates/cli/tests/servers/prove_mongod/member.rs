@@ -32,7 +32,7 @@ impl Member {
         fs::read_to_string(self.file(name)).ok().filter(|text| !text.is_empty())
     }
 
-    /// Written elsewhere and moved: whoever reads it sees all of it.
+    /// Writes elsewhere and moves: a reader sees the whole text.
     fn write(&self, name: &str, text: &str) {
         let part = self.file(&format!("{name}.{}", self.me));
         fs::write(&part, text).unwrap();
