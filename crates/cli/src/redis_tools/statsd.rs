@@ -1,4 +1,4 @@
-//! Sends what memtier tells a StatsD server and Graphite. Nobody waits for them, and what they do not take is lost.
+//! Sends what memtier tells a StatsD server and Graphite. dyno does not wait for them, and what they do not take is lost.
 
 use crate::exit::Failure;
 use crate::terminal;
@@ -35,7 +35,7 @@ impl Receiver {
         Ok(Receiver { socket, graphite, graphite_failed: false })
     }
 
-    /// Sends packets. Nobody says whether they arrive.
+    /// Sends packets. No server says whether they arrive.
     pub(super) fn send(&self, packets: &[String]) {
         for packet in packets {
             let _ = self.socket.send(packet.as_bytes());

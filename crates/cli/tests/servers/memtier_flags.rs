@@ -50,7 +50,7 @@ fn connections_are_made_anew_and_nobody_calls_it_a_loss() {
         let before = stat(&server, "total_connections_received");
         ran(&dyno.run(&[&words[..], more, &["--run-directory", "d"]].concat()));
         let connections = stat(&server, "total_connections_received") - before;
-        // Some more look the server up, and watch it. At a rate whoever is free takes what is due.
+        // Some more look the server up, and watch it. At a rate the next free user takes what is due.
         assert!((made - 4..made + 20).contains(&connections), "{more:?}: {connections}");
         let summary = dyno.summary("d");
         let measured = dyno_testkit::phase(&summary, "measure");

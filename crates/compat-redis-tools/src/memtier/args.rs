@@ -197,7 +197,7 @@ impl Settings {
     }
 }
 
-/// Requests of a client where nobody says.
+/// Requests of a client where the user does not say.
 const REQUESTS: u64 = 10_000;
 /// Most clients, in all.
 const CLIENTS: u64 = 1_000_000;

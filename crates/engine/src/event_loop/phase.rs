@@ -56,7 +56,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             self.late.iter().flat_map(|_| std::iter::repeat_n(&self.epoch_ns, self.shared.job.pipeline));
         let idle = self.idle.iter().map(|(_, since)| since);
         self.clipped_ns += idle.chain(held).chain(late).map(|since| waited(*since)).sum::<i64>();
-        // Nobody begins any more.
+        // No user begins any more.
         self.users.iter_mut().for_each(|user| user.held.clear());
     }
 

@@ -2,7 +2,7 @@
 //! users that begin later get theirs then.
 //!
 //! A user that has sent them all holds its places until the last is answered, and gets them back when the new connection is
-//! ready: nobody waits for a connection that is not there, so that the time belongs to no request.
+//! ready: no request waits for a connection that is not there, so that the time belongs to no request.
 
 use super::state::{LoadThread, State};
 use crate::job::Job;

@@ -1,4 +1,4 @@
-//! What each user came to, second by second, where somebody asks for it.
+//! What each user came to, second by second, where the caller asks for it.
 
 use dyno_types::command::Traffic;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ impl Clients {
         }
     }
 
-    /// A user's own; nobody else asks for it while a load runs.
+    /// A user's own; no other user asks for it while a load runs.
     fn of(&self, user: u32) -> Option<MutexGuard<'_, (Client, Traffic)>> {
         let client = self.all.get(user as usize)?;
         Some(client.lock().unwrap_or_else(PoisonError::into_inner))
