@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_saw_is_absent() {
+    fn what_was_not_watched_is_absent() {
         assert_eq!(monitored(&Recording::new(), 0.0, 1.0), Monitored::default());
         let later = monitored(&recording(), 20_000.0, 30_000.0);
         assert_eq!(later, Monitored::default());

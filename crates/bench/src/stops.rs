@@ -112,7 +112,7 @@ pub fn rows(bench: &Bench, count: usize) -> Result<()> {
             println!("  the {party} stopped, {what}: right in {right} of {all}");
         }
     }
-    println!("  undisturbed: somebody is accused in {accused} of {quiet}");
+    println!("  undisturbed: a side is accused in {accused} of {quiet}");
     println!("  discarded, because the hypervisor took time away: {discarded}");
     Ok(())
 }

@@ -75,7 +75,7 @@ impl FaultTrace {
 /// Servers.
 pub(super) enum FaultTargets<'a> {
     /// Nothing that dyno has started.
-    Nobody,
+    None,
     /// Of this host.
     Local(&'a mut Server),
     /// Of other hosts.
@@ -101,7 +101,7 @@ impl FaultTargets<'_> {
     /// Counts the processes on each host.
     fn each(&self) -> Vec<usize> {
         match self {
-            FaultTargets::Nobody => Vec::new(),
+            FaultTargets::None => Vec::new(),
             FaultTargets::Local(server) => vec![server.count()],
             FaultTargets::Remote(all) => all.iter().map(|one| one.processes.len()).collect(),
             FaultTargets::Pods(pods, _) => vec![pods.names().len()],
@@ -124,7 +124,7 @@ impl FaultTargets<'_> {
         let mut outcome = Injection::default();
         for (host, own) in parts(&self.each(), which) {
             let (words, injected) = match self {
-                FaultTargets::Nobody => continue,
+                FaultTargets::None => continue,
                 FaultTargets::Local(server) => (String::new(), Ok(server.inject(own.clone(), fault))),
                 FaultTargets::Remote(all) => {
                     (format!(" on {}", all[host].agent().name()), all[host].inject(own.clone(), fault))
@@ -160,7 +160,7 @@ impl FaultTargets<'_> {
         let (mut words, mut failures) = (Vec::new(), Vec::new());
         for FaultTrace { host, processes, noted } in noted {
             let healed = match self {
-                FaultTargets::Nobody => Ok(None),
+                FaultTargets::None => Ok(None),
                 FaultTargets::Local(server) => server.heal(processes, fault, noted).map_err(FaultError::from),
                 FaultTargets::Remote(all) => {
                     all[*host].heal(processes, fault, noted).map_err(FaultError::from)

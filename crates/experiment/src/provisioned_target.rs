@@ -158,7 +158,7 @@ impl ProvisionedTarget {
             OwnedResources::Server(owned) => FaultTargets::Local(&mut owned.server),
             OwnedResources::Remote(all) => FaultTargets::Remote(all),
             OwnedResources::Pods(_, pods) => FaultTargets::Pods(pods.server_pods(), control),
-            _ => FaultTargets::Nobody,
+            _ => FaultTargets::None,
         };
         let (proxies, by_proxies) = (&self.proxies[..], &self.by_proxies[..]);
         FaultReach { servers, proxies, by_proxies, workers, beside: &mut self.beside, logs: logs.to_owned() }

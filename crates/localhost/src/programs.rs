@@ -40,7 +40,7 @@ pub fn run_under(
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        waiting.join().unwrap_or_else(|_| Err(std::io::Error::other("nobody waits for it")))
+        waiting.join().unwrap_or_else(|_| Err(std::io::Error::other("no caller waits for it")))
     });
     let output = output.map_err(failed)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_nobody_waits_for_ends() {
+    fn a_program_without_a_caller_ends() {
         let control = Control::default();
         control.stop();
         let machine = Machine::default();

@@ -142,7 +142,7 @@ fn kind(line: &str) -> (&str, &str) {
 
 /// The first discipline of a list that is not the kernel's own choice: those have no number. What is done to packets that
 /// come in stays whatever the root is.
-fn set_by_somebody(listed: &str) -> Option<(&str, &str)> {
+fn set_from_outside(listed: &str) -> Option<(&str, &str)> {
     let all = listed.lines().map(kind).filter(|(kind, _)| !["ingress", "clsact"].contains(kind));
     all.into_iter().find(|(kind, handle)| !(USUAL.contains(kind) && *handle == "0:"))
 }
@@ -150,7 +150,7 @@ fn set_by_somebody(listed: &str) -> Option<(&str, &str)> {
 /// An error if the root of a device, or what is below it, is not the kernel's own choice.
 pub fn is_free(machine: &Machine, device: &str) -> Result<(), LocalError> {
     let found = listed(machine, device)?;
-    match set_by_somebody(&found) {
+    match set_from_outside(&found) {
         None => Ok(()),
         Some((kind, handle)) => Err(LocalError::Failed(format!(
             "{device} has a queueing discipline of its own ({kind} {handle}), which is not taken away"
@@ -235,13 +235,13 @@ mod tests {
     }
 
     #[test]
-    fn a_root_of_somebody_elses_is_told_from_the_kernels() {
+    fn a_root_set_from_outside_is_told_from_the_kernels() {
         assert_eq!(kind("qdisc htb 7d10: root refcnt 2 r2q 10 default 0"), ("htb", "7d10:"));
         let queues = "qdisc mq 0: root \nqdisc fq_codel 0: parent :1 limit 10240p\n";
         for free in
             ["", "qdisc noqueue 0: root refcnt 2 \n", queues, "qdisc clsact ffff: parent ffff:fff1 \n"]
         {
-            assert_eq!(set_by_somebody(free), None, "{free}");
+            assert_eq!(set_from_outside(free), None, "{free}");
         }
         for set in [
             "qdisc pfifo 8014: root refcnt 2 limit 7p\n",
@@ -249,7 +249,7 @@ mod tests {
             "qdisc mq 0: root \nqdisc fq 8015: parent :1 maxrate 1Gbit\n",
             "qdisc netem 0: root\n",
         ] {
-            assert!(set_by_somebody(set).is_some(), "{set}");
+            assert!(set_from_outside(set).is_some(), "{set}");
         }
         assert_ne!(handle(), handle());
         assert!(devices(&Machine::default(), Ipv4Addr::UNSPECIFIED.into()).is_err());

@@ -156,7 +156,7 @@ mod tests {
         let held = left(&above, "dyno-server-held", (other.id(), started + 1));
         let lock = File::create(held.join(LOCK)).unwrap();
         lock.lock().unwrap();
-        let foreign = left(&above, "somebody-elses", (other.id(), started + 1));
+        let foreign = left(&above, "another-users", (other.id(), started + 1));
         let open = left(&above, "dyno-server-open", (other.id(), started + 1));
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
         let (link, young) = (above.join("dyno-server-link"), above.join("dyno-server-young"));

@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_host_has_been_started_anew_numbers_are_somebody_elses() {
+    fn after_a_restart_of_the_host_numbers_are_of_other_processes() {
         let directory = tempfile::tempdir().unwrap();
         let machine = Machine::default();
         let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();

@@ -92,7 +92,7 @@ fn complaint(pusher: &Pusher) -> String {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    panic!("nobody complains");
+    panic!("no push was refused");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_part_that_is_rejected_is_lost() {
 }
 
 #[test]
-fn nobody_there_loses_all_but_what_the_queue_holds_and_delays_no_end() {
+fn an_absent_receiver_loses_all_but_what_the_queue_holds_and_delays_no_end() {
     // Bound and not listened on: no other process gets the port, and no receiver answers.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let pusher = pusher(Protocol::RemoteWrite, &format!("http://{closed}"));

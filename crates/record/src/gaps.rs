@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_gave_up_has_waited() {
+    fn an_operation_given_up_has_waited() {
         let found = gaps(|watch, into| {
             watch.succeeded(at(0), at(10), into);
             watch.unanswered(at(20));

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_killed_process_are_in_nobodys_way() {
+    fn parts_of_a_killed_process_are_in_no_way() {
         let folder = tempfile::tempdir().unwrap();
         let part = |number: u32| folder.path().join(format!(".dyno-{}-{number}.part", std::process::id()));
         (0..300).for_each(|number| std::fs::write(part(number), "theirs").unwrap());

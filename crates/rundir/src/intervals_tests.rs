@@ -67,7 +67,7 @@ fn what_a_line_holds() {
     assert_eq!(line.outcomes["UPDATE"], [("busy".to_owned(), 1)].into());
     let service = Exact { count: 3, sum_ns: 600_006, min_ns: 100_001, max_ns: 300_003 };
     assert_eq!(line.exact["READ.ok.service"], service);
-    assert_eq!(line.exact.len(), 5, "no lag that nobody saw: {:?}", line.exact.keys());
+    assert_eq!(line.exact.len(), 5, "no lag without a sample: {:?}", line.exact.keys());
     let mut both = seen();
     (both.slots[1], both.slots[2]) = (both.slots[3].clone(), both.slots[0].clone());
     let both = IntervalLine::of("measure", Duration::ZERO, &names(), &both);

@@ -307,7 +307,7 @@ pub struct Phase {
     pub turnaround: Option<Latency>,
     /// Replies that came after their time-out.
     pub late_replies: u64,
-    /// Replies that nobody had asked for: which reply belongs to which operation is not certain then.
+    /// Replies that no command had asked for: which reply belongs to which operation is not certain then.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub unexpected_replies: u64,
     /// Replies that do not follow the protocol; each ends its connection.
@@ -321,7 +321,7 @@ pub struct Phase {
     pub backlog: u64,
     /// Dropped arrivals by intended second.
     pub drops: BTreeMap<u64, u64>,
-    /// Stretches in which nothing succeeded although somebody waited, in order.
+    /// Stretches in which nothing succeeded although an operation waited, in order.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub silences: Vec<Silence>,
     /// Stretches of at least 100 ms in which no load thread ran, in order: what is recorded of their seconds is the client's.
@@ -365,7 +365,7 @@ impl Phase {
     }
 }
 
-/// A stretch of at least 300 ms, and of 20 usual service times, in which nothing succeeded although somebody waited for it.
+/// A stretch of at least 300 ms, and of 20 usual service times, in which nothing succeeded although an operation waited for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Silence {
     /// Begin, seconds after the phase's.

@@ -13,7 +13,7 @@ pub type Facts = BTreeMap<String, BTreeMap<String, String>>;
 pub struct System {
     /// SHA-256 of `facts` as canonical JSON: keys sorted, no white space.
     pub hash: String,
-    /// Facts that stay as they are unless somebody changes them.
+    /// Facts that stay as they are until an administrator changes them.
     pub facts: Facts,
     /// Facts that change by themselves (free memory, load, clock rates, neighbours); not part of the hash.
     pub volatile: Facts,

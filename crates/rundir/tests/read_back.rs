@@ -343,7 +343,7 @@ fn counters(change: &str) -> Result<RunDir, ReadError> {
 }
 
 #[test]
-fn counts_that_nobody_can_have_made_are_refused() {
+fn implausible_counts_are_refused() {
     assert!(counters("").is_ok());
     let most = 100_000_000_000_000_u64;
     for (name, key, rest) in [

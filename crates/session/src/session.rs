@@ -360,7 +360,7 @@ impl<'a> Session<'a> {
             seen.others = watch.zip(neighbours.as_ref()).map(|(watch, since)| watch.others(since));
         }
         if !self.generator.target().virtual_time {
-            let nobody = BTreeMap::new();
+            let unwatched = BTreeMap::new();
             let seen = SeenOfHosts {
                 local: local_cpu,
                 shaped: queues.and_then(|before| {
@@ -370,7 +370,7 @@ impl<'a> Session<'a> {
                 }),
                 workers: &self.generator.seen_by_workers(),
                 others: phase_summary.monitor.as_ref().and_then(|seen| seen.others.as_ref()),
-                elsewhere: watched.as_ref().map_or(&nobody, |watched| &watched.elsewhere),
+                elsewhere: watched.as_ref().map_or(&unwatched, |watched| &watched.elsewhere),
                 recorded: watched.as_ref().map(|phase| (&phase.recording, phase.from_ms, phase.to_ms)),
             };
             let spins = |host: PhaseHost| PhaseHost { spins: host.spins || host.local && job.spin, ..host };

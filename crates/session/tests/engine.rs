@@ -187,7 +187,7 @@ fn arrivals_are_dealt_out_to_all_users_of_every_worker() {
 }
 
 #[test]
-fn users_that_are_gone_keep_nobody_waiting() {
+fn users_that_are_gone_delay_no_end() {
     for (quit, expected) in [(1, 76), (4, 4)] {
         let end = End { operations: Some(100), duration_ns: None };
         let (totals, _) = simulate(owned(4, quit, end), server(1_000_000, None)).unwrap();
@@ -295,7 +295,7 @@ fn the_ideal_client_waits_where_the_target_made_it_wait() {
     };
     let (calm, stopped) = (run(Vec::new()), run(vec![(3 * SECOND_NS, SECOND_NS / 10)]));
     let plain = |totals: &Totals| totals.ok_slot(0).unwrap().response.clone();
-    assert_eq!(calm.ideal, plain(&calm), "whoever is never late is ideal");
+    assert_eq!(calm.ideal, plain(&calm), "a client that is never late is ideal");
     assert!(calm.ideal.max_ns() > 8_000_000, "a queue that was there for the target's sake");
     // A burst behind the stop queues at the server, which is measured: never more than what was, never less than service.
     assert_eq!(stopped.ideal.count(), plain(&stopped).count());
@@ -415,7 +415,7 @@ fn stamps_that_cannot_be_are_not_believed_and_are_counted() {
 }
 
 #[test]
-fn nobody_is_ideal_in_a_closed_loop() {
+fn a_closed_loop_has_no_ideal_client() {
     let end = End { operations: Some(100), duration_ns: None };
     let (totals, _) =
         simulate(job(Pacing::Closed { think_ns: 0 }, 2, 1, end), server(1_000_000, None)).unwrap();
@@ -482,7 +482,10 @@ fn places_of_a_warm_up_that_ends_late_are_free_in_time() {
     let plain = measured.ok_slot(0).unwrap().response.clone();
     for percentile in [0.0, 50.0, 99.0, 100.0] {
         let (ideal, was) = (measured.ideal.percentile_ns(percentile), plain.percentile_ns(percentile));
-        assert!(ideal.abs_diff(was) <= was / 1_000, "p{percentile}: {ideal} of {was}, and nobody was late");
+        assert!(
+            ideal.abs_diff(was) <= was / 1_000,
+            "p{percentile}: {ideal} of {was}, and the client was never late"
+        );
     }
     assert!(plain.max_ns() > 2_000_000_000, "30 are due while one is under way, and 20 places");
 }

@@ -114,7 +114,7 @@ pub fn output(mut child: Child, most: u64) -> io::Result<Output> {
     std::thread::scope(|scope| {
         let errors = scope.spawn(|| err.map_or(Ok(Vec::new()), |pipe| read_out(pipe, most)));
         let stdout = out.map_or(Ok(Vec::new()), |pipe| read_out(pipe, most));
-        let stderr = errors.join().unwrap_or_else(|_| Err(io::Error::other("nobody has read its errors")));
+        let stderr = errors.join().unwrap_or_else(|_| Err(io::Error::other("its errors were not read")));
         let status = child.wait()?;
         Ok(Output { status, stdout: stdout?, stderr: stderr? })
     })

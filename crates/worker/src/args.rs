@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// `dyno pod`.
 #[derive(Clone, Debug, Args)]
 pub struct PodArgs {
-    /// End when nobody has spoken to the pod for so long
+    /// End when no controller has spoken to the pod for so long
     #[arg(long, value_name = "DURATION", default_value = "120s")]
     pub patience: String,
     /// Where to listen for the relay of the run

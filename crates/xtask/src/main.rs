@@ -78,7 +78,7 @@ mod tests {
             );
         }
         let pages = std::fs::read_dir(root().join("docs/reference")).unwrap().count();
-        assert_eq!(pages, reference::pages().len(), "a page that nobody makes");
+        assert_eq!(pages, reference::pages().len(), "a page that no command makes");
     }
 
     #[test]

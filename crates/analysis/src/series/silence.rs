@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_nothing_is_not_kept_waiting() {
+    fn a_client_that_asks_nothing_does_not_wait() {
         assert_eq!(found(1, &[gap(2_000, u64::MAX, 4_000)]), []);
         assert_eq!(found(1, &[gap(2_000, 3_500, 4_000)]), [(2_500.0, 500.0)]);
         // A thread without users, beside one whose operations wait.

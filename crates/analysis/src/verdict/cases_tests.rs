@@ -56,8 +56,8 @@ fn a_cache_is_told_only_where_a_disk_could_have_been_read() {
     let in_pods =
         |case: &mut Case| case.phase.monitor.as_mut().unwrap().server.as_mut().unwrap().in_pods = true;
     assert_eq!(told(in_pods), None, "the disk of another host");
-    let nobody = |case: &mut Case| case.phase.monitor.as_mut().unwrap().server = None;
-    assert_eq!(told(nobody), None, "a server elsewhere");
+    let unwatched = |case: &mut Case| case.phase.monitor.as_mut().unwrap().server = None;
+    assert_eq!(told(unwatched), None, "a server elsewhere");
     // An embedded store has no server and no client: both are one process.
     let embedded = |case: &mut Case| {
         case.phase.monitor.as_mut().unwrap().server = None;

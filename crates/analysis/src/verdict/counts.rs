@@ -125,7 +125,7 @@ pub(super) fn protocol(e: &Evidence<'_>) -> Found {
         return None;
     }
     let share = strange as f64 / e.totals.ended_total().max(1) as f64;
-    let kinds = [(unexpected, "that nobody had asked for"), (broken, "that do not follow the protocol")];
+    let kinds = [(unexpected, "that no command had asked for"), (broken, "that do not follow the protocol")];
     let kinds = kinds.iter().filter(|(count, _)| *count > 0);
     let kinds: Vec<String> = kinds.map(|(count, what)| format!("{} {what}", Thousands(*count))).collect();
     let text = format!(

@@ -212,7 +212,9 @@ pub(super) fn lateness_advice(e: &Evidence<'_>) -> Option<String> {
     let stolen = || {
         let host = clients(e).find(|host| host.cpu_steal_share.is_some_and(|share| share > TAKEN))?;
         let whose = if named(e, host) == "this host" { "its".to_owned() } else { format!("{}'s", host.name) };
-        Some(format!("the hypervisor takes {whose} CPU: use a host that shares its cores with nobody"))
+        Some(format!(
+            "the hypervisor takes {whose} CPU: use a host that shares its cores with no other guest"
+        ))
     };
     others_advice(e).or_else(stolen)
 }

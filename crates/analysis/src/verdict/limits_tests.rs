@@ -430,7 +430,7 @@ fn each_lag_is_judged_where_it_was_recorded() {
 const OTHERS: &str = "other programs take this host's CPU: end them, or use a quiet host";
 
 #[test]
-fn advice_on_a_lag_is_of_whoever_made_it() {
+fn advice_on_a_lag_is_of_its_maker() {
     let receive = |change: fn(&mut Case), others: f64| {
         let mut case = Case::usual().late(None, Some(600_000)).beside(others);
         change(&mut case);

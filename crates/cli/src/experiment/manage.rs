@@ -166,7 +166,7 @@ pub fn stop(dir: &Path) -> Result<Exit, Failure> {
     let record = read_record(dir)?;
     let Some(pid) = verified_holder(dir)? else {
         put_back(dir)?;
-        terminal::note(&format!("{}: nobody is at work on it", record.name));
+        terminal::note(&format!("{}: no dyno is at work on it", record.name));
         return Ok(Exit::Ok);
     };
     end(dir, pid)?;

@@ -129,11 +129,11 @@ impl LiveArgs {
         Ok(Outlets { metrics: self.metrics.clone(), receivers, push_interval })
     }
 
-    fn interval(&self, nobody: bool) -> Result<Duration, Failure> {
+    fn interval(&self, no_receiver: bool) -> Result<Duration, Failure> {
         let second = Duration::from_secs(1);
         let Some(text) = &self.push_interval else { return Ok(second) };
         let wrong = |why: &str| Failure::Usage(format!("--push-interval {text}: {why}"));
-        if nobody {
+        if no_receiver {
             return Err(wrong("goes with --remote-write or --otlp"));
         }
         let interval = parse_duration_ns(text, 1_000_000_000).map(Duration::from_nanos);

@@ -85,7 +85,7 @@ impl Metrics {
         let counters: [(&str, &str, Count); 6] = [
             ("dyno_arrivals_total", "Arrivals taken from the schedule.", |t| t.arrivals),
             ("dyno_late_replies_total", "Replies that came after their time-out.", |t| t.late),
-            ("dyno_unexpected_replies_total", "Replies that nobody had asked for.", |t| t.unexpected),
+            ("dyno_unexpected_replies_total", "Replies that no command had asked for.", |t| t.unexpected),
             ("dyno_broken_replies_total", "Replies that do not follow the protocol.", |t| t.broken),
             ("dyno_reconnects_total", "Connections made anew.", |t| t.reconnects),
             ("dyno_redirects_total", "Redirections followed.", |t| t.redirects),

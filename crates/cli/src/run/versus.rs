@@ -42,7 +42,7 @@ pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
         return Err(Failure::Usage("--versus: expected a target before it: dyno run A --versus B".into()));
     };
     if args.password_from == Some(PasswordFrom::Prompt) {
-        let words = "--versus asks nobody in each of its turns: --password-from env:NAME or file:PATH";
+        let words = "--versus cannot ask in each of its turns: --password-from env:NAME or file:PATH";
         return Err(Failure::Usage(words.into()));
     }
     check_new(args.out.as_ref())?;

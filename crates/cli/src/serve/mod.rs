@@ -380,7 +380,7 @@ impl Site {
                 terminal::note(&format!("{name}: asked to stop"));
                 Response::see("/")
             }
-            Ok(false) => failed(409, "Nobody is at work on it."),
+            Ok(false) => failed(409, "No dyno is at work on it."),
             Err(error) => failed(500, &error.to_string()),
         }
     }

@@ -90,7 +90,7 @@ fn memory_and_descriptors_stay_flat() {
     };
     assert!(matches!(status.code(), Some(0 | 4 | 5)), "{status:?}");
     assert_eq!(all.len(), 3, "a controller and two workers were to be seen");
-    assert!(scraped > 0, "nobody answered on port {port}");
+    assert!(scraped > 0, "no server answered on port {port}");
     // The controller's report after the load is no part of it.
     let ends =
         all.iter().filter(|(pid, _)| **pid != child.id()).map(|(_, samples)| samples[samples.len() - 1].at_s);

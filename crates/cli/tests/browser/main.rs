@@ -97,7 +97,7 @@ const BURST: &str = r#"(async () => {
 /// Pages that are there already, such as those of `dyno-bench reports FOLDER`: `DYNO_PAGES` names their folder.
 #[test]
 #[ignore = "needs a browser: make test-all"]
-#[expect(clippy::print_stderr, reason = "how long a zoom takes is for whoever asks; no test asserts a speed")]
+#[expect(clippy::print_stderr, reason = "how long a zoom takes is for the reader; no test asserts a speed")]
 fn pages_of_long_runs_are_looked_at_where_some_are_given() {
     let Some(folder) = std::env::var_os("DYNO_PAGES") else { return };
     let home = tempfile::tempdir().expect("a folder");

@@ -42,7 +42,7 @@ fn the_notebook_is_served_on_the_loopback_with_a_token() {
     let told = fs::read_to_string(dyno.path("told")).unwrap();
     let [arguments, experiment, token] = told.lines().collect::<Vec<_>>().try_into().unwrap();
     assert!(arguments.starts_with("notebook --no-browser --ip=127.0.0.1 --port="), "{arguments}");
-    assert!(!arguments.contains(token), "a command line is for everybody to read");
+    assert!(!arguments.contains(token), "every user can read a command line");
     assert!(experiment.ends_with("results/1700000000"), "{experiment}");
     assert!(token.len() == 48 && url.trim_end().ends_with(&format!("?token={token}")), "{url}");
     assert!(fs::read_to_string(dyno.path("results/experiment.ipynb")).unwrap().contains("DYNO_EXPERIMENT"));

@@ -43,7 +43,7 @@ fn a_stall_is_named_with_its_time_wherever_it_is() {
 
 /// What waits is looked at, not whether anything failed: nothing does here.
 #[test]
-fn a_server_that_answers_nobody_is_told_in_any_load() {
+fn a_server_without_answers_is_told_in_any_load() {
     let dyno = Dyno::new();
     for (out, load, trust, words) in [
         ("closed", &["--users", "8"][..], "invalid", "for 8 of 15 s measured (4 to 12 s)"),

@@ -157,7 +157,7 @@ fn writes_cut_off_are_sent_once_more_and_done_once() {
     assert_eq!(ok + lost, 400, "{measured}");
     assert!(lost <= state.cut / 4, "{measured}");
     let done = state.done[0];
-    assert!((ok..=ok + lost).contains(&done), "{done} done, {ok} acknowledged, {lost} nobody knows");
+    assert!((ok..=ok + lost).contains(&done), "{done} done, {ok} acknowledged, {lost} unknown");
     assert_eq!(done, state.numbered.len() as u64);
 }
 

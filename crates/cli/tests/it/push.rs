@@ -147,7 +147,7 @@ fn both_receivers_get_every_phase_and_the_run_is_the_same() {
 }
 
 #[test]
-fn nobody_there_changes_neither_figures_nor_the_exit_code() {
+fn an_absent_receiver_changes_neither_figures_nor_the_exit_code() {
     let dyno = Dyno::new();
     let sim = ["run", "sim:?service=100us", "-u", "2", "--ops", "20000", "--json", "-q"];
     let plain = dyno.run(&[&sim[..], &["--no-out"]].concat());

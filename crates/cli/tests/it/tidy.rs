@@ -602,3 +602,41 @@ fn coined_words_do_not_come_back() {
     assert_eq!(named(module, "edges").as_deref(), Some("edges: use PhaseBoundaries"));
     assert_eq!((named(ty, "Rooms"), named("fn", "Room"), named(module, "Edges")), (None, None, None));
 }
+
+/// Words that name no actor: a reader has to guess who waits, asks or is asked.
+const NO_ACTOR: [&str; 5] = ["nobody", "somebody", "whoever", "anybody", "everybody"];
+
+#[test]
+fn sentences_name_who_acts() {
+    let bad = |_: &str, line: &str| {
+        let line = line.to_lowercase();
+        NO_ACTOR.iter().find(|word| has_word(&line, word)).map(|word| format!("{word}: name the actor"))
+    };
+    let sources = files(&["rs", "js", "md"]).into_iter();
+    let sources: Vec<_> = sources
+        .filter(|(path, _)| !path.contains("/tests/") && !path.ends_with("tests/it/tidy.rs"))
+        .collect();
+    none("sentences name who acts", &lines_with(&sources, bad));
+    assert_eq!(bad("", "/// Somebody else's.").as_deref(), Some("somebody: name the actor"));
+    assert_eq!(bad("", "fn no_body() {}"), None);
+}
+
+/// Public functions that are called as one of these, which say nothing without their type, and how many are left. A name of
+/// this kind is not added; where one goes, the number goes down.
+const LONE_VERBS: ([&str; 8], usize) = (["told", "asked", "shown", "wanted", "one", "of", "take", "put"], 80);
+
+#[test]
+fn public_functions_are_a_verb_and_its_object() {
+    let is_lone = |line: &str| {
+        let name = line.trim_start().strip_prefix("pub ").map(|rest| rest.trim_start_matches("const "));
+        let name =
+            name.and_then(|rest| rest.strip_prefix("fn ")).and_then(|rest| rest.split(['(', '<']).next());
+        name.is_some_and(|name| LONE_VERBS.0.contains(&name))
+    };
+    let sources = files(&["rs"]).into_iter().filter(|(path, _)| path.contains("/src/"));
+    let found =
+        lines_with(&sources.collect::<Vec<_>>(), |_, line| is_lone(line).then(|| "a lone verb".to_owned()));
+    assert!(is_lone("    pub const fn of(x: u8) -> Self {") && !is_lone("pub fn take_record("));
+    assert!(found.len() <= LONE_VERBS.1, "name the object too\n  {}", found.join("\n  "));
+    assert_eq!(found.len(), LONE_VERBS.1, "fewer than before: lower the number in LONE_VERBS");
+}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 /// Id of a user who is not root.
-const NOBODY: u32 = 65534;
+const OTHER_USER: u32 = 65534;
 
 /// Number of the journals here.
 const ID: &str = "0123456789abcdef0123456789abcdef";
@@ -134,31 +134,31 @@ impl Drop for Sleeper {
 fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        dyno_testkit::skip_because("files of somebody else", "only root gives files away");
+        dyno_testkit::skip_because("files of another user", "only root gives files away");
     }
     root
 }
 
 #[test]
-fn a_journal_of_somebody_elses_is_not_followed() {
+fn a_journal_of_another_user_is_not_followed() {
     if !is_root() {
         return;
     }
     let fixture = Fixture::new();
     let journal = fixture.journal("o/runs/s/undo.jsonl", &[fixture.folder("o/runs/s/a.data")]);
     fs::create_dir(fixture.path("o/runs/s/a.data")).unwrap();
-    chown(&journal, Some(NOBODY), None).unwrap();
+    chown(&journal, Some(OTHER_USER), None).unwrap();
     fixture.refuses("o", &["undo.jsonl: belongs to user 65534, not to you"]);
     assert!(fixture.path("o/runs/s/a.data").is_dir());
     chown(&journal, Some(0), None).unwrap();
-    chown(fixture.path("o/runs/s"), Some(NOBODY), None).unwrap();
+    chown(fixture.path("o/runs/s"), Some(OTHER_USER), None).unwrap();
     fixture.refuses("o", &["runs/s: belongs to user 65534"]);
     chown(fixture.path("o/runs/s"), Some(0), None).unwrap();
-    chown(fixture.path("o"), Some(NOBODY), None).unwrap();
+    chown(fixture.path("o"), Some(OTHER_USER), None).unwrap();
     fixture.refuses("o", &["belongs to user 65534", "only where they are your own"]);
     chown(fixture.path("o"), Some(0), None).unwrap();
     for name in ["experiment.json", "experiment.yaml", "journal.jsonl", "lock"] {
-        chown(fixture.path("o").join(name), Some(NOBODY), None).unwrap();
+        chown(fixture.path("o").join(name), Some(OTHER_USER), None).unwrap();
         fixture.refuses("o", &[&format!("{name}: belongs to user 65534")]);
         chown(fixture.path("o").join(name), Some(0), None).unwrap();
     }
@@ -166,7 +166,7 @@ fn a_journal_of_somebody_elses_is_not_followed() {
     assert!(!fixture.path("o/runs/s/a.data").exists());
     // Nothing is begun where `dyno stop` would be refused.
     fs::create_dir(fixture.path("theirs")).unwrap();
-    chown(fixture.path("theirs"), Some(NOBODY), None).unwrap();
+    chown(fixture.path("theirs"), Some(OTHER_USER), None).unwrap();
     let told = fixture.dyno(&["run", "x.yaml", "--out", "theirs", "--quiet"]);
     assert_eq!(told.status.code(), Some(2), "{}", err(&told));
     assert!(err(&told).contains("choose a new folder"), "{}", err(&told));
@@ -274,7 +274,7 @@ fn nothing_but_settings_that_dyno_changes_is_written() {
 }
 
 #[test]
-fn processes_of_nobody_knows_which_host_are_left_alone() {
+fn processes_of_an_unknown_host_are_left_alone() {
     let fixture = Fixture::new();
     let mut other = Sleeper::new();
     let entry = serde_json::json!({"undo": "process", "pid": other.0.id(), "started": other.started()});
@@ -504,7 +504,10 @@ fn a_lock_names_a_process_by_its_start() {
     let told = fixture.dyno(&["stop", "o"]);
     assert_eq!(told.status.code(), Some(2), "{}", err(&told));
     assert!(err(&told).contains("held by a process other than the one it names"), "{}", err(&told));
-    assert!(other.runs() && fixture.path("o/a.data").is_dir(), "nobody is signalled, nothing is put back");
+    assert!(
+        other.runs() && fixture.path("o/a.data").is_dir(),
+        "no process is signalled, nothing is put back"
+    );
     drop(held);
     fixture.does("o");
     assert!(other.runs() && !fixture.path("o/a.data").exists());

@@ -322,7 +322,7 @@ fn passwords() {
         }
     }
     assert!(seen.len() > 6 && !seen.concat().contains("hunter"), "{seen:#?}");
-    assert!(err(&right).contains("everybody on this machine can see it"));
+    assert!(err(&right).contains("every user of this machine can see it"));
     // Neither typed nor in a file.
     let mut arguments = words("load redis -P workloada");
     arguments.extend(redis.properties());

@@ -102,7 +102,7 @@ fn hosts_are_deployed_and_the_lab_s_tests_run() {
     let variables = ["-e", "dyno_password=hush-for-tests", "-e", processes, "--limit", "mongodb:ycsb"];
     let first = fixture.play(&deploy, &variables);
     assert!(first.status.success(), "{}", text(&first));
-    assert!(!text(&first).contains("hush-for-tests"), "the password is nobody's affair");
+    assert!(!text(&first).contains("hush-for-tests"), "the password is not shown");
     let address = fixture.lab.address("db");
     let ping = |password: &str| {
         let words = ["-h", &address, "-a", password, "--no-auth-warning", "ping"];

@@ -216,7 +216,7 @@ fn a_server_that_stands_still() {
 
 /// No operation fails, and yet it is not a server's usual work.
 #[test]
-fn replies_that_nobody_asked_for_and_connections_that_are_lost_are_told() {
+fn unexpected_replies_and_lost_connections_are_told() {
     let Some(server) = Server::start(&[]) else { return skip("bad_runs") };
     let dyno = Dyno::new();
     let port = server.uri().rsplit(':').next().unwrap().split('/').next().unwrap().parse().unwrap();

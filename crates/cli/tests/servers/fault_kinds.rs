@@ -233,7 +233,7 @@ fn a_dyno_that_is_interrupted_or_killed_leaves_no_table() {
         signal(pid, how);
         child.wait().unwrap();
         if how == "KILL" {
-            assert_eq!(tables(Some(pid)).unwrap().len(), 1, "nobody was left to remove it");
+            assert_eq!(tables(Some(pid)).unwrap().len(), 1, "no dyno was left to remove it");
             let stopped = command(run.folder.path(), &["stop", "o"]).output().unwrap();
             assert!(stopped.status.success(), "{stopped:?}");
         }

@@ -55,7 +55,7 @@ fn compare(ledger: &Ledger, measured: &Value) {
     let told = format!("{seen:?}\n{}", measured["outcomes"]);
     let redirections = of("MOVED") + of("ASK");
     assert_eq!(redirections, count("redirects"), "redirections: {told}");
-    assert!(redirections > 0, "the hand-over redirected nobody: {told}");
+    assert!(redirections > 0, "the hand-over redirected no client: {told}");
     let replies: u64 = seen.values().sum::<u64>() - redirections - of("cut");
     let answered: u64 = ["ok", "not_found", "cluster_down", "read_only", "loading", "server_error"]
         .iter()

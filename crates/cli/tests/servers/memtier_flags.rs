@@ -36,7 +36,7 @@ fn json(dyno: &Dyno, name: &str) -> Value {
 }
 
 #[test]
-fn connections_are_made_anew_and_nobody_calls_it_a_loss() {
+fn connections_are_made_anew_without_a_loss() {
     let Some(server) = Server::start(&[]) else { return skip("--reconnect-interval of dyno memtier") };
     let dyno = Dyno::new();
     let target = server.uri();

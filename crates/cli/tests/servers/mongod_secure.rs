@@ -94,8 +94,8 @@ fn logins_by_password_and_by_certificate_over_tls() {
         assert!(said.contains(words) && !said.contains("wrong@"), "{query}: {said}");
     }
     // A client that has not logged in may do nothing, and every operation says so.
-    let nobody = run("", "");
-    assert_exit(&nobody, &[5]);
+    let anonymous = run("", "");
+    assert_exit(&anonymous, &[5]);
     assert_eq!(outcome(phase(&dyno.summary("d"), "measure"), "forbidden"), 500);
     // By the server's own count both kinds of compression were spoken.
     let status = admin(&root).run_on("admin", &|out| bson::int32(out, "serverStatus", 1)).unwrap();

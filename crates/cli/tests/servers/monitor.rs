@@ -131,7 +131,10 @@ fn what_is_not_there_is_missing_and_said_once() {
     let points = recording.series("prometheus-other", name).unwrap().points;
     let (first, last) = (points.iter().flat_map(|p| p.1).next().unwrap(), points.last().unwrap().1);
     assert!(first >= 0.0 && last.is_none(), "what has ended is missing: {points:?}");
-    assert!(recording.sources().all(|source| source != "prometheus-nobody"), "nobody has said anything");
+    assert!(
+        recording.sources().all(|source| source != "prometheus-nobody"),
+        "an exporter that is not there says nothing"
+    );
     let events = events(&dyno, "d");
     let said = |source: &str| -> Vec<&str> {
         let of = events.iter().filter(|(_, kind, text)| kind == "monitor" && text.starts_with(source));

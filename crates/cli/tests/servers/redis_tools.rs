@@ -299,12 +299,12 @@ fn connections_that_count_together_are_as_many() {
 #[test]
 fn what_goes_wrong_is_said_and_has_its_exit_code() {
     let dyno = Dyno::new();
-    let nobody = free_port().to_string();
+    let unused = free_port().to_string();
     for tool in ["memtier", "redis-benchmark", "valkey-benchmark"] {
         let refused = dyno.run(&[tool, "--bogus"]);
         assert_exit(&refused, &[2]);
         assert!(stderr(&refused).contains("bogus"), "{}", stderr(&refused));
-        let absent = dyno.run(&[tool, "-p", &nobody, "-n", "10"]);
+        let absent = dyno.run(&[tool, "-p", &unused, "-n", "10"]);
         assert_exit(&absent, &[3]);
         assert!(stderr(&absent).contains("refused"), "{}", stderr(&absent));
         let version = dyno.run(&[tool, "-v"]);

@@ -310,7 +310,7 @@ fn asked(dyno: &Dyno, words: &[&str], types: &str) -> (u32, String) {
         }
     }
     let shown = String::from_utf8_lossy(&shown).into_owned();
-    assert!(typed, "nobody was asked: {shown}");
+    assert!(typed, "no password was asked for: {shown}");
     (child.wait().unwrap().exit_code(), shown)
 }
 
@@ -347,8 +347,8 @@ fn a_password_comes_from_environment_file_or_prompt() {
         run(&dyno, &["export", "by-env", "--format", format, "--out", name], &[0]);
     }
     // No server listens there: no server is told.
-    let nobody = ["run", "mongodb://me@127.0.0.1:1/db", "--password-from", env, "--out", "nobody"];
-    run(&dyno, &nobody, &[3]);
+    let absent = ["run", "mongodb://me@127.0.0.1:1/db", "--password-from", env, "--out", "nobody"];
+    run(&dyno, &absent, &[3]);
     for (words, why) in [
         (&["run", &uri, "--password-from", "env:DYNO_NOT_THERE"][..], "no such variable"),
         (&["run", &uri, "--password-from", "hunter2"], "expected env:NAME, file:PATH or prompt"),

@@ -79,7 +79,7 @@ fn servers_and_load_run_on_other_hosts_and_nothing_is_left_there() {
     assert!(clock.contains("within"), "{clock}");
     let skew = run["facts"]["workers.start_skew"].as_str().unwrap();
     assert!(skew.ends_with(" ms"), "{skew}");
-    assert_eq!(passwords(&dyno.path("far")), Vec::<String>::new(), "the password is nobody's affair");
+    assert_eq!(passwords(&dyno.path("far")), Vec::<String>::new(), "the password is not shown");
     for host in ["db", "load1", "load2"] {
         assert_eq!(lab.processes(host, "dyno"), Vec::<u32>::new(), "{host}");
         assert_eq!(lab.processes(host, "redis-server"), Vec::<u32>::new(), "{host}");
@@ -125,7 +125,7 @@ fn the_host_of_a_target_is_watched_where_it_is_named() {
         (dir, dyno_testkit::phase(&summary, "measure")["monitor"].clone())
     };
     let (dir, seen) = measure("blind", "");
-    assert!(seen["host"].is_null() && seen["server"].is_null(), "nobody looked there: {seen}");
+    assert!(seen["host"].is_null() && seen["server"].is_null(), "no monitor looked there: {seen}");
     assert!(!dir.join("monitor/host-db.csv").exists());
     // The second is no host of the server: its agent says so.
     let (dir, seen) = measure("seen", ", watched: [db, load1]");

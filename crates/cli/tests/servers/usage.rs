@@ -159,7 +159,7 @@ fn results_that_cannot_be_written_are_no_success() {
 
 /// `dyno top` ends when its reader has gone, or its lines cannot be written.
 #[test]
-fn top_ends_with_whoever_reads_it() {
+fn top_ends_with_its_reader() {
     let Some(server) = Server::start(&[]) else { return dyno_testkit::skip("usage") };
     let dyno = Dyno::new();
     let uri = server.uri();

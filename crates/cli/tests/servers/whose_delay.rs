@@ -135,7 +135,7 @@ fn trust_of(dyno: &Dyno, directory: &str, check: &str) -> Option<String> {
 
 /// Stops that move p99 by far more than any host delays a client: the verdict names the side that was stopped, and no other.
 #[test]
-fn whoever_was_stopped_is_named() {
+fn the_side_that_was_stopped_is_named() {
     let Some(server) = Server::start(&[]) else { return skip("whose_delay") };
     let uri = server.uri();
     for (load, stop_ms) in [

@@ -25,7 +25,7 @@ fn every_case_is_accepted_with_its_own_defaults() {
         assert_exit(&output, &[0]);
         let (text, notes) = (stdout(&output), stderr(&output));
         assert!(text.contains(&format!("case: \"wsf-23.3/{case}\"")), "the published reading: {text}");
-        assert!(!notes.contains("server.cache"), "a key of a file that nobody has written: {notes}");
+        assert!(!notes.contains("server.cache"), "a key of a file that was never written: {notes}");
         if case != "gated" {
             // Three mongods of half the memory each are more than any host has, and are started all the same.
             let warned =

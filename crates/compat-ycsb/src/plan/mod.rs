@@ -54,7 +54,7 @@ fn passwords(settings: &Settings) -> impl Iterator<Item = String> + '_ {
     secret.map(|(key, _)| {
         let variable = crate::bindings::ENVIRONMENT.iter().find(|(_, known)| *known == key);
         let instead = variable.map_or(String::new(), |(variable, _)| format!(" or in ${variable}"));
-        format!("-p {key}={MASK}: everybody on this machine can see it in the process list; put it in a -P file{instead}")
+        format!("-p {key}={MASK}: every user of this machine can see it in the process list; put it in a -P file{instead}")
     })
 }
 

@@ -177,7 +177,7 @@ impl Fault {
         if let On::Worker(number) = self.on {
             if !matches!(self.kind, FaultKind::Kill | FaultKind::Pause) {
                 let why = match self.kind {
-                    FaultKind::ClockStep => " (a worker times its load by a clock that nobody can set)",
+                    FaultKind::ClockStep => " (a worker times its load by a clock that cannot be set)",
                     _ => "",
                 };
                 return Err((

@@ -81,7 +81,7 @@ fn what_cannot_be_meant_is_refused_where_it_stands() {
         ("{kind: loss, at: 1s, for: 1s, percent: 0}", "0.001 to 100"),
         ("{kind: loss, at: 1s, for: 1s, percent: 1, on: worker 1}", "of a worker expected kill or pause"),
         ("{kind: clock_step, at: 1s, for: 1s}", "expected step"),
-        ("{kind: clock_step, at: 1s, for: 1s, step: 1s, on: worker 1}", "by a clock that nobody can set"),
+        ("{kind: clock_step, at: 1s, for: 1s, step: 1s, on: worker 1}", "by a clock that cannot be set"),
         ("{kind: clock_step, at: 1s, for: 1s, step: 0s}", "0s: expected a step"),
         ("{kind: clock_step, at: 1s, for: 1s, step: soon}", "back in time such as -1h"),
         ("{kind: pause, at: 1s, for: 1s, step: 1s}", "is not of pause"),

@@ -81,8 +81,8 @@ disks=[\"vdb\", \"vdc\"]
             lab.select("other").unwrap()[0].get("ansible_ssh_common_args"),
             Some("-o ProxyJump=bastion -4")
         );
-        let unknown = lab.select("nobody").unwrap_err().to_string();
-        assert!(unknown.contains("no host or group \"nobody\"") && unknown.contains("mongod"), "{unknown}");
+        let unknown = lab.select("absent").unwrap_err().to_string();
+        assert!(unknown.contains("no host or group \"absent\"") && unknown.contains("mongod"), "{unknown}");
     }
 
     #[test]

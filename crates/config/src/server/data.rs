@@ -95,7 +95,7 @@ fn noatime() -> Vec<String> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reuse {
-    /// Data equal to what this run would load, whoever has loaded them.
+    /// Data equal to what this run would load, from whichever run they are.
     #[default]
     Matching,
     /// The same, if this experiment has loaded them: its first run begins with an empty volume.

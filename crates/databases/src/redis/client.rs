@@ -230,8 +230,8 @@ mod tests {
         let mut client = server(|stream| stream.write_all(b"HTTP/1.1 400 Bad Request\r\n").unwrap());
         let told = client.call(&["INFO"]).unwrap_err();
         assert!(matches!(told, RespError::Lost { source: Failure::Final(_), .. }), "{told}");
-        let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let told = Client::connect(nobody, None, Duration::from_secs(5)).err().unwrap();
+        let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let told = Client::connect(unused, None, Duration::from_secs(5)).err().unwrap();
         assert!(matches!(told, RespError::Connect { source: Failure::Absent(_), .. }), "{told}");
     }
 }

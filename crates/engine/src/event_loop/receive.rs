@@ -176,7 +176,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
                 Decoded::Unexpected => {
                     self.recorder.now.unexpected += 1;
-                    let text = self.naming(id, "a reply came that nobody had asked for");
+                    let text = self.naming(id, "a reply came that no command had asked for");
                     self.lose(id, Outcome::Protocol, &text);
                     return Parsed::Lost;
                 }

@@ -34,7 +34,7 @@ struct Raw<'a> {
 
 impl Read for Raw<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.source == StampSource::Nobody {
+        if self.source == StampSource::None {
             return Ok(rustix::net::recv(self.fd, into, RecvFlags::empty())?.0);
         }
         let (n, times) = recv_with_times(self.fd, into)?;
@@ -82,7 +82,7 @@ impl Socket {
         }
         let source = match (stamped, to) {
             (Some(clocks), Endpoint::Tcp { .. }) => ask_for_stamps(&fd, clocks),
-            _ => StampSource::Nobody,
+            _ => StampSource::None,
         };
         let tls = tls.map(|config| config.begin(to)).transpose()?.map(Box::new);
         Ok(Socket { fd, tls, source, record: Times::default() })
@@ -156,7 +156,7 @@ impl Socket {
     pub(super) fn recv_stamped(&mut self, into: &mut [u8], clocks: &mut Clocks) -> io::Result<Received> {
         let source = self.source;
         let Some(tls) = &mut self.tls else {
-            let received = if source == StampSource::Nobody {
+            let received = if source == StampSource::None {
                 let received = rustix::net::recv(&self.fd, &mut *into, RecvFlags::empty());
                 received.map(|(n, _)| (n, Stamp::Unasked)).map_err(io::Error::from)
             } else {
@@ -179,7 +179,7 @@ impl Socket {
             found = read_plain(tls, into)?;
         }
         Ok(match found {
-            Some(Received::Bytes { n, more, .. }) if source != StampSource::Nobody => {
+            Some(Received::Bytes { n, more, .. }) if source != StampSource::None => {
                 Received::Bytes { n, more, stamp: clocks.stamp(source, self.record) }
             }
             other => other.unwrap_or(Received::Empty),
@@ -208,7 +208,7 @@ fn read_plain(tls: &mut ClientConnection, into: &mut [u8]) -> io::Result<Option<
 
 fn flush_tls(tls: &mut ClientConnection, fd: BorrowedFd<'_>) -> io::Result<()> {
     while tls.wants_write() {
-        match tls.write_tls(&mut Raw { fd, source: StampSource::Nobody, times: Times::default() }) {
+        match tls.write_tls(&mut Raw { fd, source: StampSource::None, times: Times::default() }) {
             Ok(_) => {}
             Err(error) if would_block(&error) => break,
             Err(error) => return Err(error),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StampSource {
     /// Neither kernel nor card: there are no stamps.
-    Nobody,
+    None,
     /// The kernel.
     Kernel,
     /// The card of this number, and the kernel where it does not.
@@ -93,7 +93,7 @@ pub(super) fn ask_for_stamps(fd: &OwnedFd, clocks: &Clocks) -> StampSource {
     match (answer, card) {
         (0, Some(card)) => StampSource::Card(card),
         (0, None) => StampSource::Kernel,
-        _ => StampSource::Nobody,
+        _ => StampSource::None,
     }
 }
 

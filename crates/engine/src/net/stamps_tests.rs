@@ -55,9 +55,9 @@ fn a_card_s_time_is_mapped_by_its_own_clock() {
 }
 
 #[test]
-fn where_the_kernel_refuses_nobody_is_asked() {
+fn where_the_kernel_refuses_there_are_no_stamps() {
     let (reader, _writer) = std::io::pipe().unwrap();
-    assert_eq!(ask_for_stamps(&OwnedFd::from(reader), &Clocks::default()), StampSource::Nobody);
+    assert_eq!(ask_for_stamps(&OwnedFd::from(reader), &Clocks::default()), StampSource::None);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let connected = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     assert_eq!(ask_for_stamps(&OwnedFd::from(connected), &Clocks::default()), StampSource::Kernel);

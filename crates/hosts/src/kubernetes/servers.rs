@@ -143,7 +143,7 @@ impl ServerPods {
         let told = REASONS.into_iter().find_map(|reason| {
             self.event(reason, |object| object == name).map(|why| format!("{reason}: {why}"))
         });
-        let why = told.unwrap_or_else(|| "it was deleted by somebody".into());
+        let why = told.unwrap_or_else(|| "it was deleted from outside".into());
         format!("pod {name} is not the one any more that was started: {why}")
     }
 
@@ -213,7 +213,7 @@ mod tests {
         let runs = json!({"running": {}});
         let (gone, back) =
             (pod(ended(137, "Error"), json!({}), 0), pod(runs.clone(), ended(137, "Error"), 1));
-        assert!(!spared(&gone) && !spared(&back), "somebody else has killed it");
+        assert!(!spared(&gone) && !spared(&back), "another process has killed it");
         pods.expect_end("s-0");
         assert!(spared(&gone) && spared(&back));
         let waits = json!({"waiting": {"reason": "CrashLoopBackOff"}});

@@ -53,7 +53,7 @@ const SHARED: &str =
 pub enum SignalError {
     /// No process but the pod's own is there.
     #[error("pod {0}: there is nothing to be signalled: {SHARED}")]
-    Nobody(String),
+    NoProcess(String),
     /// The shell that signals has failed.
     #[error("pod {pod}: {source}; {SHARED}")]
     Shell {
@@ -102,7 +102,7 @@ impl ServerPods {
         let words = ["exec", pod, "-c", "server", "--", "sh", "-c", SIGNAL, "sh", signal.name()];
         let told = self.kubectl().run(&words, None);
         match (told, signal) {
-            (Ok(count), _) if count.trim() == "0" => Err(SignalError::Nobody(pod.to_owned())),
+            (Ok(count), _) if count.trim() == "0" => Err(SignalError::NoProcess(pod.to_owned())),
             // The shell ends with the container: that it has ended is asked of the cluster.
             (told, PodSignal::Kill) => self.await_end(pod, told.err()),
             (Ok(_), _) => Ok(()),

@@ -198,7 +198,7 @@ pub(super) fn reason(text: &str) -> String {
         ),
         ("Permission denied", "no key of yours is accepted: see ssh-copy-id and ssh-agent"),
         ("Could not resolve", "its name is not known"),
-        ("Connection refused", "nobody listens for ssh there"),
+        ("Connection refused", "no ssh server listens there"),
         ("timed out", "it does not answer"),
         ("No route to host", "there is no route to it"),
     ];

@@ -159,7 +159,7 @@ fn storage(all: &EnvironmentFacts, into: &mut Vec<Finding>) {
                 severity: Severity::Low,
                 check: "read-ahead",
                 found: format!("{disk}: {value} KiB"),
-                reason: "small random reads of a database fetch pages that nobody asked for",
+                reason: "small random reads of a database fetch pages that no query asked for",
                 source: MONGODB,
                 command: format!("blockdev --setra 32 /dev/{disk}"),
             });

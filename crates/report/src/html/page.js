@@ -155,7 +155,7 @@ const draw = chart => {
   for (const one of limits) {
     const at = y(one.at), top = box.t, bottom = box.h - box.b;
     if (!(at > top && at < bottom)) {
-      /* Beyond the scale: said, so that nobody looks for the line. */
+      /* Beyond the scale: said, so that no reader looks for the line. */
       const high = chart.spec.log ? one.at >= hi : at <= top;
       svg("text", { class: "limit", x: box.w - box.r - 2, y: high ? top + 11 : bottom - 5, "text-anchor": "end" }, root,
         (high ? "\u2191 " : "\u2193 ") + one.words);

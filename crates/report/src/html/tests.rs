@@ -200,7 +200,7 @@ fn a_page_has_its_sections_and_nothing_gets_out_of_its_place() {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "size and time are for whoever runs this, nothing asserts the time")]
+#[expect(clippy::print_stdout, reason = "size and time are for the reader, nothing asserts the time")]
 fn an_hour_with_many_series_stays_small() {
     let folder = tempfile::tempdir().unwrap();
     // Eight workers make one run: their seconds are added up before they are written.

@@ -154,6 +154,6 @@ mod tests {
         let ring = Ring::new(["a:1", "a:1"]);
         assert_eq!(ring.points.len(), 160);
         assert!(ring.points.iter().all(|(_, server)| *server == 1));
-        assert_eq!(Ring::new([]).server_of(b"k"), 0, "nobody is called, and nothing breaks");
+        assert_eq!(Ring::new([]).server_of(b"k"), 0, "there is no server, and nothing breaks");
     }
 }

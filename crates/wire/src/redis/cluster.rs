@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// Number of hash slots of a Redis cluster.
 pub const SLOTS: usize = 16_384;
-const NOBODY: u16 = u16::MAX;
+const NO_NODE: u16 = u16::MAX;
 
 /// CRC-16/XMODEM, as the cluster specification prescribes.
 const CRC: [u16; 256] = {
@@ -94,7 +94,7 @@ impl Topology {
     /// copies it.
     pub fn serving(&self, replicas: bool) -> Vec<u16> {
         let mut nodes: Vec<u16> = match self.is_cluster() {
-            true => self.primary.iter().copied().filter(|&n| n != NOBODY).collect(),
+            true => self.primary.iter().copied().filter(|&n| n != NO_NODE).collect(),
             false => vec![0],
         };
         if replicas {
@@ -108,7 +108,7 @@ impl Topology {
     /// The primary of a slot; the first node while no primary is known.
     pub fn primary_of(&self, slot: u16) -> u16 {
         match self.primary.get(slot as usize) {
-            Some(&node) if node != NOBODY => node,
+            Some(&node) if node != NO_NODE => node,
             _ => 0,
         }
     }
@@ -193,7 +193,7 @@ impl Topology {
         };
         if moved && slot < SLOTS {
             if self.primary.is_empty() {
-                self.primary = vec![NOBODY; SLOTS];
+                self.primary = vec![NO_NODE; SLOTS];
             }
             self.primary[slot] = node;
         }
@@ -202,7 +202,7 @@ impl Topology {
 
     /// Takes over a reply to `CLUSTER SLOTS` that `from` sent. False if it is not such a reply.
     pub fn take_slots(&mut self, reply: &[u8], from: u16) -> Result<bool, NotResp> {
-        let mut primary = vec![NOBODY; SLOTS];
+        let mut primary = vec![NO_NODE; SLOTS];
         let mut replicas: Vec<(u16, Vec<u16>)> = Vec::new();
         let Some((Token::Array(ranges), mut at)) = token(reply, 0)? else { return Ok(false) };
         for _ in 0..ranges {

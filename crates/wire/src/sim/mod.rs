@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn without_bound_nobody_waits() {
+    fn without_bound_no_operation_waits() {
         let options = SimOptions { service: Service::Constant(10), capacity: None, ..SimOptions::default() };
         let mut s = SimServer::new(options);
         assert_eq!((s.arrive(5), s.arrive(5), s.arrive(6)), (15, 15, 16));

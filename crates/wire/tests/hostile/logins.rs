@@ -78,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn nobody_is_let_in_who_does_not_know_the_password(
+    fn a_server_without_the_password_is_refused(
         strong in any::<bool>(), ours in any::<bool>(), first in words(), last in words(), first_spoils in spoils(),
         last_spoils in spoils(),
     ) {

@@ -242,7 +242,7 @@ fn scans_and_deletes() {
 }
 
 #[test]
-fn integrity_is_checked_by_anybody() {
+fn integrity_is_checked_by_any_client() {
     let workload = run(&[("recordcount", "10"), ("dataintegrity", "true"), ("writeallfields", "true")]);
     assert_eq!(workload.metrics(), ["READ", "UPDATE", "VERIFY", "CLEANUP"]);
     let content = workload.content();

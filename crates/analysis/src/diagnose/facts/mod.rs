@@ -176,8 +176,8 @@ fn summarised(facts: &mut Facts, run: &RunDir, phase: &Phase) {
     // An embedded store's process is the client, too.
     let beside = server_host(phase).map_or(!elsewhere, |host| host.role == HostRole::Both);
     let both = server.cpu_cores + if seen.server.is_some() && beside { client } else { 0.0 };
-    let nobody_looked = if phase.hosts.is_empty() { seen.others.is_none() } else { others.is_none() };
-    if nobody_looked {
+    let not_watched = if phase.hosts.is_empty() { seen.others.is_none() } else { others.is_none() };
+    if not_watched {
         facts.set("host.cpu.others", busy.map(|busy| ((busy - both) / cores).max(0.0)));
     }
     facts.set("server.cpu_share", busy.filter(|busy| *busy > 0.0).map(|busy| server.cpu_cores / busy));

@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
         against: &[],
         confidence: 0.75,
         advice: "look for a limit: burst credits of a volume or an instance, its requests and bytes a second, io.max of a \
-                 control group; or for somebody else who uses it",
+                 control group; or for another program that uses it",
         experiment: AGAIN,
     },
     Rule {

@@ -41,7 +41,7 @@ pub(super) enum SealError {
     Greeting(usize),
     #[error("the other end has another token, or is another version of dyno")]
     Token,
-    #[error("a record does not open: it was changed, left out, repeated or made by somebody else")]
+    #[error("relay record rejected: altered, missing, replayed or from another session")]
     Record,
     #[error("all numbers of its records are used")]
     Exhausted,

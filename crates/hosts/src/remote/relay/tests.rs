@@ -160,7 +160,7 @@ fn frames_of_strangers_and_short_tokens_are_refused() {
 }
 
 #[test]
-fn who_does_not_show_the_token_is_sent_away_and_keeps_nobody_out() {
+fn a_client_without_the_token_is_sent_away_and_keeps_no_other_out() {
     let folder = tempfile::tempdir().unwrap();
     let knock = Duration::from_millis(500);
     let pod = pod::listen_for(0, HELD.to_vec(), &program(folder.path()), knock).unwrap();

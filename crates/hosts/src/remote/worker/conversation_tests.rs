@@ -171,7 +171,7 @@ fn a_phase_ends_when_it_is_told_and_the_worker_goes_on() {
         controller.begin(Stage::Measure, &prepared);
         controller.say(&word);
         let (_, done) = controller.end();
-        assert_eq!(done.ended_early, None, "whoever said so knows");
+        assert_eq!(done.ended_early, None, "the controller that said so knows");
         controller.say(&ToWorker::Clock);
         assert!(matches!(controller.word(), FromWorker::Clock { .. }));
     }

@@ -179,7 +179,7 @@ fn seconds_of_all_who_take_part_are_added_up_and_what_each_did_is_kept() {
     let began = rehearsal.pool.members.iter().map(|member| member.began_ns.load(Ordering::Relaxed));
     assert_eq!(began.collect::<Vec<_>>(), [5_030, 5_030, 0]);
     assert_eq!((rehearsal.pool.start_skew(), rehearsal.pool.lost()), (Some(400), Vec::new()));
-    assert!((0..3).all(|worker| rehearsal.heard(worker).is_empty()), "nobody was told to stop");
+    assert!((0..3).all(|worker| rehearsal.heard(worker).is_empty()), "no worker was told to stop");
 }
 
 #[test]
