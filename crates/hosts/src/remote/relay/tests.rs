@@ -140,7 +140,7 @@ fn records_that_are_not_of_the_other_end_do_not_open() {
     assert_eq!(hub_hears.receive().unwrap().1.len(), PIECE);
     assert_eq!(hub_hears.receive().unwrap(), (Kind::Words, vec![1]));
     (&near).write_all(&[&[0, 20][..], &[7; 20]].concat()).unwrap();
-    assert!(pod_hears.receive().unwrap_err().to_string().contains("does not open"));
+    assert!(pod_hears.receive().unwrap_err().to_string().contains("relay record rejected"));
 }
 
 #[test]
