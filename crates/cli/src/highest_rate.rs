@@ -57,8 +57,8 @@ pub fn searched(path: &Path) -> Vec<String> {
             };
             let found = highest_rate(&ended, cell, repetition);
             let answer = match found.kept {
-                Some(rate) => format!("{}/s is the highest rate that keeps the objectives", Rate(rate)),
-                None => "No rate keeps the objectives".into(),
+                Some(rate) => format!("{}/s is the highest rate that meets the objectives", Rate(rate)),
+                None => "No rate meets the objectives".into(),
             };
             format!("{whose}{answer}{}.", sureness(&found))
         };

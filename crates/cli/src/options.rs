@@ -296,7 +296,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DURATION", default_value = "1s", help_heading = "Load")]
     pub interval: String,
 
-    /// Do not load records, do not even look for them
+    /// Use the data as it is: no load, no check
     #[arg(long, conflicts_with = "reload", help_heading = "Records")]
     pub no_load: bool,
     /// Load records even if they are there

@@ -318,7 +318,7 @@ fn highest_rates(plan: &Plan, ended: &[RunRecord]) -> String {
             let found = highest_rate(ended, cell.number, repetition);
             let rate = found.kept.map_or("none was kept".into(), |rate| format!("{}/s", Rate(rate)));
             let sureness = sureness(&found);
-            out += &format!("\n{}: highest rate that keeps the objectives: {rate}{sureness}", cell.label());
+            out += &format!("\n{}: highest rate that meets the objectives: {rate}{sureness}", cell.label());
         }
     }
     if out.is_empty() { out } else { out + "\n" }

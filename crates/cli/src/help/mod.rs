@@ -65,7 +65,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 7] = [
     (
         "Set-up",
         &[
-            ("doctor", "Find what of this host speaks against good measurements"),
+            ("doctor", "Check this host for things that disturb measurements"),
             ("schema", "Print a JSON Schema"),
             ("completions", "Print the completions of a shell"),
             ("help", "Print this, or the help of a command"),

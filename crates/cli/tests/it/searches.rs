@@ -146,17 +146,17 @@ fn a_search_for_the_highest_rate_ends_with_its_answer() {
         std::fs::write(dyno.path(&format!("{name}.yaml")), text(from)).unwrap();
         let done = dyno.run(&["run", &format!("{name}.yaml"), "--out", name, "--quiet"]);
         let words = stdout(&done);
-        let told = words.lines().find_map(|line| line.split_once("highest rate that keeps the objectives: "));
+        let told = words.lines().find_map(|line| line.split_once("highest rate that meets the objectives: "));
         let told = told.unwrap_or_else(|| panic!("{words}")).1;
         let page = std::fs::read_to_string(dyno.path(name).join("report.html")).unwrap();
         if name == "none" {
             assert_eq!(told, "none was kept");
-            assert!(page.contains("<strong>No rate keeps the objectives.</strong>"), "{page}");
+            assert!(page.contains("<strong>No rate meets the objectives.</strong>"), "{page}");
             continue;
         }
         // The page opens with the same answer.
         let (rate, sureness) = told.split_once("/s").unwrap();
-        let answer = format!("<strong>{rate}/s is the highest rate that keeps the objectives{sureness}.");
+        let answer = format!("<strong>{rate}/s is the highest rate that meets the objectives{sureness}.");
         assert!(page.contains(&answer), "{answer}: {page}");
         assert!(sureness.starts_with(" (2 runs; interval ") && sureness.ends_with("/s)"), "{sureness}");
         let rate: f64 = rate.replace(',', "").parse().unwrap();

@@ -102,7 +102,7 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
             steady.correlation
         ),
         None if found.answer == Answer::NotSteady => {
-            "A mean over what was not steady has no interval.".into()
+            "Throughput was not steady, so no interval is given.".into()
         }
         None => "The run is too short for an interval of its mean: that takes ten intervals.".into(),
     });

@@ -316,7 +316,7 @@ fn cells(all: &Gathered<'_>) -> String {
         words,
     );
     format!(
-        "{text}<p class=\"dim\">Intervals are Student's, over runs. Where they overlap, a difference is not shown by this.</p>\n"
+        "{text}<p class=\"dim\">95 % intervals (Student's t, over runs). If two overlap, this table shows no difference.</p>\n"
     )
 }
 

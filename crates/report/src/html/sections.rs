@@ -361,7 +361,7 @@ fn over_time(made: &PageParts<'_>) -> String {
         out.push_str(
             "<p class=\"dim\">Shaded: loading and warm-up. Dashed: events. Time counts from the first phase. Drag over a \
                 chart to zoom; \
-             a chart with the focus takes arrow keys, +, - and 0. Points are the least and the greatest of each stretch.</p>\n",
+             a chart with the focus takes arrow keys, +, - and 0. Long runs: each pixel shows minimum and maximum.</p>\n",
         );
     }
     made.data.charts[..made.load].iter().enumerate().for_each(|(n, chart)| out.push_str(&figure(n, chart)));

@@ -151,7 +151,7 @@ pub fn list_page(folder: &str, all: &[Listed], left_out: usize, writes: bool) ->
     out.push_str(
         "</header>\n<main id=\"main\" tabindex=\"-1\">\n<form id=\"choice\" method=\"get\" action=\"/compare\">\
          <div class=\"tools\"><button type=\"submit\" id=\"compare\">Compare</button>\
-         <span class=\"dim\">Without a baseline the earliest is it.</span>\
+         <span class=\"dim\">No baseline chosen: the earliest run is the baseline.</span>\
          <input type=\"search\" id=\"filter\" placeholder=\"Filter\" autocomplete=\"off\" \
          aria-label=\"Show only rows with these words\"> <span id=\"shown\" class=\"dim\" role=\"status\"></span></div></form>\n\
          <div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Runs and experiments\">\

@@ -81,11 +81,11 @@ pub(super) const RULES: &[Rule] = &[
         ],
         against: &[],
         confidence: 0.7,
-        advice: "end them, or give server and client cores of their own; results of such a run are of this hour only",
+        advice: "end them, or give server and client cores of their own; do not reuse this result: the host was busy",
         experiment: Experiment {
             option: "--duration",
             factor: 2.0,
-            expect: "when the host is quiet the same run is faster",
+            expect: "repeat this on a quiet host; it should be faster",
         },
     },
     Rule {
