@@ -52,6 +52,19 @@ pub fn must_be_new(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// A file that was written beside its place.
+struct Written {
+    file: File,
+    part: PathBuf,
+    place: PathBuf,
+}
+
+impl Written {
+    fn take_place(&self) -> io::Result<()> {
+        std::fs::rename(&self.part, &self.place)
+    }
+}
+
 impl Writer {
     /// Creates the directory (mode 0700; it must not exist, or be empty) and writes what is known at the start.
     pub fn create(path: &Path, run: Run, environment: &Environment, scale: Scale) -> io::Result<Self> {
@@ -91,7 +104,9 @@ impl Writer {
             ("run.json", serde_json::to_string_pretty(&writer.run)?),
             ("environment.json", serde_json::to_string_pretty(environment)?),
         ] {
-            writer.replace(name, &text).map_err(files::named)?;
+            // Not waited for until it is on the disk: there is nothing to lose yet, and where the host writes back gigabytes, as
+            // behind a compilation, that takes minutes.
+            writer.put(name, &text).and_then(|put| put.take_place()).map_err(files::named)?;
         }
         writer.hlog.write_all(hlog::header(SystemTime::now(), scale).as_bytes())?;
         writer.series.write_all(series::HEADER.as_bytes())?;
@@ -114,15 +129,21 @@ impl Writer {
         }
     }
 
-    /// Writes a file beside its place and moves it there, so that it is whole or not there.
+    /// Writes a file beside its place and, once it is on the disk, moves it there, so that it is whole or not there.
     fn replace(&self, name: &str, text: &str) -> io::Result<()> {
+        let written = self.put(name, text)?;
+        written.file.sync_data()?;
+        written.take_place()
+    }
+
+    /// Writes a file beside its place.
+    fn put(&self, name: &str, text: &str) -> io::Result<Written> {
         let part = self.path.join(format!(".{name}.part"));
         let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&part)?;
         let shown = if name.ends_with(".json") { conceal_json(text) } else { text.into() };
         file.write_all(shown.as_bytes())?;
         file.write_all(b"\n")?;
-        file.sync_data()?;
-        std::fs::rename(&part, self.path.join(name))
+        Ok(Written { file, part, place: self.path.join(name) })
     }
 
     /// Notes something that happens now, with the wall clock's time.
