@@ -8,6 +8,7 @@ use crate::target_error::TargetError;
 use dyno_config::server::{Part, Reads, ServerSpec, Topology};
 use dyno_localhost::error::{Cause, LocalError};
 use dyno_localhost::machine::Machine;
+use dyno_localhost::process;
 use std::net::SocketAddr;
 
 /// Start of a process: its configuration file and its command line.
@@ -142,6 +143,24 @@ impl dyn DatabaseServer {
             config.arguments.extend(spec.arguments.iter().cloned());
         }
         Ok(config)
+    }
+}
+
+/// Checks that the process that answers at a node, where it tells its number, is the one that was started, or one that this has
+/// started (a wrapper's).
+///
+/// # Errors
+/// Another process has the port.
+pub fn check_answering(
+    own: Option<u32>,
+    node: &Node,
+    (machine, pid): (&Machine, u32),
+) -> Result<Option<u32>, NotReady> {
+    match own {
+        Some(other) if other != pid && process::group(machine, other) != Some(pid) => {
+            Err(NotReady::AnotherProcess { other, socket: node.socket(), pid })
+        }
+        own => Ok(own),
     }
 }
 

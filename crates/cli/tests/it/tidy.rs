@@ -640,3 +640,29 @@ fn public_functions_are_a_verb_and_its_object() {
     assert!(found.len() <= LONE_VERBS.1, "name the object too\n  {}", found.join("\n  "));
     assert_eq!(found.len(), LONE_VERBS.1, "fewer than before: lower the number in LONE_VERBS");
 }
+
+/// Paths below `crates/` that a line names.
+fn named_paths(line: &str) -> Vec<&str> {
+    let ends = |c: char| !(c.is_ascii_alphanumeric() || "/_.-".contains(c));
+    let begins = line.match_indices("crates/").map(|(at, _)| &line[at..]);
+    let paths =
+        begins.map(|rest| rest.split(ends).next().unwrap_or_default().trim_end_matches(['.', '-', '/']));
+    paths.filter(|path| path.len() > "crates/".len()).collect()
+}
+
+#[test]
+fn documents_name_paths_that_exist() {
+    let is_placeholder =
+        |path: &str| path.split('/').any(|part| part.chars().all(|c| c.is_ascii_uppercase()));
+    let absent = |_: &str, line: &str| {
+        let missing =
+            named_paths(line).into_iter().find(|path| !is_placeholder(path) && !root().join(path).exists());
+        missing.map(|path| format!("{path} is not there"))
+    };
+    none("documents name paths that exist", &lines_with(&files(&["md"]), absent));
+    assert_eq!(
+        named_paths("in `crates/db/src/target.rs`: [x](../../crates/no/such.rs)."),
+        ["crates/db/src/target.rs", "crates/no/such.rs"]
+    );
+    assert!(absent("", "see crates/no/such.rs").is_some() && absent("", "`crates/NAME/src`").is_none());
+}

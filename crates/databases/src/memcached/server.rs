@@ -3,10 +3,11 @@
 use super::{MemcachedOptions, probe};
 use dyno_config::server::ServerSpec;
 use dyno_db::probe::{Failure, NEVER};
-use dyno_db::servers::{DatabaseServer, LaunchConfig, Node, NotReady, flags, hosts, reserved};
+use dyno_db::servers::{
+    DatabaseServer, LaunchConfig, Node, NotReady, check_answering, flags, hosts, reserved,
+};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
-use dyno_localhost::process;
 use dyno_types::{Endpoint, Refused};
 use dyno_wire::memcached::Facts;
 
@@ -72,13 +73,9 @@ impl DatabaseServer for MemcachedServer {
         started: Option<(&Machine, u32)>,
     ) -> Result<Option<u32>, NotReady> {
         let facts = stats(node).map_err(|why| NotReady::NoAnswer(why.into()))?;
-        let Some((machine, pid)) = started else { return Ok(None) };
-        match number(&facts, "pid").ok().and_then(|pid| u32::try_from(pid).ok()) {
-            Some(other) if other != pid && process::group(machine, other) != Some(pid) => {
-                Err(NotReady::AnotherProcess { other, socket: node.socket(), pid })
-            }
-            own => Ok(own),
-        }
+        let Some(started) = started else { return Ok(None) };
+        let own = number(&facts, "pid").ok().and_then(|pid| u32::try_from(pid).ok());
+        check_answering(own, node, started)
     }
 
     fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {

@@ -4,10 +4,11 @@ use crate::redis::client::{Client, RespError};
 use crate::redis::cluster::{self, password};
 use dyno_config::server::{ServerSpec, Setting, Topology};
 use dyno_db::cluster::{ClusterError, Group};
-use dyno_db::servers::{DatabaseServer, LaunchConfig, Node, NotReady, hosts, query, reserved};
+use dyno_db::servers::{
+    DatabaseServer, LaunchConfig, Node, NotReady, check_answering, hosts, query, reserved,
+};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
-use dyno_localhost::process;
 use dyno_types::percent;
 use dyno_wire::redis::resp::Reply;
 use std::time::Duration;
@@ -147,16 +148,11 @@ impl DatabaseServer for RedisServer {
         if pong.text() != "PONG" {
             return Err(NotReady::NoPong(pong.text().to_owned()));
         }
-        let Some((machine, pid)) = started else { return Ok(None) };
+        let Some(started) = started else { return Ok(None) };
         let info = client.call(&["INFO", "server"])?;
         let own =
             info.text().lines().find_map(|line| line.strip_prefix("process_id:")?.trim().parse::<u32>().ok());
-        match own {
-            Some(other) if other != pid && process::group(machine, other) != Some(pid) => {
-                Err(NotReady::AnotherProcess { other, socket: node.socket(), pid })
-            }
-            own => Ok(own),
-        }
+        check_answering(own, node, started)
     }
 
     fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {
