@@ -5,6 +5,7 @@ use dyno_config::server::{ServerKind, ServerSpec};
 use dyno_db::node::Node;
 use dyno_engine::{Control, affinity};
 use dyno_localhost::error::LocalError;
+use dyno_localhost::machine::Machine;
 use dyno_localhost::port::free_port;
 use dyno_localhost::process;
 use dyno_localhost::temporary::Temporary;
@@ -184,12 +185,12 @@ fn on_core<T>(core: Option<usize>, start: impl FnOnce() -> io::Result<T>) -> io:
 
 fn await_ready(server: &mut Spawned, control: Option<&Control>) -> Result<(), LocalError> {
     let failed = |why: String| LocalError::failed(server.spec.kind, why);
-    let begun = Instant::now();
+    let (begun, machine, kind) = (Instant::now(), Machine::default(), registry::server(server.spec.kind));
     loop {
         // What listens there without answering yet is asked again; a connection that is refused costs nothing.
         let address = server.node.socket();
         let not_ready = match TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
-            Ok(_) => match registry::server(server.spec.kind).ready(&server.spec, &server.node, None) {
+            Ok(_) => match kind.ready(&server.spec, &server.node, Some((&machine, server.child.id()))) {
                 Ok(_) => return Ok(()),
                 Err(why) => why.to_string(),
             },

@@ -598,7 +598,8 @@ fn client(job: &Job, totals: &Totals, applied: &Applied, target_info: &TargetInf
         driver: target_info.driver.clone(),
         threads,
         users: job.users,
-        connected: connected(job.users, totals.users_ns),
+        // Of users that begin later it is not known how many were there on average.
+        connected: connected(job.users, totals.users_ns).filter(|_| job.late.is_none()),
         pipeline: job.pipeline,
         think_us: match &job.pacing {
             Pacing::Closed { think_ns } => Some(*think_ns as f64 / 1e3),

@@ -21,6 +21,7 @@ use dyno_types::command::Traffic;
 use dyno_types::rng::fresh_seed;
 use dyno_types::secret::{conceal, conceal_json};
 use dyno_workload::commands::{CommandRun, Commands, Record};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -89,8 +90,9 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
         let last = number == settings.runs;
         let kept = out.clone().filter(|_| last);
         match one(settings, &commands, (number, drawn), kept, &control) {
-            Ok((run, exit)) => {
-                write_histograms(settings, number, &run)?;
+            Ok((run, exit, clients)) => {
+                // What cannot be written takes nothing from the report.
+                failure = write_beside(settings, number, &run, clients).err();
                 runs.push(run);
                 worst = if worst == Exit::Ok { exit } else { worst };
             }
@@ -127,12 +129,20 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
     failure.map_or(Ok(worst), Err)
 }
 
-/// Writes the files of histograms that a run is asked for.
-fn write_histograms(settings: &Settings, number: u64, run: &Run) -> Result<(), Failure> {
-    for file in hdr_files(settings, number, run) {
+/// Writes the files of histograms and of clients that a run is asked for.
+fn write_beside(
+    settings: &Settings,
+    number: u64,
+    run: &Run,
+    clients: Vec<(String, String)>,
+) -> Result<(), Failure> {
+    let histograms = hdr_files(settings, number, run).into_iter().map(|file| {
         terminal::note(&file.note);
-        let failed = |error| Failure::Usage(format!("{}: {error}", file.path));
-        std::fs::write(&file.path, &file.text).map_err(failed)?;
+        (file.path, file.text)
+    });
+    for (path, text) in histograms.chain(clients) {
+        files::put(Path::new(&path), text.as_bytes())
+            .map_err(|error| Failure::Usage(format!("{path}: {error}")))?;
     }
     Ok(())
 }
@@ -140,9 +150,12 @@ fn write_histograms(settings: &Settings, number: u64, run: &Run) -> Result<(), F
 /// The records of the file, where there is one.
 fn records_of(settings: &Settings) -> Result<Arc<[Record]>, Failure> {
     let Some(import) = &settings.import else { return Ok(Arc::default()) };
-    let bytes = std::fs::read(&import.path)
+    let mut bytes = Vec::new();
+    files::open(Path::new(&import.path))
+        .and_then(|mut file| file.read_to_end(&mut bytes))
         .map_err(|error| Failure::Usage(format!("--data-import {}: {error}", import.path)))?;
-    let all = records(&import.path, &bytes).map_err(|refusal| Failure::Usage(refusal.to_string()))?;
+    let all = records(&import.path, &bytes, settings.memcached)
+        .map_err(|refusal| Failure::Usage(refusal.to_string()))?;
     if !import.generate_keys {
         terminal::note(&format!("Reading keys from {}... {} keys read.", import.path, all.len()));
     }
@@ -218,7 +231,7 @@ fn one(
     (run, drawn): (u64, bool),
     out: Option<PathBuf>,
     control: &Arc<Control>,
-) -> Result<(Run, Exit), Failure> {
+) -> Result<(Run, Exit, Vec<(String, String)>), Failure> {
     let users = settings.users();
     let mut listed: Vec<Setting> = settings
         .listed()
@@ -253,16 +266,14 @@ fn one(
     let began = now_ms();
     let Applied { ended, exit, doubts, .. } = load.apply(&workload, control, &mut watch)?;
     say(&doubts);
-    for (path, text) in client_files(settings, run, &workload.clients()) {
-        std::fs::write(&path, text).map_err(|error| Failure::Usage(format!("{path}: {error}")))?;
-    }
+    let clients = client_files(settings, run, &workload.clients());
     let run = Run {
         times_ms: (began, now_ms()),
         seconds: ended.finished.measured_ns as f64 / 1e9,
         interrupted: control.stopping(),
         kinds: watch.kinds(&ended.totals),
     };
-    Ok((run, exit))
+    Ok((run, exit, clients))
 }
 
 fn now_ms() -> u64 {

@@ -1,4 +1,5 @@
-//! Sends what memtier tells a StatsD server and Graphite. dyno does not wait for them, and what they do not take is lost.
+//! Sends what memtier tells a StatsD server and Graphite. The load does not wait for
+//! them, and what they do not take is lost; Graphite is given up to 2 s before and behind each run.
 
 use crate::exit::Failure;
 use crate::terminal;

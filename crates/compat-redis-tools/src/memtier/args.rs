@@ -146,7 +146,7 @@ pub struct Settings {
     pub(super) keys: (u64, u64),
     pub(super) spread: (Option<f64>, Option<f64>, f64),
     /// True if memcached's text protocol is spoken.
-    pub(super) memcached: bool,
+    pub memcached: bool,
     /// Keys of a get.
     pub(super) multi_key_get: Option<u64>,
     /// WAIT commands.
@@ -468,6 +468,12 @@ impl Reader<'_> {
         }
         if self.has("cluster-mode") && self.has("unix-socket") {
             return refuse("cluster mode dose not support unix-socket option.");
+        }
+        let pipelined = self.get("pipeline").is_some_and(|text| text.trim() != "1");
+        if self.has("client-stats") && pipelined {
+            return refuse(
+                "--client-stats: of requests in a pipeline bytes are not known of each; use --pipeline 1",
+            );
         }
         if self.has("cluster-mode") && self.has("client-stats") {
             return refuse(

@@ -7,14 +7,16 @@ use dyno_workload::commands::Record;
 const HEAD: &[u8] = b"dumpflags, time, exptime";
 /// Numbers before the key: flags, time, expiry, length of the value, and so on; the last is the length of the key.
 const NUMBERS: usize = 8;
+/// Longest key that memcached takes, bytes.
+const MEMCACHED_KEY: usize = 250;
 /// Bytes that a value's length counts beyond the value: a line's end.
 const LINE_END: usize = 2;
 
 /// Reads a file's records.
 ///
 /// # Errors
-/// Names the line that is none.
-pub fn records(path: &str, bytes: &[u8]) -> Result<Vec<Record>, Refusal> {
+/// Names the line that is none, or whose key memcached would not take where they are for one.
+pub fn records(path: &str, bytes: &[u8], for_memcached: bool) -> Result<Vec<Record>, Refusal> {
     if !bytes.starts_with(HEAD) {
         return Err(check(format!("{path}: invalid file, unexpected CSV header.")));
     }
@@ -23,7 +25,13 @@ pub fn records(path: &str, bytes: &[u8]) -> Result<Vec<Record>, Refusal> {
     let mut all = Vec::new();
     while file.has_more() {
         file.number += 1;
-        all.push(file.record()?);
+        let record = file.record()?;
+        let is_plain = |byte: &u8| *byte > b' ' && *byte != 0x7f;
+        // Several keys of a get stand side by side: a blank in one would make it two, a line's end a command.
+        if for_memcached && !(record.key.len() <= MEMCACHED_KEY && record.key.iter().all(is_plain)) {
+            return file.wrong("a key of at most 250 bytes without blanks, as memcached takes it");
+        }
+        all.push(record);
     }
     if all.is_empty() {
         return Err(check(format!("{path}: expected one record at least")));
@@ -146,20 +154,32 @@ mod tests {
             record("plum", "say \"x\", y", 0),
             record("fig", "a\r\nb", 9),
         ];
-        assert_eq!(records("f", FILE).unwrap(), expected);
+        assert_eq!(records("f", FILE, false).unwrap(), expected);
         let plain = b"dumpflags, time, exptime, nbytes, nsuffix, it_flags, clsid, nkey, key, data\n\
             0, 0, 60, 7, 0, 0, 1, 2, ab, value";
-        assert_eq!(records("f", plain).unwrap(), [record("ab", "value", 60)]);
+        assert_eq!(records("f", plain, false).unwrap(), [record("ab", "value", 60)]);
+    }
+
+    #[test]
+    fn a_key_that_memcached_would_read_as_two_is_refused() {
+        let head = "dumpflags, time, exptime, nbytes, nsuffix, it_flags, clsid, nkey, key, data\n";
+        for (key, is_taken) in
+            [("ab", true), ("a b", false), ("a\r\nflush_all", false), (&"k".repeat(251), false)]
+        {
+            let line = format!("{head}0, 0, 0, 5, 0, 0, 1, {}, \"{key}\", \"red\"\n", key.len());
+            assert_eq!(records("f", line.as_bytes(), true).is_ok(), is_taken, "{key:?}");
+            assert!(records("f", line.as_bytes(), false).is_ok(), "{key:?}");
+        }
     }
 
     #[test]
     fn what_is_no_record_is_refused_with_its_number() {
         let refusal = |line: &str| {
             let head = "dumpflags, time, exptime, nbytes, nsuffix, it_flags, clsid, nkey, key, data\n";
-            records("f", format!("{head}{line}").as_bytes()).unwrap_err().to_string()
+            records("f", format!("{head}{line}").as_bytes(), false).unwrap_err().to_string()
         };
         assert_eq!(
-            records("f", b"key,data\n").unwrap_err().to_string(),
+            records("f", b"key,data\n", false).unwrap_err().to_string(),
             "f: invalid file, unexpected CSV header."
         );
         for (line, expected) in [

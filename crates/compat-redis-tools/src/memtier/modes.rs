@@ -135,6 +135,11 @@ impl Reader<'_> {
             () if !generates && pattern.contains('P') => refuse(
                 "--key-pattern P:P needs --generate-keys with --data-import: each client writes all records",
             ),
+            () if self.has("verify-only")
+                && has(&["hdr-file-prefix", "client-stats", "run-directory", "statsd-host", "run-count"]) =>
+            {
+                refuse("--verify-only applies no load: files, packets and runs of one do not go with it")
+            }
             () if verifies && self.has("test-time") => {
                 refuse("--data-verify needs --requests: of a time it is not known what was written")
             }

@@ -159,6 +159,14 @@ fn refusals_are_memtiers() {
         ("--data-verify", "use data-verify only with data-import"),
         ("--verify-only", "use data-verify only with data-import"),
         ("--no-expiry", "use no-expiry only with data-import"),
+        (
+            "--data-import f --verify-only --hdr-file-prefix p",
+            "--verify-only applies no load: files, packets and runs of one do not go with it",
+        ),
+        (
+            "--client-stats c --pipeline 4",
+            "--client-stats: of requests in a pipeline bytes are not known of each; use --pipeline 1",
+        ),
         ("--data-import f -d 3", "data size cannot be specified when importing."),
         ("--data-import f -R", "random-data cannot be specified when importing."),
         (
@@ -289,7 +297,8 @@ fn records_of_a_file_are_sent_as_monitor_saw_them() {
     let mut lines = trace.lines();
     let line = lines.next().and_then(|line| line.split_once("2.3.0: ")).unwrap().1;
     let line = line.split_once(';').unwrap().0;
-    let file: Arc<[_]> = records("f", include_bytes!("../../tests/data/memtier/import.csv")).unwrap().into();
+    let file: Arc<[_]> =
+        records("f", include_bytes!("../../tests/data/memtier/import.csv"), false).unwrap().into();
     let own = settings(line);
     let expected: Vec<&str> = lines.collect();
     let (written, verified) = expected.split_at(24);
@@ -324,7 +333,8 @@ fn records_of_a_file_are_sent_as_monitor_saw_them() {
 
 #[test]
 fn verification_follows_the_first_client() {
-    let file: Arc<[_]> = records("f", include_bytes!("../../tests/data/memtier/import.csv")).unwrap().into();
+    let file: Arc<[_]> =
+        records("f", include_bytes!("../../tests/data/memtier/import.csv"), false).unwrap().into();
     let base = "--data-import f --data-verify --generate-keys --key-maximum 5000 -c 3 -t 1 --ratio 3:2 -n 52";
     for more in ["", "--key-pattern P:P", "--wait-ratio 1:1", "--distinct-client-seed", "--key-pattern S:R"] {
         let own = settings(&format!("{base} {more}"));

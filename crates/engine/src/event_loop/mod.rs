@@ -247,7 +247,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// When the thread must be awake again at the latest.
     fn wake_ns(&self, now: u64) -> u64 {
         let mut until = (now + NAP_NS).min(self.next_swap_ns).min(self.drain.until_ns);
-        if !self.dirty.is_empty() || !self.ready.is_empty() || !self.renewals.is_empty() {
+        if !self.dirty.is_empty() || !self.ready.is_empty() || (!self.renewals.is_empty() && !self.issued_all)
+        {
             return now;
         }
         if !self.measuring {
