@@ -4,7 +4,7 @@ use crate::protocol::Protocol;
 use crate::protocol_detection::{DetectedProtocol, detect_protocol, wrong_protocol};
 use crate::target_error::TargetError;
 use dyno_engine::files::OutOfFiles;
-use dyno_engine::net::{Received, Socket, TlsConfig, monotonic_ns};
+use dyno_engine::net::{Patience, Received, Socket, TlsConfig, monotonic_ns};
 use dyno_types::limits::ANSWER_BYTES;
 use dyno_types::{Endpoint, Outcome, Refused};
 use dyno_wire::address::Address;
@@ -245,11 +245,11 @@ impl Line {
         hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> ReadStatus,
     ) -> Result<(), Failure> {
         let tls = self.tls;
-        let deadline = monotonic_ns() + patience_ns;
+        let mut patience = Patience::new(monotonic_ns(), patience_ns, LOOK_NS);
         self.unsent.extend(words);
         loop {
             self.send()?;
-            self.advance(deadline, (patience_ns, stop))?;
+            self.advance(&mut patience, (patience_ns, stop))?;
             if !self.established {
                 continue;
             }
@@ -275,14 +275,14 @@ impl Line {
     /// Says `words` once connected, within so many nanoseconds and until the caller stops it. Nothing is awaited but the
     /// connection.
     pub fn say(&mut self, words: Vec<u8>, (patience_ns, stop): (u64, Stop<'_>)) -> Result<(), Failure> {
-        let deadline = monotonic_ns() + patience_ns;
+        let mut patience = Patience::new(monotonic_ns(), patience_ns, LOOK_NS);
         self.unsent = words;
         loop {
             self.send()?;
             if self.established && self.unsent.is_empty() && !self.socket.wants_write() {
                 return Ok(());
             }
-            self.advance(deadline, (patience_ns, stop))?;
+            self.advance(&mut patience, (patience_ns, stop))?;
         }
     }
 
@@ -296,8 +296,12 @@ impl Line {
     }
 
     /// Waits until something can be done, and looks whether it is connected by then.
-    fn advance(&mut self, deadline: u64, (patience_ns, stop): (u64, Stop<'_>)) -> Result<(), Failure> {
-        if !self.wait(deadline, stop).map_err(|e| self.failed(&e))? {
+    fn advance(
+        &mut self,
+        patience: &mut Patience,
+        (patience_ns, stop): (u64, Stop<'_>),
+    ) -> Result<(), Failure> {
+        if !self.wait(patience, stop).map_err(|e| self.failed(&e))? {
             if stop() {
                 return Err(Failure::Silent(STOPPED.into()));
             }
@@ -319,13 +323,13 @@ impl Line {
         }
     }
 
-    /// Waits until something can be done; false if nothing can before the deadline, or the caller stops it.
-    fn wait(&self, deadline_ns: u64, stop: Stop<'_>) -> std::io::Result<bool> {
+    /// Waits until something can be done; false if nothing can in that time, or the caller stops it.
+    fn wait(&self, patience: &mut Patience, stop: Stop<'_>) -> std::io::Result<bool> {
         let more = if self.established { !self.unsent.is_empty() } else { !self.tls };
         let writes = more || self.socket.wants_write();
         let wanted = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         loop {
-            let left = deadline_ns.saturating_sub(monotonic_ns());
+            let left = patience.look(monotonic_ns());
             if left == 0 || stop() {
                 return Ok(false);
             }

@@ -21,7 +21,7 @@ enum Side {
 enum Fault {
     /// The process is stopped so many times for so many milliseconds, each half a second apart.
     Stops(u64, u64),
-    /// The load runs only when nothing else wants a CPU, and something does.
+    /// From then on and for 2 s the load runs only when nothing else wants a CPU, and something does.
     Starved,
     /// A control group gives the process so many hundredths of a CPU.
     Group(u64),
@@ -112,7 +112,6 @@ fn start(dyno: &Dyno, uri: &str, load: &[&str], fault: Fault, group: Option<&Gro
     let words = [&["run", uri][..], &common, load, &["--quiet"]].concat();
     let wrapped = match (fault, group) {
         (Fault::Limit(limit, _), _) => format!("{limit}; exec \"$0\" \"$@\""),
-        (Fault::Starved, _) => "exec chrt --idle 0 \"$0\" \"$@\"".to_owned(),
         (_, Some(Group(folder))) => {
             format!("echo $$ > {}/cgroup.procs; exec \"$0\" \"$@\"", folder.display())
         }
@@ -198,6 +197,21 @@ fn stop(pid: u32, times: u64, length_ms: u64) {
     }
 }
 
+/// So many programs that want a CPU each.
+fn crowd(programs: usize) -> Busy {
+    let busy = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    Busy((0..programs).map(|_| busy()).collect())
+}
+
+/// The threads of a process run only when nothing else wants a CPU, while so many programs do.
+fn starve(pid: u32, programs: usize) {
+    let idle = ["--all-tasks", "--idle", "--pid", "0", &pid.to_string()].map(str::to_owned);
+    assert!(Command::new("chrt").args(idle).status().unwrap().success(), "chrt");
+    let busy = crowd(programs);
+    std::thread::sleep(Duration::from_secs(2));
+    drop(busy);
+}
+
 /// The server of a fault, the group that it or the load is in, and the disk for results; `None` where they cannot be had.
 struct Place {
     server: Option<Server>,
@@ -249,13 +263,13 @@ fn tried(side: Side, fault: Fault, load: &[&str]) -> Option<(bool, String)> {
     let own_group = place.group.as_ref().filter(|_| side == Side::Client);
     let run = start(&dyno, &place.uri(fault), load, fault, own_group);
     let busy = match fault {
-        Fault::Starved | Fault::Crowd => {
-            let loops = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-            Busy((0..cores * 2).map(|_| loops()).collect())
-        }
+        Fault::Crowd => crowd(cores * 2),
         _ => Busy(Vec::new()),
     };
-    let during = matches!(fault, Fault::Stops(..) | Fault::Says(_) | Fault::Killed | Fault::Group(_));
+    let during = matches!(
+        fault,
+        Fault::Stops(..) | Fault::Starved | Fault::Says(_) | Fault::Killed | Fault::Group(_)
+    );
     if let Some(server) = server.filter(|_| during && own_group.is_none()) {
         dyno.await_phase("r", "measure");
         std::thread::sleep(Duration::from_millis(1_500));
@@ -263,6 +277,7 @@ fn tried(side: Side, fault: Fault, load: &[&str]) -> Option<(bool, String)> {
             (Fault::Stops(times, length_ms), _) => {
                 stop(if side == Side::Client { run.id() } else { server.pid() }, times, length_ms);
             }
+            (Fault::Starved, _) => starve(run.id(), cores * 2),
             (Fault::Says(words), _) => drop(server.cli(words)),
             (Fault::Killed, _) => signal(server.pid(), "KILL"),
             (_, Some(group)) => group.take(server.pid()),

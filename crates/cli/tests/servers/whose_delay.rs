@@ -4,7 +4,10 @@ use dyno_testkit::{
     Dyno, Server, arrivals, assert_exit, finish, outcome, phase, signal, skip, stderr, stdout,
 };
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Output};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 /// Stops `pid` for `stop` once the measured phase of the run in `directory` is under way, and waits for the end of `dyno`.
@@ -14,6 +17,56 @@ fn stopped(dyno: &Dyno, directory: &str, (pid, stop): (u32, Duration), run: Chil
     std::thread::sleep(stop);
     signal(pid, "CONT");
     finish(run)
+}
+
+/// A relay before the server at `server` that stops the process that it is told of for 6 s behind the first request of the
+/// connection numbered `stops_at` from 1: the server answers meanwhile. It tells its port, and takes the process.
+fn stops_its_client(server: u16, stops_at: usize) -> (u16, Sender<u32>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (tell, told): (Sender<u32>, Receiver<u32>) = channel();
+    std::thread::spawn(move || {
+        for (number, client) in listener.incoming().map_while(Result::ok).enumerate() {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { return };
+            let (mut from_client, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            let stopped = (number + 1 == stops_at).then(|| told.recv().unwrap());
+            std::thread::spawn(move || {
+                if let Some(pid) = stopped {
+                    let mut first = [0; 4_096];
+                    let read = from_client.read(&mut first)?;
+                    signal(pid, "STOP");
+                    to_server.write_all(&first[..read])?;
+                    std::thread::sleep(Duration::from_secs(6));
+                    signal(pid, "CONT");
+                }
+                std::io::copy(&mut from_client, &mut to_server)
+            });
+            let (mut from_server, mut to_client) = (server, client);
+            std::thread::spawn(move || std::io::copy(&mut from_server, &mut to_client));
+        }
+    });
+    (port, tell)
+}
+
+/// dyno waits 5 s for a server to answer. It is stopped for 6 s while it asks the server what it is (connection 1), and while
+/// users connect.
+#[test]
+fn a_client_that_is_stopped_while_it_connects_calls_no_server_unreachable() {
+    let Some(server) = Server::start(&[]) else { return skip("whose_delay") };
+    for stops_at in [1, 3, 6] {
+        let dyno = Dyno::new();
+        let (port, tell) = stops_its_client(server.port, stops_at);
+        let uri = format!("redis://127.0.0.1:{port}");
+        let common = ["--workload", "c", "--records", "100", "--users", "4", "--duration", "2s"];
+        let run = dyno.start(&[&["run", &uri, "--out", "r", "--quiet"][..], &common].concat());
+        tell.send(run.id()).unwrap();
+        let output = finish(run);
+        assert_exit(&output, &[0, 5]);
+        let summary = dyno.summary("r");
+        let measured = phase(&summary, "measure");
+        assert_eq!(outcome(measured, "ok"), arrivals(measured), "connection {stops_at}");
+        assert!(arrivals(measured) > 0, "connection {stops_at}");
+    }
 }
 
 fn checks(dyno: &Dyno, directory: &str) -> Vec<String> {

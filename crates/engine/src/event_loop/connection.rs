@@ -4,7 +4,7 @@ use super::receive::PASS_NS;
 use super::state::{Awaited, CHECKER, Connection, LoadThread, Op, State};
 use crate::files::OutOfFiles;
 use crate::job::Clock;
-use crate::net::{Net, Ready};
+use crate::net::{Net, Patience, Ready};
 use crate::run_error::RunError;
 use dyno_types::limits::BACKOFF_NS;
 use dyno_types::{ConnectionStep, Driver, Outcome, Refused};
@@ -17,6 +17,8 @@ const OPENING: usize = 128;
 const STAMPED_EVERY: usize = 16;
 /// Longest time for one connection to be opened.
 const OPEN_NS: u64 = 5_000_000_000;
+/// Time between two looks at connections that are being opened before a phase, nanoseconds.
+const OPENING_LOOK_NS: u64 = 10_000_000;
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Opens every user's connection to every node that serves something. An error names the node and the reason.
@@ -28,15 +30,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             .flat_map(|user| nodes.iter().map(move |&node| (user, node)))
             .collect();
         self.open_monitors();
-        let started = self.net.now();
-        let deadline = started + OPEN_NS + self.users.len() as u64 * 1_000_000;
+        let patience_ns = OPEN_NS + self.users.len() as u64 * 1_000_000;
+        let mut patience = Patience::new(self.net.now(), patience_ns, OPENING_LOOK_NS);
         while !wanted.is_empty() || self.unsettled > 0 {
             while self.unsettled < OPENING {
                 let Some((user, node)) = wanted.pop_front() else { break };
                 self.connection_to(user, node);
             }
             let now = self.net.now();
-            self.net.wait(now, now + 10_000_000, &mut self.ready)?;
+            self.net.wait(now, now + OPENING_LOOK_NS, &mut self.ready)?;
             self.receive_pass()?;
             match self.errors.pop() {
                 Some((Outcome::Aborted, text)) => return Err(Refused(text).into()),
@@ -46,7 +48,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             if self.shared.control.stopping() {
                 return failed(Outcome::Aborted, "interrupted while connecting".into());
             }
-            if self.net.now() > deadline {
+            if patience.look(self.net.now()) == 0 {
                 return failed(Outcome::Unreachable, "no answer to the connection attempt in time".into());
             }
         }

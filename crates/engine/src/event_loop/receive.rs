@@ -140,8 +140,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         while at < bytes.len() {
             let c = &self.connections[id as usize];
             let decoded = match (c.state, c.awaited.front()) {
-                (State::Greeting { reply, since_ns }, _) => {
-                    match self.greeting(id, reply, since_ns, &bytes[at..]) {
+                (State::Greeting { reply, .. }, _) => {
+                    match self.greeting(id, reply, moment.now, &bytes[at..]) {
                         Some(used) => Decoded::Push { used },
                         None if matches!(self.connections[id as usize].state, State::Closed { .. }) => {
                             return Parsed::Lost;
@@ -192,8 +192,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         Parsed::Upto(at)
     }
 
-    /// One reply of the greeting; the bytes used, or `None` if it is not complete or the connection was refused.
-    fn greeting(&mut self, id: u32, reply: u16, since_ns: u64, bytes: &[u8]) -> Option<usize> {
+    /// One reply of the greeting; the bytes used, or `None` if it is not complete or the connection was refused. The next reply
+    /// has its own time from `now` on: what this process was late with is not the server's silence.
+    fn greeting(&mut self, id: u32, reply: u16, now: u64, bytes: &[u8]) -> Option<usize> {
         let node = self.connections[id as usize].node;
         let mut words = self.spare.pop().unwrap_or_default();
         let heard = self.driver.greeted(node, id, reply, bytes, &mut words);
@@ -207,7 +208,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             Hello::Need => None,
             Hello::Reply { used, more } => {
                 if more {
-                    self.connections[id as usize].state = State::Greeting { reply: reply + 1, since_ns };
+                    self.connections[id as usize].state = State::Greeting { reply: reply + 1, since_ns: now };
                 } else {
                     self.welcome(id);
                 }

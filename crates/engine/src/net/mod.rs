@@ -3,6 +3,7 @@
 mod epoll;
 mod hardware;
 mod monotonic;
+mod patience;
 mod socket;
 mod stamps;
 mod tls;
@@ -12,6 +13,7 @@ mod wall_clock;
 pub use epoll::Epoll;
 pub use hardware::Cards;
 pub use monotonic::monotonic_ns;
+pub use patience::Patience;
 pub use socket::Socket;
 pub use tls::{TlsConfig, tls_config};
 pub use virtual_net::{EchoNet, VirtualNet};
