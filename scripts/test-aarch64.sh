@@ -33,5 +33,5 @@ for run in "$work"/*/summary.json; do
   "$qemu" "$dyno" report "$(dirname "$run")" --format md | head -3
 done
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=$qemu
-cargo-zigbuild test --release --locked --target aarch64-unknown-linux-musl -p dyno-types -p dyno-record -p dyno-workload -p dyno-wire \
+cargo-zigbuild test --release --locked --target aarch64-unknown-linux-musl -p dyno-types -p dyno-record -p dyno-workload -p dyno-db-redis \
   --lib --tests

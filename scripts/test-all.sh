@@ -43,8 +43,8 @@ fi
 
 failed=0
 echo "== $cargo clippy and test --features $features"
-"$cargo" clippy --release --locked -p dyno-stores --all-targets --features "$features" --quiet -- -D warnings || failed=1
-for crate in "-p dyno-stores" "-p dyno-cli --test servers sysbench::"; do
+"$cargo" clippy --release --locked -p dyno-db-embedded --all-targets --features "$features" --quiet -- -D warnings || failed=1
+for crate in "-p dyno-db-embedded" "-p dyno-cli --test servers sysbench::"; do
   # shellcheck disable=SC2086
   "$cargo" test --release --locked $crate --features "$features" --no-fail-fast -- --nocapture 2>&1 |
     tee -a "$log" | grep -vE '^(test .* ok|running 0 tests|)$'

@@ -43,4 +43,4 @@ fi
   ansible-lint -q --offline --nocolor ${without:+--exclude "$without"}
 )
 deploy/ansible/tests/check.sh
-cargo test --release --locked --workspace --exclude dyno-official --test servers -- ansible:: --ignored --nocapture --test-threads=1
+cargo test --release --locked --workspace --test servers -- ansible:: --ignored --nocapture --test-threads=1

@@ -18,5 +18,5 @@ if ! has_browser; then
   echo "0 passed, 0 failed, 1 skipped"
   exit 0
 fi
-echo "== $cargo test --workspace --exclude dyno-official --test browser -- --ignored"
-exec "$cargo" test --release --locked --workspace --exclude dyno-official --test browser -- --ignored --nocapture
+echo "== $cargo test --workspace --test browser -- --ignored"
+exec "$cargo" test --release --locked --workspace --test browser -- --ignored --nocapture

@@ -3,4 +3,4 @@
 # One cause after the other: each wants the whole host.
 set -eu
 cd "$(dirname "$0")/.."
-exec cargo test --release --workspace --exclude dyno-official --test alone -- diagnosis:: --ignored --test-threads=1 --nocapture
+exec cargo test --release --workspace --test alone -- diagnosis:: --ignored --test-threads=1 --nocapture

@@ -10,16 +10,16 @@ failed=0
 
 "$here/need" mongo || true
 echo "== $cargo clippy --features aws"
-"$cargo" clippy --release --locked -p dyno-official -p dyno-databases -p dyno-cli --features dyno-cli/aws --all-targets --quiet \
+"$cargo" clippy --release --locked -p dyno-db-mongodb -p dyno-databases -p dyno-cli --features dyno-cli/aws --all-targets --quiet \
   -- -D warnings || failed=1
 echo "== $cargo clippy --features gssapi"
 if command -v krb5-config >/dev/null && command -v clang >/dev/null; then
-  "$cargo" clippy --release --locked -p dyno-official --features dyno-official/gssapi --quiet -- -D warnings || failed=1
+  "$cargo" clippy --release --locked -p dyno-db-mongodb --features dyno-db-mongodb/gssapi --quiet -- -D warnings || failed=1
 else
   echo "SKIPPED: gssapi: libkrb5-dev or clang is not installed" | tee -a "$log"
 fi
 echo "== $cargo test --features aws"
-"$cargo" test --release --locked -p dyno-official -p dyno-cli --features dyno-cli/aws --lib --test official \
+"$cargo" test --release --locked -p dyno-db-mongodb -p dyno-cli --features dyno-cli/aws --lib --test official \
   --no-fail-fast -- --nocapture 2>&1 | tee -a "$log" | grep -vE '^(test .* ok|running 0 tests|)$'
 [ "${PIPESTATUS[0]}" = 0 ] || failed=1
 

@@ -10,7 +10,7 @@ cargo=${CARGO:-cargo}
 logs=$(mktemp -d "${TMPDIR:-/tmp}/dyno-test.XXXXXX")
 trap 'rm -rf "$logs"' EXIT
 failed=0
-all="--locked --workspace --exclude dyno-official"
+all="--locked --workspace"
 
 step() {
   echo "== $*"

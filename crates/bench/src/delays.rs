@@ -3,10 +3,10 @@
 
 use crate::responder::{LISTENER, listen};
 use anyhow::{Result, anyhow, bail};
+use dyno_db_redis::protocol::resp::{Token, put_array, put_bulk, token};
 use dyno_engine::net::{Received, Socket, Stamp, monotonic_ns};
 use dyno_record::{Buckets, Histogram, Scale};
 use dyno_types::rng::{Purpose, draw, unit};
-use dyno_wire::redis::resp::{Token, put_array, put_bulk, token};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

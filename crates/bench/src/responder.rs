@@ -2,8 +2,8 @@
 
 use crate::disturbance::{Group, on_core};
 use anyhow::{Context, Result};
+use dyno_db_mongodb::protocol::message::{self, HEADER, code};
 use dyno_types::bson::{self, kind};
-use dyno_wire::mongodb::message::{self, HEADER, code};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{RecvFlags, SendFlags};
 use std::io::{BufRead, BufReader, Write};

@@ -171,7 +171,7 @@ mod tests {
         ] {
             assert_eq!(with(target, "a@/:é").unwrap(), filled);
             if ["redis", "unix"].iter().any(|scheme| target.starts_with(scheme)) {
-                let options = dyno_wire::redis::RedisOptions::from_uri(filled).unwrap();
+                let options = dyno_db_redis::protocol::RedisOptions::from_uri(filled).unwrap();
                 assert_eq!(options.password.as_deref(), Some("a@/:é"));
             }
         }

@@ -3,10 +3,10 @@
 use crate::Caller;
 use crate::plan::args::PocArgs;
 use crate::shards::{self, Balancer};
-use dyno_databases::mongodb::admin::MongoAdmin;
-use dyno_databases::mongodb::command_error::CommandError;
 use dyno_db::collections::Collections;
 use dyno_db::target::OpenTarget;
+use dyno_db_mongodb::admin::MongoAdmin;
+use dyno_db_mongodb::command_error::CommandError;
 use dyno_engine::RunError;
 use dyno_session::dataset_check::{DOCUMENTS, same_documents};
 use dyno_types::Refused;

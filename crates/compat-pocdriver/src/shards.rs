@@ -2,8 +2,8 @@
 //! the shard whose number is the worker's modulo the number of shards.
 
 use crate::Caller;
-use dyno_databases::mongodb::admin::MongoAdmin;
-use dyno_databases::mongodb::command_error::CommandError;
+use dyno_db_mongodb::admin::MongoAdmin;
+use dyno_db_mongodb::command_error::CommandError;
 use dyno_workload::pocdriver::{PocConfig, Template};
 use std::thread::sleep;
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! The databases' side of a binding: what it can do, and the target it opens.
 
 use crate::bindings::BindingTarget;
-use dyno_databases::{embedded, memcached, mongodb, redis, registry};
+use dyno_databases::registry;
 use dyno_db::probe::Stop;
 use dyno_db::target::{OpenTarget, Target};
 use dyno_db::target_error::TargetError;
-use dyno_stores::basic::Sink;
+use dyno_db_embedded::basic::Sink;
 use dyno_types::Content;
 use std::sync::Arc;
 
@@ -43,15 +43,17 @@ impl BindingTarget {
         stop: Stop<'_>,
     ) -> Result<(Box<dyn Target>, Box<dyn OpenTarget>), TargetError> {
         let target = match self {
-            BindingTarget::Redis { options, .. } => redis::target(options.as_ref().clone()),
-            BindingTarget::Mongo { options, .. } => mongodb::target(options.as_ref().clone()),
-            BindingTarget::Memcached { options, .. } => memcached::target(options.as_ref().clone()),
+            BindingTarget::Redis { options, .. } => dyno_db_redis::target::target(options.as_ref().clone()),
+            BindingTarget::Mongo { options, .. } => dyno_db_mongodb::target::target(options.as_ref().clone()),
+            BindingTarget::Memcached { options, .. } => {
+                dyno_db_memcached::target::target(options.as_ref().clone())
+            }
             BindingTarget::Official { uri, database, upsert, .. } => {
-                mongodb::official_target(uri, database.as_deref(), *upsert)?
+                dyno_db_mongodb::target::official_target(uri, database.as_deref(), *upsert)?
             }
             BindingTarget::Store { uri } => {
-                let store = dyno_stores::open_with_sink(uri, content.clone(), Some(lines))?;
-                return Ok((registry::parse(uri)?, embedded::open_store(store)));
+                let store = dyno_db_embedded::open_with_sink(uri, content.clone(), Some(lines))?;
+                return Ok((registry::parse(uri)?, dyno_db_embedded::target::open_store(store)));
             }
             BindingTarget::Null => registry::parse("null:")?,
         };

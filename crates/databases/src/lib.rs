@@ -1,13 +1,8 @@
-//! The databases: one module each, and the list of them ([`registry::ALL`]). `dyno-db` has their interface.
+//! The list of databases ([`registry::ALL`]), and the servers that are started for a run. `dyno-db` has the interface of a
+//! database; each has a crate of its own, `dyno-db-NAME`.
 
 pub mod container;
-pub mod dragonfly;
-pub mod embedded;
-pub mod ferretdb;
-pub mod memcached;
-pub mod mongodb;
 pub mod null;
-pub mod redis;
 pub mod registry;
 pub mod sim;
 pub mod spawn;

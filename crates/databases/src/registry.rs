@@ -1,17 +1,21 @@
 //! The list of databases, and the reading of a target's URI by it.
 
-use crate::{dragonfly, embedded, ferretdb, memcached, mongodb, null, redis, sim, spawned};
+use crate::{null, sim, spawned};
 use dyno_config::server::ServerKind;
 use dyno_db::servers::DatabaseServer;
 use dyno_db::target::{Client, Database, Login, Scheme, Target};
+use dyno_db_embedded::target as embedded;
+use dyno_db_memcached as memcached;
+use dyno_db_mongodb as mongodb;
+use dyno_db_redis as redis;
 use dyno_types::Refused;
 use dyno_types::secret::{mask_value, remember_value};
 
 /// The databases, in the order of help and errors.
 pub static ALL: [&dyn Database; 13] = [
-    &redis::Redis,
-    &mongodb::MongoDb,
-    &memcached::Memcached,
+    &redis::target::Redis,
+    &mongodb::target::MongoDb,
+    &memcached::target::Memcached,
     &embedded::Embedded([Scheme::store("sqlite", "sqlite:PATH?journal=wal&synchronous=full")]),
     &embedded::Embedded([Scheme::store("redb", "redb:PATH")]),
     &embedded::Embedded([Scheme::store("fjall", "fjall:PATH")]),
@@ -28,9 +32,9 @@ pub static ALL: [&dyn Database; 13] = [
 pub fn server(kind: ServerKind) -> &'static dyn DatabaseServer {
     match kind {
         ServerKind::Redis | ServerKind::Valkey | ServerKind::KeyDb => &redis::server::RedisServer,
-        ServerKind::Dragonfly => &dragonfly::server::DragonflyServer,
+        ServerKind::Dragonfly => &redis::dragonfly::server::DragonflyServer,
         ServerKind::Mongod => &mongodb::server::MongodServer,
-        ServerKind::FerretDb => &ferretdb::server::FerretDbServer,
+        ServerKind::FerretDb => &mongodb::ferretdb::FerretDbServer,
         ServerKind::Memcached => &memcached::server::MemcachedServer,
     }
 }

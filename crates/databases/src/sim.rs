@@ -3,11 +3,11 @@
 use dyno_db::probe::Stop;
 use dyno_db::target::{Database, OpenTarget, Scheme, Target, TargetInfo};
 use dyno_db::target_error::TargetError;
+use dyno_engine::sim::{Service, SimOptions};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_virtual};
 use dyno_types::limits::SIM_SERVERS;
 use dyno_types::units::parse_duration_ns;
 use dyno_types::{Content, Refused};
-use dyno_wire::sim::{Service, SimOptions};
 use std::sync::Arc;
 
 /// The simulated server.

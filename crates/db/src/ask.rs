@@ -2,12 +2,46 @@
 
 use crate::probe::{Failure, Line, Unreached};
 use dyno_engine::net::TlsConfig;
-use dyno_monitor::database::Ask;
+use dyno_monitor::{AskError, Sample, SampleError, Source};
 use dyno_types::Endpoint;
 use std::sync::Arc;
 
 /// Time that one question may take, connecting included.
 pub const PATIENCE_NS: u64 = 2_000_000_000;
+
+/// Brings one answer, or the error of the one that asks.
+pub type Ask<T> = Box<dyn FnMut() -> Result<T, AskError> + Send>;
+
+/// A source that asks a database for its figures and reads the answer.
+pub struct AskedSource<T> {
+    name: String,
+    /// The question as people know it, for errors.
+    question: &'static str,
+    ask: Ask<T>,
+    read: fn(&T, &mut Sample),
+}
+
+impl<T> AskedSource<T> {
+    /// `read` adds what an answer of `ask` says.
+    pub fn new(name: &str, question: &'static str, ask: Ask<T>, read: fn(&T, &mut Sample)) -> Self {
+        AskedSource { name: name.to_owned(), question, ask, read }
+    }
+}
+
+impl<T> Source for AskedSource<T> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn sample(&mut self, into: &mut Sample) -> Result<(), SampleError> {
+        (self.read)(&(self.ask)().map_err(SampleError::Ask)?, into);
+        if into.is_empty() { Err(SampleError::NothingKnown(self.question)) } else { Ok(()) }
+    }
+
+    fn waits(&self) -> bool {
+        true
+    }
+}
 
 /// Something to be said and heard on a line.
 pub type Talk<T> = Box<dyn FnMut(&mut Line) -> Result<T, Failure> + Send>;

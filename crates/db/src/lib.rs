@@ -7,7 +7,9 @@
 pub mod ask;
 pub mod cluster;
 pub mod collections;
+pub mod command_traffic;
 pub mod copies;
+pub mod names;
 pub mod node;
 pub mod probe;
 pub mod protocol;

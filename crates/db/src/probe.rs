@@ -5,9 +5,9 @@ use crate::protocol_detection::{DetectedProtocol, detect_protocol, wrong_protoco
 use crate::target_error::TargetError;
 use dyno_engine::files::OutOfFiles;
 use dyno_engine::net::{Patience, Received, Socket, TlsConfig, monotonic_ns};
+use dyno_types::address::Address;
 use dyno_types::limits::ANSWER_BYTES;
 use dyno_types::{Endpoint, Outcome, Refused};
-use dyno_wire::address::Address;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustls::AlertDescription;
@@ -161,6 +161,17 @@ impl Failure {
             other => TargetError::Unreachable(other.at(endpoint).to_string()),
         }
     }
+}
+
+/// Next step in the conversation that asks a server for its facts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FactsStep {
+    /// More bytes are needed.
+    Need,
+    /// The answer is complete.
+    Done,
+    /// The server refused, with its class and words.
+    Refused(Outcome, String),
 }
 
 /// State of reading: more to come, done, or refused.

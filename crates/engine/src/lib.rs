@@ -11,9 +11,11 @@ pub mod files;
 mod job;
 mod merge;
 pub mod net;
+pub mod null;
 mod run;
 mod run_error;
 mod shared;
+pub mod sim;
 mod thread_per_user;
 
 pub use job::{

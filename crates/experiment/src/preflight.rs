@@ -264,5 +264,5 @@ fn lacks(spec: &Experiment, machine: &Machine) -> Option<String> {
         return Some(format!("no server on PATH ({named}); --set target=URI names one that runs"));
     }
     let scheme = uri.split(':').next().unwrap_or_default();
-    dyno_stores::KINDS.iter().find(|kind| kind.scheme == scheme)?.missing()
+    dyno_db_embedded::KINDS.iter().find(|kind| kind.scheme == scheme)?.missing()
 }

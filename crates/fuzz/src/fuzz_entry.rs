@@ -2,8 +2,8 @@
 
 use dyno_analysis::Condition;
 use dyno_compat_bexhoma::promql;
-use dyno_databases::mongodb::dns;
 use dyno_databases::registry;
+use dyno_db_mongodb::dns;
 use dyno_hosts::kubernetes::replace::{objects as objects_of_a_file, unknown as unknown_keys};
 use dyno_hosts::remote::relay;
 use dyno_monitor::prometheus;

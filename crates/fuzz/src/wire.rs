@@ -1,5 +1,14 @@
 //! What comes from servers, workers and agents.
 
+use dyno_db_memcached::protocol::{
+    self as memcached_protocol, Exchange, MemcachedDriver, MemcachedOptions, Servers,
+};
+use dyno_db_memcached::stats;
+use dyno_db_mongodb::protocol::compress::Codec;
+use dyno_db_mongodb::protocol::message::{self, HEADER, code};
+use dyno_db_mongodb::protocol::scram::{Conversation, Login};
+use dyno_db_mongodb::protocol::{Mechanism, describe, is_ok, take_document};
+use dyno_db_redis::protocol::{Facts, RedisOptions, Topology, resp as redis};
 use dyno_hosts::protocol::agent::{FromHost, ToHost};
 use dyno_hosts::protocol::frame::{Frame, read_frame};
 use dyno_hosts::protocol::worker::{FromWorker, ToWorker};
@@ -7,12 +16,6 @@ use dyno_monitor::Sample;
 use dyno_record::codec;
 use dyno_types::bson as doc;
 use dyno_types::{Content, Decoded, Driver, Fields, Request, Verb};
-use dyno_wire::memcached::{self, Exchange, MemcachedDriver, MemcachedOptions, Servers};
-use dyno_wire::mongodb::compress::Codec;
-use dyno_wire::mongodb::message::{self, HEADER, code};
-use dyno_wire::mongodb::scram::{Conversation, Login};
-use dyno_wire::mongodb::{Mechanism, describe, is_ok, take_document};
-use dyno_wire::redis::{Facts, RedisOptions, Topology, resp as redis};
 use serde::de::DeserializeOwned;
 
 /// Replies to the client that sets servers of Redis up: each is as long as it is to those that skip it.
@@ -54,9 +57,9 @@ pub fn memcached(data: &[u8]) {
     let uri =
         ["memcached://h", "memcached://u:p@h", "memcached://h?protocol=text", "memcached://h?layout=string"];
     let options = MemcachedOptions::from_uri(uri[usize::from(first % 4)]).expect("the URI is right");
-    let _ = memcached::Facts::take(&options, rest, &mut memcached::Facts::default());
+    let _ = memcached_protocol::Facts::take(&options, rest, &mut memcached_protocol::Facts::default());
     if let Ok(text) = std::str::from_utf8(rest) {
-        dyno_monitor::database::stats(text, &mut Sample::default());
+        stats::read(text, &mut Sample::default());
     }
     let servers = Servers::new(&options, vec![dyno_types::Endpoint::Unix("/s".into())]).expect("one server");
     let content = std::sync::Arc::new(OneField);

@@ -3,13 +3,11 @@
 //! A [`Source`] is asked again and again and says what it sees as named counters and gauges; [`Monitor`] asks all of them,
 //! tick by tick, on threads of its own: nothing here touches the load path. `host`, `process` and `cgroup` read files
 //! below /proc and /sys, `queues` asks the kernel what holds packets back, `environment` says what the host is,
-//! `database` understands what databases say of themselves,
 //! `prometheus` reads exporters and is one.
 //! What a system does not offer is absent, never zero.
 
 mod cgroup;
 mod cpu;
-pub mod database;
 pub mod environment;
 mod host;
 mod monitor;
@@ -29,4 +27,4 @@ pub use neighbours::Neighbours;
 pub use process::{Pid, ProcessSource};
 pub use queues::Queues;
 pub use roots::{Roots, read};
-pub use sample::{Kind, Reading, Sample, SampleError, Source};
+pub use sample::{AskError, Kind, Reading, Sample, SampleError, Source};

@@ -151,7 +151,7 @@ const EMBEDDED: [(&str, &str); 6] = [
 
 /// Embedded engines that this build has.
 pub(super) fn engines_embedded(scale: u32) -> String {
-    let built = |name: &str| dyno_stores::KINDS.iter().any(|kind| kind.scheme == name && kind.built);
+    let built = |name: &str| dyno_db_embedded::KINDS.iter().any(|kind| kind.scheme == name && kind.built);
     let lacking: Vec<&str> = EMBEDDED.iter().map(|(name, _)| *name).filter(|name| !built(name)).collect();
     let mut engines = String::from("factors:\n  engine:\n");
     if !lacking.is_empty() {

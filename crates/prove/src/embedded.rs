@@ -184,7 +184,7 @@ impl Content for Layout {
 
 fn open(uri: &str, records: &Records) -> Result<(Arc<dyn Store>, Arc<Layout>), Refused> {
     let layout = Arc::new(Layout(records.clone()));
-    Ok((dyno_stores::open(uri, layout.clone())?, layout))
+    Ok((dyno_db_embedded::open(uri, layout.clone())?, layout))
 }
 
 /// The writer: does the job that `input` holds and says on `output` what it has done.

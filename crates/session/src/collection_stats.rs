@@ -1,8 +1,8 @@
 //! Facts that the controller itself knows and asks of a worker pool's targets.
 
-use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_db::probe::NEVER;
 use dyno_db::target::Target;
+use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
 use std::sync::OnceLock;
@@ -51,8 +51,8 @@ impl CollectionStats {
 mod tests {
     use super::*;
     use dyno_databases::registry;
+    use dyno_db_mongodb::protocol::message::{self, code};
     use dyno_types::bson::{self, kind};
-    use dyno_wire::mongodb::message::{self, code};
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
 

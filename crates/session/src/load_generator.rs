@@ -3,8 +3,8 @@
 use crate::collection_stats::Part;
 use crate::hosts::SeenByWorker;
 use crate::parts;
-use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_db::target::{OpenTarget, TargetInfo};
+use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_monitor::{ProcessCpu, peak_resident_bytes};
 use dyno_record::Totals;

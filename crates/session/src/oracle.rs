@@ -4,11 +4,11 @@ use dyno_analysis::closed_form::{closed_throughput, md1_response, mm1_response, 
 use dyno_analysis::users_by_littles_law;
 use dyno_db::target_error::TargetError;
 use dyno_engine::arrivals::{Process, Profile};
+use dyno_engine::sim::{Service, SimOptions};
 use dyno_engine::{Clock, Control, End, Job, Pacing, run_virtual};
 use dyno_record::Totals;
 use dyno_types::content::Nothing;
 use dyno_types::{Content, Request};
-use dyno_wire::sim::{Service, SimOptions};
 use dyno_workload::{Draw, Frontier, Workload};
 use std::sync::Arc;
 

@@ -3,13 +3,13 @@
 
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::net::{Net, Ready, Received, Stamp, VirtualNet};
+use dyno_engine::null::NullDriver;
+use dyno_engine::sim::{Service, SimOptions};
 use dyno_engine::{Clock, Control, End, Job, Pacing, Queue, run_on, run_virtual};
 use dyno_record::Totals;
 use dyno_session::oracle::{job, simulate};
 use dyno_session::work::users::part_of_users;
 use dyno_types::{Content, Endpoint, Outcome, Request};
-use dyno_wire::null::NullDriver;
-use dyno_wire::sim::{Service, SimOptions};
 use dyno_workload::{Draw, Frontier, Workload};
 use std::io;
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 
 use dyno_analysis::users_by_littles_law;
 use dyno_engine::arrivals::{Process, Profile};
+use dyno_engine::sim::{Service, SimOptions};
 use dyno_engine::{Control, End, Finished, Job, Pacing, run_blocking, run_virtual};
 use dyno_record::Totals;
 use dyno_session::oracle::job;
 use dyno_types::{Executed, Outcome, Refused, Request, Store, StoreSession};
-use dyno_wire::sim::{Service, SimOptions};
 use std::sync::Arc;
 use std::time::Duration;
 

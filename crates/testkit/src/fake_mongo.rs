@@ -1,9 +1,9 @@
 //! Servers that speak just enough of MongoDB's protocol to play deployments that cannot be had for real: a script says
 //! what each command is answered.
 
+use dyno_db_mongodb::protocol::compress::{Codec, Compressor};
+use dyno_db_mongodb::protocol::message::{self, HEADER, code};
 use dyno_types::bson::{self, kind};
-use dyno_wire::mongodb::compress::{Codec, Compressor};
-use dyno_wire::mongodb::message::{self, HEADER, code};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -4,6 +4,7 @@
 //! Nothing here does input or output, reads a clock or depends on another crate of the workspace. [`child`] and [`secret`] know
 //! the environment and the secrets of this process.
 
+pub mod address;
 pub mod bounded;
 pub mod bson;
 pub mod child;

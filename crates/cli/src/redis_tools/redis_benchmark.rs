@@ -46,7 +46,7 @@ fn benchmark(program: Program, args: &ToolArgs) -> Result<Exit, Failure> {
     }
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
-    let config = dyno_databases::redis::configuration(&plan.uri, ["save", "appendonly"]);
+    let config = dyno_db_redis::target::configuration(&plan.uri, ["save", "appendonly"]);
     terminal::out(&head(&plan));
     let (mut worst, mut doubts) = (Exit::Ok, Vec::new());
     'all: loop {

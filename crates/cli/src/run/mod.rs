@@ -273,7 +273,7 @@ fn phases(
         if job.batch > 1 && args.client == dyno_db::target::Client::Official {
             terminal::note(&format!(
                 "records are loaded one by one: {}",
-                dyno_databases::mongodb::official::NO_BATCHES
+                dyno_db_mongodb::official::NO_BATCHES
             ));
         }
         let loaded = session.run(&PhasePlan { name: "load", job }, &mut live)?;

@@ -266,10 +266,8 @@ fn tried(side: Side, fault: Fault, load: &[&str]) -> Option<(bool, String)> {
         Fault::Crowd => crowd(cores * 2),
         _ => Busy(Vec::new()),
     };
-    let during = matches!(
-        fault,
-        Fault::Stops(..) | Fault::Starved | Fault::Says(_) | Fault::Killed | Fault::Group(_)
-    );
+    let during =
+        matches!(fault, Fault::Stops(..) | Fault::Starved | Fault::Says(_) | Fault::Killed | Fault::Group(_));
     if let Some(server) = server.filter(|_| during && own_group.is_none()) {
         dyno.await_phase("r", "measure");
         std::thread::sleep(Duration::from_millis(1_500));

@@ -1,8 +1,8 @@
 //! `--client official`: the same commands as by dyno's own codec, the same counts, the same documents.
 
-use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
 use dyno_db::target::Client;
+use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_testkit::fake_mongo::{Script, cursor, error, serve};
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::mongo_proxy::Proxy;

@@ -2,9 +2,9 @@
 
 mod sequence;
 
-use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
 use dyno_db::target::Client;
+use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::mongo_proxy::{Command, Proxy};
 use dyno_testkit::skip_because;

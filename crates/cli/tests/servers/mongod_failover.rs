@@ -5,8 +5,8 @@
 //! Where the old primary keeps its connections without a word, the other secondary goes on waiting for its oplog (3.6.8: about
 //! ten seconds): a majority has new writes only then. Those loads write with `w=1`.
 
-use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
+use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_testkit::lab::Lab;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, finish, signal, skip_because, stderr, stdout};

@@ -1,7 +1,7 @@
 //! A real `mongod`, where it is on PATH, behind TLS and with logins: SCRAM, X.509, and messages that are compressed.
 
-use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
+use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_testkit::cluster::Certificates;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, assert_exit, outcome, phase, skip_because, stderr};

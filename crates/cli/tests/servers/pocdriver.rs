@@ -1,7 +1,7 @@
 //! `dyno pocdriver` as its users type it: sizes, reports, exact counts, resuming, refusals.
 
-use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
+use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, Server, assert_exit, finish, phase, signal, skip, skip_because, stderr, stdout};
 use dyno_types::bson::{self, kind};

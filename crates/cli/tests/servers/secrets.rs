@@ -3,8 +3,8 @@
 //! The user's own words are the user's: a URI on dyno's command line is there for all to see, which is why a password can come
 //! from a file or the environment. No other user may see what dyno makes of it.
 
-use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
+use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_testkit::{Dyno, Server, finish, skip, stderr, stdout};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;

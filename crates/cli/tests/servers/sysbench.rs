@@ -1,7 +1,7 @@
 //! `dyno sysbench-mongodb` as its users type it: data, transaction, lines, tables, refusals.
 
-use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
+use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, assert_exit, skip_because, stderr, stdout};
 use dyno_types::bson::{self, kind};

@@ -1,7 +1,7 @@
 //! Answer tests of analysis: what an operation is, which runs are points of a sweep, and what may be measured instead of what.
 
-use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
+use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, assert_exit, phase, skip_because, stderr, stdout};
 use dyno_workload::Workload;

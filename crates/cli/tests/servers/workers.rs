@@ -1,7 +1,7 @@
 //! Several workers of one process divide the work and make one report: `dyno ycsb`, `sysbench-mongodb`, `pocdriver`.
 
-use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
+use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_hosts::protocol::agent::{FromHost, ToHost};
 use dyno_hosts::protocol::frame::{Frame, read_frame, write_frame};
 use dyno_hosts::protocol::worker::{FromWorker, ToWorker};

@@ -6,8 +6,8 @@ use crate::bindings::target::BindingTarget;
 use crate::property::Known;
 use dyno_config::client::duration_ns;
 use dyno_config::settings::{BadSetting, Settings};
+use dyno_db_memcached::protocol::MemcachedOptions;
 use dyno_types::secret::mask_value;
-use dyno_wire::memcached::MemcachedOptions;
 use dyno_workload::ycsb::properties::Reader;
 
 /// Name, default, what is accepted, what it does.
@@ -191,7 +191,8 @@ mod tests {
     use super::*;
     use crate::bindings::{Binding, Bound, resolve};
     use dyno_config::settings::Source;
-    use dyno_wire::memcached::{Address, Hash, Update};
+    use dyno_db_memcached::protocol::{Hash, Update};
+    use dyno_types::address::Address;
 
     fn bound(pairs: &[(&str, &str)]) -> Result<Bound, String> {
         let mut settings = Settings::new();

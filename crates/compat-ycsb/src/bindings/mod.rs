@@ -2,7 +2,7 @@
 //!
 //! A [`Binding`] is chosen by name or by YCSB's class name; [`resolve`] turns the settings that belong to it into a
 //! [`BindingTarget`], with every value checked. `redis` reads the properties of Redis, `stores` those of the
-//! embedded stores and the mock, whose target is a URI for `dyno-stores`.
+//! embedded stores and the mock, whose target is a URI for `dyno-db-embedded`.
 
 pub mod memcached;
 pub mod mongodb;

@@ -7,8 +7,8 @@ use crate::bindings::target::BindingTarget;
 use crate::property::Known;
 use dyno_config::client::duration_ns;
 use dyno_config::settings::{BadSetting, Settings};
+use dyno_db_mongodb::protocol::{MongoOptions, ReadPreference, WriteConcern};
 use dyno_types::secret::mask_value;
-use dyno_wire::mongodb::{MongoOptions, ReadPreference, WriteConcern};
 use dyno_workload::ycsb::properties::Reader;
 
 const URL: &str = "mongodb://[user:password@]host:port/[database][?options]";

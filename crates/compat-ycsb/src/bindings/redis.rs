@@ -7,8 +7,9 @@ use crate::bindings::target::BindingTarget;
 use crate::property::Known;
 use dyno_config::client::duration_ns;
 use dyno_config::settings::{BadSetting, Settings};
+use dyno_db_redis::protocol::RedisOptions;
+use dyno_types::address::Address;
 use dyno_types::secret::mask_value;
-use dyno_wire::redis::{Address, RedisOptions};
 use dyno_workload::ycsb::properties::Reader;
 
 /// Time-out in milliseconds where none is set: Jedis' own.

@@ -3,7 +3,7 @@
 use crate::bindings::redis::*;
 use crate::bindings::{Binding, resolve};
 use dyno_config::settings::Source;
-use dyno_wire::redis::{Index, Layout};
+use dyno_db_redis::protocol::{Index, Layout};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     let mut settings = Settings::new();

@@ -1,14 +1,14 @@
 //! The properties of the embedded stores, `<store>.path` and `<store>.<option>`, and of the mock, `basicdb.*`: all
-//! become a URI for `dyno-stores`, whose own tables say which options there are.
+//! become a URI for `dyno-db-embedded`, whose own tables say which options there are.
 //!
 //! A value is checked here as far as its table tells, so that a refusal can name the place where it was set; what is
 //! left (sizes, paths) the store itself refuses when it is opened.
 
 use crate::property::Known;
 use dyno_config::settings::{BadSetting, Settings};
-use dyno_stores::KINDS;
-use dyno_stores::kind::StoreKind;
-use dyno_stores::options::OptionSpec;
+use dyno_db_embedded::KINDS;
+use dyno_db_embedded::kind::StoreKind;
+use dyno_db_embedded::options::OptionSpec;
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 use dyno_types::units::parse_duration_ns;
 use dyno_workload::ycsb::properties::Reader;
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use crate::bindings::{Binding, BindingTarget, resolve};
     use dyno_config::settings::Source;
-    use dyno_stores::uri::StoreUri;
+    use dyno_db_embedded::uri::StoreUri;
     use proptest::prelude::*;
 
     fn bound(binding: Binding, pairs: &[(&str, &str)]) -> Result<(String, Vec<String>), String> {

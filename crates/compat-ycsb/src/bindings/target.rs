@@ -1,8 +1,8 @@
 //! Targets of a load, as the settings of a binding describe them.
 
-use dyno_wire::memcached::MemcachedOptions;
-use dyno_wire::mongodb::MongoOptions;
-use dyno_wire::redis::RedisOptions;
+use dyno_db_memcached::protocol::MemcachedOptions;
+use dyno_db_mongodb::protocol::MongoOptions;
+use dyno_db_redis::protocol::RedisOptions;
 
 /// Target of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum BindingTarget {
         /// Longest wait for a reply, nanoseconds; `None` for ever.
         timeout_ns: Option<u64>,
     },
-    /// An embedded store or a mock, for `dyno_stores::open`.
+    /// An embedded store or a mock, for `dyno_db_embedded::open`.
     Store {
         /// URI of the store.
         uri: String,

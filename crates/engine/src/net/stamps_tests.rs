@@ -3,7 +3,7 @@
 use super::*;
 use crate::net::{Received, Socket, monotonic_ns, tls_config};
 use dyno_types::Endpoint;
-use dyno_wire::address::Tls;
+use dyno_types::address::Tls;
 use rustix::time::{ClockId, clock_gettime};
 use rustls::{ServerConfig, ServerConnection, crypto::ring};
 use std::io::{Read, Write};

@@ -1,8 +1,8 @@
 //! TLS settings made ready for many connections.
 
+use dyno_types::address::Tls;
 use dyno_types::limits::SECRET_BYTES;
 use dyno_types::{Endpoint, Refused, bounded};
-use dyno_wire::redis::Tls;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};

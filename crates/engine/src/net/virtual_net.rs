@@ -5,8 +5,8 @@
 
 use super::monotonic::monotonic_ns;
 use super::{Net, Ready, Received, Stamp};
+use crate::sim::{SimOptions, SimServer};
 use dyno_types::Endpoint;
-use dyno_wire::sim::{SimOptions, SimServer};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;

@@ -1,8 +1,8 @@
 //! What these tests share.
 
 use dyno_config::server::ServerSpec;
-use dyno_databases::mongodb::admin::MongoAdmin;
 use dyno_databases::registry;
+use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_hosts::servers::server::Server;
 use dyno_localhost::machine::Machine;
 use dyno_types::bson::{self, kind};

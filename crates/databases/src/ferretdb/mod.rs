@@ -1,3 +1,0 @@
-//! FerretDB: its server.
-
-pub mod server;

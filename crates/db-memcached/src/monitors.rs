@@ -1,0 +1,54 @@
+//! Facts that memcached reports of itself while the load runs.
+
+use crate::protocol::{Facts, MemcachedOptions};
+use crate::stats;
+use dyno_db::ask::{AskedSource, PATIENCE_NS, ask};
+use dyno_db::probe::FactsStep;
+use dyno_db::probe::{Line, NEVER, ReadStatus};
+use dyno_engine::net::TlsConfig;
+use dyno_monitor::{Sample, Source};
+use dyno_types::Endpoint;
+use std::sync::Arc;
+
+/// `stats` of one server.
+pub(super) fn source(
+    name: &str,
+    options: &Arc<MemcachedOptions>,
+    tls: Option<Arc<TlsConfig>>,
+    endpoint: &Endpoint,
+) -> Box<dyn Source> {
+    let options = options.clone();
+    let greet = move |line: &mut Line| {
+        let mut opening = Vec::new();
+        Facts::ask_all(&options, &mut opening);
+        line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, _| match Facts::take(
+            &options,
+            received,
+            &mut Facts::default(),
+        ) {
+            FactsStep::Need => ReadStatus::Need,
+            FactsStep::Done => {
+                received.clear();
+                ReadStatus::Done
+            }
+            FactsStep::Refused(_, words) => ReadStatus::Refused(words),
+        })
+    };
+    let question = |line: &mut Line| {
+        let (mut words, mut text) = (Vec::new(), String::new());
+        Facts::ask_stats(&mut words);
+        line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| match Facts::text(received) {
+            Ok(None) => ReadStatus::Need,
+            Ok(Some((told, used))) => {
+                received.drain(..used);
+                text = told;
+                ReadStatus::Done
+            }
+            Err(refused) => ReadStatus::Refused(refused.0),
+        })?;
+        Ok(text)
+    };
+    let ask = ask(endpoint, tls, Box::new(greet), Box::new(question));
+    let read = |text: &String, into: &mut Sample| stats::read(text, into);
+    Box::new(AskedSource::new(name, "stats", ask, read))
+}

@@ -1,0 +1,118 @@
+//! Requests of one's own commands into bytes, replies into outcomes.
+
+use super::driver::{Exchange, MemcachedDriver};
+use super::errors::loses_step;
+use super::own::Kind;
+use super::reply::{NotMemcached, Reply, reply, values};
+use dyno_db::command_traffic::command_words;
+use dyno_types::command::{Argument, Traffic};
+use dyno_types::{Outcome, Request};
+use dyno_workload::keys::push_decimal;
+
+impl MemcachedDriver {
+    /// Appends an argument of a request's command.
+    fn put_argument(&self, request: &Request, number: u16, out: &mut Vec<u8>) {
+        match &self.own[usize::from(request.shape)].arguments[usize::from(number)] {
+            Argument::Literal(bytes) => out.extend_from_slice(bytes),
+            Argument::Rendered => self.content.argument(request, 0, number, out),
+        }
+    }
+
+    /// Appends the key of a command that says which server it goes to.
+    pub(super) fn put_own_key(&self, request: &Request, out: &mut Vec<u8>) {
+        self.put_argument(request, 1, out);
+    }
+
+    /// Appends a request's command.
+    pub(super) fn put_own(&mut self, request: &Request, out: &mut Vec<u8>) {
+        let before = out.len();
+        let own = &self.own[usize::from(request.shape)];
+        match own.kind {
+            Kind::Set => {
+                out.extend_from_slice(b"set ");
+                for number in 1..4 {
+                    self.put_argument(request, number, out);
+                    out.push(b' ');
+                }
+                let mut value = std::mem::take(&mut self.value);
+                value.clear();
+                self.put_argument(request, 4, &mut value);
+                push_decimal(value.len() as u64, out);
+                out.extend_from_slice(b"\r\n");
+                out.extend_from_slice(&value);
+                self.value = value;
+            }
+            Kind::Get(keys) => {
+                out.extend_from_slice(b"get");
+                for number in 1..=keys as u16 {
+                    out.push(b' ');
+                    self.put_argument(request, number, out);
+                }
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+        let sent = (out.len() - before) as u64;
+        self.traffic.add(request, Traffic { sent, ..Traffic::default() });
+    }
+
+    /// The reply to a request's command, and the position after it.
+    pub(super) fn take_own(
+        &mut self,
+        x: &mut Exchange,
+        input: &[u8],
+    ) -> Result<Option<(Outcome, usize)>, NotMemcached> {
+        let (mut hits, mut misses) = (0, 0);
+        let (outcome, end) = match self.own[usize::from(x.request.shape)].kind {
+            Kind::Get(keys) => {
+                let Some((found, end)) = values(input)? else { return Ok(None) };
+                let wrong = self.content.expected(&x.request).and_then(|expected| match reply(input) {
+                    Ok(Some((Reply::Value { data, .. }, _))) if data == expected => None,
+                    Ok(Some((Reply::Value { data, .. }, _))) => Some((expected, Some(data))),
+                    _ => Some((expected, None)),
+                });
+                let wrong = wrong.map(|(expected, found)| {
+                    command_words(self.content.as_ref(), &x.request, 0, expected, found)
+                });
+                match found {
+                    Ok(_) if wrong.is_some() => {
+                        self.say(&wrong.unwrap_or_default());
+                        (Outcome::Mismatch, end)
+                    }
+                    Ok(found) => {
+                        hits = u64::from(found);
+                        misses = u64::from(keys).saturating_sub(hits);
+                        (Outcome::Ok, end)
+                    }
+                    Err(text) => (self.fail(text), end),
+                }
+            }
+            Kind::Set => {
+                let Some((found, end)) = reply(input)? else { return Ok(None) };
+                match found {
+                    Reply::Done => (Outcome::Ok, end),
+                    Reply::Error(text) if !loses_step(text) => (self.fail(text), end),
+                    Reply::NotStored => {
+                        self.say("the server stored nothing");
+                        (Outcome::ServerError, end)
+                    }
+                    _ => return Err(NotMemcached),
+                }
+            }
+        };
+        x.records += hits as u32;
+        self.traffic.add(&x.request, Traffic { sent: 0, received: end as u64, hits, misses });
+        Ok(Some((outcome, end)))
+    }
+
+    /// Like [`dyno_types::Driver::skip`], for workloads of commands.
+    pub(super) fn skip_own(&self, input: &[u8]) -> Result<Option<usize>, NotMemcached> {
+        // The replies to all commands that may have been sent: one reader of both.
+        if input.starts_with(b"VALUE ") || input.starts_with(b"END") {
+            return Ok(values(input)?.map(|(_, end)| end));
+        }
+        match reply(input)? {
+            Some((Reply::Error(text), _)) if loses_step(text) => Err(NotMemcached),
+            found => Ok(found.map(|(_, end)| end)),
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! Requests into commands, replies into outcomes.
+//!
+//! Commands of one exchange: an insert, a read, a removal and an update of all fields are one. An update of some fields is two
+//! round trips: the value with its version (command 0), then the changed value on condition of that version (1). Where another
+//! client was faster, both follow again (2 and 3, 4 and 5 ...), at most [`TRIES`] times. A batch is one insert for each record.
+
+use super::command::{Key, Mode};
+use super::errors::{classify, loses_step};
+use super::facts;
+use super::ketama::Servers;
+use super::options::{Layout, MemcachedOptions, Protocol, Update};
+use super::own::{self, Own};
+use super::reply::{NotMemcached, Reply, reply};
+use super::{meta, records, text};
+use dyno_db::command_traffic::Unreported;
+use dyno_types::driver::NOWHERE;
+use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
+use std::sync::Arc;
+
+/// Number of times that an update of some fields is tried before it ends as [`Outcome::Busy`]. With 8 users on 2,000 records
+/// (YCSB's zipfian choice, half of it updates) 4 tries fail for 2 of 10,000 updates and 8 for none. With 128 updates under way by
+/// pipelining 5 % fail, and 16 tries help little: those that read the same version move in step.
+const TRIES: u32 = 8;
+
+/// State of one operation in flight.
+#[derive(Debug, Default)]
+pub struct Exchange {
+    pub(super) request: Request,
+    place: KeySpan,
+    /// Replies still awaited.
+    waiting: u32,
+    outcome: Outcome,
+    verified: Option<Outcome>,
+    pub(super) records: u32,
+    batched: bool,
+    /// True if an update reads the record first.
+    merges: bool,
+    /// The version of the value that an update has read.
+    version: u64,
+    /// The record's key; of a batch the keys of all, end to end.
+    keys: Vec<u8>,
+    /// Apart, so that what all operations touch fills few cache lines.
+    more: Box<More>,
+}
+
+/// Where a record is, and where its key ends among the keys of the exchange.
+#[derive(Clone, Copy, Debug, Default)]
+struct KeySpan {
+    server: u16,
+    encoded: bool,
+    begin: u32,
+    end: u32,
+}
+
+/// State that only batches and updates of some fields need.
+#[derive(Debug, Default)]
+struct More {
+    /// The changed value of an update.
+    merged: Vec<u8>,
+    batch: Vec<(Request, KeySpan, Outcome)>,
+}
+
+impl Exchange {
+    /// The request and the place of a command.
+    fn part(&self, command: u32) -> (&Request, KeySpan) {
+        if self.batched {
+            let (request, place, _) = &self.more.batch[command as usize];
+            return (request, *place);
+        }
+        (&self.request, self.place)
+    }
+}
+
+/// The memcached protocol of one load thread.
+pub struct MemcachedDriver {
+    options: Arc<MemcachedOptions>,
+    pub(super) content: Arc<dyn Content>,
+    servers: Servers,
+    /// Number of fields of a record.
+    fields: usize,
+    error: String,
+    pub(super) value: Vec<u8>,
+    scratch: [Vec<u8>; 2],
+    /// Commands of one's own, by the number of their template.
+    pub(super) own: Vec<Own>,
+    pub(super) traffic: Unreported,
+}
+
+impl MemcachedDriver {
+    /// A driver for one load thread. Refuses a workload that memcached or the layout cannot hold; `verbs` are those that it will
+    /// use.
+    pub fn new(
+        options: Arc<MemcachedOptions>,
+        content: Arc<dyn Content>,
+        servers: Servers,
+        verbs: &[Verb],
+    ) -> Result<Self, Refused> {
+        let refused = |words: String| Err(Refused(words));
+        if verbs.contains(&Verb::Scan) {
+            return refused("memcached has no scans: its keys have no order (use scanproportion=0)".into());
+        }
+        if let Some(shape) = content.shapes_used().first() {
+            let name = &shape.name;
+            return refused(format!(
+                "memcached has no documents: it cannot do {name:?} (use Redis or MongoDB)"
+            ));
+        }
+        let fields = content.fields(&Request { verb: Verb::Insert, ..Request::default() });
+        if options.layout == Layout::String && verbs.contains(&Verb::Update) && fields > 1 {
+            return refused(
+                "layout=string keeps a record as its values end to end: updates need fieldcount=1, or use layout=json"
+                    .into(),
+            );
+        }
+        let (error, value, scratch) = Default::default();
+        let own = own::compile(content.commands(), servers.endpoints().len())?;
+        let traffic = Unreported::new(&content);
+        let mut driver =
+            MemcachedDriver { options, content, servers, fields, error, value, scratch, own, traffic };
+        let mut key = Vec::new();
+        if driver.place(&Request::default(), &mut key).server == NOWHERE {
+            return refused(driver.error);
+        }
+        Ok(driver)
+    }
+
+    /// Appends the key of a request to `keys` and looks for its server: [`NOWHERE`], and words, if it cannot be a key.
+    fn place(&mut self, request: &Request, keys: &mut Vec<u8>) -> KeySpan {
+        let begin = keys.len();
+        if request.verb == Verb::Command {
+            self.put_own_key(request, keys);
+        } else {
+            keys.extend_from_slice(self.options.prefix.as_bytes());
+            self.content.key(request, keys);
+        }
+        let key = &keys[begin..];
+        let mut server = self.servers.server_of(key);
+        let breaks = key.iter().any(|&b| b <= b' ' || b == 0x7f);
+        let encoded = breaks && request.verb != Verb::Command;
+        let fits = if breaks && !encoded {
+            false
+        } else if encoded {
+            self.servers.protocol(server) != Protocol::Text && meta::fits_base64(key.len())
+        } else {
+            (1..=meta::KEY_BYTES).contains(&key.len())
+        };
+        if !fits {
+            server = NOWHERE;
+            self.say_key(&keys[begin..]);
+        }
+        KeySpan { server, encoded, begin: begin as u32, end: keys.len() as u32 }
+    }
+
+    #[cold]
+    fn say_key(&mut self, key: &[u8]) {
+        let shown: String = String::from_utf8_lossy(&key[..key.len().min(40)]).escape_debug().collect();
+        self.error = format!(
+            "memcached cannot have the key \"{shown}\" of {} bytes: 1 to {} without spaces and control characters (186 with, \
+             by the meta protocol)",
+            key.len(),
+            meta::KEY_BYTES,
+        );
+    }
+
+    pub(super) fn fail(&mut self, text: &[u8]) -> Outcome {
+        self.error.clear();
+        self.error.push_str(&String::from_utf8_lossy(&text[..text.len().min(400)]));
+        classify(text)
+    }
+
+    pub(super) fn say(&mut self, words: &str) {
+        self.error.clear();
+        self.error.push_str(words);
+    }
+
+    /// Appends a write of the value that `request` has.
+    fn put_write(&mut self, x: &Exchange, command: u32, key: Key<'_>, classic: bool, out: &mut Vec<u8>) {
+        let (request, _) = x.part(command);
+        let mut value = std::mem::take(&mut self.value);
+        let (mode, bytes) = if x.merges {
+            (Mode::Swap(x.version), &x.more.merged)
+        } else {
+            value.clear();
+            match self.options.layout {
+                Layout::Json => {
+                    records::put_json(self.content.as_ref(), request, &mut self.scratch[0], &mut value)
+                }
+                Layout::String => records::put_string(self.content.as_ref(), request, &mut value),
+            }
+            (if request.verb == Verb::Insert { Mode::Add } else { Mode::Replace }, &value)
+        };
+        let expiry_s = self.options.expiry_s;
+        if classic {
+            text::put_write(key.bytes, mode, expiry_s, bytes, out);
+        } else {
+            meta::put_write(key, mode, expiry_s, bytes, out);
+        }
+        self.value = value;
+    }
+
+    /// Takes a reply and returns what it means for its exchange; [`Err`] if it cannot be the reply to its command.
+    #[inline]
+    fn take(&mut self, x: &mut Exchange, command: u32, found: Reply<'_>) -> Result<Then, NotMemcached> {
+        let verb = x.request.verb;
+        let reads = verb == Verb::Read || (x.merges && command.is_multiple_of(2));
+        let outcome = match (found, verb) {
+            (Reply::Error(text), _) => {
+                let carried = !reads && verb != Verb::Delete;
+                if carried && loses_step(text) {
+                    return Err(NotMemcached);
+                }
+                self.fail(text)
+            }
+            (Reply::Value { data, .. }, Verb::Read) => {
+                if self.content.verifies() {
+                    x.verified = Some(self.verify(&x.request, data));
+                }
+                x.records += 1;
+                Outcome::Ok
+            }
+            (Reply::Value { data, cas }, _) if reads => return Ok(self.change(x, command, data, cas)),
+            (Reply::Miss, _) if reads => Outcome::NotFound,
+            (_, _) if reads => return Err(NotMemcached),
+            (Reply::Done, _) => Outcome::Ok,
+            (Reply::NotStored, Verb::Insert) => {
+                self.say("the key is there already");
+                Outcome::Duplicate
+            }
+            (Reply::NotStored, Verb::Update) | (Reply::NotFound, Verb::Update | Verb::Delete) => {
+                Outcome::NotFound
+            }
+            (Reply::Changed, Verb::Update) if x.merges => {
+                if command + 1 < 2 * TRIES {
+                    return Ok(Then::Send { first: command + 1, count: 1 });
+                }
+                self.say("the record was changed by others between every read and write of an update");
+                Outcome::Busy
+            }
+            _ => return Err(NotMemcached),
+        };
+        Ok(self.fold(x, command, outcome))
+    }
+
+    /// One of the replies that are awaited has come.
+    #[inline]
+    fn fold(&mut self, x: &mut Exchange, command: u32, outcome: Outcome) -> Then {
+        x.waiting -= 1;
+        if x.batched {
+            x.more.batch[command as usize].2 = outcome;
+        }
+        if x.outcome.is_ok() {
+            x.outcome = outcome;
+        }
+        if x.waiting > 0 { Then::Wait } else { Then::Finish(x.outcome) }
+    }
+
+    /// The record that an update changes has come.
+    fn change(&mut self, x: &mut Exchange, command: u32, record: &[u8], version: Option<u64>) -> Then {
+        let merged = &mut x.more.merged;
+        match records::merge(self.content.as_ref(), &x.request, record, &mut self.scratch, merged) {
+            Ok(()) => {
+                x.version = version.unwrap_or(0);
+                Then::Send { first: command + 1, count: 1 }
+            }
+            // Another client has written it in another layout.
+            Err(records::NotRecord) => self.fold(x, command, Outcome::Mismatch),
+        }
+    }
+
+    fn verify(&mut self, request: &Request, record: &[u8]) -> Outcome {
+        let content = self.content.as_ref();
+        let good = match self.options.layout {
+            Layout::Json => records::holds(content, request, record, &mut self.scratch),
+            Layout::String => records::holds_string(content, request, record, &mut self.scratch[0]),
+        };
+        if good { Outcome::Ok } else { Outcome::Mismatch }
+    }
+}
+
+impl Driver for MemcachedDriver {
+    type Exchange = Exchange;
+
+    fn endpoints(&self) -> &[Endpoint] {
+        self.servers.endpoints()
+    }
+
+    fn hello(&mut self, _node: u16, _connection: u32, out: &mut Vec<u8>) -> bool {
+        facts::greeting(&self.options, out);
+        true
+    }
+
+    fn greeted(
+        &mut self,
+        node: u16,
+        _connection: u32,
+        reply: u16,
+        input: &[u8],
+        _out: &mut Vec<u8>,
+    ) -> Hello {
+        let (hello, protocol) = facts::greeting_reply(&self.options, reply, input);
+        if let Some(protocol) = protocol {
+            self.servers.set_protocol(node, protocol);
+        }
+        hello
+    }
+
+    fn begin(&mut self, x: &mut Exchange, request: &Request) -> u32 {
+        x.request = *request;
+        x.outcome = Outcome::Ok;
+        x.verified = None;
+        x.records = 0;
+        x.batched = false;
+        x.waiting = 1;
+        x.merges = request.verb == Verb::Update
+            && self.options.update == Update::Merge
+            && self.content.fields(request) < self.fields;
+        x.keys.clear();
+        x.place = self.place(request, &mut x.keys);
+        1
+    }
+
+    fn batches(&self) -> bool {
+        true
+    }
+
+    fn begin_batch(&mut self, x: &mut Exchange, requests: &[Request]) -> u32 {
+        self.begin(x, &requests[0]);
+        (x.batched, x.merges) = (true, false);
+        x.keys.clear();
+        x.more.batch.clear();
+        for request in requests {
+            let place = self.place(request, &mut x.keys);
+            x.more.batch.push((*request, place, Outcome::Ok));
+        }
+        x.waiting = requests.len() as u32;
+        x.waiting
+    }
+
+    fn batch_outcome(&self, x: &Exchange, number: u32, outcome: Outcome) -> Outcome {
+        // Answered to the end: each has its own. Cut short: it is unknown which were done.
+        if x.waiting == 0 { x.more.batch[number as usize].2 } else { outcome }
+    }
+
+    #[inline]
+    fn route(&mut self, x: &Exchange, command: u32) -> u16 {
+        let (_, place) = x.part(command);
+        if place.server == NOWHERE {
+            self.say_key(&x.keys[place.begin as usize..place.end as usize]);
+        }
+        place.server
+    }
+
+    fn encode(&mut self, x: &mut Exchange, command: u32, out: &mut Vec<u8>) {
+        if x.request.verb == Verb::Command {
+            return self.put_own(&x.request, out);
+        }
+        let (request, place) = x.part(command);
+        let key = Key { bytes: &x.keys[place.begin as usize..place.end as usize], encoded: place.encoded };
+        // An encoded key has been meant for the meta protocol.
+        let classic = self.servers.protocol(place.server) == Protocol::Text && !key.encoded;
+        let version = x.merges && command.is_multiple_of(2);
+        match request.verb {
+            Verb::Delete if classic => text::put_delete(key.bytes, out),
+            Verb::Delete => meta::put_delete(key, out),
+            Verb::Insert | Verb::Update if !version => self.put_write(x, command, key, classic, out),
+            _ if classic => text::put_read(key.bytes, version, out),
+            _ => meta::put_read(key, version, out),
+        }
+    }
+
+    #[inline]
+    fn decode(&mut self, x: &mut Exchange, command: u32, input: &[u8]) -> Decoded {
+        if x.request.verb == Verb::Command {
+            return match self.take_own(x, input) {
+                Ok(None) => Decoded::Need,
+                Ok(Some((outcome, used))) => Decoded::Reply { used, then: Then::Finish(outcome) },
+                Err(NotMemcached) => Decoded::Broken,
+            };
+        }
+        match reply(input) {
+            Ok(None) => Decoded::Need,
+            Ok(Some((found, used))) => match self.take(x, command, found) {
+                Ok(then) => Decoded::Reply { used, then },
+                Err(NotMemcached) => Decoded::Broken,
+            },
+            Err(NotMemcached) => Decoded::Broken,
+        }
+    }
+
+    fn skip(&mut self, input: &[u8]) -> Decoded {
+        if !self.own.is_empty() {
+            return match self.skip_own(input) {
+                Ok(None) => Decoded::Need,
+                Ok(Some(used)) => Decoded::Reply { used, then: Then::Wait },
+                Err(NotMemcached) => Decoded::Broken,
+            };
+        }
+        match reply(input) {
+            Ok(None) => Decoded::Need,
+            // It is unknown by now whether its command carried a value.
+            Ok(Some((Reply::Error(text), _))) if loses_step(text) => Decoded::Broken,
+            Ok(Some((_, used))) => Decoded::Reply { used, then: Then::Wait },
+            Err(NotMemcached) => Decoded::Broken,
+        }
+    }
+
+    fn records(&self, x: &Exchange) -> u32 {
+        x.records
+    }
+
+    fn verified(&self, x: &Exchange) -> Option<Outcome> {
+        x.verified
+    }
+
+    fn last_error(&self) -> &str {
+        &self.error
+    }
+}
+
+#[cfg(test)]
+#[path = "driver_tests.rs"]
+pub(super) mod tests;

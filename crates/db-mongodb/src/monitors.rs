@@ -1,0 +1,83 @@
+//! Facts that MongoDB servers report of themselves while the load runs.
+
+use crate::admin::MongoAdmin;
+use crate::protocol::{Deployment, MongoDriver, MongoOptions, describe, is_ok, put_command, take_document};
+use crate::server_status;
+use dyno_db::ask::{Ask, AskedSource, PATIENCE_NS, ask};
+use dyno_db::probe::{Failure, Line, NEVER, ReadStatus};
+use dyno_engine::net::TlsConfig;
+use dyno_monitor::{Sample, Source};
+use dyno_types::content::Nothing;
+use dyno_types::{Driver, Endpoint, Hello, bson};
+use std::sync::Arc;
+
+/// `serverStatus` of a node.
+pub(super) fn source(
+    name: &str,
+    options: &Arc<MongoOptions>,
+    tls: Option<Arc<TlsConfig>>,
+    endpoint: &Endpoint,
+) -> Box<dyn Source> {
+    source_of(name, status(options, tls, endpoint))
+}
+
+/// `serverStatus` of the deployment, by the official driver.
+pub(super) fn official_source(name: &str, admin: MongoAdmin) -> Box<dyn Source> {
+    source_of(name, official_status(admin))
+}
+
+fn source_of(name: &str, ask: Ask<Vec<u8>>) -> Box<dyn Source> {
+    let read = |document: &Vec<u8>, into: &mut Sample| server_status::read(document, into);
+    Box::new(AskedSource::new(name, "serverStatus", ask, read))
+}
+
+/// Asks one MongoDB server for `serverStatus`.
+fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &Endpoint) -> Ask<Vec<u8>> {
+    let (options, deployment) = (options.clone(), Deployment::single(endpoint.clone()));
+    let own = options.clone();
+    let greet = move |line: &mut Line| {
+        let driver = MongoDriver::new(options.clone(), Arc::new(Nothing), deployment.clone());
+        let mut driver = driver.map_err(|refused| Failure::Final(refused.0))?;
+        let mut opening = Vec::new();
+        driver.hello(0, 0, &mut opening);
+        let mut number = 0;
+        line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, out| {
+            loop {
+                match driver.greeted(0, 0, number, received, out) {
+                    Hello::Need => return ReadStatus::Need,
+                    Hello::Refused(_, words) => return ReadStatus::Refused(words),
+                    Hello::Reply { used, more } => {
+                        received.drain(..used);
+                        number += 1;
+                        if !more {
+                            return ReadStatus::Done;
+                        }
+                    }
+                }
+            }
+        })
+    };
+    let question = move |line: &mut Line| {
+        let (mut words, mut answer) = (Vec::new(), Vec::new());
+        put_command(&mut words, &own, "admin", &|out| bson::int32(out, "serverStatus", 1));
+        line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| match take_document(received) {
+            Ok(None) => ReadStatus::Need,
+            Ok(Some(document)) => {
+                answer = document;
+                ReadStatus::Done
+            }
+            Err(_) => ReadStatus::Refused("what answered does not speak MongoDB's protocol".into()),
+        })?;
+        if is_ok(bson::find(&answer, "ok")) {
+            Ok(answer)
+        } else {
+            Err(Failure::Final(describe(&answer).words))
+        }
+    };
+    ask(endpoint, tls, Box::new(greet), Box::new(question))
+}
+
+/// Asks by the official driver.
+fn official_status(admin: MongoAdmin) -> Ask<Vec<u8>> {
+    Box::new(move || Ok(admin.run_on("admin", &|out| bson::int32(out, "serverStatus", 1))?))
+}

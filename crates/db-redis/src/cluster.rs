@@ -1,0 +1,239 @@
+//! Redis, Valkey and KeyDB: clusters and copies of a primary. Dragonfly says the same of replication and of the whole.
+
+use crate::client::{Client, RespError};
+use dyno_config::server::{ServerSpec, Topology};
+use dyno_db::cluster::{COMMAND, ClusterError, Group, primary_of};
+use dyno_db::servers::Node;
+
+/// Hash slots of a cluster.
+const SLOTS: u32 = 16_384;
+
+impl From<RespError> for ClusterError {
+    fn from(why: RespError) -> Self {
+        ClusterError::Database(why.into())
+    }
+}
+
+/// Makes a cluster of nodes, or has nodes that are one by their data meet again.
+///
+/// # Errors
+/// A node refuses, or they are not whole in time.
+pub fn form(group: &Group<'_>) -> Result<(), ClusterError> {
+    let (spec, nodes) = (group.spec, group.nodes);
+    if group.made {
+        meet_again(spec, nodes)?;
+    } else {
+        slots_and_meeting(spec, nodes)?;
+        group.until(|| all_know_all(spec, nodes))?;
+        attach(spec, nodes)?;
+    }
+    group.until(|| whole(spec, nodes, true))
+}
+
+/// Has all nodes but the first copy the first, and waits until they do.
+///
+/// # Errors
+/// A node refuses, or they are not in step in time.
+pub fn replicate(group: &Group<'_>) -> Result<(), ClusterError> {
+    follow(group.spec, group.nodes)?;
+    group.until(|| followed(group.spec, group.nodes))
+}
+
+/// Has a copy that was started again, number `i`, copy its primary again.
+///
+/// # Errors
+/// It does not answer or refuses.
+pub fn follow_again(spec: &ServerSpec, nodes: &[&Node], i: usize) -> Result<(), ClusterError> {
+    let is_copy = spec.topology == Topology::Replication && i > 0;
+    if is_copy { follows(spec, nodes[0], nodes[i]) } else { Ok(()) }
+}
+
+/// The password of `requirepass`.
+pub(crate) fn password(spec: &ServerSpec) -> Option<String> {
+    spec.options.get("requirepass").map(ToString::to_string).filter(|password| !password.is_empty())
+}
+
+fn client(spec: &ServerSpec, node: &Node) -> Result<Client, RespError> {
+    Client::connect(node.socket(), password(spec).as_deref(), COMMAND)
+}
+
+/// First and last slot of primary `i` of `n`.
+pub fn slots(i: u32, n: u32) -> (u32, u32) {
+    (SLOTS * i / n, SLOTS * (i + 1) / n - 1)
+}
+
+/// Gives every primary its slots and introduces the nodes to each other.
+///
+/// # Errors
+/// A node does not answer or refuses.
+fn slots_and_meeting(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+    let primaries = spec.primaries();
+    for (i, node) in nodes.iter().enumerate() {
+        let mut client = client(spec, node)?;
+        // Different epochs from the start: equal ones would be told apart one by one, by gossip.
+        client.call(&["CLUSTER", "SET-CONFIG-EPOCH", &(i + 1).to_string()])?;
+        if (i as u32) < primaries {
+            let (from, to) = slots(i as u32, primaries);
+            // One by one, as servers before 7.0 need it.
+            let all: Vec<String> = (from..=to).map(|slot| slot.to_string()).collect();
+            let mut words = vec!["CLUSTER", "ADDSLOTS"];
+            words.extend(all.iter().map(String::as_str));
+            client.call(&words)?;
+        }
+    }
+    let mut first = client(spec, nodes[0])?;
+    for node in &nodes[1..] {
+        first.call(&["CLUSTER", "MEET", &node.address.to_string(), &node.port.to_string()])?;
+    }
+    Ok(())
+}
+
+/// Nodes that know each other from their data are told where the others are now: ports and addresses may be new.
+fn meet_again(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+    for node in nodes {
+        let mut client = client(spec, node)?;
+        for other in nodes.iter().filter(|other| other.socket() != node.socket()) {
+            client.call(&["CLUSTER", "MEET", &other.address.to_string(), &other.port.to_string()])?;
+        }
+    }
+    Ok(())
+}
+
+fn info(client: &mut Client, section: &[&str], key: &'static str) -> Result<String, ClusterError> {
+    let text = client.call(section)?;
+    let value = text.text().lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    let lacking = || ClusterError::Lacking { command: section.join(" "), key };
+    value.map(|value| value.trim().to_owned()).ok_or_else(lacking)
+}
+
+/// Checks that every node knows all others.
+///
+/// # Errors
+/// A node does not answer, or knows too few.
+fn all_know_all(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+    for node in nodes {
+        let mut client = client(spec, node)?;
+        let known = info(&mut client, &["CLUSTER", "INFO"], "cluster_known_nodes")?;
+        if known != nodes.len().to_string() {
+            let (node, all) = (node.name.clone(), nodes.len());
+            return Err(ClusterError::Unacquainted { node, known, what: "nodes", all });
+        }
+        // A node that is still shaking hands is known by a name that it does not have.
+        if client.call(&["CLUSTER", "NODES"])?.text().contains("handshake") {
+            return Err(ClusterError::Meeting(node.name.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Takes a step with every replica of a cluster: primary first.
+///
+/// # Errors
+/// As `step`.
+pub fn each_replica(
+    spec: &ServerSpec,
+    nodes: &[&Node],
+    mut step: impl FnMut(&Node, &Node) -> Result<(), ClusterError>,
+) -> Result<(), ClusterError> {
+    let mut replicas = nodes.iter().enumerate().filter_map(|(i, node)| Some((primary_of(spec, i)?, node)));
+    replicas.try_for_each(|(primary, node)| step(nodes[primary], node))
+}
+
+/// Has the replicas of a Redis cluster copy their primaries.
+fn attach(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+    each_replica(spec, nodes, |primary, node| {
+        let name = client(spec, primary)?.call(&["CLUSTER", "MYID"])?;
+        client(spec, node)?.call(&["CLUSTER", "REPLICATE", name.text()])?;
+        Ok(())
+    })
+}
+
+/// Has a node copy another one.
+pub fn follows(spec: &ServerSpec, primary: &Node, node: &Node) -> Result<(), ClusterError> {
+    let (address, port) = (primary.address.to_string(), primary.port.to_string());
+    client(spec, node)?.call(&["REPLICAOF", &address, &port])?;
+    Ok(())
+}
+
+/// Has all nodes but the first copy the first.
+pub fn follow(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+    nodes[1..].iter().try_for_each(|node| follows(spec, nodes[0], node))
+}
+
+/// Every copy has its primary's data, and the primary counts them all.
+pub fn followed(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+    for node in &nodes[1..] {
+        let link = info(&mut client(spec, node)?, &["INFO", "replication"], "master_link_status")?;
+        if link != "up" {
+            return Err(ClusterError::Link { node: node.name.clone(), status: link });
+        }
+    }
+    let (counted, all) = (copies_in_step(&mut client(spec, nodes[0])?)?, nodes.len() - 1);
+    if counted == all {
+        return Ok(());
+    }
+    Err(ClusterError::Behind { primary: nodes[0].name.clone(), counted, all })
+}
+
+/// Counts the copies of a primary that have all it has.
+///
+/// Redis calls a copy `online` when the copy has its first data, but may send it what follows up to a second later
+/// (`repl-diskless-sync`, the default since 7.0). So a key is written and removed, and acknowledgements of that are counted.
+/// Dragonfly knows neither and tells apart the two states itself.
+fn copies_in_step(primary: &mut Client) -> Result<usize, ClusterError> {
+    let told = primary.call(&["INFO", "replication"])?;
+    let copies = || told.text().lines().filter(|line| line.starts_with("slave"));
+    let online = copies().filter(|copy| copy.contains("state=online")).count();
+    if online == 0 {
+        return Ok(copies().filter(|copy| copy.contains("state=stable_sync")).count());
+    }
+    let written = (0..KEYS).any(|number| {
+        // In a cluster a node takes the keys of its own slots alone.
+        let key = format!("dyno in step {number}");
+        primary.call(&["SET", &key, "1", "PX", "1000"]).and_then(|_| primary.call(&["DEL", &key])).is_ok()
+    });
+    if !written {
+        return Err(ClusterError::NothingWritten);
+    }
+    let acknowledged = primary.call(&["WAIT", &online.to_string(), "100"])?;
+    acknowledged.text().parse().map_err(|_| ClusterError::Wait(acknowledged.text().to_owned()))
+}
+
+/// Keys that are tried: one of them is in the slots of a node that has a thousandth of all.
+const KEYS: u32 = 10_000;
+
+/// Checks that every node says that the cluster is whole, that every replica has its primary's data, and, where primaries say
+/// whether replicas are `in_step`, that they are.
+///
+/// # Errors
+/// Says what is not yet so.
+pub fn whole(spec: &ServerSpec, nodes: &[&Node], in_step: bool) -> Result<(), ClusterError> {
+    let (mut replicas, mut counted) = (0, 0);
+    for node in nodes {
+        let mut client = client(spec, node)?;
+        let state = info(&mut client, &["CLUSTER", "INFO"], "cluster_state")?;
+        let covered = info(&mut client, &["CLUSTER", "INFO"], "cluster_slots_ok")?;
+        if state != "ok" || covered != SLOTS.to_string() {
+            let node = node.name.clone();
+            return Err(ClusterError::NotWhole { node, state, covered, all: SLOTS });
+        }
+        // After a restart a replica may have become a primary and the other way round: their numbers count.
+        if info(&mut client, &["INFO", "replication"], "role")? == "master" {
+            counted += copies_in_step(&mut client)?;
+        } else {
+            replicas += 1;
+            let link = info(&mut client, &["INFO", "replication"], "master_link_status")?;
+            if link != "up" {
+                return Err(ClusterError::Link { node: node.name.clone(), status: link });
+            }
+        }
+    }
+    let all = spec.primaries() * spec.replicas;
+    if replicas != all {
+        return Err(ClusterError::Replicas { found: replicas, all });
+    }
+    if in_step && counted != all as usize {
+        return Err(ClusterError::ReplicasBehind { counted, all });
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! State of one load thread: options and content, the map of the nodes, and the last error.
+
+use super::cluster::Topology;
+use super::command_templates::Compiled;
+use super::errors::classify;
+use super::options::RedisOptions;
+use dyno_db::command_traffic::Unreported;
+use dyno_types::{Content, Outcome};
+use std::sync::Arc;
+
+/// The Redis protocol of one load thread.
+pub struct RedisDriver {
+    pub(super) options: Arc<RedisOptions>,
+    pub(super) content: Arc<dyn Content>,
+    pub(super) topology: Topology,
+    pub(super) stale: bool,
+    pub(super) error: String,
+    pub(super) scratch: Vec<u8>,
+    pub(super) batch_key: Vec<u8>,
+    pub(super) index_slot: u16,
+    /// Commands of one's own, by the number of their template.
+    pub(super) commands: Vec<Vec<Compiled>>,
+    pub(super) traffic: Unreported,
+}
+
+impl RedisDriver {
+    /// Records what went wrong, in our own words.
+    pub(super) fn say(&mut self, words: &str) {
+        self.error.clear();
+        self.error.push_str(words);
+    }
+
+    pub(super) fn fail(&mut self, text: &[u8]) -> Outcome {
+        self.error.clear();
+        self.error.push_str(&String::from_utf8_lossy(&text[..text.len().min(400)]));
+        let outcome = classify(text);
+        // A demoted primary and a torn cluster both mean that the map is out of date.
+        self.stale |=
+            self.topology.is_cluster() && matches!(outcome, Outcome::ClusterDown | Outcome::ReadOnly);
+        outcome
+    }
+}
