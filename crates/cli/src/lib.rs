@@ -35,6 +35,7 @@ mod secret;
 mod selftest;
 mod serve;
 mod signals;
+mod spec_args;
 mod sysbench_mongodb;
 mod terminal;
 mod top;
@@ -90,7 +91,7 @@ pub fn main() -> ExitCode {
     // Which options were typed is known to clap alone.
     let (_, typed) = matches.subcommand().unwrap_or(("", &matches));
     let ended = match cli.command {
-        args::Command::Run(options) => run::run(&options, typed),
+        args::Command::Run(options) => run::run(&options),
         args::Command::Report(options) => report::report(&options),
         args::Command::Compare(options) => compare::compare(&options),
         args::Command::Explain(options) => explain::explain(&options),

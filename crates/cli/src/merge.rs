@@ -19,23 +19,28 @@ use std::collections::BTreeMap;
 
 /// Settings that may differ between load generators of one load: which stream of operations is theirs, which cores they
 /// have, and what they write.
-const OWN: [&str; 24] = [
+const OWN: [&str; 29] = [
     "seed",
     "dyno.seed",
     "dyno.client.id",
     "dyno.load.threads",
     "threads",
-    "cores",
-    "wait",
+    "client.threads",
+    "client.cores",
+    "client.wait",
+    "client.pin",
     "interval",
+    "phases.measure.interval",
     // Which of them loads the records, and how it is watched.
     "no-load",
     "reload",
     "load-batch",
     "load-pipeline",
-    "no-pin",
-    "no-monitor",
-    "monitor-interval",
+    "phases.load.when",
+    "phases.load.batch",
+    "phases.load.pipeline",
+    "monitors.enabled",
+    "monitors.interval",
     "prometheus",
     "threadIdStart",
     "first-writer",

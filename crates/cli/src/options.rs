@@ -1,11 +1,11 @@
 //! Options of the commands that have no folder of their own, and those that several commands share.
 
 use crate::metrics::LiveArgs;
+use crate::spec_args::SpecArgs;
 use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 use dyno_config::server::ServerKind;
 use dyno_databases::{registry, spawn};
-use dyno_db::target::Client;
 use std::path::PathBuf;
 
 /// Data that a schema describes.
@@ -129,37 +129,6 @@ pub struct StopArgs {
     pub password_from: Option<crate::secret::PasswordFrom>,
 }
 
-/// Arrival process of the open loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Arrivals {
-    /// Poisson process: independent arrivals, as from many people
-    Poisson,
-    /// Evenly spaced
-    Constant,
-}
-
-/// Way in which load threads wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Wait {
-    /// Spin where the server is known to be elsewhere, else sleep
-    Auto,
-    /// Sleep
-    Sleep,
-    /// Spin
-    Spin,
-}
-
-/// Clock that says when a reply has arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Stamps {
-    /// The kernel's, where a connection has it (TCP, with TLS or without)
-    Kernel,
-    /// The network card's, where it stamps all that it receives; else the kernel's
-    Hardware,
-    /// The client's
-    Client,
-}
-
 /// `dyno sample`.
 #[derive(Clone, Debug, Args)]
 pub struct SampleArgs {
@@ -223,12 +192,9 @@ pub struct RunArgs {
     pub require_rate: Option<String>,
 
     /// YCSB workload: a letter (a to f), a built-in name (workloads/workloada) or a properties file; or documents and
-    /// operations of one's own: a file that ends in .yaml
-    #[arg(short, long, default_value = "a", value_name = "a..f|FILE", help_heading = "Workload")]
-    pub workload: String,
-    /// Records in the data set (also 100k, 1M); default: the workload file's, or 100k
-    #[arg(short = 'n', long, value_name = "N", help_heading = "Workload")]
-    pub records: Option<String>,
+    /// operations of one's own: a file that ends in .yaml; default: a
+    #[arg(short, long, value_name = "a..f|FILE", help_heading = "Workload")]
+    pub workload: Option<String>,
     /// Which keys are asked for: uniform, zipfian (YCSB's), zipfian:THETA (true), latest, hotspot, sequential,
     /// exponential; default: the workload's
     #[arg(long, value_name = "NAME", help_heading = "Workload")]
@@ -242,59 +208,9 @@ pub struct RunArgs {
     /// A property of the workload; may be given several times
     #[arg(short = 'p', long = "property", value_name = "KEY=VALUE", help_heading = "Workload")]
     pub properties: Vec<String>,
-    /// Seed of keys, values, mix and arrivals
-    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Workload")]
-    pub seed: u64,
 
-    /// Measured operations; the run ends at whichever of --ops and --duration comes first
-    #[arg(long, value_name = "N", help_heading = "Load")]
-    pub ops: Option<String>,
-    /// Measured time, such as 30s or 5m; default 10s unless --ops is given
-    #[arg(short, long, value_name = "DURATION", help_heading = "Load")]
-    pub duration: Option<String>,
-    /// Closed loop: users, each with one operation under way; default 16
-    #[arg(short, long, value_name = "N", conflicts_with = "rate", help_heading = "Load")]
-    pub users: Option<usize>,
-    /// Closed loop: pause of a user between two operations
-    #[arg(
-        long,
-        default_value = "0s",
-        value_name = "DURATION",
-        conflicts_with = "rate",
-        help_heading = "Load"
-    )]
-    pub think: String,
-    /// Open loop: operations/s, or ramp:FROM-TO:DURATION, or steps:RATE:DURATION,RATE:DURATION,...
-    #[arg(short, long, value_name = "RATE", help_heading = "Load")]
-    pub rate: Option<String>,
-    /// Open loop: connections, each with one operation under way; default 64
-    #[arg(short, long, value_name = "N", requires = "rate", conflicts_with = "users", help_heading = "Load")]
-    pub connections: Option<usize>,
-    /// Open loop: arrival process
-    #[arg(long, value_enum, default_value = "poisson", help_heading = "Load")]
-    pub arrivals: Arrivals,
-    /// Open loop: due arrivals that may wait for a free connection before the oldest is dropped
-    #[arg(long, default_value = "1M", value_name = "N", help_heading = "Load")]
-    pub queue: String,
-    /// Open loop: how long an arrival may wait before it is dropped; default: for ever
-    #[arg(long, value_name = "DURATION", help_heading = "Load")]
-    pub queue_age: Option<String>,
-    /// Unmeasured time at the start; default: a tenth of --duration, at most 5s, none with --ops
-    #[arg(long, value_name = "DURATION", help_heading = "Load")]
-    pub warmup: Option<String>,
-    /// Operations under way on one connection
-    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Load")]
-    pub pipeline: usize,
-    /// Time-out of one operation; 0 waits for ever
-    #[arg(long, default_value = "10s", value_name = "DURATION", help_heading = "Load")]
-    pub timeout: String,
-    /// Time for which replies are awaited after the last arrival
-    #[arg(long, default_value = "10s", value_name = "DURATION", help_heading = "Load")]
-    pub drain: String,
-
-    /// Length of the intervals in the run directory's files: 10ms to 1s
-    #[arg(long, value_name = "DURATION", default_value = "1s", help_heading = "Load")]
-    pub interval: String,
+    #[command(flatten)]
+    pub spec: SpecArgs,
 
     /// Use the data as it is: no load, no check
     #[arg(long, conflicts_with = "reload", help_heading = "Records")]
@@ -302,44 +218,14 @@ pub struct RunArgs {
     /// Load records even if they are there
     #[arg(long, help_heading = "Records")]
     pub reload: bool,
-    /// Operations (or batches) under way on one connection while loading
-    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Records")]
-    pub load_pipeline: usize,
-    /// Records that go out as one batch while loading
-    #[arg(long, default_value_t = 64, value_name = "N", help_heading = "Records")]
-    pub load_batch: usize,
 
     /// Take the target's password from env:NAME, file:PATH (its first line) or a prompt, instead of its URI
     #[arg(long, value_name = "FROM", help_heading = "Client")]
     pub password_from: Option<crate::secret::PasswordFrom>,
-    /// Client that speaks to MongoDB
-    #[arg(long, value_enum, default_value = "wire", help_heading = "Client")]
-    pub client: Client,
-    /// Load threads; default: one a core, less one where the target is on this host
-    #[arg(short, long, value_name = "N", help_heading = "Client")]
-    pub threads: Option<usize>,
-    /// Cores for the load threads, such as 2,3 or 4-7; default: the last ones this process may use
-    #[arg(long, value_name = "LIST", conflicts_with = "no_pin", help_heading = "Client")]
-    pub cores: Option<String>,
     /// Do not pin load threads to cores
     #[arg(long, help_heading = "Client")]
     pub no_pin: bool,
-    /// Way in which load threads wait: sleep; spin (precise, takes whole cores); auto spins only where the server is known to
-    /// be kept off the load threads' cores
-    #[arg(long, value_enum, default_value = "auto", help_heading = "Client")]
-    pub wait: Wait,
 
-    /// Clock that says when a reply has arrived: the kernel's, so that what the client is late is no part of a service time;
-    /// or the client's own
-    #[arg(long, value_enum, default_value = "kernel", help_heading = "Client")]
-    pub stamps: Stamps,
-
-    /// A threshold, such as 'p99(read) < 5ms', 'throughput > 10000' or 'errors < 0.1%'; may be given several times
-    #[arg(long, value_name = "EXPRESSION", help_heading = "Result")]
-    pub require: Vec<String>,
-    /// A threshold that is too close to call counts as missed: exit code 4
-    #[arg(long, requires = "require", help_heading = "Result")]
-    pub strict: bool,
     /// The run directory; default: dyno-runs/TIME-WORKLOAD
     #[arg(short, long, value_name = "DIR", help_heading = "Result")]
     pub out: Option<PathBuf>,
@@ -356,9 +242,6 @@ pub struct RunArgs {
     #[arg(short, long, help_heading = "Result")]
     pub quiet: bool,
 
-    /// Time between two samples of host, processes and database
-    #[arg(long, default_value = "1s", value_name = "DURATION", help_heading = "Monitoring")]
-    pub monitor_interval: String,
     /// Watch nothing but the load itself
     #[arg(long, conflicts_with = "prometheus", help_heading = "Monitoring")]
     pub no_monitor: bool,

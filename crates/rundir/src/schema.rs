@@ -2,6 +2,7 @@
 
 use crate::faults::FaultFigures;
 pub use crate::hosts::{HostRole, PhaseHost};
+pub use crate::setting::Setting;
 use crate::system::System;
 pub use crate::used::{DatabaseUse, DiskUse, HostUse, Monitored, OthersUse, ProcessUse};
 pub use crate::verdict::{Claim, Grade, Reason, Trust, Verdict};
@@ -26,17 +27,6 @@ pub enum Status {
     Failed,
 }
 
-/// A setting and where its value came from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Setting {
-    /// Name of the setting.
-    pub key: String,
-    /// Value, secrets masked.
-    pub value: String,
-    /// `default`, `option --users`, `file workload.properties:12`, ...
-    pub source: String,
-}
-
 /// `run.json`: what was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
@@ -56,7 +46,8 @@ pub struct Run {
     pub database: String,
     /// Facts about the database: durability, topology, TLS, and what it says of itself.
     pub facts: BTreeMap<String, String>,
-    /// Every setting with its source.
+    /// Every setting with its source. Those of `dyno run` have the keys of experiment files.
+    #[serde(deserialize_with = "crate::older_settings::deserialize")]
     pub settings: Vec<Setting>,
     /// Names of the metrics by phase, in the order of the engine.
     pub metrics: BTreeMap<String, Vec<String>>,

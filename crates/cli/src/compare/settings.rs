@@ -5,7 +5,7 @@ use dyno_rundir::schema::Run;
 use std::collections::BTreeMap;
 
 /// Settings that say when and where, not what. Which run has loaded the records is no difference.
-const PLACES: [&str; 11] = [
+const PLACES: [&str; 12] = [
     "out",
     "dyno.out",
     "redis.port",
@@ -17,6 +17,7 @@ const PLACES: [&str; 11] = [
     "repetition",
     "no-load",
     "reload",
+    "phases.load.when",
 ];
 
 /// Ends of facts that were measured: they differ from run to run.

@@ -119,27 +119,30 @@ pub fn run(args: &RunArgs, name: &str, junit: Option<&Path>) -> Result<Exit, Fai
 
 /// Options that speak of a single run: an experiment says it in its file.
 fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
+    let refused = |option: &str, key: &str| {
+        Err(Failure::Usage(format!("{option} does not go with an experiment: use --set {key}=...")))
+    };
+    if let Some((key, _, option)) = args.spec.tree.leaves().iter().find(|(key, ..)| !key.is_empty()) {
+        return refused(&option.to_string(), key);
+    }
     let typed = [
-        ("--workload", args.workload != "a", "workload.ycsb.workload"),
-        ("--records", args.records.is_some(), "records"),
-        ("--ops", args.ops.is_some(), "operations"),
-        ("--duration", args.duration.is_some(), "duration"),
-        ("--users", args.users.is_some(), "users"),
-        ("--connections", args.connections.is_some(), "connections"),
-        ("--rate", args.rate.is_some(), "rate"),
-        ("--warmup", args.warmup.is_some(), "warmup"),
-        ("--threads", args.threads.is_some(), "client.threads"),
-        ("--cores", args.cores.is_some(), "client.cores"),
-        ("--require", !args.require.is_empty(), "require"),
-        ("--strict", args.strict, "strict"),
+        ("--workload", args.workload.is_some(), "workload.ycsb.workload"),
+        ("--fields", args.fields.is_some(), "workload.ycsb.properties.fieldcount"),
+        ("--field-length", args.field_length.is_some(), "workload.ycsb.properties.fieldlength"),
+        ("--distribution", args.distribution.is_some(), "workload.ycsb.properties.requestdistribution"),
         ("--property", !args.properties.is_empty(), "workload.ycsb.properties.NAME"),
-        ("--no-out", args.no_out, "nothing: an experiment is its directory"),
+        ("--no-pin", args.no_pin, "client.pin"),
+        ("--no-load", args.no_load, "phases.load.when"),
+        ("--reload", args.reload, "phases.load.when"),
+        ("--no-monitor", args.no_monitor, "monitors.enabled"),
+        ("--prometheus", !args.prometheus.is_empty(), "monitors.prometheus.NAME"),
     ];
-    match typed.iter().find(|(_, typed, _)| *typed) {
-        Some((option, _, key)) => {
-            Err(Failure::Usage(format!("{option} does not go with an experiment: use --set {key}=...")))
-        }
-        None => Ok(()),
+    if let Some((option, _, key)) = typed.iter().find(|(_, typed, _)| *typed) {
+        return refused(option, key);
+    }
+    match args.no_out {
+        true => Err(Failure::Usage("--no-out does not go with an experiment, which is its directory".into())),
+        false => Ok(()),
     }
 }
 

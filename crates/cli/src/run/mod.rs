@@ -1,12 +1,11 @@
 //! `dyno run`: one target, measured.
 //!
-//! `lower` turns options into an experiment, `resolve` reads its work and thresholds, without touching anything; here they are
+//! `spec` makes an experiment of the options, `resolve` reads its work and thresholds, without touching anything; here they are
 //! carried out in order: target, records, measurement, summary.
 
-mod applied;
-mod lower;
-mod monitor;
 mod resolve;
+mod settings;
+mod spec;
 mod versus;
 
 use crate::conductor::{self, RunPlan};
@@ -17,12 +16,11 @@ use crate::options::RunArgs;
 use crate::report::{exit_of, show};
 use crate::run_directory::{check_new, new_directory, now};
 use crate::{experiment, junit, secret, serve, signals, terminal};
-use applied::settings_of;
-use clap::ArgMatches;
+use dyno_config::experiment::Driver;
 use dyno_config::server::ServerKind;
 use dyno_databases::registry;
 use dyno_databases::spawn::{Spawned, find_server, meant, spawn_under};
-use dyno_db::target::{OpenTarget, Target};
+use dyno_db::target::{Client, OpenTarget, Target};
 use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
 use dyno_record::Scale;
@@ -34,6 +32,8 @@ use dyno_session::session::{EndedPhase, PhasePlan, Session};
 use dyno_session::watch::WatchPlan;
 use dyno_types::secret::mask_text;
 use resolve::Resolved;
+use settings::settings_of;
+use spec::RunSpec;
 use std::io::{IsTerminal, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,13 +56,12 @@ enum TargetKind {
 }
 
 /// Reads the positional: a URI.
-fn target_kind(args: &RunArgs) -> Result<TargetKind, Failure> {
-    let client = args.client;
+fn target_kind(args: &RunArgs, client: Client) -> Result<TargetKind, Failure> {
     let Some(text) = &args.target else {
         if args.password_from.is_some() {
             return Err(Failure::Usage("--password-from: expected a target, such as redis://host".into()));
         }
-        if client == dyno_db::target::Client::Official {
+        if client == Client::Official {
             return Err(Failure::Usage(
                 "--client official: expected a target, such as mongodb://host".into(),
             ));
@@ -112,6 +111,14 @@ fn target_kind(args: &RunArgs) -> Result<TargetKind, Failure> {
     Err(Failure::Usage(format!("{text:?} is no target{hint}\nTargets:{forms}\n{others}")))
 }
 
+/// Client that speaks to the database.
+fn client_of(run: &RunSpec) -> Client {
+    match run.experiment.client.driver {
+        Driver::Wire => Client::Wire,
+        Driver::Official => Client::Official,
+    }
+}
+
 /// Starts what must be started, after what a dyno that was killed has left of the same kind is gone.
 fn prepare(wanted: TargetKind, control: &Control) -> Result<ProvidedTarget, Failure> {
     if !matches!(wanted, TargetKind::Target(_)) {
@@ -156,8 +163,8 @@ fn prepare(wanted: TargetKind, control: &Control) -> Result<ProvidedTarget, Fail
     }
 }
 
-/// The command; `matches`: what clap has found of it.
-pub fn run(args: &RunArgs, matches: &ArgMatches) -> Result<Exit, Failure> {
+/// The command.
+pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
     if let Some(other) = &args.versus {
         return versus::versus(args, other);
     }
@@ -165,11 +172,11 @@ pub fn run(args: &RunArgs, matches: &ArgMatches) -> Result<Exit, Failure> {
         versus::end_with(parent)?;
     }
     let name = args.target.as_deref().map_or_else(|| "dyno run".to_owned(), mask_text);
-    junit::keep(args.junit.as_deref(), &name, |place| run_to((args, matches), place))
+    junit::keep(args.junit.as_deref(), &name, |place| run_to(args, place))
 }
 
 /// The same; `place`: the file of `--junit`.
-fn run_to((args, matches): (&RunArgs, &ArgMatches), place: Option<&Path>) -> Result<Exit, Failure> {
+fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
     if let Some(name) = args.target.as_deref().filter(|name| experiment::is_experiment(name)) {
         if args.password_from.is_some() {
             return Err(Failure::Usage(format!(
@@ -186,10 +193,11 @@ fn run_to((args, matches): (&RunArgs, &ArgMatches), place: Option<&Path>) -> Res
     if let Some(set) = args.sets.first() {
         return Err(Failure::Usage(format!("--set {set}: goes with an experiment, a .yaml file")));
     }
-    let wanted = target_kind(args)?;
-    let mut resolved = Resolved::from_args(args)?;
+    let run = RunSpec::from_args(args)?;
+    let wanted = target_kind(args, client_of(&run))?;
+    let watch = run.watch_plan()?;
+    let mut resolved = Resolved::new(run)?;
     resolved.one_loader = matches!(wanted, TargetKind::Sqlite);
-    let watch = monitor::plan(args)?;
     let outlets = args.live.outlets()?;
     check_new(args.out.as_ref().filter(|_| !args.no_out))?;
     let control = Arc::new(Control::default());
@@ -200,7 +208,7 @@ fn run_to((args, matches): (&RunArgs, &ArgMatches), place: Option<&Path>) -> Res
         provided.target.as_ref(),
         &content,
         &resolved.work.verbs(),
-        resolved.spec.phases.measure.pipeline,
+        resolved.run.experiment.phases.measure.pipeline,
     )?;
     let local = provided.target.is_local();
     resolved.place_threads(opened.as_ref(), local, provided.server.as_ref().and_then(|s| s.core))?;
@@ -209,10 +217,10 @@ fn run_to((args, matches): (&RunArgs, &ArgMatches), place: Option<&Path>) -> Res
         title: resolved.title()?,
         target: provided.target.redacted(),
         conditions: resolved.conditions.clone(),
-        strict: args.strict,
+        strict: resolved.run.experiment.strict,
         claims: Vec::new(),
         out: directory(args, &resolved),
-        settings: settings_of((args, matches), &resolved)?,
+        settings: settings_of(&resolved)?,
         scale: Scale::Ns64,
         watch: watch.map(|plan| WatchPlan { processes: server.into_iter().collect(), ..plan }),
         busy: resolved.busy_cores(),
@@ -270,7 +278,7 @@ fn phases(
         "the records were looked for, and are loaded first or not"
     );
     if let Some(job) = load.filter(|_| !signals::interrupted()) {
-        if job.batch > 1 && args.client == dyno_db::target::Client::Official {
+        if job.batch > 1 && client_of(&resolved.run) == Client::Official {
             terminal::note(&format!(
                 "records are loaded one by one: {}",
                 dyno_db_mongodb::official::NO_BATCHES

@@ -1,13 +1,12 @@
 //! Request of `dyno run`: an experiment, its work and its thresholds; the target is not touched before
 //! [`Resolved::prepare`].
 
-use super::lower::{INSTEAD, Lowered, usage};
+use super::spec::{INSTEAD, RunSpec, usage};
 use crate::conductor::choose_cores;
 use crate::exit::Failure;
-use crate::options::RunArgs;
 use crate::terminal;
 use dyno_analysis::Condition;
-use dyno_config::experiment::{Experiment, When};
+use dyno_config::experiment::When;
 use dyno_config::settings::{Settings, Source};
 use dyno_db::target::OpenTarget;
 use dyno_engine::arrivals::Profile;
@@ -20,8 +19,8 @@ use std::sync::Arc;
 
 /// Everything a run needs to know, checked.
 pub(super) struct Resolved {
-    /// Experiment that was asked for.
-    pub spec: Experiment,
+    /// Experiment that was asked for, and by which options.
+    pub run: RunSpec,
     /// Load of the experiment.
     pub work: Box<dyn Work>,
     /// Thresholds.
@@ -38,31 +37,24 @@ impl Resolved {
     ///
     /// # Errors
     /// Names the option whose value cannot be used.
-    pub fn from_args(args: &RunArgs) -> Result<Self, Failure> {
-        let lowered = Lowered::from_args(args)?;
-        let work = lowered.worded(read_as).map_err(|Refused(text)| Failure::Usage(text))?;
+    pub fn new(run: RunSpec) -> Result<Self, Failure> {
+        let work = run.worded(read_as).map_err(|Refused(text)| Failure::Usage(text))?;
         for (key, option) in INSTEAD {
             let of_file = work.settings().get(key).map(|setting| setting.source.clone());
             if let Some(source @ Source::File { .. }) = of_file.filter(|_| key != "operationcount") {
                 terminal::note(&format!("{source}: {key} has no effect on `dyno run`: use {option}"));
             }
         }
-        let spec = lowered.spec;
-        let mut resolved = Resolved {
-            spec,
-            work,
-            conditions: Vec::new(),
-            cores: vec![None],
-            spin: false,
-            one_loader: false,
-        };
+        let mut resolved =
+            Resolved { run, work, conditions: Vec::new(), cores: vec![None], spin: false, one_loader: false };
         let metrics = resolved.measure_job()?.workload.metrics().to_vec();
         let condition = |text: &String| {
             let condition = Condition::parse(text)?;
             condition.check(&metrics)?;
             Ok(condition)
         };
-        let conditions: Result<_, dyno_analysis::BadThreshold> = args.require.iter().map(condition).collect();
+        let require = &resolved.run.experiment.require;
+        let conditions: Result<_, dyno_analysis::BadThreshold> = require.iter().map(condition).collect();
         resolved.conditions = conditions.map_err(|e| usage("--require", e))?;
         Ok(resolved)
     }
@@ -75,7 +67,10 @@ impl Resolved {
         let prepared = self.work.prepare(opened, control)?;
         prepared.notes.iter().for_each(|note| terminal::note(note));
         self.work.adopt(&prepared)?;
-        if prepared.load && self.spec.phases.load.when == When::Always && self.spec.workload.ycsb.is_some() {
+        if prepared.load
+            && self.run.experiment.phases.load.when == When::Always
+            && self.run.experiment.workload.ycsb.is_some()
+        {
             remove(opened, &self.measure_job()?.workload, control)?;
         }
         Ok(())
@@ -83,7 +78,7 @@ impl Resolved {
 
     /// Returns what the load counts, in words.
     pub fn unit(&self) -> &'static str {
-        if self.spec.workload.documents.is_some() { "inserts" } else { "records" }
+        if self.run.experiment.workload.documents.is_some() { "inserts" } else { "records" }
     }
 
     /// Chooses the cores of load threads, now that the target is known.
@@ -96,7 +91,7 @@ impl Resolved {
         local: bool,
         taken: Option<usize>,
     ) -> Result<(), Failure> {
-        let (client, users) = (&self.spec.client, self.measure_job()?.users);
+        let (client, users) = (&self.run.experiment.client, self.measure_job()?.users);
         let chosen = match (&client.cores, opened.is_virtual()) {
             (_, true) => vec![0],
             (Some(cores), _) => cores.0.clone(),

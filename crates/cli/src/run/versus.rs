@@ -7,6 +7,7 @@ use crate::run_directory::{check_new, new_directory};
 use crate::secret::PasswordFrom;
 use crate::{compare, experiment, signals, terminal};
 use clap::ArgAction;
+use dyno_config::experiment::Experiment;
 use dyno_engine::Control;
 use dyno_types::bounded;
 use dyno_types::limits::OUTPUT_BYTES;
@@ -45,6 +46,10 @@ pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
         let words = "--versus cannot ask in each of its turns: --password-from env:NAME or file:PATH";
         return Err(Failure::Usage(words.into()));
     }
+    let first: u64 = match args.spec.tree.find("seed") {
+        Some(seed) => seed.read().map_err(|e| Failure::Usage(e.to_string()))?,
+        None => Experiment::default().seed,
+    };
     check_new(args.out.as_ref())?;
     let folder = args.out.clone().unwrap_or_else(|| new_directory("versus"));
     let control = Arc::new(Control::default());
@@ -70,7 +75,7 @@ pub(super) fn versus(args: &RunArgs, other: &str) -> Result<Exit, Failure> {
         for side in order {
             let out = folder.join(SIDES[side]).join(format!("{turn:02}"));
             // As repetitions have: the same for both sides of a turn.
-            let seed = args.seed + turn as u64 - 1;
+            let seed = first + turn as u64 - 1;
             let seed = match experiment::is_experiment(targets[side]) {
                 true => ["--set".to_owned(), format!("seed={seed}")],
                 false => ["--seed".to_owned(), seed.to_string()],

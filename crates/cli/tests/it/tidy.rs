@@ -666,5 +666,7 @@ fn documents_name_paths_that_exist() {
         named_paths("in `crates/db/src/target.rs`: [x](../../crates/no/such.rs)."),
         ["crates/db/src/target.rs", "crates/no/such.rs"]
     );
-    assert!(absent("", "see crates/no/such.rs").is_some() && absent("", "`crates/db-NAME/NAME.rs`").is_none());
+    assert!(
+        absent("", "see crates/no/such.rs").is_some() && absent("", "`crates/db-NAME/NAME.rs`").is_none()
+    );
 }

@@ -1,6 +1,5 @@
 //! One cell of an experiment's matrix.
 
-use crate::experiment::check::check;
 use crate::experiment::factors;
 use crate::experiment::spec::Experiment;
 use crate::tree::{Node, TreeError};
@@ -33,9 +32,7 @@ impl Cell {
         }
         let shown = shown(&tree)?;
         factors::fill_in(&mut tree)?;
-        let spec: Experiment = tree.read()?;
-        check(&tree, &spec)?;
-        Ok((spec, shown))
+        Ok((Experiment::from_tree(&tree)?, shown))
     }
 
     /// Tree with secrets masked, those that `{NAME}`s put anywhere included.

@@ -5,9 +5,26 @@ use crate::server::Topology;
 use crate::server::invalid::InvalidSetting;
 use crate::tree::{Node, TreeError};
 use dyno_types::limits::{BATCH, CONNECTIONS, INVENTORY_HOSTS, PIPELINE, PODS, THREADS, WORKERS};
+use std::ops::RangeInclusive;
 
-/// Checks what the types cannot say.
-pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Time between two samples of monitors, nanoseconds.
+const MONITORED_EVERY_NS: RangeInclusive<u64> = 10_000_000..=3_600 * SECOND_NS;
+
+impl Experiment {
+    /// Reads an experiment, and checks what its types cannot say.
+    ///
+    /// # Errors
+    /// Names the value that cannot be, and where it was written.
+    pub fn from_tree(tree: &Node) -> Result<Self, TreeError> {
+        let spec = tree.read()?;
+        check(tree, &spec)?;
+        Ok(spec)
+    }
+}
+
+fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
     let refuse = |path: &str, text: &str| {
         let node = tree.find(path).unwrap_or(tree);
         Err(node.error(path, text))
@@ -73,8 +90,13 @@ pub(super) fn check(tree: &Node, spec: &Experiment) -> Result<(), TreeError> {
         return refuse("phases.measure.think", "users think in a closed loop only: remove think or rate");
     }
     check_warmup(spec).map_err(invalid)?;
-    if spec.monitors.interval.0 < 10_000_000 {
-        return refuse("monitors.interval", "expected 10ms or more");
+    if !MONITORED_EVERY_NS.contains(&spec.monitors.interval.0) {
+        return refuse("monitors.interval", &format!("{}: expected 10ms to 1h", spec.monitors.interval));
+    }
+    let interval_ns = measure.interval.0;
+    if !(10_000_000..=SECOND_NS).contains(&interval_ns) || !SECOND_NS.is_multiple_of(interval_ns) {
+        let text = format!("{}: expected 10ms to 1s, a whole number of them in a second", measure.interval);
+        return refuse("phases.measure.interval", &text);
     }
     if let (Some(from), Some(to)) = (&spec.window.from, &spec.window.to)
         && from >= to

@@ -1,7 +1,6 @@
 //! From the text of an experiment to its matrix of cells, and the runs to be made of them.
 
 use crate::experiment::cell::Cell;
-use crate::experiment::check::check;
 use crate::experiment::factors::{self, Factor, Filter, Override};
 use crate::experiment::order::{PlannedRun, order};
 use crate::experiment::spec::Experiment;
@@ -111,8 +110,7 @@ fn plan_of(mut tree: Node, stem: &str, given: &Given) -> Result<Plan, TreeError>
         }
         let unfilled = own.clone();
         factors::fill_in(&mut own)?;
-        let spec: Experiment = own.read()?;
-        check(&own, &spec)?;
+        let spec = Experiment::from_tree(&own)?;
         let shown = names
             .into_iter()
             .zip(&levels)

@@ -1,6 +1,7 @@
 //! Experiment files: from YAML to a plan of runs. Pure: nothing is started, opened or asked.
 //!
 //! `spec`, `strategies`, `traces` and `fault` are what can be said, `faults` when they come,
+//! `flags` the options of `dyno run` that set a key, `recorded` what a run notes of it,
 //! `check` and `strategy_check` what the types cannot say, `factors` what is varied (`series`: by numbers), `matrix` the
 //! cells of that, `cell` one of them, `order` in which order runs are made, `estimate` how long that takes.
 //!
@@ -15,9 +16,11 @@ pub mod estimate;
 pub mod factors;
 pub mod fault;
 pub mod faults;
+pub mod flags;
 pub mod kubernetes;
 pub mod matrix;
 pub mod order;
+pub mod recorded;
 pub mod series;
 pub mod spec;
 pub mod ssh;

@@ -68,6 +68,7 @@ pub struct Experiment {
     pub order: Order,
     /// Seed of the order, of arrivals and of the workload. Default: 1. Every repetition has a seed of its own, the same for all
     /// cells.
+    #[schemars(extend("x-flag" = "--seed <N>"))]
     pub seed: u64,
     /// Which repetition this is, from 1; set for each run, never by the file.
     #[schemars(skip)]
@@ -79,9 +80,11 @@ pub struct Experiment {
     /// Commands around experiment, cell and phase.
     pub hooks: Hooks,
     /// Thresholds of every run, such as `p99(read) < 5ms`; one that is missed makes the exit code 4. Default: none.
+    #[schemars(extend("x-flag" = "--require <EXPRESSION>"))]
     pub require: Vec<String>,
     /// A threshold whose limit lies within the interval of what was measured counts as missed. Default: false, such a run is too
     /// close to call and misses nothing.
+    #[schemars(extend("x-flag" = "--strict", "x-requires" = "require"))]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,
     /// Monitoring while the load runs.
@@ -165,20 +168,25 @@ impl Default for Experiment {
 #[serde(deny_unknown_fields, default)]
 pub struct Client {
     /// Client that speaks to MongoDB: dyno's own codec or the official driver. Default: wire.
+    #[schemars(extend("x-flag" = "--client <CLIENT>"))]
     pub driver: Driver,
     /// Clock that says when a reply has arrived: the kernel's, the network card's or the client's. Default: kernel.
+    #[schemars(extend("x-flag" = "--stamps <CLOCK>"))]
     pub stamps: Stamps,
     /// Worker processes among which users and operations are divided. Default: 1. Unit: processes.
     pub workers: u32,
     /// Load threads of each worker. Default: one a core, less one where the target is on this host. Unit: threads.
+    #[schemars(extend("x-flag" = "-t, --threads <N>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
     /// Cores of the load threads, such as `2-5`. Default: the last ones that may be used.
+    #[schemars(extend("x-flag" = "--cores <LIST>", "x-conflicts" = "no_pin"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<Cores>,
     /// True if load threads are pinned to their cores. Default: true.
     pub pin: bool,
     /// Way in which load threads wait for replies. Default: auto.
+    #[schemars(extend("x-flag" = "--wait <WAIT>"))]
     #[serde(skip_serializing_if = "Wait::is_auto")]
     pub wait: Wait,
     /// Which cores and memory nodes each worker process gets. Default: no policy.
@@ -297,6 +305,7 @@ pub struct Ycsb {
     /// A letter (a to f), a built-in name such as `workloads/workloada`, or a properties file. Default: a.
     pub workload: String,
     /// Records of the data set. Default: 100k, or the file's recordcount. Unit: records.
+    #[schemars(extend("x-flag" = "-n, --records <N>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<Count>,
     /// Properties of the workload by name, such as `fieldlength: 100`.
@@ -373,8 +382,10 @@ pub struct Load {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<u32>,
     /// Inserts under way on one connection. Default: 1. Unit: operations.
+    #[schemars(extend("x-flag" = "--load-pipeline <N>"))]
     pub pipeline: usize,
     /// Inserts that go out as one batch. Default: 64. Unit: operations.
+    #[schemars(extend("x-flag" = "--load-batch <N>"))]
     pub batch: usize,
     /// Rate of all users together. Default: as fast as it goes. Unit: operations per second.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -414,44 +425,58 @@ pub enum Arrivals {
 #[serde(deny_unknown_fields, default)]
 pub struct Measure {
     /// Closed loop: users, each with one operation under way. Not with a rate. Default: 16. Unit: users.
+    #[schemars(extend("x-flag" = "-u, --users <N>", "x-conflicts" = "rate"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<usize>,
     /// Open loop: connections, each with one operation under way. Only with a rate. Default: 64. Unit: connections.
+    #[schemars(extend("x-flag" = "-c, --connections <N>", "x-requires" = "rate", "x-conflicts" = "users"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<usize>,
     /// Workers of each target that take part, the first ones; the others wait. Default: all. Unit: processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<u32>,
     /// Open loop: operations per second, or `ramp:FROM-TO:DURATION`, or `steps:RATE:DURATION,...`. Default: closed loop.
+    #[schemars(extend("x-flag" = "-r, --rate <RATE>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
     /// Open loop: arrival process. Default: poisson.
+    #[schemars(extend("x-flag" = "--arrivals <PROCESS>"))]
     pub arrivals: Arrivals,
     /// Closed loop: pause of a user between two operations. Default: 0s. Unit: duration.
+    #[schemars(extend("x-flag" = "--think <DURATION>", "x-conflicts" = "rate"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<Span>,
     /// Measured time. Default: 10s unless `operations` is given. Unit: duration.
+    #[schemars(extend("x-flag" = "-d, --duration <DURATION>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<Span>,
     /// Measured operations; the phase ends at whichever of duration and operations comes first. Unit: operations.
+    #[schemars(extend("x-flag" = "--ops <N>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<Count>,
     /// Unmeasured time at the start. Default: a tenth of the duration, at most 5s. Unit: duration.
+    #[schemars(extend("x-flag" = "--warmup <DURATION>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warmup: Option<Span>,
     /// Operations under way on one connection. Default: 1. Unit: operations.
+    #[schemars(extend("x-flag" = "--pipeline <N>"))]
     pub pipeline: usize,
     /// Time-out of one operation; 0 waits for ever. Default: 10s. Unit: duration.
+    #[schemars(extend("x-flag" = "--timeout <DURATION>"))]
     pub timeout: Span,
     /// Time for which replies are awaited after the last arrival. Default: 10s. Unit: duration.
+    #[schemars(extend("x-flag" = "--drain <DURATION>"))]
     pub drain: Span,
     /// Open loop: due arrivals that may wait before the oldest is dropped. Default: 1M. Unit: arrivals.
+    #[schemars(extend("x-flag" = "--queue <N>"))]
     pub queue: Count,
     /// Open loop: how long a due arrival may wait before it is dropped. Default: for ever. Unit: duration.
+    #[schemars(extend("x-flag" = "--queue-age <DURATION>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_age: Option<Span>,
     /// Length of the intervals that are recorded: 10ms to 1s, a whole number of them in a second. Default: 1s. Unit:
     /// duration.
+    #[schemars(extend("x-flag" = "--interval <DURATION>"))]
     pub interval: Span,
 }
 
@@ -547,6 +572,7 @@ pub struct Monitors {
     /// True if host, processes and database are watched. Default: true.
     pub enabled: bool,
     /// Time between samples. Default: 1s. Unit: duration.
+    #[schemars(extend("x-flag" = "--monitor-interval <DURATION>"))]
     pub interval: Span,
     /// Prometheus exporters to read, by name: `node: http://127.0.0.1:9100/metrics`.
     pub prometheus: BTreeMap<String, String>,

@@ -258,6 +258,18 @@ impl Node {
         path.split('.').try_fold(self, |node, key| node.get(key))
     }
 
+    /// Returns where the value at a path was written, or the nearest mapping around it. Keys may have dots in them.
+    pub fn origin_at(&self, path: &str) -> &Origin {
+        for (key, node) in self.entries().into_iter().flatten() {
+            match path.strip_prefix(key.as_str()) {
+                Some("") => return &node.origin,
+                Some(rest) if rest.starts_with('.') => return node.origin_at(&rest[1..]),
+                _ => {}
+            }
+        }
+        &self.origin
+    }
+
     /// Takes the value of `key` out of a mapping.
     pub fn take(&mut self, key: &str) -> Option<Node> {
         let Value::Map(all) = &mut self.value else { return None };

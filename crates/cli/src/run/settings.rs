@@ -1,0 +1,171 @@
+//! The settings of `dyno run`, each with who set it, for `run.json`.
+
+use super::resolve::Resolved;
+use super::spec::is_used;
+use crate::exit::Failure;
+use dyno_config::experiment::flags::RUN_FLAGS;
+use dyno_config::experiment::recorded::recorded_values;
+use dyno_config::experiment::{Experiment, Wait};
+use dyno_config::settings::Settings;
+use dyno_config::values::Span;
+use dyno_engine::{Job, Pacing};
+use dyno_rundir::schema::Setting;
+use dyno_types::secret::mask_value;
+use dyno_workload::ycsb::known_properties;
+
+/// Keys without an option of their name, which switches set.
+const SWITCHED: [&str; 3] = ["client.pin", "phases.load.when", "monitors.enabled"];
+
+/// Keys that shape no load, or that YCSB's properties say.
+const APART: [&str; 3] = ["require", "strict", "workload.ycsb.records"];
+
+/// Keys of the open loop alone.
+const OPEN: [&str; 5] = ["rate", "connections", "arrivals", "queue", "queue_age"];
+/// Keys of the closed loop alone.
+const CLOSED: [&str; 2] = ["users", "think"];
+
+/// Every setting of the load and of the workload with its source: an option, a file, `-p` or `default`.
+pub(super) fn settings_of(resolved: &Resolved) -> Result<Vec<Setting>, Failure> {
+    let (run, job) = (&resolved.run, resolved.measure_job()?);
+    let is_open = matches!(job.pacing, Pacing::Open { .. });
+    let experiment = chosen(&run.experiment, &job, resolved.cores.len());
+    let values = recorded_values(&run.tree, &experiment).map_err(|e| Failure::Internal(e.to_string()))?;
+    let is_recorded = |key: &str| {
+        let other_loop = if is_open { &CLOSED[..] } else { &OPEN };
+        let measured = key.strip_prefix("phases.measure.");
+        (SWITCHED.contains(&key)
+            || key.starts_with("monitors.prometheus.")
+            || RUN_FLAGS.iter().any(|flag| flag.key == key))
+            && !APART.contains(&key)
+            && !measured.is_some_and(|key| other_loop.contains(&key))
+            && (run.loads() || !key.starts_with("phases.load.") || key == "phases.load.when")
+    };
+    let how = if is_open { ("open", "--rate") } else { ("closed", "default") };
+    let mut list = vec![Setting { key: "loop".into(), value: how.0.into(), source: how.1.into() }];
+    list.extend(values.into_iter().filter(|one| is_recorded(&one.key)).map(|one| Setting {
+        key: one.key,
+        value: one.value,
+        source: one.source.unwrap_or_else(|| "default".into()),
+    }));
+    list.extend(of_workload(&resolved.settings()));
+    Ok(list)
+}
+
+/// The experiment with what was chosen where nothing was said.
+fn chosen(experiment: &Experiment, job: &Job, threads: usize) -> Experiment {
+    let mut experiment = experiment.clone();
+    let measure = &mut experiment.phases.measure;
+    measure.set_concurrency(job.users);
+    measure.duration = job.end.duration_ns.map(Span);
+    measure.warmup = Some(Span(job.warmup_ns));
+    measure.think.get_or_insert(Span(0));
+    experiment.client.threads = Some(threads);
+    experiment.client.wait = if job.spin { Wait::Spin } else { Wait::Sleep };
+    experiment
+}
+
+fn of_workload(settings: &Settings) -> Vec<Setting> {
+    // Documents of one's own have none of YCSB's properties.
+    let ycsb = settings.get("dyno.template").is_none();
+    let defaults = known_properties().iter().filter(|_| ycsb).map(|p| (p.name, p.default));
+    let list = settings.provenance(defaults, mask_value).into_iter();
+    // The number of operations shapes the key space of a workload that inserts, if one is given.
+    let used = list.filter(|p| is_used(&p.key) && (p.key != "operationcount" || p.value != "0"));
+    used.map(|p| Setting { key: p.key, value: p.value, source: p.source }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::RunArgs;
+    use crate::run::spec::RunSpec;
+    use clap::{Args, Command, FromArgMatches};
+
+    /// Settings of `dyno run` with these words.
+    fn settings(words: &[&str]) -> Vec<Setting> {
+        let command = RunArgs::augment_args(Command::new("run").no_binary_name(true));
+        let matches = command.try_get_matches_from(words).unwrap_or_else(|e| panic!("{words:?}: {e}"));
+        let args = RunArgs::from_arg_matches(&matches).unwrap();
+        let run = RunSpec::from_args(&args).unwrap_or_else(|e| panic!("{words:?}: {e}"));
+        settings_of(&Resolved::new(run).unwrap_or_else(|e| panic!("{words:?}: {e}"))).unwrap()
+    }
+
+    /// A value of an option that is not its default, and what it needs beside it.
+    fn typed(name: &str) -> (&'static str, &'static [&'static str]) {
+        match name {
+            "queue-age" => ("3s", &["--rate", "5"]),
+            "rate" => ("5", &[]),
+            "interval" => ("100ms", &[]),
+            "arrivals" => ("constant", &["--rate", "5"]),
+            "queue" | "connections" => ("3", &["--rate", "5"]),
+            "client" => ("official", &[]),
+            "cores" => ("0", &[]),
+            "wait" => ("spin", &[]),
+            "stamps" => ("client", &[]),
+            _ => ("3", &[]),
+        }
+    }
+
+    #[test]
+    fn every_option_is_a_setting_with_its_source() {
+        let mut seen = 0;
+        for flag in RUN_FLAGS.iter().filter(|flag| !APART.contains(&flag.key.as_str())) {
+            let (value, beside) = typed(&flag.long);
+            let option = format!("--{}", flag.long);
+            let words = [&[option.as_str(), value][..], beside].concat();
+            let all = settings(&words);
+            // A wait that is chosen is named as what it is.
+            let found = all.iter().find(|one| one.key == flag.key);
+            assert_eq!(found.map(|one| one.source.as_str()), Some(option.as_str()), "{words:?}: {all:?}");
+            seen += 1;
+        }
+        assert!(seen > 20, "{seen}");
+    }
+
+    #[test]
+    fn options_of_the_workload_and_switches_are_settings() {
+        for (words, key, value, source) in [
+            (&["--workload", "b"][..], "readproportion", "0.95", "built-in workloadb:6"),
+            (&["--records", "3k"], "recordcount", "3000", "--records"),
+            (&["--fields", "3"], "fieldcount", "3", "--fields"),
+            (&["--distribution", "uniform"], "requestdistribution", "uniform", "--distribution"),
+            (&["-p", "dyno.zipfian=true"], "dyno.zipfian", "true", "-p"),
+            (&["--ops", "1k"], "operationcount", "1000", "--ops"),
+            (&["--seed", "7"], "dyno.seed", "7", "--seed"),
+            (&["--no-pin"], "client.pin", "false", "--no-pin"),
+            (&["--reload"], "phases.load.when", "always", "--reload"),
+            (&["--no-load"], "phases.load.when", "never", "--no-load"),
+            (&["--no-monitor"], "monitors.enabled", "false", "--no-monitor"),
+            (&["--prometheus", "r.x=http://h:1"], "monitors.prometheus.r.x", "http://h:1", "--prometheus"),
+        ] {
+            let all = settings(words);
+            let found = all.iter().find(|one| one.key == key);
+            let found = found.map(|one| (one.value.as_str(), one.source.as_str()));
+            assert_eq!(found, Some((value, source)), "{words:?}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn options_that_are_not_typed_are_defaults() {
+        let all = settings(&["--users", "4"]);
+        let of = |key: &str| {
+            let found = all.iter().find(|one| one.key == key);
+            found.map(|one| (one.value.as_str(), one.source.as_str()))
+        };
+        assert_eq!(of("phases.measure.users"), Some(("4", "--users")));
+        for (key, value) in [
+            ("phases.measure.think", "0s"),
+            ("phases.measure.duration", "10s"),
+            ("phases.measure.warmup", "1s"),
+            ("client.pin", "true"),
+            ("monitors.enabled", "true"),
+            ("phases.load.when", "missing"),
+            ("dyno.seed", "1"),
+            ("monitors.interval", "1s"),
+        ] {
+            assert_eq!(of(key), Some((value, "default")), "{key}: {all:?}");
+        }
+        assert_eq!((of("phases.measure.rate"), of("phases.measure.queue")), (None, None));
+        assert_eq!(of("require"), None);
+    }
+}

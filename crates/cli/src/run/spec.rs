@@ -1,0 +1,254 @@
+//! What `dyno run` was asked for, as an experiment. Nothing here touches the target.
+//!
+//! Options become the tree that a file becomes, each value with the option that has set it; the same reader makes an
+//! experiment of it. Messages and recorded settings name who has set a value by the tree alone.
+
+use crate::exit::Failure;
+use crate::options::RunArgs;
+use dyno_config::experiment::{Experiment, When};
+use dyno_config::settings::Source;
+use dyno_config::tree::{Node, Origin, TreeError, Value};
+use dyno_engine::affinity;
+use dyno_engine::arrivals::Profile;
+use dyno_monitor::prometheus::Url;
+use dyno_session::watch::WatchPlan;
+use dyno_session::work::Wording;
+use dyno_types::bounded;
+use dyno_types::limits::TEXT_BYTES;
+use dyno_workload::ycsb::{Scope, known_properties};
+use std::time::Duration;
+
+/// Most users that load records.
+const LOADERS: usize = 16;
+
+/// Properties of YCSB's client that say what the data set is; the others are YCSB's alone.
+const DATA: [&str; 4] = ["recordcount", "insertstart", "insertcount", "operationcount"];
+
+/// Properties whose place an option of `dyno run` takes.
+pub(super) const INSTEAD: [(&str, &str); 4] = [
+    ("threadcount", "--users"),
+    ("target", "--rate"),
+    ("operationcount", "--ops"),
+    ("maxexecutiontime", "--duration"),
+];
+
+/// The key below which YCSB's properties stand.
+const PROPERTIES: &str = "workload.ycsb.properties";
+
+/// Name of the option that sets a property.
+const PROPERTY: &str = "-p";
+
+/// Returns whether `dyno run` takes note of a property: of YCSB's client only of those that describe the data.
+pub(super) fn is_used(key: &str) -> bool {
+    let scope = known_properties().iter().find(|p| p.name == key).map(|p| p.scope);
+    match scope {
+        Some(Scope::Client) => DATA.contains(&key),
+        Some(Scope::Occupancy | Scope::TimeSeries | Scope::Economy) => false,
+        Some(Scope::Core | Scope::Dyno) | None => true,
+    }
+}
+
+/// Returns whether `--workload` names documents of one's own.
+fn is_template(workload: &str) -> bool {
+    workload.ends_with(".yaml") || workload.ends_with(".yml")
+}
+
+pub(super) fn usage(option: &str, error: impl std::fmt::Display) -> Failure {
+    Failure::Usage(format!("{option}: {error}"))
+}
+
+fn typed(option: &str, value: Value) -> Node {
+    Node { value, origin: Origin::Variable(option.into()) }
+}
+
+/// An experiment, and who has set its values.
+pub(super) struct RunSpec {
+    /// What was typed.
+    pub tree: Node,
+    /// The experiment, with its defaults.
+    pub experiment: Experiment,
+}
+
+impl RunSpec {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// Names the option whose value cannot be used.
+    pub fn from_args(args: &RunArgs) -> Result<Self, Failure> {
+        let mut tree = args.spec.tree.clone();
+        let never = || Value::Text("never".into());
+        let switches = [
+            (args.no_pin, "client.pin", "--no-pin", Value::Bool(false)),
+            (args.no_load, "phases.load.when", "--no-load", never()),
+            (args.reload, "phases.load.when", "--reload", Value::Text("always".into())),
+            (args.no_monitor, "monitors.enabled", "--no-monitor", Value::Bool(false)),
+        ];
+        for (_, key, option, value) in switches.into_iter().filter(|(is_typed, ..)| *is_typed) {
+            tree.set(key, typed(option, value));
+        }
+        if !args.prometheus.is_empty() {
+            tree.set("monitors.prometheus", exporters(&args.prometheus)?);
+        }
+        match &args.workload {
+            Some(file) if is_template(file) => {
+                refuse_options(args, file)?;
+                refuse_experiment(file)?;
+                tree.set("workload.documents", typed("--workload", Value::Text(file.clone())));
+            }
+            workload => {
+                if let Some(workload) = workload {
+                    tree.set("workload.ycsb.workload", typed("--workload", Value::Text(workload.clone())));
+                }
+                let properties = properties(args, &tree)?;
+                tree.set(PROPERTIES, properties);
+            }
+        }
+        let mut experiment = Experiment::from_tree(&tree).map_err(refused)?;
+        experiment.target.clone_from(&args.target);
+        let measure = &experiment.phases.measure;
+        if let Some(rate) = &measure.rate {
+            Profile::parse(rate).map_err(|e| usage("--rate", e))?;
+        }
+        if let Some(cores) = &experiment.client.cores {
+            allow(&cores.0)?;
+        }
+        experiment.phases.load.users = measure.concurrency().unwrap_or(LOADERS).clamp(1, LOADERS);
+        Ok(RunSpec { tree, experiment })
+    }
+
+    /// Calls `read` with the words of this command line.
+    pub fn worded<T>(&self, read: impl FnOnce(&Experiment, &Wording<'_>) -> T) -> T {
+        let source = |key: &str| match self.tree.origin_at(key) {
+            Origin::Variable(option) if &**option == PROPERTY => Source::CommandLine,
+            Origin::Variable(option) => Source::Option { flag: option.to_string() },
+            // Stronger than what a file of properties says of the same.
+            _ => Source::Option { flag: "default".into() },
+        };
+        read(&self.experiment, &Wording { source: &source, reload: "--reload", no_load: "--no-load" })
+    }
+
+    /// Plan of the monitors that were asked for; `None` without monitors.
+    ///
+    /// # Errors
+    /// Names the exporter that cannot be read.
+    pub fn watch_plan(&self) -> Result<Option<WatchPlan>, Failure> {
+        let monitors = &self.experiment.monitors;
+        let url = |(name, url): (&String, &String)| {
+            Ok((name.clone(), Url::parse(url).map_err(|e| usage("--prometheus", e))?))
+        };
+        let exporters = monitors.prometheus.iter().map(url).collect::<Result<_, Failure>>()?;
+        let interval = Duration::from_nanos(monitors.interval.0);
+        let plan = WatchPlan { interval, processes: Vec::new(), exporters, cores: Vec::new() };
+        Ok(monitors.enabled.then_some(plan))
+    }
+
+    /// Returns whether records are loaded at all.
+    pub fn loads(&self) -> bool {
+        self.experiment.phases.load.when != When::Never
+    }
+}
+
+fn refused(error: TreeError) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+/// `NAME=URL` for each exporter.
+fn exporters(given: &[String]) -> Result<Node, Failure> {
+    let option = "--prometheus";
+    let mut all: Vec<(String, Node)> = Vec::new();
+    for text in given {
+        let (name, url) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
+            usage(option, format!("{text:?}: expected NAME=URL, such as redis=http://127.0.0.1:9121"))
+        })?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if !name.chars().all(plain) || all.iter().any(|(known, _)| known == name) {
+            return Err(usage(
+                option,
+                format!("{name:?}: expected a name of its own, of letters, digits, . _ and -"),
+            ));
+        }
+        all.push((name.to_owned(), typed(option, Value::Text(url.to_owned()))));
+    }
+    Ok(typed(option, Value::Map(all)))
+}
+
+/// Properties of YCSB's workload, by the options that set them.
+fn properties(args: &RunArgs, tree: &Node) -> Result<Node, Failure> {
+    let mut all: Vec<(String, Node)> = Vec::new();
+    let mut set = |key: &str, value: String, option: &str| {
+        all.retain(|(known, _)| known != key);
+        all.push((key.to_owned(), typed(option, Value::Text(value))));
+    };
+    if let Some(fields) = args.fields {
+        set("fieldcount", fields.to_string(), "--fields");
+    }
+    if let Some(length) = args.field_length {
+        set("fieldlength", length.to_string(), "--field-length");
+    }
+    if let Some(distribution) = &args.distribution {
+        let option = "--distribution";
+        let (name, theta) = distribution.split_once(':').unwrap_or((distribution, ""));
+        set("requestdistribution", name.to_owned(), option);
+        if name == "zipfian" && !theta.is_empty() {
+            set("dyno.zipfian", "true".to_owned(), option);
+            set("dyno.zipfian.theta", theta.to_owned(), option);
+        }
+    }
+    for pair in &args.properties {
+        let (key, value) = pair
+            .split_once('=')
+            .ok_or_else(|| usage(PROPERTY, format!("{pair:?}: expected KEY=VALUE, such as fieldcount=5")))?;
+        let instead = INSTEAD.iter().find(|(property, _)| *property == key);
+        if !is_used(key) || instead.is_some() {
+            let use_ = instead.map_or("`dyno ycsb` has it".into(), |(_, option)| format!("use {option}"));
+            return Err(usage(PROPERTY, format!("{key} has no effect on `dyno run`: {use_}")));
+        }
+        set(key, value.to_owned(), PROPERTY);
+    }
+    if let Some(operations) = tree.find("phases.measure.operations") {
+        let read: dyno_config::values::Count = operations.read().map_err(|e| usage("--ops", e.text))?;
+        set("operationcount", read.0.to_string(), "--ops");
+    }
+    Ok(Node { value: Value::Map(all), origin: Origin::Built })
+}
+
+/// Options that speak of YCSB's records have no meaning for documents.
+fn refuse_options(args: &RunArgs, file: &str) -> Result<(), Failure> {
+    let typed = [
+        ("--records", args.spec.tree.find("workload.ycsb.records").is_some()),
+        ("--fields", args.fields.is_some()),
+        ("--field-length", args.field_length.is_some()),
+        ("--distribution", args.distribution.is_some()),
+        (PROPERTY, !args.properties.is_empty()),
+    ];
+    match typed.into_iter().find(|(_, typed)| *typed) {
+        Some((option, _)) => Err(usage(option, format!("has no effect on documents: say it in {file}"))),
+        None => Ok(()),
+    }
+}
+
+/// An experiment is no workload: it has one.
+fn refuse_experiment(path: &str) -> Result<(), Failure> {
+    let run = format!("an experiment is run by its name alone: dyno run {path}");
+    let Ok(text) = bounded::text_file(path, TEXT_BYTES) else {
+        let missing = !std::path::Path::new(path).exists();
+        let words = format!("{path}: no such file of documents; {run}");
+        return if missing { Err(usage("--workload", words)) } else { Ok(()) };
+    };
+    let has =
+        |key: &str| text.lines().any(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')));
+    let is_experiment =
+        ["phases", "factors", "server", "workload"].into_iter().any(has) && !has("collections");
+    if is_experiment { Err(usage("--workload", format!("{path} is an experiment; {run}"))) } else { Ok(()) }
+}
+
+/// This process may use these cores.
+fn allow(cores: &[usize]) -> Result<(), Failure> {
+    let allowed = affinity::allowed_cores();
+    match cores.iter().find(|core| !allowed.contains(core)) {
+        Some(core) => {
+            Err(usage("--cores", format!("core {core} is not allowed to this process; allowed: {allowed:?}")))
+        }
+        None => Ok(()),
+    }
+}
