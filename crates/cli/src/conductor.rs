@@ -8,13 +8,13 @@ use dyno_analysis::Condition;
 use dyno_analysis::diagnose::Finding;
 use dyno_config::settings::Settings;
 use dyno_db::target::{OpenTarget, Target, in_words};
-use dyno_engine::{Control, Job, affinity};
+use dyno_engine::{Control, Job, Pacing, affinity};
 use dyno_record::Scale;
-use dyno_rundir::schema::{Claim, Setting};
+use dyno_rundir::schema::{Claim, Setting, Summary};
 use dyno_session::conductor::{Conductor, RunDirectory};
 use dyno_session::environment::environment;
 use dyno_session::load_generator::InProcess;
-use dyno_session::session::SessionPlan;
+use dyno_session::session::{EndedPhase, SessionPlan};
 use dyno_session::watch::sources::{server_process, watch};
 use dyno_session::watch::{Watch, WatchPlan};
 use dyno_types::secret::mask_value;
@@ -124,15 +124,55 @@ pub fn warn_of_missing(opened: &dyn OpenTarget) {
     }
 }
 
-/// Makes the run directory, and has monitors look on, unless time is virtual.
+/// Phases that were applied: the last one, its pacing, and what else came out of them.
+pub struct AppliedPhases<T> {
+    /// The phase that is judged.
+    pub ended: EndedPhase,
+    /// How its arrivals were paced.
+    pub pacing: Pacing,
+    /// The front end's own.
+    pub rest: T,
+}
+
+/// A run that has been carried out.
+pub struct ExecutedRun<T> {
+    /// The phase that was judged.
+    pub ended: EndedPhase,
+    /// The run, judged.
+    pub summary: Summary,
+    /// Exit code and reports.
+    pub closed: Closed,
+    /// The run directory, if one is kept.
+    pub directory: Option<PathBuf>,
+    /// The front end's own.
+    pub rest: T,
+}
+
+/// Carries out a run: makes its directory, watches, has `phases` applied, judges, leaves reports. Every front end of this process
+/// does it here. What fails is noted in the directory.
 ///
 /// # Errors
-/// The run directory cannot be made, or the monitors cannot start.
-pub fn begin<'a>(
+/// The directory or the monitors cannot be made, or the phases fail.
+pub fn execute<T>(
     plan: RunPlan,
-    opened: &'a InProcess,
+    opened: &InProcess,
     control: Arc<Control>,
-) -> Result<Conductor<'a>, Failure> {
+    phases: impl FnOnce(&mut Conductor<'_>) -> Result<AppliedPhases<T>, Failure>,
+    exit_of: impl FnOnce(&Summary, &AppliedPhases<T>) -> Exit,
+) -> Result<ExecutedRun<T>, Failure> {
+    let mut conductor = begin(plan, opened, control)?;
+    let applied = match phases(&mut conductor) {
+        Ok(applied) => applied,
+        Err(failure) => return Err(failed(&mut conductor, failure)),
+    };
+    let summary = conductor.finish(&applied.ended, &applied.pacing);
+    let directory = conductor.session.writer().map(|writer| writer.path().to_owned());
+    let closed = close(conductor, exit_of(&summary, &applied));
+    Ok(ExecutedRun { ended: applied.ended, summary, closed, directory, rest: applied.rest })
+}
+
+/// Makes the run directory, and has monitors look on, unless time is virtual.
+fn begin<'a>(plan: RunPlan, opened: &'a InProcess, control: Arc<Control>) -> Result<Conductor<'a>, Failure> {
     let environment = environment();
     let session_plan = SessionPlan {
         title: plan.title,
@@ -172,7 +212,7 @@ pub fn begin<'a>(
 }
 
 /// Notes in the run directory why the run has failed, and leaves reports of what there is.
-pub fn failed(conductor: &mut Conductor<'_>, failure: Failure) -> Failure {
+fn failed(conductor: &mut Conductor<'_>, failure: Failure) -> Failure {
     let reason = (!matches!(failure, Failure::Interrupted)).then(|| failure.to_string());
     conductor.failed(reason.as_deref());
     leave_pages(conductor);
@@ -191,7 +231,7 @@ pub struct Closed {
 
 /// Ends the monitors and leaves reports in the run directory. A directory that is incomplete is an internal error; what `exit`
 /// says of the run comes first.
-pub fn close(mut conductor: Conductor<'_>, exit: Exit) -> Closed {
+fn close(mut conductor: Conductor<'_>, exit: Exit) -> Closed {
     let lost = conductor.end();
     let directory = conductor.session.writer().map(|writer| writer.path().to_owned());
     let findings = leave_pages(&mut conductor);

@@ -9,7 +9,7 @@
 mod sample;
 mod watch;
 
-use crate::conductor::{self, RunPlan, choose_cores};
+use crate::conductor::{self, AppliedPhases, RunPlan, choose_cores};
 use crate::exit::{Exit, Failure};
 use crate::run_directory::check_new;
 use crate::work::CALLER;
@@ -28,6 +28,7 @@ use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_engine::{Control, Job, Pacing};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Reason, Setting, Status, Summary, Trust};
+use dyno_session::conductor::Conductor;
 use dyno_session::load_generator::InProcess;
 use dyno_session::work::{Prepared, Work, jobs_of_workers};
 use dyno_types::rng::fresh_seed;
@@ -94,29 +95,29 @@ pub fn pocdriver(args: &PocArgs, matches: &ArgMatches) -> Result<Exit, Failure> 
         watch: (args.out.is_some() && !args.no_monitor).then(conductor::every_second),
         busy: conductor::busy(&jobs),
     };
-    let mut conductor = conductor::begin(plan, &opened, control.clone())?;
-    let mut watch = Watch::new(args, workloads.clone(), ready.before, log);
-    let ended = conductor.session.run_workers("measure", &jobs, &mut watch);
-    let mut ended = ended.map_err(|error| conductor::failed(&mut conductor, error.into()))?;
-    // A server that has died by then takes nothing from what was measured.
-    let rests = send_the_rests(&work, &cores, opened.as_ref(), &control);
-    let (mut left, mut why_left) = rests.map_err(|failure| conductor::failed(&mut conductor, failure))?;
-    if !why_left.is_empty() && MongoAdmin::from_target(opened.as_ref()).is_some() {
-        // Members that were there at the beginning may be gone, and another one primary.
-        if let Ok((_, now)) = open(args, &work) {
-            let rests = send_the_rests(&work, &cores, now.as_ref(), &control);
-            (left, why_left) = rests.map_err(|failure| conductor::failed(&mut conductor, failure))?;
+    let phases = |conductor: &mut Conductor<'_>| {
+        let mut watch = Watch::new(args, workloads.clone(), ready.before, log);
+        let mut ended = conductor.session.run_workers("measure", &jobs, &mut watch)?;
+        // A server that has died by then takes nothing from what was measured.
+        let (mut left, mut why_left) = send_the_rests(&work, &cores, opened.as_ref(), &control)?;
+        if !why_left.is_empty() && MongoAdmin::from_target(opened.as_ref()).is_some() {
+            // Members that were there at the beginning may be gone, and another one primary.
+            if let Ok((_, now)) = open(args, &work) {
+                (left, why_left) = send_the_rests(&work, &cores, now.as_ref(), &control)?;
+            }
         }
-    }
-    let missed = workloads.iter().map(|workload| workload.missed(args.duration * SECOND_NS));
-    let (missed, due) = missed.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    ended.observations.missed = (due > 0).then_some((missed, due));
-    let summary = conductor.finish(&ended, &Pacing::Closed { think_ns: 0 });
-    watch.finish();
-    if left > 0 {
-        terminal::warn(&format!("{left} bulks that were queued at the end could not be sent{why_left}"));
-    }
-    Ok(conductor::close(conductor, exit(args, &summary)).exit)
+        let missed = workloads.iter().map(|workload| workload.missed(args.duration * SECOND_NS));
+        let (missed, due) = missed.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        ended.observations.missed = (due > 0).then_some((missed, due));
+        watch.finish();
+        if left > 0 {
+            terminal::warn(&format!("{left} bulks that were queued at the end could not be sent{why_left}"));
+        }
+        Ok(AppliedPhases { ended, pacing: Pacing::Closed { think_ns: 0 }, rest: () })
+    };
+    let executed =
+        conductor::execute(plan, &opened, control.clone(), phases, |summary, _| exit(args, summary))?;
+    Ok(executed.closed.exit)
 }
 
 /// Experiment of these arguments: no time-outs and no warm-up, and times by the client's clock, as the original takes them.

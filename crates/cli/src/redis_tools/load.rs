@@ -1,6 +1,6 @@
 //! Commands on a target, as one measured phase.
 
-use crate::conductor::{self, RunPlan, choose_cores};
+use crate::conductor::{self, AppliedPhases, RunPlan, choose_cores};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_config::experiment::{Arrivals, Experiment};
@@ -10,6 +10,7 @@ use dyno_db::target::{Client, Target};
 use dyno_engine::{Control, Job, LateUsers};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Phase, Reason, Setting, Status, Summary, Trust};
+use dyno_session::conductor::Conductor;
 use dyno_session::load_generator::InProcess;
 use dyno_session::session::{EndedPhase, Observer, Progress};
 use dyno_session::work::measured_job;
@@ -128,18 +129,23 @@ impl Load<'_> {
             silent_s: 0,
             limit_s: self.patience_s(),
         };
-        let mut conductor = conductor::begin(plan, &opened, own.clone())?;
         let pacing = job.pacing.clone();
-        let ended = conductor.session.run_workers("measure", &[job], &mut patient);
-        let ended = ended.map_err(|error| conductor::failed(&mut conductor, error.into()))?;
-        let summary = conductor.finish(&ended, &pacing);
-        let gave_up = own.stopping() && !control.stopping();
-        if gave_up {
-            let seconds = self.patience_s();
-            terminal::error(&format!("no request was answered for {seconds} s: the run is given up"));
-        }
-        let exit = if gave_up { Exit::Invalid } else { exit_of(&summary) };
-        let exit = conductor::close(conductor, exit).exit;
+        let phases = |conductor: &mut Conductor<'_>| {
+            let ended = conductor.session.run_workers("measure", &[job], &mut patient)?;
+            Ok(AppliedPhases { ended, pacing, rest: () })
+        };
+        let has_given_up = || own.stopping() && !control.stopping();
+        let exit = |summary: &Summary, _: &_| match has_given_up() {
+            true => {
+                let seconds = self.patience_s();
+                terminal::error(&format!("no request was answered for {seconds} s: the run is given up"));
+                Exit::Invalid
+            }
+            false => exit_of(summary),
+        };
+        let executed = conductor::execute(plan, &opened, own.clone(), phases, exit)?;
+        let (gave_up, ended, exit) = (has_given_up(), executed.ended, executed.closed.exit);
+        let summary = executed.summary;
         let reasons = summary.verdict.reasons.into_iter();
         // The user has not interrupted a run that dyno gave up; why it did has been said.
         let is_said = |reason: &Reason| gave_up && reason.check == "completed";

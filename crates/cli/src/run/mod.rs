@@ -8,7 +8,7 @@ mod settings;
 mod spec;
 mod versus;
 
-use crate::conductor::{self, RunPlan};
+use crate::conductor::{self, AppliedPhases, ExecutedRun, RunPlan};
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 use crate::metrics::{Metrics, ObserverPair, Outlets};
@@ -226,19 +226,20 @@ fn run_to(args: &RunArgs, place: Option<&Path>) -> Result<Exit, Failure> {
         busy: resolved.busy_cores(),
     };
     let target = plan.target.clone();
-    let mut conductor = conductor::begin(plan, &opened, control.clone())?;
-    let listening = metrics(outlets, &target, &mut conductor);
-    let mut metrics = listening.map_err(|failure| conductor::failed(&mut conductor, failure))?;
-    if let Some(writer) = conductor.session.writer().filter(|_| args.web || args.open) {
-        let shown = serve::show_live_page(writer.path(), args.open);
-        shown.map_err(|failure| conductor::failed(&mut conductor, failure))?;
-    }
-    let ended =
-        phases(args, &mut resolved, opened.as_ref(), &control, &mut conductor.session, metrics.as_mut());
-    if let Some(metrics) = &mut metrics {
-        metrics.finish();
-    }
-    conclude(args, &resolved, conductor, ended, place)
+    let apply = |conductor: &mut Conductor<'_>| {
+        let mut metrics = metrics(outlets, &target, conductor)?;
+        if let Some(writer) = conductor.session.writer().filter(|_| args.web || args.open) {
+            serve::show_live_page(writer.path(), args.open)?;
+        }
+        let session = &mut conductor.session;
+        let ended = phases(args, &mut resolved, opened.as_ref(), &control, session, metrics.as_mut());
+        if let Some(metrics) = &mut metrics {
+            metrics.finish();
+        }
+        Ok(AppliedPhases { ended: ended?, pacing: resolved.measure_job()?.pacing, rest: () })
+    };
+    let executed = conductor::execute(plan, &opened, control.clone(), apply, |summary, _| exit_of(summary))?;
+    conclude(args, executed, place)
 }
 
 /// The run directory, if one is wanted.
@@ -303,17 +304,8 @@ fn phases(
 }
 
 /// Writes and prints what came out of it.
-fn conclude(
-    args: &RunArgs,
-    resolved: &Resolved,
-    mut conductor: Conductor<'_>,
-    ended: Result<EndedPhase, Failure>,
-    place: Option<&Path>,
-) -> Result<Exit, Failure> {
-    let ended = ended.map_err(|failure| conductor::failed(&mut conductor, failure))?;
-    let summary = conductor.finish(&ended, &resolved.measure_job()?.pacing);
-    let directory = conductor.session.writer().map(|writer| writer.path().to_owned());
-    let closed = conductor::close(conductor, exit_of(&summary));
+fn conclude(args: &RunArgs, executed: ExecutedRun<()>, place: Option<&Path>) -> Result<Exit, Failure> {
+    let ExecutedRun { summary, closed, directory, .. } = executed;
     let known = Known { findings: closed.findings.as_deref(), page: closed.page.as_deref() };
     show(&summary, known, args.json)?;
     if known.page.is_none()

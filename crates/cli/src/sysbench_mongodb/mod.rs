@@ -11,7 +11,7 @@ mod log;
 
 pub use args::SysbenchArgs;
 
-use crate::conductor::{self, RunPlan, choose_cores};
+use crate::conductor::{self, AppliedPhases, RunPlan, choose_cores};
 use crate::exit::{Exit, Failure};
 use crate::run_directory::check_new;
 use crate::{report, signals, terminal};
@@ -122,14 +122,14 @@ impl SysbenchRun<'_> {
         Log::new(layout, &log::metrics(workload), load)
     }
 
-    /// A run whose directory, if one is kept, has both phases.
-    fn begin(&self, job: &Job) -> Result<Conductor<'_>, Failure> {
+    /// Plan of a run whose directory, if one is kept, has both phases.
+    fn run_plan(&self, job: &Job) -> RunPlan {
         let setting = |one: &Provenance| Setting {
             key: one.key.clone(),
             value: mask_value(&one.key, &one.value),
             source: one.source.clone(),
         };
-        let plan = RunPlan {
+        RunPlan {
             title: "sysbench-mongodb".to_owned(),
             target: self.target.redacted(),
             conditions: Vec::new(),
@@ -140,8 +140,7 @@ impl SysbenchRun<'_> {
             scale: Scale::Ns64,
             watch: (self.args.out.is_some() && !self.args.no_monitor).then(conductor::every_second),
             busy: conductor::busy(std::slice::from_ref(job)),
-        };
-        conductor::begin(plan, &self.opened, self.control.clone())
+        }
     }
 
     /// Runs what is asked for of load and transactions.
@@ -154,26 +153,28 @@ impl SysbenchRun<'_> {
         let ways = "drop them to have them loaded again, or name another DB_NAME";
         same_collections(self.opened.as_ref(), &plan.config, ways)?;
         let job = self.on_cores(self.work.measure()?)?;
-        let mut conductor = self.begin(&job)?;
-        let session = &mut conductor.session;
-        let done = match (plan.load, plan.query) {
-            (true, false) => self.load(session),
-            (true, true) => match self.load(session) {
-                Ok(_) if !signals::interrupted() => self.execute(&job, session),
-                ended => ended,
-            },
-            (false, _) => self.execute(&job, session),
+        let phases = |conductor: &mut Conductor<'_>| {
+            let session = &mut conductor.session;
+            let ended = match (plan.load, plan.query) {
+                (true, false) => self.load(session),
+                (true, true) => match self.load(session) {
+                    Ok(_) if !signals::interrupted() => self.execute(&job, session),
+                    ended => ended,
+                },
+                (false, _) => self.execute(&job, session),
+            };
+            Ok(AppliedPhases { ended: ended?, pacing: job.pacing.clone(), rest: () })
         };
-        let ended = done.map_err(|failure| conductor::failed(&mut conductor, failure))?;
-        let is_load = ended.phase.name == "load";
-        let summary = conductor.finish(&ended, &job.pacing);
-        let exit = match summary.status {
+        let is_load = |ended: &EndedPhase| ended.phase.name == "load";
+        let exit = |summary: &Summary, applied: &AppliedPhases<()>| match summary.status {
             // A load has to bring the records in, however short it is.
-            Status::Complete if is_load && ended.totals.failed() == 0 => Exit::Ok,
-            Status::Complete if is_load => Exit::Invalid,
-            _ => exit(&summary),
+            Status::Complete if is_load(&applied.ended) && applied.ended.totals.failed() == 0 => Exit::Ok,
+            Status::Complete if is_load(&applied.ended) => Exit::Invalid,
+            _ => exit(summary),
         };
-        let closed = conductor::close(conductor, exit);
+        let executed =
+            conductor::execute(self.run_plan(&job), &self.opened, self.control.clone(), phases, exit)?;
+        let (summary, closed, is_load) = (executed.summary, executed.closed, is_load(&executed.ended));
         let known = Known { findings: closed.findings.as_deref(), page: closed.page.as_deref() };
         if self.args.json || !(plan.config.faithful || is_load) {
             report::show(&summary, known, self.args.json)?;

@@ -4,7 +4,7 @@ use super::audit;
 use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
 use super::trouble::Trouble;
 use super::watch::Watch;
-use crate::conductor::{self, RunPlan, choose_cores, settings_list};
+use crate::conductor::{self, AppliedPhases, ExecutedRun, RunPlan, choose_cores, settings_list};
 use crate::exit::{Exit, Failure};
 use crate::{report, signals, terminal};
 use dyno_compat_ycsb::plan::{Mode, YcsbCommand};
@@ -15,9 +15,9 @@ use dyno_config::client::Warning;
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
 use dyno_report::summary::Known;
+use dyno_rundir::schema::Summary;
 use dyno_session::conductor::Conductor;
 use dyno_session::load_generator::InProcess;
-use dyno_session::session::EndedPhase;
 use dyno_session::work::{Work, jobs_of_workers};
 use dyno_workload::ycsb::Audit;
 use std::io::Write;
@@ -76,29 +76,32 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
         watch: (extras.out.is_some() && !extras.no_monitor).then(conductor::every_second),
         busy: conductor::busy(&jobs),
     };
-    let mut conductor = conductor::begin(plan, &place.opened, control)?;
-    conductor.session.keep_samples(work.client.samples);
-    say(&work, "Starting test.");
-    if let Some(limit_s) = work.client.max_execution_s {
-        say(&work, &format!("Maximum execution time specified as: {limit_s} secs"));
-    }
-    say(&work, &work.options.wrapper_notice());
-    if let Some(block) = work.properties_of_basic() {
-        // A closed pipe is no error.
-        let _ = place.lines.lock().unwrap_or_else(PoisonError::into_inner).write_all(block.as_bytes());
-    }
     let mut watch = Watch::new(&work);
-    let begun = Instant::now();
-    let name = if work.mode == Mode::Load { "load" } else { "measure" };
-    let ended = conductor.session.run_workers(name, &jobs, &mut watch);
-    let run_ms = begun.elapsed().as_millis() as u64;
-    let ended = ended.map_err(|error| conductor::failed(&mut conductor, error.into()))?;
-    // Lines of the basic binding stand before the report. A closed pipe is no error; others show as failed
-    // requests.
-    let _ = place.lines.lock().unwrap_or_else(PoisonError::into_inner).flush();
-    let audit = audit::take(&work, place.opened.as_ref(), &job, &ended)
-        .map_err(|error| conductor::failed(&mut conductor, error))?;
-    conclude(&work, conductor, &mut watch, &ended, (&job, run_ms), audit.as_ref())
+    let phases = |conductor: &mut Conductor<'_>| {
+        conductor.session.keep_samples(work.client.samples);
+        say(&work, "Starting test.");
+        if let Some(limit_s) = work.client.max_execution_s {
+            say(&work, &format!("Maximum execution time specified as: {limit_s} secs"));
+        }
+        say(&work, &work.options.wrapper_notice());
+        if let Some(block) = work.properties_of_basic() {
+            // A closed pipe is no error.
+            let _ = place.lines.lock().unwrap_or_else(PoisonError::into_inner).write_all(block.as_bytes());
+        }
+        let begun = Instant::now();
+        let name = if work.mode == Mode::Load { "load" } else { "measure" };
+        let ended = conductor.session.run_workers(name, &jobs, &mut watch)?;
+        let run_ms = begun.elapsed().as_millis() as u64;
+        // Lines of the basic binding stand before the report. A closed pipe is no error; others show as failed
+        // requests.
+        let _ = place.lines.lock().unwrap_or_else(PoisonError::into_inner).flush();
+        let audit = audit::take(&work, place.opened.as_ref(), &job, &ended)?;
+        watch.finish(&ended.totals, signals::interrupted());
+        Ok(AppliedPhases { ended, pacing: job.pacing.clone(), rest: (run_ms, audit) })
+    };
+    let exit = |summary: &Summary, _: &_| exit_of(work.mode, summary);
+    let executed = conductor::execute(plan, &place.opened, control, phases, exit)?;
+    conclude(&work, &executed, &watch, job.warmup_ns)
 }
 
 /// The job, and the part of each worker of this process.
@@ -129,35 +132,30 @@ fn open(work: &YcsbWork) -> Result<OpenBinding, Failure> {
 /// Prints and writes what came out of it.
 fn conclude(
     work: &YcsbWork,
-    mut conductor: Conductor<'_>,
-    watch: &mut Watch,
-    ended: &EndedPhase,
-    (job, run_ms): (&Job, u64),
-    audit: Option<&Audit>,
+    executed: &ExecutedRun<(u64, Option<Audit>)>,
+    watch: &Watch,
+    warmup_ns: u64,
 ) -> Result<Exit, Trouble> {
-    let interrupted = signals::interrupted();
-    watch.finish(&ended.totals, interrupted);
-    let summary = conductor.finish(ended, &job.pacing);
-    let exit = conductor::close(conductor, exit_of(work.mode, &summary)).exit;
+    let ExecutedRun { ended, summary, closed, rest: (run_ms, audit), .. } = executed;
     let interval = work.interval();
     let names = &work.metrics();
     let metrics = metrics(names, &ended.totals, ended.finished.epoch, &work.options, interval);
-    let warmup_ms = job.warmup_ns / 1_000_000;
+    let warmup_ms = warmup_ns / 1_000_000;
     let ms = |ms: u64| ms.saturating_sub(warmup_ms).max(1);
-    let overall = Overall::of(&ended.totals, ms(run_ms), ms(ended.finished.elapsed_ns / 1_000_000));
-    write(work, &overall, &metrics, audit.map(audit::lines).unwrap_or_default())?;
+    let overall = Overall::of(&ended.totals, ms(*run_ms), ms(ended.finished.elapsed_ns / 1_000_000));
+    write(work, &overall, &metrics, audit.as_ref().map(audit::lines).unwrap_or_default())?;
     if work.extras.json {
-        report::show(&summary, Known::default(), true)?;
+        report::show(summary, Known::default(), true)?;
     }
-    warn_of(work, &summary);
-    if let Some(text) = audit.and_then(audit::complaint) {
+    warn_of(work, summary);
+    if let Some(text) = audit.as_ref().and_then(audit::complaint) {
         warn(work, &text);
     }
     match watch.failure() {
-        None => Ok(exit),
+        None => Ok(closed.exit),
         Some(text) => {
             terminal::error(&text.to_string());
-            Ok(if exit == Exit::Interrupted { exit } else { Exit::Internal })
+            Ok(if closed.exit == Exit::Interrupted { closed.exit } else { Exit::Internal })
         }
     }
 }
