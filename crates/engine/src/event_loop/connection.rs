@@ -1,7 +1,9 @@
 //! Connections: opening, greeting, losing and flushing them.
 
+use super::load_thread::LoadThread;
+use super::operations::Op;
+use super::pool::{CHECKER, State};
 use super::receive::PASS_NS;
-use super::state::{Awaited, CHECKER, Connection, LoadThread, Op, State};
 use crate::files::OutOfFiles;
 use crate::job::Clock;
 use crate::net::{Net, Patience, Ready};
@@ -32,13 +34,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.open_monitors();
         let patience_ns = OPEN_NS + self.users.len() as u64 * 1_000_000;
         let mut patience = Patience::new(self.net.now(), patience_ns, OPENING_LOOK_NS);
-        while !wanted.is_empty() || self.unsettled > 0 {
-            while self.unsettled < OPENING {
+        while !wanted.is_empty() || self.pool.unsettled > 0 {
+            while self.pool.unsettled < OPENING {
                 let Some((user, node)) = wanted.pop_front() else { break };
                 self.connection_to(user, node);
             }
             let now = self.net.now();
-            self.net.wait(now, now + OPENING_LOOK_NS, &mut self.ready)?;
+            self.net.wait(now, now + OPENING_LOOK_NS, &mut self.pool.ready)?;
             self.receive_pass()?;
             match self.errors.pop() {
                 Some((Outcome::Aborted, text)) => return Err(Refused(text).into()),
@@ -64,41 +66,16 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         if let Some(id) = connections[node as usize] {
             return id;
         }
-        let id = self.new_connection(user, node);
+        let id = self.pool.add_connection(user, node);
         self.users[user as usize].connections[node as usize] = Some(id);
         self.open(id);
-        id
-    }
-
-    /// A connection of a user to a node, not opened yet.
-    pub(super) fn new_connection(&mut self, user: u32, node: u16) -> u32 {
-        let id = self.connections.len() as u32;
-        self.connections.push(Connection {
-            socket: None,
-            state: State::Closed { retry_ns: 0 },
-            user,
-            node,
-            awaited: VecDeque::new(),
-            unsent: 0,
-            input: Vec::new(),
-            output: Vec::new(),
-            written: 0,
-            watching: true,
-            dirty: false,
-            timeouts: 0,
-            heard_ns: 0,
-            backoff_ns: BACKOFF_NS.0,
-            ever_ready: false,
-            refused: None,
-            renewed: false,
-        });
         id
     }
 
     /// Begins to open a closed connection.
     pub(super) fn open(&mut self, id: u32) {
         let now = self.net.now();
-        let c = &mut self.connections[id as usize];
+        let c = &mut self.pool.connections[id as usize];
         let Some(endpoint) = self.driver.endpoints().get(c.node as usize) else { return };
         let by_kernel = self.shared.job.stamps != Clock::Client;
         let stamped = by_kernel || (id as usize).is_multiple_of(STAMPED_EVERY);
@@ -107,12 +84,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 c.socket = Some(socket);
                 c.state = State::Opening { since_ns: now };
                 c.watching = true;
-                self.unsettled += 1;
+                self.pool.unsettled += 1;
             }
             Err(error) => {
                 let text = format!("{endpoint}: {error}");
                 c.state = State::Opening { since_ns: now };
-                self.unsettled += 1;
+                self.pool.unsettled += 1;
                 // A limit on what this process may open says nothing of the server.
                 let own = OutOfFiles::behind(&error).is_some();
                 self.lose(id, if own { Outcome::Aborted } else { Outcome::Unreachable }, &text);
@@ -122,21 +99,21 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Something happened to a connection that is being opened.
     pub(super) fn opening(&mut self, id: u32, _event: Ready) {
-        let c = &mut self.connections[id as usize];
+        let c = &mut self.pool.connections[id as usize];
         let Some(socket) = c.socket.as_mut() else { return };
         match self.net.established(socket, id) {
             Ok(false) => {}
             Ok(true) => {
                 let _ = self.net.watch_write(socket, id, false);
                 c.watching = false;
-                let mut greeting = self.spare.pop().unwrap_or_default();
+                let mut greeting = self.pool.spare.pop().unwrap_or_default();
                 let greets = match c.user {
                     CHECKER => self.driver.hello_for_checks(c.node, id, &mut greeting),
                     _ => self.driver.hello(c.node, id, &mut greeting),
                 };
                 if greets {
                     let since_ns = self.net.now();
-                    let c = &mut self.connections[id as usize];
+                    let c = &mut self.pool.connections[id as usize];
                     c.state = State::Greeting { reply: 0, since_ns };
                     let sent = c.socket.as_mut().map(|s| self.net.send(s, &greeting));
                     match sent {
@@ -148,7 +125,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                     self.welcome(id);
                 }
                 greeting.clear();
-                self.spare.push(greeting);
+                self.pool.spare.push(greeting);
             }
             Err(error) => {
                 let text = self.naming(id, &error.to_string());
@@ -160,11 +137,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// The connection is ready for operations.
     pub(super) fn welcome(&mut self, id: u32) {
         let now = self.net.now();
-        let c = &mut self.connections[id as usize];
+        let c = &mut self.pool.connections[id as usize];
         c.state = State::Ready;
         // No client could have sent earlier what waits for this.
         for reply in &c.awaited {
-            let op = &mut self.ops[reply.op as usize];
+            let op = &mut self.operations.ops[reply.op as usize];
             if op.active && op.generation == reply.generation && op.sent_ns == 0 {
                 op.begins_from(now);
             }
@@ -172,7 +149,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         c.backoff_ns = BACKOFF_NS.0;
         c.timeouts = 0;
         c.refused = None;
-        self.unsettled -= 1;
+        self.pool.unsettled -= 1;
         let renewed = c.renewed;
         let was_there = renewed && c.ever_ready;
         if c.ever_ready && c.user != CHECKER && !renewed {
@@ -182,7 +159,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let user = c.user;
         if !c.output.is_empty() && !c.dirty {
             c.dirty = true;
-            self.dirty.push(id);
+            self.pool.dirty.push(id);
         }
         // One that is made anew on purpose counts as there all the time.
         if !was_there {
@@ -195,7 +172,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// `text` with the node's name before it.
     pub(super) fn naming(&self, id: u32, text: &str) -> String {
-        let node = self.connections[id as usize].node as usize;
+        let node = self.pool.connections[id as usize].node as usize;
         match self.driver.endpoints().get(node) {
             Some(endpoint) => format!("{endpoint}: {text}"),
             None => text.to_owned(),
@@ -206,15 +183,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn lose(&mut self, id: u32, outcome: Outcome, text: &str) {
         let now = self.net.now();
         // What a check meets explains no operation.
-        if self.connections[id as usize].user != CHECKER || self.epoch_ns == 0 {
+        if self.pool.connections[id as usize].user != CHECKER || self.clock.epoch_ns == 0 {
             self.remember(outcome, text);
         }
-        let c = &self.connections[id as usize];
+        let c = &self.pool.connections[id as usize];
         let renewed = c.renewed;
         if c.state == State::Ready || (renewed && c.ever_ready) {
             self.count_ready(c.user, false, now);
         }
-        let c = &mut self.connections[id as usize];
+        let c = &mut self.pool.connections[id as usize];
         if let Some(socket) = c.socket.take() {
             self.net.close(socket);
         }
@@ -228,7 +205,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let own = outcome == Outcome::Aborted;
         c.refused = opening.then_some(if own { Outcome::Aborted } else { Outcome::Unreachable });
         if opening {
-            self.unsettled -= 1;
+            self.pool.unsettled -= 1;
         }
         let retry_ns = now + c.backoff_ns;
         c.backoff_ns = (c.backoff_ns * 2).min(BACKOFF_NS.1);
@@ -238,20 +215,20 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         c.output.clear();
         let awaited = std::mem::take(&mut c.awaited);
         let node = c.node;
-        if !self.retrying.contains(&id) {
-            self.retrying.push(id);
+        if !self.pool.retrying.contains(&id) {
+            self.pool.retrying.push(id);
         }
-        self.next_retry_ns = self.next_retry_ns.min(retry_ns);
+        self.pool.next_retry_ns = self.pool.next_retry_ns.min(retry_ns);
         self.driver.lost(node, id, step);
         for reply in awaited {
-            if !self.is_current(reply) {
+            if !self.operations.is_current(reply) {
                 continue;
             }
-            let op = &mut self.ops[reply.op as usize];
+            let op = &mut self.operations.ops[reply.op as usize];
             let passes = matches!(outcome, Outcome::Disconnected | Outcome::Unreachable) && !op.internal;
             let sent = op.sent_ns != 0;
             if passes && self.driver.lost_command(&mut op.exchange, reply.command, sent) {
-                self.send_again(reply.op, reply.command, outcome, 0, now);
+                self.park_command(reply.op, reply.command, outcome, 0, now);
             } else {
                 self.finish(reply.op, outcome, now);
             }
@@ -261,34 +238,28 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         }
     }
 
-    /// Returns whether the op that a reply belongs to is still the one that asked.
-    pub(super) fn is_current(&self, reply: Awaited) -> bool {
-        let op = &self.ops[reply.op as usize];
-        op.active && op.generation == reply.generation
-    }
-
     /// Hands every connection's output to its socket.
     pub(super) fn flush_pass(&mut self) {
-        let mut dirty = std::mem::take(&mut self.dirty);
+        let mut dirty = std::mem::take(&mut self.pool.dirty);
         for id in dirty.drain(..) {
             self.flush(id);
         }
         // Losing a connection while flushing may have made others dirty: they go out in the next turn.
-        if self.dirty.is_empty() {
-            self.dirty = dirty;
+        if self.pool.dirty.is_empty() {
+            self.pool.dirty = dirty;
         }
     }
 
     fn flush(&mut self, id: u32) {
-        self.connections[id as usize].dirty = false;
-        let c = &self.connections[id as usize];
+        self.pool.connections[id as usize].dirty = false;
+        let c = &self.pool.connections[id as usize];
         // Watched: TLS may hold bytes of an output that is empty by now.
         if c.state != State::Ready || (c.output.is_empty() && !c.watching) {
             return;
         }
         let stamp = self.net.now();
         self.stamp(id, stamp);
-        let c = &mut self.connections[id as usize];
+        let c = &mut self.pool.connections[id as usize];
         let Some(socket) = c.socket.as_mut() else { return };
         match self.net.send(socket, &c.output[c.written..]) {
             Ok(n) => {
@@ -299,7 +270,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                     let mut done = std::mem::take(&mut c.output);
                     done.clear();
                     c.written = 0;
-                    self.spare.push(done);
+                    self.pool.spare.push(done);
                 }
                 if blocked != c.watching {
                     c.watching = blocked;
@@ -310,7 +281,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             Err(error) => {
                 // Replies that came before the connection broke have been given.
                 self.receive(id, true, PASS_NS);
-                if self.connections[id as usize].state == State::Ready {
+                if self.pool.connections[id as usize].state == State::Ready {
                     let text = self.naming(id, &error.to_string());
                     self.lose(id, Outcome::Disconnected, &text);
                 }
@@ -320,12 +291,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Notes the time of sending in every op whose bytes go out now for the first time.
     fn stamp(&mut self, id: u32, stamp: u64) {
-        let c = &mut self.connections[id as usize];
+        let c = &mut self.pool.connections[id as usize];
         let from = c.awaited.len() - c.unsent.min(c.awaited.len());
         c.unsent = 0;
-        let open_loop = self.schedule.is_some();
+        let open_loop = self.dispatcher.schedule.is_some();
         for reply in c.awaited.range(from..) {
-            let op: &mut Op<_> = &mut self.ops[reply.op as usize];
+            let op: &mut Op<_> = &mut self.operations.ops[reply.op as usize];
             if !op.active || op.generation != reply.generation || op.sent_ns != 0 {
                 continue;
             }
@@ -339,15 +310,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 continue;
             }
             // A batch is late by its leader, when a client that is never late would have sent all of it.
-            let op = &self.ops[reply.op as usize];
+            let op = &self.operations.ops[reply.op as usize];
             let interval = &mut self.recorder.now;
             for late_ns in iter::once(op)
-                .chain(op.passengers.iter().map(|&id| &self.ops[id as usize]))
+                .chain(op.passengers.iter().map(|&id| &self.operations.ops[id as usize]))
                 .map(|one| stamp.saturating_sub(if open_loop { op.ideal_ns } else { one.intended_ns }))
             {
                 if open_loop {
                     interval.lag.record(late_ns);
-                    self.induced.sent(stamp, stamp.saturating_sub(op.ready_ns));
+                    self.dispatcher.induced.sent(stamp, stamp.saturating_sub(op.ready_ns));
                 } else {
                     interval.turnaround.record(late_ns);
                 }
@@ -357,8 +328,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Closes everything; one CLEANUP sample per user where the workload has that metric.
     pub(super) fn clean_up(&mut self) {
-        for monitor in std::mem::take(&mut self.monitors) {
-            let connection = monitor.connection.map(|id| &mut self.connections[id as usize]);
+        for monitor in std::mem::take(&mut self.pool.monitors) {
+            let connection = monitor.connection.map(|id| &mut self.pool.connections[id as usize]);
             if let Some(socket) = connection.and_then(|c| c.socket.take()) {
                 self.net.close(socket);
             }
@@ -366,13 +337,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         for user in 0..self.users.len() {
             let begun = self.net.now();
             for id in std::mem::take(&mut self.users[user].connections).into_iter().flatten() {
-                if let Some(socket) = self.connections[id as usize].socket.take() {
+                if let Some(socket) = self.pool.connections[id as usize].socket.take() {
                     self.net.close(socket);
                 }
             }
             if let Some(metric) = self.shared.own.cleanup {
                 let now = self.net.now();
-                let (took, done_ns) = (now - begun, now - self.epoch_ns);
+                let (took, done_ns) = (now - begun, now - self.clock.epoch_ns);
                 let (outcome, service_ns, response_ns) = (Outcome::Ok, took, took);
                 let sample = dyno_record::Sample { metric, outcome, done_ns, service_ns, response_ns };
                 self.recorder.now.record_sample(sample, self.shared.job.raw_samples);
@@ -382,11 +353,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Attempts that have taken too long are given up.
     pub(super) fn sweep_openings(&mut self, now: u64) -> io::Result<()> {
-        if self.unsettled == 0 {
+        if self.pool.unsettled == 0 {
             return Ok(());
         }
-        for id in 0..self.connections.len() as u32 {
-            let (since, outcome) = match self.connections[id as usize].state {
+        for id in 0..self.pool.connections.len() as u32 {
+            let (since, outcome) = match self.pool.connections[id as usize].state {
                 State::Opening { since_ns } => (since_ns, Outcome::Unreachable),
                 State::Greeting { since_ns, .. } => (since_ns, Outcome::Disconnected),
                 _ => continue,
@@ -396,7 +367,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 self.lose(id, outcome, &text);
                 if outcome == Outcome::Disconnected {
                     // One that took the connection and says nothing has refused no request: what needs it waits for its own time.
-                    self.connections[id as usize].refused = None;
+                    self.pool.connections[id as usize].refused = None;
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! The drain: everything has been sent, and replies are awaited; how long depends on why nothing more is sent.
 
-use super::state::{Drain, LoadThread};
+use super::load_thread::LoadThread;
+use super::phase_clock::Drain;
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
 use std::io;
@@ -15,20 +16,24 @@ const GRAIN_NS: u64 = 250_000_000;
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// The time is over, or the caller has ended the load: the measured phase ends at `bound_ns`, which may lie ahead.
     pub(super) fn time_is_over(&mut self, now: u64, bound_ns: u64) {
-        self.issued_all = true;
-        self.bound_ns = self.bound_ns.min(bound_ns);
-        let until_ns = now.max(self.bound_ns).saturating_add(self.shared.job.drain_ns);
-        self.drain = Drain { until_ns, ..Drain::NONE };
-        if self.schedule.is_none() {
+        self.clock.issued_all = true;
+        self.clock.bound_ns = self.clock.bound_ns.min(bound_ns);
+        let until_ns = now.max(self.clock.bound_ns).saturating_add(self.shared.job.drain_ns);
+        self.clock.drain = Drain { until_ns, ..Drain::NONE };
+        if self.dispatcher.schedule.is_none() {
             self.clip_idle();
         }
     }
 
     /// The last operation that was asked for has been sent.
     pub(super) fn all_sent(&mut self, now: u64) {
-        self.issued_all = true;
+        self.clock.issued_all = true;
         let until_ns = now.saturating_add(self.patience_ns());
-        self.drain = Drain { until_ns: until_ns.min(self.latest_ns()), counted: true, left: self.in_flight };
+        self.clock.drain = Drain {
+            until_ns: until_ns.min(self.latest_ns()),
+            counted: true,
+            left: self.operations.in_flight,
+        };
     }
 
     /// Returns the time that a request of a load that ends by its count may stay unanswered: until its own time-out has ended it.
@@ -39,43 +44,44 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Where a load has a duration beside its count, nothing is awaited for longer than at the end of that.
     fn latest_ns(&self) -> u64 {
-        self.end_ns.saturating_add(self.shared.job.drain_ns)
+        self.clock.end_ns.saturating_add(self.shared.job.drain_ns)
     }
 
     /// Until when a load that ends by its count is waited for: as long as requests may be answered in time, attempts wait for
     /// their turn (which are bounded in number, and each by the time-out), or operations go on ending.
     fn answered_by_ns(&self, now: u64) -> u64 {
         let patience_ns = self.patience_ns();
-        let under_way = self.ops.iter().filter(|op| op.active && !op.internal);
+        let under_way = self.operations.ops.iter().filter(|op| op.active && !op.internal);
         let last = under_way.map(|op| op.begun_ns.saturating_add(patience_ns)).max().unwrap_or(now);
-        let goes_on = self.in_flight < self.drain.left || !self.retries.is_empty();
+        let goes_on =
+            self.operations.in_flight < self.clock.drain.left || !self.dispatcher.retries.is_empty();
         let until_ns = if goes_on { last.max(now.saturating_add(patience_ns)) } else { last };
         until_ns.min(self.latest_ns())
     }
 
     /// Ends what is still under way once the drain is over.
     pub(super) fn drain_pass(&mut self, now: u64) -> io::Result<()> {
-        if !self.issued_all {
+        if !self.clock.issued_all {
             return Ok(());
         }
         if self.shared.control.aborting() {
             self.abandon(now);
             return Ok(());
         }
-        if self.drain.counted && self.shared.control.stopping() {
+        if self.clock.drain.counted && self.shared.control.stopping() {
             self.time_is_over(now, now);
         }
-        if now < self.drain.until_ns {
+        if now < self.clock.drain.until_ns {
             return Ok(());
         }
         // After a pause of the client the replies are there.
-        if self.in_flight > 0 {
+        if self.operations.in_flight > 0 {
             self.catch_up()?;
         }
-        if self.drain.counted {
+        if self.clock.drain.counted {
             let until_ns = self.answered_by_ns(now);
             if until_ns > now {
-                self.drain = Drain { until_ns, left: self.in_flight, ..self.drain };
+                self.clock.drain = Drain { until_ns, left: self.operations.in_flight, ..self.clock.drain };
                 return Ok(());
             }
         }
@@ -85,10 +91,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Ends as aborted what is still under way or waiting.
     fn abandon(&mut self, now: u64) {
-        for id in 0..self.ops.len() as u32 {
-            if self.ops[id as usize].active && !self.ops[id as usize].internal {
+        for id in 0..self.operations.ops.len() as u32 {
+            if self.operations.ops[id as usize].active && !self.operations.ops[id as usize].internal {
                 // A script must not begin its next request.
-                self.ops[id as usize].request.step = u16::MAX;
+                self.operations.ops[id as usize].request.step = u16::MAX;
                 self.finish(id, Outcome::Aborted, now);
             }
         }

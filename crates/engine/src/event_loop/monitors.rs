@@ -1,7 +1,8 @@
 //! Checks of the nodes, for drivers that want them: each node is asked what it is on a connection that nothing else uses, so
 //! that a long operation of a user's is no silence of the node.
 
-use super::state::{CHECKER, LoadThread, Monitor, State};
+use super::load_thread::LoadThread;
+use super::pool::{CHECKER, Monitor, State};
 use crate::net::Net;
 use dyno_types::{Driver, Outcome, Request, Verb};
 
@@ -27,12 +28,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// The connection on which a node is checked.
     fn monitor_of(&mut self, node: u16) -> u32 {
         let at = usize::from(node);
-        self.monitors.resize(self.monitors.len().max(at + 1), Monitor::default());
-        if let Some(connection) = self.monitors[at].connection {
+        self.pool.monitors.resize(self.pool.monitors.len().max(at + 1), Monitor::default());
+        if let Some(connection) = self.pool.monitors[at].connection {
             return connection;
         }
-        let connection = self.new_connection(CHECKER, node);
-        self.monitors[at].connection = Some(connection);
+        let connection = self.pool.add_connection(CHECKER, node);
+        self.pool.monitors[at].connection = Some(connection);
         self.open(connection);
         connection
     }
@@ -40,50 +41,44 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Sends the checks that are due, and gives up nodes that leave one unanswered.
     pub(super) fn monitor_pass(&mut self, now: u64) {
         let Some(heartbeat_ns) = self.driver.heartbeat_ns() else {
-            self.next_check_ns = u64::MAX;
+            self.pool.next_check_ns = u64::MAX;
             return;
         };
-        self.next_check_ns = now + PASS_NS;
-        if self.users.is_empty() || (self.issued_all && self.in_flight == 0) {
+        self.pool.next_check_ns = now + PASS_NS;
+        if self.users.is_empty() || (self.clock.issued_all && self.operations.in_flight == 0) {
             return;
         }
-        if now >= self.next_unanswered_ns {
-            self.next_unanswered_ns = now + UNANSWERED_NS;
-            self.unanswered = self.has_unanswered(now);
+        if now >= self.operations.next_unanswered_ns {
+            self.operations.next_unanswered_ns = now + UNANSWERED_NS;
+            self.operations.unanswered = self.operations.has_unanswered(now, UNANSWERED_NS);
         }
         for node in 0..self.driver.endpoints().len() as u16 {
             if !self.driver.is_checked(node) {
                 continue;
             }
             let connection = self.monitor_of(node);
-            let monitor = self.monitors[usize::from(node)];
+            let monitor = self.pool.monitors[usize::from(node)];
             if let Some(asked_ns) = monitor.asked_ns {
                 if now.saturating_sub(asked_ns) >= self.driver.check_timeout_ns(node) {
                     match monitor.overdue {
                         true => self.give_up(node, now - asked_ns),
-                        false => self.monitors[usize::from(node)].overdue = true,
+                        false => self.pool.monitors[usize::from(node)].overdue = true,
                     }
                 }
                 continue;
             }
-            let every_ns = match self.unanswered {
+            let every_ns = match self.operations.unanswered {
                 _ if self.driver.is_checked_soon(node) => SOON_NS,
                 true => UNANSWERED_NS,
                 false => heartbeat_ns,
             };
             let due = now.saturating_sub(monitor.begun_ns) >= every_ns.min(heartbeat_ns);
-            if due && self.connections[connection as usize].state == State::Ready {
-                let monitor = &mut self.monitors[usize::from(node)];
+            if due && self.pool.connections[connection as usize].state == State::Ready {
+                let monitor = &mut self.pool.monitors[usize::from(node)];
                 (monitor.begun_ns, monitor.asked_ns, monitor.overdue) = (now, Some(now), false);
                 self.ask_on(connection, now);
             }
         }
-    }
-
-    /// Returns whether an operation has been without its reply for long.
-    fn has_unanswered(&self, now: u64) -> bool {
-        let long_ago = now.saturating_sub(UNANSWERED_NS);
-        self.ops.iter().any(|op| op.active && !op.internal && op.sent_ns != 0 && op.sent_ns < long_ago)
     }
 
     /// A node does not answer: all connections to it are closed, and what is under way on them ends.
@@ -91,24 +86,24 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         self.driver.check_failed(node);
         let words =
             format!("no answer to a check for {:.1} s: its connections are closed", silent_ns as f64 / 1e9);
-        for id in 0..self.connections.len() as u32 {
-            let c = &self.connections[id as usize];
+        for id in 0..self.pool.connections.len() as u32 {
+            let c = &self.pool.connections[id as usize];
             if c.node == node && !matches!(c.state, State::Closed { .. }) {
                 let text = self.naming(id, &words);
                 self.lose(id, Outcome::Disconnected, &text);
             }
         }
-        self.monitors[usize::from(node)].asked_ns = None;
+        self.pool.monitors[usize::from(node)].asked_ns = None;
     }
 
     /// A check has ended, after this time if it was answered.
     pub(super) fn check_ended(&mut self, connection: u32, round_trip_ns: Option<u64>) {
-        let c = &self.connections[connection as usize];
+        let c = &self.pool.connections[connection as usize];
         if c.user != CHECKER {
             return;
         }
         let node = c.node;
-        if let Some(monitor) = self.monitors.get_mut(usize::from(node)) {
+        if let Some(monitor) = self.pool.monitors.get_mut(usize::from(node)) {
             monitor.asked_ns = None;
         }
         if let Some(round_trip_ns) = round_trip_ns {
@@ -119,12 +114,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Asks the node at the other end of a connection what it is.
     pub(super) fn ask_on(&mut self, connection: u32, now: u64) {
         let (user, node) = {
-            let c = &self.connections[connection as usize];
+            let c = &self.pool.connections[connection as usize];
             (c.user, c.node)
         };
         let request = Request { verb: Verb::Topology, ..Request::default() };
-        let id = self.new_op(user, request);
-        let op = &mut self.ops[id as usize];
+        let keeps_first = self.hooks.scripts || self.hooks.resume;
+        let id = self.operations.take_place(user, request, keeps_first);
+        let op = &mut self.operations.ops[id as usize];
         (op.internal, op.begun_ns, op.intended_ns) = (true, now, now);
         self.driver.begin_topology(&mut op.exchange, &request, node, now);
         self.send_command(id, 0, connection, false);

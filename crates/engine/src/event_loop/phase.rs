@@ -1,6 +1,7 @@
 //! The measured phase [0, T): which completions lie in it, and what of the users' times.
 
-use super::state::{CHECKER, LoadThread};
+use super::load_thread::LoadThread;
+use super::pool::CHECKER;
 use crate::job::Pacing;
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
@@ -19,13 +20,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     #[inline]
     pub(super) fn count_completion(&mut self, warm_but_late: bool, outcome: Outcome, now: u64) {
         if warm_but_late {
-            let within = outcome.is_ok() && now >= self.measure_ns && now < self.bound_ns;
+            let within = outcome.is_ok() && now >= self.clock.measure_ns && now < self.clock.bound_ns;
             self.recorder.now.crossed += i64::from(within);
             return;
         }
-        self.done_ns = self.done_ns.max(now);
-        self.completed += u64::from(outcome.is_ok());
-        if now >= self.bound_ns && outcome.is_ok() {
+        self.clock.done_ns = self.clock.done_ns.max(now);
+        self.clock.completed += u64::from(outcome.is_ok());
+        if now >= self.clock.bound_ns && outcome.is_ok() {
             self.recorder.now.crossed -= 1;
         }
     }
@@ -44,36 +45,41 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     #[cold]
     pub(super) fn clip(&mut self, warm: bool, intended_ns: u64, now: u64) {
         let rested = now.saturating_add(self.think_ns());
-        self.clipped_ns += clipped_ns((self.measure_ns, self.bound_ns), warm, (intended_ns, rested));
+        self.clock.clipped_ns +=
+            clipped_ns((self.clock.measure_ns, self.clock.bound_ns), warm, (intended_ns, rested));
     }
 
     /// The time is over: users that are ready have waited until now.
     pub(super) fn clip_idle(&mut self) {
-        let bound_ns = self.bound_ns.max(self.measure_ns);
-        let waited = |since: u64| bound_ns.saturating_sub(since.max(self.measure_ns)) as i64;
+        let bound_ns = self.clock.bound_ns.max(self.clock.measure_ns);
+        let waited = |since: u64| bound_ns.saturating_sub(since.max(self.clock.measure_ns)) as i64;
         let held = self.users.iter().flat_map(|user| user.held.iter());
-        let late =
-            self.late.iter().flat_map(|_| std::iter::repeat_n(&self.epoch_ns, self.shared.job.pipeline));
-        let idle = self.idle.iter().map(|(_, since)| since);
-        self.clipped_ns += idle.chain(held).chain(late).map(|since| waited(*since)).sum::<i64>();
+        let late = self
+            .dispatcher
+            .late
+            .iter()
+            .flat_map(|_| std::iter::repeat_n(&self.clock.epoch_ns, self.shared.job.pipeline));
+        let idle = self.dispatcher.idle.iter().map(|(_, since)| since);
+        self.clock.clipped_ns += idle.chain(held).chain(late).map(|since| waited(*since)).sum::<i64>();
         // No user begins any more.
         self.users.iter_mut().for_each(|user| user.held.clear());
     }
 
     /// Open loop that ends by a number of arrivals: the phase ends when one more would be due, which may not be known yet.
     pub(super) fn bound_by_count(&mut self) {
-        let end_ns = self.due.as_ref().and_then(|due| due.end_due_ns());
-        self.bound_ns = self.bound_ns.min(end_ns.map_or(u64::MAX, |ns| self.epoch_ns.saturating_add(ns)));
+        let end_ns = self.dispatcher.due.as_ref().and_then(|due| due.end_due_ns());
+        self.clock.bound_ns =
+            self.clock.bound_ns.min(end_ns.map_or(u64::MAX, |ns| self.clock.epoch_ns.saturating_add(ns)));
     }
 
     /// Counts the time of users, and of those that had a connection, until now or the end of the measured phase.
     pub(super) fn count_users(&mut self, now: u64) {
-        let until_ns = now.min(self.bound_ns);
-        let passed_ns = until_ns.saturating_sub(self.counted_ns);
-        self.counted_ns = self.counted_ns.max(until_ns);
+        let until_ns = now.min(self.clock.bound_ns);
+        let passed_ns = until_ns.saturating_sub(self.pool.counted_ns);
+        self.pool.counted_ns = self.pool.counted_ns.max(until_ns);
         let [users_ns, connected_ns] = &mut self.recorder.now.users_ns;
-        *users_ns += passed_ns * (self.users.len() - self.late.len()) as u64;
-        *connected_ns += passed_ns * self.connected as u64;
+        *users_ns += passed_ns * (self.users.len() - self.dispatcher.late.len()) as u64;
+        *connected_ns += passed_ns * self.pool.connected as u64;
     }
 
     /// A connection of a user has become ready, or is not any more.
@@ -85,15 +91,9 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let own = &mut self.users[user as usize].ready;
         *own = if ready { *own + 1 } else { *own - 1 };
         match (ready, *own) {
-            (true, 1) => self.connected += 1,
-            (false, 0) => self.connected -= 1,
+            (true, 1) => self.pool.connected += 1,
+            (false, 0) => self.pool.connected -= 1,
             _ => {}
         }
-    }
-
-    /// A user has nothing left to do since `since_ns`.
-    #[inline]
-    pub(super) fn runs_out(&mut self, since_ns: u64) {
-        self.first_out.get_or_insert((since_ns.max(self.measure_ns), self.completed));
     }
 }

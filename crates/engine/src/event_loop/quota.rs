@@ -1,6 +1,6 @@
 //! Turns of users: the indexes of users, and how much of their quota is left.
 
-use super::state::LoadThread;
+use super::load_thread::LoadThread;
 use crate::net::Net;
 use dyno_types::Driver;
 
@@ -8,17 +8,17 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// The index of a user's next operation.
     pub(super) fn claim(&mut self, user: u32) -> Option<u64> {
         let shared = &self.shared;
-        if !self.per_user {
-            return if self.measuring {
-                self.block.measured(&shared.claims)
+        if !self.dispatcher.per_user {
+            return if self.clock.measuring {
+                self.dispatcher.block.measured(&shared.claims)
             } else {
-                Some(self.block.warm(&shared.claims))
+                Some(self.dispatcher.block.warm(&shared.claims))
             };
         }
         let job = &shared.job;
-        let number = self.first_user + u64::from(user);
+        let number = self.dispatcher.first_user + u64::from(user);
         let (user, users) = (&mut self.users[user as usize], job.users as u64);
-        if self.measuring {
+        if self.clock.measuring {
             // A user's quota of operations; the warm-up uses up none.
             let limit = job.end.operations.unwrap_or(u64::MAX);
             if user.gone || number + user.measured * users >= limit {
@@ -26,7 +26,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             }
             user.measured += 1;
             if number.saturating_add(user.measured * users) >= limit {
-                self.users_with_quota -= 1;
+                self.dispatcher.users_with_quota -= 1;
             }
         }
         let index = number + user.position * users;
@@ -37,24 +37,19 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Returns whether a user has operations left to begin.
     pub(super) fn has_quota(&self, user: u32) -> bool {
         let limit = self.shared.job.end.operations.unwrap_or(u64::MAX);
-        let (number, users) = (self.user_number(user), self.shared.job.users as u64);
+        let (number, users) = (self.dispatcher.user_number(user), self.shared.job.users as u64);
         let user = &self.users[user as usize];
         !user.gone && number.saturating_add(user.measured * users) < limit
     }
 
     /// A user that does nothing any more.
-    pub(super) fn gone(&mut self, user: u32) {
+    pub(super) fn retire_user(&mut self, user: u32) {
         let limit = self.shared.job.end.operations.unwrap_or(u64::MAX);
-        let (number, users) = (self.user_number(user), self.shared.job.users as u64);
+        let (number, users) = (self.dispatcher.user_number(user), self.shared.job.users as u64);
         let user = &mut self.users[user as usize];
         if !user.gone && number.saturating_add(user.measured * users) < limit {
-            self.users_with_quota -= 1;
+            self.dispatcher.users_with_quota -= 1;
         }
         user.gone = true;
-    }
-
-    /// The number of a user of this thread among all of this job.
-    fn user_number(&self, user: u32) -> u64 {
-        self.first_user + u64::from(user)
     }
 }

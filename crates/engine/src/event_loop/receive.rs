@@ -1,6 +1,7 @@
 //! The receive pass: everything that has arrived is stamped and decoded before any new work is done.
 
-use super::state::{LoadThread, State};
+use super::load_thread::LoadThread;
+use super::pool::State;
 use crate::job::Clock;
 use crate::net::{Net, Ready, Received, Stamp, monotonic_ns};
 use dyno_types::{Decoded, Driver, Hello, Outcome, Then};
@@ -32,17 +33,17 @@ enum Parsed {
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
     pub(super) fn receive_pass(&mut self) -> io::Result<()> {
-        let mut ready = std::mem::take(&mut self.ready);
+        let mut ready = std::mem::take(&mut self.pool.ready);
         self.net.woken();
         let share_ns = (PASS_NS / ready.len().max(1) as u64).max(SHARE_NS);
         for event in ready.drain(..) {
             let id = event.token;
-            match self.connections[id as usize].state {
+            match self.pool.connections[id as usize].state {
                 State::Closed { .. } => {}
                 State::Opening { .. } => self.opening(id, event),
                 State::Greeting { .. } | State::Ready => {
-                    if event.write && self.connections[id as usize].watching {
-                        self.mark_dirty(id);
+                    if event.write && self.pool.connections[id as usize].watching {
+                        self.pool.mark_dirty(id);
                     }
                     if event.read {
                         self.receive(id, event.last, share_ns);
@@ -51,25 +52,17 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             }
         }
         // Connections that have not been read to their end come again.
-        ready.append(&mut self.unread);
-        self.ready = ready;
+        ready.append(&mut self.pool.unread);
+        self.pool.ready = ready;
         Ok(())
-    }
-
-    fn mark_dirty(&mut self, id: u32) {
-        let c = &mut self.connections[id as usize];
-        if !c.dirty {
-            c.dirty = true;
-            self.dirty.push(id);
-        }
     }
 
     /// Takes what has arrived on a connection; with `all` until nothing more comes. A connection on which something always comes
     /// keeps nothing else from being done: what is left after `share_ns` is read in the next pass.
     pub(super) fn receive(&mut self, id: u32, all: bool, share_ns: u64) {
-        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut buffer = std::mem::take(&mut self.pool.buffer);
         let mut begun_ns = None;
-        while let Some(socket) = self.connections[id as usize].socket.as_mut() {
+        while let Some(socket) = self.pool.connections[id as usize].socket.as_mut() {
             match self.net.recv(socket, &mut buffer) {
                 Ok(Received::Empty) => break,
                 Ok(Received::Bytes { n, more, stamp }) => {
@@ -79,7 +72,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                         break;
                     }
                     if now - *begun_ns.get_or_insert(now) > share_ns {
-                        self.unread.push(Ready { token: id, read: true, write: false, last: all });
+                        self.pool.unread.push(Ready { token: id, read: true, write: false, last: all });
                         break;
                     }
                 }
@@ -95,12 +88,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
             }
         }
-        self.buffer = buffer;
+        self.pool.buffer = buffer;
     }
 
     /// Bytes of a connection are handled now.
     fn arrived(&mut self, id: u32, stamp: Stamp, now: u64) -> Moment {
-        let heard = &mut self.connections[id as usize].heard_ns;
+        let heard = &mut self.pool.connections[id as usize].heard_ns;
         let heard_ns = *heard;
         if let Stamp::At { at_ns, .. } = stamp {
             self.recorder.now.receive_lag.record(now.saturating_sub(at_ns));
@@ -111,7 +104,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Bytes have arrived on a connection; false if it was given up.
     fn take(&mut self, id: u32, bytes: &[u8], moment: Moment) -> bool {
-        let mut kept = std::mem::take(&mut self.connections[id as usize].input);
+        let mut kept = std::mem::take(&mut self.pool.connections[id as usize].input);
         let parsed = if kept.is_empty() {
             self.parse(id, bytes, moment)
         } else {
@@ -121,16 +114,16 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let Parsed::Upto(used) = parsed else { return false };
         if kept.is_empty() {
             if used < bytes.len() {
-                let mut rest = self.spare.pop().unwrap_or_default();
+                let mut rest = self.pool.spare.pop().unwrap_or_default();
                 rest.extend_from_slice(&bytes[used..]);
-                self.connections[id as usize].input = rest;
+                self.pool.connections[id as usize].input = rest;
             }
         } else if used < kept.len() {
             kept.drain(..used);
-            self.connections[id as usize].input = kept;
+            self.pool.connections[id as usize].input = kept;
         } else {
             kept.clear();
-            self.spare.push(kept);
+            self.pool.spare.push(kept);
         }
         true
     }
@@ -138,22 +131,22 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     fn parse(&mut self, id: u32, bytes: &[u8], moment: Moment) -> Parsed {
         let mut at = 0;
         while at < bytes.len() {
-            let c = &self.connections[id as usize];
+            let c = &self.pool.connections[id as usize];
             let decoded = match (c.state, c.awaited.front()) {
                 (State::Greeting { reply, .. }, _) => {
                     match self.greeting(id, reply, moment.now, &bytes[at..]) {
                         Some(used) => Decoded::Push { used },
-                        None if matches!(self.connections[id as usize].state, State::Closed { .. }) => {
+                        None if matches!(self.pool.connections[id as usize].state, State::Closed { .. }) => {
                             return Parsed::Lost;
                         }
                         None => Decoded::Need,
                     }
                 }
                 (State::Ready, Some(&reply)) => {
-                    if reply.preamble || !self.is_current(reply) {
+                    if reply.preamble || !self.operations.is_current(reply) {
                         self.driver.skip(&bytes[at..])
                     } else {
-                        let op = &mut self.ops[reply.op as usize];
+                        let op = &mut self.operations.ops[reply.op as usize];
                         // Values are checked while they are decoded: that time is the check's.
                         let since = self.shared.own.verify.map(|_| monotonic_ns());
                         let decoded = self.driver.decode(&mut op.exchange, reply.command, &bytes[at..]);
@@ -182,7 +175,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
                 Decoded::Broken => {
                     self.recorder.now.broken +=
-                        u64::from(self.connections[id as usize].state == State::Ready);
+                        u64::from(self.pool.connections[id as usize].state == State::Ready);
                     let text = self.naming(id, "what answered does not speak the protocol");
                     self.lose(id, Outcome::Protocol, &text);
                     return Parsed::Lost;
@@ -195,11 +188,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// One reply of the greeting; the bytes used, or `None` if it is not complete or the connection was refused. The next reply
     /// has its own time from `now` on: what this process was late with is not the server's silence.
     fn greeting(&mut self, id: u32, reply: u16, now: u64, bytes: &[u8]) -> Option<usize> {
-        let node = self.connections[id as usize].node;
-        let mut words = self.spare.pop().unwrap_or_default();
+        let node = self.pool.connections[id as usize].node;
+        let mut words = self.pool.spare.pop().unwrap_or_default();
         let heard = self.driver.greeted(node, id, reply, bytes, &mut words);
-        let said = self.say(id, &mut words);
-        self.spare.push(words);
+        let said = self.send_handshake(id, &mut words);
+        self.pool.spare.push(words);
         if !said {
             self.lose(id, Outcome::Unreachable, "the greeting could not be sent");
             return None;
@@ -208,7 +201,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             Hello::Need => None,
             Hello::Reply { used, more } => {
                 if more {
-                    self.connections[id as usize].state = State::Greeting { reply: reply + 1, since_ns: now };
+                    self.pool.connections[id as usize].state =
+                        State::Greeting { reply: reply + 1, since_ns: now };
                 } else {
                     self.welcome(id);
                 }
@@ -223,8 +217,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     /// Sends what a driver says during the greeting; false if the connection does not take it.
-    fn say(&mut self, id: u32, words: &mut Vec<u8>) -> bool {
-        let Some(socket) = self.connections[id as usize].socket.as_mut() else { return true };
+    fn send_handshake(&mut self, id: u32, words: &mut Vec<u8>) -> bool {
+        let Some(socket) = self.pool.connections[id as usize].socket.as_mut() else { return true };
         // It always fits a socket buffer that holds nothing else.
         let said = words.is_empty() || self.net.send(socket, words).is_ok_and(|n| n == words.len());
         words.clear();
@@ -234,12 +228,12 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Returns when a reply came: the stamp of the kernel or the network card, if that is asked for and lies between sending
     /// and handling; else the time of handling. A reply read together with later bytes gets the later stamp. The error is at
     /// most that stamp minus the later one of sending and the previous stamp.
-    fn came(&mut self, op: u32, moment: Moment, shared: bool) -> u64 {
+    fn arrival_time_ns(&mut self, op: u32, moment: Moment, shared: bool) -> u64 {
         let Moment { now, stamp, heard_ns } = moment;
         if self.shared.job.stamps == Clock::Client {
             return now;
         }
-        let (sent_ns, stamps) = (self.ops[op as usize].sent_ns, &mut self.recorder.now.stamps);
+        let (sent_ns, stamps) = (self.operations.ops[op as usize].sent_ns, &mut self.recorder.now.stamps);
         match stamp {
             Stamp::At { at_ns, by_card } if sent_ns != 0 && sent_ns < at_ns && at_ns <= now => {
                 stamps.kernel += 1;
@@ -260,13 +254,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// The reply at the head of a connection's queue has come; `shared` says that other bytes came with it, behind it.
     fn replied(&mut self, id: u32, then: Then, moment: Moment, shared: bool) {
-        let c = &mut self.connections[id as usize];
+        let c = &mut self.pool.connections[id as usize];
         let Some(reply) = c.awaited.pop_front() else { return };
         c.timeouts = 0;
         if reply.preamble {
             return;
         }
-        if !self.is_current(reply) {
+        if !self.operations.is_current(reply) {
             self.recorder.now.late += 1;
             return;
         }
@@ -274,13 +268,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             Then::Wait => {}
             Then::Send { first, count } => self.send_commands(reply.op, first, count),
             Then::Finish(outcome) => {
-                let came_ns = self.came(reply.op, moment, shared);
+                let came_ns = self.arrival_time_ns(reply.op, moment, shared);
                 // By the client's clock it is not known when it came.
                 let too_late = came_ns < moment.now && self.came_too_late(reply.op, came_ns);
                 self.finish(reply.op, if too_late { Outcome::TimedOut } else { outcome }, came_ns);
             }
             Then::Again { outcome, pause_ns } => {
-                self.send_again(reply.op, reply.command, outcome, pause_ns, moment.now);
+                self.park_command(reply.op, reply.command, outcome, pause_ns, moment.now);
             }
             Then::Redirect { node, ask } => self.redirect(reply.op, reply.command, node, ask, moment.now),
         }

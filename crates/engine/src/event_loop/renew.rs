@@ -4,7 +4,8 @@
 //! A user that has sent them all holds its places until the last is answered, and gets them back when the new connection is
 //! ready: no request waits for a connection that is not there, so that the time belongs to no request.
 
-use super::state::{LoadThread, State};
+use super::load_thread::LoadThread;
+use super::pool::State;
 use crate::job::Job;
 use crate::net::Net;
 use dyno_types::Driver;
@@ -50,13 +51,13 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let state = &mut self.users[user as usize];
         state.under_way -= 1;
         if state.under_way == 0 && state.since_connect >= every {
-            self.renewals.push(user);
+            self.pool.renewals.push(user);
         }
     }
 
     /// Makes the connections anew that are planned.
     pub(super) fn renew_pass(&mut self) {
-        while let Some(user) = self.renewals.pop() {
+        while let Some(user) = self.pool.renewals.pop() {
             if self.nothing_left(user) {
                 // Nothing more is sent.
                 self.free_held(user);
@@ -64,7 +65,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             }
             for id in self.users[user as usize].connections.clone().into_iter().flatten() {
                 // One that was lost meanwhile is made anew as any other.
-                if self.connections[id as usize].state == State::Ready {
+                if self.pool.connections[id as usize].state == State::Ready {
                     self.renew(id);
                 }
             }
@@ -76,16 +77,16 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Returns whether a user sends nothing more.
     fn nothing_left(&self, user: u32) -> bool {
-        self.issued_all
-            || match &self.schedule {
-                Some(schedule) => schedule.peek().0 >= self.index_end,
-                None => self.per_user && !self.has_quota(user),
+        self.clock.issued_all
+            || match &self.dispatcher.schedule {
+                Some(schedule) => schedule.peek().0 >= self.dispatcher.index_end,
+                None => self.dispatcher.per_user && !self.has_quota(user),
             }
     }
 
     /// Closes a connection on which nothing is under way, and opens it again.
     fn renew(&mut self, id: u32) {
-        let c = &mut self.connections[id as usize];
+        let c = &mut self.pool.connections[id as usize];
         if let Some(socket) = c.socket.take() {
             self.net.close(socket);
         }
@@ -100,7 +101,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// A connection that is made anew is ready, or cannot be opened: its user goes on.
     pub(super) fn renewal_ends(&mut self, id: u32) {
-        let c = &mut self.connections[id as usize];
+        let c = &mut self.pool.connections[id as usize];
         c.renewed = false;
         let user = c.user;
         if !self.is_awaited(user) {
@@ -110,21 +111,24 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
 
     /// Returns whether a user has not begun yet.
     pub(super) fn is_late(&self, user: u32) -> bool {
-        self.shared.job.late.is_some_and(|late| late.begins_ns(self.first_user + u64::from(user)) > 0)
+        self.shared
+            .job
+            .late
+            .is_some_and(|late| late.begins_ns(self.dispatcher.first_user + u64::from(user)) > 0)
     }
 
     /// Users whose time has come get connections, and begin when these are ready.
     pub(super) fn late_pass(&mut self, now: u64) {
-        while let Some(&(after_ns, user)) = self.late.front() {
-            if self.issued_all || self.epoch_ns.saturating_add(after_ns) > now {
+        while let Some(&(after_ns, user)) = self.dispatcher.late.front() {
+            if self.clock.issued_all || self.clock.epoch_ns.saturating_add(after_ns) > now {
                 return;
             }
             self.count_users(now);
-            self.late.pop_front();
-            self.users[user as usize].held = vec![self.epoch_ns; self.shared.job.pipeline];
+            self.dispatcher.late.pop_front();
+            self.users[user as usize].held = vec![self.clock.epoch_ns; self.shared.job.pipeline];
             for node in self.driver.wanted() {
                 let id = self.connection_to(user, node);
-                let c = &mut self.connections[id as usize];
+                let c = &mut self.pool.connections[id as usize];
                 c.renewed = matches!(c.state, State::Opening { .. });
             }
             if !self.is_awaited(user) {
@@ -136,7 +140,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Returns whether a user waits for a connection that is being opened.
     fn is_awaited(&self, user: u32) -> bool {
         let all = self.users[user as usize].connections.iter().flatten();
-        all.map(|id| &self.connections[*id as usize])
+        all.map(|id| &self.pool.connections[*id as usize])
             .any(|c| c.renewed && matches!(c.state, State::Opening { .. } | State::Greeting { .. }))
     }
 
@@ -147,15 +151,15 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         state.since_connect = 0;
         let mut held = std::mem::take(&mut state.held);
         for since_ns in held.drain(..) {
-            if self.schedule.is_some() {
+            if self.dispatcher.schedule.is_some() {
                 // No client, however quick, has a place before.
-                self.free_ns.push(Reverse(now));
+                self.dispatcher.free_ns.push(Reverse(now));
             } else {
                 // A user's time between two operations, which no histogram has.
-                let (from, to) = (since_ns.max(self.measure_ns), now.min(self.bound_ns));
-                self.clipped_ns += to.saturating_sub(from) as i64;
+                let (from, to) = (since_ns.max(self.clock.measure_ns), now.min(self.clock.bound_ns));
+                self.clock.clipped_ns += to.saturating_sub(from) as i64;
             }
-            self.idle.push_back((user, now));
+            self.dispatcher.idle.push_back((user, now));
         }
         self.users[user as usize].held = held;
     }

@@ -1,6 +1,8 @@
 //! Events that happen by time: the interval's swap, the end of the warm-up, time-outs, reconnecting, asking for the topology.
 
-use super::state::{CHECKER, LoadThread, Op, State};
+use super::load_thread::LoadThread;
+use super::operations::Op;
+use super::pool::{CHECKER, State};
 use crate::net::Net;
 use dyno_types::{Driver, Outcome};
 use std::io;
@@ -22,38 +24,38 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Begins what is counted from `now` on.
     pub(super) fn begin_turn(&mut self, now: u64) {
         self.end_warmup(now);
-        if now >= self.next_swap_ns {
+        if now >= self.clock.next_swap_ns {
             self.count_users(now);
             let interval_ns = self.shared.job.interval_ns;
-            let number = (now - self.epoch_ns) / interval_ns;
+            let number = (now - self.clock.epoch_ns) / interval_ns;
             match N::VIRTUAL {
-                true => self.recorder.swap_waiting(number, !self.measuring),
-                false => self.recorder.swap(number, !self.measuring),
+                true => self.recorder.swap_waiting(number, !self.clock.measuring),
+                false => self.recorder.swap(number, !self.clock.measuring),
             }
-            self.next_swap_ns = self.epoch_ns + (number + 1) * interval_ns;
+            self.clock.next_swap_ns = self.clock.epoch_ns + (number + 1) * interval_ns;
         }
     }
 
     /// Does everything that is due by `now`. What had arrived when the thread woke up has been received: a reply that is there
     /// ends its operation before any time-out does.
     pub(super) fn tick(&mut self, now: u64) -> io::Result<()> {
-        if now >= self.next_sweep_ns {
+        if now >= self.pool.next_sweep_ns {
             self.sweep(now)?;
         }
-        if now >= self.next_retry_ns && !self.retrying.is_empty() {
+        if now >= self.pool.next_retry_ns && !self.pool.retrying.is_empty() {
             self.reconnect(now);
         }
         self.late_pass(now);
         self.retry_pass(now);
         self.parked_pass(now);
-        if now >= self.next_check_ns {
+        if now >= self.pool.next_check_ns {
             self.monitor_pass(now);
         }
-        if self.driver.wants_topology() && now >= self.next_topology_ns {
+        if self.driver.wants_topology() && now >= self.pool.next_topology_ns {
             self.ask_topology(now);
         }
-        let late = self.end_ns.saturating_add(self.shared.job.drain_ns);
-        if !self.issued_all && self.schedule.is_some() && now >= late {
+        let late = self.clock.end_ns.saturating_add(self.shared.job.drain_ns);
+        if !self.clock.issued_all && self.dispatcher.schedule.is_some() && now >= late {
             self.abandon_queue(Outcome::Dropped);
         }
         self.drain_pass(now)
@@ -66,10 +68,10 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             return Ok(());
         }
         // Each look takes in a number of connections, and they take turns.
-        for _ in 0..2 + self.connections.len() / READY {
+        for _ in 0..2 + self.pool.connections.len() / READY {
             let now = self.net.now();
-            self.net.wait(now, now, &mut self.ready)?;
-            if self.ready.is_empty() {
+            self.net.wait(now, now, &mut self.pool.ready)?;
+            if self.pool.ready.is_empty() {
                 break;
             }
             self.receive_pass()?;
@@ -81,10 +83,11 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// counted in the warm-up's interval.
     #[inline]
     pub(super) fn end_warmup(&mut self, now: u64) {
-        if !self.measuring && now >= self.measure_ns {
-            self.count_users(self.measure_ns);
-            self.measuring = true;
-            self.recorder.end_warmup((self.measure_ns - self.epoch_ns) / self.shared.job.interval_ns);
+        if !self.clock.measuring && now >= self.clock.measure_ns {
+            self.count_users(self.clock.measure_ns);
+            self.clock.measuring = true;
+            self.recorder
+                .end_warmup((self.clock.measure_ns - self.clock.epoch_ns) / self.shared.job.interval_ns);
         }
     }
 
@@ -93,28 +96,28 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         // Openings are looked after here too; a refusal is an outcome, never an error of the run.
         let _ = self.sweep_openings(now);
         let Some(timeout_ns) = self.shared.job.timeout_ns else {
-            self.next_sweep_ns = now + 1_000_000_000;
+            self.pool.next_sweep_ns = now + 1_000_000_000;
             return Ok(());
         };
-        self.next_sweep_ns = now + sweep_every_ns(timeout_ns);
+        self.pool.next_sweep_ns = now + sweep_every_ns(timeout_ns);
         // Checks of nodes have a time-out of their own. A client that stood still before it sent gives the server all of its
         // time.
         let is_overdue = |op: &Op<D::Exchange>| {
             let begun_ns = op.begun_ns.max(op.first_sent_ns);
             op.active && op.user != CHECKER && now.saturating_sub(begun_ns) >= timeout_ns
         };
-        if self.ops.iter().any(is_overdue) {
+        if self.operations.ops.iter().any(is_overdue) {
             self.catch_up()?;
         }
-        for id in 0..self.ops.len() as u32 {
-            let op = &self.ops[id as usize];
+        for id in 0..self.operations.ops.len() as u32 {
+            let op = &self.operations.ops[id as usize];
             if !is_overdue(op) {
                 continue;
             }
             let connection = op.connection;
             let never_sent = op.sent_ns == 0;
             self.finish(id, Outcome::TimedOut, now);
-            let c = &mut self.connections[connection as usize];
+            let c = &mut self.pool.connections[connection as usize];
             if never_sent || c.state != State::Ready {
                 continue;
             }
@@ -134,47 +137,49 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// never late would have noticed.
     #[inline]
     pub(super) fn came_too_late(&self, id: u32, came_ns: u64) -> bool {
-        let op = &self.ops[id as usize];
+        let op = &self.operations.ops[id as usize];
         // What the client held back before it sent is no wait for the server.
         let waited_ns = came_ns.saturating_sub(op.begun_ns.max(op.first_sent_ns));
         self.shared.job.timeout_ns.is_some_and(|limit_ns| waited_ns >= limit_ns + sweep_every_ns(limit_ns))
     }
 
     fn reconnect(&mut self, now: u64) {
-        self.next_retry_ns = u64::MAX;
-        let wanted = !self.issued_all || !self.parked.is_empty() || !self.retries.is_empty();
-        let mut waiting = std::mem::take(&mut self.retrying);
+        self.pool.next_retry_ns = u64::MAX;
+        let wanted = !self.clock.issued_all
+            || !self.operations.parked.is_empty()
+            || !self.dispatcher.retries.is_empty();
+        let mut waiting = std::mem::take(&mut self.pool.retrying);
         let rest_ns = self.driver.heartbeat_ns().unwrap_or(0);
-        waiting.retain(|&id| match self.connections[id as usize].state {
+        waiting.retain(|&id| match self.pool.connections[id as usize].state {
             State::Closed { retry_ns } if retry_ns <= now && wanted => {
-                if self.driver.is_checked(self.connections[id as usize].node) {
+                if self.driver.is_checked(self.pool.connections[id as usize].node) {
                     self.open(id);
                     return false;
                 }
                 // A node that has left may come back.
-                self.connections[id as usize].state = State::Closed { retry_ns: now + rest_ns };
-                self.next_retry_ns = self.next_retry_ns.min(now + rest_ns);
+                self.pool.connections[id as usize].state = State::Closed { retry_ns: now + rest_ns };
+                self.pool.next_retry_ns = self.pool.next_retry_ns.min(now + rest_ns);
                 true
             }
             State::Closed { retry_ns } => {
                 // No operation wants it now; an insert that is tried again may.
                 let look_ns = if wanted { retry_ns } else { retry_ns.max(now + LOOK_NS) };
-                self.next_retry_ns = self.next_retry_ns.min(look_ns);
+                self.pool.next_retry_ns = self.pool.next_retry_ns.min(look_ns);
                 true
             }
             _ => false,
         });
         // Opening may fail at once and enlist a connection again.
-        waiting.append(&mut self.retrying);
-        self.retrying = waiting;
+        waiting.append(&mut self.pool.retrying);
+        self.pool.retrying = waiting;
     }
 
     /// Asks any node for the topology.
     fn ask_topology(&mut self, now: u64) {
-        self.next_topology_ns = now + TOPOLOGY_NS;
-        let n = self.connections.len();
+        self.pool.next_topology_ns = now + TOPOLOGY_NS;
+        let n = self.pool.connections.len();
         let start = (now / TOPOLOGY_NS) as usize;
-        let found = (0..n).map(|i| (start + i) % n).find(|&i| self.connections[i].state == State::Ready);
+        let found = (0..n).map(|i| (start + i) % n).find(|&i| self.pool.connections[i].state == State::Ready);
         if let Some(connection) = found {
             self.ask_on(connection as u32, now);
         }

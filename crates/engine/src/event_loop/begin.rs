@@ -1,0 +1,114 @@
+//! The begin of an operation: a place is taken, its request is bound, and its commands go to connections.
+
+use super::load_thread::LoadThread;
+use super::pool::{Awaited, State};
+use crate::net::Net;
+use dyno_types::driver::NOWHERE;
+use dyno_types::limits::REDIRECTS;
+use dyno_types::{Driver, Outcome};
+
+impl<D: Driver, N: Net> LoadThread<D, N> {
+    /// Begins an operation of a user; nothing is sent yet.
+    pub(super) fn begin(&mut self, user: u32, index: u64, intended: u64, now: u64) -> u32 {
+        let job = &self.shared.job;
+        let index = job.own_index(index, job.cores.len() as u64);
+        let request = job.workload.request(index, &self.shared.frontier);
+        // Open loop: by the intended start. A user's next operation belongs to where it starts.
+        let warm = if self.dispatcher.schedule.is_some() {
+            intended < self.clock.measure_ns
+        } else {
+            !self.clock.measuring
+        };
+        if warm && self.clock.measuring {
+            self.recorder.now.carried_arrivals += 1;
+        } else {
+            self.recorder.now.arrivals += 1;
+        }
+        if intended < self.clock.measure_ns && !warm {
+            // A user that was ready before the phase: what it waited until then is none of it.
+            self.clock.clipped_ns -= (self.clock.measure_ns - intended) as i64;
+        }
+        let keeps_first = self.hooks.scripts || self.hooks.resume;
+        let id = self.operations.take_place(user, request, keeps_first);
+        let op = &mut self.operations.ops[id as usize];
+        (op.warm, op.internal) = (warm, false);
+        (op.begun_ns, op.intended_ns, op.first_intended_ns) = (now, intended, intended);
+        self.operations.in_flight += 1;
+        self.counts_begun(user);
+        id
+    }
+
+    /// Sends the current request of an op from its beginning.
+    pub(super) fn send_request(&mut self, id: u32) {
+        let count = self.begin_exchange(id);
+        self.send_commands(id, 0, count);
+    }
+
+    /// Sends commands of an op, each on its user's connection to its node.
+    pub(super) fn send_commands(&mut self, id: u32, first: u32, count: u32) {
+        let generation = self.operations.ops[id as usize].generation;
+        for command in first..first + count {
+            let op = &self.operations.ops[id as usize];
+            // A refused connection may have ended the op at an earlier command.
+            if !op.active || op.generation != generation {
+                return;
+            }
+            let node = self.driver.route(&op.exchange, command);
+            let user = op.user;
+            if node == NOWHERE {
+                let (words, now) = (self.driver.last_error().to_owned(), self.net.now());
+                self.remember(Outcome::Unreachable, &words);
+                return self.finish(id, Outcome::Unreachable, now);
+            }
+            let connection = self.connection_to(user, node);
+            self.send_command(id, command, connection, false);
+        }
+    }
+
+    /// Appends one command to a connection's output.
+    pub(super) fn send_command(&mut self, id: u32, command: u32, connection: u32, ask: bool) {
+        if !self.pool.is_open(connection) {
+            // The connection was lost, not refused. Reconnect at once: the back-off is only for refused connections.
+            if self.pool.connections[connection as usize].refused.is_none() {
+                self.open(connection);
+            }
+            if !self.pool.is_open(connection) {
+                let refused = self.pool.connections[connection as usize].refused;
+                let now = self.net.now();
+                return self.finish(id, refused.unwrap_or(Outcome::Unreachable), now);
+            }
+        }
+        let c = &mut self.pool.connections[connection as usize];
+        let op = &mut self.operations.ops[id as usize];
+        op.connection = connection;
+        if c.output.capacity() == 0 {
+            c.output = self.pool.spare.pop().unwrap_or_default();
+        }
+        let awaited = Awaited { op: id, generation: op.generation, command, preamble: false };
+        if ask {
+            self.driver.asking(&mut c.output);
+            c.awaited.push_back(Awaited { preamble: true, ..awaited });
+            c.unsent += 1;
+        }
+        self.driver.encode(&mut op.exchange, command, &mut c.output);
+        c.awaited.push_back(awaited);
+        c.unsent += 1;
+        if !c.dirty && c.state == State::Ready {
+            c.dirty = true;
+            self.pool.dirty.push(connection);
+        }
+    }
+
+    /// Sends a command again to where the server says it belongs.
+    pub(super) fn redirect(&mut self, id: u32, command: u32, node: u16, ask: bool, now: u64) {
+        self.recorder.now.redirects += 1;
+        let op = &mut self.operations.ops[id as usize];
+        op.hops += 1;
+        if op.hops > REDIRECTS {
+            return self.finish(id, Outcome::Redirects, now);
+        }
+        let user = op.user;
+        let connection = self.connection_to(user, node);
+        self.send_command(id, command, connection, ask);
+    }
+}

@@ -1,0 +1,236 @@
+//! The end of an operation: its outcome is recorded, it begins once more, or its user goes on.
+
+use super::load_thread::LoadThread;
+use crate::net::Net;
+use dyno_types::{Driver, Outcome, Request};
+use std::cmp::Reverse;
+
+/// Pause of a user after a lost or refused connection, nanoseconds: first and longest.
+const PENALTY_NS: (u64, u64) = (1_000_000, 100_000_000);
+
+impl<D: Driver, N: Net> LoadThread<D, N> {
+    /// A request has ended: it is recorded, and its operation goes on or ends too.
+    pub(super) fn conclude(&mut self, id: u32, outcome: Outcome, now: u64) {
+        let op = &mut self.operations.ops[id as usize];
+        op.generation = op.generation.wrapping_add(1);
+        if op.internal {
+            op.active = false;
+            let (connection, round_trip_ns) = (op.connection, now.saturating_sub(op.sent_ns));
+            self.operations.free_ops.push(id);
+            return self.check_ended(connection, outcome.is_ok().then_some(round_trip_ns));
+        }
+        match outcome {
+            Outcome::Ok => {
+                let mut begun_ns = op.begun_ns;
+                if self.recorder.ends_gap(now) {
+                    // Whichever reply is read first: all that are under way have waited.
+                    let under_way = self.operations.ops.iter().filter(|op| op.active && !op.internal);
+                    begun_ns = under_way.map(|op| op.begun_ns).min().unwrap_or(begun_ns);
+                }
+                self.recorder.succeeded(begun_ns, now);
+            }
+            _ if outcome.is_unanswered() => self.recorder.unanswered(op.begun_ns),
+            _ => {}
+        }
+        let op = &mut self.operations.ops[id as usize];
+        let warm_but_late = op.warm && self.clock.measuring;
+        let service_ns = if op.sent_ns == 0 { 0 } else { now.saturating_sub(op.sent_ns) };
+        let response_ns = now.saturating_sub(op.intended_ns);
+        if self.dispatcher.schedule.is_some() {
+            // An operation that was never sent held its place all the same.
+            let own_ns = if outcome.is_ok() {
+                self.dispatcher.induced.part_ns(op.request.metric, op.intended_ns, service_ns)
+            } else {
+                0
+            };
+            op.ideal_ns = if op.sent_ns == 0 { now } else { op.ideal_ns + (service_ns - own_ns) };
+        }
+        // What comes after the first request of a script begins when that has ended, whichever side was late before.
+        let first = op.intended_ns == op.first_intended_ns;
+        let server_ns = if first { op.ideal_ns.saturating_sub(op.intended_ns) } else { service_ns };
+        let request = op.request;
+        let spoils =
+            !outcome.is_ok() && (!self.hooks.scripts || self.shared.job.workload.spoils(&request, outcome));
+        if spoils && op.first_outcome.is_ok() {
+            op.first_outcome = outcome;
+        }
+        let wrong = || self.driver.verified(&op.exchange) == Some(Outcome::Mismatch);
+        if self.shared.own.verify.is_some() && outcome.is_ok() && op.first_outcome.is_ok() && wrong() {
+            op.first_outcome = Outcome::Mismatch;
+        }
+        let has_words = outcome.is_error_reply()
+            || (outcome == Outcome::Mismatch && request.verb == dyno_types::Verb::Command);
+        if has_words && self.errors.iter().all(|(o, _)| *o != outcome) {
+            let words = self.driver.last_error().to_owned();
+            self.remember(outcome, &words);
+        }
+        if !warm_but_late {
+            self.recorder.now.record(request.metric, outcome, service_ns, response_ns);
+            if self.dispatcher.schedule.is_some() && outcome.is_ok() {
+                self.recorder.now.record_server(request.metric, server_ns);
+            }
+            self.record_own(id, outcome, now, service_ns, response_ns);
+            if self.dispatcher.timed && !outcome.is_unanswered() {
+                self.shared.job.workload.timed(&request, service_ns, now.saturating_sub(self.clock.epoch_ns));
+            }
+        }
+        if !outcome.is_ok() && self.try_again(id, outcome, now) {
+            return;
+        }
+        if self.hooks.answered {
+            let records = self.driver.records(&self.operations.ops[id as usize].exchange);
+            self.shared.job.workload.answered(&request, outcome, records);
+        }
+        if self.hooks.settled {
+            self.shared.job.workload.settled(&request, &self.shared.frontier);
+        }
+        if self.hooks.scripts
+            && let Some(next) = self.shared.job.workload.next(&request, outcome)
+        {
+            let op = &mut self.operations.ops[id as usize];
+            (op.request, op.intended_ns, op.begun_ns, op.sent_ns, op.hops) = (next, now, now, 0, 0);
+            return self.send_request(id);
+        }
+        self.end_operation(id, now, warm_but_late);
+    }
+
+    /// Plans another attempt of a failed insert; false if there is none.
+    #[cold]
+    fn try_again(&mut self, id: u32, outcome: Outcome, now: u64) -> bool {
+        let op = &mut self.operations.ops[id as usize];
+        let Some(retry) = self.shared.job.retry.filter(|r| op.attempts < r.limit) else { return false };
+        let over = outcome == Outcome::Aborted || self.shared.control.stopping();
+        if op.request.verb != dyno_types::Verb::Insert || over {
+            return false;
+        }
+        op.attempts += 1;
+        op.first_outcome = Outcome::Ok;
+        let at = now + retry.pause_ns(op.request.seed, op.attempts);
+        op.ideal_ns += at - now;
+        // The time-out of the next attempt begins with it.
+        (op.begun_ns, op.sent_ns, op.hops) = (at, 0, 0);
+        self.dispatcher.retries.push(Reverse((at, id)));
+        true
+    }
+
+    /// Sends inserts whose pause is over once more.
+    pub(super) fn retry_pass(&mut self, now: u64) {
+        while let Some(&Reverse((at, id))) = self.dispatcher.retries.peek() {
+            if at > now {
+                break;
+            }
+            self.dispatcher.retries.pop();
+            // An op that was ended meanwhile (or ended and used anew) is not waiting for this.
+            let op = &self.operations.ops[id as usize];
+            if op.active && op.begun_ns == at && op.sent_ns == 0 {
+                self.send_request(id);
+            }
+        }
+    }
+
+    /// Records what the engine derives from a request: verification, a scan's share per record, raw samples.
+    fn record_own(&mut self, id: u32, outcome: Outcome, now: u64, service_ns: u64, response_ns: u64) {
+        let op = &self.operations.ops[id as usize];
+        let interval = &mut self.recorder.now;
+        let (keep, done_ns) = (self.shared.job.raw_samples, now.saturating_sub(self.clock.epoch_ns));
+        let sample = |metric, outcome, service_ns, response_ns| dyno_record::Sample {
+            metric,
+            outcome,
+            done_ns,
+            service_ns,
+            response_ns,
+        };
+        if let (Some(metric), dyno_types::Verb::Read) = (self.shared.own.verify, op.request.verb) {
+            // A value that was not read cannot be what it should be, and one that was not looked at is not verified.
+            let verified = if outcome.is_ok() { self.driver.verified(&op.exchange) } else { Some(outcome) };
+            if let Some(verified) = verified {
+                interval.record_sample(sample(metric, verified, op.verify_ns, op.verify_ns), keep);
+            }
+        }
+        if let (Some(metric), dyno_types::Verb::Scan) = (self.shared.own.scan_per_record, op.request.verb) {
+            let records = u64::from(self.driver.records(&op.exchange));
+            if outcome.is_ok() && records > 0 {
+                interval.record_sample(
+                    sample(metric, outcome, service_ns / records, response_ns / records),
+                    keep,
+                );
+            }
+        }
+        if keep {
+            interval.samples.push(sample(op.request.metric, outcome, service_ns, response_ns));
+        }
+    }
+
+    /// The operation has ended: its arrival gets its outcome, and its user becomes free.
+    fn end_operation(&mut self, id: u32, now: u64, warm_but_late: bool) {
+        let op = &mut self.operations.ops[id as usize];
+        let seen_again = self.hooks.scripts || self.hooks.resume;
+        let (outcome, first) = (op.first_outcome, if seen_again { op.first } else { op.request });
+        let (user, holds_place) = (op.user, op.holds_place);
+        op.active = false;
+        let (warm, intended_ns) = (op.warm, op.first_intended_ns);
+        self.count_completion(warm_but_late, outcome, now);
+        if self.dispatcher.schedule.is_none() && (warm || now + self.think_ns() > self.clock.bound_ns) {
+            self.clip(warm, intended_ns, now);
+        }
+        let op = &self.operations.ops[id as usize];
+        let interval = &mut self.recorder.now;
+        if warm_but_late {
+            interval.carried += 1;
+        } else {
+            interval.ended[outcome as usize] += 1;
+            if self.dispatcher.schedule.is_some() && outcome.is_ok() {
+                interval.ideal.record(op.ideal_ns - op.first_intended_ns);
+            }
+            if self.hooks.scripts
+                && let Some(metric) = self.shared.job.workload.script(&first)
+            {
+                let service_ns = if op.first_sent_ns == 0 { 0 } else { now - op.first_sent_ns };
+                let response_ns = now - op.first_intended_ns;
+                let done_ns = now - self.clock.epoch_ns;
+                let sample = dyno_record::Sample { metric, outcome, done_ns, service_ns, response_ns };
+                interval.record_sample(sample, self.shared.job.raw_samples);
+                if self.dispatcher.schedule.is_some() && outcome.is_ok() {
+                    interval.record_server(metric, op.ideal_ns - op.first_intended_ns);
+                }
+            }
+        }
+        let ideal_ns = op.ideal_ns;
+        self.operations.free_ops.push(id);
+        self.operations.in_flight -= 1;
+        self.counts_ended(user);
+        if holds_place {
+            self.release(user, &first, outcome, now, ideal_ns);
+        }
+    }
+
+    fn release(&mut self, user: u32, first: &Request, outcome: Outcome, now: u64, ideal_ns: u64) {
+        let think_ns = match self.shared.job.pacing {
+            crate::job::Pacing::Closed { think_ns } => think_ns,
+            // A place on a connection: the schedule alone decides.
+            crate::job::Pacing::Open { .. } => {
+                self.dispatcher.free_ns.push(Reverse(ideal_ns));
+                return self.dispatcher.idle.push_back((user, now));
+            }
+        };
+        if self.clock.issued_all && self.clock.drain.counted {
+            self.clock.note_user_out(now);
+        }
+        let state = &mut self.users[user as usize];
+        let lost = matches!(outcome, Outcome::Unreachable | Outcome::Disconnected | Outcome::Aborted);
+        state.penalty_ns = match (lost, state.penalty_ns) {
+            (false, _) => 0,
+            (true, 0) => PENALTY_NS.0,
+            (true, before) => (before * 2).min(PENALTY_NS.1),
+        };
+        let resume = if self.hooks.resume { self.shared.job.workload.resume_ns(first, now) } else { now };
+        let until = resume.max(now + think_ns.max(state.penalty_ns));
+        if resume == u64::MAX {
+            self.retire_user(user);
+        } else if until == now {
+            self.dispatcher.idle.push_back((user, now));
+        } else {
+            self.dispatcher.resting.push(Reverse((until, user)));
+        }
+    }
+}

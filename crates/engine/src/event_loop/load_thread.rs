@@ -1,0 +1,59 @@
+//! A load thread: its parts, and what they share.
+
+use super::dispatcher::Dispatcher;
+use super::operations::Operations;
+use super::phase_clock::PhaseClock;
+use super::pool::Connections;
+use crate::net::Net;
+use crate::shared::Shared;
+use dyno_record::Recorder;
+use dyno_types::{Driver, Outcome};
+use dyno_workload::Hooks;
+use std::sync::Arc;
+
+/// A user with its connections by node; in the open loop a connection.
+#[derive(Debug, Default)]
+pub(super) struct VirtualUser {
+    pub(super) connections: Vec<Option<u32>>,
+    /// Pause after a lost or refused connection, nanoseconds; doubles until an operation succeeds.
+    pub(super) penalty_ns: u64,
+    /// Operations begun by this user (for workloads whose indexes belong to users).
+    pub(super) position: u64,
+    /// Operations of this user that are measured.
+    pub(super) measured: u64,
+    /// The user does nothing any more.
+    pub(super) gone: bool,
+    /// Number of its connections that are ready.
+    pub(super) ready: u16,
+    /// Operations begun since its connection was made, and those under way, where connections are made anew after so many.
+    pub(super) since_connect: u64,
+    pub(super) under_way: u32,
+    /// Its places that wait for the new connection: when each became free.
+    pub(super) held: Vec<u64>,
+}
+
+/// A load thread. Each field of its state belongs to one part: `dispatcher` (what begins, and when), `pool` (connections),
+/// `operations` (what is under way) or `clock` (the phase).
+pub struct LoadThread<D: Driver, N: Net> {
+    pub(super) shared: Arc<Shared>,
+    pub(super) thread: usize,
+    pub(super) hooks: Hooks,
+    pub(super) driver: D,
+    pub(super) net: N,
+    pub(super) recorder: Recorder,
+    pub(super) users: Vec<VirtualUser>,
+    pub(super) dispatcher: Dispatcher,
+    pub(super) pool: Connections<N::Socket>,
+    pub(super) operations: Operations<D::Exchange>,
+    pub(super) clock: PhaseClock,
+    pub(super) errors: Vec<(Outcome, String)>,
+}
+
+impl<D: Driver, N: Net> LoadThread<D, N> {
+    /// Keeps one text per class of error, the first.
+    pub(super) fn remember(&mut self, outcome: Outcome, text: &str) {
+        if self.errors.iter().all(|(o, _)| *o != outcome) {
+            self.errors.push((outcome, text.to_owned()));
+        }
+    }
+}
