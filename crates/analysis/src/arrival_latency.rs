@@ -1,6 +1,6 @@
 //! Latencies as callers have them: failures with at least the time after which they failed, what was never sent beyond all.
 
-use crate::latency::latency;
+use crate::latency::latency_from_buckets;
 use dyno_record::{Buckets, Scale, Totals, is_supported};
 use dyno_rundir::schema::Latency;
 use dyno_rundir::{RunDir, adds_up};
@@ -24,7 +24,7 @@ impl ArrivalLatency {
     }
 
     /// Response times of a metric.
-    pub fn response(totals: &Totals, metric: usize) -> Self {
+    pub fn from_response_times(totals: &Totals, metric: usize) -> Self {
         let slots = [totals.ok_slot(metric), totals.failed_slot(metric)];
         let scale = slots.iter().flatten().next().map_or(Scale::Ns64, |slot| slot.response.scale());
         let times = |slot: Option<&_>| {
@@ -41,7 +41,7 @@ impl ArrivalLatency {
     }
 
     /// Service times of a metric; what was never sent has none.
-    pub fn service(totals: &Totals, metric: usize) -> Self {
+    pub fn from_service_times(totals: &Totals, metric: usize) -> Self {
         let slots = [totals.ok_slot(metric), totals.failed_slot(metric)];
         let scale = slots.iter().flatten().next().map_or(Scale::Ns64, |slot| slot.service.scale());
         let times = |slot: Option<&_>| {
@@ -58,7 +58,7 @@ impl ArrivalLatency {
         for recorded in dir.phases.iter().filter(|recorded| recorded.name == phase) {
             for (number, name) in names.iter().enumerate() {
                 if adds_up(names, name) {
-                    all.merge(&ArrivalLatency::response(&recorded.totals, number));
+                    all.merge(&ArrivalLatency::from_response_times(&recorded.totals, number));
                 }
             }
         }
@@ -86,7 +86,7 @@ impl ArrivalLatency {
     }
 
     /// Everything that has a time.
-    pub(crate) fn timed(&self) -> Buckets {
+    pub(crate) fn timed_buckets(&self) -> Buckets {
         let mut all = self.ok.clone();
         if all.scale() == self.failed.scale() {
             all.merge(&self.failed);
@@ -104,8 +104,8 @@ impl ArrivalLatency {
         if self.all_ok() {
             return self.ok.percentile_ns(percentile) as f64;
         }
-        let all = self.timed();
-        let among = among(percentile, all.count(), self.unsent);
+        let all = self.timed_buckets();
+        let among = percentile_among_timed(percentile, all.count(), self.unsent);
         if among > 100.0 || all.count() == 0 {
             return f64::INFINITY;
         }
@@ -114,9 +114,9 @@ impl ArrivalLatency {
     }
 
     /// Figures; `None` of nothing that has a time.
-    pub fn latency(&self) -> Option<Latency> {
-        let mut arrivals = latency(&self.timed(), self.unsent)?;
-        if let Some(own) = latency(&self.ok, 0).filter(|_| !self.all_ok()) {
+    pub fn to_latency(&self) -> Option<Latency> {
+        let mut arrivals = latency_from_buckets(&self.timed_buckets(), self.unsent)?;
+        if let Some(own) = latency_from_buckets(&self.ok, 0).filter(|_| !self.all_ok()) {
             arrivals.mean_us = arrivals.mean_us.max(own.mean_us);
             arrivals.min_us = own.min_us;
             for (name, value) in &mut arrivals.percentiles_us {
@@ -129,7 +129,7 @@ impl ArrivalLatency {
 }
 
 /// The percentile among the `timed` that is this one of them and the `unsent`; above 100 it lies among the latter.
-pub fn among(percentile: f64, timed: u64, unsent: u64) -> f64 {
+pub fn percentile_among_timed(percentile: f64, timed: u64, unsent: u64) -> f64 {
     if unsent == 0 {
         return percentile;
     }
@@ -139,7 +139,7 @@ pub fn among(percentile: f64, timed: u64, unsent: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnose::made::{Given, Made};
+    use crate::diagnose::made::{SyntheticRun, SyntheticRunParts};
     use dyno_record::MergedSlot;
     use dyno_rundir::RecordedPhase;
 
@@ -162,7 +162,7 @@ mod tests {
     fn failures_count_with_their_time_and_make_nothing_quicker() {
         // 3 % of the arrivals took 50 ms and failed.
         let slow = of(9_700, (300, 50_000_000), 0);
-        let arrivals = slow.latency().unwrap();
+        let arrivals = slow.to_latency().unwrap();
         assert_eq!((arrivals.count, slow.count()), (10_000, 10_000));
         assert!((arrivals.percentiles_us["p99"].unwrap() - 50_000.0).abs() < 50.0, "{arrivals:?}");
         assert!((arrivals.percentiles_us["p50"].unwrap() - 5_000.0).abs() < 10.0, "{arrivals:?}");
@@ -170,14 +170,14 @@ mod tests {
         // Failures at once are not good times.
         let (quick, ok) = (of(9_700, (9_700, 1_000), 0), of(9_700, (0, 0), 0));
         assert_eq!(
-            quick.latency().unwrap().percentiles_us["p99"],
-            ok.latency().unwrap().percentiles_us["p99"]
+            quick.to_latency().unwrap().percentiles_us["p99"],
+            ok.to_latency().unwrap().percentiles_us["p99"]
         );
         assert_eq!(quick.percentile_ns(99.0), ok.percentile_ns(99.0));
         // An operation that was never sent is infinite.
         let unsent = of(9_700, (0, 0), 970);
         assert_eq!(
-            (unsent.latency().unwrap().percentiles_us["p99"], unsent.percentile_ns(99.0)),
+            (unsent.to_latency().unwrap().percentiles_us["p99"], unsent.percentile_ns(99.0)),
             (None, f64::INFINITY)
         );
         assert!(unsent.percentile_ns(50.0) > 5_300_000.0);
@@ -194,17 +194,20 @@ mod tests {
             totals.slots[slot] = Some(MergedSlot { service: times.clone(), response: times });
         }
         // Of 16, 6 succeeded, 2 were cut off and 4 failed with a time.
-        let arrivals = ArrivalLatency::response(&totals, 0);
+        let arrivals = ArrivalLatency::from_response_times(&totals, 0);
         assert_eq!(
             (arrivals.ok.count(), arrivals.failed.count(), arrivals.unsent, arrivals.count()),
             (6, 4, 4, 14)
         );
-        assert_eq!(ArrivalLatency::service(&totals, 0), ArrivalLatency { unsent: 0, ..arrivals });
+        assert_eq!(ArrivalLatency::from_service_times(&totals, 0), ArrivalLatency { unsent: 0, ..arrivals });
     }
 
     #[test]
     fn times_of_a_run_are_those_of_the_operations_of_one_phase() {
-        let mut run = Made::new(Given { client: "\"pipeline\": 1", ..Given::default() });
+        let mut run = SyntheticRun::new(SyntheticRunParts {
+            client: "\"pipeline\": 1",
+            ..SyntheticRunParts::default()
+        });
         let counted = |ok: u64, failed: u64| {
             let mut totals = Totals::new(2, Scale::Ns64);
             let ArrivalLatency { ok: times, failed: late, .. } = of(ok, (failed, 9_000), 0);
@@ -246,7 +249,14 @@ mod tests {
 
     #[test]
     fn a_percentile_among_those_that_have_a_time() {
-        assert_eq!((among(90.0, 10, 0), among(50.0, 200, 100), among(50.0, 0, 1)), (90.0, 75.0, 50.0));
+        assert_eq!(
+            (
+                percentile_among_timed(90.0, 10, 0),
+                percentile_among_timed(50.0, 200, 100),
+                percentile_among_timed(50.0, 0, 1)
+            ),
+            (90.0, 75.0, 50.0)
+        );
         // Half of the arrivals have a time: the median is the slowest of them.
         let half = of(4, (0, 0), 4);
         assert_eq!(half.percentile_ns(50.0), half.ok.percentile_ns(100.0) as f64);

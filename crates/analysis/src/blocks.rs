@@ -32,7 +32,7 @@ fn essentials(totals: &Totals) -> Totals {
 
 /// One side of the latencies of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum LatencyKind {
     /// Completion less sending.
     Service,
     /// Completion less intended start.
@@ -51,7 +51,7 @@ impl Blocks {
     }
 
     /// Adds what ended in a second after the epoch, or in a part of it.
-    pub fn take(&mut self, second: u64, totals: &Totals) {
+    pub fn add_second(&mut self, second: u64, totals: &Totals) {
         match &mut self.open {
             Some((open, own)) if *open == second / self.step_s => own.merge(&essentials(totals)),
             _ => {
@@ -91,7 +91,7 @@ impl Blocks {
     }
 
     /// Seconds of a block, and the response times of successful operations in each, by its number after the epoch.
-    pub fn responses(&self) -> (u64, BTreeMap<u64, Buckets>) {
+    pub fn responses_by_block(&self) -> (u64, BTreeMap<u64, Buckets>) {
         let own = |totals: &Totals| {
             let mut all = Buckets::new(totals.scale());
             let names = &self.names;
@@ -110,7 +110,7 @@ impl Blocks {
     }
 
     /// Operations that ended in each block, and those of them that failed.
-    pub(crate) fn failures(&self) -> Vec<(u64, u64)> {
+    pub(crate) fn failures_by_block(&self) -> Vec<(u64, u64)> {
         let one = |(_, totals): (u64, Totals)| (totals.ended_total(), totals.failed());
         let add = |a: &mut (u64, u64), b: (u64, u64)| *a = (a.0 + b.0, a.1 + b.1);
         folded(self.iter().map(one).collect(), |block| block.0, add)
@@ -118,16 +118,16 @@ impl Blocks {
 
     /// Latencies of a metric as callers have them, and those of its successes alone where some failed: a percentile is the
     /// greater of both ([`ArrivalLatency`]).
-    pub(crate) fn latencies(&self, metric: usize, kind: Kind) -> Vec<Population> {
+    pub(crate) fn latency_populations(&self, metric: usize, kind: LatencyKind) -> Vec<Population> {
         let arrivals = |(_, totals): (u64, Totals)| match kind {
-            Kind::Service => ArrivalLatency::service(&totals, metric),
-            Kind::Response => ArrivalLatency::response(&totals, metric),
+            LatencyKind::Service => ArrivalLatency::from_service_times(&totals, metric),
+            LatencyKind::Response => ArrivalLatency::from_response_times(&totals, metric),
         };
         let (mut all, mut ok, mut all_ok) = (Vec::new(), Vec::new(), true);
         for block in self.iter().map(arrivals) {
             all_ok &= block.all_ok();
-            all.push(Block::of(&block.timed(), block.unsent));
-            ok.push(Block::of(&block.ok, 0));
+            all.push(LatencyBlock::of(&block.timed_buckets(), block.unsent));
+            ok.push(LatencyBlock::of(&block.ok, 0));
         }
         let both = if all_ok { vec![all] } else { vec![all, ok] };
         both.into_iter().filter_map(Population::of).collect()
@@ -163,7 +163,7 @@ fn folded<T>(mut blocks: Vec<T>, size: impl Fn(&T) -> u64, add: impl Fn(&mut T, 
 
 /// Latencies of a block: counts of the buckets that hold any, in their order, and what is beyond all.
 #[derive(Clone, Debug)]
-struct Block {
+struct LatencyBlock {
     counts: Vec<(u32, u64)>,
     scale: Scale,
     count: u64,
@@ -172,9 +172,9 @@ struct Block {
     max_ns: u64,
 }
 
-impl Block {
+impl LatencyBlock {
     fn of(buckets: &Buckets, unsent: u64) -> Self {
-        Block {
+        LatencyBlock {
             counts: buckets.iter().map(|(bucket, count)| (bucket as u32, count)).collect(),
             scale: buckets.scale(),
             count: buckets.count() + unsent,
@@ -184,7 +184,7 @@ impl Block {
         }
     }
 
-    fn add(&mut self, other: Block) {
+    fn add(&mut self, other: LatencyBlock) {
         if self.counts.is_empty() {
             self.scale = other.scale;
         }
@@ -199,17 +199,17 @@ impl Block {
 /// Latencies of the same operations in all blocks.
 #[derive(Clone, Debug)]
 pub(crate) struct Population {
-    blocks: Vec<Block>,
-    whole: Block,
+    blocks: Vec<LatencyBlock>,
+    whole: LatencyBlock,
 }
 
 /// Operations of a block, and what was counted of them.
-pub(crate) type Counted = (f64, f64);
+pub(crate) type BlockCounts = (f64, f64);
 
 impl Population {
-    fn of(blocks: Vec<Block>) -> Option<Self> {
-        let blocks = folded(blocks, |block| block.count, Block::add);
-        let mut whole = Block::of(&Buckets::new(Scale::Ns64), 0);
+    fn of(blocks: Vec<LatencyBlock>) -> Option<Self> {
+        let blocks = folded(blocks, |block| block.count, LatencyBlock::add);
+        let mut whole = LatencyBlock::of(&Buckets::new(Scale::Ns64), 0);
         blocks.iter().for_each(|block| whole.add(block.clone()));
         (whole.count > 0).then_some(Population { blocks, whole })
     }
@@ -226,8 +226,8 @@ impl Population {
     }
 
     /// Operations of each block, and those that took so long that a percentile among them misses a limit.
-    pub(crate) fn beyond(&self, misses: impl Fn(f64) -> bool) -> Vec<Counted> {
-        let counted = |block: &Block| {
+    pub(crate) fn count_beyond_limit(&self, misses: impl Fn(f64) -> bool) -> Vec<BlockCounts> {
+        let counted = |block: &LatencyBlock| {
             let slow = block.counts.iter().filter(|(bucket, _)| misses(self.end_us(*bucket)));
             (block.count as f64, (slow.map(|(_, count)| count).sum::<u64>() + block.unsent) as f64)
         };
@@ -253,10 +253,10 @@ impl Population {
 
     /// Operations of each block, and those beyond a quantile: of those in its own bucket as many, in proportion, as leave the
     /// share exact.
-    pub(crate) fn beyond_quantile(&self, share: f64) -> Vec<Counted> {
+    pub(crate) fn beyond_quantile(&self, share: f64) -> Vec<BlockCounts> {
         let rank = share * self.count();
         let at = self.bucket_at(rank.ceil().max(1.0));
-        let counted = |block: &Block| {
+        let counted = |block: &LatencyBlock| {
             let Some((bucket, before, count)) = at else {
                 // Among what was never sent: a part of it.
                 let part = (self.count() - rank) / self.whole.unsent.max(1) as f64;
@@ -274,8 +274,8 @@ impl Population {
     }
 
     /// Operations of each block that have a time, and their sum in microseconds.
-    pub(crate) fn sums(&self) -> Vec<Counted> {
-        let timed = |block: &Block| ((block.count - block.unsent) as f64, block.sum_ns as f64 / 1e3);
+    pub(crate) fn time_sums_us(&self) -> Vec<BlockCounts> {
+        let timed = |block: &LatencyBlock| ((block.count - block.unsent) as f64, block.sum_ns as f64 / 1e3);
         self.blocks.iter().map(timed).collect()
     }
 

@@ -5,7 +5,7 @@
 //! operations. A percentile's is that of the share beyond it, carried over to the times (Woodruff 1952; Heidelberger and Lewis
 //! 1984).
 
-use crate::blocks::{Blocks, Counted, Kind, Population};
+use crate::blocks::{BlockCounts, Blocks, LatencyKind, Population};
 use crate::interval::mean_interval;
 use crate::series::steady::{SteadyMean, steady_mean_of};
 use dyno_rundir::schema::{ConfidenceInterval, Latency, Phase};
@@ -36,9 +36,9 @@ const UNDECIDED: f64 = 0.999;
 
 /// A figure and its error.
 #[derive(Clone, Debug)]
-pub(crate) struct Estimate {
+pub(crate) struct RatioEstimate {
     /// Blocks: operations, and what was counted of them.
-    blocks: Vec<Counted>,
+    blocks: Vec<BlockCounts>,
     /// The ratio.
     figure: f64,
     /// Half the width of its 95 % interval; `None` of fewer than ten blocks.
@@ -49,14 +49,14 @@ pub(crate) struct Estimate {
     alike: f64,
 }
 
-impl Estimate {
+impl RatioEstimate {
     /// The ratio of `blocks`, of which one operation has the standard deviation `deviation`.
-    pub(crate) fn new(blocks: Vec<Counted>, deviation: f64) -> Option<Self> {
+    pub(crate) fn new(blocks: Vec<BlockCounts>, deviation: f64) -> Option<Self> {
         Self::of(blocks, deviation, 0.0)
     }
 
     /// The same where neighbouring blocks are known to correlate at least so much.
-    fn of(blocks: Vec<Counted>, deviation: f64, correlation: f64) -> Option<Self> {
+    fn of(blocks: Vec<BlockCounts>, deviation: f64, correlation: f64) -> Option<Self> {
         let (all, counted) = sums(&blocks);
         if all <= 0.0 {
             return None;
@@ -66,13 +66,13 @@ impl Estimate {
         let by_blocks = spread(&blocks, figure, correlation);
         let by_blocks = by_blocks.map(|mean| mean.interval.half_width * blocks.len() as f64 / all);
         let half_width = by_blocks.map(|half| half.max(independent));
-        Some(Estimate { blocks, figure, half_width, independent, alike: independent })
+        Some(RatioEstimate { blocks, figure, half_width, independent, alike: independent })
     }
 
     /// The share that was counted: of operations that are independent its deviation is that of a coin. One of none has no design
     /// effect: it does not tell how failures come together, and the slowest operations, which do where a queue stands, are
     /// no measure of it.
-    pub(crate) fn share(blocks: Vec<Counted>) -> Option<Self> {
+    pub(crate) fn from_share(blocks: Vec<BlockCounts>) -> Option<Self> {
         let (all, counted) = sums(&blocks);
         let share: f64 = counted / all;
         Self::new(blocks, (share * (1.0 - share)).sqrt())
@@ -95,7 +95,7 @@ impl Estimate {
     }
 
     /// Its interval.
-    pub(crate) fn interval(&self) -> Option<ConfidenceInterval> {
+    pub(crate) fn confidence_interval(&self) -> Option<ConfidenceInterval> {
         let half = self.half_width?;
         Some(ConfidenceInterval { low: self.figure - half, high: Some(self.figure + half) })
     }
@@ -106,7 +106,7 @@ impl Estimate {
     }
 
     /// The interval of a share (Wilson 1927).
-    pub(crate) fn wilson(&self) -> ConfidenceInterval {
+    pub(crate) fn wilson_interval(&self) -> ConfidenceInterval {
         let (n, p, z) = (self.worth(), self.figure, NORMAL * NORMAL);
         let middle = (p + z / (2.0 * n)) / (1.0 + z / n);
         let half = NORMAL / (1.0 + z / n) * (p * (1.0 - p) / n + z / (4.0 * n * n)).sqrt();
@@ -117,17 +117,23 @@ impl Estimate {
     /// `None` where nothing varies and the figure is the limit. `blocks` are those of the figure, which may be another than the
     /// one whose error this is.
     /// `far` are the same blocks for a limit that is so much harder to keep that no luck of few operations keeps it.
-    fn margin(&self, blocks: &[Counted], far: &[Counted], limit: f64, is_sparse: bool) -> Option<f64> {
+    fn margin(
+        &self,
+        blocks: &[BlockCounts],
+        far: &[BlockCounts],
+        limit: f64,
+        is_sparse: bool,
+    ) -> Option<f64> {
         let (n, k) = sums(blocks);
         let below = limit - k / n;
         // Without any spread every difference is far, and none decides nothing: the relation of the threshold does.
         let margin = |half: f64| (below != 0.0 || half > 0.0).then(|| (below / half).clamp(-FAR, FAR));
-        let agrees = |block: &Counted| {
+        let agrees = |block: &BlockCounts| {
             let own = (limit - block.1 / block.0) * below.signum();
             let half = if blocks.len() < AGREEING { self.independent * (n / block.0).sqrt() } else { 0.0 };
             block.0 <= 0.0 || own > half
         };
-        let agreed = |blocks: &[Counted]| blocks.iter().all(agrees);
+        let agreed = |blocks: &[BlockCounts]| blocks.iter().all(agrees);
         match self.half_width {
             Some(half) if !is_sparse => margin(half),
             // Too few blocks, or too few independent operations beyond the limit.
@@ -141,7 +147,7 @@ impl Estimate {
     }
 
     /// Distance of the figure below a limit; see [`Estimate::margin`].
-    pub(crate) fn below(&self, limit: f64) -> Option<f64> {
+    pub(crate) fn distance_below(&self, limit: f64) -> Option<f64> {
         self.margin(&self.blocks, &self.blocks, limit, false)
     }
 
@@ -152,25 +158,25 @@ impl Estimate {
         let limit = limit.min(1.0);
         let independent = NORMAL * (limit * (1.0 - limit) / all).sqrt();
         let half_width = self.half_width.map(|_| independent * self.design_effect().sqrt());
-        let at_limit = Estimate { independent, alike: independent, half_width, ..self.clone() };
+        let at_limit = RatioEstimate { independent, alike: independent, half_width, ..self.clone() };
         at_limit.margin(&self.blocks, &self.blocks, limit, self.worth() * limit < EVENTS)
     }
 }
 
 /// Operations of all blocks, and what was counted of them.
-fn sums(blocks: &[Counted]) -> Counted {
+fn sums(blocks: &[BlockCounts]) -> BlockCounts {
     blocks.iter().fold((0.0, 0.0), |(n, k), block| (n + block.0, k + block.1))
 }
 
 /// Half the width of a ratio's interval by few blocks, as if they were independent.
-fn apart(blocks: &[Counted]) -> Option<f64> {
+fn apart(blocks: &[BlockCounts]) -> Option<f64> {
     let (all, counted) = sums(blocks);
     let rest: Vec<f64> = blocks.iter().map(|(n, k)| k - counted / all * n).collect();
     Some(mean_interval(&rest)?.half_width * rest.len() as f64 / all)
 }
 
 /// Mean of what blocks have above a ratio, with its error.
-fn spread(blocks: &[Counted], ratio: f64, correlation: f64) -> Option<SteadyMean> {
+fn spread(blocks: &[BlockCounts], ratio: f64, correlation: f64) -> Option<SteadyMean> {
     let rest: Vec<f64> = blocks.iter().map(|(n, k)| k - ratio * n).collect();
     steady_mean_of(&rest, 1, correlation)
 }
@@ -180,15 +186,15 @@ const STEP: f64 = 1.25;
 const HALVINGS: usize = 4;
 
 /// The share beyond a percentile.
-fn beyond(population: &Population, share: f64, correlation: f64) -> Option<Estimate> {
-    Estimate::of(population.beyond_quantile(share), (share * (1.0 - share)).sqrt(), correlation)
+fn beyond(population: &Population, share: f64, correlation: f64) -> Option<RatioEstimate> {
+    RatioEstimate::of(population.beyond_quantile(share), (share * (1.0 - share)).sqrt(), correlation)
 }
 
 /// A percentile of a population, as a share, and its error.
 pub(crate) struct Quantile<'a> {
     population: &'a Population,
     share: f64,
-    beyond: Estimate,
+    beyond: RatioEstimate,
     /// Least correlation of neighbouring blocks.
     correlation: f64,
 }
@@ -231,7 +237,7 @@ impl<'a> Quantile<'a> {
     }
 
     /// Its interval, microseconds; `None` of fewer than ten blocks. It has no upper end where too few operations lie beyond.
-    pub(crate) fn interval(&self) -> Option<ConfidenceInterval> {
+    pub(crate) fn confidence_interval(&self) -> Option<ConfidenceInterval> {
         let half = self.beyond.half_width?;
         let low = self.population.quantile_us(self.lowest()?.max(0.0))?;
         let reach = self.share + half;
@@ -241,11 +247,11 @@ impl<'a> Quantile<'a> {
 
     /// Distance below a limit that `misses` tells from times in microseconds: 1 and above says that the percentile is below
     /// it, -1 and below that it is not.
-    pub(crate) fn below(&self, misses: impl Fn(f64) -> bool) -> Option<f64> {
-        let blocks = self.population.beyond(&misses);
+    pub(crate) fn distance_below(&self, misses: impl Fn(f64) -> bool) -> Option<f64> {
+        let blocks = self.population.count_beyond_limit(&misses);
         let (n, k) = sums(&blocks);
         let harder = if k / n < 1.0 - self.share { HARDER } else { 1.0 / HARDER };
-        let far = self.population.beyond(|us| misses(us * harder));
+        let far = self.population.count_beyond_limit(|us| misses(us * harder));
         self.beyond.margin(&blocks, &far, 1.0 - self.share, self.is_sparse())
     }
 }
@@ -255,10 +261,10 @@ pub fn add_intervals(phase: &mut Phase, blocks: &Blocks) {
     for metric in &mut phase.metrics {
         let Some(number) = blocks.number_of(&metric.name) else { continue };
         for (kind, ok, all) in [
-            (Kind::Service, &mut metric.service, &mut metric.all_service),
-            (Kind::Response, &mut metric.response, &mut metric.all_response),
+            (LatencyKind::Service, &mut metric.service, &mut metric.all_service),
+            (LatencyKind::Response, &mut metric.response, &mut metric.all_response),
         ] {
-            let both = blocks.latencies(number, kind);
+            let both = blocks.latency_populations(number, kind);
             ok.iter_mut().for_each(|latency| put(latency, &both[both.len().saturating_sub(1)..]));
             all.iter_mut().for_each(|latency| put(latency, &both));
         }
@@ -270,14 +276,16 @@ fn put(latency: &mut Latency, populations: &[Population]) {
     let one = |(name, value): (&String, &Option<f64>)| {
         value.as_ref()?;
         let share = name.strip_prefix('p')?.parse::<f64>().ok()? / 100.0;
-        let own = populations.iter().filter_map(|population| Quantile::new(population, share)?.interval());
-        Some((name.clone(), own.reduce(greatest)?))
+        let own = populations
+            .iter()
+            .filter_map(|population| Quantile::new(population, share)?.confidence_interval());
+        Some((name.clone(), own.reduce(interval_of_greater)?))
     };
     latency.intervals_us = latency.percentiles_us.iter().filter_map(one).collect();
 }
 
 /// The interval of the greater of two figures.
-pub(crate) fn greatest(one: ConfidenceInterval, other: ConfidenceInterval) -> ConfidenceInterval {
+pub(crate) fn interval_of_greater(one: ConfidenceInterval, other: ConfidenceInterval) -> ConfidenceInterval {
     let high = one.high.zip(other.high).map(|(one, other)| one.max(other));
     ConfidenceInterval { low: one.low.max(other.low), high }
 }

@@ -2,10 +2,10 @@
 //!
 //! `RATES=1 cargo test --release -p dyno-analysis decisions_` prints the tables of docs/reliability.md.
 
-use crate::blocks::{Blocks, Kind, Population};
+use crate::blocks::{Blocks, LatencyKind, Population};
 use crate::estimate::Quantile;
 use crate::series::synthetic::{noise, random, told};
-use crate::{Condition, PhaseFacts, closed_form, phase};
+use crate::{Condition, PhaseFacts, closed_form, summarise_phase};
 use dyno_record::{Buckets, MergedSlot, Scale, Totals};
 use dyno_rundir::schema::{Decision, Threshold};
 use dyno_types::Outcome;
@@ -15,7 +15,7 @@ use dyno_types::rng::Stream;
 const RATE: f64 = 1_000.0;
 
 /// A run of simulated response times in milliseconds, by the second of their end.
-struct Run {
+struct SimulatedRun {
     blocks: Blocks,
     all: Totals,
     seconds: usize,
@@ -25,14 +25,17 @@ fn exponential(random: &mut Stream) -> f64 {
     -(1.0 - random.next_unit()).ln()
 }
 
-impl Run {
+impl SimulatedRun {
     fn of(seconds: usize, times_ms: impl Fn(usize) -> Vec<f64>) -> Self {
         Self::made(seconds, (0..seconds).map(times_ms))
     }
 
     fn made(seconds: usize, all_ms: impl Iterator<Item = Vec<f64>>) -> Self {
-        let mut run =
-            Run { blocks: Blocks::new(vec!["READ".into()]), all: Totals::new(1, Scale::Ns64), seconds };
+        let mut run = SimulatedRun {
+            blocks: Blocks::new(vec!["READ".into()]),
+            all: Totals::new(1, Scale::Ns64),
+            seconds,
+        };
         for (second, times) in all_ms.enumerate() {
             let mut totals = Totals::new(1, Scale::Ns64);
             let mut buckets = Buckets::new(Scale::Ns64);
@@ -41,7 +44,7 @@ impl Run {
             (totals.outcomes[0][Outcome::Ok as usize], totals.ended[Outcome::Ok as usize]) = (count, count);
             totals.arrivals = count;
             totals.slots[0] = Some(MergedSlot { service: buckets.clone(), response: buckets });
-            run.blocks.take(second as u64, &totals);
+            run.blocks.add_second(second as u64, &totals);
             run.all.merge(&totals);
         }
         run
@@ -51,7 +54,9 @@ impl Run {
     fn independent(seconds: usize, seed: u64) -> Self {
         let all = random(seed);
         let all = std::cell::RefCell::new(all);
-        Run::of(seconds, |_| (0..RATE as usize).map(|_| exponential(&mut all.borrow_mut())).collect())
+        SimulatedRun::of(seconds, |_| {
+            (0..RATE as usize).map(|_| exponential(&mut all.borrow_mut())).collect()
+        })
     }
 
     /// Exponential times whose mean remembers: its logarithm is an autoregression of deviation 0.3.
@@ -59,7 +64,7 @@ impl Run {
         let mut all = random(seed);
         let means: Vec<f64> = noise(&mut all, seconds, rho).iter().map(|z| (MODULATION * z).exp()).collect();
         let all = std::cell::RefCell::new(all);
-        Run::of(seconds, |second| {
+        SimulatedRun::of(seconds, |second| {
             (0..RATE as usize).map(|_| means[second] * exponential(&mut all.borrow_mut())).collect()
         })
     }
@@ -79,17 +84,17 @@ impl Run {
                 own.push((free - now) * 1e3);
             }
         }
-        Run::made(seconds, times.into_iter())
+        SimulatedRun::made(seconds, times.into_iter())
     }
 
     fn populations(&self) -> Vec<Population> {
-        self.blocks.latencies(0, Kind::Response)
+        self.blocks.latency_populations(0, LatencyKind::Response)
     }
 
     fn decide(&self, text: &str) -> Threshold {
         let facts = PhaseFacts { seconds: self.seconds as f64, ..PhaseFacts::default() };
-        let phase = phase(facts, &["READ".to_owned()], &self.all);
-        Condition::parse(text).unwrap().decide(&phase, &self.blocks, &[])
+        let phase = summarise_phase(facts, &["READ".to_owned()], &self.all);
+        Condition::parse(text).unwrap().judge_phase(&phase, &self.blocks, &[])
     }
 }
 
@@ -115,22 +120,25 @@ fn modulated_quantile(share: f64) -> f64 {
 }
 
 /// One kind of run: its name, a run by length and seed, and the truth of a percentile.
-type Case = (String, Box<dyn Fn(usize, u64) -> Run>, Box<dyn Fn(f64) -> f64>);
+type SimulationCase = (String, Box<dyn Fn(usize, u64) -> SimulatedRun>, Box<dyn Fn(f64) -> f64>);
 
-fn cases() -> Vec<Case> {
-    let mut all: Vec<Case> =
-        vec![("independent".into(), Box::new(Run::independent), Box::new(|share: f64| -(1.0 - share).ln()))];
+fn cases() -> Vec<SimulationCase> {
+    let mut all: Vec<SimulationCase> = vec![(
+        "independent".into(),
+        Box::new(SimulatedRun::independent),
+        Box::new(|share: f64| -(1.0 - share).ln()),
+    )];
     for rho in [0.0, 0.5, 0.8] {
         all.push((
             format!("modulated, rho {rho}"),
-            Box::new(move |seconds, seed| Run::modulated(seconds, rho, seed)),
+            Box::new(move |seconds, seed| SimulatedRun::modulated(seconds, rho, seed)),
             Box::new(modulated_quantile),
         ));
     }
     for load in [0.5, 0.8, 0.9] {
         all.push((
             format!("M/M/1, load {load}"),
-            Box::new(move |seconds, seed| Run::mm1(seconds, load, seed)),
+            Box::new(move |seconds, seed| SimulatedRun::mm1(seconds, load, seed)),
             Box::new(move |share| 1e3 * closed_form::mm1_response_quantile(load * RATE, RATE, share)),
         ));
     }
@@ -161,7 +169,7 @@ fn decisions_rest_on_intervals_that_cover_the_truth() {
                 let population = &run.populations()[0];
                 for (covered, share) in covered.iter_mut().zip([0.5, 0.99, 0.999]) {
                     let truth = truth(share) * 1e3;
-                    let found = Quantile::new(population, share).unwrap().interval().unwrap();
+                    let found = Quantile::new(population, share).unwrap().confidence_interval().unwrap();
                     *covered += u64::from(found.low <= truth && found.high.is_none_or(|high| truth <= high));
                 }
             }
@@ -216,8 +224,8 @@ fn decisions_are_seldom_wrong() {
 }
 
 /// 1 ms each, of which `failed` in a second fail.
-fn with_failures(seconds: usize, per_second: u64, failed: impl Fn(usize) -> u64) -> Run {
-    let mut run = Run::made(0, std::iter::empty());
+fn with_failures(seconds: usize, per_second: u64, failed: impl Fn(usize) -> u64) -> SimulatedRun {
+    let mut run = SimulatedRun::made(0, std::iter::empty());
     run.seconds = seconds;
     for second in 0..seconds {
         let mut totals = Totals::new(1, Scale::Ns64);
@@ -231,7 +239,7 @@ fn with_failures(seconds: usize, per_second: u64, failed: impl Fn(usize) -> u64)
             let slot = Some(MergedSlot { service: buckets.clone(), response: buckets });
             totals.slots[usize::from(outcome != Outcome::Ok)] = slot.filter(|_| count > 0);
         }
-        run.blocks.take(second as u64, &totals);
+        run.blocks.add_second(second as u64, &totals);
         run.all.merge(&totals);
     }
     run
@@ -239,7 +247,7 @@ fn with_failures(seconds: usize, per_second: u64, failed: impl Fn(usize) -> u64)
 
 #[test]
 fn few_operations_decide_nothing() {
-    let decide = |run: &Run, text: &str| run.decide(text).decision();
+    let decide = |run: &SimulatedRun, text: &str| run.decide(text).decision();
     let three = with_failures(1, 3, |_| 0);
     assert_eq!(decide(&three, "errors < 0.1%"), Decision::TooClose);
     assert_eq!(decide(&three, "p99(read) < 5ms"), Decision::TooClose);
@@ -263,14 +271,16 @@ fn few_operations_decide_nothing() {
 #[test]
 fn short_runs_are_decided_where_every_block_agrees() {
     // 5 s of 0.1 ms for a limit of 5 ms.
-    let quick = Run::of(5, |_| vec![0.1; 1_000]);
+    let quick = SimulatedRun::of(5, |_| vec![0.1; 1_000]);
     assert_eq!(quick.decide("p99(read) < 5ms").decision(), Decision::Pass);
     assert_eq!(quick.decide("p99(read) > 5ms").decision(), Decision::Fail);
     assert_eq!(quick.decide("mean(read) < 5ms").decision(), Decision::Pass);
     assert_eq!(quick.decide("p99(all) < 50us").decision(), Decision::Fail);
     // One second of five is slow: 0.9 % of the operations are not below 1 %, nor 1.1 % above it.
     let mixed = |slow: usize| {
-        Run::of(5, move |at| vec![if at == 2 { 9.0 } else { 0.1 }; if at == 2 { slow } else { 1_000 }])
+        SimulatedRun::of(5, move |at| {
+            vec![if at == 2 { 9.0 } else { 0.1 }; if at == 2 { slow } else { 1_000 }]
+        })
     };
     for slow in [36, 45] {
         assert_eq!(mixed(slow).decide("p99(read) < 5ms").decision(), Decision::TooClose);
@@ -282,11 +292,11 @@ fn short_runs_are_decided_where_every_block_agrees() {
 #[test]
 fn few_long_periods_beyond_a_limit_are_enough_to_fail() {
     for seed in 0..10 {
-        let run = Run::mm1(60, 0.95, seed);
+        let run = SimulatedRun::mm1(60, 0.95, seed);
         assert_eq!(run.decide("p99(read) < 10ms").decision(), Decision::Fail, "{seed}");
     }
     // One slow second of thirty is luck.
-    let burst = Run::of(30, |at| vec![if at == 7 { 50.0 } else { 1.0 }; 1_000]);
+    let burst = SimulatedRun::of(30, |at| vec![if at == 7 { 50.0 } else { 1.0 }; 1_000]);
     assert_eq!(burst.decide("p99(read) < 10ms").decision(), Decision::TooClose);
 }
 
@@ -295,11 +305,11 @@ fn throughput_is_decided_by_its_seconds() {
     let phase = |seconds: f64, ok: u64| {
         let mut totals = Totals::new(1, Scale::Ns64);
         totals.ended[Outcome::Ok as usize] = ok;
-        phase(PhaseFacts { seconds, ..PhaseFacts::default() }, &["READ".to_owned()], &totals)
+        summarise_phase(PhaseFacts { seconds, ..PhaseFacts::default() }, &["READ".to_owned()], &totals)
     };
     let decide = |text: &str, series: &[f64]| {
         let phase = phase(series.len() as f64, series.iter().sum::<f64>() as u64);
-        Condition::parse(text).unwrap().decide(&phase, &Blocks::new(Vec::new()), series)
+        Condition::parse(text).unwrap().judge_phase(&phase, &Blocks::new(Vec::new()), series)
     };
     let even: Vec<f64> = (0..30).map(|at| if at % 2 == 0 { 900.0 } else { 1_100.0 }).collect();
     assert_eq!(decide("throughput > 900", &even).decision(), Decision::Pass);
@@ -312,15 +322,18 @@ fn throughput_is_decided_by_its_seconds() {
     assert_eq!(decide("throughput > 1000", &[1_000.0; 30]).decision(), Decision::Fail);
     // Fewer than a second: one block, with the error of as many independent arrivals.
     let short = |text: &str| {
-        Condition::parse(text).unwrap().decide(&phase(0.1, 100), &Blocks::new(Vec::new()), &[]).decision()
+        Condition::parse(text)
+            .unwrap()
+            .judge_phase(&phase(0.1, 100), &Blocks::new(Vec::new()), &[])
+            .decision()
     };
     assert_eq!((short("throughput > 700"), short("throughput > 900")), (Decision::Pass, Decision::TooClose));
 }
 
 #[test]
 fn blocks_of_a_long_run_are_wider_and_hold_the_same() {
-    let run = Run::of(1_000, |second| vec![1.0 + (second % 7) as f64; 10]);
-    let (step_s, all) = run.blocks.responses();
+    let run = SimulatedRun::of(1_000, |second| vec![1.0 + (second % 7) as f64; 10]);
+    let (step_s, all) = run.blocks.responses_by_block();
     assert_eq!((step_s, all.len()), (4, 250));
     assert_eq!(all.values().map(Buckets::count).sum::<u64>(), 10_000);
     let mut whole = Buckets::new(Scale::Ns64);

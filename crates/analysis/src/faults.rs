@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// An interval of the measured phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Interval {
+pub struct IntervalOutcomes {
     /// Begin, seconds from the begin of the phase.
     pub start_s: f64,
     /// Operations that ended well.
@@ -71,9 +71,9 @@ const ACROSS: usize = 2;
 const CHANCE: f64 = 0.001;
 
 /// The intervals, and the seconds that begin with them.
-struct IntervalHistory<'a> {
+struct ThroughputHistory<'a> {
     /// All intervals; the last may be a part.
-    all: &'a [Interval],
+    all: &'a [IntervalOutcomes],
     /// Intervals in a second.
     each: usize,
     /// Successful operations in the second that begins with each interval.
@@ -81,18 +81,18 @@ struct IntervalHistory<'a> {
     length_s: f64,
 }
 
-impl<'a> IntervalHistory<'a> {
-    fn new(all: &'a [Interval], length_s: f64) -> Self {
+impl<'a> ThroughputHistory<'a> {
+    fn new(all: &'a [IntervalOutcomes], length_s: f64) -> Self {
         let each = (1.0 / length_s).round().max(1.0) as usize;
         let whole = &all[..all.len().saturating_sub(1)];
         let seconds = whole.windows(each).map(|part| part.iter().map(|one| one.ok as f64).sum()).collect();
-        IntervalHistory { all, each, seconds, length_s }
+        ThroughputHistory { all, each, seconds, length_s }
     }
 
     /// The least rate, per second, of all parts of so many intervals that begin with one of `begins`.
     fn worst(&self, begins: Range<usize>, width: usize) -> Option<f64> {
         let whole = &self.all[..self.all.len().saturating_sub(1)];
-        let rate = |part: &[Interval]| {
+        let rate = |part: &[IntervalOutcomes]| {
             let ok: u64 = part.iter().map(|one| one.ok).sum();
             ok as f64 * self.each as f64 / width as f64
         };
@@ -142,14 +142,17 @@ impl<'a> IntervalHistory<'a> {
 const GAP: usize = 7 * 86_400;
 
 /// The intervals without gaps: one in which no operation ended is not recorded, and nothing was done in it.
-fn filled(recorded: &[Interval], length_s: f64) -> Vec<Interval> {
-    let mut all: Vec<Interval> = Vec::with_capacity(recorded.len());
+fn filled(recorded: &[IntervalOutcomes], length_s: f64) -> Vec<IntervalOutcomes> {
+    let mut all: Vec<IntervalOutcomes> = Vec::with_capacity(recorded.len());
     let mut left = GAP;
     for one in recorded {
         if let Some(last) = all.last().map(|last| last.start_s) {
             let missing = ((one.start_s - last) / length_s - 1.0).round().clamp(0.0, left as f64) as usize;
             left -= missing;
-            let empty = |k: usize| Interval { start_s: last + k as f64 * length_s, ..Interval::default() };
+            let empty = |k: usize| IntervalOutcomes {
+                start_s: last + k as f64 * length_s,
+                ..IntervalOutcomes::default()
+            };
             all.extend((1..=missing).map(empty));
         }
         all.push(*one);
@@ -158,10 +161,14 @@ fn filled(recorded: &[Interval], length_s: f64) -> Vec<Interval> {
 }
 
 /// Judges every fault. `intervals` are those of the measured phase in their order, each of `length_s`; the last may be a part.
-pub fn assess(intervals: &[Interval], length_s: f64, faults: &[InjectedFault]) -> FaultEffects {
+pub fn assess_faults(
+    intervals: &[IntervalOutcomes],
+    length_s: f64,
+    faults: &[InjectedFault],
+) -> FaultEffects {
     let begun = intervals.iter().take_while(|one| one.start_s < -1e-6).count();
     let filled = filled(&intervals[begun..], length_s);
-    let history = IntervalHistory::new(&filled, length_s);
+    let history = ThroughputHistory::new(&filled, length_s);
     let mut faults = faults.to_vec();
     faults.sort_by(|a, b| a.begin_s.total_cmp(&b.begin_s));
     let mut assessed = FaultEffects::default();
@@ -189,7 +196,7 @@ pub fn assess(intervals: &[Interval], length_s: f64, faults: &[InjectedFault]) -
 
 /// One fault, and the interval before which its failures end.
 fn one(
-    history: &IntervalHistory<'_>,
+    history: &ThroughputHistory<'_>,
     fault: &InjectedFault,
     begin: usize,
     next: Option<usize>,
@@ -247,7 +254,7 @@ fn one(
     // Operations that wait are recorded when they end: up to the interval after.
     let slow = all.get(begin..(late.max(until) + 1).min(limit)).unwrap_or_default();
     figures.worst_us = slow.iter().filter_map(|one| mean_response_us(&[*one])).reduce(f64::max);
-    let short = |one: &Interval| (each - one.ok as f64).max(0.0);
+    let short = |one: &IntervalOutcomes| (each - one.ok as f64).max(0.0);
     figures.lost = match seen {
         Some(_) => Some(all[begin.min(until)..until].iter().map(short).sum()),
         None => (!hidden).then_some(0.0),
@@ -282,21 +289,21 @@ fn one(
 /// Computes the level that intervals without a fault seldom fall below: twice as far below their median as the
 /// twentieth part of them reaches. A single stall before the fault does not make its outage usual. Of few it is the
 /// least.
-fn scatter(calm: &[Interval]) -> f64 {
+fn scatter(calm: &[IntervalOutcomes]) -> f64 {
     let [least, low, middle] = quantiles(calm);
     least.max(middle - 2.0 * (middle - low))
 }
 
 /// Computes the level that a single interval must be below to say something: all before, its scatter twice over, and
 /// half of what is usual. One that has nothing at all always is, unless that was so before.
-fn depth(calm: &[Interval]) -> f64 {
+fn depth(calm: &[IntervalOutcomes]) -> f64 {
     let [least, low, middle] = quantiles(calm);
     let depth = least.min(middle - 4.0 * (middle - low)).min(middle / 2.0);
     if least > 0.0 { depth.max(1.0) } else { depth }
 }
 
 /// Successes of intervals: the fewest, those that the twentieth part does not reach, and the median.
-fn quantiles(intervals: &[Interval]) -> [f64; 3] {
+fn quantiles(intervals: &[IntervalOutcomes]) -> [f64; 3] {
     let mut all: Vec<f64> = intervals.iter().map(|one| one.ok as f64).collect();
     all.sort_by(f64::total_cmp);
     let at = |k: usize| all.get(k).copied().unwrap_or(0.0);
@@ -305,7 +312,7 @@ fn quantiles(intervals: &[Interval]) -> [f64; 3] {
 
 /// The first interval of `window` that is low and no chance. A server that stalls now and then stalls beside a fault, too: only
 /// what is longer or lower than all that the calm part has shown counts, or clearly more frequent.
-fn effect(calm: &[Interval], window: &[Interval], least: f64) -> Option<usize> {
+fn effect(calm: &[IntervalOutcomes], window: &[IntervalOutcomes], least: f64) -> Option<usize> {
     let (before, after) = (runs(calm, least), runs(window, least));
     let longest = before.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
     let usual = (2 * longest).max(ACROSS);
@@ -319,7 +326,7 @@ fn effect(calm: &[Interval], window: &[Interval], least: f64) -> Option<usize> {
 }
 
 /// Runs of intervals that have less than `least`.
-fn runs(part: &[Interval], least: f64) -> Vec<Range<usize>> {
+fn runs(part: &[IntervalOutcomes], least: f64) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (at, _) in part.iter().enumerate().filter(|(_, one)| (one.ok as f64) < least) {
         match runs.last_mut() {
@@ -341,7 +348,7 @@ fn by_chance(calm: (usize, usize), window: (usize, usize)) -> f64 {
 }
 
 /// Mean response time of what ended well in these intervals, microseconds.
-fn mean_response_us(intervals: &[Interval]) -> Option<f64> {
+fn mean_response_us(intervals: &[IntervalOutcomes]) -> Option<f64> {
     let (sum, count) = intervals
         .iter()
         .fold((0.0, 0), |(sum, count), one| (sum + one.response_s * one.ok as f64, count + one.ok));

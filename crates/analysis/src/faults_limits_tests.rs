@@ -1,9 +1,14 @@
 use super::*;
 
 /// `count` intervals of a quarter of a second, 10 successes each, as `change` changes them.
-fn quarters(count: usize, change: impl Fn(usize, &mut Interval)) -> Vec<Interval> {
+fn quarters(count: usize, change: impl Fn(usize, &mut IntervalOutcomes)) -> Vec<IntervalOutcomes> {
     let of = |at: usize| {
-        let mut one = Interval { start_s: at as f64 / 4.0, ok: 10, response_s: 0.001, ..Interval::default() };
+        let mut one = IntervalOutcomes {
+            start_s: at as f64 / 4.0,
+            ok: 10,
+            response_s: 0.001,
+            ..IntervalOutcomes::default()
+        };
         change(at, &mut one);
         one
     };
@@ -15,27 +20,32 @@ fn fault(begin_s: f64, end_s: f64) -> InjectedFault {
 }
 
 /// Effect of a fault from 10 s to 11 s on these quarters.
-fn of(change: impl Fn(usize, &mut Interval)) -> FaultFigures {
-    assess(&quarters(81, change), 0.25, &[fault(10.0, 11.0)]).figures.remove(0)
+fn of(change: impl Fn(usize, &mut IntervalOutcomes)) -> FaultFigures {
+    assess_faults(&quarters(81, change), 0.25, &[fault(10.0, 11.0)]).figures.remove(0)
 }
 
 #[test]
 fn a_fault_is_compared_with_ten_calm_seconds_before_and_needs_three() {
-    let seconds = |ok: &[u64]| -> Vec<Interval> {
-        let one = |(at, ok): (usize, &u64)| Interval { start_s: at as f64, ok: *ok, ..Interval::default() };
+    let seconds = |ok: &[u64]| -> Vec<IntervalOutcomes> {
+        let one = |(at, ok): (usize, &u64)| IntervalOutcomes {
+            start_s: at as f64,
+            ok: *ok,
+            ..IntervalOutcomes::default()
+        };
         ok.iter().enumerate().map(one).collect()
     };
     let long = [vec![10; 20], vec![100; 6], vec![50; 4], vec![100; 9]].concat();
-    let found = assess(&seconds(&long), 1.0, &[fault(30.0, 31.0)]).figures.remove(0);
+    let found = assess_faults(&seconds(&long), 1.0, &[fault(30.0, 31.0)]).figures.remove(0);
     assert_eq!((found.before_per_s, found.note.unwrap().contains("nothing failed")), (Some(100.0), true));
     let short = seconds(&[7, 8, 9, 0, 9, 9, 9, 9, 9]);
-    let before = |begin_s: f64| assess(&short, 1.0, &[fault(begin_s, begin_s + 1.0)]).figures[0].before_per_s;
+    let before =
+        |begin_s: f64| assess_faults(&short, 1.0, &[fault(begin_s, begin_s + 1.0)]).figures[0].before_per_s;
     assert_eq!((before(3.0), before(2.9)), (Some(8.0), None));
     // Seconds that belong to the warm-up are none of them, but for a microsecond.
     let early = |begin_s: f64| {
-        let first = Interval { start_s: begin_s, ok: 1, ..Interval::default() };
+        let first = IntervalOutcomes { start_s: begin_s, ok: 1, ..IntervalOutcomes::default() };
         let all = [vec![first], seconds(&[7, 8, 9, 9, 9, 9, 9])].concat();
-        assess(&all, 1.0, &[fault(3.0, 4.0)]).figures[0].before_per_s
+        assess_faults(&all, 1.0, &[fault(3.0, 4.0)]).figures[0].before_per_s
     };
     assert_eq!((early(-0.5), early(-5e-7), early(-1e-6)), (Some(8.0), Some(7.5), Some(7.5)));
 }
@@ -43,16 +53,23 @@ fn a_fault_is_compared_with_ten_calm_seconds_before_and_needs_three() {
 #[test]
 fn calm_begins_again_when_the_fault_before_is_over() {
     let ok = [1000, 1000, 1000, 1000, 1000, 0, 0, 0, 0, 950, 960, 970, 0, 950, 950, 950, 950];
-    let all: Vec<Interval> = (0..17)
-        .map(|at| Interval { start_s: f64::from(at), ok: ok[at as usize], ..Interval::default() })
+    let all: Vec<IntervalOutcomes> = (0..17)
+        .map(|at| IntervalOutcomes {
+            start_s: f64::from(at),
+            ok: ok[at as usize],
+            ..IntervalOutcomes::default()
+        })
         .collect();
-    let both = assess(&all, 1.0, &[fault(12.0, 13.0), fault(5.0, 6.0)]).figures;
+    let both = assess_faults(&all, 1.0, &[fault(12.0, 13.0), fault(5.0, 6.0)]).figures;
     let told: Vec<_> = both.iter().map(|one| (one.begin_s, one.before_per_s, one.recover_s)).collect();
     assert_eq!(told, [(5.0, Some(1000.0), Some(4.0)), (12.0, Some(960.0), Some(1.0))]);
     // Without an effect it is over when it was undone, and never if it was not.
     let calm = |end_s: Option<f64>| {
         let first = InjectedFault { end_s, ..fault(5.0, 6.0) };
-        assess(&quarters(61, |_, _| ()), 0.25, &[first, fault(9.0, 10.0)]).figures.remove(1).before_per_s
+        assess_faults(&quarters(61, |_, _| ()), 0.25, &[first, fault(9.0, 10.0)])
+            .figures
+            .remove(1)
+            .before_per_s
     };
     assert_eq!((calm(Some(7.5)), calm(Some(7.6)), calm(None)), (Some(40.0), None, None));
 }
@@ -116,19 +133,19 @@ fn failures_of_a_fault_go_on_for_three_seconds_at_most() {
 #[test]
 fn failures_at_an_edge_belong_to_the_first_fault_that_has_them() {
     let all = quarters(81, |at, one| one.failed = u64::from(at == 39) * 8);
-    let found = assess(&all, 0.25, &[fault(9.75, 9.9), fault(10.01, 11.0)]);
+    let found = assess_faults(&all, 0.25, &[fault(9.75, 9.9), fault(10.01, 11.0)]);
     assert_eq!(found.figures.iter().map(|one| one.failed).collect::<Vec<_>>(), [8, 0]);
     assert_eq!(found.failed, 8);
-    let found = assess(&all, 0.25, &[fault(10.01, 11.0)]);
+    let found = assess_faults(&all, 0.25, &[fault(10.01, 11.0)]);
     assert_eq!((found.figures[0].failed, found.failed), (8, 8));
     // Failures of the warm-up are none of the phase, and hide nothing.
-    let warm = Interval { start_s: -0.25, failed: 3, ..Interval::default() };
-    let found = assess(&[vec![warm], all].concat(), 0.25, &[fault(10.01, 11.0)]);
+    let warm = IntervalOutcomes { start_s: -0.25, failed: 3, ..IntervalOutcomes::default() };
+    let found = assess_faults(&[vec![warm], all].concat(), 0.25, &[fault(10.01, 11.0)]);
     assert_eq!((found.figures[0].failed, found.failed), (8, 8));
     // The fault stands beside its effect.
     let told =
         InjectedFault { number: 3, fault: "pause".into(), means: "SIGSTOP".into(), ..fault(10.01, 11.0) };
-    let one = &assess(&[], 0.25, &[told]).figures[0];
+    let one = &assess_faults(&[], 0.25, &[told]).figures[0];
     let own = (one.number, one.fault.as_str(), one.means.as_str(), one.begin_s, one.end_s);
     assert_eq!(own, (3, "pause", "SIGSTOP", 10.01, Some(11.0)));
 }
@@ -138,7 +155,7 @@ fn the_depth_is_of_parts_as_long_as_the_fault_up_to_a_second() {
     // Nothing for half a second: half of a second, all of what lasts as long as that.
     let stopped = |end_s: f64| {
         let all = quarters(81, |at, one| one.ok = if (40..42).contains(&at) { 0 } else { 10 });
-        let one = assess(&all, 0.25, &[fault(10.0, end_s)]).figures.remove(0);
+        let one = assess_faults(&all, 0.25, &[fault(10.0, end_s)]).figures.remove(0);
         (one.worst_per_s, one.depth)
     };
     assert_eq!(stopped(10.5), (Some(0.0), Some(1.0)));
@@ -147,21 +164,22 @@ fn the_depth_is_of_parts_as_long_as_the_fault_up_to_a_second() {
     assert_eq!((stopped(11.0), stopped(12.0)), ((Some(20.0), Some(0.5)), (Some(20.0), Some(0.5))));
     // Shorter than an interval it is no share of anything.
     assert_eq!(stopped(10.2), (Some(0.0), None));
-    let hidden = assess(&quarters(81, |_, _| ()), 0.25, &[fault(10.0, 10.2)]).figures.remove(0).note.unwrap();
+    let hidden =
+        assess_faults(&quarters(81, |_, _| ()), 0.25, &[fault(10.0, 10.2)]).figures.remove(0).note.unwrap();
     assert!(hidden.starts_with("shorter than an interval of 250 ms"), "{hidden}");
     // Tenths of a second are no whole numbers, and three of them are three.
-    let tenths: Vec<Interval> = (0..121)
-        .map(|at| Interval {
+    let tenths: Vec<IntervalOutcomes> = (0..121)
+        .map(|at| IntervalOutcomes {
             start_s: f64::from(at) / 10.0,
             ok: if (50..53).contains(&at) { 0 } else { 10 },
-            ..Interval::default()
+            ..IntervalOutcomes::default()
         })
         .collect();
-    let one = assess(&tenths, 0.1, &[fault(5.0, 5.3)]).figures.remove(0);
+    let one = assess_faults(&tenths, 0.1, &[fault(5.0, 5.3)]).figures.remove(0);
     assert_eq!((one.worst_per_s, one.depth, one.lost), (Some(0.0), Some(1.0), Some(30.0)));
     // Where nothing was done before, nothing is less.
     let idle = quarters(81, |_, one| one.ok = 0);
-    let one = assess(&idle, 0.25, &[fault(10.0, 11.0)]).figures.remove(0);
+    let one = assess_faults(&idle, 0.25, &[fault(10.0, 11.0)]).figures.remove(0);
     assert_eq!(
         (one.before_per_s, one.worst_per_s, one.depth, one.lost),
         (Some(0.0), Some(0.0), None, Some(0.0))

@@ -1,13 +1,17 @@
 use super::*;
 
 /// Quarters of a second with so many successes each.
-fn quarters(ok: &[u64]) -> Vec<Interval> {
-    let of = |(at, ok): (usize, &u64)| Interval { start_s: at as f64 / 4.0, ok: *ok, ..Interval::default() };
+fn quarters(ok: &[u64]) -> Vec<IntervalOutcomes> {
+    let of = |(at, ok): (usize, &u64)| IntervalOutcomes {
+        start_s: at as f64 / 4.0,
+        ok: *ok,
+        ..IntervalOutcomes::default()
+    };
     ok.iter().enumerate().map(of).collect()
 }
 
 /// `count` intervals with so many successes, and some of another number in front of them.
-fn calm(count: usize, ok: u64, first: &[u64]) -> Vec<Interval> {
+fn calm(count: usize, ok: u64, first: &[u64]) -> Vec<IntervalOutcomes> {
     let mut all = first.to_vec();
     all.resize(count, ok);
     quarters(&all)
@@ -16,7 +20,7 @@ fn calm(count: usize, ok: u64, first: &[u64]) -> Vec<Interval> {
 #[test]
 fn rates_are_told_by_the_second_whatever_the_interval() {
     let all = quarters(&[10, 20, 30, 40, 50, 60, 1]);
-    let history = IntervalHistory::new(&all, 0.25);
+    let history = ThroughputHistory::new(&all, 0.25);
     // The last interval may be a part: it begins no second, and is in none.
     assert_eq!((history.each, &history.seconds), (4, &vec![100.0, 140.0, 180.0]));
     let worst = [
@@ -30,14 +34,14 @@ fn rates_are_told_by_the_second_whatever_the_interval() {
     for (begins, width, rate) in worst {
         assert_eq!(history.worst(begins.clone(), width), rate, "{begins:?}, {width}");
     }
-    assert_eq!(IntervalHistory::new(&all, 2.0).each, 1);
-    assert_eq!(IntervalHistory::new(&[], 0.25).worst(0..1, 1), None);
+    assert_eq!(ThroughputHistory::new(&all, 2.0).each, 1);
+    assert_eq!(ThroughputHistory::new(&[], 0.25).worst(0..1, 1), None);
 }
 
 #[test]
 fn a_time_lies_in_its_interval_with_a_microsecond_of_slack() {
     let all = quarters(&[10; 7]);
-    let history = IntervalHistory::new(&all, 0.25);
+    let history = ThroughputHistory::new(&all, 0.25);
     let at = [(0.0, 0), (0.249_998, 0), (0.249_999_5, 1), (0.25, 1), (1.3, 5), (1.74, 6), (9.0, 7)];
     for (time_s, interval) in at {
         assert_eq!(history.at(time_s), interval, "{time_s} s");
@@ -57,14 +61,18 @@ fn a_time_lies_in_its_interval_with_a_microsecond_of_slack() {
 
 #[test]
 fn failures_just_before_a_fault_are_its_own_if_they_are_the_first() {
-    let of = |failed: [u64; 3]| -> Vec<Interval> {
-        let one =
-            |(at, failed): (usize, u64)| Interval { start_s: at as f64 - 2.0, failed, ..Interval::default() };
+    let of = |failed: [u64; 3]| -> Vec<IntervalOutcomes> {
+        let one = |(at, failed): (usize, u64)| IntervalOutcomes {
+            start_s: at as f64 - 2.0,
+            failed,
+            ..IntervalOutcomes::default()
+        };
         failed.into_iter().enumerate().map(one).collect()
     };
     let (late, early, none) = (of([0, 8, 0]), of([1, 8, 0]), of([0, 0, 0]));
-    let edge =
-        |all: &[Interval], begin: usize, begin_s: f64| IntervalHistory::new(all, 1.0).edge(begin, begin_s);
+    let edge = |all: &[IntervalOutcomes], begin: usize, begin_s: f64| {
+        ThroughputHistory::new(all, 1.0).edge(begin, begin_s)
+    };
     assert_eq!(
         (edge(&late, 2, 0.0), edge(&late, 2, EDGE_S), edge(&late, 2, EDGE_S + 1e-9)),
         (Some(1), Some(1), None)
@@ -77,7 +85,7 @@ fn failures_just_before_a_fault_are_its_own_if_they_are_the_first() {
 #[test]
 fn recovered_is_what_holds_for_three_seconds_and_has_not_caught_up_within_one() {
     let of = |ok: &[u64], length_s: f64, from: usize, limit: usize, back: f64, least: f64| {
-        IntervalHistory::new(&quarters(ok), length_s).recovered(from, limit, back, least)
+        ThroughputHistory::new(&quarters(ok), length_s).recovered(from, limit, back, least)
     };
     let ok = [0, 100, 90, 80, 90, 90, 90, 0];
     assert_eq!(of(&ok, 1.0, 0, 8, 90.0, 0.0), Some(4));
@@ -95,8 +103,11 @@ fn recovered_is_what_holds_for_three_seconds_and_has_not_caught_up_within_one() 
 
 #[test]
 fn what_was_not_recorded_is_filled_with_nothing_up_to_a_week_of_intervals() {
-    let recorded = |starts: &[f64]| -> Vec<Interval> {
-        starts.iter().map(|start_s| Interval { start_s: *start_s, ok: 5, ..Interval::default() }).collect()
+    let recorded = |starts: &[f64]| -> Vec<IntervalOutcomes> {
+        starts
+            .iter()
+            .map(|start_s| IntervalOutcomes { start_s: *start_s, ok: 5, ..IntervalOutcomes::default() })
+            .collect()
     };
     let all = filled(&recorded(&[0.5, 1.0, 2.5, 3.5]), 0.5);
     let told: Vec<_> = all.iter().map(|one| (one.start_s, one.ok)).collect();
@@ -123,7 +134,7 @@ fn the_scatter_of_calm_intervals_and_what_is_below_all_of_them() {
 
 #[test]
 fn only_what_is_longer_or_lower_or_more_frequent_than_before_is_an_effect() {
-    let of = |before: &[Interval], window: &[u64]| effect(before, &quarters(window), 9.0);
+    let of = |before: &[IntervalOutcomes], window: &[u64]| effect(before, &quarters(window), 9.0);
     let (few, many) = (calm(SCATTER - 1, 10, &[]), calm(SCATTER, 10, &[]));
     // Fewer than twenty cannot tell how often: all that is low counts.
     assert_eq!((of(&few, &[10, 8, 10]), of(&many, &[10, 8, 10]), of(&few, &[10, 9])), (Some(1), None, None));
@@ -153,7 +164,7 @@ fn stalls_are_counted_by_their_runs_and_their_chance() {
 
 #[test]
 fn response_times_are_means_of_what_ended_well() {
-    let of = |ok: u64, response_s: f64| Interval { ok, response_s, ..Interval::default() };
+    let of = |ok: u64, response_s: f64| IntervalOutcomes { ok, response_s, ..IntervalOutcomes::default() };
     assert_eq!(mean_response_us(&[of(1, 0.5), of(3, 0.25), of(0, 9.0)]), Some(312_500.0));
     assert_eq!((mean_response_us(&[of(0, 9.0)]), mean_response_us(&[])), (None, None));
     assert_eq!((until_or(None, 4, 9), until_or(Some(6), 4, 9), until_or(Some(6), 4, 5)), (4, 6, 5));

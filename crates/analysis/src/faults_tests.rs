@@ -1,11 +1,16 @@
 use super::*;
 
 /// Seconds with so many successes; failures by second.
-fn course(ok: &[u64], failed: &[(usize, u64)]) -> Vec<Interval> {
+fn course(ok: &[u64], failed: &[(usize, u64)]) -> Vec<IntervalOutcomes> {
     let of = |at: usize| failed.iter().find(|(second, _)| *second == at).map_or(0, |(_, count)| *count);
     ok.iter()
         .enumerate()
-        .map(|(at, ok)| Interval { start_s: at as f64, ok: *ok, failed: of(at), ..Interval::default() })
+        .map(|(at, ok)| IntervalOutcomes {
+            start_s: at as f64,
+            ok: *ok,
+            failed: of(at),
+            ..IntervalOutcomes::default()
+        })
         .collect()
 }
 
@@ -16,7 +21,7 @@ fn fault(begin_s: f64, end_s: Option<f64>) -> InjectedFault {
 #[test]
 fn a_stall_and_its_recovery() {
     let ok = [1000, 1010, 990, 1000, 1005, 0, 400, 950, 1000, 1000, 1000, 500];
-    let found = assess(&course(&ok, &[(6, 7)]), 1.0, &[fault(5.0, Some(6.2))]);
+    let found = assess_faults(&course(&ok, &[(6, 7)]), 1.0, &[fault(5.0, Some(6.2))]);
     let one = &found.figures[0];
     assert_eq!((one.before_per_s, one.detect_s, one.worst_per_s), (Some(1000.0), Some(1.0), Some(0.0)));
     assert_eq!((one.depth, one.lost, one.recover_s), (Some(1.0), Some(1600.0), Some(2.0)));
@@ -27,7 +32,7 @@ fn a_stall_and_its_recovery() {
 #[test]
 fn back_for_two_seconds_is_not_recovered() {
     let ok = [1000, 1000, 1000, 1000, 100, 1000, 1000, 100, 1000, 1000, 1000, 1000];
-    let found = assess(&course(&ok, &[]), 1.0, &[fault(4.0, Some(5.0))]);
+    let found = assess_faults(&course(&ok, &[]), 1.0, &[fault(4.0, Some(5.0))]);
     assert_eq!(found.figures[0].recover_s, Some(4.0));
     assert_eq!(found.figures[0].lost, Some(1800.0));
 }
@@ -35,7 +40,7 @@ fn back_for_two_seconds_is_not_recovered() {
 #[test]
 fn what_never_comes_back_owns_all_failures() {
     let ok = [1000, 1000, 1000, 1000, 0, 0, 0, 0];
-    let found = assess(&course(&ok, &[(1, 3), (4, 50), (7, 60)]), 1.0, &[fault(4.5, None)]);
+    let found = assess_faults(&course(&ok, &[(1, 3), (4, 50), (7, 60)]), 1.0, &[fault(4.5, None)]);
     let one = &found.figures[0];
     assert_eq!((one.recover_s, one.failed, found.failed), (None, 110, 110));
     assert!((one.detect_s.unwrap() - 0.5).abs() < 1e-9);
@@ -45,7 +50,8 @@ fn what_never_comes_back_owns_all_failures() {
 #[test]
 fn a_phase_that_ends_right_after_a_fault_cannot_show_a_recovery() {
     let ok = [1000, 1000, 1000, 1000, 0, 0, 1000, 1000, 200];
-    let note = |ok: &[u64]| assess(&course(ok, &[]), 1.0, &[fault(4.0, Some(6.0))]).figures[0].note.clone();
+    let note =
+        |ok: &[u64]| assess_faults(&course(ok, &[]), 1.0, &[fault(4.0, Some(6.0))]).figures[0].note.clone();
     let short = "too short to tell whether it recovered: the phase ended less than 3 whole seconds after it was undone";
     assert_eq!(note(&ok).unwrap(), short);
     // Three whole seconds, and a part of a fourth: it could have.
@@ -57,7 +63,7 @@ fn a_phase_that_ends_right_after_a_fault_cannot_show_a_recovery() {
 #[test]
 fn scatter_is_no_effect_and_other_failures_stay_a_surprise() {
     let ok = [1000, 850, 1100, 900, 1000, 870, 1000, 990, 1000, 1000, 1000, 1000, 1000];
-    let found = assess(&course(&ok, &[(11, 5)]), 1.0, &[fault(5.0, Some(6.0))]);
+    let found = assess_faults(&course(&ok, &[(11, 5)]), 1.0, &[fault(5.0, Some(6.0))]);
     let one = &found.figures[0];
     assert_eq!((one.detect_s, one.recover_s, one.lost), (None, None, Some(0.0)));
     assert_eq!((one.failed, found.failed), (0, 0), "five seconds later is not of this fault");
@@ -68,7 +74,7 @@ fn scatter_is_no_effect_and_other_failures_stay_a_surprise() {
 fn the_next_fault_ends_the_time_of_the_one_before() {
     let ok = [1000, 1000, 1000, 1000, 0, 500, 0, 500, 1000, 1000, 1000, 1000, 1000];
     let both = [fault(4.0, Some(4.5)), InjectedFault { number: 2, ..fault(6.0, Some(6.5)) }];
-    let found = assess(&course(&ok, &[(4, 1), (6, 2)]), 1.0, &both);
+    let found = assess_faults(&course(&ok, &[(4, 1), (6, 2)]), 1.0, &both);
     assert!(found.figures[0].note.as_ref().unwrap().contains("next fault"));
     assert_eq!((found.figures[0].lost, found.figures[0].failed), (Some(1500.0), 1));
     // Nothing calm lies between them.
@@ -79,20 +85,25 @@ fn the_next_fault_ends_the_time_of_the_one_before() {
 #[test]
 fn two_faults_at_once_do_not_count_failures_twice() {
     let ok = [1000, 1000, 1000, 1000, 0, 1000, 1000, 1000, 1000];
-    let found = assess(&course(&ok, &[(4, 9)]), 1.0, &[fault(4.1, Some(4.5)), fault(4.2, Some(4.6))]);
+    let found = assess_faults(&course(&ok, &[(4, 9)]), 1.0, &[fault(4.1, Some(4.5)), fault(4.2, Some(4.6))]);
     assert_eq!(found.figures.iter().map(|one| one.failed).collect::<Vec<_>>(), [9, 9]);
     assert_eq!(found.failed, 9);
 }
 
 #[test]
 fn short_intervals_see_it_sooner() {
-    let mut all: Vec<Interval> = (0..120)
-        .map(|k| Interval { start_s: f64::from(k) / 10.0, ok: 100, failed: 0, ..Interval::default() })
+    let mut all: Vec<IntervalOutcomes> = (0..120)
+        .map(|k| IntervalOutcomes {
+            start_s: f64::from(k) / 10.0,
+            ok: 100,
+            failed: 0,
+            ..IntervalOutcomes::default()
+        })
         .collect();
     for one in &mut all[52..58] {
         one.ok = 0;
     }
-    let found = assess(&all, 0.1, &[fault(5.2, Some(5.8))]);
+    let found = assess_faults(&all, 0.1, &[fault(5.2, Some(5.8))]);
     let one = &found.figures[0];
     assert!((one.detect_s.unwrap() - 0.1).abs() < 1e-9, "{one:?}");
     assert!((one.recover_s.unwrap() - 0.5).abs() < 0.11, "{one:?}");
@@ -102,15 +113,20 @@ fn short_intervals_see_it_sooner() {
 }
 
 /// Sixteen seconds in intervals of 10 ms.
-fn hundredths(ok: impl Fn(usize) -> u64) -> Vec<Interval> {
+fn hundredths(ok: impl Fn(usize) -> u64) -> Vec<IntervalOutcomes> {
     (0..1600)
-        .map(|k| Interval { start_s: k as f64 / 100.0, ok: ok(k), failed: 0, ..Interval::default() })
+        .map(|k| IntervalOutcomes {
+            start_s: k as f64 / 100.0,
+            ok: ok(k),
+            failed: 0,
+            ..IntervalOutcomes::default()
+        })
         .collect()
 }
 
 /// A fault from the tenth second to the eleventh.
 fn hundredths_with_fault(ok: impl Fn(usize) -> u64) -> FaultFigures {
-    assess(&hundredths(ok), 0.01, &[fault(10.0, Some(11.0))]).figures.remove(0)
+    assess_faults(&hundredths(ok), 0.01, &[fault(10.0, Some(11.0))]).figures.remove(0)
 }
 
 /// One interval in a hundred has nothing: the server syncs.
@@ -158,15 +174,20 @@ fn longer_and_more_frequent_stalls_are_an_effect() {
 
 #[test]
 fn what_is_caught_up_is_no_recovery() {
-    let mut all: Vec<Interval> = (0..120)
-        .map(|k| Interval { start_s: f64::from(k) / 10.0, ok: 100, failed: 0, ..Interval::default() })
+    let mut all: Vec<IntervalOutcomes> = (0..120)
+        .map(|k| IntervalOutcomes {
+            start_s: f64::from(k) / 10.0,
+            ok: 100,
+            failed: 0,
+            ..IntervalOutcomes::default()
+        })
         .collect();
     for one in &mut all[50..60] {
         one.ok = 0;
     }
     // An open loop sends at once what was due meanwhile.
     all[60].ok = 1100;
-    let found = assess(&all, 0.1, &[fault(5.0, Some(6.0))]);
+    let found = assess_faults(&all, 0.1, &[fault(5.0, Some(6.0))]);
     let one = &found.figures[0];
     assert!((one.recover_s.unwrap() - 1.0).abs() < 1e-6, "{one:?}");
     assert!((one.lost.unwrap() - 1000.0).abs() < 1e-6 && one.worst_per_s == Some(0.0), "{one:?}");
@@ -175,14 +196,19 @@ fn what_is_caught_up_is_no_recovery() {
 /// A stop shorter than a second whose operations are caught up is as deep as one that lasts.
 #[test]
 fn what_is_caught_up_within_a_second_has_its_depth() {
-    let mut all: Vec<Interval> = (0..120)
-        .map(|k| Interval { start_s: f64::from(k) / 10.0, ok: 100, failed: 0, ..Interval::default() })
+    let mut all: Vec<IntervalOutcomes> = (0..120)
+        .map(|k| IntervalOutcomes {
+            start_s: f64::from(k) / 10.0,
+            ok: 100,
+            failed: 0,
+            ..IntervalOutcomes::default()
+        })
         .collect();
     for one in &mut all[50..57] {
         one.ok = 0;
     }
     all[57].ok = 800;
-    let one = &assess(&all, 0.1, &[fault(5.0, Some(5.7))]).figures[0];
+    let one = &assess_faults(&all, 0.1, &[fault(5.0, Some(5.7))]).figures[0];
     assert_eq!((one.depth, one.worst_per_s), (Some(1.0), Some(0.0)), "{one:?}");
     assert!(
         (one.lost.unwrap() - 700.0).abs() < 1e-6 && (one.recover_s.unwrap() - 0.7).abs() < 1e-6,
@@ -194,13 +220,13 @@ fn what_is_caught_up_within_a_second_has_its_depth() {
 /// Checks that a stop shorter than an interval has no depth that the interval could tell.
 #[test]
 fn a_stop_shorter_than_an_interval_has_no_depth() {
-    let whole = &assess(&course(&[1000; 12], &[]), 1.0, &[fault(5.1, Some(5.8))]).figures[0];
+    let whole = &assess_faults(&course(&[1000; 12], &[]), 1.0, &[fault(5.1, Some(5.8))]).figures[0];
     assert_eq!((whole.depth, whole.worst_per_s, whole.lost), (None, None, None), "{whole:?}");
     assert!(whole.effect().contains("shorter than an interval of 1.00 s"), "{}", whole.effect());
     // Across an edge it is seen, and its second says how much was missing there.
     let mut across = course(&[1000; 12], &[]);
     (across[5].ok, across[6].ok) = (600, 1400);
-    let one = &assess(&across, 1.0, &[fault(5.6, Some(6.3))]).figures[0];
+    let one = &assess_faults(&across, 1.0, &[fault(5.6, Some(6.3))]).figures[0];
     assert_eq!((one.depth, one.worst_per_s, one.lost), (None, Some(600.0), Some(400.0)), "{one:?}");
     assert!(!one.effect().contains('%'), "{}", one.effect());
 }
@@ -210,33 +236,36 @@ fn a_stop_shorter_than_an_interval_has_no_depth() {
 fn what_comes_later_is_no_depth_of_a_fault_without_effect() {
     let mut all = course(&[1000; 20], &[]);
     all[17].ok = 100;
-    let one = &assess(&all, 1.0, &[fault(5.0, Some(6.0))]).figures[0];
+    let one = &assess_faults(&all, 1.0, &[fault(5.0, Some(6.0))]).figures[0];
     assert_eq!((one.depth, one.lost, one.detect_s), (Some(0.0), Some(0.0), None), "{one:?}");
 }
 
 #[test]
 fn nothing_before_and_nothing_at_all() {
-    let found = assess(&course(&[1000, 0, 1000, 1000, 1000], &[(1, 4)]), 1.0, &[fault(1.0, Some(1.5))]);
+    let found =
+        assess_faults(&course(&[1000, 0, 1000, 1000, 1000], &[(1, 4)]), 1.0, &[fault(1.0, Some(1.5))]);
     assert!(found.figures[0].note.as_ref().unwrap().contains("nothing to compare"));
     assert_eq!(found.figures[0].failed, 4);
-    let found = assess(&[], 1.0, &[fault(1.0, None)]);
+    let found = assess_faults(&[], 1.0, &[fault(1.0, None)]);
     assert_eq!((found.figures.len(), found.failed), (1, 0));
     // The part of an interval that belongs to the warm-up is no second of the phase.
-    let warm =
-        [vec![Interval { start_s: -0.5, ok: 3, failed: 0, ..Interval::default() }], course(&[9; 9], &[])]
-            .concat();
-    assert_eq!(assess(&warm, 1.0, &[fault(5.0, Some(6.0))]).figures[0].before_per_s, Some(9.0));
+    let warm = [
+        vec![IntervalOutcomes { start_s: -0.5, ok: 3, failed: 0, ..IntervalOutcomes::default() }],
+        course(&[9; 9], &[]),
+    ]
+    .concat();
+    assert_eq!(assess_faults(&warm, 1.0, &[fault(5.0, Some(6.0))]).figures[0].before_per_s, Some(9.0));
 }
 
 #[test]
 fn failures_that_a_late_thread_counts_before_the_edge_are_of_the_fault() {
     let ok = [1000, 1000, 1000, 1000, 990, 0, 1000, 1000, 1000, 1000, 1000, 1000];
-    let found = assess(&course(&ok, &[(4, 8), (5, 900)]), 1.0, &[fault(5.01, Some(6.0))]);
+    let found = assess_faults(&course(&ok, &[(4, 8), (5, 900)]), 1.0, &[fault(5.01, Some(6.0))]);
     assert_eq!((found.figures[0].failed, found.failed), (908, 908));
     // Operations that fail now and then anyway have failed by themselves.
-    let found = assess(&course(&ok, &[(2, 1), (4, 8), (5, 900)]), 1.0, &[fault(5.01, Some(6.0))]);
+    let found = assess_faults(&course(&ok, &[(2, 1), (4, 8), (5, 900)]), 1.0, &[fault(5.01, Some(6.0))]);
     assert_eq!(found.failed, 900);
-    let found = assess(&course(&ok, &[(4, 8), (5, 900)]), 1.0, &[fault(5.3, Some(6.0))]);
+    let found = assess_faults(&course(&ok, &[(4, 8), (5, 900)]), 1.0, &[fault(5.3, Some(6.0))]);
     assert_eq!(found.failed, 900);
 }
 
@@ -245,7 +274,7 @@ fn failures_that_a_late_thread_counts_before_the_edge_are_of_the_fault() {
 fn a_second_that_is_missing_is_a_second_without_operations() {
     let mut all = course(&[1000; 12], &[]);
     all.retain(|one| one.start_s != 5.0);
-    let one = &assess(&all, 1.0, &[fault(5.0, Some(6.0))]).figures[0];
+    let one = &assess_faults(&all, 1.0, &[fault(5.0, Some(6.0))]).figures[0];
     assert_eq!((one.depth, one.worst_per_s, one.lost), (Some(1.0), Some(0.0), Some(1000.0)), "{one:?}");
     assert_eq!(one.recover_s, Some(1.0));
 }
@@ -253,11 +282,11 @@ fn a_second_that_is_missing_is_a_second_without_operations() {
 #[test]
 fn a_delay_shows_in_response_times() {
     let of = |at: u32| if (60..80).contains(&at) { 0.02 } else { 0.001 };
-    let intervals: Vec<Interval> = (0..120)
-        .map(|at| Interval { start_s: f64::from(at) / 10.0, ok: 100, failed: 0, response_s: of(at) })
+    let intervals: Vec<IntervalOutcomes> = (0..120)
+        .map(|at| IntervalOutcomes { start_s: f64::from(at) / 10.0, ok: 100, failed: 0, response_s: of(at) })
         .collect();
     let delay = InjectedFault { number: 1, begin_s: 6.0, end_s: Some(8.0), ..InjectedFault::default() };
-    let found = assess(&intervals, 0.1, &[delay]).figures.remove(0);
+    let found = assess_faults(&intervals, 0.1, &[delay]).figures.remove(0);
     assert!((found.before_us.unwrap() - 1_000.0).abs() < 1e-6, "{found:?}");
     assert!((found.worst_us.unwrap() - 20_000.0).abs() < 1e-6, "{found:?}");
     assert!(

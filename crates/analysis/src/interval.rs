@@ -16,7 +16,7 @@ pub struct MeanInterval {
 }
 
 /// Mean and standard deviation (n - 1) of `samples`; `None` for fewer than two.
-pub(crate) fn moments(samples: &[f64]) -> Option<(f64, f64)> {
+pub(crate) fn mean_and_deviation(samples: &[f64]) -> Option<(f64, f64)> {
     let count = samples.len();
     if count < 2 {
         return None;
@@ -29,7 +29,7 @@ pub(crate) fn moments(samples: &[f64]) -> Option<(f64, f64)> {
 /// The interval of `samples`; `None` for fewer than two.
 pub fn mean_interval(samples: &[f64]) -> Option<MeanInterval> {
     let count = samples.len();
-    let (mean, deviation) = moments(samples)?;
+    let (mean, deviation) = mean_and_deviation(samples)?;
     let student = StudentsT::new(0.0, 1.0, (count - 1) as f64).ok()?;
     let half_width = student.inverse_cdf(0.975) * deviation / (count as f64).sqrt();
     Some(MeanInterval { count, mean, deviation, half_width })
@@ -37,7 +37,7 @@ pub fn mean_interval(samples: &[f64]) -> Option<MeanInterval> {
 
 /// The difference of two means (first less second) and its 95 % interval, for independent samples of unequal variance
 /// (Welch, 1947); `count` is that of all samples.
-pub fn difference(one: &[f64], other: &[f64]) -> Option<MeanInterval> {
+pub fn mean_difference(one: &[f64], other: &[f64]) -> Option<MeanInterval> {
     let (a, b) = (mean_interval(one)?, mean_interval(other)?);
     let (va, vb) = (a.deviation.powi(2) / a.count as f64, b.deviation.powi(2) / b.count as f64);
     let mean = a.mean - b.mean;
@@ -70,24 +70,24 @@ mod tests {
         // Welch: t(0.975, 7.7) = 2.3221, standard error 0.8944 (computed apart).
         let one = [3.0, 4.0, 5.0, 6.0, 7.0];
         let other = [1.0, 2.0, 3.0, 4.0, 4.5];
-        let d = difference(&one, &other).unwrap();
+        let d = mean_difference(&one, &other).unwrap();
         assert!((d.mean - 2.1).abs() < 1e-12, "{d:?}");
         assert!((d.deviation - 0.953_939).abs() < 1e-5, "{d:?}");
         assert!((d.half_width - 2.201_9).abs() < 2e-3, "{d:?}");
-        assert!(difference(&one, &[1.0]).is_none());
+        assert!(mean_difference(&one, &[1.0]).is_none());
     }
 
     #[test]
     fn differences_of_equal_variances_and_of_one_that_is_none() {
         // Variances of the means 1 and 1: two degrees of freedom, t(0.975, 2) = 4.302653.
-        let d = difference(&[1.0, 3.0], &[5.0, 7.0]).unwrap();
+        let d = mean_difference(&[1.0, 3.0], &[5.0, 7.0]).unwrap();
         assert_eq!((d.count, d.mean), (4, -4.0));
         assert!((d.half_width - 4.302_653 * 2.0_f64.sqrt()).abs() < 1e-4, "{d:?}");
         // 1 and 0: one degree, t(0.975, 1) = 12.706205.
-        let d = difference(&[1.0, 3.0], &[5.0, 5.0, 5.0]).unwrap();
+        let d = mean_difference(&[1.0, 3.0], &[5.0, 5.0, 5.0]).unwrap();
         assert_eq!((d.count, d.mean, d.deviation), (5, -3.0, 1.0));
         assert!((d.half_width - 12.706_205).abs() < 1e-4, "{d:?}");
-        let d = difference(&[3.0, 3.0], &[5.0, 5.0, 5.0]).unwrap();
+        let d = mean_difference(&[3.0, 3.0], &[5.0, 5.0, 5.0]).unwrap();
         assert_eq!((d.count, d.mean, d.half_width), (5, -2.0, 0.0));
     }
 }

@@ -17,7 +17,7 @@ const PERCENTILES: [(&str, f64); 7] = [
 
 /// Percentiles of a latency, with `dropped` arrivals counted as longer than any measured one. A percentile is absent
 /// unless at least ten samples lie beyond it (p50 to p95 are always given).
-pub fn latency(buckets: &Buckets, dropped: u64) -> Option<Latency> {
+pub fn latency_from_buckets(buckets: &Buckets, dropped: u64) -> Option<Latency> {
     if buckets.count() == 0 {
         return None;
     }

@@ -24,13 +24,13 @@ mod verdict;
 pub use arrival_latency::ArrivalLatency;
 pub use blocks::Blocks;
 pub use estimate::add_intervals;
-pub use latency::latency;
-pub use monitored::{HostCpuUse, cores_used, host_cpu, is_summarised, monitored};
-pub use series::silence::{pauses, silences};
-pub use summarise::{PhaseFacts, phase};
-pub use thresholds::{BadThreshold, Condition, Figure, ThresholdProblem};
+pub use latency::latency_from_buckets;
+pub use monitored::{HostCpuUse, cores_used, host_cpu, is_summarised, summarise_monitors};
+pub use series::silence::{find_pauses, find_silences};
+pub use summarise::{PhaseFacts, summarise_phase};
+pub use thresholds::{BadThreshold, Condition, ThresholdFigure, ThresholdProblem};
 pub use verdict::observations::load_failed;
 pub use verdict::{
-    Evidence, OverTime, ResponseTime, RunObservations, steadiness, steadiness_of_responses,
-    users_by_littles_law, verdict,
+    Evidence, IntervalFigures, ResponseTime, RunObservations, judge_run, judge_steadiness,
+    steadiness_of_responses, users_by_littles_law,
 };

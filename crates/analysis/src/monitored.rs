@@ -45,13 +45,13 @@ pub fn is_summarised(source: &str, name: &str) -> bool {
 }
 
 /// One phase's window on the recording.
-struct Window<'a> {
+struct PhaseWindow<'a> {
     recording: &'a Recording,
     from_ms: f64,
     to_ms: f64,
 }
 
-impl Window<'_> {
+impl PhaseWindow<'_> {
     fn rate(&self, source: &str, name: &str) -> Option<f64> {
         self.recording.rate(source, name, self.from_ms, self.to_ms)
     }
@@ -202,21 +202,21 @@ pub struct HostCpuUse {
 /// CPU time of the host that `source` tells of (`host`, `host-NAME`) between two times (Unix, milliseconds); `None` where that
 /// was not recorded.
 pub fn host_cpu(recording: &Recording, source: &str, from_ms: f64, to_ms: f64) -> Option<HostCpuUse> {
-    Window { recording, from_ms, to_ms }.cpu(source)
+    PhaseWindow { recording, from_ms, to_ms }.cpu(source)
 }
 
 /// Cores that processes of one control group use between two times (Unix, milliseconds): those of the group, where the first of
 /// `sources` has it recorded, else the processes' own. `None` where one of them was not recorded.
 pub fn cores_used(recording: &Recording, sources: &[String], from_ms: f64, to_ms: f64) -> Option<f64> {
-    let window = Window { recording, from_ms, to_ms };
+    let window = PhaseWindow { recording, from_ms, to_ms };
     let group = sources.first().and_then(|first| window.rate(first, "cgroup.cpu_s"));
     let names: Vec<&str> = sources.iter().map(String::as_str).collect();
     group.or_else(|| all(&names, |name| window.process_cpu(name)))
 }
 
 /// Summarises what monitors saw between two times (Unix, milliseconds).
-pub fn monitored(recording: &Recording, from_ms: f64, to_ms: f64) -> Monitored {
-    let window = Window { recording, from_ms, to_ms };
+pub fn summarise_monitors(recording: &Recording, from_ms: f64, to_ms: f64) -> Monitored {
+    let window = PhaseWindow { recording, from_ms, to_ms };
     Monitored {
         host: window.host(),
         server: window.processes(SERVER),
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_phase_between_samples() {
-        let seen = monitored(&recording(), 1_500.0, 7_250.0);
+        let seen = summarise_monitors(&recording(), 1_500.0, 7_250.0);
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} and {b}");
         let host = seen.host.unwrap();
         near(host.cpu_busy_share, 0.375);
@@ -300,7 +300,11 @@ mod tests {
     fn a_pod_that_its_kubelet_tells_of() {
         let mut recording = recording();
         recording.push("server-redis-0", 0.0, []);
-        assert_eq!(monitored(&recording, 0.0, 10_000.0).server, None, "half of the servers is no sum");
+        assert_eq!(
+            summarise_monitors(&recording, 0.0, 10_000.0).server,
+            None,
+            "half of the servers is no sum"
+        );
         let mut recording = Recording::new();
         for second in [0, 10, 20] {
             let level = f64::from(second) * 1e6;
@@ -310,19 +314,19 @@ mod tests {
             ];
             recording.push("server-redis-0", f64::from(second) * 1e3, said);
         }
-        let server = monitored(&recording, 2_000.0, 18_000.0).server.unwrap();
+        let server = summarise_monitors(&recording, 2_000.0, 18_000.0).server.unwrap();
         assert!((server.cpu_cores - 0.5).abs() < 1e-9 && server.in_pods, "{server:?}");
         assert_eq!(server.resident_bytes, Some(1e7));
     }
 
     #[test]
     fn what_was_not_watched_is_absent() {
-        assert_eq!(monitored(&Recording::new(), 0.0, 1.0), Monitored::default());
-        let later = monitored(&recording(), 20_000.0, 30_000.0);
+        assert_eq!(summarise_monitors(&Recording::new(), 0.0, 1.0), Monitored::default());
+        let later = summarise_monitors(&recording(), 20_000.0, 30_000.0);
         assert_eq!(later, Monitored::default());
         let mut two = recording();
         two.push("database-2", 3_000.0, []);
-        let database = monitored(&two, 1_000.0, 5_000.0).database.unwrap();
+        let database = summarise_monitors(&two, 1_000.0, 5_000.0).database.unwrap();
         assert_eq!((database.nodes, database.operations_per_s), (1, None), "half a cluster is no sum");
     }
 
@@ -376,7 +380,7 @@ mod tests {
                 ];
                 recording.push("host", at, rows.map(|(name, value)| (name, Counter, value)));
             }
-            monitored(&recording, 0.0, 1_000.0).host.unwrap()
+            summarise_monitors(&recording, 0.0, 1_000.0).host.unwrap()
         };
         let times = |host: HostUse| host.disk.map(|disk| (disk.read_us, disk.write_us));
         // 20 ms over 100 reads are 200 us each; a write that has not ended has a time, and no number.

@@ -1,7 +1,7 @@
 //! Totals of a phase into the summary's figures. Percentiles are made here, last, from merged histograms.
 
 use crate::arrival_latency::ArrivalLatency;
-use crate::latency::latency;
+use crate::latency::latency_from_buckets;
 use dyno_record::{Stamps, Totals};
 use dyno_rundir::schema::{Client, Latency, Metric, Phase, StampCounts};
 use dyno_types::Outcome;
@@ -32,7 +32,7 @@ fn by_name(counts: &[u64; Outcome::COUNT]) -> BTreeMap<String, u64> {
 }
 
 /// The summary of a phase.
-pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
+pub fn summarise_phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
     let seconds = facts.seconds.max(1e-9);
     let metrics = metrics
         .iter()
@@ -42,24 +42,26 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
             let counts = &totals.outcomes[number];
             let dropped = counts[Outcome::Dropped as usize];
             let (ok, failed) = (totals.ok_slot(number), totals.failed_slot(number));
-            let arrivals =
-                [ArrivalLatency::response(totals, number), ArrivalLatency::service(totals, number)];
+            let arrivals = [
+                ArrivalLatency::from_response_times(totals, number),
+                ArrivalLatency::from_service_times(totals, number),
+            ];
             let [all_response, all_service] =
-                arrivals.map(|arrivals| arrivals.latency().filter(|_| !arrivals.all_ok()));
+                arrivals.map(|arrivals| arrivals.to_latency().filter(|_| !arrivals.all_ok()));
             // In the open loop it was recorded; of the closed loop it is the service time.
             let closed = facts.offered.is_none() && totals.turnaround.count() > 0;
             let server = totals.server(number).or_else(|| Some(&ok?.service).filter(|_| closed));
-            let server = server.and_then(|server| latency(server, dropped));
-            let response = ok.and_then(|s| latency(&s.response, dropped));
+            let server = server.and_then(|server| latency_from_buckets(server, dropped));
+            let response = ok.and_then(|s| latency_from_buckets(&s.response, dropped));
             Metric {
                 client_us: client_us(response.as_ref(), server.as_ref(), &totals.stamps),
                 server,
                 name: name.clone(),
                 outcomes: by_name(counts),
-                service: ok.and_then(|s| latency(&s.service, 0)),
+                service: ok.and_then(|s| latency_from_buckets(&s.service, 0)),
                 response,
-                failed_service: failed.and_then(|s| latency(&s.service, 0)),
-                failed_response: failed.and_then(|s| latency(&s.response, 0)),
+                failed_service: failed.and_then(|s| latency_from_buckets(&s.service, 0)),
+                failed_response: failed.and_then(|s| latency_from_buckets(&s.response, 0)),
                 all_response,
                 all_service,
             }
@@ -83,11 +85,11 @@ pub fn phase(facts: PhaseFacts, metrics: &[String], totals: &Totals) -> Phase {
         outcomes: by_name(&ended),
         offered: facts.offered,
         metrics,
-        schedule_lag: latency(&totals.lag, 0),
-        receive_lag: latency(&totals.receive_lag, 0),
+        schedule_lag: latency_from_buckets(&totals.lag, 0),
+        receive_lag: latency_from_buckets(&totals.receive_lag, 0),
         stamps: stamps(totals.stamps),
-        turnaround: latency(&totals.turnaround, 0),
-        ideal_response: latency(&totals.ideal, totals.ended[Outcome::Dropped as usize]),
+        turnaround: latency_from_buckets(&totals.turnaround, 0),
+        ideal_response: latency_from_buckets(&totals.ideal, totals.ended[Outcome::Dropped as usize]),
         late_replies: totals.late,
         unexpected_replies: totals.unexpected,
         broken_replies: totals.broken,
@@ -151,10 +153,10 @@ mod tests {
 
     #[test]
     fn a_percentile_without_samples_is_not_shown() {
-        let shown = latency(&buckets(1_000), 0).unwrap().percentiles_us;
+        let shown = latency_from_buckets(&buckets(1_000), 0).unwrap().percentiles_us;
         assert!(shown.contains_key("p99") && !shown.contains_key("p99.9"));
-        assert!(latency(&buckets(20_000), 0).unwrap().percentiles_us.contains_key("p99.9"));
-        assert!(latency(&buckets(0), 0).is_none());
+        assert!(latency_from_buckets(&buckets(20_000), 0).unwrap().percentiles_us.contains_key("p99.9"));
+        assert!(latency_from_buckets(&buckets(0), 0).is_none());
     }
 
     #[test]
@@ -164,7 +166,7 @@ mod tests {
         totals.ended[Outcome::Ok as usize] = 1_497;
         totals.ended[Outcome::Aborted as usize] = 1;
         let outcomes =
-            |cut_off| phase(PhaseFacts { cut_off, ..PhaseFacts::default() }, &[], &totals).outcomes;
+            |cut_off| summarise_phase(PhaseFacts { cut_off, ..PhaseFacts::default() }, &[], &totals).outcomes;
         assert_eq!(outcomes(true), BTreeMap::from([("ok".into(), 1_497), ("aborted".into(), 3)]));
         // Without losses nothing may be missing, and it would be seen.
         assert_eq!(outcomes(false)["aborted"], 1);
@@ -172,14 +174,14 @@ mod tests {
 
     #[test]
     fn dropped_arrivals_are_beyond_every_latency() {
-        let shown = latency(&buckets(9_000), 1_000).unwrap().percentiles_us;
+        let shown = latency_from_buckets(&buckets(9_000), 1_000).unwrap().percentiles_us;
         assert_eq!(shown["p95"], None);
         assert!(shown["p50"].unwrap() > 4_900.0);
     }
 
     #[test]
     fn figures_in_microseconds() {
-        let of_few = latency(&buckets(19), 0).unwrap();
+        let of_few = latency_from_buckets(&buckets(19), 0).unwrap();
         assert_eq!((of_few.mean_us, of_few.min_us, of_few.max_us), (10.0, Some(1.0), Some(19.0)));
         assert_eq!(of_few.percentiles_us.keys().collect::<Vec<_>>(), ["p50", "p90", "p95"]);
     }
@@ -196,11 +198,12 @@ mod tests {
         }
         totals.drops = vec![(3, 2), (4, 1), (3, 5)];
         let names = ["READ", "UPDATE", "SCAN"].map(str::to_owned);
-        let phase = phase(PhaseFacts { seconds: 4.0, ..PhaseFacts::default() }, &names, &totals);
+        let phase = summarise_phase(PhaseFacts { seconds: 4.0, ..PhaseFacts::default() }, &names, &totals);
         assert_eq!(phase.throughput, 7.5);
         // Two of the warm-up's backlog ended in it, six of its own after it.
         totals.crossed = -4;
-        let clipped = super::phase(PhaseFacts { seconds: 4.0, ..PhaseFacts::default() }, &names, &totals);
+        let clipped =
+            super::summarise_phase(PhaseFacts { seconds: 4.0, ..PhaseFacts::default() }, &names, &totals);
         assert_eq!((clipped.throughput, clipped.completed, clipped.outcomes["ok"]), (6.5, Some(26), 30));
         assert_eq!(phase.drops, BTreeMap::from([(3, 7), (4, 1)]));
         let [read, update] = phase.metrics.as_slice() else { panic!("{:?}", phase.metrics) };

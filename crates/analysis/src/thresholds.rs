@@ -1,7 +1,7 @@
 //! Thresholds: `p99(read) < 5ms`, `throughput > 10000`, `errors < 1%`, `mean(update.service) <= 800us`.
 
-use crate::blocks::{Blocks, Counted, Kind, Population};
-use crate::estimate::{BLOCKS, Estimate, Quantile, greatest};
+use crate::blocks::{BlockCounts, Blocks, LatencyKind, Population};
+use crate::estimate::{BLOCKS, Quantile, RatioEstimate, interval_of_greater};
 use crate::verdict::ResponseTime;
 use dyno_rundir::schema::{Claim, ConfidenceInterval, Latency, Metric, Phase, Threshold};
 use dyno_types::Outcome;
@@ -65,7 +65,7 @@ pub enum ThresholdProblem {
 }
 
 /// Distance below the limit in half widths, and the interval.
-type Found = (f64, Option<ConfidenceInterval>);
+type LimitDistance = (f64, Option<ConfidenceInterval>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
@@ -171,17 +171,17 @@ impl Quantity {
 
 /// A figure of a threshold without its limit: `throughput`, `errors`, `p99(read)`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Figure(Quantity);
+pub struct ThresholdFigure(Quantity);
 
-impl Figure {
+impl ThresholdFigure {
     /// Reads its name.
     pub fn parse(text: &str) -> Result<Self, BadThreshold> {
         let bad = |why| BadThreshold { text: text.to_owned(), why };
-        Quantity::parse(text.trim()).map(Figure).map_err(bad)
+        Quantity::parse(text.trim()).map(ThresholdFigure).map_err(bad)
     }
 
     /// Value in a phase: operations per second, percent, or microseconds; `None` if it cannot be told.
-    pub fn measured(&self, phase: &Phase) -> Option<f64> {
+    pub fn measured_value(&self, phase: &Phase) -> Option<f64> {
         self.0.measured(phase)
     }
 
@@ -212,7 +212,7 @@ pub struct Condition {
 
 /// Where a threshold can be drawn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bound {
+pub struct ThresholdBound {
     /// The operation of a latency in lower case, `all` for every one; `None`: throughput.
     pub metric: Option<String>,
     /// True for service times.
@@ -225,13 +225,13 @@ pub struct Bound {
 
 impl Condition {
     /// Returns where it can be drawn; a share of errors cannot.
-    pub fn bound(&self) -> Option<Bound> {
+    pub fn drawable_bound(&self) -> Option<ThresholdBound> {
         let (metric, service) = match &self.quantity {
             Quantity::Throughput => (None, false),
             Quantity::Errors => return None,
             Quantity::Latency { metric, service, .. } => (Some(metric.clone()), *service),
         };
-        Some(Bound { metric, service, limit: self.limit, is_upper: self.is_upper() })
+        Some(ThresholdBound { metric, service, limit: self.limit, is_upper: self.is_upper() })
     }
 
     /// Reads an expression.
@@ -269,12 +269,12 @@ impl Condition {
     }
 
     /// Returns it as written.
-    pub fn text(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// Refuses a metric that the run does not record.
-    pub fn check(&self, metrics: &[String]) -> Result<(), BadThreshold> {
+    pub fn check_metric(&self, metrics: &[String]) -> Result<(), BadThreshold> {
         let Quantity::Latency { metric, .. } = &self.quantity else { return Ok(()) };
         if metric == "all" || metrics.iter().any(|m| m.eq_ignore_ascii_case(metric)) {
             return Ok(());
@@ -285,7 +285,7 @@ impl Condition {
     }
 
     /// Itself as written, with the claims that it rests on: none for a count.
-    pub fn asks(&self) -> (String, Vec<Claim>) {
+    pub fn expression_and_claims(&self) -> (String, Vec<Claim>) {
         (self.text.clone(), self.quantity.claims())
     }
 
@@ -301,7 +301,7 @@ impl Condition {
 
     /// Returns whether the figure of a phase is within the limit, and the figure. What cannot be told is not. Failures count
     /// with at least their time in latencies.
-    pub fn evaluate(&self, phase: &Phase) -> (Option<f64>, bool) {
+    pub fn evaluate_phase(&self, phase: &Phase) -> (Option<f64>, bool) {
         let measured = self.quantity.measured(phase);
         let passed = measured.is_some_and(|m| match self.relation {
             Relation::Below => m < self.limit,
@@ -313,8 +313,8 @@ impl Condition {
     }
 
     /// Decides it for a phase, its `blocks` and the operations of its whole seconds.
-    pub fn decide(&self, phase: &Phase, blocks: &Blocks, seconds: &[f64]) -> Threshold {
-        let (measured, within) = self.evaluate(phase);
+    pub fn judge_phase(&self, phase: &Phase, blocks: &Blocks, seconds: &[f64]) -> Threshold {
+        let (measured, within) = self.evaluate_phase(phase);
         let found = match &self.quantity {
             Quantity::Throughput => self.throughput(phase, seconds),
             Quantity::Errors if self.limit > 0.0 => self.errors(blocks),
@@ -336,14 +336,14 @@ impl Condition {
         matches!(self.relation, Relation::Below | Relation::AtMost)
     }
 
-    fn throughput(&self, phase: &Phase, seconds: &[f64]) -> Option<Found> {
-        let blocks: Vec<Counted> = match seconds {
+    fn throughput(&self, phase: &Phase, seconds: &[f64]) -> Option<LimitDistance> {
+        let blocks: Vec<BlockCounts> = match seconds {
             [] => vec![(phase.seconds, phase.throughput * phase.seconds)],
             seconds => seconds.iter().map(|count| (1.0, *count)).collect(),
         };
         // Of few seconds at least the error of independent arrivals.
         let is_short = blocks.len() < BLOCKS;
-        let estimate = Estimate::new(blocks, if is_short { phase.throughput.sqrt() } else { 0.0 })?;
+        let estimate = RatioEstimate::new(blocks, if is_short { phase.throughput.sqrt() } else { 0.0 })?;
         // Parts of seconds at both ends belong to the figure.
         let shift = phase.throughput - estimate.figure();
         let half = estimate.half_width();
@@ -351,14 +351,14 @@ impl Condition {
             low: (phase.throughput - half).max(0.0),
             high: Some(phase.throughput + half),
         });
-        Some((estimate.below(self.limit - shift)?, interval))
+        Some((estimate.distance_below(self.limit - shift)?, interval))
     }
 
-    fn errors(&self, blocks: &Blocks) -> Option<Found> {
-        let estimate = Estimate::share(
-            blocks.failures().into_iter().map(|(all, failed)| (all as f64, failed as f64)).collect(),
+    fn errors(&self, blocks: &Blocks) -> Option<LimitDistance> {
+        let estimate = RatioEstimate::from_share(
+            blocks.failures_by_block().into_iter().map(|(all, failed)| (all as f64, failed as f64)).collect(),
         )?;
-        let wilson = estimate.wilson();
+        let wilson = estimate.wilson_interval();
         let interval = estimate.half_width().map(|_| ConfidenceInterval {
             low: wilson.low * 100.0,
             high: wilson.high.map(|high| high * 100.0),
@@ -368,31 +368,31 @@ impl Condition {
 
     /// Latencies of a metric, or of each that a phase has.
     fn populations(phase: &Phase, blocks: &Blocks, metric: &str, service: bool) -> Vec<Population> {
-        let kind = if service { Kind::Service } else { Kind::Response };
+        let kind = if service { LatencyKind::Service } else { LatencyKind::Response };
         let own = Quantity::metrics(phase, metric).filter_map(|one| blocks.number_of(&one.name));
-        own.flat_map(|number| blocks.latencies(number, kind)).collect()
+        own.flat_map(|number| blocks.latency_populations(number, kind)).collect()
     }
 
     /// Of several populations the greatest figure counts: it is below the limit if each is.
-    fn latency(&self, statistic: &str, populations: &[Population]) -> Option<Found> {
+    fn latency(&self, statistic: &str, populations: &[Population]) -> Option<LimitDistance> {
         let misses = |us: f64| match self.relation {
             Relation::Below | Relation::AtLeast => us >= self.limit,
             Relation::AtMost | Relation::Above => us > self.limit,
         };
         let one = |population: &Population| match statistic {
             "mean" => {
-                let estimate = Estimate::new(population.sums(), population.deviation_us())?;
-                Some((estimate.below(self.limit)?, estimate.interval()))
+                let estimate = RatioEstimate::new(population.time_sums_us(), population.deviation_us())?;
+                Some((estimate.distance_below(self.limit)?, estimate.confidence_interval()))
             }
             percentile => {
                 let share = percentile.strip_prefix('p')?.parse::<f64>().ok()? / 100.0;
                 let quantile = Quantile::new(population, share)?;
-                Some((quantile.below(misses)?, quantile.interval()))
+                Some((quantile.distance_below(misses)?, quantile.confidence_interval()))
             }
         };
-        let all: Option<Vec<Found>> = populations.iter().map(one).collect();
+        let all: Option<Vec<LimitDistance>> = populations.iter().map(one).collect();
         all?.into_iter().reduce(|one, other| {
-            let interval = one.1.zip(other.1).map(|(one, other)| greatest(one, other));
+            let interval = one.1.zip(other.1).map(|(one, other)| interval_of_greater(one, other));
             (one.0.min(other.0), interval)
         })
     }
@@ -401,7 +401,7 @@ impl Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PhaseFacts, phase};
+    use crate::{PhaseFacts, summarise_phase};
     use dyno_record::{Scale, Totals};
     use std::collections::BTreeMap;
 
@@ -437,19 +437,22 @@ mod tests {
 
     #[test]
     fn figures_have_their_unit_and_no_limit() {
-        let of =
-            |text: &str| Figure::parse(text).map(|figure| (figure.measured(&seen()), figure.unit())).unwrap();
+        let of = |text: &str| {
+            ThresholdFigure::parse(text)
+                .map(|figure| (figure.measured_value(&seen()), figure.unit()))
+                .unwrap()
+        };
         assert_eq!(of("throughput"), (Some(10_000.0), "1/s"));
         assert_eq!(of(" errors "), (Some(0.5), "%"));
         assert_eq!(of("p99(read)"), (Some(4_000.0), "µs"));
-        assert!(Figure::parse("p99(read) < 5ms").is_err() && Figure::parse("p99").is_err());
+        assert!(ThresholdFigure::parse("p99(read) < 5ms").is_err() && ThresholdFigure::parse("p99").is_err());
     }
 
     #[test]
     fn metrics_must_exist() {
         let condition = Condition::parse("p99(scan) < 5ms").unwrap();
-        assert!(condition.check(&["READ".into()]).unwrap_err().to_string().contains("read"));
-        assert!(condition.check(&["SCAN".into()]).is_ok());
+        assert!(condition.check_metric(&["READ".into()]).unwrap_err().to_string().contains("read"));
+        assert!(condition.check_metric(&["SCAN".into()]).is_ok());
     }
 
     /// 10000 operations a second, one in 200 failed, READ is quicker than UPDATE.
@@ -481,12 +484,12 @@ mod tests {
             arrivals: 200,
             outcomes: [("ok".to_owned(), 199), ("timeout".to_owned(), 1)].into(),
             metrics: vec![metric("READ", 4_000.0), metric("UPDATE", 8_000.0), metric("CLEANUP", 90_000.0)],
-            ..phase(PhaseFacts::default(), &[], &Totals::new(0, Scale::Ns64))
+            ..summarise_phase(PhaseFacts::default(), &[], &Totals::new(0, Scale::Ns64))
         }
     }
 
     fn held(text: &str, phase: &Phase) -> (Option<f64>, bool) {
-        Condition::parse(text).unwrap().evaluate(phase)
+        Condition::parse(text).unwrap().evaluate_phase(phase)
     }
 
     #[test]

@@ -98,7 +98,7 @@ fn written(path: &Path, seconds: u64, seed: u64) -> Result<()> {
         verdict: Verdict::none(Trust::Valid),
         thresholds: Vec::new(),
         strict: false,
-        phases: vec![dyno_analysis::phase(facts, &names, &all)],
+        phases: vec![dyno_analysis::summarise_phase(facts, &names, &all)],
         faults: Vec::new(),
         pairs: Vec::new(),
         collections: Default::default(),

@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::run_directory::{now, unwritable};
 use crate::{pages, signals, terminal};
 use dyno_analysis::Condition;
-use dyno_analysis::diagnose::Finding;
+use dyno_analysis::diagnose::DiagnosisFinding;
 use dyno_config::settings::Settings;
 use dyno_db::target::{OpenTarget, Target, in_words};
 use dyno_engine::{Control, Job, Pacing, affinity};
@@ -224,7 +224,7 @@ pub struct Closed {
     /// The code to exit with.
     pub exit: Exit,
     /// Findings about what limits the run, if it has a directory with reports.
-    pub findings: Option<Vec<Finding>>,
+    pub findings: Option<Vec<DiagnosisFinding>>,
     /// Address of the report, in the same case.
     pub page: Option<String>,
 }
@@ -241,6 +241,6 @@ fn close(mut conductor: Conductor<'_>, exit: Exit) -> Closed {
     Closed { exit, findings, page }
 }
 
-fn leave_pages(conductor: &mut Conductor<'_>) -> Option<Vec<Finding>> {
+fn leave_pages(conductor: &mut Conductor<'_>) -> Option<Vec<DiagnosisFinding>> {
     conductor.session.writer().and_then(|writer| pages::leave(writer.path()))
 }

@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::Args;
-use dyno_report::grafana::dashboards;
+use dyno_report::grafana::build_dashboards;
 use dyno_rundir::files;
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub struct GrafanaArgs {
 /// The command.
 pub fn grafana(args: &GrafanaArgs) -> Result<Exit, Failure> {
     std::fs::create_dir_all(&args.out)?;
-    for (name, dashboard) in dashboards() {
+    for (name, dashboard) in build_dashboards() {
         let path = args.out.join(name);
         files::put(&path, format!("{dashboard:#}\n").as_bytes())
             .map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;

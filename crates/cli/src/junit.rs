@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::pages;
-use dyno_report::junit::{Document, failed};
+use dyno_report::junit::{Document, failed_suite};
 use std::path::{Path, PathBuf};
 
 /// Has a command write the file that `place` names. It holds an error before the command begins and where it fails: no earlier
@@ -17,8 +17,10 @@ pub fn keep(
 ) -> Result<Exit, Failure> {
     let Some(place) = place else { return work(None) };
     let place: PathBuf = std::path::absolute(place)?;
-    let error =
-        |words: String| Document { name: name.to_owned(), suites: vec![failed(name.to_owned(), words)] };
+    let error = |words: String| Document {
+        name: name.to_owned(),
+        suites: vec![failed_suite(name.to_owned(), words)],
+    };
     let unwritable = |failure: Failure| Failure::Usage(format!("--junit {failure}"));
     write(&place, &error("dyno has not ended".into())).map_err(unwritable)?;
     work(Some(&place)).inspect_err(|failure| {

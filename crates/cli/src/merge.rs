@@ -10,8 +10,8 @@ use crate::options::MergeArgs;
 use crate::report::{exit_of, show};
 use crate::terminal;
 use dyno_record::Totals;
-use dyno_report::rebuilt::{assemble, open, summarise};
-use dyno_report::summary::Known;
+use dyno_report::rebuilt::{assemble_summary, open_ended_run, summarise_totals};
+use dyno_report::summary::SummaryExtras;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Claim, Phase, Reason, Status, Summary, Trust, Verdict};
 use dyno_types::units::Latency;
@@ -90,7 +90,7 @@ struct Merged {
 pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
     let mut parts = Vec::new();
     for path in &args.dirs {
-        let (dir, words) = open(path)?;
+        let (dir, words) = open_ended_run(path)?;
         words.iter().for_each(|words| terminal::note(words));
         let why = match &dir.summary {
             None => Some("the run has not come to its end; merge it when it has"),
@@ -116,16 +116,21 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
     let phases: Vec<(Phase, &Totals)> = phases
         .iter()
         .map(|merged| {
-            let phase =
-                summarise(&merged.name, merged.seconds, Some(&merged.metrics), &merged.totals, partial);
+            let phase = summarise_totals(
+                &merged.name,
+                merged.seconds,
+                Some(&merged.metrics),
+                &merged.totals,
+                partial,
+            );
             (Phase { offered: merged.offered, ..phase }, &merged.totals)
         })
         .collect();
     let how = if args.sequential { "one after the other" } else { "side by side" };
     let title = format!("{} runs {how}, merged", parts.len());
-    let mut summary = assemble(&parts[0].dir, title, Status::Complete, partial, &phases);
+    let mut summary = assemble_summary(&parts[0].dir, title, Status::Complete, partial, &phases);
     inherit(&mut summary, &parts, beside);
-    show(&summary, Known::default(), args.json)?;
+    show(&summary, SummaryExtras::default(), args.json)?;
     Ok(exit_of(&summary))
 }
 

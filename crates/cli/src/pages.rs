@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use crate::highest_rate::searched;
 use crate::terminal;
 use crate::terminal::limited;
-use dyno_analysis::diagnose::{Diagnosis, Finding, diagnose};
+use dyno_analysis::diagnose::{Diagnosis, DiagnosisFinding, diagnose_run};
 use dyno_report::html::experiment::experiment_page;
 use dyno_report::html::page::run_page;
 use dyno_report::html::sections::Report;
@@ -39,7 +39,7 @@ impl Material {
                     .into(),
             );
             let under_way = crate::run_directory::is_under_way(path, dir.run.status);
-            dir.summary = Some(dyno_report::rebuilt::rebuild(&dir, recording.as_ref(), under_way));
+            dir.summary = Some(dyno_report::rebuilt::rebuild_summary(&dir, recording.as_ref(), under_way));
         }
         Ok(Material { dir, recording, notes })
     }
@@ -47,13 +47,15 @@ impl Material {
     /// Worth of the run's throughput, as lines of text.
     pub fn worth(&self, price: f64) -> String {
         let Some(summary) = &self.dir.summary else { return String::new() };
-        let level = worth::level(&self.dir);
-        summary.measured().map_or(String::new(), |phase| worth::text(phase, level.as_ref(), price))
+        let level = worth::throughput_interval(&self.dir);
+        summary
+            .measured()
+            .map_or(String::new(), |phase| worth::render_cost_efficiency(phase, level.as_ref(), price))
     }
 
     /// Returns what changed in the run, and what limits it.
     pub fn diagnosis(&self) -> Diagnosis {
-        diagnose(&self.dir, self.recording.as_ref())
+        diagnose_run(&self.dir, self.recording.as_ref())
     }
 
     /// The page. `price`: of an hour of everything that took part.
@@ -132,7 +134,7 @@ pub fn put(text: &str, place: Option<&Path>) -> Result<(), Failure> {
 
 /// Leaves `report.html` and `summary.md` in a run directory, and returns what limits the run. They can be made again at any time:
 /// a failure is no more than a warning.
-pub fn leave(path: &Path) -> Option<Vec<Finding>> {
+pub fn leave(path: &Path) -> Option<Vec<DiagnosisFinding>> {
     let both = |run: Material| {
         write(&path.join("report.html"), &run.html(None))?;
         write(&path.join("summary.md"), &run.markdown())?;

@@ -10,7 +10,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use dyno_report::html::experiment::experiment_page;
 use dyno_report::style::Style;
-use dyno_report::summary::{Known, text};
+use dyno_report::summary::{SummaryExtras, render_summary};
 use dyno_rundir::ExperimentDir;
 use dyno_rundir::schema::{Status, Summary, Trust};
 use std::path::PathBuf;
@@ -84,11 +84,11 @@ impl ValueEnum for FormatArg {
 }
 
 /// Prints a summary, and what is known beside it.
-pub fn show(summary: &Summary, known: Known<'_>, json: bool) -> Result<(), Failure> {
+pub fn show(summary: &Summary, known: SummaryExtras<'_>, json: bool) -> Result<(), Failure> {
     if json {
         terminal::out(&json_of(summary)?);
     } else {
-        terminal::styled(|colour| text(summary, known, style(colour)));
+        terminal::styled(|colour| render_summary(summary, known, style(colour)));
     }
     Ok(())
 }
@@ -143,8 +143,8 @@ pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {
     }
     let worth = || price.map_or(String::new(), |price| run.worth(price));
     let findings = run.diagnosis().findings;
-    let known = Known { findings: Some(&findings), page: None };
-    let plain = |colour| format!("{}{}", text(summary, known, style(colour)), worth());
+    let known = SummaryExtras { findings: Some(&findings), page: None };
+    let plain = |colour| format!("{}{}", render_summary(summary, known, style(colour)), worth());
     match (own, args.out.as_deref()) {
         (Own::Text, None) => terminal::styled(plain),
         (Own::Text, place) => pages::put(&plain(false), place)?,

@@ -217,7 +217,7 @@ pub(super) fn conditions(spec: &Experiment, metrics: &[String]) -> Result<Vec<Co
     }
     let read = |(key, text): &(&str, String)| {
         let condition = Condition::parse(text).map_err(|e| Refused(format!("{key}: {e}")))?;
-        condition.check(metrics).map_err(|e| Refused(format!("{key}: {e}")))?;
+        condition.check_metric(metrics).map_err(|e| Refused(format!("{key}: {e}")))?;
         Ok(condition)
     };
     all.iter().map(read).collect()

@@ -8,7 +8,7 @@
 
 use crate::journal::{RunRecord, RunStatus};
 use crate::point::Point;
-use dyno_analysis::interval::{difference, mean_interval};
+use dyno_analysis::interval::{mean_difference, mean_interval};
 use dyno_config::experiment::{Cell, Goal, Plan, Strategy, Tune};
 use dyno_rundir::tuning::{Effect, Tuned, TunedCell};
 use dyno_types::rng::Stream;
@@ -156,7 +156,7 @@ fn report(tune: &Tune, seed: u64, history: &[&RunRecord]) -> Option<Tuned> {
     let best = ranked(&all, &contenders, tune.goal).first().copied();
     let (gain, half_width, objective) = match best.map(objectives) {
         Some(tuned) => {
-            let found = difference(&tuned, &base)?;
+            let found = mean_difference(&tuned, &base)?;
             let sign = if tune.goal == Goal::Maximise { 1.0 } else { -1.0 };
             (sign * found.mean / own.mean, found.half_width / own.mean, mean(&tuned)?)
         }

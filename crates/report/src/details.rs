@@ -1,7 +1,7 @@
 //! Additions of `-v` to the summary: every table of latencies, what monitors saw, and what the client did.
 
-use crate::latency_table::{IDEAL, table};
-use crate::style::{Style, us};
+use crate::latency_table::{IDEAL, append_latency_table};
+use crate::style::{Style, format_us};
 use dyno_rundir::schema::{Latency, Metric, Phase};
 use dyno_types::units::{Thousands, counted};
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 const COLUMNS: [&str; 5] = ["p50", "p90", "p99", "p99.9", "p99.99"];
 
 /// The measured phase below its line.
-pub(crate) fn measured(out: &mut String, phase: &Phase, style: Style) {
+pub(crate) fn append_phase_details(out: &mut String, phase: &Phase, style: Style) {
     let failures = phase.metrics.iter().any(|m| m.all_response.is_some() && m.name != "CLEANUP");
     if failures {
         let title = "response time (from the intended start; failures count with at least their time)";
@@ -21,7 +21,7 @@ pub(crate) fn measured(out: &mut String, phase: &Phase, style: Style) {
     all(out, phase, &title("response", "the intended start"), |m| m.response.as_ref(), ideal, style);
     all(out, phase, &title("service", "sending"), |m| m.service.as_ref(), None, style);
     if let Some(seen) = &phase.monitor {
-        crate::monitored::block(out, seen, &phase.hosts, &style.bold("server and host"));
+        crate::monitored::append_monitored(out, seen, &phase.hosts, &style.bold("server and host"));
     }
     footer(out, phase, style);
 }
@@ -44,7 +44,7 @@ fn all(
     rows.extend(ideal.map(|latency| (IDEAL.to_owned(), latency)));
     let some = |column: &&str| rows.iter().any(|(_, l)| l.percentiles_us.contains_key(*column));
     let columns: Vec<&str> = COLUMNS.into_iter().filter(some).collect();
-    table(out, title, &rows, &columns, style);
+    append_latency_table(out, title, &rows, &columns, style);
 }
 
 /// Clock that says when replies arrived. Stamps are not counted where all are the client's; an imported result has no users with
@@ -69,15 +69,15 @@ fn footer(out: &mut String, phase: &Phase, style: Style) {
     let mut parts = Vec::new();
     let p99 = |l: &Option<Latency>| l.as_ref().and_then(|l| l.percentiles_us.get("p99").copied().flatten());
     if let Some(lag) = p99(&phase.schedule_lag) {
-        parts.push(format!("schedule lag p99 {}", us(lag)));
+        parts.push(format!("schedule lag p99 {}", format_us(lag)));
     }
     // Of the metric in which it is largest.
     let own = phase.metrics.iter().filter_map(|metric| metric.client_us.get("p99").copied().flatten());
     if let Some(share) = own.reduce(f64::max) {
-        parts.push(format!("client's share of p99 {}", us(share)));
+        parts.push(format!("client's share of p99 {}", format_us(share)));
     }
     if let Some(lag) = p99(&phase.receive_lag) {
-        parts.push(format!("receive lag p99 {}", us(lag)));
+        parts.push(format!("receive lag p99 {}", format_us(lag)));
     }
     parts.extend(whose_clock(phase));
     let client = &phase.client;
@@ -103,6 +103,6 @@ fn footer(out: &mut String, phase: &Phase, style: Style) {
         }
     }
     if !parts.is_empty() {
-        let _ = writeln!(out, "\n{}", style.wrap(&parts.join("; "), 0));
+        let _ = writeln!(out, "\n{}", style.wrap_text(&parts.join("; "), 0));
     }
 }

@@ -48,7 +48,7 @@ pub struct CellRow {
 
 impl CellRow {
     /// Adds the worth of throughput: operations per core-second of each run, and the price of an hour.
-    pub fn worth(&mut self, per_core: &[f64], price: Option<f64>) {
+    pub fn set_cost_efficiency(&mut self, per_core: &[f64], price: Option<f64>) {
         self.per_core = Worth::of_runs(per_core);
         let each = |price: f64| -> Vec<f64> {
             self.throughputs.iter().map(|one| worth::per_price(*one, price)).collect()
@@ -57,7 +57,7 @@ impl CellRow {
     }
 
     /// Takes over throughputs and merged response times.
-    pub fn fill(&mut self, throughputs: Vec<f64>, response: &ArrivalLatency) {
+    pub fn set_measurements(&mut self, throughputs: Vec<f64>, response: &ArrivalLatency) {
         self.throughput = mean(&throughputs);
         self.half_width = mean_interval(&throughputs).filter(|i| i.mean > 0.0).map(|i| i.half_width / i.mean);
         self.throughputs = throughputs;
@@ -68,7 +68,7 @@ impl CellRow {
 }
 
 /// The table as text.
-pub fn table(rows: &[CellRow]) -> String {
+pub fn render_cell_table(rows: &[CellRow]) -> String {
     let factors: Vec<&str> =
         rows.first().map_or(Vec::new(), |row| row.levels.iter().map(|(name, _)| name.as_str()).collect());
     let points = rows.iter().any(|row| !row.point.is_empty());
@@ -106,7 +106,10 @@ pub fn table(rows: &[CellRow]) -> String {
             line.extend([kib(row.read_kib), kib(row.written_kib)]);
         }
         if priced {
-            line.extend([row.per_core, row.per_price].map(|one| one.map_or("-".into(), |one| one.shown())));
+            line.extend(
+                [row.per_core, row.per_price]
+                    .map(|one| one.map_or("-".into(), |one| one.format_with_interval())),
+            );
         }
         line.push(remarks(row));
         lines.push(line);
@@ -175,9 +178,9 @@ mod tests {
         (0..2_000).for_each(|i| response.ok.record(100_000 + i));
         let mut row =
             CellRow { levels: vec![("users".into(), "4".into())], runs: 2, suspect: 1, ..CellRow::default() };
-        row.fill(vec![1_000.0, 1_200.0], &response);
+        row.set_measurements(vec![1_000.0, 1_200.0], &response);
         let failed = CellRow { levels: vec![("users".into(), "16".into())], failed: 1, ..CellRow::default() };
-        let text = table(&[row, failed]);
+        let text = render_cell_table(&[row, failed]);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("users  runs  ops/s"), "{text}");
         assert!(

@@ -21,7 +21,7 @@ pub(crate) const HEADS: [&str; 13] = [
 ];
 
 /// A row; what is not known is `-`.
-pub(crate) fn row(one: &FaultFigures) -> Vec<String> {
+pub(crate) fn format_fault_row(one: &FaultFigures) -> Vec<String> {
     let seconds = |s: Option<f64>| s.map_or("-".to_owned(), |s| format!("{s:.2} s"));
     let time =
         |us: Option<f64>| us.map_or("-".to_owned(), |us| Latency((us * 1e3).round() as u64).to_string());
@@ -44,7 +44,7 @@ pub(crate) fn row(one: &FaultFigures) -> Vec<String> {
 }
 
 /// Lines of the summary that a person reads at a glance.
-pub(crate) fn lines(all: &[FaultFigures]) -> String {
+pub(crate) fn render_fault_lines(all: &[FaultFigures]) -> String {
     let line = |one: &FaultFigures| {
         format!("fault {}  {} {}: {}\n", one.number, one.fault, one.when(), one.effect())
     };
@@ -67,11 +67,13 @@ mod tests {
     fn what_is_not_known_is_a_dash() {
         let one =
             FaultFigures { number: 2, fault: "kill on server".into(), failed: 7, ..FaultFigures::default() };
-        let row = row(&one);
+        let row = format_fault_row(&one);
         assert_eq!(row.len(), HEADS.len());
         assert_eq!(row[..4], ["2 kill on server", "0.00 s", "-", "-"]);
         assert_eq!((row[9].as_str(), row[10].as_str()), ("-", "7"));
-        assert!(lines(&[one]).contains("fault 2  kill on server at 0.00 s until the end: 7 failed"));
-        assert_eq!(lines(&[]), "");
+        assert!(
+            render_fault_lines(&[one]).contains("fault 2  kill on server at 0.00 s until the end: 7 failed")
+        );
+        assert_eq!(render_fault_lines(&[]), "");
     }
 }

@@ -1,6 +1,6 @@
 //! Latencies as a table on a terminal.
 
-use crate::style::{Style, us};
+use crate::style::{Style, format_us};
 use dyno_rundir::schema::{ConfidenceInterval, Latency};
 use dyno_types::units::Thousands;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ pub(crate) const IDEAL: &str = "ideal client";
 const FROM: &str = "  95 % from";
 
 /// A table of latencies: a title, and a row for each name; columns that do not fit are left out, those first that say least.
-pub(crate) fn table(
+pub(crate) fn append_latency_table(
     out: &mut String,
     title: &str,
     rows: &[(String, &Latency)],
@@ -59,8 +59,8 @@ fn intervals(out: &mut String, latency: &Latency, columns: &[&str], width: usize
     if latency.intervals_us.is_empty() {
         return;
     }
-    let low = |found: &ConfidenceInterval| us(found.low);
-    let high = |found: &ConfidenceInterval| found.high.map_or("beyond".into(), us);
+    let low = |found: &ConfidenceInterval| format_us(found.low);
+    let high = |found: &ConfidenceInterval| found.high.map_or("beyond".into(), format_us);
     let ends: [(&str, &dyn Fn(&ConfidenceInterval) -> String); 2] = [(FROM, &low), ("  to", &high)];
     for (name, end) in ends {
         let mut line = format!("{name:width$}");
@@ -78,11 +78,11 @@ fn cell_width(column: &str) -> usize {
 
 fn cell(latency: &Latency, column: &str) -> String {
     match column {
-        "mean" => us(latency.mean_us),
-        "max" => latency.max_us.map_or("-".into(), us),
+        "mean" => format_us(latency.mean_us),
+        "max" => latency.max_us.map_or("-".into(), format_us),
         "count" => Thousands(latency.count).to_string(),
         percentile => match latency.percentiles_us.get(percentile) {
-            Some(Some(value)) => us(*value),
+            Some(Some(value)) => format_us(*value),
             Some(None) => "dropped".into(),
             None => "-".into(),
         },

@@ -97,7 +97,7 @@ fn hosts(out: &mut String, hosts: &[PhaseHost]) {
 }
 
 /// The block, under its title.
-pub(crate) fn block(out: &mut String, seen: &Monitored, taking_part: &[PhaseHost], title: &str) {
+pub(crate) fn append_monitored(out: &mut String, seen: &Monitored, taking_part: &[PhaseHost], title: &str) {
     // Of one host on which this process runs, `host` and `others` tell.
     let several = taking_part.iter().any(|host| taking_part.len() > 1 || !host.local);
     if !several && seen.database.is_none() && seen.server.is_none() && seen.host.is_none() {
@@ -158,7 +158,7 @@ mod tests {
             cost_share: Some(0.0031),
         };
         let mut out = String::new();
-        block(&mut out, &seen, &[], "server and host");
+        append_monitored(&mut out, &seen, &[], "server and host");
         let expected = "\nserver and host\n\
             database 101,234 commands/s, 17 connections, 1.5 KiB\n\
             server   CPU 0.98 cores, 47.7 MiB resident\n\
@@ -168,7 +168,7 @@ mod tests {
             monitors 0.31 % of one core\n";
         assert_eq!(out, expected);
         out.clear();
-        block(&mut out, &Monitored::default(), &[], "server and host");
+        append_monitored(&mut out, &Monitored::default(), &[], "server and host");
         assert_eq!(out, "");
         // Of several hosts each has a line of its own, with its own programs.
         let host = |name: &str, role| PhaseHost {
@@ -179,7 +179,7 @@ mod tests {
             others: seen.others.clone(),
             ..PhaseHost::default()
         };
-        block(
+        append_monitored(
             &mut out,
             &seen,
             &[host("load1", HostRole::Client), host("db", HostRole::Server)],

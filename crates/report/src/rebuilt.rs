@@ -1,6 +1,8 @@
 //! Summaries of runs whose own is missing or damaged, from what was recorded.
 
-use dyno_analysis::{Evidence, PhaseFacts, monitored, pauses, phase, silences, verdict};
+use dyno_analysis::{
+    Evidence, PhaseFacts, find_pauses, find_silences, judge_run, summarise_monitors, summarise_phase,
+};
 use dyno_record::{Gap, Totals};
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{Client, Phase, PhaseHost, Reason, Status, Summary, Trust, VERSION, Verdict};
@@ -10,7 +12,7 @@ use std::path::Path;
 
 /// Reads a run that has come to its end. Where its summary is damaged or gone but the recording is whole, the summary is
 /// computed again, and the words say so. A run that has not come to its end has none.
-pub fn open(path: &Path) -> Result<(RunDir, Option<String>), ReadError> {
+pub fn open_ended_run(path: &Path) -> Result<(RunDir, Option<String>), ReadError> {
     let (mut run, why) = match RunDir::open(path) {
         Ok(run) => (run, "it has no summary.json".to_owned()),
         Err(error) => {
@@ -35,7 +37,7 @@ pub fn open(path: &Path) -> Result<(RunDir, Option<String>), ReadError> {
 
 /// The summary of a run that has not written one: everything up to its last complete second. A run that is `under_way` has no
 /// verdict yet.
-pub fn rebuild(dir: &RunDir, recording: Option<&Recording>, under_way: bool) -> Summary {
+pub fn rebuild_summary(dir: &RunDir, recording: Option<&Recording>, under_way: bool) -> Summary {
     let status = match dir.run.status {
         ended @ (Status::Failed | Status::Interrupted) => ended,
         Status::Running | Status::Complete => Status::Running,
@@ -81,7 +83,7 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
         let seconds = planned.map_or(seconds, |planned| seconds.min(planned));
         let metrics = dir.run.metrics.get(&recorded.name);
         let mut phase =
-            summarise(&recorded.name, seconds, metrics, &recorded.totals, status != Status::Complete);
+            summarise_totals(&recorded.name, seconds, metrics, &recorded.totals, status != Status::Complete);
         if recorded.name == "measure" {
             let (users, offered) = load_of(dir);
             phase.client = Client { users, pipeline: 1, batch: 1, ..phase.client };
@@ -95,8 +97,8 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
             let (from_ns, until_ns) = ((warmup_s * 1e9) as u64, (until_s * 1e9) as u64);
             let totals = with_open_silence(dir, recorded);
             if totals.threads > 0 {
-                phase.silences = silences(&totals, from_ns, until_ns);
-                phase.pauses = pauses(&totals, from_ns, until_ns);
+                phase.silences = find_silences(&totals, from_ns, until_ns);
+                phase.pauses = find_pauses(&totals, from_ns, until_ns);
             }
         }
         phase
@@ -106,12 +108,12 @@ fn computed(dir: &RunDir, recording: Option<&Recording>, status: Status) -> Summ
         for ((phase, _), recorded) in phases.iter_mut().zip(&dir.phases) {
             // Without readable events there is no window to cut.
             if let Ok(Some((from_ms, to_ms))) = dir.phase_boundaries(recorded) {
-                phase.monitor = Some(monitored(recording, from_ms, to_ms));
+                phase.monitor = Some(summarise_monitors(recording, from_ms, to_ms));
             }
         }
     }
     let title = dir.run.settings.iter().find(|s| s.key == "title").map_or("run", |s| s.value.as_str());
-    assemble(dir, title.to_owned(), status, status != Status::Complete, &phases)
+    assemble_summary(dir, title.to_owned(), status, status != Status::Complete, &phases)
 }
 
 /// Returns the totals of a phase. Its record may end with seconds without a success while operations were under way: a silence
@@ -129,7 +131,7 @@ fn with_open_silence(dir: &RunDir, recorded: &RecordedPhase) -> Totals {
 }
 
 /// A phase's figures from its totals alone. Where it was cut off, arrivals without a known end were aborted.
-pub fn summarise(
+pub fn summarise_totals(
     name: &str,
     seconds: f64,
     metrics: Option<&Vec<String>>,
@@ -143,12 +145,12 @@ pub fn summarise(
         cut_off,
         ..PhaseFacts::default()
     };
-    phase(facts, metrics.map_or(&[], Vec::as_slice), totals)
+    summarise_phase(facts, metrics.map_or(&[], Vec::as_slice), totals)
 }
 
 /// A summary of phases, with the verdict that can be given without what the load generator did. `partial`: the record ends
 /// before what was done, so that there may be arrivals without a known end.
-pub fn assemble(
+pub fn assemble_summary(
     dir: &RunDir,
     title: String,
     status: Status,
@@ -157,7 +159,7 @@ pub fn assemble(
 ) -> Summary {
     let measured = phases.iter().find(|(p, _)| p.name == "measure").or(phases.last());
     let verdict = match measured {
-        Some((phase, totals)) => verdict(&Evidence {
+        Some((phase, totals)) => judge_run(&Evidence {
             phase,
             totals,
             think_ns: None,

@@ -21,13 +21,13 @@ impl Style {
     }
 
     /// Wraps a text at words; lines after the first are indented by `indent` columns.
-    pub(crate) fn wrap(self, text: &str, indent: usize) -> String {
+    pub(crate) fn wrap_text(self, text: &str, indent: usize) -> String {
         let indent = " ".repeat(indent);
         textwrap::fill(text, Options::new(self.columns).subsequent_indent(&indent).break_words(false))
     }
 
     /// Cuts a text off where the line ends.
-    pub(crate) fn cut(self, text: &str) -> String {
+    pub(crate) fn cut_line(self, text: &str) -> String {
         if text.chars().count() <= self.columns {
             return text.to_owned();
         }
@@ -43,7 +43,7 @@ impl Style {
         self.paint("1", text)
     }
 
-    pub(crate) fn trust(self, trust: Trust) -> String {
+    pub(crate) fn paint_trust(self, trust: Trust) -> String {
         match trust {
             Trust::Valid => self.paint("1;32", "VALID"),
             Trust::Suspect => self.paint("1;33", "SUSPECT"),
@@ -51,7 +51,7 @@ impl Style {
         }
     }
 
-    pub(crate) fn grade(self, trust: Trust, text: &str) -> String {
+    pub(crate) fn paint_grade(self, trust: Trust, text: &str) -> String {
         let code = match trust {
             Trust::Valid => "32",
             Trust::Suspect => "33",
@@ -62,6 +62,6 @@ impl Style {
 }
 
 /// A latency of so many microseconds.
-pub(crate) fn us(value: f64) -> String {
+pub(crate) fn format_us(value: f64) -> String {
     Latency((value * 1e3).round() as u64).to_string()
 }

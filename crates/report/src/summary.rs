@@ -2,10 +2,10 @@
 //! table of latencies, what limits the run, and where its report is. `details` has the rest.
 
 use crate::details;
-use crate::latency_table::{IDEAL, table};
+use crate::latency_table::{IDEAL, append_latency_table};
 use crate::rebuilt::is_under_way;
-use crate::style::{Style, us};
-use dyno_analysis::diagnose::Finding;
+use crate::style::{Style, format_us};
+use dyno_analysis::diagnose::DiagnosisFinding;
 use dyno_rundir::schema::{
     Client, ConfidenceInterval, Decision, Grade, Latency, Metric, Phase, Reason, Status, Summary, Threshold,
     Trust, Verdict,
@@ -17,9 +17,9 @@ use std::fmt::Write as _;
 
 /// Facts that are known of a run beside its summary.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Known<'a> {
+pub struct SummaryExtras<'a> {
     /// Findings of the diagnosis, the surest first; `None` if there was no diagnosis.
-    pub findings: Option<&'a [Finding]>,
+    pub findings: Option<&'a [DiagnosisFinding]>,
     /// Address of the report.
     pub page: Option<&'a str>,
 }
@@ -43,7 +43,7 @@ const ROWS: usize = 6;
 const DIFFERS: f64 = 0.1;
 
 /// Describes how a run ended that has not come to its end.
-pub(crate) fn ending(status: Status) -> Option<&'static str> {
+pub(crate) fn describe_ending(status: Status) -> Option<&'static str> {
     match status {
         Status::Complete => None,
         Status::Running => Some("INCOMPLETE: the run was killed; this is what it recorded"),
@@ -58,7 +58,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// The grade of each claim, in words, where they are not all the same.
-pub(crate) fn grades(verdict: &Verdict) -> Option<String> {
+pub(crate) fn describe_grades(verdict: &Verdict) -> Option<String> {
     let first = verdict.grades.first()?;
     let differ = verdict.grades.iter().any(|grade| grade.trust != first.trust);
     let one = |grade: &Grade| format!("{}: {}", grade.claim, grade.trust.name());
@@ -74,7 +74,7 @@ struct Shown {
 }
 
 /// The whole summary. Without details it fits the screen, so that the verdict stays on it: the least important goes first.
-pub fn text(summary: &Summary, known: Known<'_>, style: Style) -> String {
+pub fn render_summary(summary: &Summary, known: SummaryExtras<'_>, style: Style) -> String {
     let fits = |text: &str| style.details || text.lines().count() < SCREEN;
     let mut text = String::new();
     for (reasons, services) in [(REASONS, true), (2, true), (2, false), (1, false)] {
@@ -86,16 +86,16 @@ pub fn text(summary: &Summary, known: Known<'_>, style: Style) -> String {
     text
 }
 
-fn made(summary: &Summary, known: Known<'_>, style: Style, shown: Shown) -> String {
+fn made(summary: &Summary, known: SummaryExtras<'_>, style: Style, shown: Shown) -> String {
     let mut out = String::new();
     let under_way = is_under_way(summary);
-    let mark = if under_way { style.bold("RUNNING") } else { style.trust(summary.verdict.trust) };
+    let mark = if under_way { style.bold("RUNNING") } else { style.paint_trust(summary.verdict.trust) };
     let title = one_line(&format!("{} on {}", summary.title, summary.database));
     let _ = writeln!(out, "{mark}  {}", style.bold(&title));
     let _ = writeln!(out, "{}", style.dim(&one_line(&format!("{}, {}", summary.target, summary.started))));
     if under_way {
         out.push_str("The run is under way: this is what it has recorded so far\n");
-    } else if let Some(words) = ending(summary.status) {
+    } else if let Some(words) = describe_ending(summary.status) {
         let _ = writeln!(out, "{words}");
     }
     claims(&mut out, summary, style);
@@ -108,10 +108,10 @@ fn made(summary: &Summary, known: Known<'_>, style: Style, shown: Shown) -> Stri
             _ => measured(&mut out, phase, style, shown),
         }
     }
-    out.push_str(&crate::faults::lines(&summary.faults));
+    out.push_str(&crate::faults::render_fault_lines(&summary.faults));
     out.push('\n');
     if let Some(words) = known.findings.and_then(|findings| limit(summary, findings)) {
-        let _ = writeln!(out, "{}", style.wrap(&one_line(&format!("limit    {words}")), 9));
+        let _ = writeln!(out, "{}", style.wrap_text(&one_line(&format!("limit    {words}")), 9));
     }
     for phase in &summary.phases {
         if let Some(link) = &phase.link {
@@ -154,7 +154,7 @@ fn claims(out: &mut String, summary: &Summary, style: Style) {
         let fits = |told: &usize| style.details || taken + against(*told).chars().count() <= style.columns;
         let told = (1..=grade.against.len()).rev().find(fits);
         let against = told.map_or(String::new(), against);
-        let trust = style.grade(grade.trust, &format!("{:7}", grade.trust.name()));
+        let trust = style.paint_grade(grade.trust, &format!("{:7}", grade.trust.name()));
         let claim = format!("  {:width$}  {trust}", one_line(&grade.claim));
         let _ = writeln!(out, "{}", format!("{claim}{}{against}", verdict(style)).trim_end());
     }
@@ -182,10 +182,10 @@ fn reasons(out: &mut String, verdict: &Verdict, style: Style, shown: Shown) {
     for (at, reason) in told.iter().take(most).enumerate() {
         let text = format!("  {} {}: {}", reason.trust.word(), reason.check, one_line(&reason.text));
         // The worst is told in full; of the others without details as much as a line holds.
-        let text = if at == 0 || style.details { style.wrap(&text, 4) } else { style.cut(&text) };
+        let text = if at == 0 || style.details { style.wrap_text(&text, 4) } else { style.cut_line(&text) };
         // The mark alone is coloured: a wrapped line is no place for escape sequences.
         let mark = match verdict.is_asked(reason) {
-            true => style.grade(reason.trust, reason.trust.word()),
+            true => style.paint_grade(reason.trust, reason.trust.word()),
             false => style.dim(reason.trust.word()),
         };
         let _ = writeln!(out, "{}", text.replacen(reason.trust.word(), &mark, 1));
@@ -196,13 +196,13 @@ fn reasons(out: &mut String, verdict: &Verdict, style: Style, shown: Shown) {
 }
 
 /// Limit of the run, and how sure that is; nothing of a simulation or of a load alone.
-fn limit(summary: &Summary, findings: &[Finding]) -> Option<String> {
+fn limit(summary: &Summary, findings: &[DiagnosisFinding]) -> Option<String> {
     let phase = summary.phases.iter().find(|phase| phase.name == "measure")?;
     if let Some(finding) = findings.first() {
         return Some(format!(
             "{} ({}, {:.0} %)",
             finding.claim,
-            finding.sureness(),
+            finding.confidence_word(),
             finding.confidence * 100.0
         ));
     }
@@ -218,7 +218,7 @@ pub(crate) fn measured_of(threshold: &Threshold, details: bool) -> String {
     };
     match (threshold.interval, threshold.decision()) {
         (Some(found), decision) if details || decision == Decision::TooClose => {
-            format!("{measured}, 95 % interval {}", between(&found, unit))
+            format!("{measured}, 95 % interval {}", format_interval(&found, unit))
         }
         (None, Decision::TooClose) => format!("{measured}, too few to decide"),
         _ => measured,
@@ -226,7 +226,7 @@ pub(crate) fn measured_of(threshold: &Threshold, details: bool) -> String {
 }
 
 /// An interval in the words of its unit.
-pub(crate) fn between(found: &ConfidenceInterval, unit: impl Fn(f64) -> String) -> String {
+pub(crate) fn format_interval(found: &ConfidenceInterval, unit: impl Fn(f64) -> String) -> String {
     let high = found.high.map_or("beyond all".into(), &unit);
     format!("{} to {high}", unit(found.low))
 }
@@ -238,7 +238,7 @@ pub(crate) fn in_unit(expression: &str, value: f64) -> String {
     } else if expression.starts_with("errors") {
         format!("{value:.3} %")
     } else {
-        us(value)
+        format_us(value)
     }
 }
 
@@ -257,11 +257,11 @@ fn load_line(out: &mut String, phase: &Phase, style: Style) {
         let what = if phase.documents.is_some() { " inserts" } else { "" };
         let _ = write!(line, ", {}{what} FAILED", Thousands(failed));
     }
-    let _ = writeln!(out, "{}", style.wrap(&line, 9));
+    let _ = writeln!(out, "{}", style.wrap_text(&line, 9));
 }
 
 /// How many users had a connection, where some had none: `, 2.1 connected on average`.
-pub(crate) fn connected(client: &Client) -> String {
+pub(crate) fn describe_connected(client: &Client) -> String {
     let some = client.connected.filter(|connected| *connected < client.users as f64 * 0.99);
     some.map_or(String::new(), |connected| format!(", {connected:.1} connected on average"))
 }
@@ -277,27 +277,27 @@ fn measured(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
         // Of merged runs they are not known.
         (Some(due), 0) => format!("{done}; {}/s were due (open loop)", Rate(due)),
         (Some(due), _) => {
-            let connected = connected(&phase.client);
+            let connected = describe_connected(&phase.client);
             format!("{done}; {}/s were due (open loop, {users} connections{connected})", Rate(due))
         }
         // An imported result may not say.
         (None, 0) => done,
         (None, users) => {
-            format!("{done} (closed loop, {}{})", counted(users, "user"), connected(&phase.client))
+            format!("{done} (closed loop, {}{})", counted(users, "user"), describe_connected(&phase.client))
         }
     };
-    let _ = writeln!(out, "{}", style.wrap(&line, 9).replacen(&rate, &style.bold(&rate), 1));
+    let _ = writeln!(out, "{}", style.wrap_text(&line, 9).replacen(&rate, &style.bold(&rate), 1));
     if phase.arrivals > ok {
         for (name, count) in phase.outcomes.iter().filter(|(name, count)| *name != "ok" && **count > 0) {
             // The first of its kind, in the words of the server or the system.
             let words =
                 phase.errors.get(name).map_or(String::new(), |words| format!(": {}", one_line(words)));
             let line = format!("         {name} {}{words}", Thousands(*count));
-            let _ = writeln!(out, "{}", style.wrap(&line, 11));
+            let _ = writeln!(out, "{}", style.wrap_text(&line, 11));
         }
     }
     if style.details {
-        details::measured(out, phase, style);
+        details::append_phase_details(out, phase, style);
     } else {
         latencies(out, phase, style, shown);
     }
@@ -326,13 +326,13 @@ fn latencies(out: &mut String, phase: &Phase, style: Style, shown: Shown) {
     }
     rows.extend(phase.ideal_response.as_ref().map(|latency| (IDEAL.to_owned(), latency)));
     let title = if failures { "response time, failures included" } else { "response time" };
-    table(out, title, &rows, &COLUMNS, style);
+    append_latency_table(out, title, &rows, &COLUMNS, style);
     // What was never sent has a place among percentiles, and no time that a mean could take in.
     let dropped = phase.outcomes.get(Outcome::Dropped.name()).copied().unwrap_or(0);
     if failures && dropped > 0 {
         let words =
             format!("mean, max and count are of what was sent, without {} dropped", Thousands(dropped));
-        let _ = writeln!(out, "{}", style.wrap(&words, 0));
+        let _ = writeln!(out, "{}", style.wrap_text(&words, 0));
     }
 }
 

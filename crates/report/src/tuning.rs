@@ -3,7 +3,7 @@
 use dyno_rundir::tuning::{Tuned, TunedCell};
 
 /// The conclusion for a cell.
-pub fn headline(cell: &TunedCell) -> String {
+pub fn cell_headline(cell: &TunedCell) -> String {
     let Tuned { best, gain, gain_half_width, noise, beyond_noise, .. } = &cell.found;
     let (gain, half) = (gain * 100.0, gain_half_width * 100.0);
     let noise = format!("the defaults alone vary by ±{:.1} %", noise * 100.0);
@@ -18,7 +18,7 @@ pub fn headline(cell: &TunedCell) -> String {
 }
 
 /// Describes the effect of each parameter in a cell, the strongest first.
-pub fn effects(cell: &TunedCell) -> Vec<String> {
+pub fn describe_effects(cell: &TunedCell) -> Vec<String> {
     let one = |effect: &dyno_rundir::tuning::Effect| {
         let levels: Vec<String> =
             effect.levels.iter().map(|(level, mean)| format!("{level}: {mean:.4}")).collect();
@@ -29,7 +29,7 @@ pub fn effects(cell: &TunedCell) -> Vec<String> {
 }
 
 /// Parameters whose best value depends on the cell.
-pub fn interactions(all: &[TunedCell]) -> Vec<String> {
+pub fn describe_interactions(all: &[TunedCell]) -> Vec<String> {
     let mut out = Vec::new();
     for effect in all.first().map_or(&[][..], |first| &first.found.effects) {
         let mut best: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -57,13 +57,13 @@ pub fn interactions(all: &[TunedCell]) -> Vec<String> {
 }
 
 /// All of it, as the terminal shows it; empty where nothing was tuned.
-pub fn text(all: &[TunedCell]) -> String {
+pub fn render_tunings(all: &[TunedCell]) -> String {
     let mut out = String::new();
     for cell in all {
-        out += &format!("\n{}\n", headline(cell));
-        effects(cell).iter().for_each(|words| out += &format!("  {words}\n"));
+        out += &format!("\n{}\n", cell_headline(cell));
+        describe_effects(cell).iter().for_each(|words| out += &format!("  {words}\n"));
     }
-    interactions(all).iter().for_each(|words| out += &format!("\n{words}\n"));
+    describe_interactions(all).iter().for_each(|words| out += &format!("\n{words}\n"));
     out
 }
 
@@ -95,15 +95,15 @@ mod tests {
     #[test]
     fn cells_that_disagree_are_told() {
         let both = [cell("ycsb=a", "100", 0.2, true), cell("ycsb=c", "500", 0.1, true)];
-        let words = text(&both);
+        let words = render_tunings(&both);
         assert!(
             words.contains("ycsb=a: hz=100 gains 20.0 % ±1.0 (the defaults alone vary by ±0.5 %)"),
             "{words}"
         );
         assert!(words.contains("depends on the cell: 100 (ycsb=a), 500 (ycsb=c)"), "{words}");
         let noise = [cell("ycsb=a", "100", 0.2, true), cell("ycsb=c", "500", 0.004, false)];
-        let words = text(&noise);
+        let words = render_tunings(&noise);
         assert!(words.contains("not beyond the noise") && !words.contains("depends on the cell"), "{words}");
-        assert_eq!(text(&[]), "");
+        assert_eq!(render_tunings(&[]), "");
     }
 }

@@ -1,8 +1,8 @@
 //! Throughput for what it takes: a core of the server, and money.
 
-use crate::comparison::number;
+use crate::comparison::format_number;
 use dyno_analysis::interval::{MeanInterval, mean_interval};
-use dyno_analysis::series::stability;
+use dyno_analysis::series::judge_stability;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::Phase;
 use dyno_types::stats::mean;
@@ -43,17 +43,17 @@ impl Worth {
     }
 
     /// `1,234 ± 56`.
-    pub fn shown(&self) -> String {
+    pub fn format_with_interval(&self) -> String {
         match self.half_width {
-            Some(half) => format!("{} ± {}", number(self.value), number(half)),
-            None => number(self.value),
+            Some(half) => format!("{} ± {}", format_number(self.value), format_number(half)),
+            None => format_number(self.value),
         }
     }
 }
 
 /// The interval of a run's throughput within the run; `None` where its level changes.
-pub fn level(dir: &RunDir) -> Option<MeanInterval> {
-    Some(stability(&dir.interval_history().ok()?.values)?.steady?.interval)
+pub fn throughput_interval(dir: &RunDir) -> Option<MeanInterval> {
+    Some(judge_stability(&dir.interval_history().ok()?.values)?.steady?.interval)
 }
 
 /// Computes a run's worth for a core-second, where that is known, and for a unit of money, where a price is given. `level` is the
@@ -70,7 +70,7 @@ pub fn of_run(
 }
 
 /// The same as lines of text; what is not known is said.
-pub fn text(phase: &Phase, level: Option<&MeanInterval>, price: f64) -> String {
+pub fn render_cost_efficiency(phase: &Phase, level: Option<&MeanInterval>, price: f64) -> String {
     let found = of_run(phase, level, Some(price));
     let mut out = String::new();
     if !found.iter().any(|(name, ..)| *name == "Per core-second") {
@@ -78,7 +78,11 @@ pub fn text(phase: &Phase, level: Option<&MeanInterval>, price: f64) -> String {
     }
     for (name, what, worth) in found {
         let interval = if worth.half_width.is_some() { " (95 %)" } else { ", too short for an interval" };
-        out.push_str(&format!("{}: {} {what}{interval}\n", name.to_lowercase(), worth.shown()));
+        out.push_str(&format!(
+            "{}: {} {what}{interval}\n",
+            name.to_lowercase(),
+            worth.format_with_interval()
+        ));
     }
     out
 }
@@ -93,7 +97,11 @@ mod tests {
         let server = ProcessUse { cpu_cores: 2.0, ..ProcessUse::default() };
         let monitor = Monitored { server: Some(server), ..Monitored::default() };
         let facts = dyno_analysis::PhaseFacts { name: "measure".into(), seconds: 1.0, ..Default::default() };
-        let empty = dyno_analysis::phase(facts, &[], &dyno_record::Totals::new(0, dyno_record::Scale::Ns64));
+        let empty = dyno_analysis::summarise_phase(
+            facts,
+            &[],
+            &dyno_record::Totals::new(0, dyno_record::Scale::Ns64),
+        );
         let blind = Phase { throughput: 1_000.0, ..empty };
         let phase = Phase { monitor: Some(monitor), ..blind.clone() };
         let level = MeanInterval { count: 10, mean: 900.0, deviation: 1.0, half_width: 90.0 };
@@ -101,7 +109,8 @@ mod tests {
         assert_eq!(found[0].2, Worth { value: 500.0, half_width: Some(50.0) });
         assert_eq!(found[1].2, Worth { value: 7_200_000.0, half_width: Some(720_000.0) });
         assert!(
-            text(&blind, None, 0.5).contains("not known") && text(&blind, None, 0.5).contains("7,200,000")
+            render_cost_efficiency(&blind, None, 0.5).contains("not known")
+                && render_cost_efficiency(&blind, None, 0.5).contains("7,200,000")
         );
         assert_eq!(Worth::of_runs(&[]), None);
         assert_eq!(Worth::of_runs(&[4.0]), Some(Worth { value: 4.0, half_width: None }));

@@ -1,6 +1,6 @@
 //! A phase interval by interval: gathered into seconds for viewers, and kept where faults are to be judged by it.
 
-use dyno_analysis::faults::{FaultEffects, InjectedFault, Interval, assess};
+use dyno_analysis::faults::{FaultEffects, InjectedFault, IntervalOutcomes, assess_faults};
 use dyno_analysis::{Blocks, RunObservations};
 use dyno_engine::{End, INTERVAL_NS, Job, Second};
 use dyno_record::{Buckets, Totals};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(crate) struct IntervalHistory {
     wanted: bool,
-    intervals: Vec<Interval>,
+    intervals: Vec<IntervalOutcomes>,
     length_s: f64,
     /// Effect of the faults.
     pub assessed: FaultEffects,
@@ -34,7 +34,7 @@ impl IntervalHistory {
         let totals = &second.totals;
         let own = totals.ended[Outcome::Aborted as usize] + totals.ended[Outcome::Dropped as usize];
         self.length_s = job.interval_ns as f64 / 1e9;
-        self.intervals.push(Interval {
+        self.intervals.push(IntervalOutcomes {
             start_s: (second.number * job.interval_ns) as f64 / 1e9 - job.warmup_ns as f64 / 1e9,
             ok: totals.completed(),
             failed: totals.failed() - own,
@@ -46,7 +46,7 @@ impl IntervalHistory {
     pub fn judge(&mut self, happened: &[InjectedFault], missed: Vec<String>) {
         self.missed = missed;
         self.assessed =
-            assess(&self.intervals, if self.length_s > 0.0 { self.length_s } else { 1.0 }, happened);
+            assess_faults(&self.intervals, if self.length_s > 0.0 { self.length_s } else { 1.0 }, happened);
     }
 }
 
@@ -135,7 +135,7 @@ impl PerSecond {
         row.completed += totals.completed();
         row.backlog = row.backlog.max(totals.backlog);
         row.responses_s += responses_s(totals, job);
-        self.blocks.take(second, totals);
+        self.blocks.add_second(second, totals);
     }
 
     /// The whole seconds of a phase that was to end so and lasted so long behind its warm-up, with what is before and
@@ -148,7 +148,7 @@ impl PerSecond {
         let until = (ended / INTERVAL_NS).saturating_sub(ending);
         let from = warmup_ns.div_ceil(INTERVAL_NS);
         let (rows, blocks) = (self.rows, self.blocks);
-        let (step_s, intervals) = blocks.responses();
+        let (step_s, intervals) = blocks.responses_by_block();
         let tail = Tails { step_s, intervals }.whole(from, until);
         let row = |second: u64| rows.get(&second).copied().unwrap_or_default();
         let mut observations = RunObservations { tail, ..RunObservations::default() };

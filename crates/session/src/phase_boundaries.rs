@@ -1,7 +1,7 @@
 //! The edges of phases, as exact as the clock: they are marked in what monitors record, and written to the events.
 
 use crate::watch::Watch;
-use dyno_analysis::monitored;
+use dyno_analysis::summarise_monitors;
 use dyno_engine::{Control, Finished};
 use dyno_rundir::Writer;
 use dyno_rundir::monitor::Recording;
@@ -128,9 +128,9 @@ impl<'a> PhaseBoundaries<'a> {
             let ms = |time| unix_ns(time) as f64 / 1e6;
             let (from_ms, to_ms) = (ms(begun), ms(if by_clock { ended } else { last }));
             let recording = watch.recording(finished.epoch);
-            phase.monitor = Some(monitored(&recording, from_ms, to_ms));
+            phase.monitor = Some(summarise_monitors(&recording, from_ms, to_ms));
             if let Some(warmup) = warmup {
-                warmup.monitor = Some(monitored(&recording, ms(finished.epoch), from_ms));
+                warmup.monitor = Some(summarise_monitors(&recording, ms(finished.epoch), from_ms));
             }
             WatchedPhase { recording, from_ms, to_ms, elsewhere }
         });

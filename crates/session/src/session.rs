@@ -11,8 +11,8 @@ use crate::watch::Watch;
 use crate::watch::seen::{ServerNow, SourceSnapshot};
 use dyno_analysis::faults::InjectedFault;
 use dyno_analysis::{
-    Blocks, Condition, Evidence, PhaseFacts, RunObservations, add_intervals, load_failed, pauses, phase,
-    silences, verdict,
+    Blocks, Condition, Evidence, PhaseFacts, RunObservations, add_intervals, find_pauses, find_silences,
+    judge_run, load_failed, summarise_phase,
 };
 use dyno_db::target::TargetInfo;
 use dyno_engine::arrivals::Profile;
@@ -346,12 +346,17 @@ impl<'a> Session<'a> {
         let facts = PhaseFacts { name: name.into(), seconds, elapsed_s, offered, client, errors, cut_off };
         let documents = documents(job, totals.ok());
         let bounds = (job.warmup_ns, job.warmup_ns + finished.measured_ns);
-        let (silences, pauses) = (silences(&totals, bounds.0, bounds.1), pauses(&totals, bounds.0, bounds.1));
+        let (silences, pauses) =
+            (find_silences(&totals, bounds.0, bounds.1), find_pauses(&totals, bounds.0, bounds.1));
         let mut phase_summary =
-            Phase { collections, documents, silences, pauses, ..phase(facts, &metrics, &totals) };
+            Phase { collections, documents, silences, pauses, ..summarise_phase(facts, &metrics, &totals) };
         let mut warmup = (job.warmup_ns > 0).then(|| {
             let seconds = job.warmup_ns as f64 / 1e9;
-            phase(PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() }, &metrics, &warm)
+            summarise_phase(
+                PhaseFacts { name: "warmup".into(), seconds, ..PhaseFacts::default() },
+                &metrics,
+                &warm,
+            )
         });
         let (seconds, blocks) = seconds_of.whole(&job.end, job.warmup_ns, finished.measured_ns);
         add_intervals(&mut phase_summary, &blocks);
@@ -432,7 +437,7 @@ impl<'a> Session<'a> {
         for (at, (target, totals, measured_ns)) in self.generator.parts().into_iter().enumerate() {
             let seconds = measured_ns as f64 / 1e9;
             let facts = PhaseFacts { name: name.into(), seconds, cut_off, ..PhaseFacts::default() };
-            let one = phase(facts, metrics, &totals);
+            let one = summarise_phase(facts, metrics, &totals);
             match self.pairs.get_mut(at) {
                 Some(pair) => pair.phases.push(one),
                 None => self.pairs.push(Pair { number: at + 1, target, phases: vec![one] }),
@@ -448,7 +453,11 @@ impl<'a> Session<'a> {
             let seconds = part.measured_ns as f64 / 1e9;
             let client = Client { users: part.users, ..Client::default() };
             let facts = PhaseFacts { name: name.into(), seconds, client, cut_off, ..PhaseFacts::default() };
-            workers.push(Pair { number: at + 1, target, phases: vec![phase(facts, metrics, &part.totals)] });
+            workers.push(Pair {
+                number: at + 1,
+                target,
+                phases: vec![summarise_phase(facts, metrics, &part.totals)],
+            });
         }
         writer.workers(&workers);
     }
@@ -469,7 +478,7 @@ impl<'a> Session<'a> {
             lost: self.generator.lost(),
             asked: match self.plan.conditions.as_slice() {
                 [] => self.plan.asked.iter().map(|claim| (claim.name().to_owned(), vec![*claim])).collect(),
-                thresholds => thresholds.iter().map(Condition::asks).collect(),
+                thresholds => thresholds.iter().map(Condition::expression_and_claims).collect(),
             },
             responses: self.plan.conditions.iter().filter_map(Condition::response_time).collect(),
             observations: RunObservations {
@@ -482,7 +491,7 @@ impl<'a> Session<'a> {
                 ..measured.observations.clone()
             },
         };
-        let mut verdict = verdict(&evidence);
+        let mut verdict = judge_run(&evidence);
         if !measured.observations.watched {
             // Without a monitor the claim has no grade.
             verdict.grades.retain(|grade| grade.asked || grade.claim != Claim::Resources.name());
@@ -490,7 +499,7 @@ impl<'a> Session<'a> {
         let reason = verdict.worst().map_or("", |worst| worst.text.as_str());
         tracing::info!(?status, trust = verdict.trust.name(), reason, "the run has its verdict");
         let seconds = &measured.observations.series;
-        let decide = |one: &Condition| one.decide(&measured.phase, &measured.blocks, seconds);
+        let decide = |one: &Condition| one.judge_phase(&measured.phase, &measured.blocks, seconds);
         let thresholds = self.plan.conditions.iter().map(decide).collect();
         self.write_summary(verdict, thresholds, status)
     }

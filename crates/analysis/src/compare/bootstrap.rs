@@ -11,7 +11,7 @@ pub const ALPHA: f64 = 0.05;
 pub const REPLICATES: usize = 2_000;
 
 /// The `q`-quantile (0 to 1) of `all`, by linear interpolation; sorts them. 0 of nothing.
-pub fn percentile(all: &mut [f64], q: f64) -> f64 {
+pub fn interpolate_percentile(all: &mut [f64], q: f64) -> f64 {
     all.sort_by(f64::total_cmp);
     let Some(last) = all.len().checked_sub(1) else { return 0.0 };
     let at = q * last as f64;
@@ -25,7 +25,7 @@ pub fn percentile(all: &mut [f64], q: f64) -> f64 {
 
 /// A value and the interval that holds it with a stated confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Estimate {
+pub struct IntervalEstimate {
     /// The value.
     pub value: f64,
     /// Lower end.
@@ -35,20 +35,31 @@ pub struct Estimate {
 }
 
 /// Indexes of a sample of `count` drawn with replacement.
-pub fn redraw(count: usize, random: &mut Stream) -> Vec<usize> {
+pub fn resample_indexes(count: usize, random: &mut Stream) -> Vec<usize> {
     (0..count).map(|_| random.next_below(count as u64) as usize).collect()
 }
 
 /// Two samples drawn anew, [`REPLICATES`] times.
-pub fn redraws((ones, others): (usize, usize), seed: u64) -> Vec<(Vec<usize>, Vec<usize>)> {
+pub fn resample_pairs((ones, others): (usize, usize), seed: u64) -> Vec<(Vec<usize>, Vec<usize>)> {
     let mut random = Stream::new(seed, 0, Purpose::Choice);
-    (0..REPLICATES).map(|_| (redraw(ones, &mut random), redraw(others, &mut random))).collect()
+    (0..REPLICATES)
+        .map(|_| (resample_indexes(ones, &mut random), resample_indexes(others, &mut random)))
+        .collect()
 }
 
 /// The interval of a value, from what replicates of two samples gave (Efron and Tibshirani, 1993), widened for small samples.
-pub fn interval_of(value: f64, mut found: Vec<f64>, (ones, others): (usize, usize), alpha: f64) -> Estimate {
-    let tail = Small::of_runs(ones.min(others)).tail(alpha / 2.0);
-    Estimate { value, low: percentile(&mut found, tail), high: percentile(&mut found, 1.0 - tail) }
+pub fn interval_of(
+    value: f64,
+    mut found: Vec<f64>,
+    (ones, others): (usize, usize),
+    alpha: f64,
+) -> IntervalEstimate {
+    let tail = Small::of_runs(ones.min(others)).corrected_tail(alpha / 2.0);
+    IntervalEstimate {
+        value,
+        low: interpolate_percentile(&mut found, tail),
+        high: interpolate_percentile(&mut found, 1.0 - tail),
+    }
 }
 
 /// Corrections for few samples: the variance that they hide, and how sure they are of it. Intervals of a bootstrap
@@ -75,7 +86,7 @@ impl Small {
     }
 
     /// Number of the replicates' standard deviations that the interval with this tail reaches to either side.
-    pub fn reach(self, tail: f64) -> f64 {
+    pub fn interval_reach(self, tail: f64) -> f64 {
         let quantile = match StudentsT::new(0.0, 1.0, self.freedom) {
             Ok(student) => student.inverse_cdf(tail),
             Err(_) => Normal::new(0.0, 1.0).map_or(0.0, |normal| normal.inverse_cdf(tail)),
@@ -84,8 +95,8 @@ impl Small {
     }
 
     /// The tail that gives a percentile interval about its nominal coverage.
-    pub fn tail(self, tail: f64) -> f64 {
-        Normal::new(0.0, 1.0).map_or(tail, |normal| normal.cdf(-self.reach(tail)))
+    pub fn corrected_tail(self, tail: f64) -> f64 {
+        Normal::new(0.0, 1.0).map_or(tail, |normal| normal.cdf(-self.interval_reach(tail)))
     }
 }
 

@@ -2,25 +2,28 @@ use super::*;
 
 #[test]
 fn quantiles_interpolate() {
-    assert_eq!(percentile(&mut [3.0, 1.0, 2.0], 0.5), 2.0);
-    assert_eq!(percentile(&mut [1.0, 2.0], 0.25), 1.25);
-    assert_eq!(percentile(&mut [1.0, f64::INFINITY, f64::INFINITY], 0.9), f64::INFINITY);
-    assert_eq!(percentile(&mut [], 0.5), 0.0);
+    assert_eq!(interpolate_percentile(&mut [3.0, 1.0, 2.0], 0.5), 2.0);
+    assert_eq!(interpolate_percentile(&mut [1.0, 2.0], 0.25), 1.25);
+    assert_eq!(interpolate_percentile(&mut [1.0, f64::INFINITY, f64::INFINITY], 0.9), f64::INFINITY);
+    assert_eq!(interpolate_percentile(&mut [], 0.5), 0.0);
 }
 
 #[test]
 fn a_quantile_on_a_value_is_that_value_whatever_comes_after() {
     let mut all = [f64::INFINITY, 1.0];
-    assert_eq!((percentile(&mut all, 0.0), percentile(&mut all, 1.0)), (1.0, f64::INFINITY));
-    assert_eq!(percentile(&mut [4.0, 1.0, 3.0, 2.0], 2.0 / 3.0), 3.0);
+    assert_eq!(
+        (interpolate_percentile(&mut all, 0.0), interpolate_percentile(&mut all, 1.0)),
+        (1.0, f64::INFINITY)
+    );
+    assert_eq!(interpolate_percentile(&mut [4.0, 1.0, 3.0, 2.0], 2.0 / 3.0), 3.0);
 }
 
 #[test]
 fn samples_are_drawn_anew_with_replacement_and_the_same_from_the_same_seed() {
-    let drawn = redraws((3, 5), 7);
+    let drawn = resample_pairs((3, 5), 7);
     assert_eq!(drawn.len(), REPLICATES);
     assert!(drawn.iter().all(|(one, other)| (one.len(), other.len()) == (3, 5)));
-    assert!(drawn == redraws((3, 5), 7) && drawn != redraws((3, 5), 8));
+    assert!(drawn == resample_pairs((3, 5), 7) && drawn != resample_pairs((3, 5), 8));
     // Each of three is chosen about 2,000 times, each of five too, and in 2 of 9 draws of three they are all different.
     let times = |at: usize, all: &dyn Fn(usize) -> Vec<usize>| {
         (0..REPLICATES).flat_map(all).filter(|one| *one == at).count()
@@ -46,20 +49,20 @@ fn few_runs_widen_an_interval_by_students_quantile_and_by_what_they_hide_of_thei
         (5, 3.104_159_996, 9.541_005_52e-4),
         (10, 2.384_523_020, 8.550_639_02e-3),
     ] {
-        near(Small::of_runs(count).reach(0.025), reach);
-        near(Small::of_runs(count).tail(0.025), tail);
+        near(Small::of_runs(count).interval_reach(0.025), reach);
+        near(Small::of_runs(count).corrected_tail(0.025), tail);
     }
     // 10 points about a law of three parameters: t(0.975, 7) times the root of 10 / 7.
     let residuals = Small::of_residuals(10, 3);
     assert_eq!((residuals.shrunk, residuals.freedom), (10.0 / 7.0, 7.0));
-    near(residuals.reach(0.025), 2.826_266_556);
-    near(residuals.tail(0.025), 2.354_702_838e-3);
+    near(residuals.interval_reach(0.025), 2.826_266_556);
+    near(residuals.corrected_tail(0.025), 2.354_702_838e-3);
     // One run, or as many parameters as points, tell nothing of the variance: the replicates as they are.
     for small in [Small::of_runs(1), Small::of_runs(0), Small::of_residuals(3, 3), Small::of_residuals(2, 3)]
     {
         assert_eq!((small.shrunk, small.freedom), (1.0, 0.0));
-        near(small.reach(0.025), 1.959_963_985);
-        near(small.tail(0.025), 0.025);
+        near(small.interval_reach(0.025), 1.959_963_985);
+        near(small.corrected_tail(0.025), 0.025);
     }
 }
 

@@ -1,9 +1,9 @@
 //! The verdict on two samples of runs: by an interval against a margin that matters in practice, not by a p-value.
 
-use super::bootstrap::{ALPHA, Estimate};
+use super::bootstrap::{ALPHA, IntervalEstimate};
 use super::drift::Drift;
 use super::rank::{cliffs_delta, hodges_lehmann, mann_whitney};
-use crate::interval::{difference, mean_interval};
+use crate::interval::{mean_difference, mean_interval};
 use crate::series::mean;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
@@ -49,9 +49,9 @@ pub struct Comparison {
     /// Means of each.
     pub means: (f64, f64),
     /// Ratio of the means, with its interval.
-    pub ratio: Estimate,
+    pub ratio: IntervalEstimate,
     /// Difference of the means, with its interval.
-    pub difference: Estimate,
+    pub difference: IntervalEstimate,
     /// Hodges and Lehmann's shift.
     pub shift: f64,
     /// Two-sided p-value of Mann and Whitney's test.
@@ -67,7 +67,7 @@ pub struct Comparison {
 
 impl Comparison {
     /// With what a drift leaves of its conclusion.
-    pub fn beside(mut self, drift: Option<Drift>, margin: Margin) -> Self {
+    pub fn with_drift(mut self, drift: Option<Drift>, margin: Margin) -> Self {
         if let Some(drift) = &drift {
             self.conclusion = left(self.conclusion, self.ratio.value, drift, margin);
         }
@@ -91,9 +91,9 @@ fn left(conclusion: Conclusion, ratio: f64, drift: &Drift, margin: Margin) -> Co
 
 /// The ratio of two means, `other` by `one`, with its 95 % interval: Welch's on the logarithm, by the delta method, so that it
 /// is right for few runs and for variances that differ. Of a single run a side the value alone.
-fn ratio_of(one: &[f64], other: &[f64]) -> Estimate {
+fn ratio_of(one: &[f64], other: &[f64]) -> IntervalEstimate {
     let value = mean(other) / mean(one);
-    let flat = Estimate { value, low: value, high: value };
+    let flat = IntervalEstimate { value, low: value, high: value };
     let (Some(a), Some(b)) = (mean_interval(one), mean_interval(other)) else { return flat };
     let part =
         |found: &crate::interval::MeanInterval| (found.deviation / found.mean).powi(2) / found.count as f64;
@@ -102,26 +102,26 @@ fn ratio_of(one: &[f64], other: &[f64]) -> Estimate {
     let freedom = (va + vb).powi(2) / (va.powi(2) / (a.count - 1) as f64 + vb.powi(2) / (b.count - 1) as f64);
     let Ok(student) = StudentsT::new(0.0, 1.0, freedom) else { return flat };
     let half = student.inverse_cdf(1.0 - ALPHA / 2.0) * (va + vb).sqrt();
-    Estimate { value, low: value * (-half).exp(), high: value * half.exp() }
+    IntervalEstimate { value, low: value * (-half).exp(), high: value * half.exp() }
 }
 
 /// The difference of two means, `other` less `one`, with Welch's interval.
-fn difference_of(one: &[f64], other: &[f64]) -> Estimate {
+fn difference_of(one: &[f64], other: &[f64]) -> IntervalEstimate {
     let value = mean(other) - mean(one);
-    let half = difference(other, one).map_or(0.0, |found| found.half_width);
-    Estimate { value, low: value - half, high: value + half }
+    let half = mean_difference(other, one).map_or(0.0, |found| found.half_width);
+    IntervalEstimate { value, low: value - half, high: value + half }
 }
 
 /// Compares one figure of two samples of runs. `noise` is the relative half-width that runs of the same thing have shown
 /// (an A/A comparison), below which no difference is claimed. `None` where a side has no run, or its mean is 0.
-pub fn compare(one: &[f64], other: &[f64], margin: Margin, noise: f64) -> Option<Comparison> {
+pub fn compare_samples(one: &[f64], other: &[f64], margin: Margin, noise: f64) -> Option<Comparison> {
     if one.is_empty() || other.is_empty() || mean(one) == 0.0 {
         return None;
     }
     let counts = (one.len(), other.len());
     let (ratio, difference) = (ratio_of(one, other), difference_of(one, other));
     let p = mann_whitney(one, other);
-    let conclusion = conclude(counts, &ratio, margin, noise, || runs_needed(one, other, margin));
+    let conclusion = draw_conclusion(counts, &ratio, margin, noise, || runs_needed(one, other, margin));
     Some(Comparison {
         runs: counts,
         means: (mean(one), mean(other)),
@@ -135,9 +135,9 @@ pub fn compare(one: &[f64], other: &[f64], margin: Margin, noise: f64) -> Option
     })
 }
 
-pub(super) fn conclude(
+pub(super) fn draw_conclusion(
     (ones, others): (usize, usize),
-    ratio: &Estimate,
+    ratio: &IntervalEstimate,
     margin: Margin,
     noise: f64,
     needed: impl Fn() -> u32,

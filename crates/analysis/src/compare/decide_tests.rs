@@ -1,5 +1,5 @@
 use super::*;
-use crate::compare::drift::drift;
+use crate::compare::drift::estimate_drift;
 use crate::series::synthetic::{noise, random};
 use dyno_types::rng::{Purpose, Stream};
 
@@ -13,7 +13,7 @@ fn shares(rounds: u64, mean: f64) -> (f64, f64) {
     let (mut better, mut worse) = (0, 0);
     for _ in 0..rounds {
         let (a, b) = (runs(&mut random, 10, 1000.0, 0.03), runs(&mut random, 10, mean, 0.03));
-        match compare(&a, &b, Margin::THROUGHPUT, 0.0).unwrap().conclusion {
+        match compare_samples(&a, &b, Margin::THROUGHPUT, 0.0).unwrap().conclusion {
             Conclusion::Better => better += 1,
             Conclusion::Worse => worse += 1,
             Conclusion::Same | Conclusion::Unclear(_) => {}
@@ -52,7 +52,7 @@ fn a_tenth_less_is_nearly_always_found() {
 
 #[test]
 fn the_words() {
-    let of = |one: &[f64], other: &[f64]| compare(one, other, Margin::THROUGHPUT, 0.0).unwrap();
+    let of = |one: &[f64], other: &[f64]| compare_samples(one, other, Margin::THROUGHPUT, 0.0).unwrap();
     let quiet = [1000.0, 1001.0, 999.0, 1000.5, 999.5];
     assert_eq!(of(&quiet, &quiet.map(|x| x * 1.001)).conclusion, Conclusion::Same);
     assert_eq!(of(&quiet, &quiet.map(|x| x * 1.1)).conclusion, Conclusion::Better);
@@ -68,9 +68,9 @@ fn the_words() {
     let noisy = of(&[900.0, 1100.0], &[950.0, 1150.0]).conclusion;
     assert!(matches!(noisy, Conclusion::Unclear(n) if n > 50), "{noisy:?}");
     // Beyond the margin, but within what the same thing does from day to day.
-    let found = compare(&quiet, &quiet.map(|x| x * 1.05), Margin::THROUGHPUT, 0.08).unwrap();
+    let found = compare_samples(&quiet, &quiet.map(|x| x * 1.05), Margin::THROUGHPUT, 0.08).unwrap();
     assert!(matches!(found.conclusion, Conclusion::Unclear(_)));
-    assert!(compare(&[], &[1.0], Margin::THROUGHPUT, 0.0).is_none());
+    assert!(compare_samples(&[], &[1.0], Margin::THROUGHPUT, 0.0).is_none());
 }
 
 fn near(found: f64, expected: f64) {
@@ -82,7 +82,7 @@ fn intervals_of_a_ratio_and_of_a_difference_are_welchs() {
     // Means 100 and 200. Variances of the logarithms 200 / 3 / 100^2 / 4 and 1250 / 200^2 / 5: 5.861976 degrees of freedom,
     // half of the width 0.21896426. Of the means 200 / 3 / 4 and 1250 / 5: 4.524300 degrees, 43.340335.
     let (one, other) = ([90.0, 110.0, 100.0, 100.0], [150.0, 200.0, 250.0, 200.0, 200.0]);
-    let found = compare(&one, &other, Margin::THROUGHPUT, 0.0).unwrap();
+    let found = compare_samples(&one, &other, Margin::THROUGHPUT, 0.0).unwrap();
     assert_eq!(
         (found.runs, found.means, found.ratio.value, found.difference.value),
         ((4, 5), (100.0, 200.0), 2.0, 100.0)
@@ -95,13 +95,13 @@ fn intervals_of_a_ratio_and_of_a_difference_are_welchs() {
 
 #[test]
 fn a_ratio_without_variance_or_of_nothing_has_no_interval() {
-    let flat = |value: f64| Estimate { value, low: value, high: value };
+    let flat = |value: f64| IntervalEstimate { value, low: value, high: value };
     assert_eq!(ratio_of(&[2.0, 2.0], &[3.0, 3.0]), flat(1.5));
     assert_eq!(ratio_of(&[2.0, 3.0], &[5.0]), flat(2.0));
     assert_eq!(ratio_of(&[1.0, 3.0], &[-1.0, 1.0]), flat(0.0));
     let (some, none): (&[f64], &[f64]) = (&[1.0], &[]);
     for (one, other) in [(some, none), (none, some), (none, none), (&[-1.0, 1.0], some)] {
-        assert_eq!(compare(one, other, Margin::THROUGHPUT, 0.0), None, "{one:?} {other:?}");
+        assert_eq!(compare_samples(one, other, Margin::THROUGHPUT, 0.0), None, "{one:?} {other:?}");
     }
 }
 
@@ -110,7 +110,7 @@ fn a_verdict_needs_four_runs_a_side_and_a_difference_beyond_the_margin_and_the_n
     let more = Margin { share: 0.25, more_is_better: true };
     let less = Margin { more_is_better: false, ..more };
     let of = |runs, (low, value, high), margin, noise| {
-        conclude(runs, &Estimate { value, low, high }, margin, noise, || 9)
+        draw_conclusion(runs, &IntervalEstimate { value, low, high }, margin, noise, || 9)
     };
     let unclear = Conclusion::Unclear(9);
     let cases = [
@@ -138,7 +138,8 @@ fn a_verdict_needs_four_runs_a_side_and_a_difference_beyond_the_margin_and_the_n
     // Three of one side say nothing: one more at least, or as many as the noise asks for.
     for runs in [(3, 10), (10, 3)] {
         assert_eq!(of(runs, (1.125, 1.5, 2.0), more, 0.0), unclear);
-        let few = conclude(runs, &Estimate { value: 2.0, low: 2.0, high: 2.0 }, more, 0.0, || 0);
+        let few =
+            draw_conclusion(runs, &IntervalEstimate { value: 2.0, low: 2.0, high: 2.0 }, more, 0.0, || 0);
         assert_eq!(few, Conclusion::Unclear(1));
     }
 }
@@ -185,9 +186,9 @@ fn claims(count: usize, by_turns: bool, drift_per_run: f64, difference: f64, cv:
                 .collect()
         };
         let (one, other) = (side(&first, 1.0), side(&second, 1.0 + difference));
-        let found = compare(&one, &other, Margin::THROUGHPUT, 0.0).unwrap();
-        let drift = drift((&one, &first), (&other, &second));
-        let left = found.beside(drift, Margin::THROUGHPUT).conclusion;
+        let found = compare_samples(&one, &other, Margin::THROUGHPUT, 0.0).unwrap();
+        let drift = estimate_drift((&one, &first), (&other, &second));
+        let left = found.with_drift(drift, Margin::THROUGHPUT).conclusion;
         worse += usize::from(left == Conclusion::Worse);
         claimed += usize::from(matches!(left, Conclusion::Worse | Conclusion::Better));
     }

@@ -1,6 +1,6 @@
 //! Runs in the order in which they were made: a host that drifts makes a difference between sides that were not made by turns.
 
-use super::bootstrap::{ALPHA, Estimate};
+use super::bootstrap::{ALPHA, IntervalEstimate};
 use crate::series::mean;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -17,14 +17,14 @@ pub struct Drift {
     /// Two-sided p-value of it.
     pub p: f64,
     /// Ratio of the sides without it, with its 95 % interval.
-    pub ratio: Estimate,
+    pub ratio: IntervalEstimate,
     /// Factor by which the order widens the interval: 1 where the sides were made by turns.
     pub wider: f64,
 }
 
 /// Finds the drift of two sides whose runs were made at these places of a common order; `None` for fewer than four runs in all,
 /// for sides without an order of their own, and for figures that have no logarithm.
-pub fn drift((one, first): (&[f64], &[f64]), (other, second): (&[f64], &[f64])) -> Option<Drift> {
+pub fn estimate_drift((one, first): (&[f64], &[f64]), (other, second): (&[f64], &[f64])) -> Option<Drift> {
     let usable = |values: &[f64], places: &[f64]| {
         !values.is_empty() && values.len() == places.len() && values.iter().all(|v| v.is_finite() && *v > 0.0)
     };
@@ -57,7 +57,7 @@ pub fn drift((one, first): (&[f64], &[f64]), (other, second): (&[f64], &[f64])) 
     Some(Drift {
         per_run: slope.exp_m1(),
         p: if slope == 0.0 { 1.0 } else { 2.0 * student.cdf(-t) },
-        ratio: Estimate { value: value.exp(), low: (value - half).exp(), high: (value + half).exp() },
+        ratio: IntervalEstimate { value: value.exp(), low: (value - half).exp(), high: (value + half).exp() },
         wider: (1.0 + apart * apart / (spread * inverse)).sqrt(),
     })
 }
@@ -98,7 +98,7 @@ mod tests {
                     .map(|(at, e)| level * 1.01_f64.powf(*at) * (0.02 * e).exp())
                     .collect()
             };
-            let found = drift((&side(&first, 1.0), &first), (&side(&second, 1.2), &second)).unwrap();
+            let found = estimate_drift((&side(&first, 1.0), &first), (&side(&second, 1.2), &second)).unwrap();
             found.ratio.low <= 1.2 && found.ratio.high >= 1.2
         });
         let share = inside.count() as f64 / 1_000.0;
@@ -111,12 +111,12 @@ mod tests {
             let (first, second) = places(4, by_turns);
             let values =
                 |places: &[f64]| places.iter().map(|at| 100.0 + (at * 7.0) % 3.0).collect::<Vec<f64>>();
-            drift((&values(&first), &first), (&values(&second), &second)).unwrap()
+            estimate_drift((&values(&first), &first), (&values(&second), &second)).unwrap()
         };
         assert!(!of(true).is_confounded() && of(false).is_confounded());
         // 4 and 4 in a row: sqrt(1 + 16 / (10 x 0.5)).
         assert!((of(false).wider - (1.0_f64 + 16.0 / 5.0).sqrt()).abs() < 1e-12);
-        assert_eq!(drift((&[1.0], &[0.0]), (&[1.0, 2.0], &[1.0, 2.0])), None);
-        assert_eq!(drift((&[1.0, 0.0], &[0.0, 1.0]), (&[1.0, 2.0], &[2.0, 3.0])), None);
+        assert_eq!(estimate_drift((&[1.0], &[0.0]), (&[1.0, 2.0], &[1.0, 2.0])), None);
+        assert_eq!(estimate_drift((&[1.0, 0.0], &[0.0, 1.0]), (&[1.0, 2.0], &[2.0, 3.0])), None);
     }
 }

@@ -7,7 +7,7 @@
 //! differences from what the run before lets expect are, and chance is made of these (a residual bootstrap of an
 //! autoregression, Bühlmann 1997).
 
-use crate::interval::moments;
+use crate::interval::mean_and_deviation;
 use crate::series::{autocorrelation, mean};
 use dyno_types::rng::{Purpose, Stream};
 use dyno_types::stats::median;
@@ -23,7 +23,7 @@ const ALPHA: f64 = 0.01;
 
 /// A change between two runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct LevelStep {
     /// The first run of the new level.
     pub at: usize,
     /// Mean of the level before.
@@ -38,7 +38,7 @@ pub struct Step {
 fn greatest(all: &[f64]) -> Option<(f64, usize)> {
     let t = |at: usize| {
         let (one, other) = all.split_at(at);
-        let ((own, spread), (next, wide)) = (moments(one)?, moments(other)?);
+        let ((own, spread), (next, wide)) = (mean_and_deviation(one)?, mean_and_deviation(other)?);
         let variance = spread.powi(2) / one.len() as f64 + wide.powi(2) / other.len() as f64;
         Some(((own - next).abs() / variance.sqrt().max(1e-9 * own.abs()).max(1e-300), at))
     };
@@ -98,7 +98,7 @@ impl Chance {
 }
 
 /// The steps of at least `share` in a history of one figure.
-pub fn steps(all: &[f64], share: f64, seed: u64) -> Vec<Step> {
+pub fn find_level_steps(all: &[f64], share: f64, seed: u64) -> Vec<LevelStep> {
     let mut random = Stream::new(seed, 0, Purpose::Choice);
     let mut found: Vec<(usize, f64)> = Vec::new();
     let mut open = vec![(0, all.len())];
@@ -128,7 +128,7 @@ pub fn steps(all: &[f64], share: f64, seed: u64) -> Vec<Step> {
     found
         .iter()
         .zip(edges.windows(3))
-        .map(|((at, p), edge)| Step {
+        .map(|((at, p), edge)| LevelStep {
             at: *at,
             before: mean(&all[edge[0]..edge[1]]),
             after: mean(&all[edge[1]..edge[2]]),

@@ -6,7 +6,7 @@ fn a_regression_is_dated() {
     let mut all: Vec<f64> =
         noise(&mut random(1), 40, 0.0).iter().map(|x| 1000.0 * (1.0 + 0.03 * x)).collect();
     all[25..].iter_mut().for_each(|x| *x *= 0.9);
-    let found = steps(&all, 0.05, 1);
+    let found = find_level_steps(&all, 0.05, 1);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].at.abs_diff(25) <= 1 && found[0].after < found[0].before);
 }
@@ -17,12 +17,12 @@ fn noise_is_no_history() {
         .filter(|seed| {
             let all: Vec<f64> =
                 noise(&mut random(*seed), 30, 0.0).iter().map(|x| 1000.0 * (1.0 + 0.08 * x)).collect();
-            !steps(&all, 0.05, *seed).is_empty()
+            !find_level_steps(&all, 0.05, *seed).is_empty()
         })
         .count();
     assert!(wrong <= 4, "{wrong} of 100");
-    assert!(steps(&[1.0; 7], 0.05, 1).is_empty());
-    assert!(steps(&[5.0; 30], 0.05, 1).is_empty());
+    assert!(find_level_steps(&[1.0; 7], 0.05, 1).is_empty());
+    assert!(find_level_steps(&[5.0; 30], 0.05, 1).is_empty());
 }
 
 #[test]
@@ -41,18 +41,18 @@ fn a_history_is_split_where_welchs_t_is_greatest() {
 #[test]
 fn every_level_of_a_history_is_dated_with_its_means_and_its_chance() {
     let levels = [vec![100.0; 5], vec![110.0; 5], vec![200.0; 4]].concat();
-    let found = steps(&levels, 0.05, 1);
+    let found = find_level_steps(&levels, 0.05, 1);
     let told: Vec<_> = found.iter().map(|step| (step.at, step.before, step.after)).collect();
     assert_eq!(told, [(5, 100.0, 110.0), (10, 110.0, 200.0)]);
     assert!(found.iter().all(|step| step.p <= ALPHA), "{found:?}");
     // A step of exactly the share matters, one of less does not, however clear it is.
-    let step = |after: f64| steps(&[vec![100.0; 6], vec![after; 5]].concat(), 0.25, 1);
+    let step = |after: f64| find_level_steps(&[vec![100.0; 6], vec![after; 5]].concat(), 0.25, 1);
     assert_eq!((step(125.0).len(), step(75.0).len(), step(124.0).len()), (1, 1, 0));
     // One of the 462 orders of 5 and 6 is as great: with this seed one of 999, and the one that was seen.
     assert_eq!(step(125.0)[0].p, 0.002);
     // Where levels scatter more orders are as great.
     let scattered = [100.0, 104.0, 98.0, 103.0, 99.0, 107.0, 111.0, 106.0, 109.0, 112.0, 105.5];
-    assert_eq!(steps(&scattered, 0.05, 1)[0].p, 0.007);
+    assert_eq!(find_level_steps(&scattered, 0.05, 1)[0].p, 0.007);
 }
 
 /// Share of histories of `count` runs without a step in which one is found.
@@ -62,7 +62,7 @@ fn false_steps(count: usize, rho: f64) -> f64 {
         .filter(|seed| {
             let noise = noise(&mut random(*seed), count, rho);
             let all: Vec<f64> = noise.iter().map(|x| 1_000.0 * (1.0 + 0.08 * x)).collect();
-            !steps(&all, 0.05, *seed).is_empty()
+            !find_level_steps(&all, 0.05, *seed).is_empty()
         })
         .count();
     wrong as f64 / rounds as f64
@@ -89,7 +89,7 @@ fn a_step_is_found_among_runs_that_are_alike() {
             let level = |at: usize| if at < 22 { 1_000.0 } else { 900.0 };
             let all: Vec<f64> =
                 noise.iter().enumerate().map(|(at, x)| level(at) * (1.0 + 0.02 * x)).collect();
-            steps(&all, 0.05, *seed).iter().any(|step| step.at.abs_diff(22) <= 2)
+            find_level_steps(&all, 0.05, *seed).iter().any(|step| step.at.abs_diff(22) <= 2)
         })
         .count();
     assert!(found >= 85, "{found}");

@@ -7,7 +7,7 @@ pub mod history;
 pub mod quantiles;
 pub mod rank;
 
-pub use bootstrap::Estimate;
-pub use decide::{Comparison, Conclusion, Margin, compare, runs_needed};
-pub use drift::{Drift, drift};
+pub use bootstrap::IntervalEstimate;
+pub use decide::{Comparison, Conclusion, Margin, compare_samples, runs_needed};
+pub use drift::{Drift, estimate_drift};
 pub use quantiles::{Quantiles, Shift};

@@ -1,10 +1,10 @@
 //! Quantiles of two groups of runs: all of them from one bootstrap over runs, with histograms merged in every replicate.
 
 use super::bootstrap::ALPHA;
-use super::bootstrap::{Estimate, interval_of, redraws};
-use super::decide::{Comparison, Margin, conclude, runs_needed};
+use super::bootstrap::{IntervalEstimate, interval_of, resample_pairs};
+use super::decide::{Comparison, Margin, draw_conclusion, runs_needed};
 use super::rank::{cliffs_delta, hodges_lehmann, mann_whitney};
-use crate::arrival_latency::{ArrivalLatency, among};
+use crate::arrival_latency::{ArrivalLatency, percentile_among_timed};
 use dyno_record::Buckets;
 use serde::Serialize;
 
@@ -30,14 +30,14 @@ pub struct Shift {
 }
 
 /// Histograms of one group, laid out so that they are added up quickly.
-struct Rows<'a> {
+struct BucketMatrix<'a> {
     runs: Vec<&'a Buckets>,
     /// First bucket that any of them has.
     first: usize,
     rows: Vec<Vec<u64>>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> BucketMatrix<'a> {
     fn of(runs: Vec<&'a Buckets>) -> Self {
         let first = runs.iter().filter_map(|run| run.iter().next().map(|(at, _)| at)).min().unwrap_or(0);
         let row = |run: &&Buckets| {
@@ -49,7 +49,7 @@ impl<'a> Rows<'a> {
             row
         };
         let rows = runs.iter().map(row).collect();
-        Rows { runs, first, rows }
+        BucketMatrix { runs, first, rows }
     }
 
     /// Percentiles, in ascending order, of the chosen runs together, `unsent` arrivals beyond all of them.
@@ -65,24 +65,24 @@ impl<'a> Rows<'a> {
         let Some(scale) = self.runs.first().map(|run| run.scale()) else { return vec![0.0; wanted.len()] };
         let greatest = which.iter().map(|at| self.runs[*at].max_ns()).max().unwrap_or(0);
         let timed: u64 = sums.iter().sum();
-        let own: Vec<f64> = wanted.iter().map(|p| among(*p, timed, unsent)).collect();
+        let own: Vec<f64> = wanted.iter().map(|p| percentile_among_timed(*p, timed, unsent)).collect();
         let found = dyno_record::percentiles_of(sums, self.first, scale, greatest, &own);
         found.into_iter().zip(own).map(|(ns, p)| if p > 100.0 { f64::INFINITY } else { ns as f64 }).collect()
     }
 }
 
 /// Runs of one group: of the successes, and with failures where there are any, of which no figure is less.
-struct Side<'a> {
-    ok: Rows<'a>,
-    all: Option<Rows<'a>>,
+struct RunHistograms<'a> {
+    ok: BucketMatrix<'a>,
+    all: Option<BucketMatrix<'a>>,
     unsent: Vec<u64>,
 }
 
-impl<'a> Side<'a> {
+impl<'a> RunHistograms<'a> {
     fn of(runs: &'a [ArrivalLatency], all: &'a [Buckets]) -> Self {
-        Side {
-            ok: Rows::of(runs.iter().map(|run| &run.ok).collect()),
-            all: (!runs.iter().all(ArrivalLatency::all_ok)).then(|| Rows::of(all.iter().collect())),
+        RunHistograms {
+            ok: BucketMatrix::of(runs.iter().map(|run| &run.ok).collect()),
+            all: (!runs.iter().all(ArrivalLatency::all_ok)).then(|| BucketMatrix::of(all.iter().collect())),
             unsent: runs.iter().map(|run| run.unsent).collect(),
         }
     }
@@ -98,7 +98,7 @@ impl<'a> Side<'a> {
 
 impl<'a> Quantiles<'a> {
     /// Draws replicates. `percentiles` (0 to 100) stand in ascending order. `None` where a side has no run or no sample.
-    pub fn draw(
+    pub fn draw_replicates(
         one: &'a [ArrivalLatency],
         other: &'a [ArrivalLatency],
         percentiles: &[f64],
@@ -108,16 +108,17 @@ impl<'a> Quantiles<'a> {
         if samples(one) == 0 || samples(other) == 0 {
             return None;
         }
-        let timed = |all: &[ArrivalLatency]| all.iter().map(ArrivalLatency::timed).collect::<Vec<Buckets>>();
+        let timed =
+            |all: &[ArrivalLatency]| all.iter().map(ArrivalLatency::timed_buckets).collect::<Vec<Buckets>>();
         let (timed_one, timed_other) = (timed(one), timed(other));
-        let (ones, others) = (Side::of(one, &timed_one), Side::of(other, &timed_other));
+        let (ones, others) = (RunHistograms::of(one, &timed_one), RunHistograms::of(other, &timed_other));
         let mut sums = Vec::new();
         let mut both = |a: &[usize], b: &[usize]| {
             (ones.percentiles(a, percentiles, &mut sums), others.percentiles(b, percentiles, &mut sums))
         };
         let all = |count: usize| (0..count).collect::<Vec<usize>>();
         let whole = both(&all(one.len()), &all(other.len()));
-        let drawn = redraws((one.len(), other.len()), seed);
+        let drawn = resample_pairs((one.len(), other.len()), seed);
         let replicates = drawn.iter().map(|(a, b)| both(a, b)).collect();
         Some(Quantiles { sides: (one, other), percentiles: percentiles.to_vec(), whole, replicates })
     }
@@ -126,7 +127,7 @@ impl<'a> Quantiles<'a> {
         (self.sides.0.len(), self.sides.1.len())
     }
 
-    fn estimate(&self, at: usize, of: impl Fn(f64, f64) -> f64) -> Estimate {
+    fn estimate(&self, at: usize, of: impl Fn(f64, f64) -> f64) -> IntervalEstimate {
         let value = of(self.whole.0[at], self.whole.1[at]);
         let found = self.replicates.iter().map(|(one, other)| of(one[at], other[at])).collect();
         interval_of(value, found, self.counts(), ALPHA)
@@ -134,7 +135,7 @@ impl<'a> Quantiles<'a> {
 
     /// The comparison of one of the percentiles; `None` of one that was not drawn, that is 0 on the first side, or that lies
     /// among arrivals that were never sent on one.
-    pub fn compare(&self, percentile: f64, margin: Margin, noise: f64) -> Option<Comparison> {
+    pub fn compare_percentile(&self, percentile: f64, margin: Margin, noise: f64) -> Option<Comparison> {
         let at = self.percentiles.iter().position(|known| *known == percentile)?;
         let means = (self.whole.0[at], self.whole.1[at]);
         if means.0 <= 0.0 || !means.0.is_finite() || !means.1.is_finite() {
@@ -147,7 +148,7 @@ impl<'a> Quantiles<'a> {
         };
         let (ones, others) = (each(self.sides.0), each(self.sides.1));
         let conclusion =
-            conclude(self.counts(), &ratio, margin, noise, || runs_needed(&ones, &others, margin));
+            draw_conclusion(self.counts(), &ratio, margin, noise, || runs_needed(&ones, &others, margin));
         Some(Comparison {
             runs: self.counts(),
             means,
@@ -163,13 +164,13 @@ impl<'a> Quantiles<'a> {
 
     /// The percentile of each side in nanoseconds, infinite among arrivals that were never sent; `None` of one that was not
     /// drawn.
-    pub fn values(&self, percentile: f64) -> Option<(f64, f64)> {
+    pub fn percentile_values(&self, percentile: f64) -> Option<(f64, f64)> {
         let at = self.percentiles.iter().position(|known| *known == percentile)?;
         Some((self.whole.0[at], self.whole.1[at]))
     }
 
     /// The shift function: every percentile that was drawn and that is above 0 on the first side.
-    pub fn shifts(&self) -> Vec<Shift> {
+    pub fn percentile_shifts(&self) -> Vec<Shift> {
         let one_run = self.counts().0.min(self.counts().1) < 2;
         let shift = |(at, percentile): (usize, &f64)| {
             let values = (self.whole.0[at], self.whole.1[at]);

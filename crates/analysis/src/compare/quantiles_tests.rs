@@ -17,32 +17,35 @@ fn what_was_timed_out_or_never_sent_is_no_improvement() {
         arrivals
     };
     let other: Vec<ArrivalLatency> = (0..5).map(failing).collect();
-    let drawn = Quantiles::draw(&one, &other, &[50.0, 99.0], 1).unwrap();
-    let found = drawn.compare(99.0, Margin::LATENCY, 0.0).unwrap();
+    let drawn = Quantiles::draw_replicates(&one, &other, &[50.0, 99.0], 1).unwrap();
+    let found = drawn.compare_percentile(99.0, Margin::LATENCY, 0.0).unwrap();
     assert!(found.conclusion == Conclusion::Worse && (found.means.1 / 5e7 - 1.0).abs() < 0.01, "{found:?}");
-    assert_eq!(drawn.compare(50.0, Margin::LATENCY, 0.0).unwrap().conclusion, Conclusion::Same);
+    assert_eq!(drawn.compare_percentile(50.0, Margin::LATENCY, 0.0).unwrap().conclusion, Conclusion::Same);
     let dropped: Vec<ArrivalLatency> =
         one.iter().map(|run| ArrivalLatency { unsent: 50, ..run.clone() }).collect();
-    let drawn = Quantiles::draw(&one, &dropped, &[50.0, 99.0], 1).unwrap();
-    assert_eq!(drawn.compare(99.0, Margin::LATENCY, 0.0), None);
-    assert_eq!((drawn.values(99.0).unwrap().1, drawn.shifts().len()), (f64::INFINITY, 1));
+    let drawn = Quantiles::draw_replicates(&one, &dropped, &[50.0, 99.0], 1).unwrap();
+    assert_eq!(drawn.compare_percentile(99.0, Margin::LATENCY, 0.0), None);
+    assert_eq!(
+        (drawn.percentile_values(99.0).unwrap().1, drawn.percentile_shifts().len()),
+        (f64::INFINITY, 1)
+    );
 }
 
 #[test]
 fn quantiles_come_from_merged_histograms() {
     let one: Vec<ArrivalLatency> = (0..5).map(|n| run(1_000_000 + n * 1_000)).collect();
     let other: Vec<ArrivalLatency> = (0..5).map(|n| run(2_000_000 + n * 1_000)).collect();
-    let drawn = Quantiles::draw(&one, &other, &[50.0, 99.0], 1).unwrap();
-    let found = drawn.compare(99.0, Margin::LATENCY, 0.0).unwrap();
+    let drawn = Quantiles::draw_replicates(&one, &other, &[50.0, 99.0], 1).unwrap();
+    let found = drawn.compare_percentile(99.0, Margin::LATENCY, 0.0).unwrap();
     assert_eq!(found.conclusion, Conclusion::Worse);
     assert!((found.ratio.value - 2.0).abs() < 0.01, "{found:?}");
-    let median = drawn.compare(50.0, Margin::LATENCY, 0.0).unwrap();
+    let median = drawn.compare_percentile(50.0, Margin::LATENCY, 0.0).unwrap();
     assert_eq!(median.conclusion, Conclusion::Same);
-    assert!(drawn.compare(98.0, Margin::LATENCY, 0.0).is_none());
+    assert!(drawn.compare_percentile(98.0, Margin::LATENCY, 0.0).is_none());
     let mut merged = one[0].clone();
     one[1..].iter().for_each(|run| merged.merge(run));
     assert_eq!(found.means.0, merged.percentile_ns(99.0));
-    let shifts = drawn.shifts();
+    let shifts = drawn.percentile_shifts();
     assert_eq!(shifts.len(), 2);
     let (low, high) = shifts[1].interval.unwrap();
     assert!(low <= shifts[1].ratio && shifts[1].ratio <= high && high - low < 0.02, "{shifts:?}");
@@ -51,12 +54,15 @@ fn quantiles_come_from_merged_histograms() {
 #[test]
 fn one_run_has_no_interval_and_nothing_has_no_quantile() {
     let (one, other) = ([run(1_000_000)], [run(2_000_000)]);
-    let drawn = Quantiles::draw(&one, &other, &[99.0], 1).unwrap();
-    assert_eq!(drawn.shifts()[0].interval, None);
-    assert_eq!(drawn.compare(99.0, Margin::LATENCY, 0.0).unwrap().conclusion, Conclusion::Unclear(3));
+    let drawn = Quantiles::draw_replicates(&one, &other, &[99.0], 1).unwrap();
+    assert_eq!(drawn.percentile_shifts()[0].interval, None);
+    assert_eq!(
+        drawn.compare_percentile(99.0, Margin::LATENCY, 0.0).unwrap().conclusion,
+        Conclusion::Unclear(3)
+    );
     let empty = [ArrivalLatency::new(Scale::Ns64)];
-    assert!(Quantiles::draw(&one, &empty, &[50.0], 1).is_none());
-    assert!(Quantiles::draw(&[], &one, &[50.0], 1).is_none());
+    assert!(Quantiles::draw_replicates(&one, &empty, &[50.0], 1).is_none());
+    assert!(Quantiles::draw_replicates(&[], &one, &[50.0], 1).is_none());
 }
 
 /// A run with these times in units of 64 ns, and with failures and arrivals that were never sent.
@@ -70,7 +76,7 @@ fn small(ok: &[u64], failed: &[u64], unsent: u64) -> ArrivalLatency {
 #[test]
 fn histograms_are_laid_out_from_the_first_bucket_that_any_has() {
     let runs = [small(&[5, 7, 7], &[], 0), small(&[6], &[], 0), small(&[], &[], 0)];
-    let rows = Rows::of(runs.iter().map(|run| &run.ok).collect());
+    let rows = BucketMatrix::of(runs.iter().map(|run| &run.ok).collect());
     assert_eq!((rows.first, &rows.rows), (5, &vec![vec![1, 0, 2], vec![0, 1], vec![]]));
     let mut sums = vec![9];
     // A bucket of one unit ends 63 ns after its beginning; the greatest value was recorded exactly.
@@ -80,16 +86,16 @@ fn histograms_are_laid_out_from_the_first_bucket_that_any_has() {
     // One of the four timed in five was never sent: 80 % is the last that has a time, more has none.
     let [last, beyond] = rows.percentiles(&[0, 1], &[80.0, 80.1], 1, &mut sums)[..] else { panic!() };
     assert_eq!((last, beyond), (448.0, f64::INFINITY));
-    assert_eq!(Rows::of(Vec::new()).percentiles(&[], &[50.0, 99.0], 0, &mut sums), [0.0, 0.0]);
+    assert_eq!(BucketMatrix::of(Vec::new()).percentiles(&[], &[50.0, 99.0], 0, &mut sums), [0.0, 0.0]);
 }
 
 #[test]
 fn a_side_with_failures_counts_them_and_is_no_quicker_for_them() {
     let mut sums = Vec::new();
     let mut of = |runs: &[ArrivalLatency]| {
-        let all: Vec<Buckets> = runs.iter().map(ArrivalLatency::timed).collect();
+        let all: Vec<Buckets> = runs.iter().map(ArrivalLatency::timed_buckets).collect();
         let which: Vec<usize> = (0..runs.len()).collect();
-        Side::of(runs, &all).percentiles(&which, &[50.0, 100.0], &mut sums)
+        RunHistograms::of(runs, &all).percentiles(&which, &[50.0, 100.0], &mut sums)
     };
     assert_eq!(of(&[small(&[10; 3], &[], 0)]), [640.0, 640.0]);
     assert_eq!(of(&[small(&[10; 3], &[20], 0), small(&[10], &[], 0)]), [703.0, 1280.0]);
@@ -100,8 +106,8 @@ fn a_side_with_failures_counts_them_and_is_no_quicker_for_them() {
 #[test]
 fn what_was_drawn_is_compared_exactly_and_what_was_not_has_no_figure() {
     let (one, other) = (vec![small(&[100], &[], 0); 4], vec![small(&[200], &[], 0); 5]);
-    let drawn = Quantiles::draw(&one, &other, &[50.0, 100.0], 3).unwrap();
-    let flat = |value: f64| Estimate { value, low: value, high: value };
+    let drawn = Quantiles::draw_replicates(&one, &other, &[50.0, 100.0], 3).unwrap();
+    let flat = |value: f64| IntervalEstimate { value, low: value, high: value };
     for percentile in [50.0, 100.0] {
         let expected = Comparison {
             runs: (4, 5),
@@ -114,8 +120,8 @@ fn what_was_drawn_is_compared_exactly_and_what_was_not_has_no_figure() {
             drift: None,
             conclusion: Conclusion::Worse,
         };
-        assert_eq!(drawn.compare(percentile, Margin::LATENCY, 0.0), Some(expected));
-        assert_eq!(drawn.values(percentile), Some((6_400.0, 12_800.0)));
+        assert_eq!(drawn.compare_percentile(percentile, Margin::LATENCY, 0.0), Some(expected));
+        assert_eq!(drawn.percentile_values(percentile), Some((6_400.0, 12_800.0)));
     }
     let shift = |percentile: f64| Shift {
         percentile,
@@ -123,14 +129,17 @@ fn what_was_drawn_is_compared_exactly_and_what_was_not_has_no_figure() {
         ratio: 2.0,
         interval: Some((2.0, 2.0)),
     };
-    assert_eq!(drawn.shifts(), [shift(50.0), shift(100.0)]);
-    assert_eq!((drawn.values(99.0), drawn.compare(99.0, Margin::LATENCY, 0.0)), (None, None));
+    assert_eq!(drawn.percentile_shifts(), [shift(50.0), shift(100.0)]);
+    assert_eq!(
+        (drawn.percentile_values(99.0), drawn.compare_percentile(99.0, Margin::LATENCY, 0.0)),
+        (None, None)
+    );
     // The same is the same, of four runs a side on; two have an interval already.
     for (runs, conclusion) in [(4, Conclusion::Same), (2, Conclusion::Unclear(2))] {
-        let drawn = Quantiles::draw(&one[..runs], &one[..runs], &[50.0], 3).unwrap();
-        let found = drawn.compare(50.0, Margin::LATENCY, 0.0).unwrap();
+        let drawn = Quantiles::draw_replicates(&one[..runs], &one[..runs], &[50.0], 3).unwrap();
+        let found = drawn.compare_percentile(50.0, Margin::LATENCY, 0.0).unwrap();
         assert_eq!((found.ratio, found.difference, found.conclusion), (flat(1.0), flat(0.0), conclusion));
-        assert_eq!(drawn.shifts()[0].interval, Some((1.0, 1.0)));
+        assert_eq!(drawn.percentile_shifts()[0].interval, Some((1.0, 1.0)));
     }
 }
 
@@ -145,13 +154,17 @@ fn a_quantile_that_is_nothing_or_without_end_on_a_side_is_not_compared() {
         (&unsent, &unsent, (infinite, infinite)),
     ] {
         let (one, other) = ([one.clone()], [other.clone()]);
-        let drawn = Quantiles::draw(&one, &other, &[99.0], 3).unwrap();
-        assert_eq!(drawn.values(99.0), Some(values));
-        assert_eq!((drawn.compare(99.0, Margin::LATENCY, 0.0), drawn.shifts()), (None, Vec::new()));
+        let drawn = Quantiles::draw_replicates(&one, &other, &[99.0], 3).unwrap();
+        assert_eq!(drawn.percentile_values(99.0), Some(values));
+        assert_eq!(
+            (drawn.compare_percentile(99.0, Margin::LATENCY, 0.0), drawn.percentile_shifts()),
+            (None, Vec::new())
+        );
     }
     assert_eq!((ratio(infinite, infinite), ratio(0.0, 0.0), ratio(4.0, 10.0)), (1.0, 1.0, 2.5));
     // All times of the second side are nothing: that can be said.
     let drawn =
-        Quantiles::draw(std::slice::from_ref(&some), std::slice::from_ref(&none), &[99.0], 3).unwrap();
-    assert_eq!((drawn.shifts()[0].ratio, drawn.shifts().len()), (0.0, 1));
+        Quantiles::draw_replicates(std::slice::from_ref(&some), std::slice::from_ref(&none), &[99.0], 3)
+            .unwrap();
+    assert_eq!((drawn.percentile_shifts()[0].ratio, drawn.percentile_shifts().len()), (0.0, 1));
 }

@@ -18,7 +18,7 @@ pub fn cliffs_delta(one: &[f64], other: &[f64]) -> f64 {
 }
 
 /// The word for a size of Cliff's delta (Romano and others, 2006).
-pub fn size(delta: f64) -> &'static str {
+pub fn describe_effect_size(delta: f64) -> &'static str {
     match delta.abs() {
         d if d < 0.147 => "negligible",
         d if d < 0.33 => "small",

@@ -27,6 +27,6 @@ fn effects() {
     let sizes =
         [(0.0, 0.146, "negligible"), (0.147, 0.329, "small"), (0.33, 0.473, "medium"), (0.474, 1.0, "large")];
     for (from, to, word) in sizes {
-        assert!([from, to, -from, -to].iter().all(|delta| size(*delta) == word), "{word}");
+        assert!([from, to, -from, -to].iter().all(|delta| describe_effect_size(*delta) == word), "{word}");
     }
 }

@@ -1,6 +1,6 @@
 //! A fall of throughput and its cause, before against after.
 
-use super::made::{Given, Made, intervals};
+use super::made::{SyntheticRun, SyntheticRunParts, format_interval_lines};
 use super::*;
 use dyno_rundir::monitor::Kind::{Counter, Gauge};
 
@@ -12,14 +12,14 @@ type Sides = (&'static str, &'static str, bool, [f64; 2]);
 fn fell(after: u64, series: &[Sides]) -> Diagnosis {
     let noise = [0, 7, 3, 9, 5, 1, 8, 2, 6, 4];
     let course: Vec<u64> = (0..120).map(|at| if at < 60 { 5_000 } else { after } + noise[at % 10]).collect();
-    let text = intervals(&course, 1);
+    let text = format_interval_lines(&course, 1);
     let client = "\"users\": 8, \"pipeline\": 1, \"threads\": 2, \"busy_share\": 0.3";
-    let mut made = Made::new(Given {
+    let mut made = SyntheticRun::new(SyntheticRunParts {
         database: "MongoDB 8",
         cores: "0, 1, 2, 3",
         client,
         intervals: &text,
-        ..Given::default()
+        ..SyntheticRunParts::default()
     });
     made.run.summary.as_mut().unwrap().phases[0].seconds = 120.0;
     let usual: [Sides; 6] = [
@@ -46,7 +46,7 @@ fn fell(after: u64, series: &[Sides]) -> Diagnosis {
             recording.push(source, at * 1e3, all.iter().filter(|one| one.0 == source).map(value));
         }
     }
-    diagnose(&made.run, Some(&recording))
+    diagnose_run(&made.run, Some(&recording))
 }
 
 /// Reads and bytes of a disk, and the share of the time that tasks wait for it.
@@ -172,7 +172,7 @@ fn series_that_moved_are_named_with_both_figures() {
     series.push(("server", "io.errors", true, [0.0, 5.0]));
     let found = fell(500, &series);
     let moved = &found.change.as_ref().unwrap().moved;
-    let of = |name: &str| moved.iter().find(|one| one.series == name).map(|one| one.cells());
+    let of = |name: &str| moved.iter().find(|one| one.series == name).map(|one| one.table_cells());
     assert_eq!(of("server io.errors").unwrap(), ["server io.errors", "0/s", "5/s", "from nothing"]);
     let waits = of("host pressure.io.some_s").unwrap();
     assert!(waits[3].starts_with("x 23.5") && waits[3].ends_with("for each operation"), "{waits:?}");

@@ -1,6 +1,6 @@
 //! The command that would settle a claim: the run's own, with one value changed.
 
-use super::rules::rule::Experiment;
+use super::rules::rule::SuggestedExperiment;
 use dyno_rundir::schema::Setting;
 use dyno_rundir::{ExperimentDir, RunDir};
 use dyno_types::shell::{again, strip};
@@ -59,7 +59,7 @@ fn pinned(levels: &[(String, String)], settings: &[Setting], keys: [&str; 2]) ->
 
 /// The command line of `run` with the experiment's option changed. Of a run of an experiment: its cell alone, with the value
 /// set. Empty where the run's command is not dyno's own `run`, or the value is not known.
-pub fn varied(run: &RunDir, experiment: &Experiment) -> Vec<String> {
+pub fn build_varied_command(run: &RunDir, experiment: &SuggestedExperiment) -> Vec<String> {
     let words = &run.run.command;
     let Some(value) = value(run, experiment.option) else { return Vec::new() };
     let changed = (value * experiment.factor).round().max(1.0);

@@ -1,5 +1,5 @@
-use super::made::{Given, Made, intervals};
-use super::rules::rule::{Experiment, Limit, SECOND, Unit};
+use super::made::{SyntheticRun, SyntheticRunParts, format_interval_lines};
+use super::rules::rule::{Limit, SECOND, SuggestedExperiment, Unit};
 use super::*;
 use dyno_rundir::monitor::Kind::Counter;
 use dyno_rundir::schema::{Reason, Setting, Silence, Trust};
@@ -15,13 +15,19 @@ fn host(busy: f64, steal: f64) -> String {
 }
 
 /// A run that waits for four operations for each in service, or for none.
-fn made(monitor: &str, client: &str) -> Made {
-    let made = Made::new(Given { database: "MongoDB 8", cores: "0, 1", monitor, client, ..Given::default() });
-    made.timed(&[6_400; 10], &[])
+fn made(monitor: &str, client: &str) -> SyntheticRun {
+    let made = SyntheticRun::new(SyntheticRunParts {
+        database: "MongoDB 8",
+        cores: "0, 1",
+        monitor,
+        client,
+        ..SyntheticRunParts::default()
+    });
+    made.with_service_times(&[6_400; 10], &[])
 }
 
 fn found(run: &RunDir, recording: Option<&Recording>) -> Vec<(&'static str, f64)> {
-    let found = diagnose(run, recording).findings;
+    let found = diagnose_run(run, recording).findings;
     found.iter().map(|one| (one.rule, (one.confidence * 1e6).round() / 1e6)).collect()
 }
 
@@ -45,9 +51,9 @@ fn few_users_are_found_only_where_nothing_better_explains_the_throughput() {
 #[test]
 fn what_supports_a_claim_raises_it_and_what_speaks_against_it_halves_it() {
     let run = made("", CLIENT);
-    let rule = rules::all().find(|rule| rule.name == "client").unwrap();
+    let rule = rules::all_rules().find(|rule| rule.name == "client").unwrap();
     let of = |facts: &[(&'static str, f64)]| {
-        let all = Facts::of(facts);
+        let all = Facts::from_pairs(facts);
         apply(rule, &all, &run.run)
             .map(|one| ((one.confidence * 1e6).round() / 1e6, one.evidence.len(), one.against.len()))
     };
@@ -58,21 +64,26 @@ fn what_supports_a_claim_raises_it_and_what_speaks_against_it_halves_it() {
     let thread = ("server.thread_share", 0.96);
     assert_eq!((of(&[busy, thread]), of(&[busy, lag, thread])), (Some((0.3, 1, 1)), Some((0.38, 2, 1))));
     assert_eq!(of(&[busy, ("client.lag_share", 0.1), ("server.thread_share", 0.95)]), Some((0.6, 1, 0)));
-    let words = apply(rule, &Facts::of(&[busy, thread]), &run.run).unwrap();
+    let words = apply(rule, &Facts::from_pairs(&[busy, thread]), &run.run).unwrap();
     assert_eq!(words.evidence, ["load threads are busy 90.0 % of the time"]);
     assert_eq!(words.against, ["the server's one thread is busy 96.0 % of the time"]);
 }
 
 #[test]
 fn more_tickets_are_advised_only_where_their_number_is_fixed() {
-    let rule = rules::all().find(|rule| rule.name == "tickets").unwrap();
+    let rule = rules::all_rules().find(|rule| rule.name == "tickets").unwrap();
     let used = [("tickets.used_share", 0.99), ("database.queue", 20.0)];
     let of = |database: &str| {
-        let made = Made::new(Given { database, cores: "0", client: CLIENT, ..Given::default() });
+        let made = SyntheticRun::new(SyntheticRunParts {
+            database,
+            cores: "0",
+            client: CLIENT,
+            ..SyntheticRunParts::default()
+        });
         let adjusted =
-            facts(&made.run, None).get("tickets.adjusted_by").map(|by| ("tickets.adjusted_by", by));
+            collect_facts(&made.run, None).get("tickets.adjusted_by").map(|by| ("tickets.adjusted_by", by));
         let all: Vec<_> = used.into_iter().chain(adjusted).collect();
-        apply(rule, &Facts::of(&all), &made.run).unwrap()
+        apply(rule, &Facts::from_pairs(&all), &made.run).unwrap()
     };
     for fixed in ["MongoDB 3.6.8", "MongoDB 6.0.20", "FerretDB 7.0", "MongoDB of unknown version"] {
         let found = of(fixed);
@@ -91,8 +102,9 @@ fn programs_are_named_only_where_others_take_the_cpu() {
     let others = "\"others\": {\"cpu_cores\": 1.0, \"programs\": {\"rustc\": 0.25, \"stress-ng\": 0.75}}";
     let named = |monitor: &str, name: &str| {
         let run = made(monitor, CLIENT);
-        let rule = rules::all().find(|rule| rule.name == name).unwrap();
-        let facts = Facts::of(&[("host.cpu.busy", 0.95), ("host.cpu.others", 0.5), ("host.cpu.steal", 0.05)]);
+        let rule = rules::all_rules().find(|rule| rule.name == name).unwrap();
+        let facts =
+            Facts::from_pairs(&[("host.cpu.busy", 0.95), ("host.cpu.others", 0.5), ("host.cpu.steal", 0.05)]);
         apply(rule, &facts, &run.run).unwrap().evidence.pop().unwrap()
     };
     assert_eq!(named(others, "others"), "most of it: stress-ng 0.75 cores, rustc 0.25");
@@ -105,8 +117,8 @@ fn programs_are_named_only_where_others_take_the_cpu() {
 fn of_one_user_the_experiment_is_a_second() {
     let run = made("", CLIENT);
     let expected = |name: &str, users: f64| {
-        let rule = rules::all().find(|rule| rule.name == name).unwrap();
-        let facts = Facts::of(&[
+        let rule = rules::all_rules().find(|rule| rule.name == name).unwrap();
+        let facts = Facts::from_pairs(&[
             ("closed.users", users),
             ("closed.queue", 0.0),
             ("server.throttled", 0.5),
@@ -122,14 +134,18 @@ fn of_one_user_the_experiment_is_a_second() {
 
 #[test]
 fn figures_are_shown_as_shares_counts_or_with_two_digits() {
-    assert_eq!((Unit::Share.show(0.1234), Unit::Share.show(1.0)), ("12.3 %".into(), "100.0 %".into()));
-    let shown = [99.994, 99.996, 100.4, -150.6, 3.0, 0.5, -0.126].map(|value| Unit::Number.show(value));
+    assert_eq!(
+        (Unit::Share.format_value(0.1234), Unit::Share.format_value(1.0)),
+        ("12.3 %".into(), "100.0 %".into())
+    );
+    let shown =
+        [99.994, 99.996, 100.4, -150.6, 3.0, 0.5, -0.126].map(|value| Unit::Number.format_value(value));
     assert_eq!(shown, ["99.99", "100.00", "100", "-151", "3", "0.50", "-0.13"]);
     // Of a figure that was nothing before, no factor is known.
-    assert_eq!([2.5, 1_000.0].map(|factor| Unit::Factor.show(factor)), ["2.50", "more than 1000"]);
+    assert_eq!([2.5, 1_000.0].map(|factor| Unit::Factor.format_value(factor)), ["2.50", "more than 1000"]);
     let holds = |limit: Limit| {
-        let test = Test { fact: "client.busy", limit, unit: Unit::Number, words: "{}" };
-        [0.9, 1.0, 1.1].map(|value| test.holds(value))
+        let test = FactTest { fact: "client.busy", limit, unit: Unit::Number, words: "{}" };
+        [0.9, 1.0, 1.1].map(|value| test.is_met_by(value))
     };
     assert_eq!(holds(Limit::Above(1.0)), [false, false, true]);
     assert_eq!(holds(Limit::Below(1.0)), [true, false, false]);
@@ -137,7 +153,7 @@ fn figures_are_shown_as_shares_counts_or_with_two_digits() {
 
 /// The command that varies a run with this command, in words.
 fn varied(run: &RunDir, option: &'static str, factor: f64) -> String {
-    command::varied(run, &Experiment { option, factor, expect: "" }).join(" ")
+    command::build_varied_command(run, &SuggestedExperiment { option, factor, expect: "" }).join(" ")
 }
 
 #[test]
@@ -145,8 +161,9 @@ fn the_runs_own_command_is_varied_in_one_value() {
     let command = "\"/usr/bin/dyno\", \"run\", \"-u\", \"8\", \"--users=9\", \"--threads\", \"2\", \"-t=2\", \"-d\", \"10s\", \
                    \"--duration=10s\", \"--field-length\", \"50\", \"--no-load\", \"--out\", \"d\", \"-o=e\", \"--outer\", \"f\"";
     let setting = "{\"key\": \"fieldlength\", \"value\": \"50\", \"source\": \"x\"}";
-    let given = Given { client: CLIENT, command, settings: setting, ..Given::default() };
-    let run = &Made::new(given);
+    let given =
+        SyntheticRunParts { client: CLIENT, command, settings: setting, ..SyntheticRunParts::default() };
+    let run = &SyntheticRun::new(given);
     for (option, factor, expected) in [
         (
             "--users",
@@ -177,23 +194,31 @@ fn the_runs_own_command_is_varied_in_one_value() {
         assert_eq!(varied(&run.run, option, factor), format!("dyno run {expected}"), "{option}");
     }
     assert_eq!(varied(&run.run, "--rate", 2.0), "");
-    let short = Given { command: "\"dyno\", \"run\"", settings: "", ..given };
-    assert_eq!(varied(&Made::new(short).run, "--field-length", 0.5), "dyno run --reload --field-length 50");
+    let short = SyntheticRunParts { command: "\"dyno\", \"run\"", settings: "", ..given };
+    assert_eq!(
+        varied(&SyntheticRun::new(short).run, "--field-length", 0.5),
+        "dyno run --reload --field-length 50"
+    );
     // The open loop has no users to vary, and another command is not run again.
-    let open = Made::new(Given { phase: ", \"offered\": 5.0", ..short });
+    let open = SyntheticRun::new(SyntheticRunParts { phase: ", \"offered\": 5.0", ..short });
     assert_eq!(
         (varied(&open.run, "--users", 2.0), varied(&open.run, "--threads", 2.0)),
         (String::new(), "dyno run --threads 4".into())
     );
     for command in ["\"dyno\", \"import\", \"x\"", "\"dyno\"", ""] {
-        assert_eq!(varied(&Made::new(Given { command, ..short }).run, "--users", 2.0), "", "{command}");
+        assert_eq!(
+            varied(&SyntheticRun::new(SyntheticRunParts { command, ..short }).run, "--users", 2.0),
+            "",
+            "{command}"
+        );
     }
 }
 
 #[test]
 fn a_cell_of_an_experiment_is_varied_by_its_key() {
     let command = "\"dyno\", \"run\", \"x.yaml\", \"--out\", \"d\", \"-u\", \"3\"";
-    let mut made = Made::new(Given { client: CLIENT, command, ..Given::default() });
+    let mut made =
+        SyntheticRun::new(SyntheticRunParts { client: CLIENT, command, ..SyntheticRunParts::default() });
     let setting =
         |key: &str, value: &str| Setting { key: key.into(), value: value.into(), source: "x".into() };
     made.run.run.settings.push(setting("cell", "1"));
@@ -227,8 +252,9 @@ fn a_fall_is_held_against_the_burst_credits_of_the_volume() {
                 \"network_received_bytes_per_s\": 0.0, \"network_sent_bytes_per_s\": 0.0, \"disk\": {\"name\": \"sda\", \
                 \"reads_per_s\": 0.0, \"writes_per_s\": 0.0, \"read_bytes_per_s\": 0.0, \"written_bytes_per_s\": 0.0, \
                 \"busy_share\": 1.0}}";
-    let text = intervals(&course, 1);
-    let given = Given { client: CLIENT, monitor: disk, intervals: &text, ..Given::default() };
+    let text = format_interval_lines(&course, 1);
+    let given =
+        SyntheticRunParts { client: CLIENT, monitor: disk, intervals: &text, ..SyntheticRunParts::default() };
     let mut recording = Recording::new();
     let (mut reads, mut writes) = (0.0, 0.0);
     for second in 0..=121 {
@@ -239,8 +265,8 @@ fn a_fall_is_held_against_the_burst_credits_of_the_volume() {
         writes += if busy { 1_000.0 } else { 33.0 };
     }
     let of = |system: &str, recording: Option<&Recording>| {
-        let made = Made::new(Given { system, ..given });
-        let found = facts(&made.run, recording);
+        let made = SyntheticRun::new(SyntheticRunParts { system, ..given });
+        let found = collect_facts(&made.run, recording);
         let names = ["ratio", "signs", "looked_at", "before_per_s", "after_per_s", "work_changed"];
         names.map(|name| found.get(&format!("burst.{name}")).map(|value| (value * 1e4).round() / 1e4))
     };
@@ -254,30 +280,34 @@ fn a_fall_is_held_against_the_burst_credits_of_the_volume() {
     assert_eq!(of("", None), [ratio, Some(1.0), Some(2.0), None, None, None]);
     // Twelve intervals of five seconds on either side of the fall.
     let sums: Vec<u64> = course[..120].chunks_exact(5).map(|five| five.iter().sum()).collect();
-    let text = intervals(&sums, 5);
-    let made = Made::new(Given { intervals: &text, ..given });
-    let found = facts(&made.run, Some(&recording));
+    let text = format_interval_lines(&sums, 5);
+    let made = SyntheticRun::new(SyntheticRunParts { intervals: &text, ..given });
+    let found = collect_facts(&made.run, Some(&recording));
     let disk = ["burst.before_per_s", "burst.after_per_s"].map(|name| found.get(name));
     assert_eq!(disk, [Some(3_000.0), Some(99.0)]);
     // A rate that rises does not fall.
-    let text = intervals(&course.iter().rev().copied().collect::<Vec<u64>>(), 1);
-    let made = Made::new(Given { intervals: &text, ..given });
-    assert_eq!(facts(&made.run, Some(&recording)).get("burst.ratio"), None);
+    let text = format_interval_lines(&course.iter().rev().copied().collect::<Vec<u64>>(), 1);
+    let made = SyntheticRun::new(SyntheticRunParts { intervals: &text, ..given });
+    assert_eq!(collect_facts(&made.run, Some(&recording)).get("burst.ratio"), None);
 }
 
 #[test]
 fn a_server_that_was_gone_explains_a_run_before_anything_else() {
     let found_in = |lengths_s: &[f64], check: &str| {
         let monitor = host(0.99, 0.05);
-        let mut made =
-            Made::new(Given { database: "MongoDB 8", client: CLIENT, monitor: &monitor, ..Given::default() });
+        let mut made = SyntheticRun::new(SyntheticRunParts {
+            database: "MongoDB 8",
+            client: CLIENT,
+            monitor: &monitor,
+            ..SyntheticRunParts::default()
+        });
         let reason =
             Reason { check: check.into(), trust: Trust::Invalid, affects: Vec::new(), text: String::new() };
         let summary = made.run.summary.as_mut().unwrap();
         summary.verdict.reasons.push(reason);
         let phase = summary.phases.last_mut().unwrap();
         phase.silences = lengths_s.iter().map(|&length_s| Silence { from_s: 1.0, length_s }).collect();
-        let share = facts(&made.run, None).get("server.gone_share").map(|share| share * 10.0);
+        let share = collect_facts(&made.run, None).get("server.gone_share").map(|share| share * 10.0);
         (share.map(|s| (s * 1e3).round() / 1e3), found(&made.run, None).first().copied())
     };
     // Of ten seconds.
@@ -287,9 +317,9 @@ fn a_server_that_was_gone_explains_a_run_before_anything_else() {
     assert_eq!(found_in(&[1.9, 1.9, 1.2], "gone"), (None, Some(("steal", 0.6))));
     // Where the verdict does not say that it was gone, as with faults of the run's own, the figure is not there.
     assert_eq!(found_in(&[2.5], "faults"), (None, Some(("steal", 0.6))));
-    let made = Made::new(Given { client: CLIENT, ..Given::default() });
-    let rule = rules::all().find(|rule| rule.name == "gone").unwrap();
-    assert_eq!(apply(rule, &Facts::of(&[("server.gone_share", 0.0)]), &made.run), None);
-    let finding = apply(rule, &Facts::of(&[("server.gone_share", 0.325)]), &made.run).unwrap();
+    let made = SyntheticRun::new(SyntheticRunParts { client: CLIENT, ..SyntheticRunParts::default() });
+    let rule = rules::all_rules().find(|rule| rule.name == "gone").unwrap();
+    assert_eq!(apply(rule, &Facts::from_pairs(&[("server.gone_share", 0.0)]), &made.run), None);
+    let finding = apply(rule, &Facts::from_pairs(&[("server.gone_share", 0.325)]), &made.run).unwrap();
     assert_eq!(finding.evidence, ["nothing succeeded for 32.5 % of the time"]);
 }

@@ -10,7 +10,7 @@ static MADE: AtomicUsize = AtomicUsize::new(0);
 
 /// Special parts of a run; each is JSON without its outer braces.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Given<'a> {
+pub(crate) struct SyntheticRunParts<'a> {
     pub database: &'a str,
     pub facts: &'a str,
     pub settings: &'a str,
@@ -25,25 +25,25 @@ pub(crate) struct Given<'a> {
 }
 
 /// A run whose directory goes when it does.
-pub(crate) struct Made {
+pub(crate) struct SyntheticRun {
     pub run: RunDir,
     folder: PathBuf,
 }
 
-impl Drop for Made {
+impl Drop for SyntheticRun {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-impl Made {
+impl SyntheticRun {
     /// A run of ten seconds from the beginning of Unix time on, at 1,000 operations a second.
-    pub fn new(given: Given<'_>) -> Self {
+    pub fn new(given: SyntheticRunParts<'_>) -> Self {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("dyno-made-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let write = |name: &str, text: String| std::fs::write(folder.join(name), text).unwrap();
-        let Given { database, facts, settings, command, cores, system, .. } = given;
+        let SyntheticRunParts { database, facts, settings, command, cores, system, .. } = given;
         let about = format!(
             "\"version\": 1, \"dyno\": \"0\", \"started\": \"1970-01-01T00:00:00Z\", \"status\": \"complete\", \
              \"target\": \"t\", \"database\": \"{database}\""
@@ -58,7 +58,7 @@ impl Made {
              \"system\": {{\"hash\": \"\", \"volatile\": {{}}, \"facts\": {{{system}}}}}}}"
         );
         write("environment.json", environment);
-        let Given { phase, client, monitor, metrics, intervals, .. } = given;
+        let SyntheticRunParts { phase, client, monitor, metrics, intervals, .. } = given;
         let phase = format!(
             "{{\"name\": \"measure\", \"seconds\": 10.0, \"arrivals\": 10000, \"outcomes\": {{}}, \"throughput\": 1000.0, \
              \"metrics\": [{metrics}], \"late_replies\": 0, \"reconnects\": 0, \"redirects\": 0, \"backlog\": 0, \
@@ -83,15 +83,15 @@ impl Made {
             let totals = Totals::new(1, Scale::Ns64);
             run.phases.push(RecordedPhase { name: "measure".into(), seconds: 10, totals });
         }
-        Made { run, folder }
+        SyntheticRun { run, folder }
     }
 
-    pub fn phase(&self) -> &Phase {
+    pub fn measured_phase(&self) -> &Phase {
         self.run.summary.as_ref().unwrap().measured().unwrap()
     }
 
     /// With these service times of successes of a metric, and of its failures.
-    pub fn timed(mut self, ok: &[u64], failed: &[u64]) -> Self {
+    pub fn with_service_times(mut self, ok: &[u64], failed: &[u64]) -> Self {
         let slot = |times: &[u64]| {
             let mut all = Buckets::new(Scale::Ns64);
             times.iter().for_each(|ns| all.record(*ns));
@@ -103,7 +103,7 @@ impl Made {
 }
 
 /// Intervals of so many seconds with so many operations each.
-pub(crate) fn intervals(seconds: &[u64], each_s: usize) -> String {
+pub(crate) fn format_interval_lines(seconds: &[u64], each_s: usize) -> String {
     let line = |(at, ok): (usize, &u64)| {
         let (second, length_ms) = (at * each_s, each_s * 1_000);
         format!(

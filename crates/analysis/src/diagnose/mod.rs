@@ -1,6 +1,7 @@
 //! Limits of a run, and how sure they are.
 //!
-//! [`facts`] turns a run directory into named figures, [`rules`] is the table that looks at them, and [`diagnose`] makes
+//! [`collect_facts`] turns a run directory into named figures, [`rules`] is the table that looks at them, and [`diagnose_run`]
+//! makes
 //! findings: a claim, the evidence for it and against it, a confidence, and a command whose result would settle it.
 //! A figure that was not measured is no evidence either way. Where nothing is near a limit there is no finding.
 //!
@@ -12,19 +13,19 @@ mod facts;
 mod rules;
 mod unreported;
 
-pub use facts::change::{Change, Moved};
-pub use facts::{Facts, facts};
+pub use facts::change::{Moved, ThroughputChange};
+pub use facts::{Facts, collect_facts};
 pub use unreported::unreported_figures;
 
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
 use facts::change::{BeforeAfter, before_after};
-use rules::rule::{Rule, SECOND, Test};
+use rules::rule::{FactTest, Rule, SECOND};
 use serde::Serialize;
 
 /// One thing that limits a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Finding {
+pub struct DiagnosisFinding {
     /// Stable name of the rule.
     pub rule: &'static str,
     /// The claim, in words.
@@ -43,9 +44,9 @@ pub struct Finding {
     pub command: Vec<String>,
 }
 
-impl Finding {
+impl DiagnosisFinding {
     /// Returns how sure it is, in words.
-    pub fn sureness(&self) -> &'static str {
+    pub fn confidence_word(&self) -> &'static str {
         match self.confidence {
             c if c >= 0.8 => "very likely",
             c if c >= 0.5 => "likely",
@@ -58,23 +59,23 @@ impl Finding {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// The greatest change of throughput, where it does not keep its level and monitors looked on.
-    pub change: Option<Change>,
+    pub change: Option<ThroughputChange>,
     /// The findings, the surest first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DiagnosisFinding>,
 }
 
 /// A limit that there was before a change and is after it does not explain the change.
 const THROUGHOUT: f64 = 0.5;
 
 /// Diagnoses a run. Where its throughput changes, figures before and after the change are held against each other.
-pub fn diagnose(run: &RunDir, recording: Option<&Recording>) -> Diagnosis {
-    let whole = facts(run, recording);
+pub fn diagnose_run(run: &RunDir, recording: Option<&Recording>) -> Diagnosis {
+    let whole = collect_facts(run, recording);
     let sides = recording.and_then(|recording| {
         let phase = run.summary.as_ref()?.measured()?;
-        let (begin_ms, _) = facts::boundaries(run, phase)?;
+        let (begin_ms, _) = facts::measured_boundaries(run, phase)?;
         before_after(run, phase, recording, begin_ms)
     });
-    let mut found: Vec<Finding> = rules::all()
+    let mut found: Vec<DiagnosisFinding> = rules::all_rules()
         .filter_map(|rule| match &sides {
             Some(sides) if !OF_THE_WHOLE.contains(&rule.name) => around(rule, sides, run),
             _ => apply(rule, &whole, run),
@@ -91,25 +92,29 @@ pub fn diagnose(run: &RunDir, recording: Option<&Recording>) -> Diagnosis {
 const OF_THE_WHOLE: [&str; 5] = ["gone", "client", "few_users", "burst_credits", "burst_credits_unseen"];
 
 /// What a rule says around a change: of what came with it more than of what was there before.
-fn around(rule: &Rule, sides: &BeforeAfter, run: &RunDir) -> Option<Finding> {
+fn around(rule: &Rule, sides: &BeforeAfter, run: &RunDir) -> Option<DiagnosisFinding> {
     let at = sides.change.at_s;
     let (was, is) = (apply(rule, &sides.before, run), apply(rule, &sides.after, run));
     match (was, is) {
-        (None, Some(is)) => Some(Finding { claim: format!("from {at} s on: {}", is.claim), ..is }),
+        (None, Some(is)) => Some(DiagnosisFinding { claim: format!("from {at} s on: {}", is.claim), ..is }),
         (Some(_), Some(is)) => {
             let confidence = is.confidence * THROUGHOUT;
-            Some(Finding { claim: format!("before {at} s and after: {}", is.claim), confidence, ..is })
+            Some(DiagnosisFinding {
+                claim: format!("before {at} s and after: {}", is.claim),
+                confidence,
+                ..is
+            })
         }
         (Some(was), None) => {
             let confidence = was.confidence * THROUGHOUT;
-            Some(Finding { claim: format!("until {at} s: {}", was.claim), confidence, ..was })
+            Some(DiagnosisFinding { claim: format!("until {at} s: {}", was.claim), confidence, ..was })
         }
         (None, None) => None,
     }
 }
 
-fn words(test: &Test, value: f64) -> String {
-    test.words.replace("{}", &test.unit.show(value))
+fn words(test: &FactTest, value: f64) -> String {
+    test.words.replace("{}", &test.unit.format_value(value))
 }
 
 /// The advice of a rule, as the server's version allows it.
@@ -121,25 +126,25 @@ fn advice_of(rule: &Rule, facts: &Facts) -> &'static str {
     }
 }
 
-fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<Finding> {
+fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<DiagnosisFinding> {
     let mut evidence = Vec::new();
     for test in rule.needs {
         let value = facts.get(test.fact)?;
-        if !test.holds(value) {
+        if !test.is_met_by(value) {
             return None;
         }
         evidence.push(words(test, value));
     }
     let mut confidence = rule.confidence;
     for test in rule.supports {
-        if let Some(value) = facts.get(test.fact).filter(|value| test.holds(*value)) {
+        if let Some(value) = facts.get(test.fact).filter(|value| test.is_met_by(*value)) {
             evidence.push(words(test, value));
             confidence += (1.0 - confidence) * 0.4;
         }
     }
     let mut against = Vec::new();
     for test in rule.against {
-        if let Some(value) = facts.get(test.fact).filter(|value| test.holds(*value)) {
+        if let Some(value) = facts.get(test.fact).filter(|value| test.is_met_by(*value)) {
             against.push(words(test, value));
             confidence *= 0.5;
         }
@@ -155,7 +160,7 @@ fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<Finding> {
     let fewer = rule.experiment.option == "--users" && rule.experiment.factor < 1.0;
     let alone = fewer && facts.get("closed.users").is_some_and(|users| users <= 1.0);
     let experiment = if alone { &SECOND } else { &rule.experiment };
-    Some(Finding {
+    Some(DiagnosisFinding {
         rule: rule.name,
         claim: rule.claim.to_owned(),
         confidence,
@@ -163,7 +168,7 @@ fn apply(rule: &Rule, facts: &Facts, run: &RunDir) -> Option<Finding> {
         against,
         advice: advice_of(rule, facts),
         experiment: experiment.expect.to_owned(),
-        command: command::varied(run, experiment),
+        command: command::build_varied_command(run, experiment),
     })
 }
 

@@ -47,14 +47,14 @@ pub fn unreported_figures(run: &RunDir, recording: Option<&Recording>) -> Vec<St
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{Given, Made};
+    use super::super::made::{SyntheticRun, SyntheticRunParts};
     use super::*;
     use dyno_rundir::monitor::Kind::{Counter, Gauge};
     use dyno_types::mongod::counters::*;
 
-    fn run(database: &str) -> Made {
+    fn run(database: &str) -> SyntheticRun {
         let client = "\"users\": 8, \"pipeline\": 1, \"threads\": 2, \"busy_share\": 0.3";
-        Made::new(Given { database, client, cores: "0", ..Given::default() })
+        SyntheticRun::new(SyntheticRunParts { database, client, cores: "0", ..SyntheticRunParts::default() })
     }
 
     fn recording(without: &[&str]) -> Recording {

@@ -34,7 +34,7 @@ pub struct Visits {
     pub variation: f64,
 }
 
-pub(super) fn demands(runs: &[&Observed]) -> Vec<Demand> {
+pub(super) fn estimate_demands(runs: &[&Observed]) -> Vec<Demand> {
     let mut names: Vec<&str> = runs.iter().flat_map(|run| run.uses.iter().map(|u| u.name.as_str())).collect();
     names.sort_unstable();
     names.dedup();
@@ -46,7 +46,7 @@ pub(super) fn demands(runs: &[&Observed]) -> Vec<Demand> {
         }
         let points: Vec<(f64, f64)> = found.iter().map(|(run, used)| (run.throughput, used.busy)).collect();
         let each: Vec<f64> = points.iter().map(|(x, busy)| busy / x).collect();
-        let (background, demand_s) = line(&points);
+        let (background, demand_s) = fit_line(&points);
         let (servers, grows) = (found[0].1.servers, found[0].1.grows);
         let most = points.iter().map(|(_, busy)| *busy).fold(0.0, f64::max);
         Some(Demand {
@@ -55,7 +55,7 @@ pub(super) fn demands(runs: &[&Observed]) -> Vec<Demand> {
             background,
             servers,
             grows,
-            variation: variation(&each),
+            variation: coefficient_of_variation(&each),
             utilisation: servers.filter(|n| *n > 0.0).map(|n| most / n),
         })
     };
@@ -64,7 +64,7 @@ pub(super) fn demands(runs: &[&Observed]) -> Vec<Demand> {
     all
 }
 
-pub(super) fn visits(runs: &[&Observed]) -> Vec<Visits> {
+pub(super) fn estimate_visits(runs: &[&Observed]) -> Vec<Visits> {
     let mut names: Vec<&str> =
         runs.iter().flat_map(|run| run.rates.iter().map(|(name, _)| name.as_str())).collect();
     names.sort_unstable();
@@ -79,13 +79,13 @@ pub(super) fn visits(runs: &[&Observed]) -> Vec<Visits> {
                     Some(rate / run.throughput)
                 })
                 .collect();
-            Visits { name: name.to_owned(), visits: mean(&each), variation: variation(&each) }
+            Visits { name: name.to_owned(), visits: mean(&each), variation: coefficient_of_variation(&each) }
         })
         .collect()
 }
 
 /// Standard deviation by mean.
-pub(super) fn variation(all: &[f64]) -> f64 {
+pub(super) fn coefficient_of_variation(all: &[f64]) -> f64 {
     let middle = mean(all);
     if all.len() < 2 || middle == 0.0 {
         return 0.0;
@@ -95,7 +95,7 @@ pub(super) fn variation(all: &[f64]) -> f64 {
 }
 
 /// A line through points by least squares with an intercept of at least 0: (intercept, slope).
-pub(super) fn line(points: &[(f64, f64)]) -> (f64, f64) {
+pub(super) fn fit_line(points: &[(f64, f64)]) -> (f64, f64) {
     let (x, y) = (mean(points.iter().map(|p| p.0)), mean(points.iter().map(|p| p.1)));
     let spread: f64 = points.iter().map(|p| (p.0 - x).powi(2)).sum();
     let both: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();

@@ -13,8 +13,10 @@ mod uncertain;
 pub mod what_if;
 
 pub use demand::Demand;
-pub use observe::{Observed, Use, observe, observe_rate};
-pub use rates::{OpenFit, RateLevel, Rates, rates};
-pub use run::{Check, Holds, checks};
-pub use sweep::{Group, Maximum, Sweep, factors_of_rates, factors_of_users, for_their_course, sweep};
+pub use observe::{Observed, Use, observe_rate, observe_run};
+pub use rates::{OpenFit, RateLevel, Rates, analyse_rates};
+pub use run::{Holds, LawCheck, check_laws};
+pub use sweep::{
+    Maximum, ObservedGroup, Sweep, analyse_sweep, factors_of_rates, factors_of_users, for_their_course,
+};
 pub use what_if::WhatIf;

@@ -66,7 +66,7 @@ pub struct Observed {
 }
 
 /// Observes a run's measured phase; `None` without a summary or a successful operation.
-pub fn observe(run: &RunDir) -> Option<Observed> {
+pub fn observe_run(run: &RunDir) -> Option<Observed> {
     let phase = run.summary.as_ref()?.measured()?;
     let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name)?;
     let totals = &recorded.totals;
@@ -170,9 +170,10 @@ fn asked_rate(run: &RunDir) -> Option<f64> {
     }
 }
 
-/// Observes a run as [`observe`] does, and also one at a rate at which nothing succeeded: the rate, and that nothing was done.
+/// Observes a run as [`observe_run`] does, and also one at a rate at which nothing succeeded: the rate, and that nothing was
+/// done.
 pub fn observe_rate(run: &RunDir) -> Option<Observed> {
-    observe(run).or_else(|| {
+    observe_run(run).or_else(|| {
         let phase = run.summary.as_ref()?.measured()?;
         let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name)?;
         let (rate, totals) = (asked_rate(run)?, &recorded.totals);

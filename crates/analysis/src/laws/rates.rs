@@ -6,7 +6,7 @@
 use super::observe::Observed;
 use crate::compare::bootstrap::Small;
 use crate::interval::mean_interval;
-use crate::queueing::open::Open;
+use crate::queueing::open::OpenStation;
 use crate::series::mean;
 use dyno_types::rng::{Purpose, Stream};
 use dyno_types::stats;
@@ -59,13 +59,13 @@ pub struct OpenFit {
 
 impl OpenFit {
     /// Returns whether the station is contradicted by what was done where a rate was not kept: there the server does what it can.
-    pub fn contradicted(&self, done: f64) -> bool {
+    pub fn is_contradicted_by(&self, done: f64) -> bool {
         done < self.interval.0 * KEPT || done * KEPT > self.interval.1
     }
 
     /// Returns its name in Kendall's notation: M/M/m, D/M/m where arrivals were evenly spaced, M/D/m or M/G/m where service
     /// times are constant or of another variation.
-    pub fn name(&self) -> String {
+    pub fn kendall_notation(&self) -> String {
         let service = match self.services {
             0.0 => 'D',
             1.0 => 'M',
@@ -81,14 +81,14 @@ impl OpenFit {
 
     /// Mean response time at a rate, seconds; `None` from the capacity on.
     pub fn response_s(&self, rate: f64) -> Option<f64> {
-        let station = Open { rate, service: self.service_s, servers: self.servers };
+        let station = OpenStation { rate, service: self.service_s, servers: self.servers };
         (station.utilisation() < 1.0).then(|| response(&station, self.variation()))
     }
 }
 
 /// Mean response time where arrivals and service times vary by so much on average (Allen and Cunneen's approximation; exact for
 /// Poisson arrivals and one server).
-fn response(station: &Open, variation: f64) -> f64 {
+fn response(station: &OpenStation, variation: f64) -> f64 {
     station.service + station.allen_cunneen(variation, variation)
 }
 
@@ -118,12 +118,12 @@ impl RateLevel {
 
 impl Rates {
     /// Returns whether a rate is one that was kept.
-    pub fn keeps(&self, rate: f64) -> bool {
+    pub fn is_rate_kept(&self, rate: f64) -> bool {
         self.levels.iter().any(|level| level.rate == rate && level.is_kept())
     }
 
     /// Returns in words where the station differs from what was seen.
-    pub fn doubts(&self) -> Vec<String> {
+    pub fn describe_doubts(&self) -> Vec<String> {
         let Some(fit) = &self.fit else { return Vec::new() };
         let mut doubts = Vec::new();
         let (at, share) = fit.worst;
@@ -133,7 +133,7 @@ impl Rates {
                 "the station misses the time at {at}/s by {share:.0} %: trust the times, not the station"
             ));
         }
-        if let Some((missed, done)) = self.missed.filter(|(_, done)| fit.contradicted(*done)) {
+        if let Some((missed, done)) = self.missed.filter(|(_, done)| fit.is_contradicted_by(*done)) {
             let (missed, done) = (Rate(missed), Rate(done));
             doubts.push(format!(
                 "of {missed}/s {done}/s are done, which contradicts that capacity: something else limits the server"
@@ -160,7 +160,7 @@ const EXACT: f64 = 0.01;
 const IDLE: f64 = 0.5;
 
 /// Analyses open-loop runs that differ in the rate; `None` with fewer than two rates.
-pub fn rates(runs: &[Observed]) -> Option<Rates> {
+pub fn analyse_rates(runs: &[Observed]) -> Option<Rates> {
     let open: Vec<(f64, &Observed)> = runs.iter().filter_map(|run| Some((run.rate?, run))).collect();
     let mut all: Vec<f64> = open.iter().map(|(rate, _)| *rate).collect();
     all.sort_by(f64::total_cmp);
@@ -210,7 +210,7 @@ pub fn rates(runs: &[Observed]) -> Option<Rates> {
 /// Root mean square of `ln(model / measured)`: the relative error, where it is small.
 fn error(levels: &[(f64, f64)], service: f64, servers: u32, variation: f64) -> f64 {
     let square = |(rate, measured): &(f64, f64)| {
-        (response(&Open { rate: *rate, service, servers }, variation) / measured).ln().powi(2)
+        (response(&OpenStation { rate: *rate, service, servers }, variation) / measured).ln().powi(2)
     };
     (levels.iter().map(square).sum::<f64>() / levels.len() as f64).sqrt()
 }
@@ -264,14 +264,15 @@ fn fit(levels: &[&RateLevel], arrivals: f64) -> Result<OpenFit, NoFit> {
     if !error.is_finite() || error > GOOD {
         return Err(NoFit::Misses { servers, error });
     }
-    let utilisation = Open { rate: most, service: service_s, servers }.utilisation();
+    let utilisation = OpenStation { rate: most, service: service_s, servers }.utilisation();
     if utilisation < IDLE {
         return Err(NoFit::Idle);
     }
     let miss = |(rate, measured): &(f64, f64)| {
         (
             *rate,
-            (response(&Open { rate: *rate, service: service_s, servers }, variation) / measured - 1.0).abs(),
+            (response(&OpenStation { rate: *rate, service: service_s, servers }, variation) / measured - 1.0)
+                .abs(),
         )
     };
     let worst = levels.iter().map(miss).max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default();
@@ -338,8 +339,9 @@ fn interval(fit: &OpenFit, runs: &[(f64, &Observed)], kept: &[&RateLevel]) -> (f
         let of = |pick: fn(&(f64, f64)) -> f64| runs.iter().map(pick).sum::<f64>() / runs.len() as f64;
         (of(|run| run.0), of(|run| run.1))
     };
-    let model =
-        |rate: f64| response(&Open { rate, service: fit.service_s, servers: fit.servers }, fit.variation());
+    let model = |rate: f64| {
+        response(&OpenStation { rate, service: fit.service_s, servers: fit.servers }, fit.variation())
+    };
     let means: Vec<(f64, f64)> = levels.iter().map(|runs| middle(runs)).collect();
     let misses: Vec<f64> = means.iter().map(|(rate, time)| time / model(*rate)).collect();
     let most = means.iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
@@ -366,7 +368,7 @@ fn interval(fit: &OpenFit, runs: &[(f64, &Observed)], kept: &[&RateLevel]) -> (f
         true => Small { freedom: (2 * (fewest - 1)) as f64, ..Small::of_runs(fewest) },
         false => Small::of_residuals(levels.len(), 2),
     };
-    let half = small.reach(0.025) * mean_interval(&replicates).map_or(0.0, |found| found.deviation);
+    let half = small.interval_reach(0.025) * mean_interval(&replicates).map_or(0.0, |found| found.deviation);
     let at = beyond(fit.capacity);
     (most * (1.0 + (at - half).exp()), most * (1.0 + (at + half).exp()))
 }
@@ -379,10 +381,10 @@ mod tests {
         let rates_of = [100.0, 200.0, 300.0, 500.0, 1_000.0];
         let done = |rate: f64| if rate == 300.0 { 150.0 } else { rate };
         let runs: Vec<Observed> = rates_of.iter().map(|rate| at(*rate, done(*rate), 0.001)).collect();
-        let found = rates(&runs).unwrap();
+        let found = analyse_rates(&runs).unwrap();
         assert_eq!((found.kept, found.missed), (Some(1_000.0), None));
         assert_eq!(found.disturbed, [(300.0, 150.0)]);
-        assert!(found.keeps(500.0) && !found.keeps(300.0));
+        assert!(found.is_rate_kept(500.0) && !found.is_rate_kept(300.0));
     }
 
     use super::*;
@@ -413,7 +415,7 @@ mod tests {
     }
 
     fn station(servers: u32, rates: &[f64]) -> Vec<Observed> {
-        let response = |rate| Open { rate, service: 0.002, servers }.response();
+        let response = |rate| OpenStation { rate, service: 0.002, servers }.mean_response();
         rates.iter().map(|rate| at(*rate, *rate, response(*rate))).collect()
     }
 
@@ -422,7 +424,7 @@ mod tests {
         for (servers, rates_of) in
             [(1, [50.0, 150.0, 300.0, 400.0, 475.0]), (4, [500.0, 900.0, 1_400.0, 1_700.0, 1_900.0])]
         {
-            let found = rates(&station(servers, &rates_of)).unwrap();
+            let found = analyse_rates(&station(servers, &rates_of)).unwrap();
             let fit = found.fit.unwrap();
             assert_eq!(fit.servers, servers);
             assert!((fit.service_s / 0.002 - 1.0).abs() < 1e-3 && fit.error < 1e-3, "{fit:?}");
@@ -437,7 +439,7 @@ mod tests {
     fn what_is_not_kept_is_told_and_is_no_part_of_the_model() {
         let mut runs = station(1, &[50.0, 150.0, 300.0, 400.0, 475.0]);
         runs.push(at(800.0, 499.0, 2.0));
-        let found = rates(&runs).unwrap();
+        let found = analyse_rates(&runs).unwrap();
         assert_eq!((found.kept, found.missed), (Some(475.0), Some((800.0, 499.0))));
         assert_eq!(found.fit.as_ref().unwrap().servers, 1);
         assert_eq!(found.levels[5].model_s, None);
@@ -450,7 +452,7 @@ mod tests {
         let ratios = [0.9926, 0.9959, 0.9921, 0.9967, 0.9973, 0.9975, 0.9955, 0.8618];
         let runs: Vec<Observed> =
             targets.iter().zip(ratios).map(|(rate, ratio)| at(*rate, rate * ratio, 0.001)).collect();
-        let found = rates(&runs).unwrap();
+        let found = analyse_rates(&runs).unwrap();
         assert_eq!((found.kept, found.missed.map(|missed| missed.0)), (Some(3_000.0), Some(5_000.0)));
         assert!(found.levels.iter().zip(ratios).all(|(level, ratio)| (level.ratio - ratio).abs() < 1e-12));
         // Times that do not grow say nothing of the capacity.
@@ -462,13 +464,13 @@ mod tests {
     fn a_rate_whose_queue_grows_is_not_kept() {
         let mut runs = station(1, &[50.0, 150.0, 300.0, 400.0]);
         runs.push(Observed { grows: true, ..at(504.0, 500.0, 0.5) });
-        let found = rates(&runs).unwrap();
+        let found = analyse_rates(&runs).unwrap();
         assert_eq!((found.kept, found.missed), (Some(400.0), Some((504.0, 500.0))));
         let (low, high) = found.fit.as_ref().unwrap().interval;
         assert!(
-            low <= 500.0 && 500.0 <= high && found.doubts().is_empty(),
+            low <= 500.0 && 500.0 <= high && found.describe_doubts().is_empty(),
             "{low} to {high}: {:?}",
-            found.doubts()
+            found.describe_doubts()
         );
     }
 
@@ -486,37 +488,37 @@ mod tests {
                 .flat_map(|rate| station(1, &[rate, rate, rate, rate]))
                 .map(&mut noisy)
                 .collect();
-            let (low, high) = rates(&runs).unwrap().fit.unwrap().interval;
+            let (low, high) = analyse_rates(&runs).unwrap().fit.unwrap().interval;
             inside += u32::from(low <= 500.0 && 500.0 <= high);
         }
         assert!((90..=100).contains(&inside), "{inside} of 100");
         // A lock behind the station: at 475/s 300/s are done.
         let mut runs = station(1, &[50.0, 150.0, 300.0, 400.0, 450.0]);
         runs.push(at(475.0, 300.0, 2.0));
-        let words = rates(&runs).unwrap().doubts();
+        let words = analyse_rates(&runs).unwrap().describe_doubts();
         assert!(words.len() == 1 && words[0].starts_with("of 475/s 300/s are done"), "{words:?}");
     }
 
     #[test]
     fn even_arrivals_wait_less() {
         let rate = |rate: f64| {
-            let station = Open { rate, service: 0.002, servers: 2 };
-            Observed { even: true, ..at(rate, rate, 0.002 + station.wait() / 2.0) }
+            let station = OpenStation { rate, service: 0.002, servers: 2 };
+            Observed { even: true, ..at(rate, rate, 0.002 + station.mean_wait() / 2.0) }
         };
         let runs: Vec<Observed> = [100.0, 500.0, 700.0, 850.0, 950.0].map(rate).into();
-        let fit = rates(&runs).unwrap().fit.unwrap();
-        assert_eq!(fit.name(), "D/M/2");
+        let fit = analyse_rates(&runs).unwrap().fit.unwrap();
+        assert_eq!(fit.kendall_notation(), "D/M/2");
         assert!((fit.capacity - 1_000.0).abs() < 1.0, "{fit:?}");
         let mut mixed = runs;
         mixed[0].even = false;
-        assert!(rates(&mixed).unwrap().why.unwrap().contains("evenly spaced in some"));
+        assert!(analyse_rates(&mixed).unwrap().why.unwrap().contains("evenly spaced in some"));
     }
 
     #[test]
     fn a_rate_at_which_nothing_succeeds_is_missed() {
         let mut runs = station(1, &[50.0, 150.0, 300.0, 400.0]);
         runs.push(Observed { due_s: None, ..at(900.0, 0.0, 0.0) });
-        let found = rates(&runs).unwrap();
+        let found = analyse_rates(&runs).unwrap();
         assert_eq!((found.kept, found.missed), (Some(400.0), Some((900.0, 0.0))));
         assert_eq!(found.levels[4].response_s, None);
     }
@@ -526,11 +528,15 @@ mod tests {
         let shrinking: Vec<Observed> = [(100.0, 0.1), (200.0, 0.001), (300.0, 0.1), (400.0, 0.001)]
             .map(|(rate, s)| at(rate, rate, s))
             .into();
-        assert!(rates(&shrinking).unwrap().why.unwrap().contains("no station"));
+        assert!(analyse_rates(&shrinking).unwrap().why.unwrap().contains("no station"));
         assert!(
-            rates(&station(1, &[100.0, 200.0, 300.0])).unwrap().why.unwrap().contains("3 rates were kept")
+            analyse_rates(&station(1, &[100.0, 200.0, 300.0]))
+                .unwrap()
+                .why
+                .unwrap()
+                .contains("3 rates were kept")
         );
-        assert_eq!(rates(&station(1, &[100.0])), None);
+        assert_eq!(analyse_rates(&station(1, &[100.0])), None);
     }
 }
 

@@ -54,7 +54,7 @@ fn a_rate_is_kept_where_nearly_all_is_done_and_no_queue_grows() {
         Observed { rate: None, ..at(500.0, 500.0, Some(1.0)) },
         Observed { offered: None, ..at(600.0, 600.0, Some(1.0)) },
     ];
-    let found = rates(&runs).unwrap();
+    let found = analyse_rates(&runs).unwrap();
     let told: Vec<_> =
         found.levels.iter().map(|one| (one.rate, one.runs, one.grows, one.is_kept())).collect();
     // Of two runs one alone that grows is not most; 98 % are nearly all, 97 % are not.
@@ -71,16 +71,16 @@ fn a_rate_is_kept_where_nearly_all_is_done_and_no_queue_grows() {
     assert_eq!((found.levels[2].response_s, found.levels[2].half_width), (None, None));
     assert_eq!((found.kept, found.missed, found.disturbed), (Some(200.0), Some((300.0, 290.0)), vec![]));
     assert_eq!(found.why.as_deref(), Some("2 rates were kept: a model of response times takes 4"));
-    assert!(rates(&runs[..1]).is_none() && rates(&[]).is_none());
-    assert_eq!(rates(&runs[..2]).map(|found| found.levels.len()), Some(2));
+    assert!(analyse_rates(&runs[..1]).is_none() && analyse_rates(&[]).is_none());
+    assert_eq!(analyse_rates(&runs[..2]).map(|found| found.levels.len()), Some(2));
     // Rates below the greatest that was kept were disturbed; beyond it the least is told.
     let runs =
         [(100.0, 50.0), (200.0, 200.0), (300.0, 250.0), (400.0, 250.0)].map(|(rate, x)| at(rate, x, None));
-    let found = rates(&runs).unwrap();
+    let found = analyse_rates(&runs).unwrap();
     assert_eq!((found.kept, found.missed), (Some(200.0), Some((300.0, 250.0))));
     assert_eq!(found.disturbed, [(100.0, 50.0)]);
-    assert_eq!([100.0, 200.0, 250.0].map(|rate| found.keeps(rate)), [false, true, false]);
-    let none = rates(&runs.map(|run| Observed { throughput: 1.0, ..run })).unwrap();
+    assert_eq!([100.0, 200.0, 250.0].map(|rate| found.is_rate_kept(rate)), [false, true, false]);
+    let none = analyse_rates(&runs.map(|run| Observed { throughput: 1.0, ..run })).unwrap();
     assert_eq!((none.kept, none.missed, none.disturbed), (None, Some((100.0, 1.0)), vec![]));
 }
 
@@ -88,13 +88,13 @@ fn a_rate_is_kept_where_nearly_all_is_done_and_no_queue_grows() {
 fn a_station_is_contradicted_by_what_lies_beyond_its_interval() {
     let fit = fitted();
     // 490 by 0.98 is 480.2, 510 by 0.98 is 520.4.
-    let contradicted = [480.0, 480.3, 520.0, 521.0].map(|done| fit.contradicted(done));
+    let contradicted = [480.0, 480.3, 520.0, 521.0].map(|done| fit.is_contradicted_by(done));
     assert_eq!(contradicted, [true, false, false, true]);
     // Just these are within.
     let exact = OpenFit { interval: (490.0, 521.0 * KEPT), ..fit.clone() };
-    assert!(!exact.contradicted(490.0 * KEPT) && !exact.contradicted(521.0));
+    assert!(!exact.is_contradicted_by(490.0 * KEPT) && !exact.is_contradicted_by(521.0));
     assert_eq!(
-        (fit.name(), OpenFit { arrivals: 0.0, servers: 3, ..fit.clone() }.name()),
+        (fit.kendall_notation(), OpenFit { arrivals: 0.0, servers: 3, ..fit.clone() }.kendall_notation()),
         ("M/M/1".into(), "D/M/3".into())
     );
     // 2 ms at half of the capacity become 4 ms; of even arrivals 3 ms. From the capacity on there is no time.
@@ -103,7 +103,8 @@ fn a_station_is_contradicted_by_what_lies_beyond_its_interval() {
     assert_eq!(fit.response_s(500.0), None);
     let doubts = |worst, missed| {
         let fit = Some(OpenFit { worst, ..fitted() });
-        Rates { levels: Vec::new(), kept: None, missed, disturbed: Vec::new(), fit, why: None }.doubts()
+        Rates { levels: Vec::new(), kept: None, missed, disturbed: Vec::new(), fit, why: None }
+            .describe_doubts()
     };
     assert_eq!(doubts((100.0, 0.15), Some((600.0, 500.0))), Vec::<String>::new());
     assert_eq!(doubts((100.0, 0.15), None), Vec::<String>::new());
@@ -186,7 +187,7 @@ fn capacity_of(off: [&[f64]; 4]) -> (f64, f64) {
             off.iter().map(move |by| at(rate, rate, Some(by * 0.002 / (1.0 - rate * 0.002))))
         })
         .collect();
-    rates(&runs).unwrap().fit.unwrap().interval
+    analyse_rates(&runs).unwrap().fit.unwrap().interval
 }
 
 #[test]
@@ -221,7 +222,7 @@ fn the_capacity_is_as_sure_as_its_runs_or_its_misses() {
 #[test]
 fn stations_that_miss_twice_as_much_and_2_percent_more_are_near() {
     let servers = 4;
-    let time = |rate: f64| (rate, response(&Open { rate, service: 0.008, servers }, 1.0));
+    let time = |rate: f64| (rate, response(&OpenStation { rate, service: 0.008, servers }, 1.0));
     let levels = [100.0, 250.0, 400.0, 450.0].map(time);
     let fit = |error: f64| OpenFit { service_s: 0.008, servers, error, ..fitted() };
     for (error, expected) in [
@@ -251,11 +252,11 @@ fn constant_service_times_have_the_capacity_of_their_station() {
             .iter()
             .map(|rate| at(*rate, *rate, Some(time(*rate))))
             .collect();
-        rates(&runs).unwrap().fit.unwrap()
+        analyse_rates(&runs).unwrap().fit.unwrap()
     };
     for (variation, name) in [(0.0, "M/D/1"), (1.0, "M/M/1"), (2.0, "M/G/1")] {
         let fit = of(variation);
-        assert_eq!(fit.name(), name);
+        assert_eq!(fit.kendall_notation(), name);
         assert!((fit.capacity / 1_000.0 - 1.0).abs() < 0.01, "{name}: {fit:?}");
     }
 }

@@ -19,7 +19,7 @@ pub enum Holds {
 
 impl Holds {
     /// The word in reports.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Holds::Yes => "holds",
             Holds::Nearly => "holds within tolerance",
@@ -31,7 +31,7 @@ impl Holds {
 
 /// A law, its two sides and the verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Check {
+pub struct LawCheck {
     /// Name.
     pub law: &'static str,
     /// Formula.
@@ -59,23 +59,27 @@ fn check(
     formula: &'static str,
     unit: &'static str,
     (measured, expected): (f64, f64),
-) -> Check {
+) -> LawCheck {
     let error = if expected == 0.0 { 0.0 } else { measured / expected - 1.0 };
     let holds = match error.abs() {
         e if e <= EXACT => Holds::Yes,
         e if e <= TOLERANCE => Holds::Nearly,
         _ => Holds::No,
     };
-    Check { law, formula, measured, expected, unit, error, holds, cause: None }
+    LawCheck { law, formula, measured, expected, unit, error, holds, cause: None }
 }
 
-fn untestable(law: &'static str, formula: &'static str, unit: &'static str, why: &str) -> Check {
-    Check { holds: Holds::NotTestable, cause: Some(why.to_owned()), ..check(law, formula, unit, (0.0, 0.0)) }
+fn untestable(law: &'static str, formula: &'static str, unit: &'static str, why: &str) -> LawCheck {
+    LawCheck {
+        holds: Holds::NotTestable,
+        cause: Some(why.to_owned()),
+        ..check(law, formula, unit, (0.0, 0.0))
+    }
 }
 
 /// The laws that can be looked at within one run: flow balance, Little's law, the interactive response time law.
-pub fn checks(run: &Observed) -> Vec<Check> {
-    let mut all = vec![Check {
+pub fn check_laws(run: &Observed) -> Vec<LawCheck> {
+    let mut all = vec![LawCheck {
         cause: (run.flow.0 != run.flow.1)
             .then(|| "operations were under way at the ends of the phase, or were lost".to_owned()),
         ..check("flow balance", "A = C", "operations", (run.flow.1 as f64, run.flow.0 as f64))
@@ -165,24 +169,24 @@ mod tests {
     #[test]
     fn laws_hold_or_say_why_not() {
         let holds: Vec<Holds> =
-            checks(&closed(8.0, 1_000.0, 0.0079, 0.0001)).iter().map(|c| c.holds).collect();
+            check_laws(&closed(8.0, 1_000.0, 0.0079, 0.0001)).iter().map(|c| c.holds).collect();
         assert_eq!(holds, [Holds::Yes, Holds::Yes, Holds::Yes]);
-        let found = checks(&closed(8.0, 1_000.0, 0.0070, 0.0001));
+        let found = check_laws(&closed(8.0, 1_000.0, 0.0070, 0.0001));
         assert_eq!(found[1].holds, Holds::No);
         assert!((found[1].error + 0.1125).abs() < 1e-9 && found[1].cause.is_some());
         let open = Observed { users: None, ..closed(8.0, 1_000.0, 0.001, 0.0) };
-        assert!(checks(&open)[1..].iter().all(|law| law.holds == Holds::NotTestable));
+        assert!(check_laws(&open)[1..].iter().all(|law| law.holds == Holds::NotTestable));
         let lost = Observed { flow: (1_000, 900), ..closed(8.0, 1_000.0, 0.0079, 0.0001) };
-        assert_eq!(checks(&lost)[0].holds, Holds::No);
+        assert_eq!(check_laws(&lost)[0].holds, Holds::No);
     }
 
     #[test]
     fn each_answer_has_its_word_and_each_sign_its_cause() {
-        let words = [Holds::Yes, Holds::Nearly, Holds::No, Holds::NotTestable].map(Holds::word);
+        let words = [Holds::Yes, Holds::Nearly, Holds::No, Holds::NotTestable].map(Holds::as_str);
         assert_eq!(words, ["holds", "holds within tolerance", "violated", "not testable"]);
         // Against an expected 0 there is no relative error, and something is there that should not be.
         let thinking = Observed { think_s: 0.008, ..closed(8.0, 1_000.0, 0.001, 0.0) };
-        let over = checks(&Observed { implied_users: Some(9.0), ..thinking });
+        let over = check_laws(&Observed { implied_users: Some(9.0), ..thinking });
         assert_eq!((over[2].expected, over[2].error, over[2].holds), (0.0, 0.0, Holds::No));
         assert!(over[2].cause.as_ref().unwrap().starts_with("times of operations"), "{over:?}");
     }
@@ -191,7 +195,7 @@ mod tests {
     fn what_is_under_way_at_the_end_is_no_violation() {
         // Of eight users with operations of 80 ms in a second the last ones end after it: their whole times would be 8.1 users.
         let under_way = Observed { implied_users: Some(8.0), ..closed(8.0, 98.75, 0.082, 0.0) };
-        let found = checks(&under_way);
+        let found = check_laws(&under_way);
         assert_eq!((found[1].holds, found[2].holds), (Holds::Yes, Holds::Yes), "{found:?}");
     }
 
@@ -204,7 +208,7 @@ mod tests {
             (50.0, 4467.813873, 11144.400412, -0.0042),
             (100.0, 4898.656736, 20307.371086, -0.0052),
         ] {
-            let found = checks(&closed(users, throughput, response_us / 1e6, 0.0));
+            let found = check_laws(&closed(users, throughput, response_us / 1e6, 0.0));
             assert!((found[1].error - error).abs() < 1e-4, "{users}: {}", found[1].error);
         }
     }
@@ -219,7 +223,7 @@ mod tests {
         };
         let near =
             |found: f64, expected: f64| assert!((found - expected).abs() < 1e-6, "{found} not {expected}");
-        let found = checks(&run(0.0070, 7.7));
+        let found = check_laws(&run(0.0070, 7.7));
         near(found[1].measured, 7.7);
         near(found[1].expected, 8.0);
         near(found[1].error, -0.0375);
@@ -232,7 +236,7 @@ mod tests {
                 "{law:?}"
             );
         }
-        let over = checks(&run(0.0080, 8.7));
+        let over = check_laws(&run(0.0080, 8.7));
         for law in &over[1..] {
             assert!(
                 law.holds == Holds::No && law.cause.as_ref().unwrap().starts_with("times of operations"),
@@ -246,12 +250,12 @@ mod tests {
             (-72.0, 7.93, Holds::Nearly),
             (90.0, 8.09, Holds::No),
         ] {
-            let found = checks(&run((7_300.0 + off_us) / 1e6, implied));
+            let found = check_laws(&run((7_300.0 + off_us) / 1e6, implied));
             assert_eq!((found[1].holds, found[2].holds), (holds, holds), "{off_us} us");
             assert_eq!(found[1].cause.is_some(), holds == Holds::No);
         }
         // Flow balance: what arrived, and what was completed.
-        let flow = |flow| checks(&Observed { flow, ..run(0.0073, 8.0) }).remove(0);
+        let flow = |flow| check_laws(&Observed { flow, ..run(0.0073, 8.0) }).remove(0);
         let (same, lost) = (flow((1_000, 1_000)), flow((1_000, 995)));
         assert_eq!((same.holds, same.cause, flow((0, 5)).error), (Holds::Yes, None, 0.0));
         assert!(
@@ -263,7 +267,9 @@ mod tests {
             [Observed { failed: 1, ..run(0.0073, 8.0) }, Observed { implied_users: None, ..run(0.0073, 8.0) }]
         {
             assert!(
-                checks(&run)[1..].iter().all(|law| law.holds == Holds::NotTestable && law.cause.is_some())
+                check_laws(&run)[1..]
+                    .iter()
+                    .all(|law| law.holds == Holds::NotTestable && law.cause.is_some())
             );
         }
     }

@@ -1,20 +1,20 @@
 //! Conclusions from a sweep over users: demands and their constancy, bounds, the model the data choose, where the curve bends,
 //! and what would happen with other resources.
 
-use super::demand::{Demand, Visits, demands, visits};
+use super::demand::{Demand, Visits, estimate_demands, estimate_visits};
 use super::observe::Observed;
-use super::uncertain::{Asymptotes, LevelMeans, intervals};
+use super::uncertain::{Asymptotes, LevelMeans, estimate_intervals};
 use super::what_if::{WhatIf, what_if};
 use crate::interval::mean_interval;
-use crate::scalability::fit::{Choice, Fitted, Point};
-use crate::scalability::{Model, choose, knee};
+use crate::scalability::fit::{Fitted, ModelChoice, Point};
+use crate::scalability::{Model, choose_model, knee};
 use crate::series::mean;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// One number of users.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Level {
+pub struct UserLevel {
     /// Users.
     pub users: f64,
     /// Runs.
@@ -79,7 +79,7 @@ pub struct Sweep {
     /// Distance of the chosen law from the level that it fits worst, as a share of the level; `None` without a law.
     pub misfit: Option<f64>,
     /// Levels in order of users.
-    pub levels: Vec<Level>,
+    pub levels: Vec<UserLevel>,
     /// Total demand: the least mean response time of all levels, seconds.
     pub total_s: f64,
     /// Demand of the bottleneck, seconds: one by the plateau's throughput, or by the greatest where there is a peak.
@@ -119,7 +119,7 @@ pub struct Sweep {
     pub fits_all: bool,
 }
 
-fn levels(runs: &[&Observed]) -> Vec<Level> {
+fn levels(runs: &[&Observed]) -> Vec<UserLevel> {
     let mut users: Vec<f64> = runs.iter().filter_map(|run| run.users).collect();
     users.sort_by(f64::total_cmp);
     users.dedup();
@@ -129,7 +129,7 @@ fn levels(runs: &[&Observed]) -> Vec<Level> {
             let same: Vec<&&Observed> = runs.iter().filter(|run| run.users == Some(users)).collect();
             let all: Vec<f64> = same.iter().map(|run| run.throughput).collect();
             let implied: Vec<f64> = same.iter().filter_map(|run| run.implied_users).collect();
-            Level {
+            UserLevel {
                 users,
                 runs: same.len(),
                 throughput: mean(same.iter().map(|run| run.throughput)),
@@ -147,7 +147,7 @@ fn levels(runs: &[&Observed]) -> Vec<Level> {
 
 /// Runs of the same levels.
 #[derive(Clone, Copy, Debug)]
-pub struct Group<'a> {
+pub struct ObservedGroup<'a> {
     /// The level of each factor: (factor, level).
     pub levels: &'a [(String, String)],
     /// Observed runs.
@@ -155,12 +155,12 @@ pub struct Group<'a> {
 }
 
 /// Factors whose levels differ in the number of users while those of all other factors are the same: along them lies a sweep.
-pub fn factors_of_users<'a>(groups: &[Group<'a>]) -> Vec<&'a str> {
+pub fn factors_of_users<'a>(groups: &[ObservedGroup<'a>]) -> Vec<&'a str> {
     factors_of(groups, |run| run.connections)
 }
 
 /// The same of the rate that was asked for.
-pub fn factors_of_rates<'a>(groups: &[Group<'a>]) -> Vec<&'a str> {
+pub fn factors_of_rates<'a>(groups: &[ObservedGroup<'a>]) -> Vec<&'a str> {
     factors_of(groups, |run| run.rate)
 }
 
@@ -169,8 +169,9 @@ const LONG: f64 = 4.0;
 
 /// Returns the groups that are no points of a sweep, because their runs were meant to last much longer than most: these were run
 /// for the course of their throughput.
-pub fn for_their_course(groups: &[Group<'_>]) -> Vec<bool> {
-    let planned = |group: &Group<'_>| group.runs.iter().filter_map(|run| run.planned_s).reduce(f64::max);
+pub fn for_their_course(groups: &[ObservedGroup<'_>]) -> Vec<bool> {
+    let planned =
+        |group: &ObservedGroup<'_>| group.runs.iter().filter_map(|run| run.planned_s).reduce(f64::max);
     let mut all: Vec<f64> = groups.iter().filter_map(planned).collect();
     all.sort_by(f64::total_cmp);
     let Some(usual) = all.get(all.len().saturating_sub(1) / 2).copied() else {
@@ -179,7 +180,7 @@ pub fn for_their_course(groups: &[Group<'_>]) -> Vec<bool> {
     groups.iter().map(|group| planned(group).is_some_and(|length| length >= LONG * usual)).collect()
 }
 
-fn factors_of<'a>(groups: &[Group<'a>], by: fn(&Observed) -> Option<f64>) -> Vec<&'a str> {
+fn factors_of<'a>(groups: &[ObservedGroup<'a>], by: fn(&Observed) -> Option<f64>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in groups.iter().flat_map(|group| group.levels) {
         if !names.contains(&name.as_str()) {
@@ -204,7 +205,7 @@ fn factors_of<'a>(groups: &[Group<'a>], by: fn(&Observed) -> Option<f64>) -> Vec
 
 /// Analyses closed-loop runs that differ in users; `None` with fewer than two numbers of users, or a think time that is not
 /// the same in all.
-pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
+pub fn analyse_sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
     let (invalid, closed): (Vec<&Observed>, Vec<&Observed>) =
         runs.iter().filter(|run| run.users.is_some()).partition(|run| run.invalid);
     let think_s = closed.first()?.think_s;
@@ -225,16 +226,16 @@ pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
         .iter()
         .filter_map(|run| Some(Point { users: run.users?, throughput: run.throughput }))
         .collect();
-    let choice = choose(&points, seed);
+    let choice = choose_model(&points, seed);
     let peak = choice.as_ref().and_then(|choice| choice.peak);
     let means: Vec<LevelMeans> = levels.iter().map(|l| (l.users, l.throughput, l.response_s)).collect();
-    let mut system = Asymptotes::of(&means, think_s + client_s, peak.is_some());
+    let mut system = Asymptotes::from_levels(&means, think_s + client_s, peak.is_some());
     let chosen = choice.as_ref().map(|choice| &choice.fitted[0]);
-    let sure = intervals(&closed, &points, chosen, &system, peak.is_some(), seed);
+    let sure = estimate_intervals(&closed, &points, chosen, &system, peak.is_some(), seed);
     let of_peak = choice.as_ref().filter(|choice| choice.peak.is_some());
     let of_peak = of_peak.and_then(|choice| Some(choice.chosen.as_ref()?.peak_throughput));
-    let knees = knee::knees(&points);
-    let demands = demands(&closed);
+    let knees = knee::find_knees(&points);
+    let demands = estimate_demands(&closed);
     let grows = levels.last().is_some_and(|last| last.users == best.1);
     let plateau = system.plateau || !grows;
     let limit = sure.map_or(1.0 / system.bottleneck_s, |sure| sure[0].1);
@@ -244,10 +245,11 @@ pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
     let mut saturation_interval = sure.map(|sure| sure[1]);
     if let Maximum::Fall(..) = maximum {
         // The mean of what falls is no bound: the best level is what the bottleneck can do.
-        system = Asymptotes::of(&means, think_s + client_s, true);
+        system = Asymptotes::from_levels(&means, think_s + client_s, true);
         let own = levels.iter().find(|level| level.users == best.1).and_then(|level| level.half_width);
         maximum_interval = own.map(|half| ((best.0 - half).max(0.0), best.0 + half));
-        saturation_interval = intervals(&closed, &points, chosen, &system, true, seed).map(|sure| sure[1]);
+        saturation_interval =
+            estimate_intervals(&closed, &points, chosen, &system, true, seed).map(|sure| sure[1]);
     }
     bound(&mut levels, &system, choice.as_ref());
     let misses = levels.iter().filter_map(|level| Some((level.model? / level.throughput - 1.0).abs()));
@@ -256,12 +258,12 @@ pub fn sweep(runs: &[Observed], seed: u64) -> Option<Sweep> {
         misfit: misses.reduce(f64::max),
         total_s: system.total_s,
         bottleneck_s: system.bottleneck_s,
-        saturation: system.saturation(),
+        saturation: system.saturation_users(),
         maximum_interval,
         saturation_interval,
         best,
         plateau,
-        visits: visits(&closed),
+        visits: estimate_visits(&closed),
         fits: choice.as_ref().map(fits).unwrap_or_default(),
         peak_interval: choice.as_ref().and_then(|c| Some(c.universal.as_ref()?.peak_users)),
         peak,
@@ -286,12 +288,12 @@ const FALL: f64 = 0.05;
 const MISFIT: f64 = 0.15;
 
 /// The least users whose level is within a twentieth of the best.
-fn near(levels: &[Level], best: f64) -> f64 {
+fn near(levels: &[UserLevel], best: f64) -> f64 {
     levels.iter().find(|level| level.throughput >= best * (1.0 - FALL)).map_or(0.0, |level| level.users)
 }
 
 /// Returns whether the chosen law describes every level, and its greatest throughput none less than was measured.
-fn fits_all(levels: &[Level], bottleneck_s: f64, peak: Option<(f64, f64)>) -> bool {
+fn fits_all(levels: &[UserLevel], bottleneck_s: f64, peak: Option<(f64, f64)>) -> bool {
     let most = peak.map_or(1.0 / bottleneck_s, |(_, throughput)| throughput) * (1.0 + SLACK);
     levels.iter().all(|level| {
         let misses = level.model.map(|model| (model / level.throughput - 1.0).abs());
@@ -302,8 +304,8 @@ fn fits_all(levels: &[Level], bottleneck_s: f64, peak: Option<(f64, f64)>) -> bo
 }
 
 /// Concludes on the maximum; `limit` is the greatest throughput that the law allows, with its interval.
-fn maximum(levels: &[Level], limit: f64, has_peak: bool, plateau: bool) -> Maximum {
-    let noise = |level: &Level| level.half_width.unwrap_or(UNKNOWN * level.throughput);
+fn maximum(levels: &[UserLevel], limit: f64, has_peak: bool, plateau: bool) -> Maximum {
+    let noise = |level: &UserLevel| level.half_width.unwrap_or(UNKNOWN * level.throughput);
     let place = (0..levels.len()).max_by(|a, b| levels[*a].throughput.total_cmp(&levels[*b].throughput));
     let Some((best, beyond)) = place.map(|at| (&levels[at], &levels[at + 1..])) else {
         return Maximum::Growing;
@@ -314,8 +316,9 @@ fn maximum(levels: &[Level], limit: f64, has_peak: bool, plateau: bool) -> Maxim
     }
     let least = best.throughput - noise(best);
     let lowest = beyond.iter().min_by(|a, b| a.throughput.total_cmp(&b.throughput));
-    let fallen =
-        |low: &&Level| low.throughput + noise(low) < least && low.throughput < best.throughput * (1.0 - FALL);
+    let fallen = |low: &&UserLevel| {
+        low.throughput + noise(low) < least && low.throughput < best.throughput * (1.0 - FALL)
+    };
     let (fall, above) = (lowest.filter(fallen), least > limit);
     match fall {
         _ if has_peak && !above => Maximum::Peak,
@@ -333,18 +336,18 @@ const SLACK: f64 = 0.01;
 const UNKNOWN: f64 = 0.05;
 
 /// Puts bounds and the chosen model beside what was measured.
-fn bound(levels: &mut [Level], system: &Asymptotes, choice: Option<&Choice>) {
+fn bound(levels: &mut [UserLevel], system: &Asymptotes, choice: Option<&ModelChoice>) {
     let chosen = choice.map(|choice| &choice.fitted[0]);
     for level in levels {
-        (level.bound, level.balanced) = system.bounds(level.users);
-        level.model = chosen.map(|best| best.model.throughput(&best.parameters, level.users));
+        (level.bound, level.balanced) = system.throughput_bounds(level.users);
+        level.model = chosen.map(|best| best.model.throughput_at(&best.parameters, level.users));
         let spread = chosen.map_or(UNKNOWN * level.bound, |best| 2.0 * best.rmse);
         let least = level.throughput - level.half_width.unwrap_or(spread);
         level.above = least > level.bound * (1.0 + SLACK);
     }
 }
 
-fn fits(choice: &Choice) -> Vec<Fit> {
+fn fits(choice: &ModelChoice) -> Vec<Fit> {
     let intervals = |at: usize, model: Model| match (at, model) {
         (0, _) => choice.chosen.as_ref(),
         (_, Model::Universal) => choice.universal.as_ref(),
@@ -352,7 +355,7 @@ fn fits(choice: &Choice) -> Vec<Fit> {
     };
     let of = |(at, fit): (usize, &Fitted)| Fit {
         model: fit.model.name(),
-        parameters: Model::names(fit.model).iter().copied().zip(fit.parameters.clone()).collect(),
+        parameters: Model::parameter_names(fit.model).iter().copied().zip(fit.parameters.clone()).collect(),
         intervals: intervals(at, fit.model).map_or(Vec::new(), |all| all.parameters.clone()),
         rmse: fit.rmse,
         aicc: fit.aicc,

@@ -1,4 +1,4 @@
-use super::super::demand::{line, variation};
+use super::super::demand::{coefficient_of_variation, fit_line};
 use super::super::observe::Use;
 use super::*;
 
@@ -27,8 +27,8 @@ fn at(users: f64, throughput: f64, response_s: f64) -> Observed {
     }
 }
 
-fn level(users: f64, throughput: f64, half_width: Option<f64>) -> Level {
-    Level {
+fn level(users: f64, throughput: f64, half_width: Option<f64>) -> UserLevel {
+    UserLevel {
         users,
         runs: 1,
         throughput,
@@ -98,12 +98,15 @@ fn a_line_has_no_intercept_and_no_slope_below_nothing() {
         (&[(2.0, 3.0), (2.0, 5.0)], (0.0, 2.0)),
         (&[(0.0, 1.0), (0.0, 2.0)], (0.0, 0.0)),
     ] {
-        let (intercept, slope) = line(points);
+        let (intercept, slope) = fit_line(points);
         assert!((intercept - expected.0).abs() < 1e-12 && (slope - expected.1).abs() < 1e-12, "{points:?}");
     }
-    near(variation(&[9.0, 11.0]), 0.02f64.sqrt());
-    near(variation(&[-9.0, -11.0]), 0.02f64.sqrt());
-    assert_eq!((variation(&[9.0]), variation(&[-1.0, 1.0]), mean([0.0; 0])), (0.0, 0.0, 0.0));
+    near(coefficient_of_variation(&[9.0, 11.0]), 0.02f64.sqrt());
+    near(coefficient_of_variation(&[-9.0, -11.0]), 0.02f64.sqrt());
+    assert_eq!(
+        (coefficient_of_variation(&[9.0]), coefficient_of_variation(&[-1.0, 1.0]), mean([0.0; 0])),
+        (0.0, 0.0, 0.0)
+    );
 }
 
 #[test]
@@ -131,7 +134,8 @@ fn what_was_meant_to_last_four_times_as_long_as_most_is_no_point_of_a_sweep() {
             .iter()
             .map(|planned_s| [at(1.0, 1.0, 1.0), Observed { planned_s: *planned_s, ..at(1.0, 1.0, 1.0) }])
             .collect();
-        let groups: Vec<Group<'_>> = runs.iter().map(|runs| Group { levels: &[], runs }).collect();
+        let groups: Vec<ObservedGroup<'_>> =
+            runs.iter().map(|runs| ObservedGroup { levels: &[], runs }).collect();
         for_their_course(&groups)
     };
     let s = Some::<f64>;
@@ -159,7 +163,8 @@ fn a_factor_varies_users_where_all_other_factors_stay() {
                 (levels(engine, name), [Observed { rate: Some(users * 10.0), ..at(*users, 1.0, 1.0) }])
             })
             .collect();
-        let groups: Vec<Group<'_>> = all.iter().map(|(levels, runs)| Group { levels, runs }).collect();
+        let groups: Vec<ObservedGroup<'_>> =
+            all.iter().map(|(levels, runs)| ObservedGroup { levels, runs }).collect();
         let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
         (owned(factors_of_users(&groups)), owned(factors_of_rates(&groups)))
     };
@@ -187,7 +192,8 @@ fn a_pipeline_does_not_vary_users() {
         (levels("1", "4"), of(1.0, 4.0)),
         (levels("8", "4"), of(8.0, 4.0)),
     ];
-    let groups: Vec<Group<'_>> = all.iter().map(|(levels, runs)| Group { levels, runs }).collect();
+    let groups: Vec<ObservedGroup<'_>> =
+        all.iter().map(|(levels, runs)| ObservedGroup { levels, runs }).collect();
     assert_eq!(factors_of_users(&groups), ["users"]);
 }
 
@@ -212,7 +218,7 @@ fn demands_and_visits_are_of_the_runs_that_tell_of_them() {
     let all = with(used("disk vda", 0.9, Some(1.0)));
     let all: Vec<&Observed> = all.iter().collect();
     // One run tells nothing of a disk's demand.
-    let [host, locks] = &demands(&all)[..] else { panic!("{:?}", demands(&all)) };
+    let [host, locks] = &estimate_demands(&all)[..] else { panic!("{:?}", estimate_demands(&all)) };
     assert_eq!((host.name.as_str(), host.servers, host.grows), ("host CPU", Some(4.0), true));
     near(host.demand_s, 0.01);
     near(host.background, 0.5);
@@ -223,7 +229,7 @@ fn demands_and_visits_are_of_the_runs_that_tell_of_them() {
     near(locks.demand_s, 0.02);
     assert!(locks.background.abs() < 1e-9 && locks.variation < 1e-9, "{locks:?}");
     // 3, 1 and 1 for each operation.
-    let [reads] = &visits(&all)[..] else { panic!("one activity") };
+    let [reads] = &estimate_visits(&all)[..] else { panic!("one activity") };
     near(reads.visits, 5.0 / 3.0);
     near(reads.variation, f64::sqrt(4.0 / 3.0) / (5.0 / 3.0));
     // Without servers there is no utilisation, and the most used stands first.
@@ -237,7 +243,7 @@ fn demands_and_visits_are_of_the_runs_that_tell_of_them() {
             ..at(1.0, x, 0.01)
         })
         .to_vec();
-    let told: Vec<_> = demands(&more.iter().collect::<Vec<_>>())
+    let told: Vec<_> = estimate_demands(&more.iter().collect::<Vec<_>>())
         .into_iter()
         .map(|one| (one.name, one.utilisation))
         .collect();
@@ -248,31 +254,31 @@ fn demands_and_visits_are_of_the_runs_that_tell_of_them() {
 fn asymptotes_cross_where_they_should_and_bounds_meet_them() {
     let means = [(1.0, 100.0, 0.01), (4.0, 380.0, 0.0105), (32.0, 820.0, 0.039), (64.0, 700.0, 0.09)];
     // Well beyond the crossing of (0.01 + 0.002) 820 = 9.84 users lie two levels, with a mean of 760.
-    let flat = Asymptotes::of(&means, 0.002, false);
+    let flat = Asymptotes::from_levels(&means, 0.002, false);
     assert!(flat.plateau);
     near(flat.total_s, 0.01);
     near(1.0 / flat.bottleneck_s, 760.0);
-    near(flat.saturation(), 0.012 * 760.0);
+    near(flat.saturation_users(), 0.012 * 760.0);
     // Of a fall the best level is what the bottleneck can do.
-    let falling = Asymptotes::of(&means, 0.002, true);
+    let falling = Asymptotes::from_levels(&means, 0.002, true);
     near(1.0 / falling.bottleneck_s, 820.0);
     // Exactly three times the crossing is well beyond it: 1 / 128 by 1,024 is 8 users; a little less is not.
     let at_edge = |users: f64, think_s: f64| {
-        Asymptotes::of(&[(1.0, 125.0, 0.007_812_5), (users, 1_024.0, 0.05)], think_s, false).plateau
+        Asymptotes::from_levels(&[(1.0, 125.0, 0.007_812_5), (users, 1_024.0, 0.05)], think_s, false).plateau
     };
     assert_eq!((at_edge(24.0, 0.0), at_edge(23.9, 0.0)), (true, false));
     // Users who think as long as that are twice as many.
     assert_eq!((at_edge(48.0, 0.007_812_5), at_edge(47.9, 0.007_812_5)), (true, false));
     for (users, bound, least, most) in BOUNDS {
-        let (found, (low, high)) = flat.bounds(users);
+        let (found, (low, high)) = flat.throughput_bounds(users);
         near(found, bound);
         near(low, least);
         near(high, most);
     }
     // A bottleneck that takes longer than the quickest operation leaves nothing of the rest.
-    let odd = Asymptotes::of(&[(1.0, 500.0, 0.001), (2.0, 500.0, 0.001)], 0.0, false);
-    near(odd.saturation(), 1.0);
-    near(odd.bounds(4.0).1.0, 500.0);
+    let odd = Asymptotes::from_levels(&[(1.0, 500.0, 0.001), (2.0, 500.0, 0.001)], 0.0, false);
+    near(odd.saturation_users(), 1.0);
+    near(odd.throughput_bounds(4.0).1.0, 500.0);
     let mut levels = [
         level(1.0, 1_000.0, None),
         level(1.0, 87.0, None),
@@ -314,7 +320,7 @@ fn a_short_sweep_has_its_figures() {
         runs.extend([0.99, 1.0, 1.01].map(|part| run(users, x * part, response_s, client_s)));
     }
     runs.push(Observed { users: None, ..at(0.0, 9_999.0, 0.0) });
-    let found = sweep(&runs, 1).unwrap();
+    let found = analyse_sweep(&runs, 1).unwrap();
     assert_eq!((found.levels.len(), found.best, found.reach, found.plateau), (4, (500.0, 8.0), 128.0, true));
     assert_eq!((found.misfit, found.peak, found.peak_interval, found.fits.len()), (None, None, None, 0));
     // One user's 8 ms, thinking for 1 ms and 1 ms of the client's own; 64 users are beyond three times the crossing.
@@ -335,18 +341,18 @@ fn a_short_sweep_has_its_figures() {
     assert!((half / 0.023_106_95 - 1.0).abs() < 0.05, "{half}");
     // Two runs a level stand for nothing where no law says what they differ by.
     let few: Vec<Observed> = runs.chunks(3).flat_map(|level| level[..level.len().min(2)].to_vec()).collect();
-    let found = sweep(&few, 1).unwrap();
+    let found = analyse_sweep(&few, 1).unwrap();
     assert_eq!((found.levels[3].runs, found.maximum_interval, found.saturation_interval), (2, None, None));
     // Two levels of three runs each beyond the crossing have four degrees of freedom: t(0.975, 4) / root of 6.
     let mut two = runs.clone();
     two.extend([0.99, 1.0, 1.01].map(|part| run(128.0, 480.0 * part, 0.26, 0.5)));
-    let (low, high) = sweep(&two, 1).unwrap().maximum_interval.unwrap();
+    let (low, high) = analyse_sweep(&two, 1).unwrap().maximum_interval.unwrap();
     let half = (high / low).ln() / 2.0;
     assert!((half / (2.776_445 * 0.01 / 6f64.sqrt()) - 1.0).abs() < 0.05, "{half}");
     // Throughput falls: the best level is the maximum, with the interval of its runs.
     runs.retain(|run| run.users != Some(64.0));
     runs.extend([0.99, 1.0, 1.01].map(|part| run(64.0, 300.0 * part, 0.21, 0.5)));
-    let found = sweep(&runs, 1).unwrap();
+    let found = analyse_sweep(&runs, 1).unwrap();
     assert_eq!(found.maximum, Maximum::Fall(64.0, 300.0));
     near(1.0 / found.bottleneck_s, 500.0);
     let half = 4.302_653 * 5.0 / 3f64.sqrt();
@@ -360,7 +366,7 @@ fn a_short_sweep_has_its_figures() {
 fn a_plateau_is_reached_beyond_the_crossing_or_where_throughput_grows_no_more() {
     let of = |levels: &[(f64, f64)]| {
         let runs: Vec<Observed> = levels.iter().map(|(users, x)| at(*users, *x, users / x)).collect();
-        let found = sweep(&runs, 1).unwrap();
+        let found = analyse_sweep(&runs, 1).unwrap();
         (found.plateau, found.maximum)
     };
     // Three times the crossing of 4.8 users is 14.4.
@@ -377,8 +383,8 @@ fn a_level_may_be_above_its_bound_by_twice_the_error_of_the_law() {
     let linear =
         Fitted { model: Model::Linear, parameters: vec![100.0], rmse: 3.0, worst: 0.0, r2: 1.0, aicc: None };
     let choice =
-        Choice { fitted: vec![linear], universal: None, chosen: None, peak: None, reach: f64::INFINITY };
-    let flat = Asymptotes::of(&[(1.0, 100.0, 0.01), (64.0, 760.0, 0.09)], 0.002, false);
+        ModelChoice { fitted: vec![linear], universal: None, chosen: None, peak: None, reach: f64::INFINITY };
+    let flat = Asymptotes::from_levels(&[(1.0, 100.0, 0.01), (64.0, 760.0, 0.09)], 0.002, false);
     let mut levels = [90.0, 90.3].map(|throughput| level(1.0, throughput, None));
     bound(&mut levels, &flat, Some(&choice));
     // One user does 83.33 at most; a hundredth more is 84.17.
@@ -394,7 +400,7 @@ fn a_law_that_explains_every_level_misses_none() {
         let throughput = 100.0 * users / (1.0 + 0.05 * (users - 1.0));
         at(users, throughput, users / throughput)
     };
-    let found = sweep(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(run), 1).unwrap();
+    let found = analyse_sweep(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(run), 1).unwrap();
     assert!(found.misfit.is_some_and(|misfit| misfit < 1e-6), "{:?}", found.misfit);
     // The chosen law and the universal one have intervals.
     for (at, fit) in found.fits.iter().enumerate() {

@@ -45,7 +45,7 @@ fn lab() -> Vec<Observed> {
 
 #[test]
 fn the_labs_sweep() {
-    let found = sweep(&lab(), 1).unwrap();
+    let found = analyse_sweep(&lab(), 1).unwrap();
     assert!((found.total_s - 688.2e-6).abs() < 1e-7);
     assert!((203e-6..=214e-6).contains(&found.bottleneck_s), "{}", found.bottleneck_s);
     assert!((3.2..=3.4).contains(&found.saturation), "{}", found.saturation);
@@ -91,7 +91,7 @@ fn a_peak_is_what_the_bottleneck_can_do() {
             runs.push(at(users, x, users / x * 1e6));
         }
     }
-    let found = sweep(&runs, 1).unwrap();
+    let found = analyse_sweep(&runs, 1).unwrap();
     assert!(found.peak.is_some(), "{:?}", found.fits);
     assert!((found.bottleneck_s * found.best.0 - 1.0).abs() < 1e-9, "{found:?}");
     assert!(found.levels.iter().all(|level| level.throughput <= level.bound * 1.001 && !level.above));
@@ -109,7 +109,7 @@ fn what_lies_above_the_bound_is_marked() {
             runs.push(Observed { response_s: 1.9e-3, ..at(users, x * noise, 0.0) });
         }
     }
-    let found = sweep(&runs, 1).unwrap();
+    let found = analyse_sweep(&runs, 1).unwrap();
     let above: Vec<bool> = found.levels.iter().map(|level| level.above).collect();
     assert_eq!(above, [false, false, true], "{:?}", found.levels);
 }
@@ -126,7 +126,7 @@ fn demands_come_from_the_slope_and_predict_other_machines() {
             ..at(users, x, users / x * 1e6)
         })
         .to_vec();
-    let found = sweep(&runs, 1).unwrap();
+    let found = analyse_sweep(&runs, 1).unwrap();
     let server = found.demands.iter().find(|demand| demand.name == "server CPU").unwrap();
     assert!((server.demand_s - 300e-6).abs() < 1e-9 && (server.background - 0.05).abs() < 1e-9, "{server:?}");
     assert!(server.utilisation.unwrap() > 0.99);
@@ -140,17 +140,17 @@ fn demands_come_from_the_slope_and_predict_other_machines() {
 
 #[test]
 fn too_little_is_no_sweep() {
-    assert!(sweep(&lab()[..1], 1).is_none());
+    assert!(analyse_sweep(&lab()[..1], 1).is_none());
     let mixed = [at(1.0, 10.0, 1e5), Observed { think_s: 1.0, ..at(2.0, 20.0, 1e5) }];
-    assert!(sweep(&mixed, 1).is_none());
-    assert!(sweep(&[], 1).is_none());
-    let two = sweep(&[at(1.0, 1_000.0, 1_000.0), at(2.0, 2_000.0, 1_000.0)], 1).unwrap();
+    assert!(analyse_sweep(&mixed, 1).is_none());
+    assert!(analyse_sweep(&[], 1).is_none());
+    let two = analyse_sweep(&[at(1.0, 1_000.0, 1_000.0), at(2.0, 2_000.0, 1_000.0)], 1).unwrap();
     assert!(!two.plateau && two.fits.is_empty());
 }
 
 fn ladder(levels: &[(f64, f64)]) -> Sweep {
     let runs: Vec<Observed> = levels.iter().map(|(users, x)| at(*users, *x, users / x * 1e6)).collect();
-    sweep(&runs, 1).unwrap()
+    analyse_sweep(&runs, 1).unwrap()
 }
 
 /// Levels that contradict a plateau: the best one is the maximum, and the fall is said.
@@ -175,7 +175,7 @@ fn a_fall_is_no_plateau() {
     ]);
     assert!(real.best == (947.0, 32.0) && real.maximum != Maximum::Plateau, "{:?}", real.maximum);
     assert!(matches!(real.maximum, Maximum::Fall(128.0, _) | Maximum::Peak), "{:?}", real.maximum);
-    assert_eq!(sweep(&lab(), 1).unwrap().maximum, Maximum::Plateau);
+    assert_eq!(analyse_sweep(&lab(), 1).unwrap().maximum, Maximum::Plateau);
     assert_eq!(ladder(&[(1.0, 100.0), (2.0, 198.0), (4.0, 390.0)]).maximum, Maximum::Growing);
 }
 
@@ -188,7 +188,7 @@ fn runs_that_differ_too_much_say_nothing_of_the_maximum() {
         }
     }
     // Two runs that differ by 30 % have an interval of ±190 %.
-    let found = sweep(&runs, 1).unwrap();
+    let found = analyse_sweep(&runs, 1).unwrap();
     assert!(matches!(found.maximum, Maximum::Unsure(share) if share > 1.0), "{:?}", found.maximum);
 }
 
@@ -200,7 +200,7 @@ fn a_plateau_without_noise_is_one() {
         let x = (1_000.0f64 * users).min(4_000.0) * (1.0 + 1e-6 * at_level as f64);
         runs.extend((0..3).map(|_| at(users, x, users / x * 1e6)));
     }
-    let found = sweep(&runs, 1).unwrap();
+    let found = analyse_sweep(&runs, 1).unwrap();
     assert_eq!(found.maximum, Maximum::Plateau, "{found:?}");
 }
 
@@ -224,7 +224,7 @@ fn intervals_of_few_runs_cover_the_truth() {
                 runs.push(at(users, x, users / x * 1e6));
             }
         }
-        let found = sweep(&runs, 1).unwrap();
+        let found = analyse_sweep(&runs, 1).unwrap();
         let holds = |interval: Option<(f64, f64)>, truth: f64| {
             interval.is_some_and(|(a, b)| a <= truth && truth <= b)
         };
@@ -256,7 +256,7 @@ fn the_interval_of_a_peak_holds_the_peak() {
                 runs.push(at(users, x, users / x * 1e6));
             }
         }
-        let found = sweep(&runs, 1).unwrap();
+        let found = analyse_sweep(&runs, 1).unwrap();
         let (_, peak) = found.peak.unwrap();
         let (low, high) = found.maximum_interval.unwrap();
         assert!(low <= peak && peak <= high && high / low < 1.2, "{peak}: {low} to {high}");

@@ -3,9 +3,9 @@
 use super::observe::Observed;
 use crate::compare::bootstrap::Small;
 use crate::interval::mean_interval;
-use crate::queueing::bounds::slowest;
-use crate::queueing::{Bounds, Closed};
-use crate::scalability::fit::{ALIKE, Fitted, Point, hidden, redraw};
+use crate::queueing::bounds::greatest_response_time;
+use crate::queueing::{Bounds, ClosedSystem};
+use crate::scalability::fit::{ALIKE, Fitted, Point, hidden_variance, resample_points};
 use dyno_types::rng::{Purpose, Stream};
 
 /// Replicates of the bootstrap.
@@ -33,7 +33,7 @@ pub(super) struct Asymptotes {
 
 impl Asymptotes {
     /// Computes them from the levels' means. Where throughput `falls` beyond a peak, the peak is what the bottleneck can do.
-    pub fn of(levels: &[LevelMeans], think_s: f64, falls: bool) -> Self {
+    pub fn from_levels(levels: &[LevelMeans], think_s: f64, falls: bool) -> Self {
         // One user meets no queue: its time is the total demand. Of more users, the least is an upper bound of it.
         let quickest = levels.iter().min_by(|a, b| a.2.total_cmp(&b.2));
         let (alone, total_s) = quickest.map_or((0.0, f64::INFINITY), |level| (level.0, level.2));
@@ -52,22 +52,24 @@ impl Asymptotes {
 
     /// Models the bottleneck as a queue. How the rest of the demand is spread does not matter to the asymptotes: no network
     /// does more than the one in which no request waits there.
-    fn system(&self) -> Closed {
+    fn system(&self) -> ClosedSystem {
         let rest = (self.total_s - self.bottleneck_s).max(0.0);
-        Closed { demands: vec![self.bottleneck_s], think: self.think_s + rest }
+        ClosedSystem { demands: vec![self.bottleneck_s], think: self.think_s + rest }
     }
 
     /// Number of users at which they cross.
-    pub fn saturation(&self) -> f64 {
-        self.system().saturation()
+    pub fn saturation_users(&self) -> f64 {
+        self.system().saturation_users()
     }
 
     /// Asymptotic bound of throughput, and the balanced job bounds.
-    pub fn bounds(&self, users: f64) -> (f64, (f64, f64)) {
+    pub fn throughput_bounds(&self, users: f64) -> (f64, (f64, f64)) {
         let system = self.system();
-        let (Bounds { throughput, .. }, balanced) = (system.asymptotic(users), system.balanced(users));
+        let (Bounds { throughput, .. }, balanced) =
+            (system.asymptotic_bounds(users), system.balanced_bounds(users));
         let total = self.total_s.max(self.bottleneck_s);
-        let least = users / (self.think_s + slowest((total, self.bottleneck_s), self.think_s, users));
+        let least =
+            users / (self.think_s + greatest_response_time((total, self.bottleneck_s), self.think_s, users));
         (throughput.1, (least, balanced.throughput.1))
     }
 }
@@ -76,7 +78,7 @@ impl Asymptotes {
 /// are three or more, else the chosen model's residuals do; `None` where there is neither. The intervals are Student's about
 /// what the levels say, on the logarithm, with the replicates' deviation: those of the replicates themselves are too narrow
 /// for few runs, as no mean that is drawn again lies beyond the runs.
-pub(super) fn intervals(
+pub(super) fn estimate_intervals(
     closed: &[&Observed],
     points: &[Point],
     chosen: Option<&Fitted>,
@@ -93,7 +95,7 @@ pub(super) fn intervals(
     let (mut greatest, mut alone, mut crossing) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..REPLICATES {
         let mut levels: Vec<(f64, Vec<(f64, f64)>)> = Vec::new();
-        for (run, drawn) in closed.iter().zip(redraw(chosen, points, &mut random)) {
+        for (run, drawn) in closed.iter().zip(resample_points(chosen, points, &mut random)) {
             // The part of a user's cycle that is no response time does not depend on how fast the system is.
             let idle = (drawn.users / run.throughput - run.response_s).max(0.0);
             let one = (drawn.throughput, (drawn.users / drawn.throughput - idle).max(f64::MIN_POSITIVE));
@@ -110,10 +112,11 @@ pub(super) fn intervals(
                 all.iter().map(|one| one.1).sum::<f64>() / count,
             )
         };
-        let drawn = Asymptotes::of(&levels.iter().map(mean).collect::<Vec<_>>(), found.think_s, falls);
+        let drawn =
+            Asymptotes::from_levels(&levels.iter().map(mean).collect::<Vec<_>>(), found.think_s, falls);
         greatest.push((1.0 / drawn.bottleneck_s).ln());
         alone.push(drawn.total_s.ln());
-        crossing.push(drawn.saturation().ln());
+        crossing.push(drawn.saturation_users().ln());
     }
     let deviation = |all: &[f64]| mean_interval(all).map_or(0.0, |found| found.deviation);
     // Each level of which runs are drawn again has its own mean; residuals have one law.
@@ -122,7 +125,7 @@ pub(super) fn intervals(
             points.iter().map(|p| p.users).filter(|u| (least..=most).contains(u)).collect();
         let mut levels = within.clone();
         levels.dedup();
-        let plain = hidden(chosen, points);
+        let plain = hidden_variance(chosen, points);
         if by_runs { Small { freedom: (within.len() - levels.len()) as f64, ..plain } } else { plain }
     };
     let (most, single) = (of_levels(found.of), of_levels((found.alone, found.alone)));
@@ -131,8 +134,11 @@ pub(super) fn intervals(
     let together = (one + other).powi(2) / (one.powi(2) / most.freedom + other.powi(2) / single.freedom);
     let both = Small { freedom: if together.is_finite() { together } else { most.freedom }, ..most };
     let around = |value: f64, replicates: &[f64], small: Small| {
-        let half = small.reach(0.025) * deviation(replicates);
+        let half = small.interval_reach(0.025) * deviation(replicates);
         (value * (-half).exp(), value * half.exp())
     };
-    Some([around(1.0 / found.bottleneck_s, &greatest, most), around(found.saturation(), &crossing, both)])
+    Some([
+        around(1.0 / found.bottleneck_s, &greatest, most),
+        around(found.saturation_users(), &crossing, both),
+    ])
 }

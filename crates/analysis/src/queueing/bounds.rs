@@ -2,7 +2,7 @@
 
 /// A closed system with one class of users.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Closed {
+pub struct ClosedSystem {
     /// Demand of each queueing station, divided by its number of servers.
     pub demands: Vec<f64>,
     /// Think time, and demands of pure delays.
@@ -20,29 +20,29 @@ pub struct Bounds {
 
 /// Greatest response time by the balanced job bounds, of a system whose total demand and bottleneck are known: how the rest
 /// is spread does not matter to it.
-pub fn slowest((total, most): (f64, f64), think: f64, users: f64) -> f64 {
+pub fn greatest_response_time((total, most): (f64, f64), think: f64, users: f64) -> f64 {
     total + (users - 1.0) * most / (1.0 + think / (users * total))
 }
 
-impl Closed {
+impl ClosedSystem {
     /// Total demand `D`.
-    pub fn demand(&self) -> f64 {
+    pub fn total_demand(&self) -> f64 {
         self.demands.iter().sum()
     }
 
     /// Demand of the bottleneck, `Dmax`.
-    pub fn greatest(&self) -> f64 {
+    pub fn bottleneck_demand(&self) -> f64 {
         self.demands.iter().copied().fold(0.0, f64::max)
     }
 
     /// The number of users at which the asymptotes cross, `N* = (D + Z) / Dmax`.
-    pub fn saturation(&self) -> f64 {
-        (self.demand() + self.think) / self.greatest()
+    pub fn saturation_users(&self) -> f64 {
+        (self.total_demand() + self.think) / self.bottleneck_demand()
     }
 
     /// Asymptotic bounds for `users`: they need no more than demands that do not depend on load.
-    pub fn asymptotic(&self, users: f64) -> Bounds {
-        let (total, most, think) = (self.demand(), self.greatest(), self.think);
+    pub fn asymptotic_bounds(&self, users: f64) -> Bounds {
+        let (total, most, think) = (self.total_demand(), self.bottleneck_demand(), self.think);
         Bounds {
             throughput: (users / (users * total + think), (1.0 / most).min(users / (total + think))),
             response: (total.max(users * most - think), users * total),
@@ -50,10 +50,10 @@ impl Closed {
     }
 
     /// Balanced job bounds for `users`: tighter, for separable networks of single-class queueing stations.
-    pub fn balanced(&self, users: f64) -> Bounds {
-        let (total, most, think) = (self.demand(), self.greatest(), self.think);
+    pub fn balanced_bounds(&self, users: f64) -> Bounds {
+        let (total, most, think) = (self.total_demand(), self.bottleneck_demand(), self.think);
         let average = total / self.demands.len() as f64;
-        let slow = slowest((total, most), think, users);
+        let slow = greatest_response_time((total, most), think, users);
         let fast = total + (users - 1.0) * average / (1.0 + think / total);
         Bounds {
             throughput: (users / (think + slow), (1.0 / most).min(users / (think + fast))),
@@ -72,11 +72,11 @@ mod tests {
 
     #[test]
     fn the_sheets_vectors() {
-        let system = Closed { demands: vec![0.605, 2.1, 1.35], think: 15.0 };
-        near(system.demand(), 4.055);
-        near(system.greatest(), 2.1);
-        assert!((system.saturation() - 9.0738).abs() < 1e-4);
-        near(slowest((4.055, 2.1), 15.0, 3.0), 5.935_839);
+        let system = ClosedSystem { demands: vec![0.605, 2.1, 1.35], think: 15.0 };
+        near(system.total_demand(), 4.055);
+        near(system.bottleneck_demand(), 2.1);
+        assert!((system.saturation_users() - 9.0738).abs() < 1e-4);
+        near(greatest_response_time((4.055, 2.1), 15.0, 3.0), 5.935_839);
         // Throughput, least and greatest, and response time, least and greatest.
         for (users, asymptotic, balanced) in [
             (1.0, [0.052_480, 0.052_480, 4.055, 4.055], [0.052_480, 0.052_480, 4.055, 4.055]),
@@ -85,7 +85,7 @@ mod tests {
             (50.0, [0.229_621, 0.476_190, 90.0, 202.75], [0.435_288, 0.476_190, 90.0, 99.866_596]),
         ] {
             for (found, expected) in
-                [(system.asymptotic(users), asymptotic), (system.balanced(users), balanced)]
+                [(system.asymptotic_bounds(users), asymptotic), (system.balanced_bounds(users), balanced)]
             {
                 let Bounds { throughput, response } = found;
                 for (found, expected) in

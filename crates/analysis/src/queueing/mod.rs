@@ -9,4 +9,4 @@ pub mod bounds;
 pub mod mva;
 pub mod open;
 
-pub use bounds::{Bounds, Closed};
+pub use bounds::{Bounds, ClosedSystem};

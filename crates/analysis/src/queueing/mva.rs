@@ -2,7 +2,7 @@
 
 /// Throughput of a closed network of one class for 1 to `users` users. `demands` are those of its queueing stations of one
 /// server each; pure delays belong to `think`.
-pub fn exact(demands: &[f64], think: f64, users: u32) -> Vec<f64> {
+pub fn solve_exact_mva(demands: &[f64], think: f64, users: u32) -> Vec<f64> {
     let mut queues = vec![0.0; demands.len()];
     let next = |population: u32| {
         let waits: Vec<f64> =
@@ -20,7 +20,7 @@ mod tests {
 
     #[test]
     fn exact_vectors() {
-        let all = exact(&[0.605, 2.1, 1.35], 15.0, 50);
+        let all = solve_exact_mva(&[0.605, 2.1, 1.35], 15.0, 50);
         assert_eq!(all.len(), 50);
         for (users, throughput, response) in [
             (1, 0.052_480, 4.055_000),

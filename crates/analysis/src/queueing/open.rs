@@ -2,7 +2,7 @@
 
 /// An open station.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Open {
+pub struct OpenStation {
     /// Arrivals per unit of time.
     pub rate: f64,
     /// Mean service time.
@@ -11,14 +11,14 @@ pub struct Open {
     pub servers: u32,
 }
 
-impl Open {
+impl OpenStation {
     /// Utilisation of a server; from 1 on the queue grows without end.
     pub fn utilisation(&self) -> f64 {
         self.rate * self.service / f64::from(self.servers)
     }
 
     /// The probability that an arrival waits (Erlang's C), by the recursion of Erlang's B.
-    pub fn waits(&self) -> f64 {
+    pub fn wait_probability(&self) -> f64 {
         let load = self.rate * self.service;
         let blocked = (1..=self.servers)
             .fold(1.0, |blocked, server| load * blocked / (f64::from(server) + load * blocked));
@@ -26,18 +26,18 @@ impl Open {
     }
 
     /// Mean wait of M/M/m.
-    pub fn wait(&self) -> f64 {
-        self.waits() * self.service / (f64::from(self.servers) * (1.0 - self.utilisation()))
+    pub fn mean_wait(&self) -> f64 {
+        self.wait_probability() * self.service / (f64::from(self.servers) * (1.0 - self.utilisation()))
     }
 
     /// Mean wait of G/G/m from the squared coefficients of variation of arrivals and service (Allen and Cunneen).
     pub fn allen_cunneen(&self, arrivals: f64, service: f64) -> f64 {
-        self.wait() * (arrivals + service) / 2.0
+        self.mean_wait() * (arrivals + service) / 2.0
     }
 
     /// Mean response time of M/M/m.
-    pub fn response(&self) -> f64 {
-        self.wait() + self.service
+    pub fn mean_response(&self) -> f64 {
+        self.mean_wait() + self.service
     }
 }
 
@@ -59,11 +59,11 @@ mod tests {
         ] {
             // The unit of time is the service time, or 5 times as long: a wait is as long in either.
             for unit in [1.0, 0.2] {
-                let station = Open { rate: busy * f64::from(servers) / unit, service: unit, servers };
+                let station = OpenStation { rate: busy * f64::from(servers) / unit, service: unit, servers };
                 near(station.utilisation(), busy);
-                near(station.waits(), waits);
-                near(station.wait(), wait * unit);
-                near(station.response(), (1.0 + wait) * unit);
+                near(station.wait_probability(), waits);
+                near(station.mean_wait(), wait * unit);
+                near(station.mean_response(), (1.0 + wait) * unit);
                 // Allen and Cunneen's: exact for M/M/m, half of it for D/M/m, and by the mean of both variations.
                 near(station.allen_cunneen(1.0, 1.0), wait * unit);
                 near(station.allen_cunneen(0.0, 1.0), wait * unit / 2.0);

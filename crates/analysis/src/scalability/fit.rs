@@ -1,7 +1,7 @@
 //! Models fitted by non-linear least squares, chosen by AICc, with intervals from a bootstrap over runs.
 
 use super::models::{Model, Parameters};
-use crate::compare::bootstrap::{Small, percentile};
+use crate::compare::bootstrap::{Small, interpolate_percentile};
 use dyno_types::rng::{Purpose, Stream};
 
 /// Throughput of one run with a number of users.
@@ -43,7 +43,7 @@ pub struct Intervals {
 
 /// Fit that is chosen for a sweep.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
+pub struct ModelChoice {
     /// All models that can be told apart with these points, best first.
     pub fitted: Vec<Fitted>,
     /// Intervals of the universal scalability law.
@@ -70,7 +70,7 @@ const STEPS: usize = 200;
 const INDIFFERENT: f64 = 2.0;
 
 fn residuals(model: Model, parameters: &[f64], points: &[Point]) -> Vec<f64> {
-    points.iter().map(|point| point.throughput - model.throughput(parameters, point.users)).collect()
+    points.iter().map(|point| point.throughput - model.throughput_at(parameters, point.users)).collect()
 }
 
 fn squares(all: &[f64]) -> f64 {
@@ -108,7 +108,7 @@ fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Option<Vec<f64>> {
 
 /// One descent (Levenberg and Marquardt) from `start`, kept within the model's bounds.
 fn descend(model: Model, start: &[f64], points: &[Point]) -> (f64, Parameters) {
-    let bounds = model.bounds();
+    let bounds = model.parameter_bounds();
     let clamp = |all: &[f64]| -> Parameters {
         all.iter().zip(bounds).map(|(value, (low, high))| value.clamp(*low, *high)).collect()
     };
@@ -173,14 +173,14 @@ fn starts(model: Model, points: &[Point]) -> Vec<Parameters> {
 }
 
 /// Fits one model by least squares from several starts. `points` must not be empty.
-pub fn fit(model: Model, points: &[Point]) -> Fitted {
+pub fn fit_model(model: Model, points: &[Point]) -> Fitted {
     let descents = starts(model, points).into_iter().map(|start| descend(model, &start, points));
     let best = descents.min_by(|a, b| a.0.total_cmp(&b.0));
     let (cost, parameters) = best.unwrap_or_else(|| unreachable!("every model has a start"));
     let count = points.len() as f64;
     let mean = points.iter().map(|p| p.throughput).sum::<f64>() / count;
     let spread: f64 = points.iter().map(|p| (p.throughput - mean).powi(2)).sum();
-    let off = |p: &Point| (p.throughput - model.throughput(&parameters, p.users)).abs() / p.throughput;
+    let off = |p: &Point| (p.throughput - model.throughput_at(&parameters, p.users)).abs() / p.throughput;
     // The variance is a parameter, too.
     let k = parameters.len() as f64 + 1.0;
     let enough = count > k + 1.0 && cost > 0.0;
@@ -197,14 +197,14 @@ pub fn fit(model: Model, points: &[Point]) -> Fitted {
 }
 
 /// Fits all models and lets the data choose; `None` with fewer than [`FEWEST`] distinct numbers of users.
-pub fn choose(points: &[Point], seed: u64) -> Option<Choice> {
+pub fn choose_model(points: &[Point], seed: u64) -> Option<ModelChoice> {
     let mut users: Vec<f64> = points.iter().map(|point| point.users).collect();
     users.sort_by(f64::total_cmp);
     users.dedup();
     if users.len() < FEWEST {
         return None;
     }
-    let mut fitted: Vec<Fitted> = Model::ALL.into_iter().map(|model| fit(model, points)).collect();
+    let mut fitted: Vec<Fitted> = Model::ALL.into_iter().map(|model| fit_model(model, points)).collect();
     let score = |fitted: &Fitted| fitted.aicc.unwrap_or(f64::NEG_INFINITY);
     let least = fitted.iter().map(score).fold(f64::INFINITY, f64::min);
     // The simplest of those that are as good as the best, then by their score.
@@ -217,9 +217,9 @@ pub fn choose(points: &[Point], seed: u64) -> Option<Choice> {
         _ => intervals(&fitted[0], points, &users, seed),
     };
     let falls = fitted[0].model == Model::Universal && universal.parameters[2].0 > 0.0;
-    let peak = fitted[0].model.peak(&fitted[0].parameters).filter(|_| falls);
+    let peak = fitted[0].model.find_peak(&fitted[0].parameters).filter(|_| falls);
     let reach = users.last().copied().unwrap_or_default() * 2.0;
-    Some(Choice { fitted, universal: Some(universal), chosen: Some(chosen), peak, reach })
+    Some(ModelChoice { fitted, universal: Some(universal), chosen: Some(chosen), peak, reach })
 }
 
 /// Fewest runs of a number of users that can stand for each other without a law.
@@ -234,7 +234,7 @@ struct Residuals<'a> {
 
 impl<'a> Residuals<'a> {
     fn of(law: &'a Fitted, points: &[Point]) -> Self {
-        let share = |point: &Point| point.throughput / law.model.throughput(&law.parameters, point.users);
+        let share = |point: &Point| point.throughput / law.model.throughput_at(&law.parameters, point.users);
         let mut shares: Vec<f64> = points.iter().map(share).collect();
         let center = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
         shares.iter_mut().for_each(|share| *share /= center);
@@ -244,14 +244,14 @@ impl<'a> Residuals<'a> {
     /// The law's value at a point with the residual of another one.
     fn draw(&self, point: &Point, random: &mut Stream) -> Point {
         let share = self.shares[random.next_below(self.shares.len() as u64) as usize];
-        let value = self.law.model.throughput(&self.law.parameters, point.users);
+        let value = self.law.model.throughput_at(&self.law.parameters, point.users);
         Point { throughput: value * share, ..*point }
     }
 }
 
 /// Points drawn anew: runs of the same number of users where there are several, else the law's value with the residual of
 /// another point; without a law the point itself.
-pub(crate) fn redraw(law: Option<&Fitted>, points: &[Point], random: &mut Stream) -> Vec<Point> {
+pub(crate) fn resample_points(law: Option<&Fitted>, points: &[Point], random: &mut Stream) -> Vec<Point> {
     let residuals = law.map(|law| Residuals::of(law, points));
     let draw = |point: &Point| {
         let same: Vec<&Point> = points.iter().filter(|other| other.users == point.users).collect();
@@ -266,7 +266,7 @@ pub(crate) fn redraw(law: Option<&Fitted>, points: &[Point], random: &mut Stream
 
 /// Computes the share of the variance that [`redraw`] hides: runs of a level stand for each other where every level
 /// has three or more, else the law's residuals do.
-pub(crate) fn hidden(law: Option<&Fitted>, points: &[Point]) -> Small {
+pub(crate) fn hidden_variance(law: Option<&Fitted>, points: &[Point]) -> Small {
     let same = |one: &Point| points.iter().filter(|other| other.users == one.users).count();
     let parameters = law.map_or(1, |law| law.parameters.len());
     let all = Small::of_residuals(points.len(), parameters);
@@ -289,13 +289,14 @@ fn intervals(law: &Fitted, points: &[Point], users: &[f64], seed: u64) -> Interv
         for (all, one) in parameters.iter_mut().zip(&found) {
             all.push(*one);
         }
-        let peak = law.model.peak(&found);
+        let peak = law.model.find_peak(&found);
         peaks.push(peak.map_or(f64::INFINITY, |(users, _)| users));
-        let at = |users: &f64| law.model.throughput(&found, *users);
+        let at = |users: &f64| law.model.throughput_at(&found, *users);
         greatest.push(peak.map_or_else(|| users.iter().map(at).fold(0.0, f64::max), |(_, most)| most));
     }
-    let tail = Small::of_residuals(points.len(), law.parameters.len()).tail(0.025);
-    let interval = |all: &mut Vec<f64>| (percentile(all, tail), percentile(all, 1.0 - tail));
+    let tail = Small::of_residuals(points.len(), law.parameters.len()).corrected_tail(0.025);
+    let interval =
+        |all: &mut Vec<f64>| (interpolate_percentile(all, tail), interpolate_percentile(all, 1.0 - tail));
     Intervals {
         parameters: parameters.iter_mut().map(interval).collect(),
         peak_users: interval(&mut peaks),

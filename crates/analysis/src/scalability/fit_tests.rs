@@ -25,32 +25,32 @@ fn near(found: f64, expected: f64, share: f64) {
 
 #[test]
 fn the_labs_vectors() {
-    let law = fit(Model::Universal, &lab());
+    let law = fit_model(Model::Universal, &lab());
     for (found, expected) in law.parameters.iter().zip([1695.77, 0.313_546, 4.415_98e-4]) {
         near(*found, expected, 1e-3);
     }
     near(law.rmse, 264.52, 1e-4);
     near(law.r2, 0.943_122, 1e-5);
     near(law.aicc.unwrap(), 127.56, 1e-4);
-    let contention = fit(Model::Contention, &lab());
+    let contention = fit_model(Model::Contention, &lab());
     near(contention.parameters[0], 1776.76, 1e-3);
     near(contention.parameters[1], 0.351_524, 1e-3);
     near(contention.rmse, 289.65, 1e-4);
     near(contention.aicc.unwrap(), 123.37, 1e-4);
-    let queue = fit(Model::OneQueue, &lab());
+    let queue = fit_model(Model::OneQueue, &lab());
     near(queue.parameters[0], 214e-6, 0.02);
     near(queue.r2, 0.963, 0.005);
 }
 
 #[test]
 fn the_labs_peak_is_refused() {
-    let choice = choose(&lab(), 1).unwrap();
+    let choice = choose_model(&lab(), 1).unwrap();
     assert_ne!(choice.fitted[0].model, Model::Universal, "{:?}", choice.fitted);
     assert_eq!(choice.peak, None);
     let universal = choice.universal.unwrap();
     assert!(universal.peak_users.0 < 39.0 && universal.peak_users.1.is_infinite(), "{universal:?}");
     assert_eq!(choice.reach, 200.0);
-    assert!(choose(&lab()[..5], 1).is_none());
+    assert!(choose_model(&lab()[..5], 1).is_none());
 }
 
 #[test]
@@ -61,11 +61,11 @@ fn a_real_peak_is_found_with_its_interval() {
     for users in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 96.0, 128.0] {
         for _ in 0..5 {
             let noise = 1.0 + 0.02 * (random.next_unit() + random.next_unit() + random.next_unit() - 1.5);
-            let throughput = Model::Universal.throughput(&truth, users) * noise;
+            let throughput = Model::Universal.throughput_at(&truth, users) * noise;
             points.push(Point { users, throughput });
         }
     }
-    let choice = choose(&points, 3).unwrap();
+    let choice = choose_model(&points, 3).unwrap();
     let (users, _) = choice.peak.expect("a peak");
     assert_eq!((choice.fitted[0].model, choice.reach), (Model::Universal, 256.0));
     near(users, (0.98f64 / 5e-4).sqrt(), 0.1);
@@ -84,7 +84,7 @@ fn a_line_is_a_line() {
             points.push(Point { users, throughput: 100.0 * users * (0.99 + 0.02 * random.next_unit()) });
         }
     }
-    assert_eq!(choose(&points, 1).unwrap().fitted[0].model, Model::Linear);
+    assert_eq!(choose_model(&points, 1).unwrap().fitted[0].model, Model::Linear);
 }
 
 fn points(all: &[(f64, f64)]) -> Vec<Point> {
@@ -105,7 +105,7 @@ fn equations_are_solved_with_pivots_or_are_singular() {
 fn a_fit_has_its_error_and_akaikes_criterion() {
     // lambda = 61 / 30; residuals -1/30, -16/15, 9/10 and -2/15; k = 2.
     let four = points(&[(1.0, 2.0), (2.0, 3.0), (3.0, 7.0), (4.0, 8.0)]);
-    let law = fit(Model::Linear, &four);
+    let law = fit_model(Model::Linear, &four);
     let cost = 59.0 / 30.0;
     near(law.parameters[0], 61.0 / 30.0, 1e-6);
     near(law.rmse, f64::sqrt(cost / 4.0), 1e-9);
@@ -113,10 +113,10 @@ fn a_fit_has_its_error_and_akaikes_criterion() {
     near(law.r2, 1.0 - cost / 26.0, 1e-9);
     near(law.aicc.unwrap(), 4.0 * f64::ln(cost / 4.0) + 4.0 + 12.0, 1e-9);
     // Three points are too few for it, and what fits exactly has no likelihood.
-    assert_eq!(fit(Model::Linear, &four[..3]).aicc, None);
-    let exact = fit(Model::Linear, &points(&[(1.0, 2.0), (2.0, 4.0), (4.0, 8.0), (8.0, 16.0)]));
+    assert_eq!(fit_model(Model::Linear, &four[..3]).aicc, None);
+    let exact = fit_model(Model::Linear, &points(&[(1.0, 2.0), (2.0, 4.0), (4.0, 8.0), (8.0, 16.0)]));
     assert_eq!((exact.parameters[0], exact.rmse, exact.r2, exact.aicc), (2.0, 0.0, 1.0, None));
-    assert_eq!(fit(Model::Linear, &points(&[(2.0, 8.0), (2.0, 8.0)])).r2, 0.0);
+    assert_eq!(fit_model(Model::Linear, &points(&[(2.0, 8.0), (2.0, 8.0)])).r2, 0.0);
 }
 
 #[test]
@@ -127,9 +127,9 @@ fn laws_without_noise_are_found_again() {
         (Model::OneQueue, vec![0.002, 0.03]),
         (Model::Universal, vec![1_000.0, 0.02, 5e-4]),
     ] {
-        let of = |users: f64| Point { users, throughput: model.throughput(&truth, users) };
+        let of = |users: f64| Point { users, throughput: model.throughput_at(&truth, users) };
         let all = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(of);
-        let law = fit(model, &all);
+        let law = fit_model(model, &all);
         law.parameters.iter().zip(&truth).for_each(|(found, expected)| near(*found, *expected, 1e-5));
         assert!(law.worst < 1e-6 && law.r2 > 1.0 - 1e-9, "{law:?}");
     }
@@ -155,7 +155,7 @@ fn points_are_drawn_from_runs_of_their_users_or_by_the_residuals_of_the_law() {
     let found = |law: Option<&Fitted>, points: &[Point], random: &mut Stream| {
         let mut seen: Vec<Vec<i64>> = vec![Vec::new(); points.len()];
         for _ in 0..200 {
-            let drawn = redraw(law, points, random);
+            let drawn = resample_points(law, points, random);
             for (at, (new, old)) in drawn.iter().zip(points).enumerate() {
                 assert_eq!(new.users, old.users);
                 seen[at].push((new.throughput * 1e3).round() as i64);
@@ -183,7 +183,7 @@ fn points_are_drawn_from_runs_of_their_users_or_by_the_residuals_of_the_law() {
     let hidden_of = |law: Option<&Fitted>, counts: &[usize]| {
         let level = |(at, count): (usize, &usize)| vec![(at as f64 + 1.0, 1.0); *count];
         let all: Vec<(f64, f64)> = counts.iter().enumerate().flat_map(level).collect();
-        let small = hidden(law, &points(&all));
+        let small = hidden_variance(law, &points(&all));
         (small.shrunk, small.freedom)
     };
     assert_eq!(hidden_of(Some(&law), &[3, 4]), (3.0 / 2.0, 6.0));
@@ -199,8 +199,8 @@ fn points_are_drawn_from_runs_of_their_users_or_by_the_residuals_of_the_law() {
 fn intervals_of_points_without_noise_are_the_law_itself() {
     let users = [1.0, 2.0, 4.0, 8.0];
     let of = |model: Model, truth: &[f64]| {
-        let all = users.map(|users| Point { users, throughput: model.throughput(truth, users) });
-        let law = Fitted { parameters: truth.to_vec(), ..fit(model, &all) };
+        let all = users.map(|users| Point { users, throughput: model.throughput_at(truth, users) });
+        let law = Fitted { parameters: truth.to_vec(), ..fit_model(model, &all) };
         intervals(&law, &all, &users, 1)
     };
     let line = of(Model::Linear, &[100.0]);
@@ -220,9 +220,9 @@ fn intervals_of_points_without_noise_are_the_law_itself() {
 #[test]
 fn five_numbers_of_users_choose_no_law_however_many_runs_there_are() {
     let five = points(&[(1.0, 10.0), (2.0, 20.0), (3.0, 29.0), (4.0, 38.0), (5.0, 46.0), (5.0, 47.0)]);
-    assert_eq!((choose(&five, 1), choose(&[], 1)), (None, None));
+    assert_eq!((choose_model(&five, 1), choose_model(&[], 1)), (None, None));
     let six = [five, points(&[(6.0, 54.0)])].concat();
-    assert!(choose(&six, 1).is_some());
+    assert!(choose_model(&six, 1).is_some());
 }
 
 #[test]
@@ -230,14 +230,14 @@ fn the_simpler_of_two_laws_that_are_as_good_is_chosen() {
     // One of three runs at the greatest number of users is no lower: the universal law is better by 1 in 150.
     let run = |users: f64, off: f64| Point {
         users,
-        throughput: Model::Contention.throughput(&[100.0, 0.05], users) * off,
+        throughput: Model::Contention.throughput_at(&[100.0, 0.05], users) * off,
     };
     let mut all: Vec<Point> = [1.0, 2.0, 4.0, 8.0, 16.0]
         .iter()
         .flat_map(|users| [0.99, 1.0, 1.01].map(|off| run(*users, off)))
         .collect();
     all.extend([0.792, 0.8, 1.0].map(|off| run(32.0, off)));
-    let fitted = choose(&all, 1).unwrap().fitted;
+    let fitted = choose_model(&all, 1).unwrap().fitted;
     let (first, second) = (&fitted[0], &fitted[1]);
     assert_eq!((first.model, second.model), (Model::Contention, Model::Universal));
     assert!((0.0..INDIFFERENT).contains(&(first.aicc.unwrap() - second.aicc.unwrap())), "{fitted:?}");
@@ -250,9 +250,9 @@ fn a_peak_is_told_only_where_kappa_is_surely_above_0() {
         let mut random = Stream::new(seed, 0, Purpose::Choice);
         let run = |users: u32| {
             let (users, noise) = (f64::from(users), 0.95 + 0.1 * random.next_unit());
-            Point { users, throughput: Model::Universal.throughput(&[100.0, 0.05, 1e-4], users) * noise }
+            Point { users, throughput: Model::Universal.throughput_at(&[100.0, 0.05, 1e-4], users) * noise }
         };
-        let choice = choose(&(1..=16).map(run).collect::<Vec<_>>(), 1).unwrap();
+        let choice = choose_model(&(1..=16).map(run).collect::<Vec<_>>(), 1).unwrap();
         let least = choice.universal.unwrap().parameters[2].0;
         assert_eq!((choice.fitted[0].model, choice.fitted[1].model), (Model::Universal, Model::Contention));
         (least > 0.0, choice.peak.is_some())
@@ -270,7 +270,7 @@ fn rounds() -> u64 {
 fn peaks_lie_within_their_intervals() {
     let levels = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 96.0, 128.0];
     let truth = [1000.0, 0.02, 5e-4];
-    let (users, most) = Model::Universal.peak(&truth).unwrap();
+    let (users, most) = Model::Universal.find_peak(&truth).unwrap();
     let (mut of_all, mut within) = (0, 0);
     // Of fewer than 32 users, and of more.
     for (few, many) in [(0.01, 0.01), (0.03, 0.03), (0.06, 0.06), (0.01, 0.06)] {
@@ -286,11 +286,11 @@ fn peaks_lie_within_their_intervals() {
                         let chance = (deviation * normal()).exp();
                         points.push(Point {
                             users,
-                            throughput: Model::Universal.throughput(&truth, users) * chance,
+                            throughput: Model::Universal.throughput_at(&truth, users) * chance,
                         });
                     }
                 }
-                let choice = choose(&points, round).unwrap();
+                let choice = choose_model(&points, round).unwrap();
                 let Some(found) = choice.chosen.filter(|_| choice.peak.is_some()) else { continue };
                 let holds = |(low, high): (f64, f64), truth: f64| u64::from(low <= truth && truth <= high);
                 claimed += 1;

@@ -44,7 +44,7 @@ fn smooth(points: &[Point]) -> Vec<Point> {
 }
 
 /// The knees of `points`; a knee that needs more than three numbers of users is absent with fewer.
-pub fn knees(points: &[Point]) -> Knees {
+pub fn find_knees(points: &[Point]) -> Knees {
     let curve = smooth(points);
     let (Some(first), Some(last)) = (curve.first(), curve.last()) else { return Knees::default() };
     let range = (first.users, last.users);
@@ -80,19 +80,19 @@ mod tests {
             (100.0, 4898.7),
         ]
         .map(|(users, throughput)| Point { users, throughput });
-        let found = knees(&lab);
+        let found = find_knees(&lab);
         assert_eq!((found.power, found.range), (Some(5.0), (1.0, 100.0)));
         // The axis decides: with less of the plateau the knee comes earlier.
         assert!(found.kneedle.is_some_and(|users| (10.0..=20.0).contains(&users)), "{found:?}");
-        assert!(knees(&lab[..6]).kneedle.unwrap() <= 5.0);
+        assert!(find_knees(&lab[..6]).kneedle.unwrap() <= 5.0);
     }
 
     #[test]
     fn a_line_has_none() {
         let line: Vec<Point> =
             (1..9).map(|n| Point { users: f64::from(n), throughput: 10.0 * f64::from(n) }).collect();
-        assert_eq!(knees(&line).kneedle, None);
-        assert_eq!(knees(&[]), Knees::default());
+        assert_eq!(find_knees(&line).kneedle, None);
+        assert_eq!(find_knees(&[]), Knees::default());
     }
 
     fn points(all: &[(f64, f64)]) -> Vec<Point> {
@@ -118,15 +118,15 @@ mod tests {
     #[test]
     fn knees_lie_farthest_above_the_chord_and_at_the_greatest_power() {
         // Above the chord by 0.5125 and 0.5; powers 100, 820, 833 and 500.
-        let found = knees(&points(&[(1.0, 10.0), (2.0, 40.5), (3.0, 50.0), (5.0, 50.0)]));
+        let found = find_knees(&points(&[(1.0, 10.0), (2.0, 40.5), (3.0, 50.0), (5.0, 50.0)]));
         assert_eq!(found, Knees { kneedle: Some(2.0), power: Some(3.0), range: (1.0, 5.0) });
         // By a tenth only, far from 0.
-        assert_eq!(knees(&points(&[(11.0, 110.0), (12.0, 122.0), (13.0, 130.0)])).kneedle, Some(12.0));
+        assert_eq!(find_knees(&points(&[(11.0, 110.0), (12.0, 122.0), (13.0, 130.0)])).kneedle, Some(12.0));
         // Below the chord, and flat, there is none; two numbers of users have none either.
-        let below = knees(&points(&[(1.0, 10.0), (2.0, 18.0), (3.0, 30.0)]));
+        let below = find_knees(&points(&[(1.0, 10.0), (2.0, 18.0), (3.0, 30.0)]));
         assert_eq!(below, Knees { kneedle: None, power: Some(3.0), range: (1.0, 3.0) });
-        assert_eq!(knees(&points(&[(1.0, 9.0), (2.0, 9.0), (4.0, 9.0)])).kneedle, None);
-        let two = knees(&points(&[(1.0, 10.0), (4.0, 20.0), (4.0, 22.0)]));
+        assert_eq!(find_knees(&points(&[(1.0, 9.0), (2.0, 9.0), (4.0, 9.0)])).kneedle, None);
+        let two = find_knees(&points(&[(1.0, 10.0), (4.0, 20.0), (4.0, 22.0)]));
         assert_eq!(two, Knees { kneedle: None, power: None, range: (1.0, 4.0) });
     }
 }

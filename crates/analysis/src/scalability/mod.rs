@@ -4,5 +4,5 @@ pub mod fit;
 pub mod knee;
 pub mod models;
 
-pub use fit::{Choice, Fitted, choose};
+pub use fit::{Fitted, ModelChoice, choose_model};
 pub use models::{Model, Parameters};

@@ -1,6 +1,6 @@
 //! Models of throughput as a function of the number of users.
 
-use crate::queueing::mva::exact;
+use crate::queueing::mva::solve_exact_mva;
 
 /// A shape of the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,7 +15,7 @@ pub enum Model {
     Universal,
 }
 
-/// Parameters in the order of [`Model::names`].
+/// Parameters in the order of [`Model::parameter_names`].
 pub type Parameters = Vec<f64>;
 
 impl Model {
@@ -33,7 +33,7 @@ impl Model {
     }
 
     /// Names of its parameters.
-    pub fn names(self) -> &'static [&'static str] {
+    pub fn parameter_names(self) -> &'static [&'static str] {
         match self {
             Model::Linear => &["lambda"],
             Model::Contention => &["lambda", "sigma"],
@@ -43,7 +43,7 @@ impl Model {
     }
 
     /// Least and greatest value of each parameter.
-    pub(super) fn bounds(self) -> &'static [(f64, f64)] {
+    pub(super) fn parameter_bounds(self) -> &'static [(f64, f64)] {
         const POSITIVE: (f64, f64) = (1e-12, f64::INFINITY);
         const SHARE: (f64, f64) = (0.0, 1.0);
         const FROM_0: (f64, f64) = (0.0, f64::INFINITY);
@@ -56,7 +56,7 @@ impl Model {
     }
 
     /// Throughput for `users`.
-    pub fn throughput(self, parameters: &[f64], users: f64) -> f64 {
+    pub fn throughput_at(self, parameters: &[f64], users: f64) -> f64 {
         match self {
             Model::Linear => parameters[0] * users,
             Model::Contention => parameters[0] * users / (1.0 + parameters[1] * (users - 1.0)),
@@ -69,16 +69,16 @@ impl Model {
     }
 
     /// Users and throughput of the curve's peak; `None` where it has none.
-    pub fn peak(self, parameters: &[f64]) -> Option<(f64, f64)> {
+    pub fn find_peak(self, parameters: &[f64]) -> Option<(f64, f64)> {
         if self != Model::Universal || parameters[2] <= 0.0 {
             return None;
         }
         let users = ((1.0 - parameters[1]) / parameters[2]).sqrt().max(1.0);
-        Some((users, self.throughput(parameters, users)))
+        Some((users, self.throughput_at(parameters, users)))
     }
 
     /// Returns the throughput that is approached with ever more users; `None` where it grows without end or falls.
-    pub fn limit(self, parameters: &[f64]) -> Option<f64> {
+    pub fn throughput_limit(self, parameters: &[f64]) -> Option<f64> {
         match self {
             Model::Linear => None,
             Model::Contention => (parameters[1] > 0.0).then(|| parameters[0] / parameters[1]),
@@ -92,7 +92,7 @@ impl Model {
 /// Between whole numbers of users, by a line.
 fn one_queue(demand: f64, delay: f64, users: f64) -> f64 {
     let most = users.ceil().clamp(1.0, 1e6) as u32;
-    let all = exact(&[demand], delay, most);
+    let all = solve_exact_mva(&[demand], delay, most);
     let upper = all[most as usize - 1];
     let part = users - users.floor();
     match part > 0.0 && most > 1 {
@@ -111,29 +111,29 @@ mod tests {
 
     #[test]
     fn each_law_gives_its_throughput() {
-        near(Model::Linear.throughput(&[100.0], 5.0), 500.0);
-        near(Model::Contention.throughput(&[100.0, 0.1], 11.0), 1_100.0 / 2.0);
-        near(Model::Universal.throughput(&[100.0, 0.1, 0.01], 11.0), 1_100.0 / 3.1);
+        near(Model::Linear.throughput_at(&[100.0], 5.0), 500.0);
+        near(Model::Contention.throughput_at(&[100.0, 0.1], 11.0), 1_100.0 / 2.0);
+        near(Model::Universal.throughput_at(&[100.0, 0.1, 0.01], 11.0), 1_100.0 / 3.1);
         // One user never waits: 1 / (0.1 + 0.9). The second finds a tenth of one ahead: 2 / (0.11 + 0.9).
         for (users, expected) in [(0.5, 1.0), (1.0, 1.0), (2.0, 2.0 / 1.01), (1.25, 0.75 + 0.25 * 2.0 / 1.01)]
         {
-            near(Model::OneQueue.throughput(&[0.1, 0.9], users), expected);
+            near(Model::OneQueue.throughput_at(&[0.1, 0.9], users), expected);
         }
     }
 
     #[test]
     fn a_peak_is_where_the_universal_law_falls_and_a_limit_where_a_law_does_not() {
         let law = [100.0, 0.1, 0.01];
-        let (users, most) = Model::Universal.peak(&law).unwrap();
+        let (users, most) = Model::Universal.find_peak(&law).unwrap();
         near(users, 90f64.sqrt());
-        near(most, Model::Universal.throughput(&law, users));
+        near(most, Model::Universal.throughput_at(&law, users));
         assert!(
-            [users - 1.0, users + 1.0].iter().all(|near| Model::Universal.throughput(&law, *near) < most)
+            [users - 1.0, users + 1.0].iter().all(|near| Model::Universal.throughput_at(&law, *near) < most)
         );
         // Never below one user.
-        assert_eq!(Model::Universal.peak(&[100.0, 1.0, 0.5]), Some((1.0, 100.0)));
-        assert_eq!(Model::Universal.peak(&[100.0, 0.1, 0.0]), None);
-        assert_eq!((Model::Contention.peak(&law), Model::OneQueue.peak(&law)), (None, None));
+        assert_eq!(Model::Universal.find_peak(&[100.0, 1.0, 0.5]), Some((1.0, 100.0)));
+        assert_eq!(Model::Universal.find_peak(&[100.0, 0.1, 0.0]), None);
+        assert_eq!((Model::Contention.find_peak(&law), Model::OneQueue.find_peak(&law)), (None, None));
         for (model, parameters, limit) in [
             (Model::Linear, &[100.0][..], None),
             (Model::Contention, &[100.0, 0.1], Some(1_000.0)),
@@ -143,7 +143,7 @@ mod tests {
             (Model::Universal, &[100.0, 0.1, 0.0], Some(1_000.0)),
             (Model::Universal, &[100.0, 0.0, 0.0], None),
         ] {
-            assert_eq!(model.limit(parameters), limit, "{model:?} {parameters:?}");
+            assert_eq!(model.throughput_limit(parameters), limit, "{model:?} {parameters:?}");
         }
     }
 
@@ -159,8 +159,11 @@ mod tests {
             vec!["lambda", "sigma", "kappa"],
         ];
         for (model, names) in Model::ALL.into_iter().zip(each) {
-            assert_eq!((model.names(), model.bounds().len()), (&names[..], names.len()));
-            assert!(model.bounds()[0].0 > 0.0 && model.bounds()[1..].iter().all(|(least, _)| *least == 0.0));
+            assert_eq!((model.parameter_names(), model.parameter_bounds().len()), (&names[..], names.len()));
+            assert!(
+                model.parameter_bounds()[0].0 > 0.0
+                    && model.parameter_bounds()[1..].iter().all(|(least, _)| *least == 0.0)
+            );
         }
     }
 }

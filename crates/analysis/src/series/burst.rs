@@ -6,7 +6,7 @@
 
 /// A volume with a bucket of credits, one a disk operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bucket {
+pub struct CreditBucket {
     /// Disk operations a second for ever.
     pub baseline: f64,
     /// Disk operations a second while credits last.
@@ -15,12 +15,12 @@ pub struct Bucket {
     pub credits: f64,
 }
 
-impl Bucket {
+impl CreditBucket {
     /// Amazon's gp2 volume of `gib` GiB: 3 operations a second for each GiB, at least 100 and at most 16,000; 3,000 in bursts;
     /// 5.4 million credits.
-    pub fn gp2(gib: f64) -> Self {
+    pub fn from_gp2_size(gib: f64) -> Self {
         let baseline = (3.0 * gib).clamp(100.0, 16_000.0);
-        Bucket { baseline, burst: baseline.max(3_000.0), credits: 5.4e6 }
+        CreditBucket { baseline, burst: baseline.max(3_000.0), credits: 5.4e6 }
     }
 
     /// Computes how long a full bucket lasts at `rate` disk operations a second; infinite at the baseline or below.
@@ -63,7 +63,7 @@ pub struct Signature {
 }
 
 /// Judges a fall against a bucket.
-pub fn signature(fall: &Fall, bucket: &Bucket) -> Signature {
+pub fn match_signature(fall: &Fall, bucket: &CreditBucket) -> Signature {
     let near = |value: f64, wanted: f64, share: f64| (value / wanted - 1.0).abs() <= share;
     let ratio = fall.throughput.0 / fall.throughput.1.max(f64::MIN_POSITIVE);
     let by_ratio = ratio >= 2.0 && near(ratio, bucket.burst / bucket.baseline, 0.25);
@@ -86,32 +86,32 @@ mod tests {
 
     #[test]
     fn the_bucket_of_a_small_volume() {
-        let volume = Bucket::gp2(15.0);
+        let volume = CreditBucket::from_gp2_size(15.0);
         assert_eq!((volume.baseline, volume.burst), (100.0, 3000.0));
         assert!((volume.lasts_s(3_000.0) - 1862.07).abs() < 0.01);
         assert!(volume.lasts_s(100.0).is_infinite() && volume.lasts_s(50.0).is_infinite());
-        assert_eq!(Bucket::gp2(2_000.0).baseline, 6_000.0);
+        assert_eq!(CreditBucket::from_gp2_size(2_000.0).baseline, 6_000.0);
     }
 
     #[test]
     fn without_the_disk_two_parts_are_no_claim() {
         let lab = Fall { throughput: (5178.0, 168.0), disk: None, after_s: 1635.0 };
-        let found = signature(&lab, &Bucket::gp2(15.0));
+        let found = match_signature(&lab, &CreditBucket::from_gp2_size(15.0));
         assert!(found.by_ratio && found.in_time && !found.claimed, "{found:?}");
         let seen = Fall { disk: Some((3_000.0, 100.0)), ..lab };
-        let found = signature(&seen, &Bucket::gp2(15.0));
+        let found = match_signature(&seen, &CreditBucket::from_gp2_size(15.0));
         assert!(found.claimed && found.same_work == Some(true), "{found:?}");
         // The disk has less to do for each operation: something else is slow.
         let other = Fall { disk: Some((3_000.0, 20.0)), ..lab };
-        assert!(!signature(&other, &Bucket::gp2(15.0)).claimed);
+        assert!(!match_signature(&other, &CreditBucket::from_gp2_size(15.0)).claimed);
     }
 
     #[test]
     fn each_sign_of_an_empty_bucket_has_its_limits() {
         // Burst to baseline 30, within a quarter 22.5 to 37.5; a full bucket lasts 5.4e6 / 2,900 = 1,862 s.
-        let bucket = Bucket::gp2(15.0);
+        let bucket = CreditBucket::from_gp2_size(15.0);
         let of = |throughput, disk, after_s| {
-            let found = signature(&Fall { throughput, disk, after_s }, &bucket);
+            let found = match_signature(&Fall { throughput, disk, after_s }, &bucket);
             (found.by_ratio, found.at_levels, found.same_work, found.in_time)
         };
         let by_ratio = [22.0, 23.0, 30.0, 37.0, 38.0].map(|ratio| of((ratio, 1.0), None, 0.0).0);
@@ -127,15 +127,19 @@ mod tests {
             [109.0, 112.0, 92.0, 90.0].map(|after| of((3_000.0, after), Some((3_000.0, 100.0)), 0.0).2);
         assert_eq!(work, [Some(true), Some(false), Some(true), Some(false)]);
         // A large volume has a ratio of 1: what does not fall by half is no fall.
-        let large = Bucket::gp2(2_000.0);
-        let even = signature(&Fall { throughput: (1.1, 1.0), disk: None, after_s: 1.0 }, &large);
+        let large = CreditBucket::from_gp2_size(2_000.0);
+        let even = match_signature(&Fall { throughput: (1.1, 1.0), disk: None, after_s: 1.0 }, &large);
         assert!(!even.by_ratio && even.expected_s.is_infinite() && !even.in_time, "{even:?}");
         // Bursts of 500 GiB are twice the baseline, and a fall by half is one.
         let half = |ratio: f64| {
-            signature(&Fall { throughput: (ratio, 1.0), disk: None, after_s: 1.0 }, &Bucket::gp2(500.0))
+            match_signature(
+                &Fall { throughput: (ratio, 1.0), disk: None, after_s: 1.0 },
+                &CreditBucket::from_gp2_size(500.0),
+            )
         };
         assert_eq!((half(2.0).by_ratio, half(1.99).by_ratio, half(2.0).ratio), (true, false, 2.0));
-        let limits = [10.0, 40.0, 6_000.0].map(|gib| (Bucket::gp2(gib).baseline, Bucket::gp2(gib).burst));
+        let limits = [10.0, 40.0, 6_000.0]
+            .map(|gib| (CreditBucket::from_gp2_size(gib).baseline, CreditBucket::from_gp2_size(gib).burst));
         assert_eq!(limits, [(100.0, 3_000.0), (120.0, 3_000.0), (16_000.0, 16_000.0)]);
         assert_eq!((bucket.lasts_s(5_100.0), bucket.lasts_s(640.0)), (bucket.lasts_s(3_000.0), 10_000.0));
     }

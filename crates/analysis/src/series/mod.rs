@@ -2,7 +2,7 @@
 //! sure its mean is, and whether it looks like a volume that has used up its burst credits.
 //!
 //! A series is equally spaced: one value an interval, no gaps. Callers fill no gap: they cut the series there. Everything that
-//! says a word about steadiness asks [`stability`].
+//! says a word about steadiness asks [`judge_stability`].
 
 pub mod burst;
 pub mod period;
@@ -13,7 +13,8 @@ pub mod steady;
 pub mod trend;
 
 pub use stability::{
-    Answer, Label, Segment, Stability, Stall, stability, stability_of_responses, stability_of_tails,
+    Segment, SegmentLabel, Stability, StabilityAnswer, Stall, judge_stability, stability_of_responses,
+    stability_of_tails,
 };
 
 use dyno_types::stats::{self, median};
@@ -69,7 +70,7 @@ pub fn less_running_median(all: &[f64], reach: usize) -> Vec<f64> {
 }
 
 /// Means of `size` neighbours each; what is left at the end is dropped.
-pub fn batches(all: &[f64], size: usize) -> Vec<f64> {
+pub fn batch_means(all: &[f64], size: usize) -> Vec<f64> {
     all.chunks_exact(size.max(1)).map(mean).collect()
 }
 
@@ -148,7 +149,7 @@ mod tests {
         assert!((autocorrelation(&wave, 1) + 0.99).abs() < 1e-9);
         assert!((autocorrelation(&wave, 2) - 0.98).abs() < 1e-9);
         assert_eq!(autocorrelation(&[1.0, 1.0], 1), 0.0);
-        assert_eq!(batches(&[1.0, 3.0, 5.0], 2), [2.0]);
+        assert_eq!(batch_means(&[1.0, 3.0, 5.0], 2), [2.0]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Does a series repeat itself, as under checkpoints? The highest significant peak of its autocorrelation.
 
-use super::{autocorrelation, batches, less_running_median, mean};
+use super::{autocorrelation, batch_means, less_running_median, mean};
 
 /// A period that was found.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
@@ -16,7 +16,7 @@ pub struct Period {
 
 impl Period {
     /// What it moves, as a share of its greatest level; 0 where that is noise.
-    pub fn swing(&self) -> f64 {
+    pub fn relative_swing(&self) -> f64 {
         ((self.levels.1 - self.levels.0) / self.levels.1.max(f64::MIN_POSITIVE)).max(0.0)
     }
 }
@@ -50,9 +50,9 @@ const MOST: usize = 4_000;
 /// The dominant period of `all`, at least 3 intervals and at most a quarter of the series: the lag whose autocorrelation is
 /// a peak, stands out from its neighbourhood's valley, and is significant. Levels and drifts are taken away before, by a
 /// running median.
-pub fn period(all: &[f64]) -> Option<Period> {
+pub fn find_period(all: &[f64]) -> Option<Period> {
     let coarse = all.len().div_ceil(MOST).max(1);
-    let series = batches(all, coarse);
+    let series = batch_means(all, coarse);
     if series.len() < 24 {
         return None;
     }
@@ -96,13 +96,13 @@ mod tests {
                     100.0 + 10.0 * (at as f64 * std::f64::consts::TAU / length).sin() + 4.0 * noise
                 })
                 .collect();
-            let found = period(&all).unwrap_or_else(|| panic!("period {length}"));
+            let found = find_period(&all).unwrap_or_else(|| panic!("period {length}"));
             assert!((found.intervals as f64 - length).abs() <= 1.0, "{length}: {found:?}");
         }
         let mut alarms = 0;
         for seed in 0..100 {
             let rho = if seed % 2 == 0 { 0.0 } else { 0.5 };
-            alarms += usize::from(period(&noise(&mut random(seed), 300, rho)).is_some());
+            alarms += usize::from(find_period(&noise(&mut random(seed), 300, rho)).is_some());
         }
         assert!(alarms <= 5, "{alarms} of 100");
     }

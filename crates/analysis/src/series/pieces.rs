@@ -186,14 +186,14 @@ fn best(errors: &Errors<'_>, places: &[usize], shortest: usize, most: usize) -> 
 }
 
 /// What each number of changes, and a straight line, explain of a series.
-struct Explained {
+struct FitLikelihoods {
     /// Of each number of changes: twice the logarithm of the likelihood, edges, correlation, squared innovations.
     levels: Vec<(f64, Vec<usize>, f64, f64)>,
     /// Of the line: the same likelihood, slope, correlation, squared innovations.
     line: (f64, f64, f64, f64),
 }
 
-impl Explained {
+impl FitLikelihoods {
     fn of(y: &[f64]) -> Self {
         let (n, length) = (y.len() as f64, y.len());
         let shortest = if length < SHORT { SHORTEST.1 } else { SHORTEST.0 };
@@ -202,7 +202,7 @@ impl Explained {
         let middle = mean(y);
         let y: Vec<f64> = y.iter().map(|one| one - middle).collect();
         let places = places(&y, shortest);
-        let mut all = Explained { levels: Vec::new(), line: (f64::NEG_INFINITY, 0.0, 0.0, 0.0) };
+        let mut all = FitLikelihoods { levels: Vec::new(), line: (f64::NEG_INFINITY, 0.0, 0.0, 0.0) };
         for r in CORRELATIONS {
             let errors = Errors::of(&y, r);
             for (changes, (squares, edges)) in best(&errors, &places, shortest, most).into_iter().enumerate()
@@ -236,9 +236,9 @@ impl Explained {
 }
 
 /// Describes `y`, at least 5 values, whose noise is small where it is less than a ten-thousandth.
-pub fn pieces(y: &[f64]) -> Pieces {
+pub fn fit_pieces(y: &[f64]) -> Pieces {
     let n = y.len() as f64;
-    let (limits, mut all) = (Limits::of(y.len()), Explained::of(y));
+    let (limits, mut all) = (EvidenceLimits::of(y.len()), FitLikelihoods::of(y));
     if all.levels.is_empty() {
         return Pieces::unknown();
     }
@@ -272,7 +272,7 @@ pub fn pieces(y: &[f64]) -> Pieces {
 
 /// What changes have to explain before they are believed, in units of twice the logarithm of the likelihood.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Limits {
+struct EvidenceLimits {
     /// Beyond what the changes cost: so much or more is found in few series of one level.
     any: f64,
     /// For each change.
@@ -301,16 +301,16 @@ const LIMITS: [(f64, f64, f64); 11] = [
     (3600.0, 10.4, 8.9),
 ];
 
-impl Limits {
+impl EvidenceLimits {
     /// Between two numbers of intervals by the logarithm.
-    fn of(intervals: usize) -> Limits {
+    fn of(intervals: usize) -> EvidenceLimits {
         let n = intervals as f64;
         let each = 3.2 + 1.1 * n.ln();
         let after = LIMITS.partition_point(|(count, ..)| *count <= n).clamp(1, LIMITS.len() - 1);
         let ((from, any, line), (to, any_after, line_after)) = (LIMITS[after - 1], LIMITS[after]);
         let part = ((n.ln() - from.ln()) / (to.ln() - from.ln())).clamp(0.0, 1.0);
         let between = |a: f64, b: f64| a + part * (b - a);
-        Limits { any: between(any, any_after), each, line: between(line, line_after) }
+        EvidenceLimits { any: between(any, any_after), each, line: between(line, line_after) }
     }
 }
 

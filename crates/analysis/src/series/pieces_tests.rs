@@ -28,11 +28,12 @@ fn limits_of_pieces() {
     let whole = std::env::var_os("RATES").is_some();
     for (intervals, rounds) in LENGTHS {
         let rounds = if whole { rounds } else { 60_000 / (intervals as u64 + 60) };
-        let own = Limits::of(intervals);
+        let own = EvidenceLimits::of(intervals);
         let (mut any, mut line) = (0.0_f64, 0.0_f64);
         for (rho, share) in NULLS {
             let explained = |seed: u64| {
-                let all = Explained::of(&noise(&mut random(seed * 31 + intervals as u64), intervals, rho));
+                let all =
+                    FitLikelihoods::of(&noise(&mut random(seed * 31 + intervals as u64), intervals, rho));
                 (all.greatest(own.each).1, all.line.0 - all.levels[0].0)
             };
             let (mut pieces, mut lines): (Vec<f64>, Vec<f64>) = (0..rounds).map(explained).unzip();

@@ -8,7 +8,7 @@ const SERVICE_TIMES: u64 = 20;
 
 /// Silences of the phase that lasted from one time after the epoch to another, nanoseconds: in them all load threads were without
 /// a success, and an operation was under way, or failed without an answer, in one of them.
-pub fn silences(totals: &Totals, from_ns: u64, until_ns: u64) -> Vec<Silence> {
+pub fn find_silences(totals: &Totals, from_ns: u64, until_ns: u64) -> Vec<Silence> {
     let mut service = totals.slots.iter().step_by(2).flatten().map(|slot| &slot.service);
     let usual_ns = service.next().map_or(0, |first| {
         let mut all = first.clone();
@@ -27,8 +27,8 @@ pub fn silences(totals: &Totals, from_ns: u64, until_ns: u64) -> Vec<Silence> {
 /// Shortest pause that is kept: a tenth of a second's operations.
 const SHORTEST_PAUSE_NS: u64 = 100_000_000;
 
-/// Pauses of the client in the phase, given as [`silences`] gets it: in them no load thread ran.
-pub fn pauses(totals: &Totals, from_ns: u64, until_ns: u64) -> Vec<Pause> {
+/// Pauses of the client in the phase, given as [`find_silences`] gets it: in them no load thread ran.
+pub fn find_pauses(totals: &Totals, from_ns: u64, until_ns: u64) -> Vec<Pause> {
     let all: Vec<Gap> = totals
         .pauses
         .iter()
@@ -85,7 +85,7 @@ mod tests {
     fn found(threads: u64, gaps: &[Gap]) -> Vec<(f64, f64)> {
         let mut totals = Totals::new(1, Scale::Ns64);
         (totals.threads, totals.gaps) = (threads, gaps.to_vec());
-        let all = silences(&totals, 1_000 * MS, 11_000 * MS);
+        let all = find_silences(&totals, 1_000 * MS, 11_000 * MS);
         all.iter().map(|one| ((one.from_s * 1e3).round(), (one.length_s * 1e3).round())).collect()
     }
 
@@ -129,7 +129,7 @@ mod tests {
         totals.pauses = [(2_000, 2_100), (2_010, 4_000), (3_000, 5_000), (10_950, 12_000), (10_500, 12_000)]
             .map(|(from, until)| dyno_record::Pause { from_ns: from * MS, until_ns: until * MS })
             .to_vec();
-        let all = pauses(&totals, 1_000 * MS, 11_000 * MS);
+        let all = find_pauses(&totals, 1_000 * MS, 11_000 * MS);
         // 90 ms in common are too short, and 50 ms before the end.
         assert_eq!(all, [Pause { from_s: 2.0, length_s: 1.0 }]);
     }
@@ -142,7 +142,7 @@ mod tests {
             let mut totals = Totals::new(1, Scale::Ns64);
             totals.add(&interval);
             (totals.threads, totals.gaps) = (1, vec![gap(2_000, 2_000, 2_000 + length_ms)]);
-            silences(&totals, 1_000 * MS, 11_000 * MS).len()
+            find_silences(&totals, 1_000 * MS, 11_000 * MS).len()
         };
         assert_eq!([long(1_900), long(2_100)], [0, 1]);
     }

@@ -1,18 +1,18 @@
 //! The judge of stationarity: is a run one level, and which figure stands for it?
 //!
 //! Throughput and response times are judged alike; verdict, `explain`, pages, `compare` and imports all ask here. In order:
-//! stops, the period, outliers, [`pieces`], and what of them matters.
+//! stops, the period, outliers, [`fit_pieces`], and what of them matters.
 
-use super::period::{Period, period};
-use super::pieces::{Pieces, pieces};
+use super::period::{Period, find_period};
+use super::pieces::{Pieces, fit_pieces};
 use super::steady::{SteadyMean, steady_mean};
-use super::{batches, mean, robust_deviation};
+use super::{batch_means, mean, robust_deviation};
 use dyno_types::stats::median;
 
 /// Answer of the judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum StabilityAnswer {
     /// One level, or several that differ by less than an alarm.
     Steady,
     /// Parts with levels of their own, a drift, a period or stops.
@@ -24,7 +24,7 @@ pub enum Answer {
 /// Label of a segment of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Label {
+pub enum SegmentLabel {
     /// The first, which is worse than the next, early in the run.
     WarmUp,
     /// A level.
@@ -43,7 +43,7 @@ pub struct Segment {
     /// Mean of its intervals.
     pub mean: f64,
     /// Label.
-    pub label: Label,
+    pub label: SegmentLabel,
 }
 
 /// Intervals in a row below half of the run's median, and by more than its noise, or in which next to nothing was done.
@@ -61,7 +61,7 @@ pub struct Stall {
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Stability {
     /// The answer.
-    pub answer: Answer,
+    pub answer: StabilityAnswer,
     /// Levels, in order; one where nothing changed by a share that matters.
     pub segments: Vec<Segment>,
     /// The change that is worth an alarm, if one is: the number of the segment it begins.
@@ -86,7 +86,7 @@ pub struct Stability {
 
 /// What is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Figure {
+enum JudgedFigure {
     /// Operations a second, as they are.
     Throughput,
     /// Mean response times, by their logarithm.
@@ -95,19 +95,19 @@ enum Figure {
     Tail,
 }
 
-impl Figure {
+impl JudgedFigure {
     /// The least step between two levels that is kept, and that is worth an alarm, as shares of the greater level: a response
     /// time moves by more than throughput does before a user notices.
     fn matters(self) -> (f64, f64) {
         match self {
-            Figure::Throughput => (0.05, ALARMING),
-            Figure::Mean => (0.10, 0.20),
-            Figure::Tail => (0.15, 0.30),
+            JudgedFigure::Throughput => (0.05, ALARMING),
+            JudgedFigure::Mean => (0.10, 0.20),
+            JudgedFigure::Tail => (0.15, 0.30),
         }
     }
 
     fn is_throughput(self) -> bool {
-        self == Figure::Throughput
+        self == JudgedFigure::Throughput
     }
 }
 
@@ -142,28 +142,28 @@ const AROUND: usize = 2;
 const OUTLYING: f64 = 3.5;
 
 /// Judges a series of throughput. `None` for fewer than 5 intervals.
-pub fn stability(all: &[f64]) -> Option<Stability> {
-    judge(all, Figure::Throughput)
+pub fn judge_stability(all: &[f64]) -> Option<Stability> {
+    judge(all, JudgedFigure::Throughput)
 }
 
 /// Judges mean response times (any unit) of intervals; those without an operation have 0 and are left out. `None` for fewer
 /// than 5.
 pub fn stability_of_responses(all: &[f64]) -> Option<Stability> {
-    judge(all, Figure::Mean)
+    judge(all, JudgedFigure::Mean)
 }
 
 /// The same of a high percentile; each interval has to hold operations enough for it.
 pub fn stability_of_tails(all: &[f64]) -> Option<Stability> {
-    judge(all, Figure::Tail)
+    judge(all, JudgedFigure::Tail)
 }
 
-fn judge(all: &[f64], figure: Figure) -> Option<Stability> {
+fn judge(all: &[f64], figure: JudgedFigure) -> Option<Stability> {
     if all.len() > MOST {
         let coarse = all.len().div_ceil(MOST);
         // Of intervals without an operation there is no response time.
         let known = |part: &[f64]| mean(part.iter().filter(|one| **one > 0.0));
         let averaged = match figure.is_throughput() {
-            true => batches(all, coarse),
+            true => batch_means(all, coarse),
             false => all.chunks_exact(coarse).map(known).collect(),
         };
         return judge(&averaged, figure).map(|found| found.stretched(coarse));
@@ -172,7 +172,7 @@ fn judge(all: &[f64], figure: Figure) -> Option<Stability> {
     let stalls = if plain { stalls(all) } else { Vec::new() };
     // A short stop has its own name: it is not a level, and hides none.
     let stopped = |at: usize| stalls.iter().any(|stall| stall.is_stop && stall.stall.range().contains(&at));
-    let repeats = period(all).filter(|_| plain || all.iter().all(|one| *one > 0.0));
+    let repeats = find_period(all).filter(|_| plain || all.iter().all(|one| *one > 0.0));
     let kept: Vec<usize> = (0..all.len())
         .filter(|at| all[*at].is_finite())
         .filter(|at| if plain { repeats.is_some() || !stopped(*at) } else { all[*at] > 0.0 })
@@ -184,7 +184,7 @@ fn judge(all: &[f64], figure: Figure) -> Option<Stability> {
     let whole = mean(&values);
     let scaled = |value: f64| if plain { value / whole.max(f64::MIN_POSITIVE) } else { value.ln() };
     let series = without_period(&values.into_iter().map(scaled).collect::<Vec<_>>(), repeats.as_ref());
-    let found = if kept.len() < FEWEST { Pieces::unknown() } else { pieces(&clipped(&series)) };
+    let found = if kept.len() < FEWEST { Pieces::unknown() } else { fit_pieces(&clipped(&series)) };
     let share = |difference: f64| if plain { difference } else { difference.exp_m1() };
     // Edges by the intervals of the whole series.
     let edges = found.edges.iter().map(|edge| kept[*edge]).collect();
@@ -192,18 +192,18 @@ fn judge(all: &[f64], figure: Figure) -> Option<Stability> {
     let segments = levels.material(edges);
     let alarm = levels.alarm(&segments);
     let warm_up =
-        segments.first().filter(|first| first.label == Label::WarmUp).map_or(0, |first| first.range.1);
+        segments.first().filter(|first| first.label == SegmentLabel::WarmUp).map_or(0, |first| first.range.1);
     // Steps that do not matter may be those of a drift.
     let drift = found.line.filter(|_| segments.len() == 1).map(share);
     let stalls: Vec<Stall> = stalls.into_iter().map(|stall| stall.stall).collect();
     let limit = figure.matters().1;
-    let swings = repeats.as_ref().is_some_and(|period| period.swing() >= limit);
+    let swings = repeats.as_ref().is_some_and(|period| period.relative_swing() >= limit);
     let moves = drift.is_some_and(|share| share.abs() >= limit);
     let detectable = share(found.detectable);
     let answer = match alarm.is_some() || warm_up > 0 || moves || swings || !stalls.is_empty() {
-        true => Answer::NotSteady,
-        false if detectable > limit => Answer::CannotTell,
-        false => Answer::Steady,
+        true => StabilityAnswer::NotSteady,
+        false if detectable > limit => StabilityAnswer::CannotTell,
+        false => StabilityAnswer::Steady,
     };
     let spread =
         kept.iter().map(|at| (all[*at] - whole).powi(2)).sum::<f64>() / (kept.len().max(2) - 1) as f64;
@@ -251,7 +251,7 @@ impl Stability {
     }
 
     /// What would not have been seen, in words.
-    pub fn unseen(&self) -> String {
+    pub fn describe_unseen_steps(&self) -> String {
         match self.detectable < 1.0 {
             true => format!("a step below {:.0} % would not be seen", self.detectable * 100.0),
             false => "hardly any step would be seen".to_owned(),
@@ -259,7 +259,7 @@ impl Stability {
     }
 
     /// The level that holds for most intervals, and the segments that are away from it by a share that is worth an alarm.
-    pub fn usual(&self) -> (f64, Vec<&Segment>) {
+    pub fn usual_level(&self) -> (f64, Vec<&Segment>) {
         let away = |level: f64, other: f64| (level - other).abs() >= ALARMING * level.max(other);
         let length = |segment: &Segment| segment.range.1 - segment.range.0;
         let alike = |level: f64| -> usize {
@@ -276,17 +276,17 @@ impl Stability {
 }
 
 /// A stall, and whether it is a short stop.
-struct Found {
+struct ClassifiedStall {
     stall: Stall,
     is_stop: bool,
 }
 
-fn stalls(all: &[f64]) -> Vec<Found> {
+fn stalls(all: &[f64]) -> Vec<ClassifiedStall> {
     let middle = median(all).unwrap_or(0.0);
     let edge = (middle / 2.0).min(middle - 4.0 * robust_deviation(all)).max(middle * NOTHING);
     let stops = stalls_below(all, (middle * STOPPED).min(edge));
-    let mut found: Vec<Found> =
-        stalls_below(all, edge).into_iter().map(|stall| Found { stall, is_stop: false }).collect();
+    let mut found: Vec<ClassifiedStall> =
+        stalls_below(all, edge).into_iter().map(|stall| ClassifiedStall { stall, is_stop: false }).collect();
     // What is a stop within a longer stall has edges of its own: then all of the stall is left out.
     for one in &mut found {
         let inside = |stop: &&Stall| one.stall.range().contains(&stop.at);
@@ -342,7 +342,7 @@ struct Levels<'a> {
     all: &'a [f64],
     /// The intervals that are no stops.
     counted: &'a [usize],
-    figure: Figure,
+    figure: JudgedFigure,
 }
 
 impl Levels<'_> {
@@ -379,20 +379,20 @@ impl Levels<'_> {
         let label = |at: usize| {
             let (range, own) = levels[at];
             if at == 0 {
-                let Some((_, next)) = levels.get(1) else { return Label::Level };
+                let Some((_, next)) = levels.get(1) else { return SegmentLabel::Level };
                 let worse = if plain { own < *next && own >= STOPPED * next } else { own > *next };
                 // A run that begins well and falls then has not warmed up.
                 let begins_so = (self.all[0] - own).abs() <= (self.all[0] - next).abs();
                 let early = range.1 as f64 <= EARLY * self.all.len() as f64;
-                return if worse && early && begins_so { Label::WarmUp } else { Label::Level };
+                return if worse && early && begins_so { SegmentLabel::WarmUp } else { SegmentLabel::Level };
             }
             let before = levels[at - 1].1;
             let higher = levels[..at].iter().map(|(_, level)| *level).fold(0.0, f64::max);
             match own {
-                _ if !plain => Label::Level,
-                own if own < before * (1.0 - COLLAPSE) => Label::Collapse,
-                own if own > before && before < higher * (1.0 - COLLAPSE) => Label::Recovery,
-                _ => Label::Level,
+                _ if !plain => SegmentLabel::Level,
+                own if own < before * (1.0 - COLLAPSE) => SegmentLabel::Collapse,
+                own if own > before && before < higher * (1.0 - COLLAPSE) => SegmentLabel::Recovery,
+                _ => SegmentLabel::Level,
             }
         };
         let segment = |(at, (range, mean)): (usize, &((usize, usize), f64))| Segment {
@@ -409,7 +409,7 @@ impl Levels<'_> {
         let greatest = segments.iter().map(|segment| segment.mean).fold(f64::MIN_POSITIVE, f64::max);
         let limit = self.figure.matters().1;
         (1..segments.len()).find(|at| {
-            let before = segments[..*at].iter().filter(|segment| segment.label != Label::WarmUp);
+            let before = segments[..*at].iter().filter(|segment| segment.label != SegmentLabel::WarmUp);
             before.into_iter().any(|before| self.step(before.mean, segments[*at].mean, greatest) >= limit)
         })
     }

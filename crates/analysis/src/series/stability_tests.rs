@@ -10,20 +10,20 @@ fn ranges(found: &Stability) -> Vec<(usize, usize)> {
     found.segments.iter().map(|segment| segment.range).collect()
 }
 
-fn labels(found: &Stability) -> Vec<Label> {
+fn labels(found: &Stability) -> Vec<SegmentLabel> {
     found.segments.iter().map(|segment| segment.label).collect()
 }
 
 #[test]
 fn the_labs_collapse_is_dated_and_its_array_raises_no_alarm() {
     let (burst, array) = (lab(1), lab(2));
-    let found = stability(&burst).unwrap();
+    let found = judge_stability(&burst).unwrap();
     // The sheet: 28 intervals of warm-up, the collapse at 164, 5,519.6 before and 169.3 after by medians.
-    assert_eq!(found.answer, Answer::NotSteady);
-    let collapse = found.segments.iter().position(|one| one.label == Label::Collapse).unwrap();
+    assert_eq!(found.answer, StabilityAnswer::NotSteady);
+    let collapse = found.segments.iter().position(|one| one.label == SegmentLabel::Collapse).unwrap();
     assert!(found.segments[collapse].range.0.abs_diff(164) <= 1, "{found:?}");
     assert!((found.segments[collapse].mean - 169.3).abs() < 20.0, "{found:?}");
-    let found = stability(&array).unwrap();
+    let found = judge_stability(&array).unwrap();
     assert_eq!((found.alarm, found.drift.filter(|share| share.abs() >= ALARMING)), (None, None), "{found:?}");
 }
 
@@ -33,12 +33,12 @@ fn two_dips_are_two_parts_with_their_edges() {
     for dip in [10..20, 35..45] {
         all[dip].iter_mut().for_each(|one| *one *= 0.6);
     }
-    let found = stability(&all).unwrap();
+    let found = judge_stability(&all).unwrap();
     assert_eq!(ranges(&found), [(0, 10), (10, 20), (20, 35), (35, 45), (45, 60)]);
-    use Label::{Collapse, Level, Recovery};
+    use SegmentLabel::{Collapse, Level, Recovery};
     assert_eq!(labels(&found), [Level, Collapse, Recovery, Collapse, Recovery]);
-    assert_eq!((found.answer, found.alarm, found.steady), (Answer::NotSteady, Some(1), None));
-    let (usual, others) = found.usual();
+    assert_eq!((found.answer, found.alarm, found.steady), (StabilityAnswer::NotSteady, Some(1), None));
+    let (usual, others) = found.usual_level();
     assert!((usual - 1_000.0).abs() < 15.0 && others.len() == 2, "{usual} {others:?}");
 }
 
@@ -47,7 +47,7 @@ fn a_dip_of_nine_seconds_has_its_edges() {
     for seed in 0..40 {
         let mut all = around(seed, 75, 0.03, 0.0);
         all[33..42].iter_mut().for_each(|one| *one *= 0.65);
-        assert_eq!(ranges(&stability(&all).unwrap()), [(0, 33), (33, 42), (42, 75)], "{seed}");
+        assert_eq!(ranges(&judge_stability(&all).unwrap()), [(0, 33), (33, 42), (42, 75)], "{seed}");
     }
 }
 
@@ -56,13 +56,13 @@ fn a_straight_line_is_a_drift_and_a_step_is_none() {
     let level = around(6, 120, 0.02, 0.2);
     let falling: Vec<f64> =
         level.iter().enumerate().map(|(at, one)| one * (1.0 - 0.3 * at as f64 / 119.0)).collect();
-    let found = stability(&falling).unwrap();
+    let found = judge_stability(&falling).unwrap();
     // 30 % of the beginning, of a mean of 85 % of it.
     assert!(found.drift.is_some_and(|share| (share + 0.3 / 0.85).abs() < 0.02), "{found:?}");
-    assert_eq!((found.alarm, found.answer), (None, Answer::NotSteady));
+    assert_eq!((found.alarm, found.answer), (None, StabilityAnswer::NotSteady));
     let mut stepped = level.clone();
     stepped[60..].iter_mut().for_each(|one| *one *= 0.7);
-    let found = stability(&stepped).unwrap();
+    let found = judge_stability(&stepped).unwrap();
     assert_eq!((found.drift, found.alarm), (None, Some(1)));
 }
 
@@ -71,13 +71,13 @@ fn a_warm_up_is_the_first_level_and_lower() {
     let of = |from: usize, to: usize, left: f64| {
         let mut all = around(3, 90, 0.03, 0.2);
         all[from..to].iter_mut().for_each(|one| *one *= left);
-        let found = stability(&all).unwrap();
+        let found = judge_stability(&all).unwrap();
         (found.warm_up, labels(&found)[0], found.alarm)
     };
-    assert_eq!(of(0, 20, 0.7), (20, Label::WarmUp, None));
+    assert_eq!(of(0, 20, 0.7), (20, SegmentLabel::WarmUp, None));
     // Beyond a third of the run it is a level, and what stops at once is no warm-up.
-    assert_eq!(of(0, 40, 0.7), (0, Label::Level, Some(1)));
-    assert_eq!(of(0, 20, 0.1), (0, Label::Level, Some(1)));
+    assert_eq!(of(0, 40, 0.7), (0, SegmentLabel::Level, Some(1)));
+    assert_eq!(of(0, 20, 0.1), (0, SegmentLabel::Level, Some(1)));
     // A run that begins well has not warmed up.
     assert_eq!(of(1, 9, 0.7).0, 0);
 }
@@ -87,10 +87,10 @@ fn a_stop_is_no_level_and_no_warm_up() {
     for from in [0, 30, 55] {
         let mut all = around(4, 60, 0.03, 0.2);
         all[from..from + 5].fill(0.0);
-        let found = stability(&all).unwrap();
+        let found = judge_stability(&all).unwrap();
         assert_eq!(
             (found.segments.len(), found.warm_up, found.answer),
-            (1, 0, Answer::NotSteady),
+            (1, 0, StabilityAnswer::NotSteady),
             "{found:?}"
         );
         assert_eq!(found.stalls, [Stall { at: from, intervals: 5, least: 0.0 }]);
@@ -98,14 +98,14 @@ fn a_stop_is_no_level_and_no_warm_up() {
     // Of more than twelve intervals it is a level as well.
     let mut all = around(4, 60, 0.03, 0.2);
     all[20..33].fill(0.0);
-    assert_eq!(ranges(&stability(&all).unwrap()), [(0, 20), (20, 33), (33, 60)]);
+    assert_eq!(ranges(&judge_stability(&all).unwrap()), [(0, 20), (20, 33), (33, 60)]);
 }
 
 /// `DEBUG SLEEP 3` on a host that is busy with other things.
 #[test]
 fn a_stop_is_a_stop_however_noisy_the_rest() {
     let all = [26e3, 9e3, 31e3, 14e3, 0.0, 0.0, 8e3, 29e3, 12e3, 27e3];
-    let found = stability(&all).unwrap();
+    let found = judge_stability(&all).unwrap();
     assert_eq!((found.stalls.len(), found.stalls[0].at, found.stalls[0].intervals), (1, 4, 2), "{found:?}");
     assert!(found.steady.is_none());
 }
@@ -122,7 +122,7 @@ fn what_is_low_is_a_stall_by_half_by_its_noise_or_by_nothing() {
     let stalls = |base: &[f64], low: f64| -> Vec<Stall> {
         let mut all = base.repeat(7);
         all.insert(10, low);
-        stability(&all).unwrap().stalls
+        judge_stability(&all).unwrap().stalls
     };
     // Of a constant half; of 90, 100 and 110 four deviations of 14.826 below 100; of more noise a twentieth.
     let found = [(vec![100.0; 3], 50.0), (vec![90.0, 100.0, 110.0], 40.7), (vec![20.0, 100.0, 180.0], 5.0)]
@@ -132,33 +132,36 @@ fn what_is_low_is_a_stall_by_half_by_its_noise_or_by_nothing() {
 
 #[test]
 fn constants_and_short_series() {
-    assert!(stability(&[1.0; 4]).is_none());
-    let five = stability(&[7.0; 5]).unwrap();
-    assert_eq!((five.answer, five.steady, five.variation), (Answer::Steady, None, (0.0, 0.0)));
-    assert_eq!(stability(&[0.0; 20]).unwrap().variation.0, 0.0);
+    assert!(judge_stability(&[1.0; 4]).is_none());
+    let five = judge_stability(&[7.0; 5]).unwrap();
+    assert_eq!((five.answer, five.steady, five.variation), (StabilityAnswer::Steady, None, (0.0, 0.0)));
+    assert_eq!(judge_stability(&[0.0; 20]).unwrap().variation.0, 0.0);
     // Of ten intervals on a mean has an interval.
     assert_eq!(
-        (stability(&[7.0; 9]).unwrap().steady, stability(&[7.0; 10]).unwrap().steady.is_some()),
+        (judge_stability(&[7.0; 9]).unwrap().steady, judge_stability(&[7.0; 10]).unwrap().steady.is_some()),
         (None, true)
     );
-    let step = stability(&[[5.0; 10], [9.0; 10]].concat()).unwrap();
+    let step = judge_stability(&[[5.0; 10], [9.0; 10]].concat()).unwrap();
     assert_eq!(ranges(&step), [(0, 10), (10, 20)]);
     // Deviations of 1 about 10, by n - 1.
-    let found = stability(&[9.0, 11.0].repeat(10)).unwrap();
+    let found = judge_stability(&[9.0, 11.0].repeat(10)).unwrap();
     assert!((found.variation.0 - (20.0_f64 / 19.0).sqrt() / 10.0).abs() < 1e-12);
 }
 
 #[test]
 fn a_run_too_short_or_too_noisy_is_not_called_steady() {
-    let found = stability(&around(1, 10, 0.1, 0.0)).unwrap();
-    assert_eq!(found.answer, Answer::CannotTell);
+    let found = judge_stability(&around(1, 10, 0.1, 0.0)).unwrap();
+    assert_eq!(found.answer, StabilityAnswer::CannotTell);
     assert!(found.detectable > 0.3, "{found:?}");
-    let words = |detectable: f64| Stability { detectable, ..found.clone() }.unseen();
+    let words = |detectable: f64| Stability { detectable, ..found.clone() }.describe_unseen_steps();
     assert_eq!(words(0.153), "a step below 15 % would not be seen");
     assert_eq!((words(1.08), words(f64::INFINITY)), (words(1.0), "hardly any step would be seen".to_owned()));
-    let found = stability(&around(1, 120, 0.03, 0.0)).unwrap();
+    let found = judge_stability(&around(1, 120, 0.03, 0.0)).unwrap();
     // 2 x 3 % / sqrt(120) is 0.55 %, times the limit's t of about 4.5 and 1.645 more.
-    assert!(found.answer == Answer::Steady && (0.02..0.045).contains(&found.detectable), "{found:?}");
+    assert!(
+        found.answer == StabilityAnswer::Steady && (0.02..0.045).contains(&found.detectable),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -167,11 +170,11 @@ fn response_times_are_judged_by_their_ratio() {
     let times = |of: &dyn Fn(usize) -> f64| -> Vec<f64> {
         base.iter().enumerate().map(|(at, one)| one * 1e-6 * of(at)).collect()
     };
-    assert_eq!(stability_of_responses(&times(&|_| 1.0)).unwrap().answer, Answer::Steady);
+    assert_eq!(stability_of_responses(&times(&|_| 1.0)).unwrap().answer, StabilityAnswer::Steady);
     let doubled =
         stability_of_responses(&times(&|at| if (20..30).contains(&at) { 2.0 } else { 1.0 })).unwrap();
     assert_eq!((ranges(&doubled), doubled.alarm), (vec![(0, 20), (20, 30), (30, 60)], Some(1)));
-    assert_eq!(labels(&doubled), [Label::Level; 3]);
+    assert_eq!(labels(&doubled), [SegmentLabel::Level; 3]);
     let grows = stability_of_responses(&times(&|at| (at as f64 / 59.0).exp())).unwrap();
     assert!(grows.drift.is_some_and(|share| (share - 1.718).abs() < 0.2), "{grows:?}");
     // Slow at first is a warm-up; seconds without an operation have no time.
@@ -188,13 +191,13 @@ fn long_series_are_searched_where_means_differ_most() {
             all[dip].iter_mut().for_each(|one| *one *= 0.8);
         }
         assert_eq!(
-            ranges(&stability(&all).unwrap()),
+            ranges(&judge_stability(&all).unwrap()),
             [(0, 200), (200, 205), (205, 700), (700, 710), (710, length)]
         );
     }
     let mut all = around(12, 20_000, 0.03, 0.0);
     all[12_000..].iter_mut().for_each(|one| *one *= 0.7);
-    assert_eq!(ranges(&stability(&all).unwrap()), [(0, 12_000), (12_000, 20_000)]);
+    assert_eq!(ranges(&judge_stability(&all).unwrap()), [(0, 12_000), (12_000, 20_000)]);
 }
 
 /// Series of each kind: as many as docs/reliability.md says where its tables are asked for.
@@ -212,7 +215,8 @@ fn share(length: usize, of: impl Fn(u64) -> bool) -> f64 {
 const RHOS: [(f64, f64); 4] = [(0.0, 5.0), (0.5, 5.0), (0.7, 7.0), (0.8, 10.0)];
 
 fn accused(all: &[f64]) -> bool {
-    stability(all).is_some_and(|found| found.answer == Answer::NotSteady && found.stalls.is_empty())
+    judge_stability(all)
+        .is_some_and(|found| found.answer == StabilityAnswer::NotSteady && found.stalls.is_empty())
 }
 
 #[test]
@@ -283,9 +287,9 @@ fn rates_of_dips_that_are_found() {
                 for (from, to) in &parts {
                     all[*from..*to].iter_mut().for_each(|one| *one -= 1_000.0 * depth * deviation);
                 }
-                (parts, stability(&all).unwrap())
+                (parts, judge_stability(&all).unwrap())
             };
-            let found = share(length, |seed| made(seed).1.answer == Answer::NotSteady);
+            let found = share(length, |seed| made(seed).1.answer == StabilityAnswer::NotSteady);
             let placed = share(length, |seed| {
                 let (parts, found) = made(seed);
                 let edges: Vec<usize> =
@@ -319,7 +323,7 @@ fn rates_of_drifts_that_are_found() {
                 let all = around(seed, length, deviation, rho);
                 let all: Vec<f64> =
                     all.iter().enumerate().map(|(at, one)| one + 1_000.0 * (line(at) - 1.0)).collect();
-                let found = stability(&all).unwrap();
+                let found = judge_stability(&all).unwrap();
                 found.drift.is_some() || found.segments.len() > 1
             });
             row += &format!(" {:.0} %: {found:.1} % |", by * 100.0);
@@ -342,8 +346,8 @@ fn rates_of_periods() {
                     |at: usize| if ((at as f64 + seed as f64) / every).fract() < 0.2 { 0.85 } else { 1.0 };
                 around(seed, length, 0.03, rho).iter().enumerate().map(|(at, one)| one * low(at)).collect()
             };
-            let found = share(length, |seed| stability(&made(seed)).unwrap().period.is_some());
-            let parts = share(length, |seed| stability(&made(seed)).unwrap().alarm.is_some());
+            let found = share(length, |seed| judge_stability(&made(seed)).unwrap().period.is_some());
+            let parts = share(length, |seed| judge_stability(&made(seed)).unwrap().alarm.is_some());
             row += &format!(" {found:.1} %, {parts:.1} % |");
             assert!(parts <= most + 5.0, "{length} s, every {every} s, rho {rho}: {parts} % have parts");
         }
@@ -357,8 +361,8 @@ fn small_steps_add_up_to_an_alarm() {
     for (at, level) in [1.0, 0.93, 0.86, 0.93].into_iter().enumerate() {
         all.extend(around(20 + at as u64, 30, 0.01, 0.0).iter().map(|one| one * level));
     }
-    let found = stability(&all).unwrap();
-    assert_eq!((found.alarm, found.answer), (Some(2), Answer::NotSteady), "{found:?}");
+    let found = judge_stability(&all).unwrap();
+    assert_eq!((found.alarm, found.answer), (Some(2), StabilityAnswer::NotSteady), "{found:?}");
 }
 
 #[test]
@@ -366,5 +370,5 @@ fn figures_that_are_none_are_left_out() {
     let mut all = around(1, 60, 0.03, 0.0);
     (all[7], all[8], all[9], all[40]) = (f64::INFINITY, f64::INFINITY, f64::INFINITY, f64::NAN);
     assert_eq!(stability_of_responses(&all).unwrap().segments.len(), 1);
-    assert!(stability(&[f64::NAN; 20]).is_none());
+    assert!(judge_stability(&[f64::NAN; 20]).is_none());
 }

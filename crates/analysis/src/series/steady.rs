@@ -1,6 +1,6 @@
 //! Intervals of a mean whose neighbours are not independent.
 
-use super::{autocorrelation, batches, mean};
+use super::{autocorrelation, batch_means, mean};
 use crate::interval::{MeanInterval, mean_interval};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -38,7 +38,7 @@ pub fn steady_mean(all: &[f64], period: usize) -> Option<SteadyMean> {
 pub(crate) fn steady_mean_of(all: &[f64], period: usize, least: f64) -> Option<SteadyMean> {
     let whole = |period: usize| all.len().div_ceil(BATCHES.1).next_multiple_of(period.max(1));
     let batch = if all.len() / whole(period) >= BATCHES.0 { whole(period) } else { whole(1) };
-    let means = batches(all, batch);
+    let means = batch_means(all, batch);
     let n = means.len() as f64;
     if means.len() < BATCHES.0 {
         return None;

@@ -1,7 +1,7 @@
 //! Does a series rise or fall, whatever the shape? Mann and Kendall's test corrected for autocorrelation, with Theil and Sen's
 //! slope.
 
-use super::{autocorrelation, batches};
+use super::{autocorrelation, batch_means};
 use dyno_types::stats::median;
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -35,9 +35,9 @@ fn ranks(all: &[f64]) -> Vec<f64> {
 
 /// The trend of `all`; `None` for fewer than 10 values. The variance is Hamed and Rao's (1998): widened by the significant
 /// autocorrelations of the ranks once the slope is taken away; at least by their integrated time, and never narrowed.
-pub fn trend(all: &[f64]) -> Option<Trend> {
+pub fn estimate_trend(all: &[f64]) -> Option<Trend> {
     let coarse = all.len().div_ceil(MOST).max(1);
-    let series = batches(all, coarse);
+    let series = batch_means(all, coarse);
     let n = series.len();
     if n < 10 {
         return None;
@@ -84,16 +84,17 @@ mod tests {
             .enumerate()
             .map(|(at, one)| 1000.0 + 0.5 * at as f64 + 10.0 * one)
             .collect();
-        let found = trend(&rising).unwrap();
+        let found = estimate_trend(&rising).unwrap();
         assert!((found.slope - 0.5).abs() < 0.05 && found.p < 0.001, "{found:?}");
-        assert!(trend(&[1.0; 5]).is_none());
-        assert_eq!(trend(&[3.0; 50]).unwrap(), Trend { slope: 0.0, p: 1.0 });
+        assert!(estimate_trend(&[1.0; 5]).is_none());
+        assert_eq!(estimate_trend(&[3.0; 50]).unwrap(), Trend { slope: 0.0, p: 1.0 });
     }
 
     #[test]
     fn noise_that_remembers_is_seldom_a_trend() {
-        let alarms =
-            (0..200).filter(|seed| trend(&noise(&mut random(*seed), 120, 0.5)).unwrap().p < 0.01).count();
+        let alarms = (0..200)
+            .filter(|seed| estimate_trend(&noise(&mut random(*seed), 120, 0.5)).unwrap().p < 0.01)
+            .count();
         assert!(alarms <= 10, "{alarms} of 200");
     }
 

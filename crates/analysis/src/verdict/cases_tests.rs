@@ -8,7 +8,7 @@ const VALID: Option<Trust> = Some(Trust::Valid);
 
 /// A store on a disk whose server and host were watched: so many reads and bytes read each second.
 fn on_disk(reads_per_s: f64, read_bytes_per_s: Option<f64>) -> Case {
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     case.observations.on_disk = true;
     let disk = DiskUse { reads_per_s, ..DiskUse::default() };
     let host = HostUse { disk: Some(disk), ..HostUse::default() };
@@ -25,7 +25,7 @@ fn a_disk_is_read_from_one_read_for_a_thousand_operations_on() {
     let reads = |reads: f64, bytes: Option<f64>| {
         let mut case = on_disk(reads, bytes);
         case.phase.throughput = 500.0;
-        case.says("cache")
+        case.check_trust("cache")
     };
     assert_eq!([reads(0.499, None), reads(0.5, None)], [VALID, None]);
     // Reads by others are not the server's: half a page of 4,096 bytes each second is half a read.
@@ -37,7 +37,7 @@ fn data_that_do_not_fit_and_are_not_read_are_suspect() {
     let fits = |data, memory| {
         let mut case = on_disk(0.0, None);
         case.observations.data = Some((data, memory));
-        (case.says("cache"), case.reason("cache").unwrap().contains("do not fit"))
+        (case.check_trust("cache"), case.reason_text("cache").unwrap().contains("do not fit"))
     };
     assert_eq!(fits(1_000, 1_000), (VALID, false));
     assert_eq!(fits(1_001, 1_000), (SUSPECT, true));
@@ -48,7 +48,7 @@ fn a_cache_is_told_only_where_a_disk_could_have_been_read() {
     let told = |change: fn(&mut Case)| {
         let mut case = on_disk(0.0, None);
         change(&mut case);
-        case.says("cache")
+        case.check_trust("cache")
     };
     assert_eq!(told(|_| ()), VALID);
     assert_eq!(told(|case| case.observations.on_disk = false), None, "a store in memory");
@@ -67,17 +67,17 @@ fn a_cache_is_told_only_where_a_disk_could_have_been_read() {
     let operations = |count: u64| {
         let mut case = on_disk(0.0, None).ended(Outcome::NotFound, OPERATIONS - count);
         case.phase.throughput = 500.0;
-        case.says("cache")
+        case.check_trust("cache")
     };
     assert_eq!([operations(999), operations(1_000)], [None, VALID]);
 }
 
 /// One user whose 20,000 operations of 1 ms take 30 s: half of the time is missing.
 fn unlawful(change: impl FnOnce(&mut Case)) -> Option<String> {
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     (case.think_ns, case.phase.seconds) = (Some(0), 30.0);
     change(&mut case);
-    case.reason("littles_law")
+    case.reason_text("littles_law")
 }
 
 #[test]
@@ -131,35 +131,35 @@ fn littles_law_counts_the_time_of_a_script_once() {
         interval.record(1, Outcome::Ok, 400_000, 400_000);
         interval.record(2, Outcome::Ok, 1_000_000, 1_000_000);
     }
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     case.totals = Totals::new(3, Scale::Ns64);
     case.totals.add(&interval);
     let names = ["SCAN", "POINT-SELECT", "TRANSACTION"].map(str::to_owned);
     let facts = PhaseFacts { seconds: 20.0, client: case.phase.client.clone(), ..PhaseFacts::default() };
-    case.phase = phase(facts, &names, &case.totals);
+    case.phase = summarise_phase(facts, &names, &case.totals);
     case.think_ns = Some(0);
-    assert_eq!(case.reason("littles_law"), None);
+    assert_eq!(case.reason_text("littles_law"), None);
 }
 
 #[test]
 fn a_mix_is_judged_where_a_thousand_operations_went_well() {
     // Nothing that was asked for was done.
     let mix = |arrivals: u64, failed: u64, asked: f64, interrupted: bool| {
-        let mut case = Case::usual().ended(Outcome::TimedOut, failed);
+        let mut case = Case::usual_case().ended(Outcome::TimedOut, failed);
         case.totals.arrivals = arrivals;
         case.interrupted = interrupted;
         case.totals.outcomes[0] = [0; Outcome::COUNT];
         case.observations.mix = vec![("READ".to_owned(), asked)];
-        case.says("mix")
+        case.check_trust("mix")
     };
     assert_eq!([mix(999, 0, 0.5, false), mix(1_000, 0, 0.5, false)], [None, SUSPECT]);
     assert_eq!([mix(20_000, 200, 0.5, false), mix(20_000, 201, 0.5, false)], [SUSPECT, None]);
     assert_eq!(mix(20_000, 0, 0.5, true), None);
     // Of 1,000 draws a share of 2.4 % scatters by five times 0.48 %, one of 2.6 % by five times 0.50 %.
     assert_eq!([mix(1_000, 0, 0.024, false), mix(1_000, 0, 0.026, false)], [None, SUSPECT]);
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     case.observations.mix = vec![("READ".to_owned(), 0.5)];
-    let text = case.reason("mix").unwrap();
+    let text = case.reason_text("mix").unwrap();
     assert!(text.starts_with("100.0 % of the operations are READ, where 50.0 % were asked for"), "{text}");
 }
 
@@ -167,13 +167,13 @@ fn a_mix_is_judged_where_a_thousand_operations_went_well() {
 fn a_queue_that_grows_is_told_with_its_first_and_last_quarter() {
     let ramp = |from: f64, step: f64, count: u32| (0..count).map(|at| from + step * f64::from(at)).collect();
     let grows = |users: usize, response_step: f64, count: u32| {
-        let mut case = Case::usual();
+        let mut case = Case::usual_case();
         (case.phase.offered, case.phase.throughput) = (Some(1_000.0), 900.0);
         case.phase.client.users = users;
         case.observations.series = vec![900.0; count as usize];
         case.observations.backlog = ramp(0.0, 100.0, count);
         case.observations.response_s = ramp(0.0, response_step, count);
-        case.reason("overload")
+        case.reason_text("overload")
     };
     // Of 40 seconds the first ten have a mean of 450 waiting, the last of 3,450.
     let text = grows(1, 0.1, 40).unwrap();
@@ -189,11 +189,11 @@ fn a_queue_that_grows_is_told_with_its_first_and_last_quarter() {
 #[test]
 fn a_queue_grows_where_backlog_and_response_times_surely_do() {
     let told = |backlog: &[f64], response_s: &[f64], offered: f64| {
-        let mut case = Case::usual();
+        let mut case = Case::usual_case();
         (case.phase.offered, case.phase.throughput) = (Some(offered), 900.0);
         case.observations.series = vec![900.0; backlog.len()];
         (case.observations.backlog, case.observations.response_s) = (backlog.to_vec(), response_s.to_vec());
-        case.reason("overload").is_some()
+        case.reason_text("overload").is_some()
     };
     let ramp = |from: f64| -> Vec<f64> { (0..40).map(|at| from + 2.0 * f64::from(at)).collect() };
     assert!(told(&ramp(50.0), &ramp(50.0), 1_000.0));
@@ -222,16 +222,16 @@ fn what_is_named_is_counted() {
         ..FaultFigures::default()
     };
     let faults = |count: usize| {
-        let mut case = Case::usual();
+        let mut case = Case::usual_case();
         case.observations.faults = (1..=count).map(fault).collect();
-        case.reason("faults").unwrap()
+        case.reason_text("faults").unwrap()
     };
     assert!(faults(3).contains("pause on server 3 at 3.00 s for 0.50 s: "), "{}", faults(3));
     assert!(faults(5).contains("pause on server 3 at 3.00 s for 0.50 s and 2 more: "), "{}", faults(5));
     let several = |check: &str, change: fn(&mut RunObservations, usize), count: usize| {
-        let mut case = Case::usual();
+        let mut case = Case::usual_case();
         change(&mut case.observations, count);
-        case.reason(check).unwrap()
+        case.reason_text(check).unwrap()
     };
     let missed = |observations: &mut RunObservations, count| {
         observations.not_carried_out = vec!["1 kill on server".into(); count]
@@ -244,11 +244,11 @@ fn what_is_named_is_counted() {
     assert!(several("environment", changed, 1).ends_with("the run: cpu: governor"));
     assert!(several("environment", changed, 3).ends_with("cpu: governor (and 2 more)"));
     // The server was away twice.
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     case.phase.seconds = 60.0;
     case.phase.silences =
         [(10.0, 2.0), (30.0, 3.0)].map(|(from_s, length_s)| Silence { from_s, length_s }).to_vec();
-    let text = case.reason("gone").unwrap();
+    let text = case.reason_text("gone").unwrap();
     assert!(text.contains("for 5 of 60 s measured (30 to 33 s, and 1 more)"), "{text}");
     assert_eq!(says("pinning", |case| case.phase.client.pinned = false), SUSPECT);
 }
@@ -256,7 +256,7 @@ fn what_is_named_is_counted() {
 #[test]
 fn failures_of_a_load_are_those_of_the_phase_before() {
     let named = |name: &str, ok: u64, failed: u64| {
-        let mut phase = Case::usual().phase;
+        let mut phase = Case::usual_case().phase;
         phase.name = name.into();
         phase.outcomes =
             [(Outcome::Ok.name().to_owned(), ok), (Outcome::TimedOut.name().to_owned(), failed)].into();
@@ -274,8 +274,8 @@ fn failures_of_a_load_are_those_of_the_phase_before() {
 
 #[test]
 fn users_with_a_pipeline_can_be_fewer() {
-    let mut case = Case::usual().late(None, Some(900_000));
-    let advice = |case: &Case| case.reason("receive_lag").unwrap();
+    let mut case = Case::usual_case().with_lag(None, Some(900_000));
+    let advice = |case: &Case| case.reason_text("receive_lag").unwrap();
     assert!(advice(&case).contains("the client is woken late"), "{}", advice(&case));
     (case.phase.client.users, case.phase.client.pipeline) = (2, 2);
     assert!(advice(&case).contains("use fewer users"), "{}", advice(&case));

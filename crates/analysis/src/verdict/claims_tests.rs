@@ -6,9 +6,9 @@ use dyno_rundir::schema::{Claim, Grade};
 
 /// The grades of throughput, median, tail and resources.
 fn grades(change: impl FnOnce(&mut Case)) -> [Trust; 4] {
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     change(&mut case);
-    let grades: Vec<Grade> = case.verdict().grades;
+    let grades: Vec<Grade> = case.judge_case().grades;
     std::array::from_fn(|at| grades[at].trust)
 }
 
@@ -42,11 +42,11 @@ fn behind(mut case: Case) -> Case {
 fn who_takes_a_little_of_the_cpu_affects_tails_alone() {
     let steal = |share: f64| grades(|case| case.phase.hosts[0].cpu_steal_share = Some(share));
     assert_eq!([steal(0.02), steal(0.1), steal(0.101)], [[V; 4], [V, V, S, V], [S, S, S, V]]);
-    let beside = |share: f64| grades(|case| *case = Case::usual().beside(share));
+    let beside = |share: f64| grades(|case| *case = Case::usual_case().with_other_programs(share));
     assert_eq!([beside(0.02), beside(0.1), beside(0.101)], [[V; 4], [V, V, S, V], [S, S, S, V]]);
     // Other programs do not touch a rate that is kept.
     let paced = |case: &mut Case| {
-        *case = Case::usual().beside(0.2);
+        *case = Case::usual_case().with_other_programs(0.2);
         case.phase.offered = Some(case.totals.arrivals as f64 / case.phase.seconds);
     };
     assert_eq!(grades(paced), [V, S, S, V]);
@@ -55,25 +55,25 @@ fn who_takes_a_little_of_the_cpu_affects_tails_alone() {
         *case = behind(case.clone());
     };
     assert_eq!(grades(missed), [S, S, S, V]);
-    let words = |share: f64| Case::usual().beside(share).reason("neighbours").unwrap();
+    let words = |share: f64| Case::usual_case().with_other_programs(share).reason_text("neighbours").unwrap();
     assert!(words(0.05).contains("tails are not the target's alone"), "{}", words(0.05));
     assert!(words(0.2).contains("throughput, median and tail are not"), "{}", words(0.2));
-    let mut kept = Case::usual();
+    let mut kept = Case::usual_case();
     paced(&mut kept);
-    let words = kept.reason("neighbours").unwrap();
+    let words = kept.reason_text("neighbours").unwrap();
     assert!(words.contains(": median and tail are not the target's alone"), "{words}");
     // Of a host without cores no share is known.
-    let mut none = Case::usual().beside(0.2);
+    let mut none = Case::usual_case().with_other_programs(0.2);
     none.phase.hosts[0].cores = Some(0.0);
-    assert_eq!(none.says("neighbours"), None);
+    assert_eq!(none.check_trust("neighbours"), None);
 }
 
 #[test]
 fn who_wakes_late_is_told_by_whom() {
     let advice = |steal: f64, others: f64| {
-        let mut case = Case::usual().beside(others).late(Some(300_000), None);
+        let mut case = Case::usual_case().with_other_programs(others).with_lag(Some(300_000), None);
         (case.phase.client.busy_share, case.phase.hosts[0].cpu_steal_share) = (Some(0.1), Some(steal));
-        case.reason("client_share").unwrap()
+        case.reason_text("client_share").unwrap()
     };
     for steal in [0.0, 0.02] {
         assert!(advice(steal, 0.0).contains("give the server cores of its own"), "{}", advice(steal, 0.0));
@@ -91,7 +91,7 @@ fn shared(server_ns: u64, stamps: Stamps) -> Case {
         interval.record(0, Outcome::Ok, 500_000, 10_000_000);
         interval.record_server(0, server_ns);
     }
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     (case.totals, case.totals.stamps) = (Totals::new(1, Scale::Ns64), stamps);
     case.totals.add(&interval);
     case
@@ -100,15 +100,15 @@ fn shared(server_ns: u64, stamps: Stamps) -> Case {
 #[test]
 fn the_clients_share_is_what_the_servers_lacks() {
     let kernel = Stamps { kernel: 20_000, ..Stamps::default() };
-    let trust = |server_ns: u64| shared(server_ns, kernel).says("client_share");
+    let trust = |server_ns: u64| shared(server_ns, kernel).check_trust("client_share");
     assert_eq!([trust(9_100_000), trust(8_900_000), trust(5_100_000)], [None, Some(S), Some(S)]);
     assert_eq!(trust(4_900_000), Some(I));
-    let text = shared(640_000, kernel).reason("client_share").unwrap();
+    let text = shared(640_000, kernel).reason_text("client_share").unwrap();
     assert!(text.starts_with("of a response time p99 of 10.0 ms 9.36 ms are the client's own"), "{text}");
     // Too many replies came with later bytes: when they came is not known, and the server is not accused either.
     let hidden = Stamps { shared: 200, ..kernel };
-    assert_eq!(shared(640_000, hidden).verdict().grades[2].trust, V);
-    assert_eq!(shared(640_000, hidden).verdict().grades[1].trust, I, "the median is known");
+    assert_eq!(shared(640_000, hidden).judge_case().grades[2].trust, V);
+    assert_eq!(shared(640_000, hidden).judge_case().grades[1].trust, I, "the median is known");
 }
 
 #[test]
@@ -117,10 +117,10 @@ fn what_users_wait_for_their_client_is_missing_in_throughput() {
     let share = |turn_ns: u64| {
         let mut interval = Interval::new(1, Scale::Ns64);
         (0..20_000).for_each(|_| interval.turnaround.record(turn_ns));
-        let mut case = Case::usual();
+        let mut case = Case::usual_case();
         case.totals.add(&interval);
         (case.think_ns, case.phase.seconds) = (Some(0), 20_000.0 * (1_000_000 + turn_ns) as f64 / 1e9);
-        case.says("client_share")
+        case.check_trust("client_share")
     };
     assert_eq!(
         [share(49_000), share(51_000), share(190_000), share(210_000)],
@@ -136,7 +136,7 @@ fn late(share: u64) -> Case {
         interval.lag.record(ns);
         interval.receive_lag.record(ns);
     }
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     case.totals.add(&interval);
     case
 }
@@ -146,7 +146,7 @@ fn a_lag_of_few_operations_affects_the_tail_and_one_of_most_the_median() {
     let of = |share: u64| grades(|case| *case = late(share));
     assert_eq!([of(0), of(100), of(600)], [[V; 4], [V, V, S, V], [V, S, S, V]]);
     let reasons = |share: u64| -> Vec<String> {
-        let reasons = late(share).verdict().reasons.into_iter();
+        let reasons = late(share).judge_case().reasons.into_iter();
         reasons.filter(|reason| reason.check == "client_share").map(|reason| reason.text).collect()
     };
     // Where both are as bad one sentence says so.
@@ -156,7 +156,7 @@ fn a_lag_of_few_operations_affects_the_tail_and_one_of_most_the_median() {
     let mut interval = Interval::new(1, Scale::Ns64);
     (0..100).for_each(|_| interval.lag.record(900_000));
     worse.totals.add(&interval);
-    let verdict = worse.verdict();
+    let verdict = worse.judge_case();
     let trusts: Vec<Trust> = verdict.grades.iter().map(|grade| grade.trust).collect();
     assert_eq!(trusts, [V, S, I, V]);
     let reasons = verdict.reasons;
@@ -167,7 +167,7 @@ fn a_lag_of_few_operations_affects_the_tail_and_one_of_most_the_median() {
         said[0].contains(": use fewer operations") && !said[1].contains(": use"),
         "what to do is said once: {said:?}"
     );
-    assert_eq!(worse.verdict().checks.iter().filter(|check| *check == "client_share").count(), 1);
+    assert_eq!(worse.judge_case().checks.iter().filter(|check| *check == "client_share").count(), 1);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_busy_client_affects_what_its_delays_are_in() {
     // A rate of 0 is none that could be kept.
     assert_eq!(busy(Some(0.0), 0), [S, S, S, V]);
     // One that is missed grows response times by itself.
-    let mut missed = Case::usual();
+    let mut missed = Case::usual_case();
     (missed.phase.client.busy_share, missed.totals.stamps.kernel) = (Some(0.9), 1_000);
     assert_eq!(grades(|case| *case = behind(missed)), [S, S, S, V]);
 }
@@ -195,9 +195,9 @@ fn a_busy_client_affects_what_its_delays_are_in() {
 fn monitors_and_clocks_affect_resources_alone() {
     assert_eq!(grades(|case| case.observations.clock_skew_s = 1.0), [V, V, V, S]);
     assert_eq!(grades(|case| case.observations.silent.push("redis".into())), [V, V, V, S]);
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     case.observations.clock_skew_s = 1.0;
-    assert_eq!(case.verdict().trust, V);
+    assert_eq!(case.judge_case().trust, V);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_short_run_has_no_percentiles_and_may_have_a_rate() {
     assert_eq!([ok(1_000, 1.0), ok(999, 1.0), ok(1_000, 0.9)], [[V; 4], [V, S, S, V], [S, S, S, V]]);
     assert_eq!(ok(0, 1.0), [I; 4]);
     // Where nothing succeeded that is all that is said.
-    let none = Case::usual().ended(Outcome::TimedOut, OPERATIONS).verdict().reasons;
+    let none = Case::usual_case().ended(Outcome::TimedOut, OPERATIONS).judge_case().reasons;
     let samples: Vec<&str> = none.iter().filter(|r| r.check == "samples").map(|r| r.text.as_str()).collect();
     assert_eq!(samples, ["no operation succeeded"]);
 }
@@ -220,18 +220,18 @@ fn a_short_run_has_no_percentiles_and_may_have_a_rate() {
 #[test]
 fn the_run_is_judged_by_its_thresholds() {
     let asked = |claims: &[Claim]| {
-        let mut case = Case::usual().beside(0.05);
+        let mut case = Case::usual_case().with_other_programs(0.05);
         case.asked = vec![("as written".into(), claims.to_vec())];
-        case.verdict().trust
+        case.judge_case().trust
     };
-    assert_eq!(Case::usual().beside(0.05).verdict().trust, S);
+    assert_eq!(Case::usual_case().with_other_programs(0.05).judge_case().trust, S);
     let of = [&[Claim::Throughput][..], &[Claim::Median], &[Claim::Median, Claim::Tail], &[Claim::Tail], &[]];
     assert_eq!(of.map(asked), [V, V, S, S, V]);
 }
 
 #[test]
 fn a_threshold_rests_on_the_claim_of_its_figure() {
-    let asks = |text: &str| crate::Condition::parse(text).unwrap().asks().1;
+    let asks = |text: &str| crate::Condition::parse(text).unwrap().expression_and_claims().1;
     assert_eq!(asks("throughput > 5"), [Claim::Throughput]);
     assert_eq!(asks("errors < 1%"), []);
     assert_eq!(asks("p50(read) < 1ms"), [Claim::Median]);
@@ -253,7 +253,7 @@ fn a_threshold_is_judged_at_its_own_percentile() {
         interval.turnaround.record(late_ns);
     }
     let told = |text: &str| {
-        let mut case = Case::usual();
+        let mut case = Case::usual_case();
         case.totals = Totals::new(1, Scale::Ns64);
         case.totals.add(&interval);
         case.totals.arrivals = 10_000;
@@ -262,8 +262,8 @@ fn a_threshold_is_judged_at_its_own_percentile() {
         case.observations.mix = vec![("READ".into(), f64::NAN)];
         let condition = crate::Condition::parse(text).unwrap();
         (case.asked, case.responses) =
-            (vec![condition.asks()], condition.response_time().into_iter().collect());
-        let verdict = case.verdict();
+            (vec![condition.expression_and_claims()], condition.response_time().into_iter().collect());
+        let verdict = case.judge_case();
         let reasons = verdict.reasons.iter().filter(|r| r.check == "client_share");
         reasons.map(|r| r.trust).max()
     };

@@ -1,6 +1,6 @@
 //! Effects of the client: lags, CPU, pinning.
 
-use super::checks::{FIGURES, Found, LATENCIES, TAIL, THROUGHPUT};
+use super::checks::{CheckFinding, FIGURES, LATENCIES, TAIL, THROUGHPUT};
 use super::counts::keeps_rate;
 use super::evidence::{Evidence, ResponseTime};
 use super::hosts;
@@ -19,14 +19,17 @@ fn least_ns(e: &Evidence<'_>, service: bool, percentile: f64) -> Option<u64> {
 
 /// Checks the client's share of response times: a percentile less the same one of the server's share. A lag delays all metrics
 /// alike; the one that it spoils most is told.
-pub(crate) fn client_share(e: &Evidence<'_>, percentile: f64) -> Found {
+pub(crate) fn client_share(e: &Evidence<'_>, percentile: f64) -> CheckFinding {
     let shares = Some(usual_shares(e)).filter(|all| !all.is_empty() && !e.totals.stamps.hides(percentile));
     let Some(shares) = shares else { return unexplained_lag(e, percentile) };
     most_spoiled(&shares, &format!("p{percentile}"), |times| times.percentile_ns(percentile))
 }
 
 /// The same of the response time that a threshold is on: `mean`, `max` or a percentile of a metric, `all` for every one.
-pub(crate) fn client_share_of(e: &Evidence<'_>, ResponseTime { statistic, metric }: &ResponseTime) -> Found {
+pub(crate) fn client_share_of(
+    e: &Evidence<'_>,
+    ResponseTime { statistic, metric }: &ResponseTime,
+) -> CheckFinding {
     let names = e.observations.mix.iter().map(|(name, _)| name);
     let wanted = names.enumerate().filter(|(_, name)| metric == "all" || name.eq_ignore_ascii_case(metric));
     let shares: Vec<Shares<'_>> = wanted.filter_map(|(number, _)| shares(e, number)).collect();
@@ -43,7 +46,7 @@ pub(crate) fn client_share_of(e: &Evidence<'_>, ResponseTime { statistic, metric
 /// Response times, and the server's share of them.
 type Shares<'a> = (&'a Buckets, &'a Buckets);
 
-fn most_spoiled(shares: &[Shares<'_>], what: &str, figure: impl Fn(&Buckets) -> u64) -> Found {
+fn most_spoiled(shares: &[Shares<'_>], what: &str, figure: impl Fn(&Buckets) -> u64) -> CheckFinding {
     let of = |(response, server): &Shares<'_>| {
         let (all, own) = (figure(response), figure(server));
         (all.saturating_sub(own), all)
@@ -76,7 +79,7 @@ fn usual_shares<'a>(e: &'a Evidence<'_>) -> Vec<Shares<'a>> {
 }
 
 /// Checks how late sending was where the server's share of response times is not known.
-fn unexplained_lag(e: &Evidence<'_>, percentile: f64) -> Found {
+fn unexplained_lag(e: &Evidence<'_>, percentile: f64) -> CheckFinding {
     if e.totals.lag.count() == 0 {
         return None;
     }
@@ -88,7 +91,7 @@ fn unexplained_lag(e: &Evidence<'_>, percentile: f64) -> Found {
 const LONG_NS: u64 = 10_000_000;
 
 /// Checks the client's share of the time of users, which throughput waits for. In an open loop it does not.
-pub(crate) fn client_share_of_throughput(e: &Evidence<'_>) -> Found {
+pub(crate) fn client_share_of_throughput(e: &Evidence<'_>) -> CheckFinding {
     if e.wire && e.think_ns.is_none() {
         return None;
     }
@@ -98,7 +101,7 @@ pub(crate) fn client_share_of_throughput(e: &Evidence<'_>) -> Found {
 }
 
 /// Turns of the client that users waited for.
-fn waited(e: &Evidence<'_>) -> Found {
+fn waited(e: &Evidence<'_>) -> CheckFinding {
     let turns = &e.totals.turnaround;
     let client = &e.phase.client;
     let users = (client.users * client.pipeline * client.batch) as f64;
@@ -129,7 +132,7 @@ fn waited(e: &Evidence<'_>) -> Found {
 
 /// Pauses of the client. Users of an embedded store are threads of the client: a pause is none of their turns, but a part of the
 /// store's times.
-fn stood_still(e: &Evidence<'_>) -> Found {
+fn stood_still(e: &Evidence<'_>) -> CheckFinding {
     let total_s: f64 = e.phase.pauses.iter().map(|pause| pause.length_s).sum();
     let longest = e.phase.pauses.iter().max_by(|one, other| one.length_s.total_cmp(&other.length_s))?;
     let trust = match total_s / e.phase.seconds {
@@ -174,7 +177,7 @@ fn by_kernel(e: &Evidence<'_>) -> bool {
     e.totals.stamps.by_kernel()
 }
 
-pub(crate) fn receive_lag(e: &Evidence<'_>, percentile: f64) -> Found {
+pub(crate) fn receive_lag(e: &Evidence<'_>, percentile: f64) -> CheckFinding {
     // By the kernel's clock it is part of hardly a service time.
     if e.totals.receive_lag.count() == 0 || by_kernel(e) {
         return None;
@@ -212,7 +215,7 @@ fn spoiled(lag: u64, of: u64) -> Option<Trust> {
 /// A lag is suspect above 10 % of the latency it is part of and invalid above 50 %, each at the same percentile: p99 for the
 /// tail, p50 for the median. Below 50 us it is noise, and below 200 us no more than suspect: waking a sleeping core takes that
 /// long on some virtual machines.
-pub(crate) fn compare_lag(lag: u64, of: u64, percentile: f64, [name, of_name]: [&str; 2]) -> Found {
+pub(crate) fn compare_lag(lag: u64, of: u64, percentile: f64, [name, of_name]: [&str; 2]) -> CheckFinding {
     let trust = spoiled(lag, of)?;
     let (lag, of) = (Latency(lag), Latency(of));
     Some((trust, format!("{name} p{percentile} is {lag} beside a {of_name} p{percentile} of {of}")))
@@ -229,7 +232,7 @@ pub(crate) fn slowed_by_client(e: &Evidence<'_>) -> &'static [Claim] {
     }
 }
 
-pub(crate) fn client_cpu(e: &Evidence<'_>) -> Found {
+pub(crate) fn client_cpu(e: &Evidence<'_>) -> CheckFinding {
     let share = e.phase.client.busy_share?;
     if share <= 0.85 {
         return hosts::client_host_used_up(e);
@@ -250,7 +253,7 @@ pub(crate) fn client_cpu(e: &Evidence<'_>) -> Found {
     })
 }
 
-pub(crate) fn pinning(e: &Evidence<'_>) -> Found {
+pub(crate) fn check_pinning(e: &Evidence<'_>) -> CheckFinding {
     (!e.phase.client.pinned).then(|| {
         (
             Trust::Suspect,

@@ -1,12 +1,12 @@
 //! Checks of a run's counts: arrivals and outcomes, samples, errors, drops, and the offered rate.
 
-use super::checks::Found;
+use super::checks::CheckFinding;
 use super::evidence::Evidence;
 use dyno_rundir::schema::Trust;
 use dyno_types::Outcome;
 use dyno_types::units::{Rate, Thousands};
 
-pub(super) fn invariants(e: &Evidence<'_>) -> Found {
+pub(super) fn check_invariants(e: &Evidence<'_>) -> CheckFinding {
     let (arrivals, ended) = (e.totals.arrivals, e.totals.ended_total());
     let lost = if e.partial || !e.lost.is_empty() { arrivals < ended } else { arrivals != ended };
     lost.then(|| {
@@ -21,13 +21,13 @@ pub(super) fn invariants(e: &Evidence<'_>) -> Found {
     })
 }
 
-pub(super) fn workers(e: &Evidence<'_>) -> Found {
+pub(super) fn check_workers(e: &Evidence<'_>) -> CheckFinding {
     let first = e.lost.first()?;
     let others = if e.lost.len() > 1 { format!(" (and {} more)", e.lost.len() - 1) } else { String::new() };
     Some((Trust::Invalid, format!("{first}{others}: what it did since its last second is missing")))
 }
 
-pub(super) fn completed(e: &Evidence<'_>) -> Found {
+pub(super) fn check_completion(e: &Evidence<'_>) -> CheckFinding {
     let aborted = e.totals.ended[Outcome::Aborted as usize];
     let aborted = aborted - unsent(e).min(aborted);
     if e.interrupted {
@@ -56,11 +56,11 @@ pub(super) fn too_short(e: &Evidence<'_>) -> bool {
     e.totals.ok() < 1_000 || e.phase.seconds < 1.0
 }
 
-pub(super) fn nothing(e: &Evidence<'_>) -> Found {
+pub(super) fn check_any_success(e: &Evidence<'_>) -> CheckFinding {
     (e.totals.ok() == 0).then(|| (Trust::Invalid, "no operation succeeded".into()))
 }
 
-pub(super) fn samples(e: &Evidence<'_>) -> Found {
+pub(super) fn check_sample_count(e: &Evidence<'_>) -> CheckFinding {
     (e.totals.ok() > 0 && too_short(e)).then(|| {
         (
             Trust::Suspect,
@@ -74,7 +74,7 @@ pub(super) fn samples(e: &Evidence<'_>) -> Found {
 }
 
 /// Records that were read and did not hold what was written: nothing that is measured on wrong data counts.
-pub(super) fn data(e: &Evidence<'_>) -> Found {
+pub(super) fn check_data(e: &Evidence<'_>) -> CheckFinding {
     let wrong = e.totals.ended[Outcome::Mismatch as usize];
     (wrong > 0).then(|| {
         let text = format!(
@@ -86,7 +86,7 @@ pub(super) fn data(e: &Evidence<'_>) -> Found {
     })
 }
 
-pub(super) fn errors(e: &Evidence<'_>) -> Found {
+pub(super) fn check_errors(e: &Evidence<'_>) -> CheckFinding {
     // These have a check of their own.
     let apart = [Outcome::Aborted, Outcome::Dropped, Outcome::Mismatch];
     let aborted: u64 = apart.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
@@ -118,7 +118,7 @@ const STRANGE: f64 = 0.001;
 
 /// Checks for replies that the client had not asked for, or that do not follow the protocol. A reply that came with another's
 /// answer can be taken for the next one's.
-pub(super) fn protocol(e: &Evidence<'_>) -> Found {
+pub(super) fn check_protocol(e: &Evidence<'_>) -> CheckFinding {
     let (unexpected, broken) = (e.phase.unexpected_replies, e.phase.broken_replies);
     let strange = unexpected + broken;
     if strange == 0 {
@@ -138,7 +138,7 @@ pub(super) fn protocol(e: &Evidence<'_>) -> Found {
 }
 
 /// Connections that were lost between operations and made anew: no operation failed by it, but some waited.
-pub(super) fn reconnects(e: &Evidence<'_>) -> Found {
+pub(super) fn check_reconnects(e: &Evidence<'_>) -> CheckFinding {
     let lost = [Outcome::Disconnected, Outcome::Unreachable, Outcome::TimedOut, Outcome::Protocol];
     let explained: u64 = lost.iter().map(|outcome| e.totals.ended[*outcome as usize]).sum();
     let quiet = e.phase.reconnects.saturating_sub(explained);
@@ -155,7 +155,7 @@ pub(super) fn reconnects(e: &Evidence<'_>) -> Found {
 }
 
 /// Steps of transactions that have found nothing and have not failed them: a few race with other users, many mean other data.
-pub(super) fn found(e: &Evidence<'_>) -> Found {
+pub(super) fn check_not_found(e: &Evidence<'_>) -> CheckFinding {
     let missed = |outcomes: &[u64; Outcome::COUNT]| outcomes[Outcome::NotFound as usize];
     let all: u64 = e.totals.outcomes.iter().flatten().sum();
     // A step that has failed its operation counts as the step and as the whole, and the check of errors has it.
@@ -172,7 +172,7 @@ pub(super) fn found(e: &Evidence<'_>) -> Found {
     })
 }
 
-pub(super) fn drops(e: &Evidence<'_>) -> Found {
+pub(super) fn check_drops(e: &Evidence<'_>) -> CheckFinding {
     let dropped = e.totals.ended[Outcome::Dropped as usize];
     let share = dropped as f64 / e.totals.ended_total().max(1) as f64;
     let undrained = e.totals.undrained.min(dropped);
@@ -205,7 +205,7 @@ pub(super) fn drops(e: &Evidence<'_>) -> Found {
 const UNCONNECTED: (f64, f64) = (0.01, 0.1);
 
 /// Users without a connection do nothing: the load is that of fewer.
-pub(super) fn connections(e: &Evidence<'_>) -> Found {
+pub(super) fn check_connections(e: &Evidence<'_>) -> CheckFinding {
     let users = e.phase.client.users as f64;
     let connected = e.phase.client.connected.filter(|_| users > 0.0)?;
     let missing = 1.0 - connected / users;
@@ -227,7 +227,7 @@ pub(super) fn keeps_rate(e: &Evidence<'_>) -> bool {
     e.phase.offered.is_some_and(|rate| rate > 0.0) && offered_rate(e).is_none()
 }
 
-pub(super) fn offered_rate(e: &Evidence<'_>) -> Found {
+pub(super) fn offered_rate(e: &Evidence<'_>) -> CheckFinding {
     let (unsent, due) = e.observations.missed.unwrap_or((unsent(e), e.totals.ended_total()));
     if unsent > 0 && !e.interrupted {
         let text = format!(

@@ -1,6 +1,6 @@
 //! Checks of every host that takes part: CPU time that others take, busy clients, the clock, shared cores, a common begin.
 
-use super::checks::{Checks, FIGURES, Found, LATENCIES, TAIL};
+use super::checks::{CheckFinding, Checks, FIGURES, LATENCIES, TAIL};
 use super::counts::keeps_rate;
 use super::evidence::Evidence;
 use dyno_rundir::schema::{Claim, HostRole, PhaseHost, Trust};
@@ -20,24 +20,28 @@ const APART: f64 = 0.01;
 const CLOCK_NS: u64 = 100;
 
 /// Makes the checks of who takes the CPU, and of the clock. A run in virtual time has no hosts.
-pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
+pub(crate) fn run_host_checks(e: &Evidence<'_>, checks: &mut Checks) {
     let stolen = worst(e, |host| host.cpu_steal_share);
-    checks.check("steal", affected_by_others(e, stolen.map_or(0.0, |(_, share)| share)), steal(e, stolen));
+    checks.record_check(
+        "steal",
+        affected_by_others(e, stolen.map_or(0.0, |(_, share)| share)),
+        steal(e, stolen),
+    );
     // Without a monitor there is nothing to check.
     if e.phase.monitor.is_some() {
         let taken = worst(e, PhaseHost::others_share);
         let affected = affected_by_others(e, taken.map_or(0.0, |(_, share)| share));
-        checks.check("neighbours", affected, neighbours(e, taken));
+        checks.record_check("neighbours", affected, neighbours(e, taken));
     }
-    checks.check("clock", LATENCIES, clock(e));
-    checks.check("shaping", if keeps_rate(e) { LATENCIES } else { FIGURES }, shaping(e));
+    checks.record_check("clock", LATENCIES, clock(e));
+    checks.record_check("shaping", if keeps_rate(e) { LATENCIES } else { FIGURES }, shaping(e));
 }
 
 /// Makes the checks of what was placed where, and of the common begin.
 pub(crate) fn checks_of_placement(e: &Evidence<'_>, checks: &mut Checks) {
-    checks.check("shared_cores", FIGURES, shared_cores(e));
+    checks.record_check("shared_cores", FIGURES, shared_cores(e));
     if e.phase.hosts.iter().any(|host| host.late_s.is_some()) {
-        checks.check("start_skew", FIGURES, start_skew(e));
+        checks.record_check("start_skew", FIGURES, start_skew(e));
     }
 }
 
@@ -85,7 +89,7 @@ fn not_alone(affected: &[Claim]) -> &'static str {
     }
 }
 
-fn steal(e: &Evidence<'_>, stolen: Option<(&PhaseHost, f64)>) -> Found {
+fn steal(e: &Evidence<'_>, stolen: Option<(&PhaseHost, f64)>) -> CheckFinding {
     let (host, share) = stolen.filter(|(_, share)| *share > TAKEN)?;
     let text = format!(
         "the hypervisor took away {:.1} % of {}'s CPU time{}: {}",
@@ -98,7 +102,7 @@ fn steal(e: &Evidence<'_>, stolen: Option<(&PhaseHost, f64)>) -> Found {
 }
 
 /// Checks other programs by the rule for the hypervisor: if one of them takes the CPU, tails are not the target's alone.
-fn neighbours(e: &Evidence<'_>, taken: Option<(&PhaseHost, f64)>) -> Found {
+fn neighbours(e: &Evidence<'_>, taken: Option<(&PhaseHost, f64)>) -> CheckFinding {
     let (host, share) = taken.filter(|(_, share)| *share > TAKEN)?;
     let programs = host.others.as_ref().map(|others| others.named()).filter(|programs| !programs.is_empty());
     let text = format!(
@@ -112,7 +116,7 @@ fn neighbours(e: &Evidence<'_>, taken: Option<(&PhaseHost, f64)>) -> Found {
     Some((Trust::Suspect, text))
 }
 
-fn clock(e: &Evidence<'_>) -> Found {
+fn clock(e: &Evidence<'_>) -> CheckFinding {
     let (host, ns) = worst(e, |host| host.clock_ns.map(|ns| ns as f64))?;
     (ns > CLOCK_NS as f64).then(|| {
         let source = host.clock_source.as_deref().filter(|source| *source != "tsc");
@@ -126,7 +130,7 @@ fn clock(e: &Evidence<'_>) -> Found {
 }
 
 /// What a client's own host holds back is no time of the target's, though the kernel's stamps count it as such.
-fn shaping(e: &Evidence<'_>) -> Found {
+fn shaping(e: &Evidence<'_>) -> CheckFinding {
     let host = clients(e).find(|host| host.shaped.is_some())?;
     let (device, kind) = host.shaped.as_deref()?.split_once(": ")?;
     let text = format!(
@@ -137,7 +141,7 @@ fn shaping(e: &Evidence<'_>) -> Found {
     Some((Trust::Suspect, text))
 }
 
-fn shared_cores(e: &Evidence<'_>) -> Found {
+fn shared_cores(e: &Evidence<'_>) -> CheckFinding {
     let host = e.phase.hosts.iter().find(|host| !host.shared_cores.is_empty())?;
     let cores: Vec<String> = host.shared_cores.iter().map(ToString::to_string).collect();
     let text = format!(
@@ -150,7 +154,7 @@ fn shared_cores(e: &Evidence<'_>) -> Found {
 }
 
 /// Workers that begin apart measure phases that only overlap.
-fn start_skew(e: &Evidence<'_>) -> Found {
+fn start_skew(e: &Evidence<'_>) -> CheckFinding {
     let (host, late_s) = worst(e, |host| host.late_s)?;
     let share = late_s / e.phase.seconds;
     (share > APART).then(|| {
@@ -173,7 +177,7 @@ fn used_up<'a>(e: &Evidence<'a>) -> Option<(&'a PhaseHost, f64)> {
 }
 
 /// Checks hosts that apply load alone: a server beside it may be what uses their CPU time.
-pub(super) fn client_host_used_up(e: &Evidence<'_>) -> Found {
+pub(super) fn client_host_used_up(e: &Evidence<'_>) -> CheckFinding {
     let (host, share) = used_up(e).filter(|(host, _)| host.role == HostRole::Client)?;
     let text = format!(
         "the CPU of {} was {:.0} % busy: the client may be the bottleneck; {}",

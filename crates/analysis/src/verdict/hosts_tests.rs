@@ -11,20 +11,20 @@ fn host(name: &str, role: HostRole) -> PhaseHost {
 #[test]
 fn neighbours_and_the_hypervisor_have_one_limit() {
     let both = |share: f64| {
-        let mut case = Case::usual().beside(share);
+        let mut case = Case::usual_case().with_other_programs(share);
         case.phase.hosts[0].cpu_steal_share = Some(share);
-        (case.says("neighbours"), case.says("steal"))
+        (case.check_trust("neighbours"), case.check_trust("steal"))
     };
     assert_eq!((both(0.0199), both(0.0201)), ((None, None), (SUSPECT, SUSPECT)));
 }
 
 /// The reason of a check in a run whose server is on `db` and whose load on `load`, with a change to one of them.
 fn reason(check: &str, changed: &str, change: impl Fn(&mut PhaseHost)) -> Option<String> {
-    let mut case = Case::usual().beside(0.0);
+    let mut case = Case::usual_case().with_other_programs(0.0);
     case.phase.hosts = vec![host("load", HostRole::Client), host("db", HostRole::Server)];
     case.phase.hosts.iter_mut().filter(|host| host.name == changed).for_each(change);
-    assert_ne!(case.says(check), INVALID);
-    case.reason(check)
+    assert_ne!(case.check_trust(check), INVALID);
+    case.reason_text(check)
 }
 
 #[test]
@@ -40,11 +40,14 @@ fn other_programs_are_looked_for_on_every_host() {
     }
     assert!(beside("db", 0.11).unwrap().contains("throughput, median and tail are not"));
     // The only host is this one; in a pod programs have no names.
-    let mut case = Case::usual().beside(0.5);
-    assert!(case.reason("neighbours").unwrap().contains("of this host's CPU time: "), "no program is named");
+    let mut case = Case::usual_case().with_other_programs(0.5);
+    assert!(
+        case.reason_text("neighbours").unwrap().contains("of this host's CPU time: "),
+        "no program is named"
+    );
     case.phase.hosts = vec![host("a", HostRole::Both), host("b", HostRole::Client)];
     case.phase.hosts.iter_mut().for_each(|host| host.others.as_mut().unwrap().cpu_cores = 1.0);
-    assert!(case.reason("neighbours").unwrap().contains(" (and on another host): "));
+    assert!(case.reason_text("neighbours").unwrap().contains(" (and on another host): "));
 }
 
 #[test]
@@ -66,12 +69,12 @@ fn the_hypervisor_and_the_clock_are_judged_on_every_host() {
 #[test]
 fn a_host_that_applies_load_must_have_cpu_time_left() {
     let busy = |name: &str, share: f64, spins: bool| {
-        let mut case = Case::usual();
+        let mut case = Case::usual_case();
         case.phase.client.busy_share = Some(0.3);
         case.phase.hosts = vec![host("load", HostRole::Client), host("db", HostRole::Server)];
         let all = case.phase.hosts.iter_mut().filter(|host| host.name == name);
         all.for_each(|host| (host.cpu_busy_share, host.spins) = (Some(share), spins));
-        case.reason("client_cpu")
+        case.reason_text("client_cpu")
     };
     assert_eq!(
         [busy("load", 0.90, false), busy("load", 1.0, true), busy("db", 1.0, false)],
@@ -79,11 +82,11 @@ fn a_host_that_applies_load_must_have_cpu_time_left() {
     );
     assert!(busy("load", 0.98, false).unwrap().starts_with("the CPU of load was 98 % busy"));
     // More threads have nothing to run on there.
-    let mut case = Case::usual().late(Some(600_000), None);
+    let mut case = Case::usual_case().with_lag(Some(600_000), None);
     case.phase.hosts = vec![host("load", HostRole::Client), host("db", HostRole::Server)];
     case.phase.hosts[0].cpu_busy_share = Some(1.0);
     let advice =
-        |case: &Case| case.reason("client_share").unwrap().split(" busy: ").last().unwrap().to_owned();
+        |case: &Case| case.reason_text("client_share").unwrap().split(" busy: ").last().unwrap().to_owned();
     assert_eq!(advice(&case), "lower the load, or spread it over more hosts");
     // What servers or other programs use, no further host brings back.
     case.phase.hosts[0].role = HostRole::Both;
@@ -102,11 +105,11 @@ fn workers_begin_within_a_hundredth_of_the_phase() {
         text.contains("the last one on load began 660 ms after the first one, 1.1 % of the phase"),
         "{text}"
     );
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     case.phase.hosts[0].late_s = Some(0.66);
-    assert_eq!(case.says("start_skew"), SUSPECT);
+    assert_eq!(case.check_trust("start_skew"), SUSPECT);
     assert!(
-        !Case::usual().verdict().checks.iter().any(|check| check == "start_skew"),
+        !Case::usual_case().judge_case().checks.iter().any(|check| check == "start_skew"),
         "one worker begins with itself"
     );
 }
@@ -115,17 +118,22 @@ fn workers_begin_within_a_hundredth_of_the_phase() {
 fn a_client_on_the_servers_cores_is_told_with_its_host() {
     let text = reason("shared_cores", "db", |host| host.shared_cores = vec![0, 1]).unwrap();
     assert!(text.starts_with("servers and load share the cores 0, 1 of db, each slows"), "{text}");
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     case.phase.hosts[0].shared_cores = vec![3];
     assert!(
-        case.reason("shared_cores").unwrap().starts_with("servers and load share the core 3, each slows")
+        case.reason_text("shared_cores")
+            .unwrap()
+            .starts_with("servers and load share the core 3, each slows")
     );
 }
 
 #[test]
 fn a_run_in_virtual_time_has_no_hosts_to_judge() {
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     case.phase.hosts.clear();
     case.phase.client.steal_share = 0.5;
-    assert_eq!((case.says("steal"), case.says("neighbours"), case.says("clock")), (None, None, None));
+    assert_eq!(
+        (case.check_trust("steal"), case.check_trust("neighbours"), case.check_trust("clock")),
+        (None, None, None)
+    );
 }

@@ -1,10 +1,10 @@
 //! Each limit of `docs/concepts.md`, from both sides: one step below it nothing is said, or less; one step above it is.
 
 use super::*;
-use crate::series::stability;
+use crate::series::judge_stability;
 use crate::verdict::client::compare_lag;
 use crate::verdict::evidence::LoadFailures;
-use crate::{PhaseFacts, phase};
+use crate::{PhaseFacts, summarise_phase};
 use dyno_record::{Interval, Scale};
 use dyno_rundir::schema::{
     Claim, Client, HostRole, HostUse, Monitored, OthersUse, Pause, Phase, PhaseHost, Silence,
@@ -31,7 +31,7 @@ pub(super) struct Case {
 
 impl Case {
     /// Operations of 1 ms.
-    pub(super) fn usual() -> Case {
+    pub(super) fn usual_case() -> Case {
         let mut interval = Interval::new(1, Scale::Ns64);
         for _ in 0..OPERATIONS {
             interval.arrivals += 1;
@@ -42,7 +42,7 @@ impl Case {
         totals.add(&interval);
         let client = Client { pinned: true, users: 1, pipeline: 1, batch: 1, ..Client::default() };
         let facts = PhaseFacts { name: "measure".into(), seconds: SECONDS, client, ..PhaseFacts::default() };
-        let mut phase = phase(facts, &["READ".to_owned()], &totals);
+        let mut phase = summarise_phase(facts, &["READ".to_owned()], &totals);
         let host =
             PhaseHost { local: true, role: HostRole::Both, clock_ns: Some(20), ..PhaseHost::default() };
         phase.hosts = vec![host];
@@ -68,8 +68,8 @@ impl Case {
         self
     }
 
-    pub(super) fn verdict(&self) -> Verdict {
-        verdict(&Evidence {
+    pub(super) fn judge_case(&self) -> Verdict {
+        judge_run(&Evidence {
             phase: &self.phase,
             totals: &self.totals,
             think_ns: self.think_ns,
@@ -84,7 +84,7 @@ impl Case {
     }
 
     /// The client was late: p99 of sending and of handling replies, nanoseconds.
-    pub(super) fn late(mut self, lag: Option<u64>, receive_lag: Option<u64>) -> Case {
+    pub(super) fn with_lag(mut self, lag: Option<u64>, receive_lag: Option<u64>) -> Case {
         let mut interval = Interval::new(1, Scale::Ns64);
         for _ in 0..1_000 {
             lag.iter().for_each(|ns| interval.lag.record(*ns));
@@ -95,7 +95,7 @@ impl Case {
     }
 
     /// Other programs took so much of the time of ten cores.
-    pub(super) fn beside(mut self, share: f64) -> Case {
+    pub(super) fn with_other_programs(mut self, share: f64) -> Case {
         let host = HostUse { cores: Some(10.0), ..HostUse::default() };
         self.phase.monitor = Some(Monitored { host: Some(host), ..Monitored::default() });
         self.phase.hosts[0].cores = Some(10.0);
@@ -104,14 +104,14 @@ impl Case {
     }
 
     /// The words of a check that says something.
-    pub(super) fn reason(&self, check: &str) -> Option<String> {
-        let reasons = self.verdict().reasons.into_iter();
+    pub(super) fn reason_text(&self, check: &str) -> Option<String> {
+        let reasons = self.judge_case().reasons.into_iter();
         reasons.filter(|reason| reason.check == check).map(|reason| reason.text).next()
     }
 
     /// Trust that a check gives, if it was made and says anything; it is what the whole is called by.
-    pub(super) fn says(&self, check: &str) -> Option<Trust> {
-        let verdict = self.verdict();
+    pub(super) fn check_trust(&self, check: &str) -> Option<Trust> {
+        let verdict = self.judge_case();
         let found = verdict.reasons.iter().find(|reason| reason.check == check)?;
         assert!(verdict.trust >= found.trust || !verdict.is_asked(found), "{:?}", verdict.reasons);
         Some(found.trust)
@@ -120,9 +120,9 @@ impl Case {
 
 /// Trust that a check gives the usual case with a change.
 fn says(check: &str, change: impl FnOnce(&mut Case)) -> Option<Trust> {
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     change(&mut case);
-    case.says(check)
+    case.check_trust(check)
 }
 
 pub(super) const SUSPECT: Option<Trust> = Some(Trust::Suspect);
@@ -132,13 +132,13 @@ pub(super) const INVALID: Option<Trust> = Some(Trust::Invalid);
 fn one_long_pause_of_the_client_spoils_throughput_by_its_share_of_the_time() {
     // Of a minute, between 100,000 turns of a microsecond: their mean stays below 200 us.
     let paused = |seconds: f64| {
-        let mut case = Case::usual();
+        let mut case = Case::usual_case();
         case.think_ns = Some(0);
         let mut interval = Interval::new(1, Scale::Ns64);
         (0..100_000).for_each(|_| interval.turnaround.record(1_000));
         interval.turnaround.record((seconds * 1e9) as u64);
         case.totals.add(&interval);
-        let reasons = case.verdict().reasons.into_iter();
+        let reasons = case.judge_case().reasons.into_iter();
         let own = reasons.filter(|one| one.check == CLIENT_SHARE && one.is_about(&[Claim::Throughput]));
         own.map(|one| one.trust).max()
     };
@@ -165,9 +165,9 @@ fn every_arrival_has_one_outcome() {
 #[test]
 fn a_worker_that_is_lost_is_named_and_others_are_counted() {
     let told = |lost: &[&str]| {
-        let mut case = Case::usual();
+        let mut case = Case::usual_case();
         case.lost = lost.iter().map(|name| (*name).to_owned()).collect();
-        let reason = case.verdict().reasons.into_iter().find(|reason| reason.check == "workers")?;
+        let reason = case.judge_case().reasons.into_iter().find(|reason| reason.check == "workers")?;
         assert_eq!(reason.trust, Trust::Invalid);
         Some(reason.text)
     };
@@ -178,51 +178,51 @@ fn a_worker_that_is_lost_is_named_and_others_are_counted() {
 
 #[test]
 fn the_usual_case_is_valid() {
-    assert_eq!(Case::usual().verdict().reasons, []);
+    assert_eq!(Case::usual_case().judge_case().reasons, []);
 }
 
 #[test]
 fn failures_up_to_a_twentieth_are_suspect() {
-    let failed = |count| Case::usual().ended(Outcome::TimedOut, count).says("errors");
+    let failed = |count| Case::usual_case().ended(Outcome::TimedOut, count).check_trust("errors");
     assert_eq!([failed(0), failed(1), failed(1_000), failed(1_001)], [None, SUSPECT, SUSPECT, INVALID]);
     // Failures of faults that were asked for do not count towards it.
-    let mut asked = Case::usual().ended(Outcome::TimedOut, 1_001);
+    let mut asked = Case::usual_case().ended(Outcome::TimedOut, 1_001);
     asked.observations.failed_in_faults = 1;
-    assert_eq!(asked.says("errors"), SUSPECT);
+    assert_eq!(asked.check_trust("errors"), SUSPECT);
 }
 
 #[test]
 fn what_has_a_check_of_its_own_is_no_failure() {
     for outcome in [Outcome::Aborted, Outcome::Dropped, Outcome::Mismatch] {
-        assert_eq!(Case::usual().ended(outcome, 3).says("errors"), None, "{outcome:?}");
-        let both = Case::usual().ended(outcome, 3).ended(Outcome::TimedOut, 1);
-        let errors = both.reason("errors").unwrap();
+        assert_eq!(Case::usual_case().ended(outcome, 3).check_trust("errors"), None, "{outcome:?}");
+        let both = Case::usual_case().ended(outcome, 3).ended(Outcome::TimedOut, 1);
+        let errors = both.reason_text("errors").unwrap();
         assert!(errors.starts_with("1 operations (0.005 %) failed, most as timed_out; "), "{errors}");
     }
 }
 
 #[test]
 fn failures_are_named_by_the_most_frequent_and_by_what_was_said() {
-    let mut case = Case::usual().ended(Outcome::TimedOut, 1).ended(Outcome::Disconnected, 2);
-    let text = case.reason("errors").unwrap();
+    let mut case = Case::usual_case().ended(Outcome::TimedOut, 1).ended(Outcome::Disconnected, 2);
+    let text = case.reason_text("errors").unwrap();
     assert!(text.contains("most as disconnected; "), "{text}");
     case.phase.errors.insert("disconnected".into(), String::new());
     case.phase.errors.insert("timed_out".into(), "no word".into());
-    assert_eq!(case.reason("errors").unwrap(), text, "nothing was said of the most frequent");
+    assert_eq!(case.reason_text("errors").unwrap(), text, "nothing was said of the most frequent");
     case.phase.errors.insert("disconnected".into(), "broken pipe".into());
-    let text = case.reason("errors").unwrap();
+    let text = case.reason_text("errors").unwrap();
     assert!(text.contains("most as disconnected (\"broken pipe\"); "), "{text}");
 }
 
 #[test]
 fn drops_up_to_a_hundredth_are_suspect() {
-    let dropped = |count| Case::usual().ended(Outcome::Dropped, count).says("drops");
+    let dropped = |count| Case::usual_case().ended(Outcome::Dropped, count).check_trust("drops");
     assert_eq!([dropped(0), dropped(1), dropped(200), dropped(201)], [None, SUSPECT, SUSPECT, INVALID]);
 }
 
 #[test]
 fn a_single_wrong_record_is_invalid() {
-    let wrong = |count| Case::usual().ended(Outcome::Mismatch, count).says("data");
+    let wrong = |count| Case::usual_case().ended(Outcome::Mismatch, count).check_trust("data");
     assert_eq!([wrong(0), wrong(1)], [None, INVALID]);
 }
 
@@ -237,16 +237,16 @@ fn requests_that_find_nothing_are_suspect_above_a_twentieth() {
     assert_eq!([missed(1_000), missed(1_001)], [None, SUSPECT]);
     // A miss that fails its operation counts as the step and as the whole, and is a failure.
     let failed = |operations: u64, missed: u64| {
-        let mut case = Case::usual().ended(Outcome::NotFound, operations);
+        let mut case = Case::usual_case().ended(Outcome::NotFound, operations);
         case.totals.outcomes[0][Outcome::Ok as usize] -= missed;
         case.totals.outcomes[0][Outcome::NotFound as usize] += missed;
-        case.says("found")
+        case.check_trust("found")
     };
     assert_eq!([failed(500, 2_000), failed(500, 2_001), failed(500, 0)], [None, SUSPECT, None]);
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     case.totals.outcomes[0][Outcome::Ok as usize] -= 5_000;
     case.totals.outcomes[0][Outcome::NotFound as usize] += 5_000;
-    let text = case.reason("found").unwrap();
+    let text = case.reason_text("found").unwrap();
     assert!(text.starts_with("5,000 requests within transactions (25.0 %) found nothing"), "{text}");
 }
 
@@ -257,9 +257,9 @@ fn failures_of_the_load_up_to_a_twentieth_are_suspect() {
     };
     assert_eq!([load(0, 100), load(1, 1_000), load(50, 1_000)], [None, SUSPECT, SUSPECT]);
     assert_eq!(load(51, 1_000), INVALID);
-    let mut again = Case::usual();
+    let mut again = Case::usual_case();
     again.observations.load_failed = Some(LoadFailures { failed: 4, all: 4, most: Some(Outcome::Duplicate) });
-    let text = again.verdict().reasons.into_iter().find(|reason| reason.check == "load").unwrap().text;
+    let text = again.judge_case().reasons.into_iter().find(|reason| reason.check == "load").unwrap().text;
     assert!(text.contains("failed, most because their records were there already: the data"), "{text}");
 }
 
@@ -267,18 +267,18 @@ fn failures_of_the_load_up_to_a_twentieth_are_suspect() {
 fn interrupted_runs_and_missing_replies_are_suspect() {
     assert_eq!(says("completed", |_| ()), None);
     assert_eq!(says("completed", |case| case.interrupted = true), SUSPECT);
-    let aborted = |count| Case::usual().ended(Outcome::Aborted, count).says("completed");
+    let aborted = |count| Case::usual_case().ended(Outcome::Aborted, count).check_trust("completed");
     assert_eq!([aborted(0), aborted(1)], [None, SUSPECT]);
-    let mut both = Case::usual().ended(Outcome::Aborted, 3);
+    let mut both = Case::usual_case().ended(Outcome::Aborted, 3);
     both.interrupted = true;
-    let verdict = both.verdict();
+    let verdict = both.judge_case();
     let reason = verdict.reasons.iter().find(|reason| reason.check == "completed").unwrap();
     assert_eq!(reason.text, "interrupted after 60.0 s; 3 operations had not ended");
     // Of a run that was killed, operations without an end are known from the arrivals alone.
-    let mut killed = Case::usual();
+    let mut killed = Case::usual_case();
     (killed.interrupted, killed.partial) = (true, true);
     killed.totals.arrivals += 16;
-    let verdict = killed.verdict();
+    let verdict = killed.judge_case();
     let reason = verdict.reasons.iter().find(|reason| reason.check == "completed").unwrap();
     assert_eq!(reason.text, "cut off after 60.0 s; 16 operations had not ended");
 }
@@ -287,12 +287,12 @@ fn interrupted_runs_and_missing_replies_are_suspect() {
 #[test]
 fn what_was_not_sent_is_of_the_rate_and_no_missing_reply() {
     let unsent = |count: u64, replies: u64, interrupted: bool| {
-        let mut case = Case::usual().ended(Outcome::Aborted, count + replies);
+        let mut case = Case::usual_case().ended(Outcome::Aborted, count + replies);
         // Of the requests only those that were sent have a time.
         case.totals.outcomes[0][Outcome::Ok as usize] -= count;
         case.totals.outcomes[0][Outcome::Aborted as usize] += count;
         case.interrupted = interrupted;
-        (case.says("completed"), case.says("offered_rate"))
+        (case.check_trust("completed"), case.check_trust("offered_rate"))
     };
     assert_eq!(unsent(0, 0, false), (None, None));
     assert_eq!(unsent(3, 0, false), (None, SUSPECT));
@@ -313,16 +313,16 @@ fn a_thousand_operations_and_a_second_are_enough() {
     assert_eq!(samples(0, SECONDS), INVALID);
     // A run that is too short is not judged by what compares percentiles.
     let judged = |operations: u64| {
-        let mut case = Case::usual();
+        let mut case = Case::usual_case();
         case.totals.ended[Outcome::Ok as usize] = operations;
-        case.verdict().checks.contains(&"client_cpu".to_owned())
+        case.judge_case().checks.contains(&"client_cpu".to_owned())
     };
     assert_eq!([judged(1_000), judged(999)], [true, false]);
 }
 
 /// 1,000 operations/s are due in whole seconds, of which so many are done.
 fn offered(done: &[f64]) -> Case {
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     let sum: f64 = done.iter().sum();
     (case.phase.seconds, case.phase.offered) = (done.len() as f64, Some(1_000.0));
     case.totals.ended = [0; Outcome::COUNT];
@@ -335,7 +335,7 @@ fn offered(done: &[f64]) -> Case {
 
 #[test]
 fn a_rate_is_kept_to_a_hundredth_and_a_tenth_of_a_second() {
-    let kept = |seconds: usize, done: f64| offered(&vec![done; seconds]).says("offered_rate");
+    let kept = |seconds: usize, done: f64| offered(&vec![done; seconds]).check_trust("offered_rate");
     assert_eq!([kept(60, 990.1), kept(60, 989.9)], [None, SUSPECT], "a hundredth of a minute");
     assert_eq!([kept(5, 980.2), kept(5, 979.8)], [None, SUSPECT], "a tenth of a second");
 }
@@ -345,25 +345,25 @@ fn one_stall_at_the_end_and_what_is_always_under_way_are_no_rate_that_is_not_kep
     let with = |at: usize, done: f64| {
         let mut all = vec![1_000.0; 10];
         all[at] = done;
-        offered(&all).says("offered_rate")
+        offered(&all).check_trust("offered_rate")
     };
     assert_eq!([with(9, 0.0), with(0, 0.0)], [None, None]);
     let mut steps = offered(&[500.0; 10]);
-    assert_eq!(steps.says("offered_rate"), SUSPECT);
+    assert_eq!(steps.check_trust("offered_rate"), SUSPECT);
     steps.observations.varied = true;
-    assert_eq!(steps.says("offered_rate"), None);
+    assert_eq!(steps.check_trust("offered_rate"), None);
     // Merged runs, of which no single second is known.
     let mut merged = offered(&[500.0; 10]);
     merged.observations.series.clear();
-    assert_eq!(merged.says("offered_rate"), None);
+    assert_eq!(merged.check_trust("offered_rate"), None);
 }
 
 #[test]
 fn drops_have_their_true_reason() {
     let text = |dropped: u64, undrained: u64| {
-        let mut case = Case::usual().ended(Outcome::Dropped, dropped);
+        let mut case = Case::usual_case().ended(Outcome::Dropped, dropped);
         case.totals.undrained = undrained;
-        let verdict = case.verdict();
+        let verdict = case.judge_case();
         verdict.reasons.into_iter().find(|reason| reason.check == "drops").unwrap().text
     };
     let queue = text(20, 0);
@@ -381,10 +381,10 @@ fn drops_have_their_true_reason() {
 fn users_that_have_run_out_of_operations_are_told_from_times_that_do_not_fit() {
     // One user and 20,000 operations of 1 ms: 20 s of work.
     let case = |seconds: f64, busy_rate| {
-        let mut case = Case::usual();
+        let mut case = Case::usual_case();
         (case.think_ns, case.phase.seconds) = (Some(0), seconds);
         (case.observations.counted, case.observations.busy_rate) = (true, busy_rate);
-        (case.says("idle_users"), case.says("littles_law"))
+        (case.check_trust("idle_users"), case.check_trust("littles_law"))
     };
     assert_eq!(case(20.4, Some(1_000.0)), (None, None));
     assert_eq!(case(20.5, Some(1_000.0)), (SUSPECT, None));
@@ -405,23 +405,24 @@ fn lags_are_held_against_a_tenth_and_a_half() {
 fn each_lag_is_judged_where_it_was_recorded() {
     for check in ["client_share", "receive_lag"] {
         let late = |ns| {
-            let case = Case::usual();
+            let case = Case::usual_case();
             match check {
-                "client_share" => case.late(Some(ns), None),
-                _ => case.late(None, Some(ns)),
+                "client_share" => case.with_lag(Some(ns), None),
+                _ => case.with_lag(None, Some(ns)),
             }
         };
-        let judged: Vec<_> = [90_000, 120_000, 600_000].iter().map(|ns| late(*ns).says(check)).collect();
+        let judged: Vec<_> =
+            [90_000, 120_000, 600_000].iter().map(|ns| late(*ns).check_trust(check)).collect();
         assert_eq!(judged, [None, SUSPECT, INVALID], "{check}");
         let other = if check == "client_share" { "receive_lag" } else { "client_share" };
-        assert_eq!(late(600_000).says(other), None, "{other}");
+        assert_eq!(late(600_000).check_trust(other), None, "{other}");
     }
-    assert_eq!(Case::usual().says("receive_lag"), None, "nothing was recorded");
+    assert_eq!(Case::usual_case().check_trust("receive_lag"), None, "nothing was recorded");
     // By the kernel's clock no service time has it in: all but one in 1,000.
     let by_kernel = |kernel: u64, client: u64| {
-        let mut case = Case::usual().late(None, Some(600_000));
+        let mut case = Case::usual_case().with_lag(None, Some(600_000));
         (case.totals.stamps.kernel, case.totals.stamps.client) = (kernel, client);
-        case.says("receive_lag")
+        case.check_trust("receive_lag")
     };
     assert_eq!([by_kernel(1_001, 1), by_kernel(1_000, 1), by_kernel(0, 0)], [None, INVALID, INVALID]);
 }
@@ -432,9 +433,9 @@ const OTHERS: &str = "other programs take this host's CPU: end them, or use a qu
 #[test]
 fn advice_on_a_lag_is_of_its_maker() {
     let receive = |change: fn(&mut Case), others: f64| {
-        let mut case = Case::usual().late(None, Some(600_000)).beside(others);
+        let mut case = Case::usual_case().with_lag(None, Some(600_000)).with_other_programs(others);
         change(&mut case);
-        case.reason("receive_lag").unwrap()
+        case.reason_text("receive_lag").unwrap()
     };
     let alone = receive(|_| (), 0.25);
     assert!(
@@ -455,9 +456,9 @@ fn advice_on_a_lag_is_of_its_maker() {
         );
     }
     let schedule = |busy: f64, others: f64| {
-        let mut case = Case::usual().late(Some(600_000), None).beside(others);
+        let mut case = Case::usual_case().with_lag(Some(600_000), None).with_other_programs(others);
         case.phase.client.busy_share = Some(busy);
-        case.reason("client_share").unwrap()
+        case.reason_text("client_share").unwrap()
     };
     assert!(schedule(0.5, 0.0).ends_with("use fewer operations per second or more load threads"));
     let idle = schedule(0.4, 0.25);
@@ -467,11 +468,11 @@ fn advice_on_a_lag_is_of_its_maker() {
 
 #[test]
 fn neighbours_may_take_a_fiftieth() {
-    let beside = |share| Case::usual().beside(share).says("neighbours");
+    let beside = |share| Case::usual_case().with_other_programs(share).check_trust("neighbours");
     assert_eq!([beside(0.0199), beside(0.0201)], [None, SUSPECT]);
-    let mut elsewhere = Case::usual().beside(0.5);
+    let mut elsewhere = Case::usual_case().with_other_programs(0.5);
     elsewhere.phase.monitor.as_mut().unwrap().host.as_mut().unwrap().elsewhere = Some("db".into());
-    assert_eq!(elsewhere.says("neighbours"), SUSPECT, "whichever host is watched for the target");
+    assert_eq!(elsewhere.check_trust("neighbours"), SUSPECT, "whichever host is watched for the target");
 }
 
 #[test]
@@ -524,7 +525,7 @@ fn level() -> Vec<f64> {
 
 /// A run of so many seconds with these silences.
 fn silent(seconds: f64, silences: &[(f64, f64)]) -> Case {
-    let mut case = Case::usual();
+    let mut case = Case::usual_case();
     case.phase.seconds = seconds;
     case.phase.silences = silences.iter().map(|&(from_s, length_s)| Silence { from_s, length_s }).collect();
     case
@@ -532,14 +533,15 @@ fn silent(seconds: f64, silences: &[(f64, f64)]) -> Case {
 
 #[test]
 fn a_server_that_is_gone_for_more_than_a_twentieth_is_invalid() {
-    let gone = |seconds: f64, silences: &[(f64, f64)]| silent(seconds, silences).says("gone");
-    let lost = |length_s: f64| silent(60.0, &[(30.0, length_s)]).ended(Outcome::Disconnected, 1).says("gone");
+    let gone = |seconds: f64, silences: &[(f64, f64)]| silent(seconds, silences).check_trust("gone");
+    let lost =
+        |length_s: f64| silent(60.0, &[(30.0, length_s)]).ended(Outcome::Disconnected, 1).check_trust("gone");
     assert_eq!([lost(3.0), lost(3.1)], [SUSPECT, INVALID]);
     // Where nothing was lost the users of a closed loop have waited, each once.
     let waited = |length_s: f64| {
         let mut case = silent(60.0, &[(30.0, length_s)]);
         case.think_ns = Some(0);
-        case.says("gone")
+        case.check_trust("gone")
     };
     assert_eq!([waited(6.0), waited(6.1)], [SUSPECT, INVALID]);
     // In an open loop all that was due has.
@@ -548,13 +550,14 @@ fn a_server_that_is_gone_for_more_than_a_twentieth_is_invalid() {
     let users = |seconds: f64, silences: &[(f64, f64)]| {
         let mut case = silent(seconds, silences);
         case.think_ns = Some(0);
-        case.says("gone")
+        case.check_trust("gone")
     };
     let many: Vec<(f64, f64)> = (0..10).map(|at| (f64::from(at) * 6.0, 1.9)).collect();
     assert_eq!(users(60.0, &many), SUSPECT);
     assert_eq!([users(8.0, &[(3.0, 1.5)]), users(8.0, &[(3.0, 1.61)])], [SUSPECT, INVALID]);
     assert_eq!([users(2.0, &[(0.0, 0.99)]), users(2.0, &[(0.0, 1.01)])], [SUSPECT, INVALID]);
-    let lost = |length_s: f64| silent(2.0, &[(0.0, length_s)]).ended(Outcome::Disconnected, 1).says("gone");
+    let lost =
+        |length_s: f64| silent(2.0, &[(0.0, length_s)]).ended(Outcome::Disconnected, 1).check_trust("gone");
     assert_eq!([lost(0.49), lost(0.51)], [SUSPECT, INVALID]);
     // A hundredth of the time, or a second, is worth a doubt; less is named.
     assert_eq!([gone(60.0, &[(30.0, 0.59)]), gone(60.0, &[(30.0, 0.61)])], [Some(Trust::Valid), SUSPECT]);
@@ -567,7 +570,7 @@ fn users_without_a_connection_are_told() {
     let told = |connected: f64, silences: &[(f64, f64)]| {
         let mut case = silent(60.0, silences);
         (case.phase.client.users, case.phase.client.connected) = (100, Some(connected));
-        case.says("connections")
+        case.check_trust("connections")
     };
     assert_eq!(
         [told(99.1, &[]), told(98.9, &[]), told(90.1, &[]), told(89.9, &[])],
@@ -584,7 +587,7 @@ fn a_stall_that_is_a_silence_is_said_once() {
         let mut case = silent(60.0, silences);
         case.observations.series = level();
         case.observations.series[30] = 0.0;
-        (case.says("stalls"), case.says("gone"))
+        (case.check_trust("stalls"), case.check_trust("gone"))
     };
     assert_eq!(stalls(&[]), (SUSPECT, None));
     assert_eq!(stalls(&[(29.9, 1.05)]), (None, SUSPECT));
@@ -595,32 +598,32 @@ fn a_stall_that_is_a_silence_is_said_once() {
 #[test]
 fn seconds_in_which_the_client_stood_still_say_nothing_of_the_target() {
     let told = |pauses: &[(f64, f64)]| {
-        let mut case = Case::usual();
+        let mut case = Case::usual_case();
         case.phase.pauses = pauses.iter().map(|&(from_s, length_s)| Pause { from_s, length_s }).collect();
         case.observations.series = level();
         // It stands still for three seconds, and does in the fourth what was due in them.
         case.observations.series[20..23].fill(0.0);
         case.observations.series[23] = 4_000.0;
-        ["level", "stalls", "gone"].map(|check| case.says(check))
+        ["level", "stalls", "gone"].map(|check| case.check_trust(check))
     };
     assert_eq!(told(&[(20.0, 3.0)]), [None; 3]);
     // Nothing else of the run is left out for that.
     assert_ne!(told(&[(50.0, 3.0)])[1], None, "another time");
     assert_ne!(told(&[(25.0, 3.0)])[1], None, "another time");
     let embedded = |total_s: f64| {
-        let mut case = Case::usual();
+        let mut case = Case::usual_case();
         (case.wire, case.phase.seconds) = (false, 60.0);
         case.phase.pauses =
             [total_s / 3.0, total_s * 2.0 / 3.0].map(|length_s| Pause { from_s: 7.0, length_s }).to_vec();
-        (case.says("client_share"), case.reason("client_share"))
+        (case.check_trust("client_share"), case.reason_text("client_share"))
     };
     assert_eq!([embedded(1.1).0, embedded(1.3).0, embedded(6.1).0], [None, SUSPECT, INVALID]);
     // So do users of a server: whom the end finds waiting has not turned. Arrivals of an open loop are due all the same.
     let wire = |think_ns, length_s| {
-        let mut case = Case::usual();
+        let mut case = Case::usual_case();
         (case.think_ns, case.phase.seconds) = (think_ns, 5.0);
         case.phase.pauses = vec![Pause { from_s: 5.0 - length_s, length_s }];
-        case.says("client_share")
+        case.check_trust("client_share")
     };
     assert_eq!([wire(Some(0), 0.09), wire(Some(0), 0.2), wire(Some(0), 2.8)], [None, SUSPECT, INVALID]);
     assert_eq!(wire(None, 2.8), None);
@@ -638,9 +641,9 @@ fn strange_replies_are_told_and_more_than_one_in_a_thousand_leave_no_figure() {
     // Of 20,000 operations.
     assert_eq!([told(0, 0), told(1, 0), told(10, 10), told(0, 21)], [None, SUSPECT, SUSPECT, INVALID]);
     let again = |failed: u64, count: u64| {
-        let mut case = Case::usual().ended(Outcome::Disconnected, failed);
+        let mut case = Case::usual_case().ended(Outcome::Disconnected, failed);
         case.phase.reconnects = count;
-        case.says("reconnects")
+        case.check_trust("reconnects")
     };
     // Where operations failed by it, that is told.
     assert_eq!([again(0, 1), again(0, 2), again(2, 3)], [None, SUSPECT, None]);
@@ -668,7 +671,7 @@ fn a_second_stalls_below_half_of_the_median() {
     let noisy = |left: f64| {
         let mut all: Vec<f64> = (0..60).map(|at| if at % 2 == 0 { 850.0 } else { 1_150.0 }).collect();
         all[30] = left;
-        stability(&all).unwrap().stalls.len()
+        judge_stability(&all).unwrap().stalls.len()
     };
     assert_eq!([noisy(400.0), noisy(40.0)], [0, 1]);
 }

@@ -9,10 +9,10 @@ pub(crate) mod observations;
 mod steadiness;
 
 pub use evidence::{Evidence, ResponseTime, RunObservations};
-pub use steadiness::{OverTime, steadiness, steadiness_of_responses};
+pub use steadiness::{IntervalFigures, judge_steadiness, steadiness_of_responses};
 
 use crate::between_requests::between_requests_ns;
-use checks::{Checks, EVERY, FIGURES, Found, LATENCIES, MEDIAN, TAIL, THROUGHPUT};
+use checks::{CheckFinding, Checks, EVERY, FIGURES, LATENCIES, MEDIAN, TAIL, THROUGHPUT};
 use dyno_record::Totals;
 use dyno_rundir::schema::{Trust, Verdict};
 use dyno_types::Outcome;
@@ -22,27 +22,31 @@ use dyno_types::units::Rate;
 const CLIENT_SHARE: &str = "client_share";
 
 /// Makes every check.
-pub fn verdict(e: &Evidence<'_>) -> Verdict {
+pub fn judge_run(e: &Evidence<'_>) -> Verdict {
     let mut checks = Checks::default();
-    checks.check("invariants", EVERY, counts::invariants(e));
-    checks.check("completed", EVERY, counts::completed(e));
-    checks.check("workers", EVERY, counts::workers(e));
-    checks.check("samples", EVERY, counts::nothing(e));
-    checks.check("samples", if e.phase.seconds < 1.0 { FIGURES } else { LATENCIES }, counts::samples(e));
-    checks.check("data", EVERY, counts::data(e));
-    checks.check("errors", EVERY, counts::errors(e));
+    checks.record_check("invariants", EVERY, counts::check_invariants(e));
+    checks.record_check("completed", EVERY, counts::check_completion(e));
+    checks.record_check("workers", EVERY, counts::check_workers(e));
+    checks.record_check("samples", EVERY, counts::check_any_success(e));
+    checks.record_check(
+        "samples",
+        if e.phase.seconds < 1.0 { FIGURES } else { LATENCIES },
+        counts::check_sample_count(e),
+    );
+    checks.record_check("data", EVERY, counts::check_data(e));
+    checks.record_check("errors", EVERY, counts::check_errors(e));
     if e.wire {
-        checks.check("protocol", EVERY, counts::protocol(e));
-        checks.check("reconnects", TAIL, counts::reconnects(e));
+        checks.record_check("protocol", EVERY, counts::check_protocol(e));
+        checks.record_check("reconnects", TAIL, counts::check_reconnects(e));
     }
-    checks.check("found", EVERY, counts::found(e));
-    checks.check("drops", EVERY, counts::drops(e));
+    checks.record_check("found", EVERY, counts::check_not_found(e));
+    checks.record_check("drops", EVERY, counts::check_drops(e));
     if e.phase.client.connected.is_some() {
-        checks.check("connections", FIGURES, counts::connections(e));
+        checks.record_check("connections", FIGURES, counts::check_connections(e));
     }
-    checks.check("offered_rate", FIGURES, counts::offered_rate(e));
+    checks.record_check("offered_rate", FIGURES, counts::offered_rate(e));
     if !counts::too_short(e) {
-        checks.lag(
+        checks.record_lag_check(
             CLIENT_SHARE,
             |percentile| client::client_share(e, percentile),
             &client::client_share_advice(e),
@@ -53,24 +57,24 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
             let found = client::client_share_of(e, one);
             checks.check_more(CLIENT_SHARE, affected, found, &client::client_share_advice(e));
         }
-        checks.lag(
+        checks.record_lag_check(
             "receive_lag",
             |percentile| client::receive_lag(e, percentile),
             &client::receive_advice(e),
         );
-        checks.check("client_cpu", client::slowed_by_client(e), client::client_cpu(e));
-        checks.check("littles_law", FIGURES, littles_law(e));
+        checks.record_check("client_cpu", client::slowed_by_client(e), client::client_cpu(e));
+        checks.record_check("littles_law", FIGURES, littles_law(e));
     }
     // A share of the users' time, which needs no percentile.
     if e.phase.seconds >= 1.0 {
-        checks.check(CLIENT_SHARE, THROUGHPUT, client::client_share_of_throughput(e));
+        checks.record_check(CLIENT_SHARE, THROUGHPUT, client::client_share_of_throughput(e));
     }
     if e.observations.counted {
-        checks.check("idle_users", THROUGHPUT, idle_users(e));
+        checks.record_check("idle_users", THROUGHPUT, idle_users(e));
     }
-    checks.check("pinning", TAIL, client::pinning(e));
-    hosts::checks(e, &mut checks);
-    observations::checks(e, &mut checks);
+    checks.record_check("pinning", TAIL, client::check_pinning(e));
+    hosts::run_host_checks(e, &mut checks);
+    observations::run_observation_checks(e, &mut checks);
     hosts::checks_of_placement(e, &mut checks);
     Verdict::new(checks.reasons, checks.names, &e.asked)
 }
@@ -79,7 +83,7 @@ pub fn verdict(e: &Evidence<'_>) -> Verdict {
 const USERS: f64 = 0.02;
 
 /// Users = throughput x (service + turnaround + think), on the engine's own figures.
-fn littles_law(e: &Evidence<'_>) -> Found {
+fn littles_law(e: &Evidence<'_>) -> CheckFinding {
     let (found, users) = users_found(e).filter(|_| e.totals.ok() >= 1_000)?;
     // Those who have done their share are at work no more: that has a check of its own.
     let ending = e.observations.busy_rate.is_some() && found < users;
@@ -97,7 +101,7 @@ fn littles_law(e: &Evidence<'_>) -> Found {
 }
 
 /// Users of a load that ends by the number of its operations, of which none was left for them.
-fn idle_users(e: &Evidence<'_>) -> Found {
+fn idle_users(e: &Evidence<'_>) -> CheckFinding {
     let busy_rate = e.observations.busy_rate?;
     let (found, users) = users_found(e)?;
     let idle = 1.0 - found / users;

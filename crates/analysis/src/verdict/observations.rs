@@ -1,10 +1,10 @@
 //! Checks of what is known beyond a run's counts: its level over time, its keys, the clock, the monitors, the environment.
 
-use super::checks::{Checks, EVERY, Found, LATENCIES, RATE_AND_TAIL, RESOURCES};
+use super::checks::{CheckFinding, Checks, EVERY, LATENCIES, RATE_AND_TAIL, RESOURCES};
 use super::evidence::{Evidence, LoadFailures};
-use super::steadiness::{self, OverTime};
+use super::steadiness::{self, IntervalFigures};
 use crate::series::mean;
-use crate::series::trend::trend;
+use crate::series::trend::estimate_trend;
 use dyno_rundir::schema::{Phase, Silence, Trust};
 use dyno_types::Outcome;
 use dyno_types::units::{Bytes, Latency, Rate, Thousands};
@@ -13,26 +13,26 @@ use dyno_types::units::{Bytes, Latency, Rate, Thousands};
 const SKEW_S: f64 = 0.25;
 
 /// Makes every check.
-pub(crate) fn checks(e: &Evidence<'_>, checks: &mut Checks) {
+pub(crate) fn run_observation_checks(e: &Evidence<'_>, checks: &mut Checks) {
     if !e.observations.faults.is_empty() || !e.observations.not_carried_out.is_empty() {
         // Levels and stalls of such a run are what was asked for.
-        checks.check("faults", EVERY, faults(e));
-        checks.check("faults_carried_out", EVERY, not_carried_out(e));
+        checks.record_check("faults", EVERY, faults(e));
+        checks.record_check("faults_carried_out", EVERY, not_carried_out(e));
     } else {
         over_time(e, checks);
     }
-    checks.check("load", EVERY, load(e));
-    checks.check("keys", EVERY, keys(e));
-    checks.check("mix", EVERY, mix(e));
+    checks.record_check("load", EVERY, load(e));
+    checks.record_check("keys", EVERY, keys(e));
+    checks.record_check("mix", EVERY, mix(e));
     if e.phase.monitor.is_some() {
-        checks.check("cache", EVERY, cache(e));
+        checks.record_check("cache", EVERY, cache(e));
     }
-    checks.check("clock_jump", RESOURCES, clock_jump(e));
+    checks.record_check("clock_jump", RESOURCES, clock_jump(e));
     if e.observations.watched || !e.observations.silent.is_empty() {
-        checks.check("monitors", RESOURCES, monitors(e));
+        checks.record_check("monitors", RESOURCES, monitors(e));
     }
-    checks.check("environment", EVERY, environment(e));
-    checks.check("target", EVERY, target(e));
+    checks.record_check("environment", EVERY, environment(e));
+    checks.record_check("target", EVERY, target(e));
 }
 
 /// Checks whether the figures stand for the whole run. Silences are judged from what was under way, whatever the load was to do.
@@ -40,19 +40,19 @@ fn over_time(e: &Evidence<'_>, checks: &mut Checks) {
     let silent = silent(e);
     let was_there = silent.as_ref().is_none_or(|silent| !silent.outage);
     let affected = if was_there { RATE_AND_TAIL } else { EVERY };
-    checks.check("gone", affected, silent.as_ref().map(|silent| gone(e, silent)));
+    checks.record_check("gone", affected, silent.as_ref().map(|silent| gone(e, silent)));
     if e.observations.varied {
         return;
     }
     let observations = &e.observations;
     // What the client has spoilt says nothing of the target.
     let from_s = observations.partial_seconds[0].1;
-    let without = |values: &[f64], times| steadiness::without(values.to_vec(), times, &e.phase.pauses);
+    let without = |values: &[f64], times| steadiness::without_pauses(values.to_vec(), times, &e.phase.pauses);
     let (rates, responses_s) =
         (without(&observations.series, (1.0, from_s)), without(&observations.response_s, (1.0, from_s)));
     let tails = observations.tail.as_ref();
     let tails = tails.map(|(step_s, from_s, values)| (*step_s, *from_s, without(values, (*step_s, *from_s))));
-    let over_time = OverTime {
+    let over_time = IntervalFigures {
         rates: &rates,
         responses_s: &responses_s,
         tails: tails.as_ref().map(|(step_s, from_s, values)| (*step_s, *from_s, values.as_slice())),
@@ -64,11 +64,11 @@ fn over_time(e: &Evidence<'_>, checks: &mut Checks) {
         Some(silent) if silent.trust != Trust::Valid => &e.phase.silences,
         _ => &[],
     };
-    steadiness::checks(&over_time, was_there, told, checks);
-    checks.check("overload", LATENCIES, overload(e));
+    steadiness::run_steadiness_checks(&over_time, was_there, told, checks);
+    checks.record_check("overload", LATENCIES, overload(e));
 }
 
-fn faults(e: &Evidence<'_>) -> Found {
+fn faults(e: &Evidence<'_>) -> CheckFinding {
     let all = &e.observations.faults;
     let named: Vec<String> = all.iter().take(3).map(|one| format!("{} {}", one.fault, one.when())).collect();
     let more = if all.len() > 3 { format!(" and {} more", all.len() - 3) } else { String::new() };
@@ -85,7 +85,7 @@ fn faults(e: &Evidence<'_>) -> Found {
     })
 }
 
-fn not_carried_out(e: &Evidence<'_>) -> Found {
+fn not_carried_out(e: &Evidence<'_>) -> CheckFinding {
     let first = e.observations.not_carried_out.first().filter(|_| !e.interrupted)?;
     let more = e.observations.not_carried_out.len() - 1;
     let others = if more > 0 { format!(" (and {more} more)") } else { String::new() };
@@ -105,7 +105,7 @@ pub fn load_failed(phases: &[Phase], measured: &Phase) -> Option<LoadFailures> {
     })
 }
 
-fn load(e: &Evidence<'_>) -> Found {
+fn load(e: &Evidence<'_>) -> CheckFinding {
     let LoadFailures { failed, all, most } = e.observations.load_failed.filter(|found| found.failed > 0)?;
     let share = failed as f64 / all.max(1) as f64;
     let most = match most {
@@ -191,7 +191,7 @@ fn gone(e: &Evidence<'_>, silent: &Silent) -> (Trust, String) {
 const GROWTH_S: f64 = 0.001;
 
 /// An open loop whose queue grows from beginning to end: a little more is due than is done.
-fn overload(e: &Evidence<'_>) -> Found {
+fn overload(e: &Evidence<'_>) -> CheckFinding {
     let offered = e.phase.offered.filter(|offered| *offered > 0.0)?;
     let (backlog, response) = (&e.observations.backlog, &e.observations.response_s);
     let quarter = backlog.len() / 4;
@@ -200,7 +200,7 @@ fn overload(e: &Evidence<'_>) -> Found {
         let grows = quarters.windows(2).all(|pair| pair[1] > pair[0]) && quarters[3] > 2.0 * quarters[0];
         grows.then_some(quarters)
     };
-    let rises = |all: &[f64]| trend(all).is_some_and(|trend| trend.p < 0.01 && trend.slope > 0.0);
+    let rises = |all: &[f64]| estimate_trend(all).is_some_and(|trend| trend.p < 0.01 && trend.slope > 0.0);
     if backlog.len() != response.len() || !rises(backlog) || !rises(response) {
         return None;
     }
@@ -224,7 +224,7 @@ fn overload(e: &Evidence<'_>) -> Found {
     })
 }
 
-fn keys(e: &Evidence<'_>) -> Found {
+fn keys(e: &Evidence<'_>) -> CheckFinding {
     let (distinct, records) = e.observations.keys?;
     // A sample of 2,000 operations on a skewed choice still meets hundreds of keys.
     (distinct * 20 < records.min(2_000)).then(|| {
@@ -241,7 +241,7 @@ fn keys(e: &Evidence<'_>) -> Found {
 /// A mix that is further off than this is another one.
 const MIX: f64 = 0.02;
 
-fn mix(e: &Evidence<'_>) -> Found {
+fn mix(e: &Evidence<'_>) -> CheckFinding {
     let arrivals = e.totals.arrivals as f64;
     if e.totals.arrivals < 1_000 || e.totals.failed() as f64 > arrivals * 0.01 || e.interrupted {
         return None;
@@ -273,7 +273,7 @@ const READS: f64 = 0.001;
 /// Bytes of a page: the least that is read.
 const PAGE: f64 = 4_096.0;
 
-fn cache(e: &Evidence<'_>) -> Found {
+fn cache(e: &Evidence<'_>) -> CheckFinding {
     let seen = e.phase.monitor.as_ref()?;
     let host = seen.host.as_ref()?;
     // The disk that was watched is the server's only where both are on one host.
@@ -315,7 +315,7 @@ fn cache(e: &Evidence<'_>) -> Found {
     })
 }
 
-fn clock_jump(e: &Evidence<'_>) -> Found {
+fn clock_jump(e: &Evidence<'_>) -> CheckFinding {
     let skew = e.observations.clock_skew_s;
     (skew.abs() > SKEW_S).then(|| {
         (
@@ -325,7 +325,7 @@ fn clock_jump(e: &Evidence<'_>) -> Found {
     })
 }
 
-fn monitors(e: &Evidence<'_>) -> Found {
+fn monitors(e: &Evidence<'_>) -> CheckFinding {
     // The host of a target elsewhere is not watched: what monitors cost is known as long as they look on.
     let looked =
         e.phase.monitor.as_ref().is_some_and(|seen| seen.host.is_some() || seen.cost_share.is_some());
@@ -348,14 +348,14 @@ fn monitors(e: &Evidence<'_>) -> Found {
     })
 }
 
-fn environment(e: &Evidence<'_>) -> Found {
+fn environment(e: &Evidence<'_>) -> CheckFinding {
     let first = e.observations.changed.first()?;
     let more = e.observations.changed.len() - 1;
     let others = if more > 0 { format!(" (and {more} more)") } else { String::new() };
     Some((Trust::Suspect, format!("the environment changed during the run: {first}{others}")))
 }
 
-fn target(e: &Evidence<'_>) -> Found {
+fn target(e: &Evidence<'_>) -> CheckFinding {
     let missing = e.observations.missing.as_ref()?;
     Some((
         Trust::Suspect,

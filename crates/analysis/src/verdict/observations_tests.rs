@@ -1,14 +1,14 @@
 use super::*;
 use crate::series::synthetic::{noise, random};
-use crate::verdict::{RunObservations, verdict};
-use crate::{PhaseFacts, phase};
+use crate::verdict::{RunObservations, judge_run};
+use crate::{PhaseFacts, summarise_phase};
 use dyno_record::{Interval, Scale, Totals};
 use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::schema::{Client, Phase, Reason};
 use dyno_types::Outcome;
 
 /// Names of the checks that speak against a run with this knowledge.
-pub(super) fn reasons(observations: RunObservations) -> Vec<String> {
+pub(super) fn failing_check_names(observations: RunObservations) -> Vec<String> {
     judged(observations, 0)
         .into_iter()
         .filter(|reason| reason.trust != Trust::Valid)
@@ -37,7 +37,7 @@ fn judged(observations: RunObservations, failed: u64) -> Vec<Reason> {
         client: Client { pinned: true, ..Client::default() },
         ..PhaseFacts::default()
     };
-    let phase = phase(facts, &["READ".to_owned()], &totals);
+    let phase = summarise_phase(facts, &["READ".to_owned()], &totals);
     judgement(&phase, &totals, observations)
 }
 
@@ -45,7 +45,7 @@ fn judged(observations: RunObservations, failed: u64) -> Vec<Reason> {
 pub(super) fn overload_of(observations: RunObservations, rate: f64) -> bool {
     let facts = PhaseFacts { offered: Some(rate), ..PhaseFacts::default() };
     let totals = Totals::new(1, Scale::Ns64);
-    let phase = phase(facts, &["READ".to_owned()], &totals);
+    let phase = summarise_phase(facts, &["READ".to_owned()], &totals);
     judgement(&phase, &totals, observations).iter().any(|reason| reason.check == "overload")
 }
 
@@ -62,7 +62,7 @@ fn judgement(phase: &Phase, totals: &Totals, observations: RunObservations) -> V
         responses: Vec::new(),
         observations,
     };
-    verdict(&evidence).reasons
+    judge_run(&evidence).reasons
 }
 
 fn steady(seconds: usize) -> Vec<f64> {
@@ -73,7 +73,7 @@ fn steady(seconds: usize) -> Vec<f64> {
 fn a_good_run_has_no_reason() {
     let good =
         RunObservations { series: steady(60), keys: Some((1_300, 100_000)), ..RunObservations::default() };
-    assert_eq!(reasons(good), Vec::<String>::new());
+    assert_eq!(failing_check_names(good), Vec::<String>::new());
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn users_who_have_done_their_share_are_not_missed() {
         totals.add(&interval);
         let client = Client { users, pipeline: 1, batch: 1, pinned: true, ..Client::default() };
         let facts = PhaseFacts { name: "measure".into(), seconds, client, ..PhaseFacts::default() };
-        let phase = phase(facts, &["READ".to_owned()], &totals);
+        let phase = summarise_phase(facts, &["READ".to_owned()], &totals);
         let evidence = Evidence {
             phase: &phase,
             totals: &totals,
@@ -107,7 +107,7 @@ fn users_who_have_done_their_share_are_not_missed() {
                 ..RunObservations::default()
             },
         };
-        verdict(&evidence).reasons.iter().any(|reason| reason.check == "littles_law")
+        judge_run(&evidence).reasons.iter().any(|reason| reason.check == "littles_law")
     };
     // One of the two ended half a second before the other.
     assert!(law_fails(false, 2, 5.25));
@@ -143,7 +143,7 @@ fn each_seeded_fault_has_its_own_reason() {
             RunObservations { missing: Some("b:1: connection refused".into()), ..RunObservations::default() },
         ),
     ] {
-        assert_eq!(reasons(observations), [name.to_owned()], "{name}");
+        assert_eq!(failing_check_names(observations), [name.to_owned()], "{name}");
     }
 }
 
@@ -196,7 +196,7 @@ fn late_arrivals_are_blamed_on_who_made_them_late() {
         totals.add(&interval);
         let client = Client { pinned: true, busy_share: Some(busy), ..Client::default() };
         let facts = PhaseFacts { name: "measure".into(), seconds: 60.0, client, ..PhaseFacts::default() };
-        let phase = phase(facts, &["READ".to_owned()], &totals);
+        let phase = summarise_phase(facts, &["READ".to_owned()], &totals);
         let reasons = judgement(&phase, &totals, RunObservations::default());
         reasons.into_iter().find(|reason| reason.check == "client_share").expect("0.9 of 1 ms is late").text
     };
@@ -221,7 +221,7 @@ fn a_lag_is_judged_beside_the_operations_that_it_delays_most() {
         totals.add(&interval);
         let client = Client { pinned: true, busy_share: Some(0.1), ..Client::default() };
         let facts = PhaseFacts { name: "measure".into(), seconds: 60.0, client, ..PhaseFacts::default() };
-        let phase = phase(facts, &["READ".to_owned(), "SCAN".to_owned()], &totals);
+        let phase = summarise_phase(facts, &["READ".to_owned(), "SCAN".to_owned()], &totals);
         let reasons = judgement(&phase, &totals, RunObservations::default());
         reasons.into_iter().find(|reason| reason.check == "client_share").map(|reason| reason.trust)
     };
@@ -234,7 +234,7 @@ fn a_warm_up_counts_from_a_hundredth_of_the_mean() {
     let slow = |left: f64| {
         let mut series = steady(300);
         series[..15].iter_mut().for_each(|second| *second *= left);
-        reasons(RunObservations { series, ..RunObservations::default() })
+        failing_check_names(RunObservations { series, ..RunObservations::default() })
     };
     assert_eq!(slow(0.5), ["warm_up"], "2.5 % of the mean");
     assert_eq!(slow(0.87), Vec::<String>::new(), "0.7 % of it");

@@ -1,7 +1,7 @@
 //! Rates at which runs that are not steady are told, and steady ones accused: those of docs/reliability.md.
 //! `RATES=1 cargo test --release -p dyno-analysis observations::rates` prints them.
 
-use super::tests::{overload_of, reasons};
+use super::tests::{failing_check_names, overload_of};
 use crate::series::synthetic::{noise, random, told};
 use crate::verdict::RunObservations;
 
@@ -18,7 +18,7 @@ fn around(seed: u64, seconds: usize, deviation: f64, rho: f64) -> Vec<f64> {
 /// Share of series against which anything is said.
 fn accused(make: impl Fn(u64) -> Vec<f64>) -> f64 {
     let accuses = |seed: &u64| {
-        !reasons(RunObservations { series: make(*seed), ..RunObservations::default() }).is_empty()
+        !failing_check_names(RunObservations { series: make(*seed), ..RunObservations::default() }).is_empty()
     };
     (0..rounds()).filter(accuses).count() as f64 / rounds() as f64
 }

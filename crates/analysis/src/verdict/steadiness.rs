@@ -1,10 +1,11 @@
 //! Checks of a run over time: whether its figures stand for all of it. One judge for the runs that dyno makes and for those
 //! that it imports.
 
-use super::checks::{Checks, FIGURES, Found, LATENCIES, RATE_AND_TAIL};
+use super::checks::{CheckFinding, Checks, FIGURES, LATENCIES, RATE_AND_TAIL};
 use crate::series::stability::ALARMING;
 use crate::series::{
-    Answer, Label, Segment, Stability, Stall, stability, stability_of_responses, stability_of_tails,
+    Segment, SegmentLabel, Stability, StabilityAnswer, Stall, judge_stability, stability_of_responses,
+    stability_of_tails,
 };
 use dyno_rundir::closed;
 use dyno_rundir::schema::{Pause, Reason, Silence, Trust};
@@ -12,7 +13,7 @@ use dyno_types::units::{Latency, Rate};
 
 /// Figures of a run interval by interval.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OverTime<'a> {
+pub struct IntervalFigures<'a> {
     /// Successful operations a second.
     pub rates: &'a [f64],
     /// Mean response time, seconds; 0 of an interval without a success. Empty if it is not known.
@@ -27,54 +28,64 @@ pub struct OverTime<'a> {
 }
 
 /// Judges response times alone: the answer, and what was found in words. `None` where too little is known of them.
-pub fn steadiness_of_responses(over_time: &OverTime<'_>) -> Option<(Answer, Option<String>)> {
+pub fn steadiness_of_responses(over_time: &IntervalFigures<'_>) -> Option<(StabilityAnswer, Option<String>)> {
     let all = over_time.of_responses();
-    let found = all.iter().find_map(Told::of_responses).map(|(_, text)| text);
-    let told = all.iter().all(|told| told.found.answer == Answer::Steady);
+    let found = all.iter().find_map(SeriesStability::of_responses).map(|(_, text)| text);
+    let told = all.iter().all(|told| told.found.answer == StabilityAnswer::Steady);
     let answer = match found.is_some() {
-        true => Answer::NotSteady,
-        false if told => Answer::Steady,
-        false => Answer::CannotTell,
+        true => StabilityAnswer::NotSteady,
+        false if told => StabilityAnswer::Steady,
+        false => StabilityAnswer::CannotTell,
     };
     (!all.is_empty()).then_some((answer, found))
 }
 
 /// Reasons against a result that others have made, and the checks.
-pub fn steadiness(over_time: &OverTime<'_>) -> (Vec<Reason>, Vec<String>) {
+pub fn judge_steadiness(over_time: &IntervalFigures<'_>) -> (Vec<Reason>, Vec<String>) {
     let mut all = Checks::default();
-    checks(over_time, true, &[], &mut all);
+    run_steadiness_checks(over_time, true, &[], &mut all);
     (all.reasons, all.names)
 }
 
 /// Makes every check. Seconds in which the server was not there are told apart, and so are stalls in these silences.
-pub(crate) fn checks(over_time: &OverTime<'_>, was_there: bool, silences: &[Silence], checks: &mut Checks) {
-    let throughput =
-        stability(over_time.rates).map(|found| Told { found, what: "throughput", time: over_time.time() });
+pub(crate) fn run_steadiness_checks(
+    over_time: &IntervalFigures<'_>,
+    was_there: bool,
+    silences: &[Silence],
+    checks: &mut Checks,
+) {
+    let throughput = judge_stability(over_time.rates).map(|found| SeriesStability {
+        found,
+        what: "throughput",
+        time: over_time.time(),
+    });
     if let Some(told) = &throughput {
-        checks.check("warm_up", FIGURES, told.warm_up());
-        checks.check("level", FIGURES, told.level());
-        checks.check("drift", FIGURES, told.drift().filter(|_| was_there));
-        checks.check("period", FIGURES, told.period().filter(|_| was_there));
-        checks.check("stalls", RATE_AND_TAIL, told.stalls(silences).filter(|_| was_there));
-        checks.check("steadiness", FIGURES, told.cannot_tell());
+        checks.record_check("warm_up", FIGURES, told.warm_up());
+        checks.record_check("level", FIGURES, told.level());
+        checks.record_check("drift", FIGURES, told.drift().filter(|_| was_there));
+        checks.record_check("period", FIGURES, told.period().filter(|_| was_there));
+        checks.record_check("stalls", RATE_AND_TAIL, told.stalls(silences).filter(|_| was_there));
+        checks.record_check("steadiness", FIGURES, told.cannot_tell());
     }
     // What throughput does in a closed loop response times do as well: it is said once.
-    let is_told = throughput.is_some_and(|told| told.found.answer == Answer::NotSteady) || !was_there;
+    let is_told =
+        throughput.is_some_and(|told| told.found.answer == StabilityAnswer::NotSteady) || !was_there;
     if let Some((_, found)) = steadiness_of_responses(over_time) {
         let found = found.filter(|_| !is_told).map(|text| (Trust::Suspect, text));
-        checks.check("response_level", LATENCIES, found);
+        checks.record_check("response_level", LATENCIES, found);
     }
 }
 
-impl OverTime<'_> {
+impl IntervalFigures<'_> {
     /// Mean and tail, as far as they are known.
-    fn of_responses(&self) -> Vec<Told> {
+    fn of_responses(&self) -> Vec<SeriesStability> {
         let mean = stability_of_responses(self.responses_s);
         let tail = self.tails.and_then(|(step_s, from_s, values)| {
             Some((Time { step_s, from_s }, stability_of_tails(values)?))
         });
-        let mean = mean.map(|found| Told { found, what: "the mean response time", time: self.time() });
-        let tail = tail.map(|(time, found)| Told { found, what: "p99", time });
+        let mean =
+            mean.map(|found| SeriesStability { found, what: "the mean response time", time: self.time() });
+        let tail = tail.map(|(time, found)| SeriesStability { found, what: "p99", time });
         mean.into_iter().chain(tail).collect()
     }
 
@@ -84,7 +95,11 @@ impl OverTime<'_> {
 }
 
 /// Values of intervals of so many seconds, from a time on, with what pauses of the client have spoilt closed.
-pub(crate) fn without(mut values: Vec<f64>, (step_s, from_s): (f64, f64), pauses: &[Pause]) -> Vec<f64> {
+pub(crate) fn without_pauses(
+    mut values: Vec<f64>,
+    (step_s, from_s): (f64, f64),
+    pauses: &[Pause],
+) -> Vec<f64> {
     let at = |interval: usize| from_s + interval as f64 * step_s;
     let spoils = |interval| pauses.iter().any(|one| one.spoils(at(interval), at(interval + 1)));
     let spoilt: Vec<bool> = (0..values.len()).map(spoils).collect();
@@ -113,7 +128,7 @@ impl Time {
 }
 
 /// What was found, in words.
-struct Told {
+struct SeriesStability {
     found: Stability,
     what: &'static str,
     time: Time,
@@ -136,10 +151,10 @@ fn latency(s: f64) -> String {
     Latency((s * 1e9) as u64).to_string()
 }
 
-impl Told {
-    fn warm_up(&self) -> Found {
+impl SeriesStability {
+    fn warm_up(&self) -> CheckFinding {
         let found = &self.found;
-        let first = found.segments.first().filter(|segment| segment.label == Label::WarmUp)?;
+        let first = found.segments.first().filter(|segment| segment.label == SegmentLabel::WarmUp)?;
         let (sum, count) = found.segments.iter().fold((0.0, 0.0), |(sum, count), segment| {
             let intervals = (segment.range.1 - segment.range.0) as f64;
             (sum + segment.mean * intervals, count + intervals)
@@ -162,13 +177,13 @@ impl Told {
     /// The levels in words: those in order, or where it comes back to the usual one those that are away from it.
     fn levels(&self, figure: fn(f64) -> String) -> String {
         let all = &self.found.segments;
-        let (usual, others) = self.found.usual();
+        let (usual, others) = self.found.usual_level();
         let at = |interval: usize| self.time.at(interval);
         // Dips are told by their own edges.
         if all.len() > 2
             && !others.is_empty()
             && others.len() + 1 < all.len()
-            && all[0].label != Label::WarmUp
+            && all[0].label != SegmentLabel::WarmUp
         {
             let part = |segment: &&Segment| {
                 format!("{} from {} to {} s", figure(segment.mean), at(segment.range.0), at(segment.range.1))
@@ -180,7 +195,7 @@ impl Told {
             };
             return format!("{}, but {}{more}", figure(usual), named.join(", "));
         }
-        let first = if all[0].label == Label::WarmUp { 1.min(all.len() - 1) } else { 0 };
+        let first = if all[0].label == SegmentLabel::WarmUp { 1.min(all.len() - 1) } else { 0 };
         let part = |segment: &Segment| match segment.range.1 == all[all.len() - 1].range.1 {
             true => format!("{} to the end", figure(segment.mean)),
             false => format!("{} until {} s", figure(segment.mean), at(segment.range.1)),
@@ -190,7 +205,7 @@ impl Told {
         format!("{}{more}", named.join(", "))
     }
 
-    fn level(&self) -> Found {
+    fn level(&self) -> CheckFinding {
         self.found.alarm?;
         let levels = self.levels(per_s);
         let text =
@@ -198,7 +213,7 @@ impl Told {
         Some((Trust::Suspect, text))
     }
 
-    fn drift(&self) -> Found {
+    fn drift(&self) -> CheckFinding {
         let share = self.found.drift.filter(|share| share.abs() >= ALARMING)?;
         let text = format!(
             "throughput drifts by {:+.0} % over the run: it has not settled; run longer",
@@ -207,8 +222,8 @@ impl Told {
         Some((Trust::Suspect, text))
     }
 
-    fn period(&self) -> Found {
-        let period = self.found.period.as_ref().filter(|period| period.swing() >= ALARMING)?;
+    fn period(&self) -> CheckFinding {
+        let period = self.found.period.as_ref().filter(|period| period.relative_swing() >= ALARMING)?;
         let (low, high) = period.levels;
         let text = format!(
             "throughput repeats itself every {} s, between {} and {}: run for many whole periods",
@@ -220,18 +235,18 @@ impl Told {
     }
 
     /// What could not be seen of a level that was looked for.
-    fn cannot_tell(&self) -> Found {
-        (self.found.answer == Answer::CannotTell).then(|| {
+    fn cannot_tell(&self) -> CheckFinding {
+        (self.found.answer == StabilityAnswer::CannotTell).then(|| {
             let text = format!(
                 "whether throughput is steady cannot be told: it varies by {:.1} %, so that {} in so short a run; run longer",
                 self.found.variation.0 * 100.0,
-                self.found.unseen()
+                self.found.describe_unseen_steps()
             );
             (Trust::Valid, text)
         })
     }
 
-    fn stalls(&self, silences: &[Silence]) -> Found {
+    fn stalls(&self, silences: &[Silence]) -> CheckFinding {
         let found = &self.found;
         // A level that is that low has been named. A stall within it is far below that level, too.
         let levels = found.segments.iter().skip(1).zip(&found.segments);
@@ -268,9 +283,9 @@ impl Told {
     }
 
     /// Response times over the run: in an open loop throughput is what was asked for, whatever they do.
-    fn of_responses(&self) -> Found {
+    fn of_responses(&self) -> CheckFinding {
         let (found, what) = (&self.found, self.what);
-        if found.answer != Answer::NotSteady {
+        if found.answer != StabilityAnswer::NotSteady {
             return None;
         }
         let text = if found.alarm.is_some() {
@@ -282,7 +297,7 @@ impl Told {
             format!(
                 "{what} is {first} for the first {until} s and {next} then (warm up for longer: --warmup)"
             )
-        } else if let Some(period) = found.period.as_ref().filter(|period| period.swing() >= SWING) {
+        } else if let Some(period) = found.period.as_ref().filter(|period| period.relative_swing() >= SWING) {
             let every = self.time.length_s(period.intervals);
             let (low, high) = period.levels;
             format!("{what} repeats itself every {every} s, between {} and {}", latency(low), latency(high))

@@ -1,16 +1,16 @@
 use super::*;
 
-fn told(found: Stability) -> Told {
-    Told { found, what: "throughput", time: Time { step_s: 1.0, from_s: 0.0 } }
+fn told(found: Stability) -> SeriesStability {
+    SeriesStability { found, what: "throughput", time: Time { step_s: 1.0, from_s: 0.0 } }
 }
 
-fn segment(from: usize, to: usize, rate: f64, label: Label) -> Segment {
+fn segment(from: usize, to: usize, rate: f64, label: SegmentLabel) -> Segment {
     Segment { range: (from, to), mean: rate, label }
 }
 
 fn found(segments: Vec<Segment>) -> Stability {
     Stability {
-        answer: Answer::NotSteady,
+        answer: StabilityAnswer::NotSteady,
         segments,
         alarm: None,
         steady: None,
@@ -27,8 +27,8 @@ fn found(segments: Vec<Segment>) -> Stability {
 #[test]
 fn levels_are_named_up_to_four() {
     let levels = |count: usize| {
-        let each =
-            (0..count).map(|at| segment(at * 10, at * 10 + 10, 1_000.0 - 100.0 * at as f64, Label::Level));
+        let each = (0..count)
+            .map(|at| segment(at * 10, at * 10 + 10, 1_000.0 - 100.0 * at as f64, SegmentLabel::Level));
         let found = Stability { alarm: Some(1), ..found(each.collect()) };
         told(found).level().unwrap().1
     };
@@ -39,17 +39,18 @@ fn levels_are_named_up_to_four() {
 
 #[test]
 fn a_warm_up_is_told_with_what_came_after_it() {
-    let parts = vec![segment(0, 10, 500.0, Label::WarmUp), segment(10, 60, 1_100.0, Label::Level)];
+    let parts =
+        vec![segment(0, 10, 500.0, SegmentLabel::WarmUp), segment(10, 60, 1_100.0, SegmentLabel::Level)];
     let warming = Stability { warm_up: 10, ..found(parts) };
     let text = told(warming.clone()).warm_up().unwrap().1;
     assert!(text.contains("the first 10 s run at 500/s, the rest at 1,100/s"), "{text}");
     let mut level = warming.clone();
-    level.segments[0].label = Label::Level;
+    level.segments[0].label = SegmentLabel::Level;
     assert_eq!(told(level).warm_up(), None);
     // The rest is the mean over its seconds, not over its levels.
     let mut two = warming;
     two.segments[1].range.1 = 20;
-    two.segments.push(segment(20, 30, 2_000.0, Label::Level));
+    two.segments.push(segment(20, 30, 2_000.0, SegmentLabel::Level));
     let text = told(two).warm_up().unwrap().1;
     assert!(text.contains("the rest at 1,550/s"), "{text}");
 }
@@ -64,7 +65,10 @@ fn a_drift_counts_from_its_limit_on() {
 fn stalls_of_a_warm_up_or_of_a_level_that_is_named_are_not_told_again() {
     let stall = |at: usize, intervals: usize, least: f64| Stall { at, intervals, least };
     let stalls = |stalls: Vec<Stall>, change: fn(&mut Stability)| {
-        let parts = vec![segment(0, 30, 1_000.0, Label::Level), segment(30, 60, 499.0, Label::Collapse)];
+        let parts = vec![
+            segment(0, 30, 1_000.0, SegmentLabel::Level),
+            segment(30, 60, 499.0, SegmentLabel::Collapse),
+        ];
         let mut found = Stability { stalls, ..found(parts) };
         change(&mut found);
         told(found).stalls(&[]).map(|(_, text)| text)
@@ -83,7 +87,7 @@ fn stalls_of_a_warm_up_or_of_a_level_that_is_named_are_not_told_again() {
     assert!(stalls(vec![stall(30, 5, 249.4)], alarmed).is_some(), "it is below half of the level, too");
     let back = |found: &mut Stability| {
         found.alarm = Some(1);
-        found.segments.push(segment(60, 90, 1_000.0, Label::Recovery));
+        found.segments.push(segment(60, 90, 1_000.0, SegmentLabel::Recovery));
     };
     assert_eq!(stalls(vec![stall(59, 5, 300.0)], back), None, "it begins in the level");
     assert!(stalls(vec![stall(60, 5, 300.0)], back).is_some(), "it begins where the level ends");

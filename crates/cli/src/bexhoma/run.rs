@@ -279,7 +279,7 @@ pub fn show(experiment_dir: &Path) -> Result<bool, Failure> {
     let path = experiment_dir.join("summary.md");
     let text = bounded::text_file(&path, TEXT_BYTES)
         .map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
-    terminal::out(&markdown::plain(&text));
+    terminal::out(&markdown::unescape_markdown(&text));
     Ok(markdown::has_failed_test(&ExperimentDir::open(experiment_dir)?))
 }
 

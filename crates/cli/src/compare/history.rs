@@ -4,8 +4,8 @@ use super::gather::{self, Group};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::Args;
-use dyno_analysis::Figure;
-use dyno_analysis::compare::history::{FEWEST, Step, steps};
+use dyno_analysis::ThresholdFigure;
+use dyno_analysis::compare::history::{FEWEST, LevelStep, find_level_steps};
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Phase, Trust};
 use dyno_types::units::counted;
@@ -70,7 +70,7 @@ fn operations(phase: &Phase) -> impl Iterator<Item = String> + '_ {
 
 /// `dyno history`.
 pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
-    let figure = Figure::parse(&args.figure.to_lowercase());
+    let figure = ThresholdFigure::parse(&args.figure.to_lowercase());
     let figure = figure.map_err(|e| Failure::Usage(format!("--figure {}: {}", args.figure, e.why)))?;
     // Of all other figures less is better.
     let grows = figure.unit() == THROUGHPUT;
@@ -107,13 +107,13 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
         for run in &runs {
             let summary = run.summary.as_ref();
             let summary = summary.filter(|summary| summary.verdict.of(&claims) != Trust::Invalid);
-            let value = summary.and_then(|s| s.measured()).and_then(|phase| figure.measured(phase));
+            let value = summary.and_then(|s| s.measured()).and_then(|phase| figure.measured_value(phase));
             let dir = run.path.display().to_string();
             points.extend(value.map(|value| Point { started: run.run.started.clone(), dir, value }));
         }
         let values: Vec<f64> = points.iter().map(|point| point.value).collect();
-        let found = steps(&values, args.margin / 100.0, args.seed);
-        let step = |step: &Step| StepShown {
+        let found = find_level_steps(&values, args.margin / 100.0, args.seed);
+        let step = |step: &LevelStep| StepShown {
             first_run: points[step.at].dir.clone(),
             before: step.before,
             after: step.after,

@@ -4,9 +4,11 @@ use super::args::CompareArgs;
 use super::gather::Group;
 use super::noise::Floor;
 use dyno_analysis::ArrivalLatency;
-use dyno_analysis::compare::{Comparison, Drift, Margin, Quantiles, compare as compare_values, drift};
+use dyno_analysis::compare::{
+    Comparison, Drift, Margin, Quantiles, compare_samples as compare_values, estimate_drift,
+};
 use dyno_record::Scale;
-use dyno_report::comparison::{Figure, Responses};
+use dyno_report::comparison::{ComparedFigure, Responses};
 use dyno_report::worth;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Claim, Phase};
@@ -58,7 +60,12 @@ fn unusable(first: &Group, second: &Group) -> Vec<String> {
 }
 
 /// That the runs of one group were made before those of the other, if they were: a host that drifts looks like a difference.
-fn order(figure: &Figure, places: &(Vec<f64>, Vec<f64>), first: &Group, second: &Group) -> Option<String> {
+fn order(
+    figure: &ComparedFigure,
+    places: &(Vec<f64>, Vec<f64>),
+    first: &Group,
+    second: &Group,
+) -> Option<String> {
     let drift = figure.found.drift.filter(Drift::is_confounded)?;
     let mean = |places: &[f64]| places.iter().sum::<f64>() / places.len() as f64;
     let (before, after) = match mean(&places.0) < mean(&places.1) {
@@ -82,7 +89,7 @@ pub fn compare(
     first: &Group,
     second: &Group,
     floor: &Floor,
-) -> (Vec<Figure>, Vec<Responses>, Vec<String>) {
+) -> (Vec<ComparedFigure>, Vec<Responses>, Vec<String>) {
     let throughput = Margin { share: args.margin / 100.0, ..Margin::THROUGHPUT };
     let mut figures = Vec::new();
     let usable = Usable::of(first, second, Claim::Throughput);
@@ -92,10 +99,10 @@ pub fn compare(
             return;
         };
         let noise = floor.of(name);
-        let drift = drift((&one, &places.0), (&other, &places.1));
-        let found = compare_values(&one, &other, throughput, noise).map(|f| f.beside(drift, throughput));
+        let drift = estimate_drift((&one, &places.0), (&other, &places.1));
+        let found = compare_values(&one, &other, throughput, noise).map(|f| f.with_drift(drift, throughput));
         let each = (one, other);
-        figures.extend(found.map(|found| Figure { name: name.to_owned(), unit, found, noise, each }));
+        figures.extend(found.map(|found| ComparedFigure { name: name.to_owned(), unit, found, noise, each }));
     };
     values("throughput", "ops/s", &|phase| Some(phase.throughput));
     values("throughput per core", "ops/core-s", &worth::per_core);
@@ -105,7 +112,7 @@ pub fn compare(
         });
     }
     let (mut responses, mut beyond) = (Vec::new(), unusable(first, second));
-    beyond.extend(figures.first().and_then(|figure: &Figure| order(figure, &places, first, second)));
+    beyond.extend(figures.first().and_then(|figure: &ComparedFigure| order(figure, &places, first, second)));
     for metric in metrics(first).into_iter().filter(|metric| metrics(second).contains(metric)) {
         let (found, of_metric) = latencies(args, &metric, first, second, floor, &mut beyond);
         figures.extend(found);
@@ -122,7 +129,7 @@ fn latencies(
     second: &Group,
     floor: &Floor,
     beyond: &mut Vec<String>,
-) -> (Vec<Figure>, Option<Responses>) {
+) -> (Vec<ComparedFigure>, Option<Responses>) {
     let of = |claim| Usable::of(first, second, claim);
     let (median, tail) = (of(Claim::Median), of(Claim::Tail));
     let alike = (median.first.len(), median.second.len()) == (tail.first.len(), tail.second.len());
@@ -146,7 +153,7 @@ fn percentiles(
     usable: &Usable<'_>,
     floor: &Floor,
     beyond: &mut Vec<String>,
-) -> (Vec<Figure>, Option<Responses>) {
+) -> (Vec<ComparedFigure>, Option<Responses>) {
     let latency = Margin { share: args.latency_margin / 100.0, ..Margin::LATENCY };
     let (one, other) = (of_metric(&usable.first, metric), of_metric(&usable.second, metric));
     let samples = |all: &[ArrivalLatency]| all.iter().map(ArrivalLatency::count).sum::<u64>() as f64;
@@ -161,7 +168,7 @@ fn percentiles(
     let scales: Vec<Scale> = one.iter().chain(&other).map(|run| run.ok.scale()).collect();
     // Counts of other units cannot be added up.
     let alike = scales.windows(2).all(|pair| pair[0] == pair[1]);
-    let drawn = Quantiles::draw(&one, &other, &wanted, args.seed);
+    let drawn = Quantiles::draw_replicates(&one, &other, &wanted, args.seed);
     let Some(drawn) = drawn.filter(|_| alike && !wanted.is_empty()) else { return (Vec::new(), None) };
     let figure = |(percentile, short): &(f64, &str)| {
         let name = format!("{metric} {short}");
@@ -170,13 +177,13 @@ fn percentiles(
             side.iter().map(|run| run.percentile_ns(*percentile)).collect()
         };
         let places = usable.places();
-        let drift = drift((&each(&one), &places.0), (&each(&other), &places.1));
-        let found = in_us(drawn.compare(*percentile, latency, noise)?.beside(drift, latency));
-        Some(Figure { name, unit: "us", found, noise, each: (Vec::new(), Vec::new()) })
+        let drift = estimate_drift((&each(&one), &places.0), (&each(&other), &places.1));
+        let found = in_us(drawn.compare_percentile(*percentile, latency, noise)?.with_drift(drift, latency));
+        Some(ComparedFigure { name, unit: "us", found, noise, each: (Vec::new(), Vec::new()) })
     };
     let figures = compared.iter().filter_map(figure).collect();
     for (percentile, short) in compared {
-        let Some((a, b)) = drawn.values(*percentile) else { continue };
+        let Some((a, b)) = drawn.percentile_values(*percentile) else { continue };
         let infinite: Vec<&str> = [(a, &first.name), (b, &second.name)]
             .into_iter()
             .filter(|(value, _)| value.is_infinite())
@@ -191,7 +198,7 @@ fn percentiles(
     }
     let responses = Responses {
         metric: metric.to_owned(),
-        shifts: drawn.shifts(),
+        shifts: drawn.percentile_shifts(),
         merged: (merged(&one), merged(&other)),
     };
     (figures, Some(responses))
@@ -230,7 +237,8 @@ fn of_metric(runs: &[&RunDir], metric: &str) -> Vec<ArrivalLatency> {
         let phase = run.phases.iter().find(|phase| phase.name == "measure").or(run.phases.last())?;
         let names = run.run.metrics.get(&phase.name).map_or(&[][..], Vec::as_slice);
         let number = names.iter().position(|name| name == metric)?;
-        Some(ArrivalLatency::response(&phase.totals, number)).filter(|arrivals| arrivals.count() > 0)
+        Some(ArrivalLatency::from_response_times(&phase.totals, number))
+            .filter(|arrivals| arrivals.count() > 0)
     };
     runs.iter().filter_map(of_run).collect()
 }

@@ -11,9 +11,9 @@ use crate::exit::{Exit, Failure};
 use crate::{pages, price, terminal};
 use args::{FailOn, FormatArg};
 use dyno_analysis::compare::Conclusion;
-use dyno_report::comparison::junit::junit;
-use dyno_report::comparison::markdown::markdown;
-use dyno_report::comparison::text::text;
+use dyno_report::comparison::junit::build_junit;
+use dyno_report::comparison::markdown::render_markdown;
+use dyno_report::comparison::text::render_comparisons;
 use dyno_report::comparison::{Pairing, ReportLink};
 use dyno_report::html::comparison::comparison_page;
 use dyno_rundir::RunDir;
@@ -55,12 +55,12 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
         pages::write(path, &comparison_page(&all, &left_out))?;
     }
     if let Some(path) = &args.junit {
-        pages::write(path, &junit(&all, |conclusion| is_bad(args.fail_on, conclusion)).xml())?;
+        pages::write(path, &build_junit(&all, |conclusion| is_bad(args.fail_on, conclusion)).xml())?;
     }
     let made = match if args.json { FormatArg::Json } else { args.format } {
-        FormatArg::Text => text(&all),
+        FormatArg::Text => render_comparisons(&all),
         FormatArg::Html => comparison_page(&all, &left_out),
-        FormatArg::Md => markdown(&all),
+        FormatArg::Md => render_markdown(&all),
         FormatArg::Json => {
             let text = serde_json::to_string_pretty(&all)?;
             format!("{text}\n")

@@ -23,6 +23,7 @@ use crate::work::read_work;
 use crate::{junit, pages, signals, terminal};
 use dyno_compat_wsf::folder::continues;
 use dyno_config::experiment;
+use dyno_config::experiment::factors::short_name;
 use dyno_config::experiment::{Cell, Plan, Strategy};
 use dyno_engine::Control;
 use dyno_experiment::check::check;
@@ -123,7 +124,7 @@ fn refuse_options(args: &RunArgs) -> Result<(), Failure> {
         Err(Failure::Usage(format!("{option} does not go with an experiment: use --set {key}=...")))
     };
     if let Some((key, _, option)) = args.spec.tree.leaves().iter().find(|(key, ..)| !key.is_empty()) {
-        return refused(&option.to_string(), key);
+        return refused(&option.to_string(), short_name(key));
     }
     let typed = [
         ("--workload", args.workload.is_some(), "workload.ycsb.workload"),
@@ -297,7 +298,7 @@ pub fn carry_out(
     let rows = table::rows(directory.path(), &directory.record, &directory.ended, None);
     table::show(&rows, json)?;
     if !json {
-        terminal::out(&dyno_report::tuning::text(&dyno_rundir::tuning::read(directory.path())?));
+        terminal::out(&dyno_report::tuning::render_tunings(&dyno_rundir::tuning::read(directory.path())?));
         terminal::out(&highest_rates(plan, &directory.ended));
         let path = directory.path();
         let page = pages::address(path);

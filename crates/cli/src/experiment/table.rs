@@ -6,7 +6,7 @@ use dyno_analysis::ArrivalLatency;
 use dyno_experiment::directory::ExperimentRecord;
 use dyno_experiment::journal::{RunRecord, RunStatus};
 use dyno_record::Scale;
-use dyno_report::experiment::{CellRow, table};
+use dyno_report::experiment::{CellRow, render_cell_table};
 use dyno_report::worth;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::Phase;
@@ -59,8 +59,8 @@ fn row(path: &Path, levels: &[(String, String)], runs: &[&RunRecord], price: Opt
         }
         response.merge(&ArrivalLatency::of_run(&dir, "measure", Scale::Ns64));
     }
-    row.fill(throughputs, &response);
-    row.worth(&per_core, price);
+    row.set_measurements(throughputs, &response);
+    row.set_cost_efficiency(&per_core, price);
     if let ([one], Some(found)) = (runs, runs.first().and_then(|run| run.window)) {
         row.window =
             found.half_width.filter(|_| one.status == RunStatus::Complete).map(|half| (found.mean, half));
@@ -85,7 +85,7 @@ pub fn text(rows: &[CellRow], json: bool) -> Result<String, Failure> {
             let text = serde_json::to_string_pretty(rows)?;
             Ok(format!("{text}\n"))
         }
-        false => Ok(format!("\n{}", table(rows))),
+        false => Ok(format!("\n{}", render_cell_table(rows))),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Explanations as data: of runs, of sweeps over users and rates, and of runs beside these.
 
-use dyno_analysis::diagnose::{Change, Finding};
-use dyno_analysis::laws::{Check, Observed, Rates, Sweep};
-use dyno_analysis::series::{Answer, Stability};
+use dyno_analysis::diagnose::{DiagnosisFinding, ThroughputChange};
+use dyno_analysis::laws::{LawCheck, Observed, Rates, Sweep};
+use dyno_analysis::series::{Stability, StabilityAnswer};
 use serde::Serialize;
 
 /// A run explained.
@@ -17,7 +17,7 @@ pub struct OfRun {
     /// Users, throughput, times, resources; `None` where nothing succeeded.
     pub observed: Option<Observed>,
     /// The laws.
-    pub laws: Vec<Check>,
+    pub laws: Vec<LawCheck>,
     /// Seconds in each interval of `stability`.
     pub step_s: u64,
     /// Begin of the first interval of `stability`, seconds after the warm-up: later than 0 where records are missing.
@@ -25,13 +25,13 @@ pub struct OfRun {
     /// Levels, period, drift of its throughput.
     pub stability: Option<Stability>,
     /// Whether its response times are steady.
-    pub responses: Option<Answer>,
+    pub responses: Option<StabilityAnswer>,
     /// What was found in its response times, in words.
     pub responses_found: Option<String>,
     /// The greatest change of throughput, and what moved with it.
-    pub change: Option<Change>,
+    pub change: Option<ThroughputChange>,
     /// Limits of the run.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DiagnosisFinding>,
     /// Notes on what cannot be said, and why.
     pub missing: Vec<String>,
     /// True if monitors looked on.

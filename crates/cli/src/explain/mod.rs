@@ -9,13 +9,13 @@ use crate::compare::gather;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::Args;
-use dyno_analysis::diagnose::{Diagnosis, diagnose, unreported_figures};
+use dyno_analysis::diagnose::{Diagnosis, diagnose_run, unreported_figures};
 use dyno_analysis::laws::{
-    Group, Observed, checks, factors_of_rates, factors_of_users, for_their_course, observe, observe_rate,
-    rates, sweep,
+    Observed, ObservedGroup, analyse_rates, analyse_sweep, check_laws, factors_of_rates, factors_of_users,
+    for_their_course, observe_rate, observe_run,
 };
-use dyno_analysis::series::stability;
-use dyno_analysis::{OverTime, steadiness_of_responses};
+use dyno_analysis::series::judge_stability;
+use dyno_analysis::{IntervalFigures, steadiness_of_responses};
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
 use explained::{Explained, OfRates, OfRun, OfSweep, OutsideSweep};
@@ -54,14 +54,14 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
         // A run that was made for its course is no point of a sweep.
         let observed: Vec<Vec<Observed>> =
             side.groups.iter().map(|group| group.runs.iter().filter_map(observe_rate).collect()).collect();
-        let seen: Vec<Group<'_>> = side
+        let seen: Vec<ObservedGroup<'_>> = side
             .groups
             .iter()
             .zip(&observed)
-            .map(|(group, runs)| Group { levels: &group.levels, runs })
+            .map(|(group, runs)| ObservedGroup { levels: &group.levels, runs })
             .collect();
         let long = for_their_course(&seen);
-        let points: Vec<(&gather::Group, &Group<'_>)> = side
+        let points: Vec<(&gather::Group, &ObservedGroup<'_>)> = side
             .groups
             .iter()
             .zip(&seen)
@@ -75,14 +75,14 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
         // True for each point that belongs to a sweep.
         let mut used = vec![false; points.len()];
         for Line { what, runs, members } in users {
-            let Some(sweep) = sweep(&runs, args.seed) else { continue };
+            let Some(sweep) = analyse_sweep(&runs, args.seed) else { continue };
             members
                 .iter()
                 .for_each(|at| used[*at] |= points[*at].1.runs.iter().any(|run| run.users.is_some()));
             by_users.push(OfSweep { what, sweep });
         }
         for Line { what, runs, members } in of_rates {
-            let Some(rates) = rates(&runs) else { continue };
+            let Some(rates) = analyse_rates(&runs) else { continue };
             members
                 .iter()
                 .for_each(|at| used[*at] |= points[*at].1.runs.iter().any(|run| run.rate.is_some()));
@@ -130,10 +130,10 @@ struct Line {
 
 /// Runs of groups that differ in nothing but the `factors` that set what is swept, by what they have in common.
 fn along(
-    points: &[(&gather::Group, &Group<'_>)],
-    factors: for<'a> fn(&[Group<'a>]) -> Vec<&'a str>,
+    points: &[(&gather::Group, &ObservedGroup<'_>)],
+    factors: for<'a> fn(&[ObservedGroup<'a>]) -> Vec<&'a str>,
 ) -> Vec<Line> {
-    let rows: Vec<Group<'_>> = points.iter().map(|(_, seen)| **seen).collect();
+    let rows: Vec<ObservedGroup<'_>> = points.iter().map(|(_, seen)| **seen).collect();
     let factors = factors(&rows);
     let mut lines: Vec<Line> = Vec::new();
     for (at, (group, seen)) in points.iter().enumerate() {
@@ -151,14 +151,14 @@ fn along(
 
 fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
     let recording = Recording::open(&run.path)?;
-    let observed = observe(run);
+    let observed = observe_run(run);
     let history = run.interval_history()?;
-    let stability = stability(&history.values);
-    let responses = steadiness_of_responses(&OverTime {
+    let stability = judge_stability(&history.values);
+    let responses = steadiness_of_responses(&IntervalFigures {
         responses_s: &history.responses_s,
         step_s: history.step_s as f64,
         from_s: history.from_s as f64,
-        ..OverTime::default()
+        ..IntervalFigures::default()
     });
     let mut missing = Vec::new();
     if recording.is_none() {
@@ -178,7 +178,7 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
         let why = if ok { "times are not known" } else { "no operation succeeded" };
         missing.push(format!("{why}: there is nothing to hold against a law"));
     }
-    let Diagnosis { change, findings } = diagnose(run, recording.as_ref());
+    let Diagnosis { change, findings } = diagnose_run(run, recording.as_ref());
     Ok(OfRun {
         change,
         watched: recording.is_some(),
@@ -187,7 +187,7 @@ fn of_run(run: &RunDir) -> Result<OfRun, Failure> {
         verdict: run.summary.as_ref().map_or(Vec::new(), |summary| {
             summary.verdict.reasons.iter().map(|reason| reason.text.clone()).collect()
         }),
-        laws: observed.as_ref().map(checks).unwrap_or_default(),
+        laws: observed.as_ref().map(check_laws).unwrap_or_default(),
         findings,
         observed,
         step_s: history.step_s,

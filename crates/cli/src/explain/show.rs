@@ -3,9 +3,9 @@
 use super::explained::{Explained, OfRun, OfSweep};
 use super::figures::{half, rate, time};
 use super::show_rates::of_rates;
-use dyno_analysis::diagnose::{Change, Finding, Moved};
+use dyno_analysis::diagnose::{DiagnosisFinding, Moved, ThroughputChange};
 use dyno_analysis::laws::{Holds, Maximum, Observed, Sweep};
-use dyno_analysis::series::{Answer, Label, Stability};
+use dyno_analysis::series::{SegmentLabel, Stability, StabilityAnswer};
 use dyno_types::shell::quoted;
 use dyno_types::units::{counted, ends, span, symbol};
 use std::iter;
@@ -61,7 +61,7 @@ fn of_run(run: &OfRun) -> String {
                 law.error * 100.0
             ),
         };
-        out += &format!("  {:<30} {:<16} {}{figures}\n", law.law, law.formula, law.holds.word());
+        out += &format!("  {:<30} {:<16} {}{figures}\n", law.law, law.formula, law.holds.as_str());
         if let Some(cause) = &law.cause {
             out += &format!("    {cause}\n");
         }
@@ -71,7 +71,7 @@ fn of_run(run: &OfRun) -> String {
         out += &of_stability(stability, run.step_s as usize, run.from_s as usize);
         out += &match (run.responses, &run.responses_found) {
             (_, Some(found)) => format!("  response times: not steady: {found}\n"),
-            (Some(Answer::Steady), None) => "  mean response time: steady\n".to_owned(),
+            (Some(StabilityAnswer::Steady), None) => "  mean response time: steady\n".to_owned(),
             (Some(_), None) => "  mean response time: whether it is steady cannot be told\n".to_owned(),
             (None, None) => String::new(),
         };
@@ -105,7 +105,7 @@ fn headline(run: &OfRun) -> String {
             let share = steady.interval.half_width / steady.interval.mean.max(1e-9) * 100.0;
             format!(", ±{share:.1} % within this run")
         }
-        None if stability.is_some_and(|found| found.answer == Answer::NotSteady) => {
+        None if stability.is_some_and(|found| found.answer == StabilityAnswer::NotSteady) => {
             ", a mean over what was not steady".to_owned()
         }
         None => String::new(),
@@ -122,11 +122,11 @@ fn headline(run: &OfRun) -> String {
     format!("  {} {}/s{sure}; {times}{load}\n", rate(observed.throughput), observed.unit)
 }
 
-fn of_change(change: &Change) -> String {
-    let mut out = format!("\nwhat changed\n  {}\n", change.words());
+fn of_change(change: &ThroughputChange) -> String {
+    let mut out = format!("\nwhat changed\n  {}\n", change.describe_change());
     if !change.moved.is_empty() {
         let rows: Vec<[String; 4]> = iter::once(Moved::HEADS.map(str::to_owned))
-            .chain(change.moved.iter().map(Moved::cells))
+            .chain(change.moved.iter().map(Moved::table_cells))
             .collect();
         let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths = [0, 1, 2].map(wide);
@@ -140,9 +140,9 @@ fn of_change(change: &Change) -> String {
     out
 }
 
-fn of_finding(finding: &Finding) -> String {
+fn of_finding(finding: &DiagnosisFinding) -> String {
     let mut out =
-        format!("  {} ({}, {:.0} %)\n", finding.claim, finding.sureness(), finding.confidence * 100.0);
+        format!("  {} ({}, {:.0} %)\n", finding.claim, finding.confidence_word(), finding.confidence * 100.0);
     finding.evidence.iter().for_each(|words| out += &format!("    + {words}\n"));
     finding.against.iter().for_each(|words| out += &format!("    - {words}\n"));
     out += &format!("    do: {}\n", finding.advice);
@@ -176,13 +176,13 @@ fn of_stability(found: &Stability, step_s: usize, from_s: usize) -> String {
     let mut out = "\nover time\n".to_owned();
     let levels = found.segments.len();
     out += &match (found.answer, levels) {
-        (Answer::Steady, 1) => "  throughput: steady: one level".to_owned(),
-        (Answer::Steady, _) => format!("  throughput: steady: {levels} levels that hardly differ"),
-        (Answer::CannotTell, _) => {
-            format!("  throughput: whether it is steady cannot be told: {}", found.unseen())
+        (StabilityAnswer::Steady, 1) => "  throughput: steady: one level".to_owned(),
+        (StabilityAnswer::Steady, _) => format!("  throughput: steady: {levels} levels that hardly differ"),
+        (StabilityAnswer::CannotTell, _) => {
+            format!("  throughput: whether it is steady cannot be told: {}", found.describe_unseen_steps())
         }
-        (Answer::NotSteady, 1) => "  throughput: not steady".to_owned(),
-        (Answer::NotSteady, _) => format!("  throughput: not steady: {levels} levels"),
+        (StabilityAnswer::NotSteady, 1) => "  throughput: not steady".to_owned(),
+        (StabilityAnswer::NotSteady, _) => format!("  throughput: not steady: {levels} levels"),
     };
     if found.warm_up > 0 {
         out += &format!(", warm-up {} s", found.warm_up * step_s);
@@ -191,10 +191,10 @@ fn of_stability(found: &Stability, step_s: usize, from_s: usize) -> String {
     if levels > 1 {
         for segment in &found.segments {
             let word = match segment.label {
-                Label::WarmUp => "warm-up",
-                Label::Level => "level",
-                Label::Collapse => "collapse",
-                Label::Recovery => "recovery",
+                SegmentLabel::WarmUp => "warm-up",
+                SegmentLabel::Level => "level",
+                SegmentLabel::Collapse => "collapse",
+                SegmentLabel::Recovery => "recovery",
             };
             let (from, to) = (at(segment.range.0), at(segment.range.1));
             out += &format!("  {from:>6} to {to:>6} s  {:>12}/s  {word}\n", rate(segment.mean));
@@ -202,7 +202,7 @@ fn of_stability(found: &Stability, step_s: usize, from_s: usize) -> String {
     }
     if let Some(period) = &found.period {
         let (low, high) = period.levels;
-        let between = if period.swing() > 0.0 {
+        let between = if period.relative_swing() > 0.0 {
             format!(", between {}/s and {}/s", rate(low), rate(high))
         } else {
             String::new()

@@ -55,13 +55,13 @@ fn answer(found: &Rates) -> String {
                  about {}/s{},\n  {:.0} % of it was used\n",
                 if fit.servers == 1 { "one server".to_owned() } else { format!("{} servers", fit.servers) },
                 time(fit.service_s),
-                fit.name(),
+                fit.kendall_notation(),
                 fit.error * 100.0,
                 rate(fit.capacity),
                 between(fit.interval),
                 fit.utilisation * 100.0
             );
-            found.doubts().iter().for_each(|words| out += &format!("  {words}\n"));
+            found.describe_doubts().iter().for_each(|words| out += &format!("  {words}\n"));
         }
         (None, Some(why)) => out += &format!("  {why}\n"),
         (None, None) => {}

@@ -182,7 +182,7 @@ fn one(
 fn write(found: Found, said: &ImportDetails, files: &[PathBuf], out: &Path) -> Result<Exit, Failure> {
     let imported = assemble(found, said, &names(files), &written(files));
     imported::write(out, &imported).map_err(Failure::of_new_directory)?;
-    crate::report::show(&imported.summary, dyno_report::summary::Known::default(), false)?;
+    crate::report::show(&imported.summary, dyno_report::summary::SummaryExtras::default(), false)?;
     terminal::note(&format!("run directory: {}", out.display()));
     Ok(crate::report::exit_of(&imported.summary))
 }

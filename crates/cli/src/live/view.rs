@@ -1,6 +1,6 @@
 //! The live view as text: rates and latencies of the last seconds, the distribution so far, thresholds, counts.
 
-use dyno_analysis::{Condition, PhaseFacts, phase};
+use dyno_analysis::{Condition, PhaseFacts, summarise_phase};
 use dyno_engine::{Job, Pacing};
 use dyno_record::Totals;
 use dyno_record::{Buckets, bucket_high};
@@ -146,15 +146,15 @@ impl Phase {
         }
         let facts =
             PhaseFacts { name: "measure".into(), seconds: p.elapsed_s.max(1.0), ..PhaseFacts::default() };
-        let so_far = phase(facts, &self.metrics, p.so_far);
+        let so_far = summarise_phase(facts, &self.metrics, p.so_far);
         let line = |condition: &Condition| {
-            let mark = match condition.evaluate(&so_far) {
+            let mark = match condition.evaluate_phase(&so_far) {
                 // Nothing to judge by yet.
                 (None, _) => "    ",
                 (Some(_), true) => "PASS",
                 (Some(_), false) => "FAIL",
             };
-            format!("{mark} {}", condition.text())
+            format!("{mark} {}", condition.as_str())
         };
         let mut lines: Vec<String> = conditions.iter().take(THRESHOLDS).map(line).collect();
         if conditions.len() > THRESHOLDS {

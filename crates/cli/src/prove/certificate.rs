@@ -5,7 +5,7 @@ use dyno_db::copies::database::PreCheck;
 use dyno_db::copies::ledger::Ledger;
 use dyno_prove::drive::BatchHistory;
 use dyno_prove::verify::Copy;
-use dyno_report::html::plain::{Part, plain_page};
+use dyno_report::html::plain::{PageBlock, plain_page};
 use dyno_rundir::files;
 use dyno_types::child;
 use dyno_types::secret::{conceal, conceal_json, own_command_line};
@@ -132,7 +132,7 @@ impl<E: Serialize> Certificate<E> {
         &self,
         folder: &Path,
         ledger: &Ledger,
-        extra: &[Part],
+        extra: &[PageBlock],
         key: Option<&Path>,
     ) -> Result<(), Failure> {
         let trouble = |path: &Path, e: std::io::Error| Failure::Internal(format!("{}: {e}", path.display()));
@@ -180,23 +180,23 @@ impl<E: Serialize> Certificate<E> {
         }
     }
 
-    fn page(&self, extra: &[Part]) -> String {
+    fn page(&self, extra: &[PageBlock]) -> String {
         let (class, word) = self.word();
         let rows = |all: Vec<[String; 3]>| all.into_iter().map(Vec::from).collect::<Vec<_>>();
         let held = |held: bool| if held { "yes" } else { "no" }.to_owned();
         let heads = |names: [&str; 3]| names.map(str::to_owned).to_vec();
         let mut parts = vec![
-            Part::Text(self.claim.words.clone()),
-            Part::Verdict(class, word.into()),
-            Part::Heading("What was tested".into()),
-            Part::Table(
+            PageBlock::Text(self.claim.words.clone()),
+            PageBlock::Verdict(class, word.into()),
+            PageBlock::Heading("What was tested".into()),
+            PageBlock::Table(
                 "Tests".into(),
                 heads(["test", "held", "found"]),
                 rows(self.tests.iter().map(|t| [t.test.clone(), held(t.held), t.found.clone()]).collect()),
                 3,
             ),
-            Part::Heading("Before anything was written".into()),
-            Part::Table(
+            PageBlock::Heading("Before anything was written".into()),
+            PageBlock::Table(
                 "Pre-checks".into(),
                 heads(["looked at", "as the claim needs it", "found"]),
                 rows(
@@ -204,8 +204,8 @@ impl<E: Serialize> Certificate<E> {
                 ),
                 3,
             ),
-            Part::Heading("On every copy".into()),
-            Part::Table(
+            PageBlock::Heading("On every copy".into()),
+            PageBlock::Table(
                 "Copies".into(),
                 [
                     "copy",
@@ -224,23 +224,23 @@ impl<E: Serialize> Certificate<E> {
             ),
         ];
         parts.extend(extra.iter().map(again));
-        parts.push(Part::Heading("What this does not prove".into()));
-        parts.extend(self.limits.iter().cloned().map(Part::Text));
-        parts.push(Part::Heading("To do it again".into()));
-        parts.push(Part::Verbatim(dyno_types::shell::quoted(&self.command)));
+        parts.push(PageBlock::Heading("What this does not prove".into()));
+        parts.extend(self.limits.iter().cloned().map(PageBlock::Text));
+        parts.push(PageBlock::Heading("To do it again".into()));
+        parts.push(PageBlock::Verbatim(dyno_types::shell::quoted(&self.command)));
         plain_page(&format!("Proof: {}", self.target), &parts)
     }
 }
 
-fn again(part: &Part) -> Part {
+fn again(part: &PageBlock) -> PageBlock {
     match part {
-        Part::Heading(text) => Part::Heading(text.clone()),
-        Part::Text(text) => Part::Text(text.clone()),
-        Part::Verdict(class, word) => Part::Verdict(class, word.clone()),
-        Part::Table(caption, heads, rows, words) => {
-            Part::Table(caption.clone(), heads.clone(), rows.clone(), *words)
+        PageBlock::Heading(text) => PageBlock::Heading(text.clone()),
+        PageBlock::Text(text) => PageBlock::Text(text.clone()),
+        PageBlock::Verdict(class, word) => PageBlock::Verdict(class, word.clone()),
+        PageBlock::Table(caption, heads, rows, words) => {
+            PageBlock::Table(caption.clone(), heads.clone(), rows.clone(), *words)
         }
-        Part::Verbatim(text) => Part::Verbatim(text.clone()),
+        PageBlock::Verbatim(text) => PageBlock::Verbatim(text.clone()),
     }
 }
 

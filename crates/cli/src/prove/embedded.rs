@@ -10,7 +10,7 @@ use dyno_db::copies::plan::IngestPlan;
 use dyno_engine::Control;
 use dyno_prove::embedded::embedded;
 use dyno_prove::embedded::{EmbeddedProof, Kill, write_embedded};
-use dyno_report::html::plain::Part;
+use dyno_report::html::plain::PageBlock;
 use dyno_types::units::counted;
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,11 +135,11 @@ fn limits() -> Vec<String> {
     ]
 }
 
-fn kills(proof: &EmbeddedProof) -> Part {
+fn kills(proof: &EmbeddedProof) -> PageBlock {
     let heads = ["killed at s", "records under way", "back after s"].map(str::to_owned).to_vec();
     let row = |kill: &Kill| {
         let back = kill.back_s.map_or("-".to_owned(), |seconds| format!("{seconds:.3}"));
         vec![format!("{:.2}", kill.at_s), kill.under_way.to_string(), back]
     };
-    Part::Table("Kills".into(), heads, proof.kills.iter().map(row).collect(), 0)
+    PageBlock::Table("Kills".into(), heads, proof.kills.iter().map(row).collect(), 0)
 }

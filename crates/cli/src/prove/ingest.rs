@@ -12,7 +12,7 @@ use dyno_engine::Control;
 use dyno_prove::drive::ingest as write;
 use dyno_prove::evidence::{Lag, clocks};
 use dyno_prove::verify::{Copy, verify};
-use dyno_report::html::plain::Part;
+use dyno_report::html::plain::PageBlock;
 use dyno_types::units::counted;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ pub(super) struct More {
 
 impl More {
     /// Tables for the page: what was sent, how far copies were behind, and what the database says of it.
-    fn parts(&self) -> Vec<Part> {
+    fn parts(&self) -> Vec<PageBlock> {
         let mut rows: Vec<Vec<String>> = Vec::new();
         let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
         if let Some(sent) = self.sent.filter(|sent| sent.records > 0) {
@@ -182,7 +182,10 @@ impl More {
             row("SHA-256 of the program", digest.clone());
         }
         let heads = ["what", "found"].map(str::to_owned).to_vec();
-        vec![Part::Heading("What was sent".into()), Part::Table("Sizes and copies".into(), heads, rows, 2)]
+        vec![
+            PageBlock::Heading("What was sent".into()),
+            PageBlock::Table("Sizes and copies".into(), heads, rows, 2),
+        ]
     }
 
     pub(super) fn of(plan: &IngestPlan) -> Self {

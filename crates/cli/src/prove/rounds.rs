@@ -3,7 +3,7 @@
 use super::certificate::figure;
 use dyno_prove::failover::curve::Curve;
 use dyno_prove::failover::{By, OutcomeCounts, Round};
-use dyno_report::html::plain::Part;
+use dyno_report::html::plain::PageBlock;
 use std::collections::BTreeMap;
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -77,18 +77,18 @@ impl Rounds<'_> {
     }
 
     /// For the page.
-    pub fn parts(&self) -> Vec<Part> {
-        let mut all = vec![Part::Heading("Every time the primary was taken away".into()), self.table()];
+    pub fn parts(&self) -> Vec<PageBlock> {
+        let mut all = vec![PageBlock::Heading("Every time the primary was taken away".into()), self.table()];
         if let Some(outcomes) = self.outcomes {
-            all.push(Part::Heading("What became of the records".into()));
+            all.push(PageBlock::Heading("What became of the records".into()));
             all.push(outcome_table(outcomes));
         }
-        all.push(Part::Heading("Recovery".into()));
+        all.push(PageBlock::Heading("Recovery".into()));
         all.push(self.recovery());
         all
     }
 
-    fn table(&self) -> Part {
+    fn table(&self) -> PageBlock {
         let heads = [
             "after s",
             "what was done",
@@ -117,11 +117,11 @@ impl Rounds<'_> {
             ]
         };
         let rows = self.rounds.iter().map(row).collect();
-        Part::Table("Rounds".into(), heads.map(str::to_owned).to_vec(), rows, 0)
+        PageBlock::Table("Rounds".into(), heads.map(str::to_owned).to_vec(), rows, 0)
     }
 
     /// Acknowledged records a second in each window, a column for each round.
-    fn recovery(&self) -> Part {
+    fn recovery(&self) -> PageBlock {
         let mut windows: BTreeMap<i64, Vec<String>> = BTreeMap::new();
         let none = || vec!["-".to_owned(); self.rounds.len()];
         for (number, curve) in self.rounds.iter().enumerate() {
@@ -138,11 +138,16 @@ impl Rounds<'_> {
             let begin = std::iter::once(format!("{:.1}", begin_ms as f64 / 1e3));
             begin.chain(cells).collect()
         };
-        Part::Table("Acknowledged records".into(), heads.collect(), windows.into_iter().map(row).collect(), 0)
+        PageBlock::Table(
+            "Acknowledged records".into(),
+            heads.collect(),
+            windows.into_iter().map(row).collect(),
+            0,
+        )
     }
 }
 
-fn outcome_table(outcomes: OutcomeCounts) -> Part {
+fn outcome_table(outcomes: OutcomeCounts) -> PageBlock {
     let heads = [
         "lost",
         "wrong",
@@ -159,7 +164,7 @@ fn outcome_table(outcomes: OutcomeCounts) -> Part {
         outcomes.indeterminate_not_found.to_string(),
         outcomes.refused_found.to_string(),
     ];
-    Part::Table("Records by outcome".into(), heads.map(str::to_owned).to_vec(), vec![row], 0)
+    PageBlock::Table("Records by outcome".into(), heads.map(str::to_owned).to_vec(), vec![row], 0)
 }
 
 #[cfg(test)]
@@ -200,12 +205,13 @@ mod tests {
             words.contains("recovered after 1.5 s  |█ ▁█|") && words.contains("not recovered"),
             "{words}"
         );
-        let Part::Table(_, heads, rows, _) = rounds.recovery() else { panic!("a table") };
+        let PageBlock::Table(_, heads, rows, _) = rounds.recovery() else { panic!("a table") };
         assert_eq!((heads.len(), rows.len()), (3, 4));
         assert_eq!(rows[0], ["-0.5", "1,600", "-"]);
         assert_eq!(rows[2], ["0.5", "200", "-"]);
         assert_eq!(rounds.parts().len(), 6);
-        let titled = |part: &Part| matches!(part, Part::Table(title, ..) if title == "Records by outcome");
+        let titled =
+            |part: &PageBlock| matches!(part, PageBlock::Table(title, ..) if title == "Records by outcome");
         assert!(rounds.parts().iter().any(titled));
     }
 }

@@ -25,7 +25,7 @@ use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
 use dyno_record::Scale;
 use dyno_report::junit::{Document, of_run};
-use dyno_report::summary::Known;
+use dyno_report::summary::SummaryExtras;
 use dyno_rundir::schema::Summary;
 use dyno_session::conductor::Conductor;
 use dyno_session::session::{EndedPhase, PhasePlan, Session};
@@ -306,7 +306,7 @@ fn phases(
 /// Writes and prints what came out of it.
 fn conclude(args: &RunArgs, executed: ExecutedRun<()>, place: Option<&Path>) -> Result<Exit, Failure> {
     let ExecutedRun { summary, closed, directory, .. } = executed;
-    let known = Known { findings: closed.findings.as_deref(), page: closed.page.as_deref() };
+    let known = SummaryExtras { findings: closed.findings.as_deref(), page: closed.page.as_deref() };
     show(&summary, known, args.json)?;
     if known.page.is_none()
         && let Some(path) = directory.filter(|_| !args.json)

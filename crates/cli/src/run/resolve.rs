@@ -50,7 +50,7 @@ impl Resolved {
         let metrics = resolved.measure_job()?.workload.metrics().to_vec();
         let condition = |text: &String| {
             let condition = Condition::parse(text)?;
-            condition.check(&metrics)?;
+            condition.check_metric(&metrics)?;
             Ok(condition)
         };
         let require = &resolved.run.experiment.require;

@@ -3,8 +3,8 @@
 use super::served_directory::ServedDirectory;
 use crate::run_directory::is_under_way;
 use dyno_experiment::directory::holder;
-use dyno_report::html::sections::slowest;
-use dyno_report::html::served::{Kind, Listed};
+use dyno_report::html::sections::slowest_operation;
+use dyno_report::html::served::{Listed, ListedKind};
 use dyno_rundir::files;
 use dyno_rundir::schema::{Run, Status, Summary, VERSION};
 use dyno_rundir::{ExperimentDir, ReadError};
@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Folders of runs and experiments; the runs of an experiment are its own.
-fn found(directory: &ServedDirectory) -> Vec<(PathBuf, Kind)> {
+fn found(directory: &ServedDirectory) -> Vec<(PathBuf, ListedKind)> {
     let mut all = Vec::new();
     let mut folders = vec![(directory.start().to_owned(), 0)];
     let mut seen = 0;
@@ -23,9 +23,9 @@ fn found(directory: &ServedDirectory) -> Vec<(PathBuf, Kind)> {
             break;
         }
         if folder.join("experiment.json").is_file() {
-            all.push((folder, Kind::Experiment));
+            all.push((folder, ListedKind::Experiment));
         } else if folder.join("run.json").is_file() {
-            all.push((folder, Kind::Run));
+            all.push((folder, ListedKind::Run));
         } else if depth < SERVED_DEPTH {
             let Ok(entries) = std::fs::read_dir(&folder) else { continue };
             // Links are not followed.
@@ -94,7 +94,7 @@ fn run(path: &Path, entry: &mut Listed) -> Result<(), ListingError> {
         let summary: Summary = json(&path.join("summary.json"))?;
         entry.verdict = summary.verdict.trust.name().into();
         entry.throughput = summary.measured().map(|phase| phase.throughput);
-        entry.p99_us = summary.measured().and_then(|phase| slowest(phase, "p99")).map(|(_, us)| us);
+        entry.p99_us = summary.measured().and_then(|phase| slowest_operation(phase, "p99")).map(|(_, us)| us);
         entry.title = summary.title;
     }
     Ok(())
@@ -133,17 +133,17 @@ fn experiment(path: &Path, entry: &mut Listed) -> Result<(), ListingError> {
 
 /// A run as the list shows it; `words` say what is wrong with one that cannot be read.
 pub fn run_listed(path: &Path) -> Listed {
-    let mut entry = Listed { kind: Kind::Run, ..Listed::default() };
+    let mut entry = Listed { kind: ListedKind::Run, ..Listed::default() };
     entry.words = run(path, &mut entry).err().map_or(String::new(), |error| error.to_string());
     entry
 }
 
 /// One entry; `None` for a path without a name.
-pub fn entry(directory: &ServedDirectory, path: &Path, kind: Kind) -> Option<Listed> {
+pub fn entry(directory: &ServedDirectory, path: &Path, kind: ListedKind) -> Option<Listed> {
     let mut entry = Listed { name: directory.name(path)?, kind, ..Listed::default() };
     let read = match kind {
-        Kind::Run => run(path, &mut entry),
-        Kind::Experiment => experiment(path, &mut entry),
+        ListedKind::Run => run(path, &mut entry),
+        ListedKind::Experiment => experiment(path, &mut entry),
     };
     if let Err(error) = read {
         entry.state = "unreadable".into();

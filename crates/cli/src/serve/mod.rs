@@ -12,7 +12,7 @@ use crate::{compare, experiment, pages, signals, terminal};
 use auth::Auth;
 use clap::Args;
 use dyno_report::html::experiment::experiment_page;
-use dyno_report::html::served::{Kind, address, list_page, list_rows, live_page, message_page};
+use dyno_report::html::served::{ListedKind, encode_path, list_page, list_rows, live_page, message_page};
 use dyno_rundir::ExperimentDir;
 use dyno_types::bounded;
 use dyno_types::child;
@@ -276,12 +276,12 @@ impl Site {
     }
 
     /// The directory of a run or an experiment, its name, and which of them it is.
-    fn found(&self, sent: &str) -> Option<(PathBuf, String, Kind)> {
+    fn found(&self, sent: &str) -> Option<(PathBuf, String, ListedKind)> {
         let path = self.directory.folder_at(sent)?;
         let name = self.directory.name(&path)?;
         let kind = match (path.join("experiment.json").is_file(), path.join("run.json").is_file()) {
-            (true, _) => Kind::Experiment,
-            (_, true) => Kind::Run,
+            (true, _) => ListedKind::Experiment,
+            (_, true) => ListedKind::Run,
             _ => return None,
         };
         Some((path, name, kind))
@@ -294,7 +294,7 @@ impl Site {
     }
 
     /// A report, from those that are kept if nothing has changed since.
-    fn made(&self, path: &Path, kind: Kind) -> Result<Arc<str>, PageError> {
+    fn made(&self, path: &Path, kind: ListedKind) -> Result<Arc<str>, PageError> {
         let state = self.directory.survey(path)?;
         let reports = || self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = reports();
@@ -305,11 +305,11 @@ impl Site {
         }
         drop(kept);
         let page: Arc<str> = match kind {
-            Kind::Experiment => {
+            ListedKind::Experiment => {
                 let dir = ExperimentDir::open(path).map_err(Failure::from)?;
                 experiment_page(&dir, None, &crate::highest_rate::searched(path))
             }
-            Kind::Run => pages::Material::read(path)?.html(None),
+            ListedKind::Run => pages::Material::read(path)?.html(None),
         }
         .into();
         let mut kept = reports();
@@ -348,7 +348,8 @@ impl Site {
         let mut sides = Vec::new();
         for name in names {
             let Some(path) = self.directory.folder(name) else { return missing() };
-            let kind = if path.join("experiment.json").is_file() { Kind::Experiment } else { Kind::Run };
+            let kind =
+                if path.join("experiment.json").is_file() { ListedKind::Experiment } else { ListedKind::Run };
             let Some(entry) = listing::entry(&self.directory, &path, kind) else { return missing() };
             if let Err(error) = self.directory.survey(&path) {
                 return failed(422, &error.to_string());
@@ -364,14 +365,14 @@ impl Site {
                 Ok(side)
             };
             let sides: Result<Vec<_>, Failure> = sides.iter().map(read).collect();
-            let report = |run: &Path| Some(address("dir", &site.directory.name(run)?) + "/report.html");
+            let report = |run: &Path| Some(encode_path("dir", &site.directory.name(run)?) + "/report.html");
             let page = sides.and_then(|mut sides| compare::page(&mut sides, &report));
             Ok(page?.into())
         })
     }
 
     fn stop(&self, sent: &str) -> Response {
-        let Some((path, name, Kind::Experiment)) = self.found(sent) else { return missing() };
+        let Some((path, name, ListedKind::Experiment)) = self.found(sent) else { return missing() };
         if let Err(error) = self.directory.survey(&path) {
             return failed(422, &error.to_string());
         }

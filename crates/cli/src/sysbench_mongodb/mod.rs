@@ -29,7 +29,7 @@ use dyno_db::target::Target;
 use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
-use dyno_report::summary::Known;
+use dyno_report::summary::SummaryExtras;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
 use dyno_session::conductor::Conductor;
 use dyno_session::load_generator::InProcess;
@@ -175,7 +175,7 @@ impl SysbenchRun<'_> {
         let executed =
             conductor::execute(self.run_plan(&job), &self.opened, self.control.clone(), phases, exit)?;
         let (summary, closed, is_load) = (executed.summary, executed.closed, is_load(&executed.ended));
-        let known = Known { findings: closed.findings.as_deref(), page: closed.page.as_deref() };
+        let known = SummaryExtras { findings: closed.findings.as_deref(), page: closed.page.as_deref() };
         if self.args.json || !(plan.config.faithful || is_load) {
             report::show(&summary, known, self.args.json)?;
         } else {

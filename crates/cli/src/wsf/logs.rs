@@ -105,7 +105,9 @@ fn windows(logs_dir: &Path) -> Vec<(u64, u64)> {
 
 fn windowed(run: &RunDir, asked: (u64, u64)) -> Result<Windowed, Failure> {
     let part = run.window(asked.0, asked.1)?;
-    let p99 = |buckets| dyno_analysis::latency(buckets, 0)?.percentiles_us.get("p99").copied().flatten();
+    let p99 = |buckets| {
+        dyno_analysis::latency_from_buckets(buckets, 0)?.percentiles_us.get("p99").copied().flatten()
+    };
     let p99 = part.latencies.iter().filter_map(|(name, all)| Some((name.clone(), p99(all)?))).collect();
     Ok(Windowed { asked, seconds: part.seconds, operations: part.operations, p99 })
 }

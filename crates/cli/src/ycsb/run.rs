@@ -14,7 +14,7 @@ use dyno_compat_ycsb::work::YcsbWork;
 use dyno_config::client::Warning;
 use dyno_engine::{Control, Job};
 use dyno_record::Scale;
-use dyno_report::summary::Known;
+use dyno_report::summary::SummaryExtras;
 use dyno_rundir::schema::Summary;
 use dyno_session::conductor::Conductor;
 use dyno_session::load_generator::InProcess;
@@ -145,7 +145,7 @@ fn conclude(
     let overall = Overall::of(&ended.totals, ms(*run_ms), ms(ended.finished.elapsed_ns / 1_000_000));
     write(work, &overall, &metrics, audit.as_ref().map(audit::lines).unwrap_or_default())?;
     if work.extras.json {
-        report::show(summary, Known::default(), true)?;
+        report::show(summary, SummaryExtras::default(), true)?;
     }
     warn_of(work, summary);
     if let Some(text) = audit.as_ref().and_then(audit::complaint) {

@@ -25,6 +25,11 @@ pub fn full_path(name: &str) -> &str {
     ALIASES.iter().find(|(short, _)| *short == name).map_or(name, |(_, path)| path)
 }
 
+/// The short name of a key, or the key itself.
+pub fn short_name(path: &str) -> &str {
+    ALIASES.iter().find(|(_, known)| *known == path).map_or(path, |(short, _)| short)
+}
+
 /// One value of a factor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
@@ -46,7 +51,7 @@ impl Level {
                 continue;
             };
             *own = value.clone();
-            let short = ALIASES.iter().find(|(_, path)| path == key).map_or(key.as_str(), |(short, _)| short);
+            let short = short_name(key);
             self.changed.push_str(&format!(" {short}={}", mask_value(key, &value.label())));
         }
     }

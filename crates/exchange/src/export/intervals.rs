@@ -3,7 +3,7 @@
 use crate::export::ExportError;
 use crate::export::source::{Source, SourceRun};
 use crate::export::table::{Cell, Kind, Table};
-use dyno_analysis::latency;
+use dyno_analysis::latency_from_buckets;
 use dyno_record::Buckets;
 use dyno_rundir::schema::Latency;
 use dyno_rundir::{RecordedInterval, RecordedMetric};
@@ -71,7 +71,8 @@ fn of_metric(interval: &RecordedInterval, metric: &RecordedMetric) -> Vec<Named>
     let mut row = when(interval, &metric.name);
     row.extend(counts(&metric.outcomes));
     for (short, kind) in [("service", "ok.service"), ("response", "ok.response")] {
-        let found = metric.histograms.get(kind).and_then(|buckets: &Buckets| latency(buckets, 0));
+        let found =
+            metric.histograms.get(kind).and_then(|buckets: &Buckets| latency_from_buckets(buckets, 0));
         latencies(short, found.as_ref().or(metric.known.get(kind)), &mut row);
     }
     row

@@ -2,7 +2,7 @@
 
 use crate::export::ExportError;
 use crate::export::source::{Source, SourceRun};
-use dyno_analysis::Figure;
+use dyno_analysis::ThresholdFigure;
 use dyno_rundir::schema::Claim;
 use dyno_types::stats::mean;
 
@@ -14,7 +14,7 @@ pub enum Measure {
     /// A percentile of the response time over all operations, such as `p99`, microseconds.
     Response(String),
     /// The figure of a threshold, such as `p99(read)`, in its unit (latencies: microseconds).
-    Figure(Box<Figure>),
+    Figure(Box<ThresholdFigure>),
 }
 
 impl Measure {
@@ -28,7 +28,7 @@ impl Measure {
             return Ok(Measure::Response(name));
         }
         let expected = "expected throughput, errors, mean, p50, p90, p95, p99, p99.9, max, or one of an operation: p99(read)";
-        match Figure::parse(text) {
+        match ThresholdFigure::parse(text) {
             Ok(figure) => Ok(Measure::Figure(Box::new(figure))),
             Err(_) => Err(ExportError::Lacking(format!("{text}: {expected}"))),
         }
@@ -58,7 +58,7 @@ impl Measure {
                     name => found.percentiles_us.get(name).copied().flatten(),
                 }
             }
-            Measure::Figure(figure) => figure.measured(phase),
+            Measure::Figure(figure) => figure.measured_value(phase),
         }
     }
 }

@@ -101,5 +101,5 @@ fn figures(phase: &Phase) -> Vec<Named> {
 pub(super) fn response(run: &SourceRun) -> Option<Latency> {
     let (dir, phase) = (run.dir.as_ref()?, run.measured()?);
     let scale = if dir.run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
-    ArrivalLatency::of_run(dir, &phase.name, scale).latency()
+    ArrivalLatency::of_run(dir, &phase.name, scale).to_latency()
 }

@@ -89,7 +89,7 @@ impl Source {
     }
 
     fn add(&mut self, name: String, path: &Path) -> Result<(), ExportError> {
-        let (dir, words) = rebuilt::open(path)?;
+        let (dir, words) = rebuilt::open_ended_run(path)?;
         self.notes.extend(words);
         self.runs.push(SourceRun { name, levels: Vec::new(), ended: None, dir: Some(dir) });
         Ok(())
@@ -105,7 +105,7 @@ impl Source {
             }
             let folder = path.join(&run.dir);
             // One run that cannot be read does not take the others with it: its line stays, with what the journal says.
-            let dir = match folder.join("run.json").is_file().then(|| rebuilt::open(&folder)) {
+            let dir = match folder.join("run.json").is_file().then(|| rebuilt::open_ended_run(&folder)) {
                 None => None,
                 Some(Ok((dir, words))) => {
                     self.notes.extend(words);

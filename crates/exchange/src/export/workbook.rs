@@ -6,7 +6,7 @@ use crate::export::pivot::Pivot;
 use crate::export::runs::runs;
 use crate::export::source::Source;
 use crate::export::table::{Cell, Table};
-use dyno_analysis::laws::{Sweep, observe, sweep};
+use dyno_analysis::laws::{Sweep, analyse_sweep, observe_run};
 use rust_xlsxwriter::{Chart, ChartType, Format, Workbook, Worksheet, XlsxError};
 
 /// Rows that a sheet can hold.
@@ -38,10 +38,10 @@ const HEADS: [&str; 12] = [
 pub fn workbook(source: &Source, pivot: Option<&(String, Pivot)>, seed: u64) -> Result<Vec<u8>, ExportError> {
     let mut book = Workbook::new();
     let head = Format::new().set_bold();
-    let observed = source.runs.iter().filter_map(|run| run.dir.as_ref()).filter_map(observe);
+    let observed = source.runs.iter().filter_map(|run| run.dir.as_ref()).filter_map(observe_run);
     let seen: Vec<_> = observed.filter(|run| !run.invalid).collect();
     let added = book.add_worksheet().set_name("Laws")?;
-    match sweep(&seen, seed) {
+    match analyse_sweep(&seen, seed) {
         Some(found) => {
             let think_s = seen.iter().find(|run| run.users.is_some()).map_or(0.0, |run| run.think_s);
             laws(added, &found, think_s, &head)?;

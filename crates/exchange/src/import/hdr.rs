@@ -85,7 +85,7 @@ pub(super) fn read(input: &Input) -> Result<Log, BadFile> {
 
 /// Percentiles from the histogram; mean and extremes stay those of the report, which are exact.
 pub(super) fn percentiles(slot: &mut Option<Latency>, whole: Buckets) {
-    let Some(exact) = dyno_analysis::latency(&whole, 0) else { return };
+    let Some(exact) = dyno_analysis::latency_from_buckets(&whole, 0) else { return };
     match slot {
         Some(known) if known.count == exact.count => known.percentiles_us = exact.percentiles_us,
         Some(_) => {}

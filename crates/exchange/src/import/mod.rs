@@ -13,7 +13,7 @@ pub mod ycsb_status;
 #[cfg(test)]
 mod tests;
 
-use dyno_analysis::{OverTime, steadiness};
+use dyno_analysis::{IntervalFigures, judge_steadiness};
 use dyno_rundir::imported::{Imported, ImportedInterval, ImportedMetric};
 use dyno_rundir::schema::{
     Client, Environment, Latency, Metric, Phase, Reason, Run, Setting, Status, Summary, Trust, VERSION,
@@ -212,7 +212,13 @@ fn over_time(intervals: &[ImportedInterval]) -> (Vec<Reason>, Vec<String>) {
         if sums.1 > 0.0 { sums.0 / sums.1 / 1e6 } else { 0.0 }
     };
     let responses_s: Vec<f64> = part.iter().map(response_s).collect();
-    steadiness(&OverTime { rates: &rates, responses_s: &responses_s, tails: None, step_s, from_s })
+    judge_steadiness(&IntervalFigures {
+        rates: &rates,
+        responses_s: &responses_s,
+        tails: None,
+        step_s,
+        from_s,
+    })
 }
 
 fn phase(found: &Found, said: &ImportDetails) -> Phase {

@@ -48,7 +48,7 @@ fn ycsb_with_status_lines_becomes_a_run() {
     );
     assert!(!std::fs::read_to_string(run.path.join("environment.json")).unwrap().contains("memory_bytes"));
     // The laws take the means.
-    let seen = dyno_analysis::laws::observe(&run).unwrap();
+    let seen = dyno_analysis::laws::observe_run(&run).unwrap();
     assert!((seen.response_s - 10.5e-6).abs() < 1e-12 && seen.users == Some(4.0), "{seen:?}");
 }
 

@@ -1,33 +1,33 @@
 //! A comparison as JUnit XML: a suite for each pair, a case for each figure.
 
 use crate::comparison::Pairing;
-use crate::comparison::text::verdict;
+use crate::comparison::text::describe_with_noise;
 use crate::junit::{Case, Document, End, Suite};
 use dyno_analysis::compare::Conclusion;
 
 /// All of it. `fails` says which conclusions fail.
-pub fn junit(all: &[Pairing], fails: impl Fn(Conclusion) -> bool) -> Document {
+pub fn build_junit(all: &[Pairing], fails: impl Fn(Conclusion) -> bool) -> Document {
     let nothing = all.iter().all(|pairing| pairing.figures.is_empty());
     let suite = |pairing: &Pairing| {
         let mut cases: Vec<Case> = pairing
             .figures
             .iter()
             .map(|figure| {
-                let words = verdict(figure);
+                let words = describe_with_noise(figure);
                 let end = match figure.found.conclusion {
                     conclusion if fails(conclusion) => End::Failure("compare", words.clone()),
                     Conclusion::Unclear(_) => End::Skipped(words.clone()),
                     _ => End::Passed,
                 };
                 let (first, second) = figure.found.means;
-                let number = super::number;
+                let number = super::format_number;
                 let unit = figure.shown_unit();
                 let output = format!("{words}\nfirst {}, second {} {unit}", number(first), number(second));
                 Case { output, ..Case::new(figure.name.clone(), end) }
             })
             .collect();
         if cases.is_empty() {
-            let words = pairing.verdict();
+            let words = pairing.verdict_sentence();
             let end = if nothing { End::Error("nothing", words) } else { End::Skipped(words) };
             cases.push(Case::new("figures".into(), end));
         }

@@ -1,8 +1,8 @@
 //! A comparison as Markdown, for a change request or a note.
 
-use crate::comparison::text::verdict;
-use crate::comparison::{FOOT, Pairing, number};
-use crate::markdown::esc;
+use crate::comparison::text::describe_with_noise;
+use crate::comparison::{FOOT, Pairing, format_number};
+use crate::markdown::escape_markdown;
 use std::fmt::Write as _;
 
 fn row(out: &mut String, cells: &[String]) {
@@ -14,19 +14,26 @@ fn differences(out: &mut String, title: &str, rows: &[(String, String, String)])
         return;
     }
     let _ = writeln!(out, "\n| {title} that differ | first | second |\n|:---|:---|:---|");
-    rows.iter().for_each(|(key, one, other)| row(out, &[esc(key), esc(one), esc(other)]));
+    rows.iter().for_each(|(key, one, other)| {
+        row(out, &[escape_markdown(key), escape_markdown(one), escape_markdown(other)])
+    });
 }
 
 /// All of it.
-pub fn markdown(all: &[Pairing]) -> String {
+pub fn render_markdown(all: &[Pairing]) -> String {
     let mut out = String::from("# Comparison\n");
     for pairing in all {
-        let _ = writeln!(out, "\n## {}\n\n**{}**", esc(&pairing.title()), esc(&pairing.verdict()));
+        let _ = writeln!(
+            out,
+            "\n## {}\n\n**{}**",
+            escape_markdown(&pairing.title()),
+            escape_markdown(&pairing.verdict_sentence())
+        );
         if !pairing.warnings.is_empty() {
             out.push('\n');
         }
         pairing.warnings.iter().for_each(|warning| {
-            let _ = writeln!(out, "* {}", esc(warning));
+            let _ = writeln!(out, "* {}", escape_markdown(warning));
         });
         if !pairing.figures.is_empty() {
             out.push_str(
@@ -36,13 +43,13 @@ pub fn markdown(all: &[Pairing]) -> String {
         for figure in &pairing.figures {
             let found = &figure.found;
             let cells = [
-                esc(&figure.name),
-                number(found.means.0),
-                number(found.means.1),
+                escape_markdown(&figure.name),
+                format_number(found.means.0),
+                format_number(found.means.1),
                 figure.shown_unit().to_owned(),
                 format!("{:.3}", found.p),
-                figure.effect().to_owned(),
-                verdict(figure),
+                figure.describe_effect_size().to_owned(),
+                describe_with_noise(figure),
             ];
             row(&mut out, &cells);
         }

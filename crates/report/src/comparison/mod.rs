@@ -10,7 +10,7 @@ use dyno_types::units::{Thousands, symbol};
 
 /// One figure of two groups.
 #[derive(Debug, serde::Serialize)]
-pub struct Figure {
+pub struct ComparedFigure {
     /// Name: `throughput`, `READ p99`.
     pub name: String,
     /// Unit.
@@ -25,12 +25,12 @@ pub struct Figure {
     pub each: (Vec<f64>, Vec<f64>),
 }
 
-impl Figure {
+impl ComparedFigure {
     /// Size of the effect in words; `-` for one run a side, whose order says nothing.
-    pub(crate) fn effect(&self) -> &'static str {
+    pub(crate) fn describe_effect_size(&self) -> &'static str {
         match self.found.runs.0.max(self.found.runs.1) {
             1 => "-",
-            _ => rank::size(self.found.delta),
+            _ => rank::describe_effect_size(self.found.delta),
         }
     }
 
@@ -66,7 +66,7 @@ pub struct Pairing {
     /// Name of the other.
     pub second: String,
     /// Every figure that both have.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<ComparedFigure>,
     /// Response times of the operations that both have.
     pub responses: Vec<Responses>,
     /// Settings that differ: key, first, second.
@@ -97,12 +97,12 @@ impl Pairing {
     }
 
     /// Names of the figures that lead to a conclusion.
-    pub fn those(&self, holds: impl Fn(Conclusion) -> bool) -> Vec<&Figure> {
+    pub fn figures_where(&self, holds: impl Fn(Conclusion) -> bool) -> Vec<&ComparedFigure> {
         self.figures.iter().filter(|figure| holds(figure.found.conclusion)).collect()
     }
 
     /// The verdict in one sentence.
-    pub fn verdict(&self) -> String {
+    pub fn verdict_sentence(&self) -> String {
         self.verdict_between(&self.first, &self.second)
     }
 
@@ -111,12 +111,12 @@ impl Pairing {
         if self.figures.is_empty() {
             return "Nothing can be compared: there is no figure that both have.".into();
         }
-        let names = |which: Vec<&Figure>| {
+        let names = |which: Vec<&ComparedFigure>| {
             which.iter().map(|figure| figure.name.as_str()).collect::<Vec<_>>().join(", ")
         };
-        let better = names(self.those(|c| c == Conclusion::Better));
-        let worse = names(self.those(|c| c == Conclusion::Worse));
-        let unclear = names(self.those(|c| matches!(c, Conclusion::Unclear(_))));
+        let better = names(self.figures_where(|c| c == Conclusion::Better));
+        let worse = names(self.figures_where(|c| c == Conclusion::Worse));
+        let unclear = names(self.figures_where(|c| matches!(c, Conclusion::Unclear(_))));
         let mut parts = Vec::new();
         for (word, which) in [("better in", better), ("worse in", worse), ("nothing can be said of", unclear)]
         {
@@ -132,7 +132,7 @@ impl Pairing {
 }
 
 /// A figure as a number.
-pub(crate) fn number(value: f64) -> String {
+pub(crate) fn format_number(value: f64) -> String {
     match value.abs() {
         v if v >= 1_000.0 && value < 0.0 => format!("-{}", Thousands(v.round() as u64)),
         v if v >= 1_000.0 => Thousands(v.round() as u64).to_string(),

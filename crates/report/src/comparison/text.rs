@@ -1,6 +1,6 @@
 //! A comparison as text: the verdict in words first, then the figures it comes from.
 
-use crate::comparison::{FOOT, Figure, Pairing, number};
+use crate::comparison::{ComparedFigure, FOOT, Pairing, format_number};
 use dyno_analysis::compare::{Comparison, Conclusion};
 use dyno_types::units::span;
 
@@ -11,7 +11,7 @@ pub(crate) fn relative_interval(found: &Comparison) -> Option<String> {
 }
 
 /// The words for a conclusion.
-pub fn words(figure: &Figure) -> String {
+pub fn describe_conclusion(figure: &ComparedFigure) -> String {
     let found = &figure.found;
     let change = (found.ratio.value - 1.0) * 100.0;
     let interval = relative_interval(found).unwrap_or_else(|| format!("{change:+.1} %, no interval"));
@@ -38,8 +38,8 @@ pub fn words(figure: &Figure) -> String {
 }
 
 /// The words, with the noise floor where one is known.
-pub(super) fn verdict(figure: &Figure) -> String {
-    let mut verdict = words(figure);
+pub(super) fn describe_with_noise(figure: &ComparedFigure) -> String {
+    let mut verdict = describe_conclusion(figure);
     if figure.noise > 0.0 {
         verdict += &format!("; noise floor {:.1} %", figure.noise * 100.0);
     }
@@ -47,7 +47,7 @@ pub(super) fn verdict(figure: &Figure) -> String {
 }
 
 /// All of it.
-pub fn text(all: &[Pairing]) -> String {
+pub fn render_comparisons(all: &[Pairing]) -> String {
     let mut out = String::new();
     for pairing in all {
         let cell = if pairing.cell.is_empty() { String::new() } else { format!("  [{}]", pairing.cell) };
@@ -73,19 +73,19 @@ pub fn text(all: &[Pairing]) -> String {
     out
 }
 
-fn table(figures: &[Figure]) -> String {
+fn table(figures: &[ComparedFigure]) -> String {
     let head = ["", "first", "second", "unit", "p", "effect", "verdict"].map(str::to_owned).to_vec();
     let mut rows = vec![head];
     for figure in figures {
         let found = &figure.found;
         rows.push(vec![
             figure.name.clone(),
-            number(found.means.0),
-            number(found.means.1),
+            format_number(found.means.0),
+            format_number(found.means.1),
             figure.shown_unit().to_owned(),
             format!("{:.3}", found.p),
-            figure.effect().to_owned(),
-            verdict(figure),
+            figure.describe_effect_size().to_owned(),
+            describe_with_noise(figure),
         ]);
     }
     if rows.len() == 1 {

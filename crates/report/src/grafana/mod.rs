@@ -5,7 +5,7 @@ pub mod mongodb;
 mod panel;
 pub mod tables;
 
-use crate::grafana::panel::{Dashboard, Kind, Panel};
+use crate::grafana::panel::{Dashboard, Panel, PanelKind};
 use serde_json::{Value, json};
 
 /// Version of Grafana's dashboard JSON model that is written.
@@ -21,7 +21,7 @@ const HEIGHT: u32 = 8;
 const HEADING: u32 = 1;
 
 /// Every dashboard: name of its file, and its JSON model.
-pub fn dashboards() -> Vec<(String, Value)> {
+pub fn build_dashboards() -> Vec<(String, Value)> {
     tables::DASHBOARDS.iter().map(|dashboard| (format!("{}.json", dashboard.uid), model(dashboard))).collect()
 }
 
@@ -97,11 +97,11 @@ fn panel(shown: &Panel, id: usize, (x, y): (u32, u32)) -> Value {
         })
         .collect();
     let options = match shown.kind {
-        Kind::Lines => json!({
+        PanelKind::Lines => json!({
             "legend": { "displayMode": "table", "placement": "bottom", "showLegend": true, "calcs": ["mean", "max"] },
             "tooltip": { "mode": "multi", "sort": "desc" }
         }),
-        Kind::Number => json!({
+        PanelKind::Number => json!({
             "reduceOptions": { "calcs": ["lastNotNull"], "fields": "", "values": false }, "colorMode": "value",
             "graphMode": "area", "justifyMode": "auto", "orientation": "auto", "textMode": "auto"
         }),

@@ -2,26 +2,26 @@
 
 /// Form in which a panel shows its series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PanelKind {
     /// Over time.
     Lines,
     /// The last value.
     Number,
 }
 
-impl Kind {
+impl PanelKind {
     /// Grafana's name of it.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Lines => "timeseries",
-            Kind::Number => "stat",
+            PanelKind::Lines => "timeseries",
+            PanelKind::Number => "stat",
         }
     }
 }
 
 /// A query in Prometheus' language.
 #[derive(Clone, Copy, Debug)]
-pub struct Query {
+pub struct PanelQuery {
     /// `@` stands for the choice of instances, `[@]` for the length of time that Grafana takes rates over.
     pub expression: &'static str,
     /// Legend of its series.
@@ -36,13 +36,13 @@ pub struct Panel {
     /// Description for readers.
     pub description: &'static str,
     /// Form of the panel.
-    pub kind: Kind,
+    pub kind: PanelKind,
     /// Grafana's name of the unit.
     pub unit: &'static str,
     /// Columns of 24.
     pub width: u32,
     /// Queries of its series.
-    pub queries: &'static [Query],
+    pub queries: &'static [PanelQuery],
 }
 
 /// One dashboard.
@@ -58,24 +58,24 @@ pub struct Dashboard {
     pub rows: &'static [(&'static str, &'static [Panel])],
 }
 
-pub(super) const fn q(expression: &'static str, legend: &'static str) -> Query {
-    Query { expression, legend }
+pub(super) const fn panel_query(expression: &'static str, legend: &'static str) -> PanelQuery {
+    PanelQuery { expression, legend }
 }
 
-pub(super) const fn lines(
+pub(super) const fn lines_panel(
     title: &'static str,
     unit: &'static str,
     description: &'static str,
-    queries: &'static [Query],
+    queries: &'static [PanelQuery],
 ) -> Panel {
-    Panel { title, description, kind: Kind::Lines, unit, width: 12, queries }
+    Panel { title, description, kind: PanelKind::Lines, unit, width: 12, queries }
 }
 
-pub(super) const fn number(
+pub(super) const fn number_panel(
     title: &'static str,
     unit: &'static str,
     description: &'static str,
-    queries: &'static [Query],
+    queries: &'static [PanelQuery],
 ) -> Panel {
-    Panel { title, description, kind: Kind::Number, unit, width: 6, queries }
+    Panel { title, description, kind: PanelKind::Number, unit, width: 6, queries }
 }

@@ -1,35 +1,35 @@
 //! The tables of panels: what is shown, in which unit, and the query behind it.
 
 use crate::grafana::mongodb;
-use crate::grafana::panel::{Dashboard, Panel, lines, number, q};
+use crate::grafana::panel::{Dashboard, Panel, lines_panel, number_panel, panel_query};
 
 const RUN_0: [Panel; 4] = [
-    number(
+    number_panel(
         "Operations per second",
         "ops",
         "Successful operations of all phases.",
-        &[q(r#"sum(rate(dyno_operations_total{@, outcome="ok"}[@]))"#, "ok")],
+        &[panel_query(r#"sum(rate(dyno_operations_total{@, outcome="ok"}[@]))"#, "ok")],
     ),
-    number(
+    number_panel(
         "p99 response time",
         "s",
         "Completion less intended start.",
-        &[q(
+        &[panel_query(
             r#"histogram_quantile(0.99, sum by (le) (rate(dyno_response_seconds_bucket{@, result="ok"}[@])))"#,
             "p99",
         )],
     ),
-    number(
+    number_panel(
         "Users",
         "none",
         "Users or connections of the phase under way.",
-        &[q("sum(dyno_users{@})", "users")],
+        &[panel_query("sum(dyno_users{@})", "users")],
     ),
-    number(
+    number_panel(
         "Failed share",
         "percentunit",
         "Operations that ended otherwise than ok.",
-        &[q(
+        &[panel_query(
             r#"1 - sum(rate(dyno_operations_total{@, outcome="ok"}[@])) / sum(rate(dyno_operations_total{@}[@]))"#,
             "failed",
         )],
@@ -37,60 +37,68 @@ const RUN_0: [Panel; 4] = [
 ];
 
 const RUN_1: [Panel; 4] = [
-    lines(
+    lines_panel(
         "Operations by kind",
         "ops",
         "Successful operations.",
-        &[q(r#"sum by (metric) (rate(dyno_operations_total{@, outcome="ok"}[@]))"#, "{{metric}}")],
+        &[panel_query(r#"sum by (metric) (rate(dyno_operations_total{@, outcome="ok"}[@]))"#, "{{metric}}")],
     ),
-    lines(
+    lines_panel(
         "Operations by outcome",
         "ops",
         "All operations that ended.",
-        &[q("sum by (outcome) (rate(dyno_operations_total{@}[@]))", "{{outcome}}")],
+        &[panel_query("sum by (outcome) (rate(dyno_operations_total{@}[@]))", "{{outcome}}")],
     ),
-    lines(
+    lines_panel(
         "Arrivals and target rate",
         "ops",
         "Open loop: what the schedule asks for, and what it was given.",
-        &[q("sum(rate(dyno_arrivals_total{@}[@]))", "arrivals"), q("sum(dyno_target_rate{@})", "target")],
+        &[
+            panel_query("sum(rate(dyno_arrivals_total{@}[@]))", "arrivals"),
+            panel_query("sum(dyno_target_rate{@})", "target"),
+        ],
     ),
-    lines("Phase", "none", "The phase under way is 1.", &[q("dyno_phase_info{@}", "{{phase}}")]),
+    lines_panel(
+        "Phase",
+        "none",
+        "The phase under way is 1.",
+        &[panel_query("dyno_phase_info{@}", "{{phase}}")],
+    ),
 ];
 
 const RUN_2: [Panel; 4] = [
-    lines(
+    lines_panel(
         "Response time, median",
         "s",
         "Completion less intended start: waiting is part of it.",
-        &[q(
+        &[panel_query(
             r#"histogram_quantile(0.5, sum by (le, metric) (rate(dyno_response_seconds_bucket{@, result="ok"}[@])))"#,
             "{{metric}}",
         )],
     ),
-    lines(
+    lines_panel(
         "Response time, p99",
         "s",
         "Completion less intended start: waiting is part of it.",
-        &[q(
+        &[panel_query(
             r#"histogram_quantile(0.99, sum by (le, metric) (rate(dyno_response_seconds_bucket{@, result="ok"}[@])))"#,
             "{{metric}}",
         )],
     ),
-    lines(
+    lines_panel(
         "Response time, p99.9",
         "s",
         "Completion less intended start: waiting is part of it.",
-        &[q(
+        &[panel_query(
             r#"histogram_quantile(0.999, sum by (le, metric) (rate(dyno_response_seconds_bucket{@, result="ok"}[@])))"#,
             "{{metric}}",
         )],
     ),
-    lines(
+    lines_panel(
         "Service time, p99",
         "s",
         "Completion less sending.",
-        &[q(
+        &[panel_query(
             r#"histogram_quantile(0.99, sum by (le, metric) (rate(dyno_service_seconds_bucket{@, result="ok"}[@])))"#,
             "{{metric}}",
         )],
@@ -98,219 +106,244 @@ const RUN_2: [Panel; 4] = [
 ];
 
 const RUN_3: [Panel; 6] = [
-    lines(
+    lines_panel(
         "Ideal client, p99",
         "s",
         "Open loop: response times of a client that is never late. Below the response time: the client adds waits.",
-        &[q("histogram_quantile(0.99, sum by (le) (rate(dyno_ideal_response_seconds_bucket{@}[@])))", "p99")],
+        &[panel_query(
+            "histogram_quantile(0.99, sum by (le) (rate(dyno_ideal_response_seconds_bucket{@}[@])))",
+            "p99",
+        )],
     ),
-    lines(
+    lines_panel(
         "Schedule lag, p99",
         "s",
         "Open loop: sending less intended start, of arrivals that found a free connection. High: the load generator is too slow.",
-        &[q("histogram_quantile(0.99, sum by (le) (rate(dyno_schedule_lag_seconds_bucket{@}[@])))", "p99")],
+        &[panel_query(
+            "histogram_quantile(0.99, sum by (le) (rate(dyno_schedule_lag_seconds_bucket{@}[@])))",
+            "p99",
+        )],
     ),
-    lines(
+    lines_panel(
         "Backlog",
         "none",
         "Longest queue of due arrivals so far.",
-        &[q("max by (phase) (dyno_backlog{@})", "{{phase}}")],
+        &[panel_query("max by (phase) (dyno_backlog{@})", "{{phase}}")],
     ),
-    lines(
+    lines_panel(
         "CPU",
         "none",
         "Cores that dyno keeps busy.",
-        &[q(
+        &[panel_query(
             "sum by (instance) (rate(process_cpu_seconds_total{@}[@])) and on (instance) dyno_build_info{@}",
             "{{instance}}",
         )],
     ),
-    lines(
+    lines_panel(
         "Memory",
         "bytes",
         "Largest resident memory so far.",
-        &[q("dyno_peak_resident_bytes{@}", "{{instance}}")],
+        &[panel_query("dyno_peak_resident_bytes{@}", "{{instance}}")],
     ),
-    lines(
+    lines_panel(
         "Connections made anew, late replies, redirects",
         "ops",
         "",
         &[
-            q("sum(rate(dyno_reconnects_total{@}[@]))", "reconnects"),
-            q("sum(rate(dyno_late_replies_total{@}[@]))", "late replies"),
-            q("sum(rate(dyno_redirects_total{@}[@]))", "redirects"),
+            panel_query("sum(rate(dyno_reconnects_total{@}[@]))", "reconnects"),
+            panel_query("sum(rate(dyno_late_replies_total{@}[@]))", "late replies"),
+            panel_query("sum(rate(dyno_redirects_total{@}[@]))", "redirects"),
         ],
     ),
 ];
 
 const HOST_0: [Panel; 4] = [
-    lines(
+    lines_panel(
         "CPU by mode",
         "percentunit",
         "Share of all cores' time.",
-        &[q(r#"avg by (instance, mode) (rate(node_cpu_seconds_total{@, mode!="idle"}[@]))"#, "{{mode}}")],
+        &[panel_query(
+            r#"avg by (instance, mode) (rate(node_cpu_seconds_total{@, mode!="idle"}[@]))"#,
+            "{{mode}}",
+        )],
     ),
-    lines(
+    lines_panel(
         "Load",
         "none",
         "Average of the runnable and waiting tasks over one minute.",
-        &[q("node_load1{@}", "{{instance}}")],
+        &[panel_query("node_load1{@}", "{{instance}}")],
     ),
-    lines(
+    lines_panel(
         "Memory",
         "bytes",
         "",
         &[
-            q("node_memory_MemAvailable_bytes{@}", "available"),
-            q("node_memory_Cached_bytes{@}", "page cache"),
-            q("node_memory_Dirty_bytes{@}", "dirty"),
+            panel_query("node_memory_MemAvailable_bytes{@}", "available"),
+            panel_query("node_memory_Cached_bytes{@}", "page cache"),
+            panel_query("node_memory_Dirty_bytes{@}", "dirty"),
         ],
     ),
-    lines(
+    lines_panel(
         "Context switches and interrupts",
         "ops",
         "",
         &[
-            q("rate(node_context_switches_total{@}[@])", "context switches"),
-            q("rate(node_intr_total{@}[@])", "interrupts"),
+            panel_query("rate(node_context_switches_total{@}[@])", "context switches"),
+            panel_query("rate(node_intr_total{@}[@])", "interrupts"),
         ],
     ),
 ];
 
 const HOST_1: [Panel; 4] = [
-    lines(
+    lines_panel(
         "Bytes",
         "Bps",
         "",
         &[
-            q("rate(node_disk_read_bytes_total{@}[@])", "{{device}} read"),
-            q("rate(node_disk_written_bytes_total{@}[@])", "{{device}} written"),
+            panel_query("rate(node_disk_read_bytes_total{@}[@])", "{{device}} read"),
+            panel_query("rate(node_disk_written_bytes_total{@}[@])", "{{device}} written"),
         ],
     ),
-    lines(
+    lines_panel(
         "Operations",
         "iops",
         "",
         &[
-            q("rate(node_disk_reads_completed_total{@}[@])", "{{device}} read"),
-            q("rate(node_disk_writes_completed_total{@}[@])", "{{device}} written"),
+            panel_query("rate(node_disk_reads_completed_total{@}[@])", "{{device}} read"),
+            panel_query("rate(node_disk_writes_completed_total{@}[@])", "{{device}} written"),
         ],
     ),
-    lines(
+    lines_panel(
         "Busy",
         "percentunit",
         "Share of the time with an operation under way.",
-        &[q("rate(node_disk_io_time_seconds_total{@}[@])", "{{device}}")],
+        &[panel_query("rate(node_disk_io_time_seconds_total{@}[@])", "{{device}}")],
     ),
-    lines(
+    lines_panel(
         "Queue",
         "none",
         "Operations under way, on average.",
-        &[q("rate(node_disk_io_time_weighted_seconds_total{@}[@])", "{{device}}")],
+        &[panel_query("rate(node_disk_io_time_weighted_seconds_total{@}[@])", "{{device}}")],
     ),
 ];
 
 const HOST_2: [Panel; 4] = [
-    lines(
+    lines_panel(
         "Network",
         "Bps",
         "",
         &[
-            q("rate(node_network_receive_bytes_total{@}[@])", "{{device}} received"),
-            q("rate(node_network_transmit_bytes_total{@}[@])", "{{device}} sent"),
+            panel_query("rate(node_network_receive_bytes_total{@}[@])", "{{device}} received"),
+            panel_query("rate(node_network_transmit_bytes_total{@}[@])", "{{device}} sent"),
         ],
     ),
-    lines(
+    lines_panel(
         "Dropped packets and errors",
         "pps",
         "",
         &[
-            q("sum(rate(node_network_receive_drop_total{@}[@]))", "dropped at receipt"),
-            q("sum(rate(node_network_receive_errs_total{@}[@]))", "errors at receipt"),
-            q("sum(rate(node_netstat_Tcp_RetransSegs{@}[@]))", "TCP segments sent again"),
+            panel_query("sum(rate(node_network_receive_drop_total{@}[@]))", "dropped at receipt"),
+            panel_query("sum(rate(node_network_receive_errs_total{@}[@]))", "errors at receipt"),
+            panel_query("sum(rate(node_netstat_Tcp_RetransSegs{@}[@]))", "TCP segments sent again"),
         ],
     ),
-    lines(
+    lines_panel(
         "Space available",
         "bytes",
         "",
-        &[q(r#"node_filesystem_avail_bytes{@, fstype!~"tmpfs|ramfs"}"#, "{{mountpoint}}")],
+        &[panel_query(r#"node_filesystem_avail_bytes{@, fstype!~"tmpfs|ramfs"}"#, "{{mountpoint}}")],
     ),
-    lines("TCP connections", "none", "", &[q("node_netstat_Tcp_CurrEstab{@}", "established")]),
+    lines_panel(
+        "TCP connections",
+        "none",
+        "",
+        &[panel_query("node_netstat_Tcp_CurrEstab{@}", "established")],
+    ),
 ];
 
 const DATABASE_0: [Panel; 4] = [
-    number(
+    number_panel(
         "Commands per second",
         "ops",
         "",
-        &[q("sum(rate(redis_commands_processed_total{@}[@]))", "commands")],
+        &[panel_query("sum(rate(redis_commands_processed_total{@}[@]))", "commands")],
     ),
-    number("Clients", "none", "", &[q("sum(redis_connected_clients{@})", "clients")]),
-    number("Memory", "bytes", "", &[q("sum(redis_memory_used_bytes{@})", "used")]),
-    number("Keys", "none", "", &[q("sum(redis_db_keys{@})", "keys")]),
+    number_panel("Clients", "none", "", &[panel_query("sum(redis_connected_clients{@})", "clients")]),
+    number_panel("Memory", "bytes", "", &[panel_query("sum(redis_memory_used_bytes{@})", "used")]),
+    number_panel("Keys", "none", "", &[panel_query("sum(redis_db_keys{@})", "keys")]),
 ];
 
 const DATABASE_1: [Panel; 4] = [
-    lines("Commands by name", "ops", "", &[q("sum by (cmd) (rate(redis_commands_total{@}[@]))", "{{cmd}}")]),
-    lines(
+    lines_panel(
+        "Commands by name",
+        "ops",
+        "",
+        &[panel_query("sum by (cmd) (rate(redis_commands_total{@}[@]))", "{{cmd}}")],
+    ),
+    lines_panel(
         "Time in the server by command",
         "s",
         "Mean time of a command inside the server.",
-        &[q(
+        &[panel_query(
             "sum by (cmd) (rate(redis_commands_duration_seconds_total{@}[@])) / sum by (cmd) (rate(redis_commands_total{@}[@]))",
             "{{cmd}}",
         )],
     ),
-    lines(
+    lines_panel(
         "Keyspace",
         "ops",
         "",
         &[
-            q("sum(rate(redis_keyspace_hits_total{@}[@]))", "hits"),
-            q("sum(rate(redis_keyspace_misses_total{@}[@]))", "misses"),
-            q("sum(rate(redis_evicted_keys_total{@}[@]))", "evicted"),
-            q("sum(rate(redis_expired_keys_total{@}[@]))", "expired"),
+            panel_query("sum(rate(redis_keyspace_hits_total{@}[@]))", "hits"),
+            panel_query("sum(rate(redis_keyspace_misses_total{@}[@]))", "misses"),
+            panel_query("sum(rate(redis_evicted_keys_total{@}[@]))", "evicted"),
+            panel_query("sum(rate(redis_expired_keys_total{@}[@]))", "expired"),
         ],
     ),
-    lines(
+    lines_panel(
         "Network",
         "Bps",
         "",
         &[
-            q("sum(rate(redis_net_input_bytes_total{@}[@]))", "received"),
-            q("sum(rate(redis_net_output_bytes_total{@}[@]))", "sent"),
+            panel_query("sum(rate(redis_net_input_bytes_total{@}[@]))", "received"),
+            panel_query("sum(rate(redis_net_output_bytes_total{@}[@]))", "sent"),
         ],
     ),
 ];
 
 const DATABASE_2: [Panel; 4] = [
-    lines(
+    lines_panel(
         "CPU",
         "none",
         "Cores that the server keeps busy.",
         &[
-            q("rate(redis_cpu_user_seconds_total{@}[@])", "user"),
-            q("rate(redis_cpu_sys_seconds_total{@}[@])", "system"),
+            panel_query("rate(redis_cpu_user_seconds_total{@}[@])", "user"),
+            panel_query("rate(redis_cpu_sys_seconds_total{@}[@])", "system"),
         ],
     ),
-    lines(
+    lines_panel(
         "Memory",
         "bytes",
         "",
-        &[q("redis_memory_used_bytes{@}", "used"), q("redis_memory_used_rss_bytes{@}", "resident")],
+        &[
+            panel_query("redis_memory_used_bytes{@}", "used"),
+            panel_query("redis_memory_used_rss_bytes{@}", "resident"),
+        ],
     ),
-    lines(
+    lines_panel(
         "Clients",
         "none",
         "",
-        &[q("redis_connected_clients{@}", "connected"), q("redis_blocked_clients{@}", "blocked")],
+        &[
+            panel_query("redis_connected_clients{@}", "connected"),
+            panel_query("redis_blocked_clients{@}", "blocked"),
+        ],
     ),
-    lines(
+    lines_panel(
         "Persistence",
         "none",
         "",
-        &[q("redis_rdb_changes_since_last_save{@}", "changes since the last save")],
+        &[panel_query("redis_rdb_changes_since_last_save{@}", "changes since the last save")],
     ),
 ];
 

@@ -1,32 +1,32 @@
 //! Meaning of the figures: stability, operational laws, diagnosis.
 
-use crate::html::text::{esc, heads, percent, rate, table, us};
+use crate::html::text::{escape_html, format_percent, format_rate, format_us, render_table, table_heads};
 use dyno_analysis::diagnose::{Diagnosis, Moved};
-use dyno_analysis::laws::{checks, observe};
-use dyno_analysis::series::{Answer, Label, Stability, stability as stability_of_throughput};
+use dyno_analysis::laws::{check_laws, observe_run};
+use dyno_analysis::series::{SegmentLabel, Stability, StabilityAnswer, judge_stability};
 use dyno_analysis::steadiness_of_responses;
 use dyno_rundir::{IntervalHistory, RunDir};
 use dyno_types::shell::quoted;
 use dyno_types::units::counted;
 
 /// The measured phase over time, and what was found in it.
-pub struct OverTime {
+pub struct StabilityAnalysis {
     /// The series, as `dyno explain` takes it.
     pub history: IntervalHistory,
     /// Levels, period, drift.
     pub found: Stability,
 }
 
-impl OverTime {
+impl StabilityAnalysis {
     /// Of a series with enough intervals.
-    pub fn of(history: IntervalHistory) -> Option<Self> {
-        let found = stability_of_throughput(&history.values)?;
-        Some(OverTime { history, found })
+    pub fn from_history(history: IntervalHistory) -> Option<Self> {
+        let found = judge_stability(&history.values)?;
+        Some(StabilityAnalysis { history, found })
     }
 
     /// What was found in its response times, in words; `None` where they are not known.
     fn responses(&self) -> Option<String> {
-        let (answer, found) = steadiness_of_responses(&dyno_analysis::OverTime {
+        let (answer, found) = steadiness_of_responses(&dyno_analysis::IntervalFigures {
             responses_s: &self.history.responses_s,
             step_s: self.history.step_s as f64,
             from_s: self.history.from_s as f64,
@@ -34,19 +34,19 @@ impl OverTime {
         })?;
         Some(match (answer, found) {
             (_, Some(found)) => format!("Response times are not steady: {found}."),
-            (Answer::Steady, None) => "The mean response time is steady.".to_owned(),
+            (StabilityAnswer::Steady, None) => "The mean response time is steady.".to_owned(),
             (_, None) => "Whether the mean response time is steady cannot be told.".to_owned(),
         })
     }
 
     /// Seconds after the warm-up at which an interval of the series begins.
-    pub fn second(&self, interval: usize) -> u64 {
+    pub fn second_of_interval(&self, interval: usize) -> u64 {
         self.history.from_s + interval as u64 * self.history.step_s
     }
 }
 
 /// The section "stability".
-pub fn stability(over_time: Option<&OverTime>) -> String {
+pub fn render_stability(over_time: Option<&StabilityAnalysis>) -> String {
     let Some(over_time) = over_time else {
         return "<p>Whether the run was steady cannot be said: that takes at least 5 whole intervals of the measured phase.\
             </p>\n"
@@ -56,33 +56,38 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
     let mut rows = Vec::new();
     for segment in &found.segments {
         let what = match segment.label {
-            Label::WarmUp => "warm-up",
-            Label::Level => "level",
-            Label::Collapse => "collapse",
-            Label::Recovery => "recovery",
+            SegmentLabel::WarmUp => "warm-up",
+            SegmentLabel::Level => "level",
+            SegmentLabel::Collapse => "collapse",
+            SegmentLabel::Recovery => "recovery",
         };
         rows.push(vec![
             what.to_owned(),
-            format!("{} to {} s", over_time.second(segment.range.0), over_time.second(segment.range.1)),
-            rate(segment.mean),
+            format!(
+                "{} to {} s",
+                over_time.second_of_interval(segment.range.0),
+                over_time.second_of_interval(segment.range.1)
+            ),
+            format_rate(segment.mean),
         ]);
     }
-    let mut out = table("Levels of throughput", &heads(&["level", "seconds", "mean, 1/s"]), &rows, 2);
+    let mut out =
+        render_table("Levels of throughput", &table_heads(&["level", "seconds", "mean, 1/s"]), &rows, 2);
     let mut lines = vec![match (found.answer, found.segments.len()) {
-        (Answer::Steady, 1) => "Steady: no change of level of 5 % or more was found.".to_owned(),
-        (Answer::CannotTell, 1) => {
-            format!("Whether it is steady cannot be told: {}. Run longer.", found.unseen())
+        (StabilityAnswer::Steady, 1) => "Steady: no change of level of 5 % or more was found.".to_owned(),
+        (StabilityAnswer::CannotTell, 1) => {
+            format!("Whether it is steady cannot be told: {}. Run longer.", found.describe_unseen_steps())
         }
-        (Answer::NotSteady, 1) => "Not steady.".to_owned(),
+        (StabilityAnswer::NotSteady, 1) => "Not steady.".to_owned(),
         (_, n) => format!("The level changed {}.", counted(n - 1, "time")),
     }];
     if let Some(alarm) = found.alarm {
         let (before, after) = (&found.segments[alarm - 1], &found.segments[alarm]);
         lines.push(format!(
             "After {} s throughput went from {}/s to {}/s: one figure for the whole run would hide it.",
-            over_time.second(after.range.0),
-            rate(before.mean),
-            rate(after.mean)
+            over_time.second_of_interval(after.range.0),
+            format_rate(before.mean),
+            format_rate(after.mean)
         ));
     }
     if found.warm_up > 0 {
@@ -97,24 +102,27 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
         }
         Some(steady) => format!(
             "Mean of the run: {}/s ± {}/s (95 %; neighbouring intervals correlate by {:.2}, which is allowed for).",
-            rate(steady.interval.mean),
-            rate(steady.interval.half_width),
+            format_rate(steady.interval.mean),
+            format_rate(steady.interval.half_width),
             steady.correlation
         ),
-        None if found.answer == Answer::NotSteady => {
+        None if found.answer == StabilityAnswer::NotSteady => {
             "Throughput was not steady, so no interval is given.".into()
         }
         None => "The run is too short for an interval of its mean: that takes ten intervals.".into(),
     });
     if let Some(share) = found.drift {
-        lines.push(format!("It changes by {} from beginning to end along a straight line.", percent(share)));
+        lines.push(format!(
+            "It changes by {} from beginning to end along a straight line.",
+            format_percent(share)
+        ));
     }
     lines.push(match &found.period {
         Some(period) => format!(
             "It repeats itself every {} s between {}/s and {}/s (autocorrelation {:.2}): measure many whole periods.",
             period.intervals as u64 * step_s,
-            rate(period.levels.0),
-            rate(period.levels.1),
+            format_rate(period.levels.0),
+            format_rate(period.levels.1),
             period.strength
         ),
         None => "No period was found.".into(),
@@ -123,8 +131,8 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
     let (plain, rest) = found.variation;
     lines.push(format!(
         "Variation between intervals: {} (about what was found: {}).",
-        percent(plain),
-        percent(rest)
+        format_percent(plain),
+        format_percent(rest)
     ));
     lines.push(match found.stalls.first() {
         None => "No interval stands out as a stall: below half of the median, and out of the usual scatter."
@@ -132,32 +140,32 @@ pub fn stability(over_time: Option<&OverTime>) -> String {
         Some(first) => format!(
             "Throughput fell below half of its median {}, first from {} to {} s.",
             counted(found.stalls.len(), "time"),
-            over_time.second(first.at),
-            over_time.second(first.at + first.intervals)
+            over_time.second_of_interval(first.at),
+            over_time.second_of_interval(first.at + first.intervals)
         ),
     });
     // Of a table that was imported from a later second on they are those of the table.
-    if over_time.second(0) == 0 {
+    if over_time.second_of_interval(0) == 0 {
         out.push_str("<p class=\"dim\">Seconds count from the beginning of the measured phase.</p>\n");
     }
     out.push_str("<ul class=\"reasons\">");
-    lines.iter().for_each(|line| out.push_str(&format!("<li>{}</li>", esc(line))));
+    lines.iter().for_each(|line| out.push_str(&format!("<li>{}</li>", escape_html(line))));
     out.push_str("</ul>\n");
     out
 }
 
 /// The section "laws".
-pub fn laws(dir: &RunDir) -> String {
-    let Some(observed) = observe(dir) else {
+pub fn render_laws(dir: &RunDir) -> String {
+    let Some(observed) = observe_run(dir) else {
         let ok = dir.phases.iter().any(|phase| phase.totals.ok() > 0);
         let why = if ok { "times of the operations are not known" } else { "no operation succeeded" };
         return format!("<p>The laws cannot be checked: {why}.</p>\n");
     };
     let side = |value: f64, unit: &str| match unit {
-        "us" => us(value),
-        unit => format!("{} {unit}", rate(value)),
+        "us" => format_us(value),
+        unit => format!("{} {unit}", format_rate(value)),
     };
-    let rows: Vec<Vec<String>> = checks(&observed)
+    let rows: Vec<Vec<String>> = check_laws(&observed)
         .iter()
         .map(|law| {
             let testable = law.holds != dyno_analysis::laws::Holds::NotTestable;
@@ -165,7 +173,7 @@ pub fn laws(dir: &RunDir) -> String {
             vec![
                 law.law.to_owned(),
                 law.formula.to_owned(),
-                law.holds.word().to_owned(),
+                law.holds.as_str().to_owned(),
                 law.cause.clone().unwrap_or_default(),
                 cell(side(law.measured, law.unit)),
                 cell(side(law.expected, law.unit)),
@@ -173,11 +181,11 @@ pub fn laws(dir: &RunDir) -> String {
             ]
         })
         .collect();
-    let names = heads(&["law", "formula", "verdict", "cause", "measured", "by the law", "error"]);
+    let names = table_heads(&["law", "formula", "verdict", "cause", "measured", "by the law", "error"]);
     let mut out = format!(
         "<p>Identities that hold for every system; where one fails, the measurement is wrong.</p>\n<div \
             class=\"long\">{}</div>\n",
-        table("Operational laws", &names, &rows, 4)
+        render_table("Operational laws", &names, &rows, 4)
     );
     if !observed.uses.is_empty() {
         let rows: Vec<Vec<String>> = observed
@@ -188,28 +196,28 @@ pub fn laws(dir: &RunDir) -> String {
                     used.name.clone(),
                     format!("{:.2}", used.busy),
                     used.servers.map_or("unknown".into(), |n| format!("{n:.0}")),
-                    used.servers.filter(|n| *n > 0.0).map_or("-".into(), |n| percent(used.busy / n)),
-                    us(used.busy / observed.throughput * 1e6),
+                    used.servers.filter(|n| *n > 0.0).map_or("-".into(), |n| format_percent(used.busy / n)),
+                    format_us(used.busy / observed.throughput * 1e6),
                 ]
             })
             .collect();
         let names =
-            heads(&["resource", "busy on average", "it has", "utilisation", "demand of an operation"]);
-        out.push_str(&table("Utilisation and service demand (U = X D)", &names, &rows, 1));
+            table_heads(&["resource", "busy on average", "it has", "utilisation", "demand of an operation"]);
+        out.push_str(&render_table("Utilisation and service demand (U = X D)", &names, &rows, 1));
     }
     out
 }
 
 /// The section "diagnosis": what changed in the run, and what limits it.
-pub fn diagnosis(Diagnosis { change, findings }: &Diagnosis, watched: bool) -> String {
+pub fn render_diagnosis(Diagnosis { change, findings }: &Diagnosis, watched: bool) -> String {
     let mut out = String::new();
     if let Some(change) = change {
-        out.push_str(&format!("<p>What changed: {}.</p>\n", esc(&change.words())));
-        let rows: Vec<Vec<String>> = change.moved.iter().map(|one| one.cells().to_vec()).collect();
+        out.push_str(&format!("<p>What changed: {}.</p>\n", escape_html(&change.describe_change())));
+        let rows: Vec<Vec<String>> = change.moved.iter().map(|one| one.table_cells().to_vec()).collect();
         if !rows.is_empty() {
             let caption =
                 "Series that moved in another way than throughput did, a usual second before and after";
-            out.push_str(&table(caption, &heads(&Moved::HEADS), &rows, 1));
+            out.push_str(&render_table(caption, &table_heads(&Moved::HEADS), &rows, 1));
         }
     }
     if findings.is_empty() {
@@ -223,23 +231,24 @@ pub fn diagnosis(Diagnosis { change, findings }: &Diagnosis, watched: bool) -> S
         out.push_str(&format!(
             "<article class=\"finding\"><h3>{}. {} <small class=\"dim\">{}, confidence {:.0} %</small></h3>\n",
             number + 1,
-            esc(&finding.claim),
-            finding.sureness(),
+            escape_html(&finding.claim),
+            finding.confidence_word(),
             finding.confidence * 100.0
         ));
         for (title, lines) in [("For it", &finding.evidence), ("Against it", &finding.against)] {
             if !lines.is_empty() {
-                let items: String = lines.iter().map(|line| format!("<li>{}</li>", esc(line))).collect();
+                let items: String =
+                    lines.iter().map(|line| format!("<li>{}</li>", escape_html(line))).collect();
                 out.push_str(&format!("<p>{title}:</p><ul class=\"reasons\">{items}</ul>\n"));
             }
         }
         out.push_str(&format!(
             "<p>{}</p>\n<p>To settle it: {}</p>\n",
-            esc(finding.advice),
-            esc(&finding.experiment)
+            escape_html(finding.advice),
+            escape_html(&finding.experiment)
         ));
         if !finding.command.is_empty() {
-            out.push_str(&format!("<pre>{}</pre>\n", esc(&quoted(&finding.command))));
+            out.push_str(&format!("<pre>{}</pre>\n", escape_html(&quoted(&finding.command))));
         }
         out.push_str("</article>\n");
     }

@@ -1,7 +1,7 @@
-//! Charts of the page: throughput, latencies, queue, percentiles; what monitors saw is in [`crate::html::watched`].
+//! Charts of the page: throughput, latencies, queue, percentiles; what monitors saw is in [`crate::html::build_monitor_charts`].
 
-use crate::html::points::{MOST, Packed, Point, packed, with_gaps};
-use crate::html::timeline::{Timeline, interval};
+use crate::html::points::{MOST, PackedSeries, SeriesPoint, pack_series, with_gaps};
+use crate::html::timeline::{Timeline, interval_length};
 use dyno_analysis::ArrivalLatency;
 use dyno_rundir::series::Row;
 use dyno_rundir::{RunDir, unit};
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 
 /// Option of a chart: usually an operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Choice {
+pub struct ChartChoice {
     /// Name.
     pub n: String,
     /// Series.
-    pub s: Vec<Packed>,
+    pub s: Vec<PackedSeries>,
 }
 
 /// A chart over time.
@@ -29,7 +29,7 @@ pub struct Chart {
     /// True if the axis is logarithmic.
     pub log: bool,
     /// One or more.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<ChartChoice>,
 }
 
 /// Latency by percentile.
@@ -45,7 +45,7 @@ pub struct Distribution {
 
 /// A threshold on a chart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Limit {
+pub struct ChartLimit {
     /// Stable name of the chart.
     pub chart: String,
     /// The chart's choice in lower case; empty: all of them.
@@ -60,7 +60,7 @@ pub struct Limit {
 
 /// All that scripts draw.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Data {
+pub struct PageData {
     /// Begin and end of the axis of time, seconds.
     pub span: (f64, f64),
     /// Unix time of the axis' 0, milliseconds, where it is known.
@@ -73,7 +73,7 @@ pub struct Data {
     /// Faults: begin, end, name.
     pub faults: Vec<(f64, f64, String)>,
     /// Thresholds that can be drawn.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<ChartLimit>,
     /// Charts over time, in their order on the page.
     pub charts: Vec<Chart>,
     /// Latency by percentile.
@@ -82,10 +82,10 @@ pub struct Data {
 
 impl Chart {
     /// A chart with nothing to choose; `None` where no series has a value.
-    pub fn plain(id: &str, title: &str, unit: &str, series: Vec<Packed>) -> Option<Self> {
-        let series: Vec<Packed> =
+    pub fn without_choices(id: &str, title: &str, unit: &str, series: Vec<PackedSeries>) -> Option<Self> {
+        let series: Vec<PackedSeries> =
             series.into_iter().filter(|one| one.v.iter().any(Option::is_some)).collect();
-        let choices = vec![Choice { n: String::new(), s: series }];
+        let choices = vec![ChartChoice { n: String::new(), s: series }];
         (!choices[0].s.is_empty()).then(|| Chart {
             id: id.into(),
             title: title.into(),
@@ -97,7 +97,7 @@ impl Chart {
 }
 
 /// Metrics in the order of their numbers of requests, the most first. Closing connections says nothing about the database.
-pub fn metrics(rows: &[Row]) -> Vec<String> {
+pub fn metrics_by_requests(rows: &[Row]) -> Vec<String> {
     let mut all: Vec<(String, u64)> = Vec::new();
     for row in rows.iter().filter(|row| !["TOTAL", "CLEANUP"].contains(&row.metric.as_str())) {
         let count = if row.phase == "measure" { row.ok + row.failed } else { 0 };
@@ -116,17 +116,17 @@ fn over_time(
     metric: &str,
     axis: &Timeline,
     of: impl Fn(&Row, f64) -> Option<f64>,
-) -> Vec<Point> {
-    let usual = interval(rows);
+) -> Vec<SeriesPoint> {
+    let usual = interval_length(rows);
     let mut totals: BTreeMap<&str, usize> = BTreeMap::new();
     rows.iter()
         .filter(|row| row.metric == "TOTAL")
         .for_each(|row| *totals.entry(&row.phase).or_default() += 1);
     let single: Vec<&str> =
         totals.into_iter().filter(|(_, count)| *count == 1).map(|(phase, _)| phase).collect();
-    let mut points: Vec<Point> = Vec::new();
+    let mut points: Vec<SeriesPoint> = Vec::new();
     for row in rows.iter().filter(|row| row.metric == metric) {
-        let Some(span) = axis.span(&row.phase) else { continue };
+        let Some(span) = axis.phase_span(&row.phase) else { continue };
         let at = span.epoch + row.start_s;
         if span.to - at > usual && single.contains(&row.phase.as_str()) {
             // A mean over the whole phase is a line from its beginning to its end.
@@ -147,10 +147,14 @@ fn over_time(
 
 /// Throughput: all operations, then each.
 fn throughput(rows: &[Row], axis: &Timeline, names: &[String]) -> Chart {
-    let of = |metric: &str| -> Vec<Packed> {
+    let of = |metric: &str| -> Vec<PackedSeries> {
         let some = |of: &dyn Fn(&Row) -> u64| rows.iter().any(|row| row.metric == metric && of(row) > 0);
         let series = |name: &str, of: &dyn Fn(&Row) -> u64| {
-            packed(name, &over_time(rows, metric, axis, |row, length| Some(of(row) as f64 / length)), MOST)
+            pack_series(
+                name,
+                &over_time(rows, metric, axis, |row, length| Some(of(row) as f64 / length)),
+                MOST,
+            )
         };
         let mut all = vec![series("succeeded", &|row| row.ok)];
         if some(&|row| row.failed) {
@@ -161,9 +165,9 @@ fn throughput(rows: &[Row], axis: &Timeline, names: &[String]) -> Chart {
         }
         all
     };
-    let mut choices = vec![Choice { n: "all operations".into(), s: of("TOTAL") }];
+    let mut choices = vec![ChartChoice { n: "all operations".into(), s: of("TOTAL") }];
     if names.len() > 1 {
-        choices.extend(names.iter().map(|name| Choice { n: name.clone(), s: of(name) }));
+        choices.extend(names.iter().map(|name| ChartChoice { n: name.clone(), s: of(name) }));
     }
     Chart {
         id: "throughput".into(),
@@ -176,14 +180,14 @@ fn throughput(rows: &[Row], axis: &Timeline, names: &[String]) -> Chart {
 
 fn latencies(rows: &[Row], axis: &Timeline, names: &[String], id: &str, title: &str) -> Chart {
     let service = id == "service";
-    let choice = |name: &String| Choice {
+    let choice = |name: &String| ChartChoice {
         n: name.clone(),
         s: ["p50", "p99", "p99.9", "max"]
             .iter()
             .enumerate()
             .map(|(at, label)| {
                 let of = |row: &Row, _: f64| if service { row.service_us[at] } else { row.response_us[at] };
-                packed(label, &over_time(rows, name, axis, of), MOST)
+                pack_series(label, &over_time(rows, name, axis, of), MOST)
             })
             .collect(),
     };
@@ -198,7 +202,7 @@ pub fn of_load(rows: &[Row], axis: &Timeline, open: bool) -> Vec<Chart> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let names = metrics(rows);
+    let names = metrics_by_requests(rows);
     let mut charts = vec![throughput(rows, axis, &names)];
     let title = if open { "Response time (from the intended start)" } else { "Response time" };
     charts.push(latencies(rows, axis, &names, "response", title));
@@ -206,11 +210,11 @@ pub fn of_load(rows: &[Row], axis: &Timeline, open: bool) -> Vec<Chart> {
         charts.push(latencies(rows, axis, &names, "service", "Service time (from sending)"));
         if rows.iter().any(|row| row.backlog.is_some_and(|n| n > 0.0)) {
             let points = over_time(rows, "TOTAL", axis, |row, _| row.backlog);
-            charts.extend(Chart::plain(
+            charts.extend(Chart::without_choices(
                 "backlog",
                 "Due arrivals that wait",
                 "arrivals",
-                vec![packed("queue", &points, MOST)],
+                vec![pack_series("queue", &points, MOST)],
             ));
         }
     }
@@ -222,7 +226,7 @@ pub fn of_load(rows: &[Row], axis: &Timeline, open: bool) -> Vec<Chart> {
 const STEPS: i32 = 6;
 
 /// Latency by percentile. Arrivals that were never sent are beyond any that was measured: the line ends where they begin.
-pub fn distribution(name: &str, times: &ArrivalLatency) -> Option<Distribution> {
+pub fn latency_distribution(name: &str, times: &ArrivalLatency) -> Option<Distribution> {
     // Times of failures alone are no latency.
     if times.ok.count() == 0 {
         return None;
@@ -244,19 +248,19 @@ pub fn distribution(name: &str, times: &ArrivalLatency) -> Option<Distribution> 
 }
 
 /// Latency by percentile of the measured phase.
-pub fn distributions(dir: &RunDir, phase: &str, open: bool) -> Vec<Distribution> {
+pub fn phase_distributions(dir: &RunDir, phase: &str, open: bool) -> Vec<Distribution> {
     let Some(recorded) = dir.phases.iter().find(|recorded| recorded.name == phase) else { return Vec::new() };
     let names = dir.run.metrics.get(phase).map_or(&[][..], Vec::as_slice);
     let mut all = Vec::new();
     for (number, name) in names.iter().enumerate().filter(|(_, name)| *name != "CLEANUP") {
-        all.extend(distribution(
+        all.extend(latency_distribution(
             &format!("{name} response"),
-            &ArrivalLatency::response(&recorded.totals, number),
+            &ArrivalLatency::from_response_times(&recorded.totals, number),
         ));
         if open {
-            all.extend(distribution(
+            all.extend(latency_distribution(
                 &format!("{name} service"),
-                &ArrivalLatency::service(&recorded.totals, number),
+                &ArrivalLatency::from_service_times(&recorded.totals, number),
             ));
         }
     }

@@ -1,7 +1,7 @@
 //! A whole HTML document with its security policy, and the figures that its script draws.
 
-use crate::html::charts::{Chart, Data};
-use crate::html::text::{esc, json};
+use crate::html::charts::{Chart, PageData};
+use crate::html::text::{escape_html, render_script_json};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
@@ -24,18 +24,18 @@ pub(super) struct PageAssets<'a> {
     /// Scripts, in order.
     pub scripts: &'a [&'a str],
     /// Data that they draw.
-    pub data: Option<&'a Data>,
+    pub data: Option<&'a PageData>,
     /// True if it may ask the server that it came from, and send forms there.
     pub asks: bool,
 }
 
 /// A whole document that needs nothing else: title, body, data for the script.
-pub(super) fn document(title: &str, body: &str, data: &Data) -> String {
-    page(title, body, &PageAssets { scripts: &[SCRIPT], data: Some(data), asks: false })
+pub(super) fn render_standalone_page(title: &str, body: &str, data: &PageData) -> String {
+    render_page(title, body, &PageAssets { scripts: &[SCRIPT], data: Some(data), asks: false })
 }
 
 /// A whole document.
-pub(super) fn page(title: &str, body: &str, assets: &PageAssets<'_>) -> String {
+pub(super) fn render_page(title: &str, body: &str, assets: &PageAssets<'_>) -> String {
     let sources: Vec<String> = assets.scripts.iter().map(|script| source(script)).collect();
     let scripts = if sources.is_empty() { "'none'".to_owned() } else { sources.join(" ") };
     let asks = if assets.asks { "connect-src 'self'; form-action 'self'" } else { "form-action 'none'" };
@@ -51,10 +51,14 @@ pub(super) fn page(title: &str, body: &str, assets: &PageAssets<'_>) -> String {
          <link rel=\"icon\" href=\"{ICON}\">\n\
          <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
          <a class=\"skip\" href=\"#main\">To the content</a>\n{body}",
-        esc(title)
+        escape_html(title)
     );
     if let Some(data) = assets.data {
-        let _ = writeln!(out, "<script type=\"application/json\" id=\"data\">{}</script>", json(data));
+        let _ = writeln!(
+            out,
+            "<script type=\"application/json\" id=\"data\">{}</script>",
+            render_script_json(data)
+        );
     }
     assets.scripts.iter().for_each(|script| {
         let _ = writeln!(out, "<script>{script}</script>");
@@ -64,25 +68,25 @@ pub(super) fn page(title: &str, body: &str, assets: &PageAssets<'_>) -> String {
 }
 
 /// A figure whose lines the script draws.
-pub(super) fn figure(number: usize, chart: &Chart) -> String {
+pub(super) fn render_figure(number: usize, chart: &Chart) -> String {
     let unit = if chart.unit == "us" { "µs to s, logarithmic" } else { &chart.unit };
     format!(
         "<figure data-chart=\"{number}\"><figcaption>{} <small>{}</small></figcaption>\
          <div class=\"plot\"></div><div class=\"legend\"></div></figure>\n",
-        esc(&chart.title),
-        esc(unit)
+        escape_html(&chart.title),
+        escape_html(unit)
     )
 }
 
 /// The bar that stays: `chips` and navigation. `links`: addresses within the page, and their words.
-pub(super) fn bar(chips: &str, what: &str, links: &[(String, String)]) -> String {
+pub(super) fn render_bar(chips: &str, what: &str, links: &[(String, String)]) -> String {
     let items: String = links
         .iter()
-        .map(|(id, words)| format!("<li><a href=\"#{}\">{}</a></li>", esc(id), esc(words)))
+        .map(|(id, words)| format!("<li><a href=\"#{}\">{}</a></li>", escape_html(id), escape_html(words)))
         .collect();
     format!(
         "<div class=\"bar\" role=\"region\" aria-label=\"Verdict and sections\">{chips}<span class=\"what\">{}</span>{}</div>\n",
-        esc(what),
+        escape_html(what),
         match links.is_empty() {
             true => String::new(),
             false => format!("<nav aria-label=\"Sections\"><ul>{items}</ul></nav>"),
@@ -91,8 +95,8 @@ pub(super) fn bar(chips: &str, what: &str, links: &[(String, String)]) -> String
 }
 
 /// A verdict as a chip: class and words.
-pub(super) fn chip(class: &str, words: &str) -> String {
-    format!("<strong class=\"trust {class}\">{}</strong>", esc(words))
+pub(super) fn render_chip(class: &str, words: &str) -> String {
+    format!("<strong class=\"trust {class}\">{}</strong>", escape_html(words))
 }
 
 /// Buttons above charts over time.

@@ -1,14 +1,16 @@
 //! The page of an experiment: its cells with intervals, small multiples, users, one factor by another, and links to every run.
 
 use crate::faults;
-use crate::html::analysis_sections::{OverTime, stability};
-use crate::html::charts::Data;
-use crate::html::document::{bar, chip, document};
-use crate::html::gathered::{Gathered, OneRun, Row, gather};
-use crate::html::overlay::overlaid;
-use crate::html::plot::{Dot, Plot, points};
+use crate::html::analysis_sections::{StabilityAnalysis, render_stability};
+use crate::html::charts::PageData;
+use crate::html::document::{render_bar, render_chip, render_standalone_page};
+use crate::html::gathered::{CellRuns, Gathered, GatheredRun, gather_runs};
+use crate::html::overlay::render_overlay;
+use crate::html::plot::{Dot, Plot, category_plot};
 use crate::html::rates;
-use crate::html::text::{esc, heads, rate, table_of_markup, us, when, whole};
+use crate::html::text::{
+    escape_html, format_rate, format_timestamp, format_us, format_whole, table_heads, table_of_markup,
+};
 use crate::html::users;
 use crate::tuning;
 use crate::worth::Worth;
@@ -20,9 +22,9 @@ use std::fmt::Write as _;
 
 /// The page. `price`: of an hour of everything that took part. `found`: what searches have found, a sentence each.
 pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>, found: &[String]) -> String {
-    let all = gather(dir, price);
-    let mut data = Data::default();
-    let overlay = overlaid(&all, &mut data);
+    let all = gather_runs(dir, price);
+    let mut data = PageData::default();
+    let overlay = render_overlay(&all, &mut data);
     let mut sections: Vec<(&str, &str, String)> = Vec::new();
     // One point is no drawing.
     if all.rows.len() != 1 {
@@ -32,10 +34,10 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>, found: &[String]
     if let Some(text) = faulted(&all) {
         sections.push(("faults", "Faults", text));
     }
-    if let Some(text) = users::section(&all) {
+    if let Some(text) = users::render_users_section(&all) {
         sections.push(("users", "Users: does Little's law hold?", text));
     }
-    if let Some(text) = rates::section(&all) {
+    if let Some(text) = rates::render_rates_section(&all) {
         sections.push(("rates", "Rates: what is kept", text));
     }
     if let Some(text) = courses(&all) {
@@ -59,31 +61,31 @@ pub fn experiment_page(dir: &ExperimentDir, price: Option<f64>, found: &[String]
     let said = if found.is_empty() { answer(&all) } else { found.join(" ") } + &recovered(&all);
     let mut out = format!(
         "{}<header>\n<h1>{}</h1>\n<p><strong>{}</strong></p>\n<p class=\"dim\">{}{}</p>\n",
-        bar(&chips(&all), &dir.name, &links),
-        esc(title),
-        esc(&said),
-        esc(&name),
-        esc(&when(&dir.started))
+        render_bar(&chips(&all), &dir.name, &links),
+        escape_html(title),
+        escape_html(&said),
+        escape_html(&name),
+        escape_html(&format_timestamp(&dir.started))
     );
     headline(&mut out, &all);
     for note in &all.notes {
-        let _ = writeln!(out, "<p class=\"note\">{}</p>", esc(note));
+        let _ = writeln!(out, "<p class=\"note\">{}</p>", escape_html(note));
     }
     out.push_str("</header>\n<main id=\"main\" tabindex=\"-1\">\n");
     for (id, title, text) in &sections {
         let _ = write!(
             out,
             "<section id=\"{id}\" aria-labelledby=\"h-{id}\">\n<h2 id=\"h-{id}\">{}</h2>\n{text}</section>\n",
-            esc(title)
+            escape_html(title)
         );
     }
     out.push_str("</main>\n");
-    document(&dir.name, &out, &data)
+    render_standalone_page(&dir.name, &out, &data)
 }
 
 /// The worst verdict of the runs as a chip, with how many have it.
 fn chips(all: &Gathered<'_>) -> String {
-    let count = |of: &dyn Fn(&Row) -> usize| all.rows.iter().map(of).sum::<usize>();
+    let count = |of: &dyn Fn(&CellRuns) -> usize| all.rows.iter().map(of).sum::<usize>();
     let ended = all.rows.iter().map(|row| row.runs.len()).sum::<usize>();
     let worst = [
         (count(&|row| row.figures.failed), "invalid", "FAILED"),
@@ -97,9 +99,9 @@ fn chips(all: &Gathered<'_>) -> String {
     };
     let missed = match count(&|row| row.figures.missed) {
         0 => String::new(),
-        runs => chip("invalid", &format!("FAIL {runs} of {ended}")),
+        runs => render_chip("invalid", &format!("FAIL {runs} of {ended}")),
     };
-    chip(class, &words) + &missed
+    render_chip(class, &words) + &missed
 }
 
 /// What faults did, a table of all runs.
@@ -111,10 +113,10 @@ fn faulted(all: &Gathered<'_>) -> Option<String> {
         for run in row.runs.iter().filter(|run| !run.faults.is_empty()) {
             let whose = match all.rows.len() {
                 1 => format!("repetition {}", run.ended.repetition),
-                _ => format!("{}, repetition {}", row.label(), run.ended.repetition),
+                _ => format!("{}, repetition {}", row.describe_cell(), run.ended.repetition),
             };
             for fault in &run.faults {
-                let cells = faults::row(fault).into_iter().map(|cell| esc(&cell));
+                let cells = faults::format_fault_row(fault).into_iter().map(|cell| escape_html(&cell));
                 rows.push(many.then(|| link(all, run, &whose)).into_iter().chain(cells).collect());
             }
         }
@@ -122,11 +124,14 @@ fn faulted(all: &Gathered<'_>) -> Option<String> {
     if rows.is_empty() {
         return None;
     }
-    let mut names = if many { heads(&["run"]) } else { Vec::new() };
-    names.extend(heads(&faults::HEADS));
+    let mut names = if many { table_heads(&["run"]) } else { Vec::new() };
+    names.extend(table_heads(&faults::HEADS));
     let words = 1 + usize::from(many);
     let table = table_of_markup("Faults that the experiment asked for", &names, &rows, words);
-    Some(format!("<div class=\"dense\">{table}</div>\n<p class=\"dim\">{}</p>\n", esc(faults::MEANING)))
+    Some(format!(
+        "<div class=\"dense\">{table}</div>\n<p class=\"dim\">{}</p>\n",
+        escape_html(faults::MEANING)
+    ))
 }
 
 /// What became of faults, in a sentence; nothing where there was none.
@@ -150,19 +155,20 @@ fn recovered(all: &Gathered<'_>) -> String {
 /// Answer of the experiment, in a sentence or two: the greatest mean throughput, and whether its interval keeps clear of the
 /// others'.
 fn answer(all: &Gathered<'_>) -> String {
-    let known = |row: &'_ Row| Some((row.figures.throughput?, row.figures.half_width, row.label()));
+    let known =
+        |row: &'_ CellRuns| Some((row.figures.throughput?, row.figures.half_width, row.describe_cell()));
     let mut means: Vec<(f64, Option<f64>, String)> = all.rows.iter().filter_map(known).collect();
     means.sort_by(|a, b| b.0.total_cmp(&a.0));
     let said = |(mean, half, label): &(f64, Option<f64>, String)| {
-        let half = half.map_or(String::new(), |share| format!(" ± {}", rate(share * mean)));
-        format!("{}/s{half} with {label}", rate(*mean))
+        let half = half.map_or(String::new(), |share| format!(" ± {}", format_rate(share * mean)));
+        format!("{}/s{half} with {label}", format_rate(*mean))
     };
     match means.as_slice() {
         [] => "No run has completed.".into(),
         // The label of the only cell says nothing.
         [(mean, half, _)] => {
-            let half = half.map_or(" in one run".into(), |share| format!(" ± {}", rate(share * mean)));
-            format!("Throughput is {}/s{half}.", rate(*mean))
+            let half = half.map_or(" in one run".into(), |share| format!(" ± {}", format_rate(share * mean)));
+            format!("Throughput is {}/s{half}.", format_rate(*mean))
         }
         [best, others @ ..] => {
             let low = best.1.map(|share| best.0 * (1.0 - share));
@@ -185,10 +191,11 @@ fn answer(all: &Gathered<'_>) -> String {
 }
 
 fn headline(out: &mut String, all: &Gathered<'_>) {
-    let count = |of: &dyn Fn(&Row) -> usize| all.rows.iter().map(of).sum::<usize>();
-    let tile = |name: &str, value: String| format!("<div><dt>{name}</dt><dd>{}</dd></div>", esc(&value));
+    let count = |of: &dyn Fn(&CellRuns) -> usize| all.rows.iter().map(of).sum::<usize>();
+    let tile =
+        |name: &str, value: String| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape_html(&value));
     out.push_str("<dl class=\"figures\">");
-    out.push_str(&tile("Cells", whole(all.dir.cells.len() as f64)));
+    out.push_str(&tile("Cells", format_whole(all.dir.cells.len() as f64)));
     out.push_str(&tile(
         "Completed runs",
         match all.dir.searches {
@@ -209,8 +216,8 @@ fn headline(out: &mut String, all: &Gathered<'_>) {
         let _ = write!(
             out,
             "<div><dt>Greatest mean throughput</dt><dd>{}/s<small>{}</small></dd></div>",
-            rate(throughput),
-            esc(&if all.rows.len() > 1 { row.label() } else { String::new() })
+            format_rate(throughput),
+            escape_html(&if all.rows.len() > 1 { row.describe_cell() } else { String::new() })
         );
     }
     out.push_str("</dl>\n");
@@ -222,23 +229,27 @@ fn courses(all: &Gathered<'_>) -> Option<String> {
     for row in all.rows.iter().filter(|row| row.for_its_course) {
         for run in &row.runs {
             let Ok(found) = RunDir::open(&all.dir.path.join(&run.ended.dir)) else { continue };
-            let _ = writeln!(out, "<h3>{}</h3>", esc(&format!("{}: {}", row.label(), run.ended.dir)));
-            let over_time = found.interval_history().ok().and_then(OverTime::of);
-            out.push_str(&stability(over_time.as_ref()));
+            let _ = writeln!(
+                out,
+                "<h3>{}</h3>",
+                escape_html(&format!("{}: {}", row.describe_cell(), run.ended.dir))
+            );
+            let over_time = found.interval_history().ok().and_then(StabilityAnalysis::from_history);
+            out.push_str(&render_stability(over_time.as_ref()));
         }
     }
     (!out.is_empty()).then_some(out)
 }
 
 /// `mean ± half` of operations per second.
-fn with_interval(row: &Row) -> (String, String) {
+fn with_interval(row: &CellRuns) -> (String, String) {
     let Some(mean) = row.figures.throughput else { return ("-".into(), "-".into()) };
     let half = row.figures.half_width.map(|share| share * mean);
-    (rate(mean), half.map_or("one run: none".into(), |half| format!("±{}", rate(half))))
+    (format_rate(mean), half.map_or("one run: none".into(), |half| format!("±{}", format_rate(half))))
 }
 
 /// The same with its colours, as markup.
-fn remarks(row: &Row) -> String {
+fn remarks(row: &CellRuns) -> String {
     let figures = &row.figures;
     let counts = [
         (figures.failed, "invalid", "failed"),
@@ -258,24 +269,24 @@ fn address(dir: &str) -> String {
     format!("./{}/report.html", percent::encode(dir, SET))
 }
 
-fn link(all: &Gathered<'_>, run: &OneRun, words: &str) -> String {
+fn link(all: &Gathered<'_>, run: &GatheredRun, words: &str) -> String {
     match all.dir.path.join(&run.ended.dir).join("report.html").is_file() {
-        true => format!("<a href=\"{}\">{}</a>", esc(&address(&run.ended.dir)), esc(words)),
-        false => esc(words),
+        true => format!("<a href=\"{}\">{}</a>", escape_html(&address(&run.ended.dir)), escape_html(words)),
+        false => escape_html(words),
     }
 }
 
 fn cells(all: &Gathered<'_>) -> String {
-    let factors = all.factors();
+    let factors = all.factor_names();
     let mut names: Vec<String> = factors.iter().map(|name| (*name).to_owned()).collect();
     let points = all.rows.iter().any(|row| !row.figures.point.is_empty());
     if points {
         names.push("point".into());
     }
     let words = names.len();
-    names.extend(heads(&["runs", "operations/s", "95 % interval", "p50", "p99", "p99.9"]));
+    names.extend(table_heads(&["runs", "operations/s", "95 % interval", "p50", "p99", "p99.9"]));
     // Worth of throughput: where the server was watched, where a price is given.
-    let worth = |of: &dyn Fn(&Row) -> Option<Worth>| all.rows.iter().any(|row| of(row).is_some());
+    let worth = |of: &dyn Fn(&CellRuns) -> Option<Worth>| all.rows.iter().any(|row| of(row).is_some());
     let per_core = worth(&|row| row.figures.per_core);
     let per_price = worth(&|row| row.figures.per_price);
     for (shown, head) in [(per_core, "per core-second"), (per_price, "per currency unit")] {
@@ -288,18 +299,19 @@ fn cells(all: &Gathered<'_>) -> String {
         .rows
         .iter()
         .map(|row| {
-            let mut line: Vec<String> = row.figures.levels.iter().map(|(_, label)| esc(label)).collect();
+            let mut line: Vec<String> =
+                row.figures.levels.iter().map(|(_, label)| escape_html(label)).collect();
             if words > factors.len() {
-                line.push(esc(&row.figures.point));
+                line.push(escape_html(&row.figures.point));
             }
             let (mean, half) = with_interval(row);
             line.extend([row.figures.runs.to_string(), mean, half]);
             match row.figures.response_us {
-                Some(three) => line.extend(three.map(|v| if v.is_nan() { "-".into() } else { us(v) })),
+                Some(three) => line.extend(three.map(|v| if v.is_nan() { "-".into() } else { format_us(v) })),
                 None => line.extend(["-"; 3].map(str::to_owned)),
             }
             for (shown, one) in [(per_core, row.figures.per_core), (per_price, row.figures.per_price)] {
-                line.extend(shown.then(|| one.map_or("-".into(), |one| one.shown())));
+                line.extend(shown.then(|| one.map_or("-".into(), |one| one.format_with_interval())));
             }
             line.extend(remarked.then(|| remarks(row)));
             let links: Vec<String> =
@@ -330,10 +342,11 @@ fn multiples(all: &Gathered<'_>) -> String {
     if top <= 0.0 {
         return "<p>No run has completed: there is nothing to draw.</p>\n".into();
     }
-    let across = (0..all.factors().len()).max_by_key(|at| (all.levels(*at).len(), std::cmp::Reverse(*at)));
+    let across =
+        (0..all.factor_names().len()).max_by_key(|at| (all.factor_levels(*at).len(), std::cmp::Reverse(*at)));
     let mut out = String::from("<div class=\"grid2\">\n");
-    let groups = all.groups(&across.map_or(Vec::new(), |at| vec![at]));
-    let tail = |row: &Row| row.figures.response_us.map(|three| three[1]).filter(|p99| p99.is_finite());
+    let groups = all.group_rows(&across.map_or(Vec::new(), |at| vec![at]));
+    let tail = |row: &CellRuns| row.figures.response_us.map(|three| three[1]).filter(|p99| p99.is_finite());
     let worst = all.rows.iter().filter_map(tail).fold(0.0, f64::max);
     let many = groups.len() > 1;
     for (words, mut rows) in groups {
@@ -342,13 +355,13 @@ fn multiples(all: &Gathered<'_>) -> String {
         let one = if searched { one_searched(&mut rows) } else { None };
         let (across_name, labels) = match (across.filter(|_| !searched), one) {
             (Some(at), _) => (
-                all.factors()[at].to_owned(),
-                all.levels(at).iter().map(|level| (*level).to_owned()).collect(),
+                all.factor_names()[at].to_owned(),
+                all.factor_levels(at).iter().map(|level| (*level).to_owned()).collect(),
             ),
             (None, Some((name, values))) => (name, values),
             (None, None) => {
-                let labels: Vec<String> = rows.iter().map(|row| row.label()).collect();
-                (across.map_or("cell", |at| all.factors()[at]).to_owned(), labels)
+                let labels: Vec<String> = rows.iter().map(|row| row.describe_cell()).collect();
+                (across.map_or("cell", |at| all.factor_names()[at]).to_owned(), labels)
             }
         };
         let dots = rows.iter().enumerate().filter_map(|(number, row)| {
@@ -379,10 +392,12 @@ fn multiples(all: &Gathered<'_>) -> String {
         } else {
             format!("{words}: p99 of the response time")
         };
-        out.push_str(&points(title, across_name.clone(), labels.clone(), dots, Vec::new(), top).draw());
+        out.push_str(
+            &category_plot(title, across_name.clone(), labels.clone(), dots, Vec::new(), top).render_figure(),
+        );
         if !tails.is_empty() {
-            let plot = points(title_of_tails, across_name, labels, tails, Vec::new(), worst * 1.05);
-            out.push_str(&Plot { show: us, ..plot }.draw());
+            let plot = category_plot(title_of_tails, across_name, labels, tails, Vec::new(), worst * 1.05);
+            out.push_str(&Plot { show: format_us, ..plot }.render_figure());
         }
     }
     let scale = if many { " All drawings of a figure have the same scale." } else { "" };
@@ -394,8 +409,8 @@ fn multiples(all: &Gathered<'_>) -> String {
 }
 
 /// Rows of a search for one value, such as `rate=2000`, put in the order of their values: its name and the values.
-fn one_searched(rows: &mut [&Row]) -> Option<(String, Vec<String>)> {
-    let value = |row: &Row| {
+fn one_searched(rows: &mut [&CellRuns]) -> Option<(String, Vec<String>)> {
+    let value = |row: &CellRuns| {
         let (name, value) = row.figures.point.split_once('=')?;
         Some((name.to_owned(), value.parse::<f64>().ok()?))
     };
@@ -406,9 +421,9 @@ fn one_searched(rows: &mut [&Row]) -> Option<(String, Vec<String>)> {
     if rows.iter().any(|row| row.figures.levels != rows[0].figures.levels) {
         return None;
     }
-    let order = |row: &Row| value(row).map_or(0.0, |(_, value)| value);
+    let order = |row: &CellRuns| value(row).map_or(0.0, |(_, value)| value);
     rows.sort_by(|a, b| order(a).total_cmp(&order(b)));
-    Some((name, rows.iter().map(|row| rate(order(row))).collect()))
+    Some((name, rows.iter().map(|row| format_rate(order(row))).collect()))
 }
 
 /// Describes what tunings have found, if anything was tuned.
@@ -416,16 +431,22 @@ fn tunings(dir: &ExperimentDir) -> Option<String> {
     let all = match dyno_rundir::tuning::read(&dir.path) {
         Ok(all) if all.is_empty() => return None,
         Ok(all) => all,
-        Err(error) => return Some(format!("<p class=\"note\">{}</p>\n", esc(&error.to_string()))),
+        Err(error) => return Some(format!("<p class=\"note\">{}</p>\n", escape_html(&error.to_string()))),
     };
     let mut out = String::new();
     for cell in &all {
-        let items: String =
-            tuning::effects(cell).iter().map(|words| format!("<li>{}</li>", esc(words))).collect();
-        let _ = writeln!(out, "<p>{}</p>\n<ul class=\"reasons\">{items}</ul>", esc(&tuning::headline(cell)));
+        let items: String = tuning::describe_effects(cell)
+            .iter()
+            .map(|words| format!("<li>{}</li>", escape_html(words)))
+            .collect();
+        let _ = writeln!(
+            out,
+            "<p>{}</p>\n<ul class=\"reasons\">{items}</ul>",
+            escape_html(&tuning::cell_headline(cell))
+        );
     }
-    for words in tuning::interactions(&all) {
-        let _ = writeln!(out, "<p>{}</p>", esc(&words));
+    for words in tuning::describe_interactions(&all) {
+        let _ = writeln!(out, "<p>{}</p>", escape_html(&words));
     }
     Some(out)
 }
@@ -436,17 +457,17 @@ fn runs(all: &Gathered<'_>) -> String {
         for run in &row.runs {
             rows.push(vec![
                 link(all, run, &run.ended.dir),
-                esc(&row.label()),
+                escape_html(&row.describe_cell()),
                 run.ended.repetition.to_string(),
-                esc(&run.ended.status),
-                format!("<span class=\"{}\">{0}</span>", esc(&run.ended.trust)),
-                run.ended.throughput.map_or("-".into(), rate),
-                run.p99_us.map_or("-".into(), us),
+                escape_html(&run.ended.status),
+                format!("<span class=\"{}\">{0}</span>", escape_html(&run.ended.trust)),
+                run.ended.throughput.map_or("-".into(), format_rate),
+                run.p99_us.map_or("-".into(), format_us),
             ]);
-            words.push(esc(&run.ended.words));
+            words.push(escape_html(&run.ended.words));
         }
     }
-    let mut names = heads(&["run", "cell", "repetition", "status", "verdict", "operations/s", "p99"]);
+    let mut names = table_heads(&["run", "cell", "repetition", "status", "verdict", "operations/s", "p99"]);
     if words.iter().any(|one| !one.is_empty()) {
         names.push("remarks".into());
         rows.iter_mut().zip(words).for_each(|(row, one)| row.push(one));
@@ -463,14 +484,14 @@ fn repeat(dir: &ExperimentDir) -> String {
         let _ = write!(
             out,
             "<p>The same experiment again; secrets are masked:</p>\n<pre>{}</pre>\n",
-            esc(&quoted(&again(&dir.command)))
+            escape_html(&quoted(&again(&dir.command)))
         );
     }
     let place = dir.path.display().to_string();
     let file = dir.path.join("experiment.yaml").display().to_string();
     for words in [vec!["dyno", "run", &file], vec!["dyno", "report", &place, "--format", "html"]] {
         let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-        let _ = writeln!(out, "<pre>{}</pre>", esc(&quoted(&words)));
+        let _ = writeln!(out, "<pre>{}</pre>", escape_html(&quoted(&words)));
     }
     out
 }

@@ -5,14 +5,14 @@ use crate::html::plot::Dot;
 use crate::worth;
 use dyno_analysis::ArrivalLatency;
 use dyno_analysis::interval::mean_interval;
-use dyno_analysis::laws::{Group, Observed, for_their_course, observe, observe_rate};
+use dyno_analysis::laws::{Observed, ObservedGroup, for_their_course, observe_rate, observe_run};
 use dyno_record::Scale;
 use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir, progress};
 use std::collections::BTreeMap;
 
 /// One run.
-pub struct OneRun {
+pub struct GatheredRun {
     /// Entry of the journal.
     pub ended: EndedRun,
     /// As operational analysis sees it.
@@ -28,11 +28,11 @@ pub struct OneRun {
 }
 
 /// A cell at a point of a strategy.
-pub struct Row {
+pub struct CellRuns {
     /// Figures.
     pub figures: CellRow,
     /// Runs.
-    pub runs: Vec<OneRun>,
+    pub runs: Vec<GatheredRun>,
     /// True if its runs are no points of a sweep: they were meant to last much longer than most.
     pub for_its_course: bool,
 }
@@ -42,7 +42,7 @@ pub struct Gathered<'a> {
     /// Directory.
     pub dir: &'a ExperimentDir,
     /// In the order of cells.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CellRuns>,
     /// Files that could not be read, with the reason.
     pub notes: Vec<String>,
 }
@@ -53,7 +53,7 @@ fn row(
     runs: Vec<EndedRun>,
     price: Option<f64>,
     notes: &mut Vec<String>,
-) -> Row {
+) -> CellRuns {
     let count = |holds: &dyn Fn(&EndedRun) -> bool| runs.iter().filter(|run| holds(run)).count();
     let complete = |run: &EndedRun| run.status == "complete";
     let mut figures = CellRow {
@@ -70,7 +70,7 @@ fn row(
     let mut response = ArrivalLatency::new(Scale::Ns64);
     let (mut all, mut per_core) = (Vec::with_capacity(runs.len()), Vec::new());
     for ended in runs {
-        let mut one = OneRun {
+        let mut one = GatheredRun {
             ended,
             observed: None,
             at_rate: None,
@@ -84,7 +84,7 @@ fn row(
                     let own = ArrivalLatency::of_run(&found, "measure", Scale::Ns64);
                     one.p99_us = own.supported_ns(99.0).map(|ns| ns / 1e3);
                     response.merge(&own);
-                    one.observed = observe(&found);
+                    one.observed = observe_run(&found);
                     one.at_rate = observe_rate(&found);
                     one.seconds = found.succeeded().unwrap_or_default();
                     if let Some(summary) = &found.summary {
@@ -101,13 +101,13 @@ fn row(
         }
         all.push(one);
     }
-    figures.fill(throughputs, &response);
-    figures.worth(&per_core, price);
-    Row { figures, runs: all, for_its_course: false }
+    figures.set_measurements(throughputs, &response);
+    figures.set_cost_efficiency(&per_core, price);
+    CellRuns { figures, runs: all, for_its_course: false }
 }
 
 /// Reads all runs, one after another. `price`: of an hour of everything that took part.
-pub fn gather(dir: &ExperimentDir, price: Option<f64>) -> Gathered<'_> {
+pub fn gather_runs(dir: &ExperimentDir, price: Option<f64>) -> Gathered<'_> {
     let (mut rows, mut notes) = (Vec::new(), Vec::new());
     for cell in &dir.cells {
         let mut points: Vec<(&str, Vec<EndedRun>)> = Vec::new();
@@ -134,9 +134,9 @@ pub fn gather(dir: &ExperimentDir, price: Option<f64>) -> Gathered<'_> {
     all
 }
 
-impl Row {
+impl CellRuns {
     /// The cell in words.
-    pub fn label(&self) -> String {
+    pub fn describe_cell(&self) -> String {
         let mut words: Vec<String> =
             self.figures.levels.iter().map(|(name, label)| format!("{name} {label}")).collect();
         words.extend(Some(self.figures.point.clone()).filter(|point| !point.is_empty()));
@@ -146,7 +146,7 @@ impl Row {
 
 impl Gathered<'_> {
     /// Names of the factors.
-    pub fn factors(&self) -> Vec<&str> {
+    pub fn factor_names(&self) -> Vec<&str> {
         self.dir
             .cells
             .first()
@@ -154,7 +154,7 @@ impl Gathered<'_> {
     }
 
     /// Levels of a factor in their order.
-    pub fn levels(&self, factor: usize) -> Vec<&str> {
+    pub fn factor_levels(&self, factor: usize) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();
         for cell in &self.dir.cells {
             if let Some((_, label)) =
@@ -167,16 +167,16 @@ impl Gathered<'_> {
     }
 
     /// The same of the rows that are points of a sweep.
-    pub fn points(&self, left_out: &[usize]) -> Vec<(String, Vec<&Row>)> {
-        let mut all = self.groups(left_out);
+    pub fn sweep_groups(&self, left_out: &[usize]) -> Vec<(String, Vec<&CellRuns>)> {
+        let mut all = self.group_rows(left_out);
         all.iter_mut().for_each(|(_, rows)| rows.retain(|row| !row.for_its_course));
         all.retain(|(_, rows)| !rows.is_empty());
         all
     }
 
     /// Rows that agree in all factors but those left out, with the words for what they share.
-    pub fn groups(&self, left_out: &[usize]) -> Vec<(String, Vec<&Row>)> {
-        let mut all: Vec<(String, Vec<&Row>)> = Vec::new();
+    pub fn group_rows(&self, left_out: &[usize]) -> Vec<(String, Vec<&CellRuns>)> {
+        let mut all: Vec<(String, Vec<&CellRuns>)> = Vec::new();
         for row in &self.rows {
             let shared = row.figures.levels.iter().enumerate().filter(|(at, _)| !left_out.contains(at));
             let words: Vec<String> = shared.map(|(_, (name, label))| format!("{name} {label}")).collect();
@@ -190,7 +190,7 @@ impl Gathered<'_> {
     }
 
     /// Applies an analysis to the rows, as groups of observed runs.
-    fn seen<T>(&self, of: impl FnOnce(&[Group<'_>]) -> T) -> T {
+    fn seen<T>(&self, of: impl FnOnce(&[ObservedGroup<'_>]) -> T) -> T {
         let observed: Vec<Vec<Observed>> = self
             .rows
             .iter()
@@ -199,23 +199,23 @@ impl Gathered<'_> {
         let rows = self.rows.iter().zip(&observed);
         of(&rows
             .filter(|(row, _)| !row.for_its_course)
-            .map(|(row, runs)| Group { levels: &row.figures.levels, runs })
+            .map(|(row, runs)| ObservedGroup { levels: &row.figures.levels, runs })
             .collect::<Vec<_>>())
     }
 
     /// Factors that set what is swept, by `which`: levels differ in it while all others are the same.
-    pub fn factors_of(&self, which: for<'g> fn(&[Group<'g>]) -> Vec<&'g str>) -> Vec<usize> {
-        let is_one = |names: &[&str], at: usize| names.contains(&self.factors()[at]);
+    pub fn factors_of(&self, which: for<'g> fn(&[ObservedGroup<'g>]) -> Vec<&'g str>) -> Vec<usize> {
+        let is_one = |names: &[&str], at: usize| names.contains(&self.factor_names()[at]);
         self.seen(|rows| {
             let names = which(rows);
-            (0..self.factors().len()).filter(|at| is_one(&names, *at)).collect()
+            (0..self.factor_names().len()).filter(|at| is_one(&names, *at)).collect()
         })
     }
 }
 
 /// Mean and 95 % interval of a figure `of` the runs at each place `at` the axis across.
-pub fn dots(
-    rows: &[&Row],
+pub fn mean_dots(
+    rows: &[&CellRuns],
     at: impl Fn(&Observed) -> Option<f64>,
     of: impl Fn(&Observed) -> Option<f64>,
 ) -> Vec<Dot> {

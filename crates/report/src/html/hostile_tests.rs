@@ -1,18 +1,18 @@
 //! Names that would be markup, in every text field of the pages beside that of a run; and clocks that jump.
 
-use crate::comparison::markdown::markdown;
-use crate::comparison::text::text;
-use crate::comparison::{Figure, Pairing, ReportLink, Responses};
+use crate::comparison::markdown::render_markdown;
+use crate::comparison::text::render_comparisons;
+use crate::comparison::{ComparedFigure, Pairing, ReportLink, Responses};
 use crate::html::comparison::comparison_page;
-use crate::html::served::Kind;
 use crate::html::served::Listed;
+use crate::html::served::ListedKind;
 use crate::html::served::list_page;
 use crate::html::served::list_rows;
 use crate::html::served::live_page;
 use crate::html::served::message_page;
-use crate::html::tests::{HOSTILE, closed, data, page, written};
+use crate::html::tests::{HOSTILE, assert_self_contained, page_data, render_test_page, write_run};
 use dyno_analysis::ArrivalLatency;
-use dyno_analysis::compare::{Margin, Quantiles, compare};
+use dyno_analysis::compare::{Margin, Quantiles, compare_samples};
 use dyno_record::Scale;
 
 fn pairing(runs: usize) -> Pairing {
@@ -25,11 +25,16 @@ fn pairing(runs: usize) -> Pairing {
     };
     let times = ([histogram(200_000), histogram(201_000)], [histogram(100_000), histogram(101_000)]);
     let times = (&times.0[..runs.min(2)], &times.1[..runs.min(2)]);
-    let drawn = Quantiles::draw(times.0, times.1, &[50.0, 95.0], 1).unwrap();
-    let found = compare(&one, &other, Margin::THROUGHPUT, 0.0).unwrap();
-    let figure =
-        |name: &str, found, each| Figure { name: name.into(), unit: "ops/s", found, noise: 0.01, each };
-    let p50 = drawn.compare(50.0, Margin::LATENCY, 0.0).unwrap();
+    let drawn = Quantiles::draw_replicates(times.0, times.1, &[50.0, 95.0], 1).unwrap();
+    let found = compare_samples(&one, &other, Margin::THROUGHPUT, 0.0).unwrap();
+    let figure = |name: &str, found, each| ComparedFigure {
+        name: name.into(),
+        unit: "ops/s",
+        found,
+        noise: 0.01,
+        each,
+    };
+    let p50 = drawn.compare_percentile(50.0, Margin::LATENCY, 0.0).unwrap();
     let nothing = (Vec::new(), Vec::new());
     let rows = vec![(HOSTILE.to_owned(), HOSTILE.to_owned(), HOSTILE.to_owned())];
     Pairing {
@@ -39,7 +44,7 @@ fn pairing(runs: usize) -> Pairing {
         figures: vec![figure(HOSTILE, found, (one, other)), figure(HOSTILE, p50, nothing)],
         responses: vec![Responses {
             metric: HOSTILE.into(),
-            shifts: drawn.shifts(),
+            shifts: drawn.percentile_shifts(),
             merged: (histogram(200_000), ArrivalLatency { unsent: 10, ..histogram(100_000) }),
         }],
         settings: rows.clone(),
@@ -53,17 +58,17 @@ fn pairing(runs: usize) -> Pairing {
 fn nothing_gets_out_of_a_comparison() {
     for runs in [1, 5] {
         let page = comparison_page(&[pairing(runs), pairing(runs)], &[HOSTILE.into()]);
-        closed(&page);
+        assert_self_contained(&page);
         assert!(page.contains(if runs == 1 { "UNCLEAR" } else { "BETTER" }), "{page}");
-        let found = data(&page);
+        let found = page_data(&page);
         assert_eq!(found["distributions"].as_array().unwrap().len(), 4);
     }
-    let text = markdown(&[pairing(5)]);
+    let text = render_markdown(&[pairing(5)]);
     assert!(!text.contains("<img") && !text.contains("</script>"), "{text}");
     let nothing = Pairing { figures: Vec::new(), responses: Vec::new(), ..pairing(5) };
     assert!(text_of(&nothing).contains("nothing that both have"));
     let page = comparison_page(&[nothing], &[]);
-    closed(&page);
+    assert_self_contained(&page);
     assert!(
         page.contains("Nothing can be compared") && page.contains("Quantiles are not compared"),
         "{page}"
@@ -72,7 +77,7 @@ fn nothing_gets_out_of_a_comparison() {
 }
 
 fn text_of(one: &Pairing) -> String {
-    text(std::slice::from_ref(one))
+    render_comparisons(std::slice::from_ref(one))
 }
 
 #[test]
@@ -91,10 +96,14 @@ fn nothing_gets_out_of_the_pages_of_a_server() {
         runs: Some((1, 2)),
         words: hostile(),
     };
-    let all = [entry(Kind::Run, "running"), entry(Kind::Experiment, "running"), entry(Kind::Run, HOSTILE)];
+    let all = [
+        entry(ListedKind::Run, "running"),
+        entry(ListedKind::Experiment, "running"),
+        entry(ListedKind::Run, HOSTILE),
+    ];
     for page in [
         list_page(HOSTILE, &all, 3, true),
-        live_page(HOSTILE, Kind::Experiment, true),
+        live_page(HOSTILE, ListedKind::Experiment, true),
         message_page(HOSTILE, HOSTILE),
     ] {
         assert!(!page.contains("<img") && !page.contains("onerror=alert(1)>'"), "markup from data");
@@ -111,7 +120,7 @@ fn nothing_gets_out_of_the_pages_of_a_server() {
 /// A run of 30 s whose events were dated by a clock that jumped by so many seconds before a phase's end.
 fn jumped(by_s: i64) -> String {
     let folder = tempfile::tempdir().unwrap();
-    written(folder.path(), &["READ".to_owned()], 30, 3, false);
+    write_run(folder.path(), &["READ".to_owned()], 30, 3, false);
     let path = folder.path().join("events.jsonl");
     let mut lines: Vec<serde_json::Value> = Vec::new();
     for line in std::fs::read_to_string(&path).unwrap().lines() {
@@ -123,7 +132,7 @@ fn jumped(by_s: i64) -> String {
         lines.push(event);
     }
     std::fs::write(&path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
-    page(folder.path())
+    render_test_page(folder.path())
 }
 
 #[test]
@@ -134,9 +143,9 @@ fn a_clock_that_jumps_is_told_of_and_the_seconds_are_drawn() {
         (3_600, "set forward, or nothing"),
     ] {
         let page = jumped(by_s);
-        closed(&page);
+        assert_self_contained(&page);
         assert!(page.contains(words), "{by_s}");
-        let found = data(&page);
+        let found = page_data(&page);
         let values = found["charts"][0]["choices"][0]["s"][0]["t"].as_array().unwrap();
         assert!(!values.is_empty(), "{by_s}");
         let (from, to) = (found["span"][0].as_f64().unwrap(), found["span"][1].as_f64().unwrap());

@@ -1,11 +1,11 @@
 //! Two factors: the throughput of every level of one laid over each other for each level of the other, and a table of one by
 //! the other with intervals, as Percona compared storage engines by memory.
 
-use crate::html::charts::{Chart, Data};
-use crate::html::document::{TOOLS, figure};
-use crate::html::gathered::{Gathered, OneRun, Row};
-use crate::html::points::{MOST, Point, packed};
-use crate::html::text::{esc, heads, rate, table};
+use crate::html::charts::{Chart, PageData};
+use crate::html::document::{TOOLS, render_figure};
+use crate::html::gathered::{CellRuns, Gathered, GatheredRun};
+use crate::html::points::{MOST, SeriesPoint, pack_series};
+use crate::html::text::{escape_html, format_rate, render_table, table_heads};
 use dyno_analysis::interval::mean_interval;
 use dyno_types::stats::mean;
 use std::fmt::Write as _;
@@ -14,8 +14,8 @@ use std::fmt::Write as _;
 const PRODUCTS: [&str; 5] = ["engine", "database", "store", "server", "target"];
 
 /// Throughput of ten seconds, mean over runs; of tens that were recorded in full.
-fn tens(rows: &[&Row]) -> Vec<Point> {
-    let runs: Vec<&OneRun> =
+fn tens(rows: &[&CellRuns]) -> Vec<SeriesPoint> {
+    let runs: Vec<&GatheredRun> =
         rows.iter().flat_map(|row| &row.runs).filter(|run| !run.seconds.is_empty()).collect();
     let last = runs.iter().filter_map(|run| run.seconds.keys().last()).max().map_or(0, |last| last + 1);
     (0..last / 10)
@@ -36,7 +36,7 @@ fn tens(rows: &[&Row]) -> Vec<Point> {
 /// memory these, else of one with two factors, repetitions and runs of ten seconds. A factor that a product is named by is the
 /// first; else the one whose levels are words where the other's are numbers; else the first of the file.
 fn chosen(all: &Gathered<'_>) -> Option<(usize, usize)> {
-    let factors = all.factors();
+    let factors = all.factor_names();
     let named = |name: &str| factors.iter().position(|factor| *factor == name);
     if let (Some(engine), Some(memory)) = (named("engine"), named("memory")) {
         return Some((engine, memory));
@@ -50,7 +50,7 @@ fn chosen(all: &Gathered<'_>) -> Option<(usize, usize)> {
     if let Some(product) = factors.iter().position(|name| PRODUCTS.contains(name)) {
         return Some((product, 1 - product));
     }
-    let numbers = |factor: usize| all.levels(factor).iter().all(|level| level.parse::<f64>().is_ok());
+    let numbers = |factor: usize| all.factor_levels(factor).iter().all(|level| level.parse::<f64>().is_ok());
     match (numbers(0), numbers(1)) {
         (true, false) => Some((1, 0)),
         _ => Some((0, 1)),
@@ -58,28 +58,34 @@ fn chosen(all: &Gathered<'_>) -> Option<(usize, usize)> {
 }
 
 /// The section with its title, where there is one.
-pub fn overlaid(all: &Gathered<'_>, data: &mut Data) -> Option<(String, String)> {
+pub fn render_overlay(all: &Gathered<'_>, data: &mut PageData) -> Option<(String, String)> {
     let (over, by) = chosen(all)?;
-    let (over_name, by_name) = (all.factors()[over], all.factors()[by]);
-    let of = |size: &str, name: &str| -> Vec<&Row> {
-        let level = |row: &Row, factor: usize, wanted: &str| row.figures.levels[factor].1 == wanted;
+    let (over_name, by_name) = (all.factor_names()[over], all.factor_names()[by]);
+    let of = |size: &str, name: &str| -> Vec<&CellRuns> {
+        let level = |row: &CellRuns, factor: usize, wanted: &str| row.figures.levels[factor].1 == wanted;
         all.rows.iter().filter(|row| level(row, over, name) && level(row, by, size)).collect()
     };
-    let (sizes, names) = (all.levels(by), all.levels(over));
+    let (sizes, names) = (all.factor_levels(by), all.factor_levels(over));
     let mut out = String::from(TOOLS);
     for size in &sizes {
-        let series = names.iter().map(|name| packed(name, &tens(&of(size, name)), MOST)).collect();
+        let series = names.iter().map(|name| pack_series(name, &tens(&of(size, name)), MOST)).collect();
         let title = format!("{by_name} {size}: throughput of ten seconds");
-        let Some(chart) = Chart::plain(&format!("overlay-{size}"), &title, "operations/s", series) else {
-            let _ = writeln!(out, "<p>{} {}: no run of ten seconds or more.</p>", esc(by_name), esc(size));
+        let Some(chart) = Chart::without_choices(&format!("overlay-{size}"), &title, "operations/s", series)
+        else {
+            let _ = writeln!(
+                out,
+                "<p>{} {}: no run of ten seconds or more.</p>",
+                escape_html(by_name),
+                escape_html(size)
+            );
             continue;
         };
-        let _ = write!(out, "{}", figure(data.charts.len(), &chart));
+        let _ = write!(out, "{}", render_figure(data.charts.len(), &chart));
         data.charts.push(chart);
     }
     let last = all.rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.seconds.keys().last()).max();
     data.span = (0.0, last.map_or(1.0, |last| (*last + 1) as f64));
-    let mut columns = heads(&[by_name]);
+    let mut columns = table_heads(&[by_name]);
     columns.extend(names.iter().map(|name| (*name).to_owned()));
     let rows: Vec<Vec<String>> = sizes
         .iter()
@@ -90,16 +96,16 @@ pub fn overlaid(all: &Gathered<'_>, data: &mut Data) -> Option<(String, String)>
         })
         .collect();
     let title = format!("Throughput by {by_name} and {over_name}, operations/s, 95 % intervals over runs");
-    out.push_str(&table(&title, &columns, &rows, 1));
+    out.push_str(&render_table(&title, &columns, &rows, 1));
     Some((format!("{over_name} by {by_name}"), out))
 }
 
 /// Mean and interval over the runs of a cell.
-fn cell(rows: &[&Row]) -> String {
+fn cell(rows: &[&CellRuns]) -> String {
     let runs: Vec<f64> = rows.iter().flat_map(|row| row.figures.throughputs.iter().copied()).collect();
     match (mean_interval(&runs), runs.first()) {
-        (Some(found), _) => format!("{} ±{}", rate(found.mean), rate(found.half_width)),
-        (None, Some(one)) => format!("{} (one run)", rate(*one)),
+        (Some(found), _) => format!("{} ±{}", format_rate(found.mean), format_rate(found.half_width)),
+        (None, Some(one)) => format!("{} (one run)", format_rate(*one)),
         (None, None) => "-".into(),
     }
 }

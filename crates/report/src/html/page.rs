@@ -1,13 +1,13 @@
 //! The page of a run.
 
-use crate::html::analysis_sections::OverTime;
-use crate::html::charts::{Data, Limit, distributions, of_load};
-use crate::html::document::document;
+use crate::html::analysis_sections::StabilityAnalysis;
+use crate::html::charts::{ChartLimit, PageData, of_load, phase_distributions};
+use crate::html::document::render_standalone_page;
 use crate::html::sections;
 use crate::html::sections::{PageParts, Report};
-use crate::html::text::rate;
+use crate::html::text::format_rate;
 use crate::html::timeline::{Mark, Timeline};
-use crate::html::watched::watched;
+use crate::html::watched::build_monitor_charts;
 use dyno_analysis::Condition;
 use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::files;
@@ -32,7 +32,7 @@ pub fn run_page(report: &Report<'_>) -> String {
             Vec::new()
         }
     };
-    let mut axis = Timeline::of(report.dir, &rows);
+    let mut axis = Timeline::from_run(report.dir, &rows);
     notes.append(&mut axis.notes);
     let measured = report.summary.measured();
     let open = measured.is_some_and(|phase| phase.offered.is_some());
@@ -41,29 +41,30 @@ pub fn run_page(report: &Report<'_>) -> String {
         marked(&mut axis, steady);
     }
     let load = of_load(&rows, &axis, open);
-    let seen = report.recording.map(|recording| watched(recording, &axis));
+    let seen = report.recording.map(|recording| build_monitor_charts(recording, &axis));
     let (first, constant) = (load.len(), seen.as_ref().map_or(Vec::new(), |seen| seen.constant.clone()));
-    let mut data = Data { span: axis.reach(), origin: axis.origin_ms, ..Data::default() };
+    let mut data = PageData { span: axis.drawn_range(), origin: axis.origin_ms, ..PageData::default() };
     data.bands = axis.spans.iter().map(|span| (span.from, span.to, span.name.clone())).collect();
     let (from, to) = data.span;
     let inside = axis.marks.iter().filter(|mark| (from..=to).contains(&mark.at));
     data.marks = inside.take(MARKS).map(|mark| (mark.at, mark.text.clone())).collect();
     data.charts = load.into_iter().chain(seen.into_iter().flat_map(|seen| seen.charts)).collect();
-    data.distributions = measured.map_or(Vec::new(), |phase| distributions(report.dir, &phase.name, open));
+    data.distributions =
+        measured.map_or(Vec::new(), |phase| phase_distributions(report.dir, &phase.name, open));
     data.limits = report.summary.thresholds.iter().filter_map(|one| limit(&one.expression)).collect();
-    if let Some(begin) = axis.span("measure").map(|span| span.from) {
+    if let Some(begin) = axis.phase_span("measure").map(|span| span.from) {
         let end = |one: &FaultFigures| begin + one.end_s.unwrap_or(f64::MAX).min(to - begin);
         let fault = |one: &FaultFigures| (begin + one.begin_s, end(one), one.fault.clone());
         data.faults = report.summary.faults.iter().map(fault).collect();
     }
     let made = PageParts { data: &data, load: first, marks: &axis.marks, constant: &constant, notes: &notes };
-    let body = sections::body(report, &made, steady.as_ref());
-    document(&format!("{}: {}", report.summary.title, report.summary.database), &body, &data)
+    let body = sections::render_body(report, &made, steady.as_ref());
+    render_standalone_page(&format!("{}: {}", report.summary.title, report.summary.database), &body, &data)
 }
 
 /// A threshold on the chart of what it is about.
-fn limit(expression: &str) -> Option<Limit> {
-    let bound = Condition::parse(expression).ok()?.bound()?;
+fn limit(expression: &str) -> Option<ChartLimit> {
+    let bound = Condition::parse(expression).ok()?.drawable_bound()?;
     let chart = match (&bound.metric, bound.service) {
         (None, _) => "throughput",
         (Some(_), false) => "response",
@@ -75,7 +76,7 @@ fn limit(expression: &str) -> Option<Limit> {
         Some(metric) if metric == "all" => String::new(),
         Some(metric) => metric.clone(),
     };
-    Some(Limit {
+    Some(ChartLimit {
         chart: chart.into(),
         choice,
         at: bound.limit,
@@ -85,11 +86,11 @@ fn limit(expression: &str) -> Option<Limit> {
 }
 
 /// Judges how steady the throughput was.
-fn judge(report: &Report<'_>, notes: &mut Vec<String>) -> Option<OverTime> {
+fn judge(report: &Report<'_>, notes: &mut Vec<String>) -> Option<StabilityAnalysis> {
     match report.dir.interval_history() {
         Ok(history) => {
             notes.extend(history.missing());
-            OverTime::of(history)
+            StabilityAnalysis::from_history(history)
         }
         Err(error) => {
             notes.push(format!("stability cannot be judged: {error}"));
@@ -99,19 +100,23 @@ fn judge(report: &Report<'_>, notes: &mut Vec<String>) -> Option<OverTime> {
 }
 
 /// Change points and stalls beside the events.
-fn marked(axis: &mut Timeline, over_time: &OverTime) {
-    let Some(begin) = axis.span("measure").map(|span| span.from) else { return };
-    let at = |interval: usize| begin + over_time.second(interval) as f64;
+fn marked(axis: &mut Timeline, over_time: &StabilityAnalysis) {
+    let Some(begin) = axis.phase_span("measure").map(|span| span.from) else { return };
+    let at = |interval: usize| begin + over_time.second_of_interval(interval) as f64;
     let steady = &over_time.found;
     for pair in steady.segments.windows(2) {
-        let text = format!("throughput changes from {} to {}/s", rate(pair[0].mean), rate(pair[1].mean));
+        let text = format!(
+            "throughput changes from {} to {}/s",
+            format_rate(pair[0].mean),
+            format_rate(pair[1].mean)
+        );
         axis.marks.push(Mark { at: at(pair[1].range.0), text });
     }
     for stall in steady.stalls.iter().take(MARKS / 2) {
         let text = format!(
             "stall of {} s, down to {}/s",
             stall.intervals as u64 * over_time.history.step_s,
-            rate(stall.least)
+            format_rate(stall.least)
         );
         axis.marks.push(Mark { at: at(stall.at), text });
     }

@@ -1,10 +1,10 @@
 //! A page of headings, paragraphs and tables, in the style of all pages.
 
-use crate::html::document::document;
-use crate::html::text::{esc, table};
+use crate::html::document::render_standalone_page;
+use crate::html::text::{escape_html, render_table};
 
 /// A part of a page.
-pub enum Part {
+pub enum PageBlock {
     /// A heading.
     Heading(String),
     /// A paragraph.
@@ -18,23 +18,23 @@ pub enum Part {
 }
 
 /// The page, whole and for itself. Everything is escaped.
-pub fn plain_page(title: &str, parts: &[Part]) -> String {
-    let mut body = format!("<main id=\"main\">\n<h1>{}</h1>\n", esc(title));
+pub fn plain_page(title: &str, parts: &[PageBlock]) -> String {
+    let mut body = format!("<main id=\"main\">\n<h1>{}</h1>\n", escape_html(title));
     for part in parts {
         body += &match part {
-            Part::Heading(text) => format!("<h2>{}</h2>\n", esc(text)),
-            Part::Text(text) => format!("<p>{}</p>\n", esc(text)),
-            Part::Verdict(class, word) => {
-                format!("<p><strong class=\"trust {class}\">{}</strong></p>\n", esc(word))
+            PageBlock::Heading(text) => format!("<h2>{}</h2>\n", escape_html(text)),
+            PageBlock::Text(text) => format!("<p>{}</p>\n", escape_html(text)),
+            PageBlock::Verdict(class, word) => {
+                format!("<p><strong class=\"trust {class}\">{}</strong></p>\n", escape_html(word))
             }
-            Part::Table(caption, _, rows, _) if rows.is_empty() => {
-                format!("<p class=\"dim\">{}: none.</p>\n", esc(caption))
+            PageBlock::Table(caption, _, rows, _) if rows.is_empty() => {
+                format!("<p class=\"dim\">{}: none.</p>\n", escape_html(caption))
             }
-            Part::Table(caption, heads, rows, words) => table(caption, heads, rows, *words),
-            Part::Verbatim(text) => format!("<pre>{}</pre>\n", esc(text)),
+            PageBlock::Table(caption, heads, rows, words) => render_table(caption, heads, rows, *words),
+            PageBlock::Verbatim(text) => format!("<pre>{}</pre>\n", escape_html(text)),
         };
     }
-    document(title, &(body + "</main>\n"), &crate::html::charts::Data::default())
+    render_standalone_page(title, &(body + "</main>\n"), &crate::html::charts::PageData::default())
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn a_table_without_rows_is_words() {
-        let table = Part::Table("Pre-checks".into(), vec!["looked at".into()], Vec::new(), 1);
+        let table = PageBlock::Table("Pre-checks".into(), vec!["looked at".into()], Vec::new(), 1);
         let page = plain_page("x", &[table]);
         assert!(page.contains("Pre-checks: none.") && !page.contains("looked at"), "{page}");
     }
@@ -53,11 +53,11 @@ mod tests {
         let evil = "<script>x</script>".to_owned();
         let rows = vec![vec![evil.clone()]];
         let parts = [
-            Part::Heading(evil.clone()),
-            Part::Text(evil.clone()),
-            Part::Verdict("valid", evil.clone()),
-            Part::Table(evil.clone(), vec![evil.clone()], rows, 1),
-            Part::Verbatim(evil.clone()),
+            PageBlock::Heading(evil.clone()),
+            PageBlock::Text(evil.clone()),
+            PageBlock::Verdict("valid", evil.clone()),
+            PageBlock::Table(evil.clone(), vec![evil.clone()], rows, 1),
+            PageBlock::Verbatim(evil.clone()),
         ];
         let page = plain_page(&evil, &parts);
         assert!(!page.contains("<script>x") && page.contains("&lt;script&gt;x"), "{page}");

@@ -1,6 +1,6 @@
 //! Small drawings that need no script: points with intervals, and lines, on an axis of numbers or of words.
 
-use crate::html::text::esc;
+use crate::html::text::escape_html;
 use std::fmt::Write as _;
 
 /// The axis across.
@@ -17,7 +17,7 @@ pub enum Across {
 pub type Dot = (f64, f64, Option<(f64, f64)>);
 
 /// A line through points, with its name.
-pub struct Line {
+pub struct PlotLine {
     /// Name.
     pub name: String,
     /// Colour and dash: 1 to 7.
@@ -39,7 +39,7 @@ pub struct Plot {
     /// Single runs behind the points: drawn small and light.
     pub faint: Vec<(f64, f64)>,
     /// Lines.
-    pub lines: Vec<Line>,
+    pub lines: Vec<PlotLine>,
     /// The least top of the axis up, so that several drawings have the same.
     pub top: f64,
     /// The greatest bottom of the axis up: 0, or below it.
@@ -49,7 +49,7 @@ pub struct Plot {
 }
 
 /// Points above words: operations per second of each.
-pub fn points(
+pub fn category_plot(
     title: String,
     across: String,
     words: Vec<String>,
@@ -58,7 +58,7 @@ pub fn points(
     top: f64,
 ) -> Plot {
     let (axis, lines) = (Across::Words(words), Vec::new());
-    Plot { title, across, axis, dots, faint, lines, top, bottom: 0.0, show: crate::html::text::rate }
+    Plot { title, across, axis, dots, faint, lines, top, bottom: 0.0, show: crate::html::text::format_rate }
 }
 
 const WIDTH: f64 = 460.0;
@@ -121,7 +121,7 @@ impl Plot {
                 out,
                 "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
                 base + 17.0,
-                esc(text)
+                escape_html(text)
             );
         };
         match &self.axis {
@@ -156,7 +156,7 @@ impl Plot {
                 ticks
                     .into_iter()
                     .filter(inside)
-                    .for_each(|tick| label(x(tick), &round(&crate::html::text::rate(tick)), "middle"));
+                    .for_each(|tick| label(x(tick), &round(&crate::html::text::format_rate(tick)), "middle"));
             }
         }
         let middle = LEFT + (WIDTH - LEFT - RIGHT) / 2.0;
@@ -164,12 +164,12 @@ impl Plot {
             out,
             "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
             HEIGHT - 6.0,
-            esc(&self.across)
+            escape_html(&self.across)
         );
     }
 
     /// The drawing as a figure.
-    pub fn draw(&self) -> String {
+    pub fn render_figure(&self) -> String {
         let ends = |up: bool| {
             let dots = self.dots.iter().map(move |(_, y, interval)| {
                 let (below, above) = interval.unwrap_or_default();
@@ -189,7 +189,7 @@ impl Plot {
         let mut out = format!(
             "<figure><figcaption>{0}</figcaption><svg class=\"fixed\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
              aria-label=\"{0}\">",
-            esc(&self.title)
+            escape_html(&self.title)
         );
         let step = step(top - bottom, 4.0);
         let ticks = (-12..12).map(|n| f64::from(n) * step);
@@ -202,7 +202,7 @@ impl Plot {
                 WIDTH - RIGHT,
                 LEFT - 6.0,
                 at + 4.0,
-                esc(&round(&(self.show)(tick)))
+                escape_html(&round(&(self.show)(tick)))
             );
         }
         if bottom < 0.0 {
@@ -241,7 +241,7 @@ impl Plot {
                 out,
                 "<span><svg viewBox=\"0 0 26 10\" aria-hidden=\"true\"><path class=\"s k{style}\" stroke-dasharray=\"{dash}\" \
                  d=\"M0 5H26\"/></svg> {}</span>",
-                esc(&line.name)
+                escape_html(&line.name)
             );
         }
         out.push_str("</div></figure>\n");

@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 /// A value at a time (seconds from the page's origin); `None` is a gap.
-pub type Point = (f64, Option<f64>);
+pub type SeriesPoint = (f64, Option<f64>);
 
 /// A series as the page holds it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Packed {
+pub struct PackedSeries {
     /// Name.
     pub n: String,
     /// Times: hundredths of a second, each less the one before.
@@ -21,7 +21,7 @@ pub const MOST: usize = 2_000;
 
 /// At most `most` points (at least 4): of every stretch of time the least and the greatest, in their order. A stretch without a
 /// value stays a gap.
-pub fn decimate(points: &[Point], most: usize) -> Vec<Point> {
+pub fn decimate_points(points: &[SeriesPoint], most: usize) -> Vec<SeriesPoint> {
     let most = most.max(4);
     if points.len() <= most {
         return points.to_vec();
@@ -50,14 +50,14 @@ pub fn decimate(points: &[Point], most: usize) -> Vec<Point> {
 }
 
 /// Breaks a series where samples are missing: where the step is more than three times the usual one.
-pub fn with_gaps(points: Vec<Point>) -> Vec<Point> {
+pub fn with_gaps(points: Vec<SeriesPoint>) -> Vec<SeriesPoint> {
     let mut steps: Vec<f64> = points.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     if steps.len() < 3 {
         return points;
     }
     let middle = steps.len() / 2;
     let usual = *steps.select_nth_unstable_by(middle, f64::total_cmp).1;
-    let mut out: Vec<Point> = Vec::with_capacity(points.len());
+    let mut out: Vec<SeriesPoint> = Vec::with_capacity(points.len());
     for point in points {
         if let Some(last) = out.last().filter(|last| point.0 - last.0 > 3.0 * usual && last.1.is_some()) {
             out.push((last.0 + usual, None));
@@ -76,16 +76,16 @@ fn rounded(value: f64) -> Option<f64> {
 }
 
 /// A series of at most `most` points; of values that do not change only the ends of the stretch.
-pub fn packed(name: &str, points: &[Point], most: usize) -> Packed {
-    let points: Vec<Point> =
-        decimate(points, most).into_iter().map(|(at, value)| (at, value.and_then(rounded))).collect();
+pub fn pack_series(name: &str, points: &[SeriesPoint], most: usize) -> PackedSeries {
+    let points: Vec<SeriesPoint> =
+        decimate_points(points, most).into_iter().map(|(at, value)| (at, value.and_then(rounded))).collect();
     let same = |at: usize| {
         at > 0
             && at + 1 < points.len()
             && points[at - 1].1 == points[at].1
             && points[at].1 == points[at + 1].1
     };
-    let mut out = Packed { n: name.to_owned(), ..Packed::default() };
+    let mut out = PackedSeries { n: name.to_owned(), ..PackedSeries::default() };
     let mut before = 0;
     for (at, (time, value)) in points.iter().enumerate() {
         if same(at) {
@@ -105,14 +105,14 @@ mod tests {
 
     #[test]
     fn extremes_survive() {
-        let mut points: Vec<Point> = (0..36_000).map(|i| (f64::from(i) / 10.0, Some(100.0))).collect();
+        let mut points: Vec<SeriesPoint> = (0..36_000).map(|i| (f64::from(i) / 10.0, Some(100.0))).collect();
         points[17].1 = Some(1.0);
         points[30_001].1 = Some(9_000.0);
-        let few = decimate(&points, MOST);
+        let few = decimate_points(&points, MOST);
         assert!(few.len() <= MOST && few.len() > 900, "{}", few.len());
         assert!(few.contains(&(1.7, Some(1.0))) && few.contains(&(3000.1, Some(9_000.0))));
         assert!(few.windows(2).all(|pair| pair[0].0 < pair[1].0));
-        let packed = packed("a", &points, MOST);
+        let packed = pack_series("a", &points, MOST);
         assert_eq!(packed.t.len(), packed.v.len());
         assert!(packed.t.len() < 20, "a level is its ends: {}", packed.t.len());
         assert_eq!(packed.t.iter().sum::<i64>(), 359_990);
@@ -120,11 +120,11 @@ mod tests {
 
     #[test]
     fn gaps_stay_gaps() {
-        let mut points: Vec<Point> = (0..10_000).map(|i| (f64::from(i), Some(f64::from(i)))).collect();
+        let mut points: Vec<SeriesPoint> = (0..10_000).map(|i| (f64::from(i), Some(f64::from(i)))).collect();
         points[4_000..6_000].iter_mut().for_each(|point| point.1 = None);
-        let few = decimate(&points, 100);
+        let few = decimate_points(&points, 100);
         assert!(few.iter().any(|(at, value)| (4_000.0..6_000.0).contains(at) && value.is_none()));
-        let held: Vec<Point> = [0.0, 1.0, 2.0, 3.0, 9.0, 10.0].map(|at| (at, Some(1.0))).to_vec();
+        let held: Vec<SeriesPoint> = [0.0, 1.0, 2.0, 3.0, 9.0, 10.0].map(|at| (at, Some(1.0))).to_vec();
         assert_eq!(with_gaps(held)[4], (4.0, None));
     }
 }

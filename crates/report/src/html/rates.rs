@@ -1,26 +1,27 @@
 //! A sweep over rates: what is kept, how response times grow, and the station that explains them.
 
-use crate::html::gathered::{Gathered, Row, dots};
-use crate::html::plot::{Across, Line, Plot};
-use crate::html::text::{esc, heads, percent, rate, table, us};
-use dyno_analysis::laws::{Observed, Rates, factors_of_rates, rates};
+use crate::html::gathered::{CellRuns, Gathered, mean_dots};
+use crate::html::plot::{Across, Plot, PlotLine};
+use crate::html::text::{escape_html, format_percent, format_rate, format_us, render_table, table_heads};
+use dyno_analysis::laws::{Observed, Rates, analyse_rates, factors_of_rates};
 use dyno_types::units::span;
 use std::fmt::Write as _;
 
 /// The section, where the rate that is asked for varies.
-pub fn section(all: &Gathered<'_>) -> Option<String> {
+pub fn render_rates_section(all: &Gathered<'_>) -> Option<String> {
     let varying = all.factors_of(factors_of_rates);
     let mut out = String::new();
-    for (words, rows) in all.points(&varying) {
+    for (words, rows) in all.sweep_groups(&varying) {
         let observed: Vec<Observed> =
             rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.at_rate.clone()).collect();
-        let Some(found) = rates(&observed) else { continue };
+        let Some(found) = analyse_rates(&observed) else { continue };
         if !words.is_empty() {
-            let _ = writeln!(out, "<h3>{}</h3>", esc(&words));
+            let _ = writeln!(out, "<h3>{}</h3>", escape_html(&words));
         }
         let unit = observed[0].unit;
         out.push_str(&levels(&found, unit));
-        let items: String = words_of(&found).iter().map(|line| format!("<li>{}</li>", esc(line))).collect();
+        let items: String =
+            words_of(&found).iter().map(|line| format!("<li>{}</li>", escape_html(line))).collect();
         let _ = writeln!(out, "<ul class=\"reasons\">{items}</ul>");
         out.push_str(&plots(&found, &rows, unit));
     }
@@ -28,7 +29,7 @@ pub fn section(all: &Gathered<'_>) -> Option<String> {
 }
 
 fn levels(found: &Rates, unit: &str) -> String {
-    let names = heads(&[
+    let names = table_heads(&[
         &format!("rate, {unit}/s"),
         "runs",
         &format!("X, {unit}/s"),
@@ -42,99 +43,107 @@ fn levels(found: &Rates, unit: &str) -> String {
         .iter()
         .map(|level| {
             vec![
-                rate(level.rate),
+                format_rate(level.rate),
                 level.runs.to_string(),
-                rate(level.throughput),
-                level.half_width.map_or("one run: none".into(), |half| format!("±{}", rate(half))),
-                percent(level.ratio),
-                level.response_s.map_or("-".into(), |found| us(found * 1e6)),
-                level.model_s.map_or("-".into(), |model| us(model * 1e6)),
+                format_rate(level.throughput),
+                level.half_width.map_or("one run: none".into(), |half| format!("±{}", format_rate(half))),
+                format_percent(level.ratio),
+                level.response_s.map_or("-".into(), |found| format_us(found * 1e6)),
+                level.model_s.map_or("-".into(), |model| format_us(model * 1e6)),
             ]
         })
         .collect();
-    table("Rates that were asked for; R counts from when an operation was due", &names, &rows, 0)
+    render_table("Rates that were asked for; R counts from when an operation was due", &names, &rows, 0)
 }
 
 fn words_of(found: &Rates) -> Vec<String> {
     let mut lines = Vec::new();
     match (found.kept, found.missed) {
         (Some(kept), None) if found.disturbed.is_empty() => {
-            lines.push(format!("Throughput keeps up with every rate up to {}/s.", rate(kept)));
+            lines.push(format!("Throughput keeps up with every rate up to {}/s.", format_rate(kept)));
         }
-        (Some(kept), None) => lines.push(format!("Throughput keeps up with {}/s.", rate(kept))),
+        (Some(kept), None) => lines.push(format!("Throughput keeps up with {}/s.", format_rate(kept))),
         (Some(kept), Some((missed, done))) => lines.push(format!(
             "{}/s is kept; of {}/s only {}/s are done.",
-            rate(kept),
-            rate(missed),
-            rate(done)
+            format_rate(kept),
+            format_rate(missed),
+            format_rate(done)
         )),
         (None, Some((missed, done))) => {
-            lines.push(format!("Not even {}/s is kept: {}/s are done.", rate(missed), rate(done)));
+            lines.push(format!(
+                "Not even {}/s is kept: {}/s are done.",
+                format_rate(missed),
+                format_rate(done)
+            ));
         }
         (None, None) => {}
     }
     lines.extend(found.disturbed.iter().map(|(missed, done)| {
         format!(
             "Of {}/s only {}/s are done, although higher rates are kept: see what its runs say.",
-            rate(*missed),
-            rate(*done)
+            format_rate(*missed),
+            format_rate(*done)
         )
     }));
     match (&found.fit, &found.why) {
         (Some(fit), _) => lines.push(format!(
             "Response times are those of {} with {} for an operation (typical error {}): the capacity is about {}/s (95 % \
              interval {}), of which {} was used at the greatest rate that is kept.",
-            fit.name(),
-            us(fit.service_s * 1e6),
-            percent(fit.error),
-            rate(fit.capacity),
-            span((rate(fit.interval.0), rate(fit.interval.1)), ""),
-            percent(fit.utilisation)
+            fit.kendall_notation(),
+            format_us(fit.service_s * 1e6),
+            format_percent(fit.error),
+            format_rate(fit.capacity),
+            span((format_rate(fit.interval.0), format_rate(fit.interval.1)), ""),
+            format_percent(fit.utilisation)
         )),
         (None, Some(why)) => lines.push(format!("The capacity cannot be told: {why}.")),
         (None, None) => {}
     }
-    lines.extend(found.doubts().into_iter().map(|words| format!("But {words}.")));
+    lines.extend(found.describe_doubts().into_iter().map(|words| format!("But {words}.")));
     lines
 }
 
-fn plots(found: &Rates, rows: &[&Row], unit: &str) -> String {
+fn plots(found: &Rates, rows: &[&CellRuns], unit: &str) -> String {
     let (first, last) = (found.levels[0].rate, found.levels[found.levels.len() - 1].rate);
     let between = |to: f64| (0..=60).map(move |n| first + (to - first) * f64::from(n) / 60.0);
     let throughput = Plot {
         title: format!("Throughput against the rate, {unit}/s"),
         across: format!("{unit}/s asked for"),
         axis: Across::Numbers,
-        dots: dots(rows, |run| run.rate, |run| Some(run.throughput)),
+        dots: mean_dots(rows, |run| run.rate, |run| Some(run.throughput)),
         faint: Vec::new(),
-        lines: vec![Line {
+        lines: vec![PlotLine {
             name: "all of it".into(),
             style: 1,
             points: between(last).map(|rate| (rate, rate)).collect(),
         }],
         top: 0.0,
         bottom: 0.0,
-        show: rate,
+        show: format_rate,
     };
     // As far as the model goes: at the capacity times grow without end.
     let lines = found.fit.as_ref().map(|fit| {
         let to = found.kept.unwrap_or(first).min(fit.capacity * 0.99);
         let points = between(to).filter_map(|rate| Some((rate, fit.response_s(rate)? * 1e6))).collect();
-        Line { name: fit.name(), style: 2, points }
+        PlotLine { name: fit.kendall_notation(), style: 2, points }
     });
     let response = Plot {
         title: "Response time against rates that are kept".into(),
         across: format!("{unit}/s asked for"),
         axis: Across::Numbers,
         // Of a rate that is not kept they grow for as long as the run lasts.
-        dots: dots(rows, |run| run.rate.filter(|rate| found.keeps(*rate)), |run| Some(run.due_s? * 1e6)),
+        dots: mean_dots(
+            rows,
+            |run| run.rate.filter(|rate| found.is_rate_kept(*rate)),
+            |run| Some(run.due_s? * 1e6),
+        ),
         faint: Vec::new(),
         lines: lines.into_iter().collect(),
         top: 0.0,
         bottom: 0.0,
-        show: us,
+        show: format_us,
     };
     let kept = found.levels.iter().filter(|level| found.kept >= Some(level.rate)).count();
-    let response = if kept > 1 { response.draw() } else { String::new() };
-    format!("<div class=\"grid2\">\n{}{response}</div>\n", throughput.draw())
+    let response = if kept > 1 { response.render_figure() } else { String::new() };
+    format!("<div class=\"grid2\">\n{}{response}</div>\n", throughput.render_figure())
 }

@@ -1,13 +1,16 @@
 //! The sections of a run's page, in their order.
 
 use crate::html::analysis_sections;
-use crate::html::analysis_sections::OverTime;
-use crate::html::charts::Data;
-use crate::html::document::{TOOLS, bar, chip, figure, percentile_figure};
-use crate::html::text::{bytes, esc, heads, percent, rate, table, table_of_markup, us, when, whole};
+use crate::html::analysis_sections::StabilityAnalysis;
+use crate::html::charts::PageData;
+use crate::html::document::{TOOLS, percentile_figure, render_bar, render_chip, render_figure};
+use crate::html::text::{
+    escape_html, format_bytes, format_percent, format_rate, format_timestamp, format_us, format_whole,
+    render_table, table_heads, table_of_markup,
+};
 use crate::html::timeline::Mark;
 use crate::html::workload;
-use crate::summary::{between, connected, in_unit};
+use crate::summary::{describe_connected, format_interval, in_unit};
 use crate::{faults, worth};
 use dyno_analysis::diagnose::Diagnosis;
 use dyno_rundir::monitor::Recording;
@@ -37,7 +40,7 @@ pub struct Report<'a> {
 /// Parts of a page, with notes from making them.
 pub struct PageParts<'a> {
     /// For the script.
-    pub data: &'a Data,
+    pub data: &'a PageData,
     /// Number of charts of the load; the others are of monitors.
     pub load: usize,
     /// Events.
@@ -65,16 +68,16 @@ const SECTIONS: [(&str, &str, &str); 9] = [
 const LISTED: usize = 200;
 
 /// Everything between `<body>` and the data.
-pub fn body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>) -> String {
+pub fn render_body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&StabilityAnalysis>) -> String {
     let links: Vec<(String, String)> =
         SECTIONS.iter().map(|(id, _, short)| ((*id).to_owned(), (*short).to_owned())).collect();
     let (class, word) = mark(report.summary);
-    let words = workload::words(&report.dir.run.settings, report.summary.measured());
+    let words = workload::describe_workload(&report.dir.run.settings, report.summary.measured());
     let words = if words.is_empty() { report.summary.title.clone() } else { words };
-    let chips = chip(class, word) + &kept(report.summary);
+    let chips = render_chip(class, word) + &kept(report.summary);
     let mut out = format!(
         "{}<header>\n{}</header>\n<main id=\"main\" tabindex=\"-1\">\n",
-        bar(&chips, &words, &links),
+        render_bar(&chips, &words, &links),
         headline(report, made, steady)
     );
     for (id, title, _) in SECTIONS {
@@ -83,9 +86,9 @@ pub fn body(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
             "percentiles" => by_percentile(report, made),
             "operations" => operations(report.summary),
             "resources" => resources(report, made),
-            "stability" => analysis_sections::stability(steady),
-            "laws" => analysis_sections::laws(report.dir),
-            "diagnosis" => analysis_sections::diagnosis(report.diagnosis, report.recording.is_some()),
+            "stability" => analysis_sections::render_stability(steady),
+            "laws" => analysis_sections::render_laws(report.dir),
+            "diagnosis" => analysis_sections::render_diagnosis(report.diagnosis, report.recording.is_some()),
             "environment" => environment(report),
             _ => repeat(report),
         };
@@ -103,16 +106,16 @@ fn faults(summary: &Summary) -> String {
     if summary.faults.is_empty() {
         return String::new();
     }
-    let rows: Vec<Vec<String>> = summary.faults.iter().map(faults::row).collect();
-    let table = table("Faults that the experiment asked for", &heads(&faults::HEADS), &rows, 1);
-    format!("<div class=\"dense\">{table}</div>\n<p class=\"dim\">{}</p>\n", esc(faults::MEANING))
+    let rows: Vec<Vec<String>> = summary.faults.iter().map(faults::format_fault_row).collect();
+    let table = render_table("Faults that the experiment asked for", &table_heads(&faults::HEADS), &rows, 1);
+    format!("<div class=\"dense\">{table}</div>\n<p class=\"dim\">{}</p>\n", escape_html(faults::MEANING))
 }
 
 /// Where a dashboard shows the exact time of each phase.
 fn links(summary: &Summary) -> String {
     let one = |phase: &Phase| {
         let link = phase.link.as_deref()?;
-        let (name, address) = (esc(&phase.name), esc(link));
+        let (name, address) = (escape_html(&phase.name), escape_html(link));
         // Nothing but the web's own schemes: the address comes from a file.
         Some(match crate::markdown::is_web(link) {
             true => format!("<a href=\"{address}\">{name}</a>"),
@@ -127,8 +130,8 @@ fn links(summary: &Summary) -> String {
 }
 
 fn tile(out: &mut String, name: &str, value: &str, more: &str) {
-    let more = if more.is_empty() { String::new() } else { format!("<small>{}</small>", esc(more)) };
-    let _ = write!(out, "<div><dt>{}</dt><dd>{}{more}</dd></div>", esc(name), esc(value));
+    let more = if more.is_empty() { String::new() } else { format!("<small>{}</small>", escape_html(more)) };
+    let _ = write!(out, "<div><dt>{}</dt><dd>{}{more}</dd></div>", escape_html(name), escape_html(value));
 }
 
 /// Class and word of the verdict.
@@ -147,22 +150,22 @@ fn kept(summary: &Summary) -> String {
     let count = |decision| summary.thresholds.iter().filter(|one| one.decision() == decision).count();
     match (all, count(Decision::Fail), count(Decision::TooClose)) {
         (0, _, _) => String::new(),
-        (_, 0, 0) => chip("valid", &format!("PASS {all} of {all}")),
-        (_, 0, close) => chip("suspect", &format!("TOO CLOSE {close} of {all}")),
-        (_, missed, _) => chip("invalid", &format!("FAIL {missed} of {all}")),
+        (_, 0, 0) => render_chip("valid", &format!("PASS {all} of {all}")),
+        (_, 0, close) => render_chip("suspect", &format!("TOO CLOSE {close} of {all}")),
+        (_, missed, _) => render_chip("invalid", &format!("FAIL {missed} of {all}")),
     }
 }
 
 /// Verdict and the figures that stand for the run.
-fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>) -> String {
+fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&StabilityAnalysis>) -> String {
     let summary = report.summary;
     let under_way = crate::rebuilt::is_under_way(summary);
     let mut out = format!(
         "<h1>{} on {}</h1>\n<p class=\"dim\">{}, {}</p>\n",
-        esc(&summary.title),
-        esc(&summary.database),
-        esc(&summary.target),
-        esc(&when(&summary.started))
+        escape_html(&summary.title),
+        escape_html(&summary.database),
+        escape_html(&summary.target),
+        escape_html(&format_timestamp(&summary.started))
     );
     let words = match summary.status {
         Status::Complete => None,
@@ -175,10 +178,10 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
     };
     words.into_iter().for_each(|words| out.push_str(&format!("<p class=\"note\">{words}</p>\n")));
     // The same words as in the summary, each in its colour.
-    if crate::summary::grades(&summary.verdict).is_some() {
+    if crate::summary::describe_grades(&summary.verdict).is_some() {
         let one = |grade: &Grade| {
             let name = grade.trust.name();
-            format!("{}: <strong class=\"{name}\">{name}</strong>", esc(&grade.claim))
+            format!("{}: <strong class=\"{name}\">{name}</strong>", escape_html(&grade.claim))
         };
         let all: Vec<String> = summary.verdict.grades.iter().map(one).collect();
         let _ = writeln!(out, "<p class=\"grades\">{}</p>", all.join(", "));
@@ -193,8 +196,8 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
             let _ = write!(
                 out,
                 "<li{dim}><strong class=\"{class}\">{word} {}</strong>: {}</li>",
-                esc(&reason.check),
-                esc(&reason.text)
+                escape_html(&reason.check),
+                escape_html(&reason.text)
             );
         }
         out.push_str("</ul>\n");
@@ -212,19 +215,19 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
         let row = |t: &dyno_rundir::schema::Threshold| {
             let unit = |value: f64| in_unit(&t.expression, value);
             let measured = t.measured.map_or("not measurable".into(), unit);
-            let interval = t.interval.as_ref().map_or(String::new(), |found| between(found, unit));
+            let interval = t.interval.as_ref().map_or(String::new(), |found| format_interval(found, unit));
             let class = match t.decision() {
                 Decision::Pass => "valid",
                 Decision::Fail => "invalid",
                 Decision::TooClose => "suspect",
             };
             let word = format!("<strong class=\"{class}\">{}</strong>", t.decision().name());
-            vec![word, esc(&t.expression), esc(&measured), esc(&interval)]
+            vec![word, escape_html(&t.expression), escape_html(&measured), escape_html(&interval)]
         };
         let rows: Vec<Vec<String>> = summary.thresholds.iter().map(row).collect();
         out.push_str(&table_of_markup(
             "Thresholds",
-            &heads(&["result", "threshold", "measured", "95 % interval"]),
+            &table_heads(&["result", "threshold", "measured", "95 % interval"]),
             &rows,
             2,
         ));
@@ -234,7 +237,9 @@ fn headline(report: &Report<'_>, made: &PageParts<'_>, steady: Option<&OverTime>
         failures(&mut out, phase);
     });
     out.push_str(&links(summary));
-    made.notes.iter().for_each(|note| out.push_str(&format!("<p class=\"note\">{}</p>\n", esc(note))));
+    made.notes
+        .iter()
+        .for_each(|note| out.push_str(&format!("<p class=\"note\">{}</p>\n", escape_html(note))));
     out
 }
 
@@ -250,16 +255,23 @@ fn by_operation(out: &mut String, phase: &Phase) {
         let share = failed as f64 / ((ok + failed) as f64).max(1.0);
         let times = metric.arrival_response();
         let percentile = |name: &&str| match times.and_then(|times| times.percentiles_us.get(*name)) {
-            Some(Some(value)) => us(*value),
+            Some(Some(value)) => format_us(*value),
             Some(None) => "dropped".into(),
             None => "-".into(),
         };
-        let per_s = if phase.seconds > 0.0 { rate(ok as f64 * done / phase.seconds) } else { "-".into() };
-        [metric.name.clone(), whole(ok as f64), whole(failed as f64), percent(share), per_s]
-            .into_iter()
-            .chain(SHOWN.iter().map(percentile))
-            .chain([times.and_then(|times| times.max_us).map_or("-".into(), us)])
-            .collect()
+        let per_s =
+            if phase.seconds > 0.0 { format_rate(ok as f64 * done / phase.seconds) } else { "-".into() };
+        [
+            metric.name.clone(),
+            format_whole(ok as f64),
+            format_whole(failed as f64),
+            format_percent(share),
+            per_s,
+        ]
+        .into_iter()
+        .chain(SHOWN.iter().map(percentile))
+        .chain([times.and_then(|times| times.max_us).map_or("-".into(), format_us)])
+        .collect()
     };
     // What users do when all is over is no operation of the load.
     let rows: Vec<Vec<String>> =
@@ -267,10 +279,10 @@ fn by_operation(out: &mut String, phase: &Phase) {
     if rows.is_empty() {
         return;
     }
-    let mut names = heads(&["operation", "succeeded", "failed", "failed, %", "succeeded, 1/s"]);
+    let mut names = table_heads(&["operation", "succeeded", "failed", "failed, %", "succeeded, 1/s"]);
     names.extend(SHOWN.iter().map(|name| (*name).to_owned()));
     names.push("max".into());
-    out.push_str(&table("Response times and failures by operation", &names, &rows, 1));
+    out.push_str(&render_table("Response times and failures by operation", &names, &rows, 1));
 }
 
 /// What operations failed by: how many of each outcome, and the first error of it.
@@ -281,21 +293,26 @@ fn failures(out: &mut String, phase: &Phase) {
     names.dedup();
     let row = |name: &&String| {
         let count = phase.outcomes.get(*name).copied().unwrap_or(0);
-        let share = percent(count as f64 / (phase.arrivals as f64).max(1.0));
+        let share = format_percent(count as f64 / (phase.arrivals as f64).max(1.0));
         let error = phase.errors.get(*name).cloned().unwrap_or_default();
-        vec![(*name).clone(), whole(count as f64), share, error]
+        vec![(*name).clone(), format_whole(count as f64), share, error]
     };
     let rows: Vec<Vec<String>> = names.iter().map(row).collect();
     if rows.is_empty() {
         return;
     }
-    let list = table("Failures", &heads(&["outcome", "operations", "of arrivals", "first error"]), &rows, 1);
+    let list = render_table(
+        "Failures",
+        &table_heads(&["outcome", "operations", "of arrivals", "first error"]),
+        &rows,
+        1,
+    );
     let _ = writeln!(out, "<div class=\"long failures\">{list}</div>");
 }
 
 /// The operation whose response time is the greatest at a percentile such as `p99`, and that, microseconds; infinite where
 /// arrivals were dropped.
-pub fn slowest<'a>(phase: &'a Phase, percentile: &str) -> Option<(&'a str, f64)> {
+pub fn slowest_operation<'a>(phase: &'a Phase, percentile: &str) -> Option<(&'a str, f64)> {
     let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
     let of = phase.metrics.iter().filter(|m| adds_up(&names, &m.name));
     // An arrival that was never served took longer than any that was.
@@ -306,28 +323,34 @@ pub fn slowest<'a>(phase: &'a Phase, percentile: &str) -> Option<(&'a str, f64)>
     known.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Option<f64>, is_invalid: bool) {
+fn figures(
+    out: &mut String,
+    phase: &Phase,
+    steady: Option<&StabilityAnalysis>,
+    price: Option<f64>,
+    is_invalid: bool,
+) {
     out.push_str(if is_invalid { "<dl class=\"figures invalid\">" } else { "<dl class=\"figures\">" });
     let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
     let level = steady.and_then(|steady| steady.found.steady.as_ref());
     let more = level.map_or(String::new(), |level| {
-        format!("± {} (95 %) within this run", rate(level.interval.half_width))
+        format!("± {} (95 %) within this run", format_rate(level.interval.half_width))
     });
     let names: Vec<&str> = phase.metrics.iter().map(|metric| metric.name.as_str()).collect();
     let unit = unit(&names);
     let more = if more.is_empty() { unit.to_owned() } else { format!("{unit}; {more}") };
-    tile(out, "Throughput", &format!("{}/s", rate(phase.throughput)), &more);
+    tile(out, "Throughput", &format!("{}/s", format_rate(phase.throughput)), &more);
     for (name, what, worth) in worth::of_run(phase, level.map(|level| &level.interval), price) {
-        let half = worth.half_width.map_or(String::new(), |half| format!(", ± {} (95 %)", rate(half)));
-        tile(out, name, &rate(worth.value), &format!("{what}{half}"));
+        let half = worth.half_width.map_or(String::new(), |half| format!(", ± {} (95 %)", format_rate(half)));
+        tile(out, name, &format_rate(worth.value), &format!("{what}{half}"));
     }
     if let Some(offered) = phase.offered {
-        tile(out, "Offered", &format!("{}/s", rate(offered)), "scheduled arrivals");
+        tile(out, "Offered", &format!("{}/s", format_rate(offered)), "scheduled arrivals");
     }
     for name in ["p50", "p99", "p99.9"] {
-        match slowest(phase, name) {
+        match slowest_operation(phase, name) {
             Some((metric, value)) => {
-                tile(out, &format!("{name} response"), &us(value), &format!("{metric}, the slowest"));
+                tile(out, &format!("{name} response"), &format_us(value), &format!("{metric}, the slowest"));
             }
             None => tile(out, &format!("{name} response"), "too few", ""),
         }
@@ -337,14 +360,16 @@ fn figures(out: &mut String, phase: &Phase, steady: Option<&OverTime>, price: Op
     tile(
         out,
         "Failed",
-        &whole(failed as f64),
-        &format!("{} of {} arrivals", percent(share), whole(phase.arrivals as f64)),
+        &format_whole(failed as f64),
+        &format!("{} of {} arrivals", format_percent(share), format_whole(phase.arrivals as f64)),
     );
     let users = phase.client.users * phase.client.pipeline.max(1);
     let load = match phase.offered {
-        Some(_) => format!("open loop, {} connections{}", phase.client.users, connected(&phase.client)),
+        Some(_) => {
+            format!("open loop, {} connections{}", phase.client.users, describe_connected(&phase.client))
+        }
         None if users == 0 => "closed loop".into(),
-        None => format!("closed loop, {}{}", counted(users, "user"), connected(&phase.client)),
+        None => format!("closed loop, {}{}", counted(users, "user"), describe_connected(&phase.client)),
     };
     tile(out, "Measured", &format!("{:.1} s", phase.seconds), &load);
     out.push_str("</dl>\n");
@@ -364,7 +389,10 @@ fn over_time(made: &PageParts<'_>) -> String {
              a chart with the focus takes arrow keys, +, - and 0. Long runs: each pixel shows minimum and maximum.</p>\n",
         );
     }
-    made.data.charts[..made.load].iter().enumerate().for_each(|(n, chart)| out.push_str(&figure(n, chart)));
+    made.data.charts[..made.load]
+        .iter()
+        .enumerate()
+        .for_each(|(n, chart)| out.push_str(&render_figure(n, chart)));
     if !made.marks.is_empty() {
         let rows: Vec<Vec<String>> = made
             .marks
@@ -372,7 +400,7 @@ fn over_time(made: &PageParts<'_>) -> String {
             .take(LISTED)
             .map(|mark| vec![format!("{:.1} s", mark.at), mark.text.clone()])
             .collect();
-        let list = table("Events", &heads(&["time", "event"]), &rows, 2);
+        let list = render_table("Events", &table_heads(&["time", "event"]), &rows, 2);
         let _ = writeln!(
             out,
             "<details open class=\"long\"><summary>{}</summary>{list}</details>",
@@ -407,18 +435,23 @@ fn latencies<'a>(out: &mut String, title: &str, rows: impl Iterator<Item = (&'a 
         |column: &&&str| all.iter().any(|(_, latency)| latency.percentiles_us.contains_key(**column));
     let columns: Vec<&str> = COLUMNS.iter().filter(is_known).copied().collect();
     let row = |(name, latency): &(&str, &Latency)| -> Vec<String> {
-        let first = [whole(latency.count as f64), us(latency.mean_us), latency.min_us.map_or("-".into(), us)];
+        let first = [
+            format_whole(latency.count as f64),
+            format_us(latency.mean_us),
+            latency.min_us.map_or("-".into(), format_us),
+        ];
         let percentiles = columns.iter().map(|column| match latency.percentiles_us.get(*column) {
-            Some(Some(value)) => us(*value),
+            Some(Some(value)) => format_us(*value),
             Some(None) => "dropped".into(),
             None => "-".into(),
         });
-        let max = latency.max_us.map_or("-".into(), us);
+        let max = latency.max_us.map_or("-".into(), format_us);
         std::iter::once((*name).to_owned()).chain(first).chain(percentiles).chain([max]).collect()
     };
     let interval = |(name, latency): &(&str, &Latency)| -> Option<Vec<String>> {
-        let cell =
-            |column: &&str| latency.intervals_us.get(*column).map_or("-".into(), |one| between(one, us));
+        let cell = |column: &&str| {
+            latency.intervals_us.get(*column).map_or("-".into(), |one| format_interval(one, format_us))
+        };
         let first = [format!("{name}, 95 % interval"), "-".into(), "-".into(), "-".into()];
         let own = || first.into_iter().chain(columns.iter().map(cell)).chain(["-".to_owned()]).collect();
         (!latency.intervals_us.is_empty()).then(own)
@@ -426,10 +459,10 @@ fn latencies<'a>(out: &mut String, title: &str, rows: impl Iterator<Item = (&'a 
     let rows: Vec<Vec<String>> =
         all.iter().flat_map(|one| std::iter::once(row(one)).chain(interval(one))).collect();
     if !rows.is_empty() {
-        let mut names = heads(&["operation", "count", "mean", "min"]);
+        let mut names = table_heads(&["operation", "count", "mean", "min"]);
         names.extend(columns.iter().map(|name| (*name).to_owned()));
         names.push("max".into());
-        out.push_str(&table(title, &names, &rows, 1));
+        out.push_str(&render_table(title, &names, &rows, 1));
     }
 }
 
@@ -440,19 +473,20 @@ fn operations(summary: &Summary) -> String {
         .iter()
         .map(|phase| {
             let ok = phase.outcomes.get("ok").copied().unwrap_or(0);
-            let documents = phase.documents.map(|count| format!(" ({} documents)", whole(count as f64)));
+            let documents =
+                phase.documents.map(|count| format!(" ({} documents)", format_whole(count as f64)));
             vec![
                 phase.name.clone(),
                 format!("{:.1} s", phase.seconds),
-                whole(phase.arrivals as f64),
-                format!("{}{}", whole(ok as f64), documents.unwrap_or_default()),
-                whole(phase.outcomes.values().sum::<u64>().saturating_sub(ok) as f64),
-                rate(phase.written_per_s()),
+                format_whole(phase.arrivals as f64),
+                format!("{}{}", format_whole(ok as f64), documents.unwrap_or_default()),
+                format_whole(phase.outcomes.values().sum::<u64>().saturating_sub(ok) as f64),
+                format_rate(phase.written_per_s()),
             ]
         })
         .collect();
-    let names = heads(&["phase", "length", "arrivals", "succeeded", "failed", "succeeded, 1/s"]);
-    out.push_str(&table("Phases", &names, &rows, 1));
+    let names = table_heads(&["phase", "length", "arrivals", "succeeded", "failed", "succeeded, 1/s"]);
+    out.push_str(&render_table("Phases", &names, &rows, 1));
     let Some(phase) = summary.measured() else { return out };
     let mut outcomes: Vec<&str> =
         phase.metrics.iter().flat_map(|metric| metric.outcomes.keys().map(String::as_str)).collect();
@@ -463,13 +497,13 @@ fn operations(summary: &Summary) -> String {
         .metrics
         .iter()
         .map(|metric| {
-            let figures = outcomes.iter().map(|name| whole(count(metric, name) as f64));
+            let figures = outcomes.iter().map(|name| format_whole(count(metric, name) as f64));
             std::iter::once(metric.name.clone()).chain(figures).collect()
         })
         .collect();
-    let mut names = heads(&["operation"]);
+    let mut names = table_heads(&["operation"]);
     names.extend(outcomes.iter().map(|name| (*name).to_owned()));
-    out.push_str(&table("Requests by outcome", &names, &rows, 1));
+    out.push_str(&render_table("Requests by outcome", &names, &rows, 1));
     let of =
         |pick: fn(&Metric) -> Option<&Latency>| phase.metrics.iter().map(move |m| (m.name.as_str(), pick(m)));
     let response = "Response time from the intended start";
@@ -488,9 +522,14 @@ fn operations(summary: &Summary) -> String {
             .drops
             .iter()
             .take(LISTED)
-            .map(|(at, n)| vec![format!("{at} s"), whole(*n as f64)])
+            .map(|(at, n)| vec![format!("{at} s"), format_whole(*n as f64)])
             .collect();
-        let list = table("Dropped arrivals by intended second", &heads(&["second", "dropped"]), &rows, 0);
+        let list = render_table(
+            "Dropped arrivals by intended second",
+            &table_heads(&["second", "dropped"]),
+            &rows,
+            0,
+        );
         let _ = writeln!(out, "<details><summary>Dropped arrivals</summary>{list}</details>");
     }
     out
@@ -508,20 +547,20 @@ fn resources(report: &Report<'_>, made: &PageParts<'_>) -> String {
     let measured = report.summary.measured();
     if let Some((phase, seen)) = measured.and_then(|phase| Some((phase, phase.monitor.as_ref()?))) {
         let mut text = String::new();
-        crate::monitored::block(&mut text, seen, &phase.hosts, "Measured phase, means");
-        let _ = writeln!(out, "<pre>{}</pre>", esc(text.trim()));
+        crate::monitored::append_monitored(&mut text, seen, &phase.hosts, "Measured phase, means");
+        let _ = writeln!(out, "<pre>{}</pre>", escape_html(text.trim()));
     }
     out.push_str("<div class=\"grid2\">\n");
     for (number, chart) in charts.iter().enumerate() {
-        out.push_str(&figure(made.load + number, chart));
+        out.push_str(&render_figure(made.load + number, chart));
     }
     out.push_str("</div>\n");
     if !made.constant.is_empty() {
         let rows: Vec<Vec<String>> =
             made.constant.iter().map(|(name, value)| vec![name.clone(), format!("{value}")]).collect();
-        let list = table(
+        let list = render_table(
             "Series that did not change",
-            &heads(&["series", "value (counters: per second)"]),
+            &table_heads(&["series", "value (counters: per second)"]),
             &rows,
             1,
         );
@@ -541,7 +580,7 @@ fn environment(report: &Report<'_>) -> String {
         ("host".into(), host.host.clone()),
         ("system".into(), host.kernel.clone()),
         ("processor".into(), format!("{}, {} cores for dyno", host.cpu, host.cores.len())),
-        ("memory".into(), bytes(host.memory_bytes as f64)),
+        ("memory".into(), format_bytes(host.memory_bytes as f64)),
         ("reading the clock".into(), format!("{} ns", host.clock_ns)),
         (
             "load average at the start".into(),
@@ -554,7 +593,12 @@ fn environment(report: &Report<'_>) -> String {
     let mut out = String::from(
         "<details><summary>Host, load generator, database and settings</summary><div class=\"long\">",
     );
-    out.push_str(&table("Host of the load generator", &heads(&["what", "value"]), &two(&rows), 2));
+    out.push_str(&render_table(
+        "Host of the load generator",
+        &table_heads(&["what", "value"]),
+        &two(&rows),
+        2,
+    ));
     if let Some(client) = report.summary.measured().map(|phase| &phase.client) {
         let cpu = client.cpu_us_per_op;
         let cpu_of_one = if cpu > 0.0 { format!("{cpu:.2} µs") } else { "unknown".into() };
@@ -562,17 +606,17 @@ fn environment(report: &Report<'_>) -> String {
             ("threads".to_owned(), client.threads.to_string()),
             ("CPU".into(), format!("{:.2} s user, {:.2} s system", client.user_cpu_s, client.system_cpu_s)),
             ("CPU of an operation".into(), cpu_of_one),
-            ("load threads busy".into(), client.busy_share.map_or("unknown".into(), percent)),
-            ("peak memory".into(), bytes(client.peak_resident_bytes as f64)),
+            ("load threads busy".into(), client.busy_share.map_or("unknown".into(), format_percent)),
+            ("peak memory".into(), format_bytes(client.peak_resident_bytes as f64)),
             ("pinned to cores".into(), (if client.pinned { "yes" } else { "no" }).into()),
-            ("taken by the hypervisor".into(), percent(client.steal_share)),
+            ("taken by the hypervisor".into(), format_percent(client.steal_share)),
         ];
-        out.push_str(&table("Load generator", &heads(&["what", "value"]), &two(&rows), 2));
+        out.push_str(&render_table("Load generator", &table_heads(&["what", "value"]), &two(&rows), 2));
     }
     let facts: Vec<(String, String)> =
         run.facts.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     if !facts.is_empty() {
-        let list = table("Database", &heads(&["fact", "value"]), &two(&facts), 2);
+        let list = render_table("Database", &table_heads(&["fact", "value"]), &two(&facts), 2);
         let _ =
             write!(out, "<details open><summary>What the database says of itself</summary>{list}</details>");
     }
@@ -582,7 +626,7 @@ fn environment(report: &Report<'_>) -> String {
     {
         let row = |s: &&dyno_rundir::schema::Setting| vec![s.key.clone(), s.value.clone(), s.source.clone()];
         let rows: Vec<Vec<String>> = some.iter().map(row).collect();
-        let list = table(title, &heads(&["setting", "value", "source"]), &rows, 3);
+        let list = render_table(title, &table_heads(&["setting", "value", "source"]), &rows, 3);
         let _ = writeln!(out, "<details{open}><summary>{title}: {}</summary>{list}</details>", rows.len());
     }
     out.push_str("</div></details>\n");
@@ -598,16 +642,16 @@ fn repeat(report: &Report<'_>) -> String {
             let _ = writeln!(
                 out,
                 "<p>The same run again, with dyno {}; secrets are masked:</p>",
-                esc(&report.dir.run.dyno)
+                escape_html(&report.dir.run.dyno)
             );
-            let _ = writeln!(out, "<pre>{}</pre>", esc(&quoted(&words)));
+            let _ = writeln!(out, "<pre>{}</pre>", escape_html(&quoted(&words)));
         }
     }
     out.push_str("<p>This page again, and as text, from the run's directory:</p>\n");
     let place = report.dir.path.display().to_string();
     for format in ["html", "text", "md", "json"] {
         let words = ["dyno", "report", place.as_str(), "--format", format].map(str::to_owned);
-        let _ = writeln!(out, "<pre>{}</pre>", esc(&quoted(&words)));
+        let _ = writeln!(out, "<pre>{}</pre>", escape_html(&quoted(&words)));
     }
     out
 }

@@ -1,8 +1,8 @@
 //! The pages of `dyno serve`: the list, a run that is followed, and words where there is no page.
 
-use crate::html::charts::{Chart, Choice, Data};
-use crate::html::document::{PageAssets, SCRIPT, TOOLS, figure, page};
-use crate::html::text::{esc, rate, us, when};
+use crate::html::charts::{Chart, ChartChoice, PageData};
+use crate::html::document::{PageAssets, SCRIPT, TOOLS, render_figure, render_page};
+use crate::html::text::{escape_html, format_rate, format_timestamp, format_us};
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ const LIVE: &str = include_str!("live.js");
 
 /// Kind of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum ListedKind {
     /// A run.
     #[default]
     Run,
@@ -25,7 +25,7 @@ pub struct Listed {
     /// Path below the served folder.
     pub name: String,
     /// Kind of the entry.
-    pub kind: Kind,
+    pub kind: ListedKind,
     /// Title of the run.
     pub title: String,
     /// Begin, RFC 3339.
@@ -47,7 +47,7 @@ pub struct Listed {
 }
 
 /// A path as part of an address of this server.
-pub fn address(kind: &str, name: &str) -> String {
+pub fn encode_path(kind: &str, name: &str) -> String {
     const SET: &AsciiSet = &RESERVED.remove(b'/');
     format!("/{kind}/{}", percent::encode(name, SET))
 }
@@ -64,17 +64,17 @@ fn class(verdict: &str) -> &'static str {
 fn stop_form(name: &str) -> String {
     format!(
         "<form method=\"post\" action=\"{}\"><button type=\"submit\">Stop<span class=\"away\"> {}</span></button></form>",
-        esc(&address("stop", name)),
-        esc(name)
+        escape_html(&encode_path("stop", name)),
+        escape_html(name)
     )
 }
 
 /// What an entry is: `experiment, 3 of 12 runs, users`; of a run its title.
 fn words_of(one: &Listed) -> String {
     let what = match (one.kind, one.runs) {
-        (Kind::Experiment, Some((ended, planned))) => format!("experiment, {ended} of {planned} runs"),
-        (Kind::Experiment, None) => "experiment".into(),
-        (Kind::Run, _) => "run".into(),
+        (ListedKind::Experiment, Some((ended, planned))) => format!("experiment, {ended} of {planned} runs"),
+        (ListedKind::Experiment, None) => "experiment".into(),
+        (ListedKind::Run, _) => "run".into(),
     };
     match one.title.is_empty() || one.title == one.name {
         true => what,
@@ -86,26 +86,29 @@ fn words_of(one: &Listed) -> String {
 pub fn list_rows(all: &[Listed], writes: bool) -> String {
     let mut out = String::new();
     for one in all {
-        let name = esc(&one.name);
+        let name = escape_html(&one.name);
         let running = one.state == "running";
         let report = match one.state == "unreadable" {
             true => name.clone(),
-            false => format!("<a href=\"{}/report.html\">{name}</a>", esc(&address("dir", &one.name))),
+            false => {
+                format!("<a href=\"{}/report.html\">{name}</a>", escape_html(&encode_path("dir", &one.name)))
+            }
         };
         let follow = match running {
             true => {
                 format!(
                     " <a href=\"{}\">follow<span class=\"away\"> {name}</span></a>",
-                    esc(&address("live", &one.name))
+                    escape_html(&encode_path("live", &one.name))
                 )
             }
             false => String::new(),
         };
-        let stop = match running && writes && one.kind == Kind::Experiment {
+        let stop = match running && writes && one.kind == ListedKind::Experiment {
             true => stop_form(&one.name),
             false => String::new(),
         };
-        let words = if one.words.is_empty() { String::new() } else { format!(": {}", esc(&one.words)) };
+        let words =
+            if one.words.is_empty() { String::new() } else { format!(": {}", escape_html(&one.words)) };
         let _ = writeln!(
             out,
             "<tr><td data-head=\"compare\"><input type=\"checkbox\" name=\"dir\" value=\"{name}\" form=\"choice\" \
@@ -116,16 +119,20 @@ pub fn list_rows(all: &[Listed], writes: bool) -> String {
              <td class=\"word\" data-head=\"target\">{}</td><td data-head=\"operations/s\">{}</td>\
              <td data-head=\"p99\">{}</td><td class=\"word grade\" data-head=\"verdict\"><span class=\"{}\">{}</span></td>\
              <td class=\"word{}\" data-head=\"state\">{}{words}{follow}{stop}</td></tr>",
-            esc(&words_of(one)),
-            esc(&when(&one.started)),
-            esc(&one.target),
-            one.throughput.map_or("-".into(), rate),
-            one.p99_us.map_or("-".into(), |p99| if p99.is_finite() { us(p99) } else { "dropped".into() }),
+            escape_html(&words_of(one)),
+            escape_html(&format_timestamp(&one.started)),
+            escape_html(&one.target),
+            one.throughput.map_or("-".into(), format_rate),
+            one.p99_us.map_or("-".into(), |p99| if p99.is_finite() {
+                format_us(p99)
+            } else {
+                "dropped".into()
+            }),
             class(&one.verdict),
-            if one.verdict.is_empty() { "-".into() } else { esc(&one.verdict) },
+            if one.verdict.is_empty() { "-".into() } else { escape_html(&one.verdict) },
             // Words say what is wrong, as long as they need.
             if one.words.is_empty() { " state" } else { "" },
-            esc(&one.state),
+            escape_html(&one.state),
         );
     }
     if all.is_empty() {
@@ -139,7 +146,7 @@ pub fn list_page(folder: &str, all: &[Listed], left_out: usize, writes: bool) ->
     let mut out = format!(
         "<header>\n<h1>Runs and experiments</h1>\n<p class=\"dim\">{}, the latest first. {}</p>\n\
          <p id=\"lost\" class=\"note\" role=\"status\" hidden>The server does not answer: this list is as it was.</p>\n",
-        esc(folder),
+        escape_html(folder),
         match writes {
             true => "Experiments that run can be stopped here; nothing is ever deleted.",
             false => "Read-only: nothing can be changed from here.",
@@ -166,21 +173,21 @@ pub fn list_page(folder: &str, all: &[Listed], left_out: usize, writes: bool) ->
         let _ = write!(out, "<th scope=\"col\"{class}>{head}</th>");
     }
     let _ = write!(out, "</tr></thead><tbody>\n{}</tbody></table></div>\n</main>\n", list_rows(all, writes));
-    page("dyno: runs and experiments", &out, &PageAssets { scripts: &[LIST], data: None, asks: true })
+    render_page("dyno: runs and experiments", &out, &PageAssets { scripts: &[LIST], data: None, asks: true })
 }
 
 fn empty(id: &str, title: &str, unit: &str, log: bool) -> Chart {
-    let choices = vec![Choice::default()];
+    let choices = vec![ChartChoice::default()];
     Chart { id: id.into(), title: title.into(), unit: unit.into(), log, choices }
 }
 
 /// A run or an experiment under way.
-pub fn live_page(name: &str, kind: Kind, writes: bool) -> String {
+pub fn live_page(name: &str, kind: ListedKind, writes: bool) -> String {
     let charts = vec![
         empty("throughput", "Throughput", "operations/s", false),
         empty("response", "Response time", "us", true),
     ];
-    let data = Data { span: (0.0, 1.0), charts, ..Data::default() };
+    let data = PageData { span: (0.0, 1.0), charts, ..PageData::default() };
     let mut out = format!(
         "<header>\n<h1>{0}</h1>\n<p><span id=\"state\" role=\"status\">asking</span> \
          <span id=\"which\" class=\"dim\"></span></p>\n\
@@ -189,8 +196,8 @@ pub fn live_page(name: &str, kind: Kind, writes: bool) -> String {
          <span id=\"why\"></span></p>\n\
          <nav aria-label=\"Pages\"><ul><li><a href=\"/\">All runs and experiments</a></li>\
          <li><a href=\"{1}/report.html\">Report of what there is</a></li></ul></nav>\n<dl class=\"figures\">",
-        esc(name),
-        esc(&address("dir", name))
+        escape_html(name),
+        escape_html(&encode_path("dir", name))
     );
     let mut tiles = vec![
         ("throughput", "Throughput", ""),
@@ -199,7 +206,7 @@ pub fn live_page(name: &str, kind: Kind, writes: bool) -> String {
         ("phase", "Phase", ""),
         ("left", "Left of the phase", ""),
     ];
-    if kind == Kind::Experiment {
+    if kind == ListedKind::Experiment {
         tiles.push(("runs", "Runs that have ended", ""));
     }
     for (id, title, more) in tiles {
@@ -207,20 +214,20 @@ pub fn live_page(name: &str, kind: Kind, writes: bool) -> String {
         let _ = write!(out, "<div><dt>{title}</dt><dd><span id=\"{id}\">-</span>{more}</dd></div>");
     }
     out.push_str("</dl>\n");
-    if kind == Kind::Experiment && writes {
+    if kind == ListedKind::Experiment && writes {
         let _ = writeln!(out, "{}", stop_form(name));
     }
     let _ = write!(
         out,
         "</header>\n<main id=\"main\" tabindex=\"-1\" data-follow=\"{}\" data-name=\"{}\">\n{TOOLS}",
-        esc(&address("tail", name)),
-        esc(name)
+        escape_html(&encode_path("tail", name)),
+        escape_html(name)
     );
-    data.charts.iter().enumerate().for_each(|(number, chart)| out.push_str(&figure(number, chart)));
+    data.charts.iter().enumerate().for_each(|(number, chart)| out.push_str(&render_figure(number, chart)));
     out.push_str(
         "<p class=\"dim\">The last hour of seconds at most; the report has everything.</p>\n</main>\n",
     );
-    page(
+    render_page(
         &format!("{name}, live"),
         &out,
         &PageAssets { scripts: &[SCRIPT, LIVE], data: Some(&data), asks: true },
@@ -232,8 +239,8 @@ pub fn message_page(title: &str, words: &str) -> String {
     let body = format!(
         "<header>\n<h1>{}</h1>\n</header>\n<main id=\"main\" tabindex=\"-1\">\n<p class=\"note\">{}</p>\n\
          <p><a href=\"/\">All runs and experiments</a></p>\n</main>\n",
-        esc(title),
-        esc(words)
+        escape_html(title),
+        escape_html(words)
     );
-    page(title, &body, &PageAssets { scripts: &[], data: None, asks: false })
+    render_page(title, &body, &PageAssets { scripts: &[], data: None, asks: false })
 }

@@ -1,7 +1,7 @@
 use crate::html::page::run_page;
 use crate::html::sections::Report;
 use crate::html::*;
-use dyno_analysis::diagnose::{Diagnosis, diagnose};
+use dyno_analysis::diagnose::{Diagnosis, diagnose_run};
 use dyno_record::{Interval, Scale, Totals};
 use dyno_rundir::monitor::{Kind, MonitorWriter, Recording};
 use dyno_rundir::schema::{Client, Environment, Run, Setting, Status, Summary, Trust, VERSION, Verdict};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub(super) const HOSTILE: &str = "</script><img src=x onerror=alert(1)>'\"&";
 
 /// A run of `seconds`, with an operation name for each of `names` and `series` gauges.
-pub(crate) fn written(path: &Path, names: &[String], seconds: u64, series: usize, fail: bool) {
+pub(crate) fn write_run(path: &Path, names: &[String], seconds: u64, series: usize, fail: bool) {
     let run = Run {
         version: VERSION,
         dyno: "1.2.3".into(),
@@ -68,7 +68,7 @@ pub(crate) fn written(path: &Path, names: &[String], seconds: u64, series: usize
         verdict: Verdict::none(Trust::Valid),
         thresholds: Vec::new(),
         strict: false,
-        phases: vec![dyno_analysis::phase(facts, names, &all)],
+        phases: vec![dyno_analysis::summarise_phase(facts, names, &all)],
         faults: Vec::new(),
         pairs: Vec::new(),
         collections: Default::default(),
@@ -94,10 +94,10 @@ fn monitored(path: &Path, seconds: u64, series: usize) {
     assert!(monitor.failure().is_none());
 }
 
-pub(super) fn page(path: &Path) -> String {
+pub(super) fn render_test_page(path: &Path) -> String {
     let (mut dir, notes) = RunDir::salvage(path).unwrap();
     let recording = Recording::open(path).unwrap();
-    let diagnosis = diagnose(&dir, recording.as_ref());
+    let diagnosis = diagnose_run(&dir, recording.as_ref());
     let verdict = Verdict { checks: vec!["completed".to_owned()], ..Verdict::none(Trust::Invalid) };
     let summary = dir.summary.take().unwrap_or_else(|| Summary {
         version: VERSION,
@@ -132,14 +132,14 @@ fn names(count: usize) -> Vec<String> {
 }
 
 /// The data that the page holds.
-pub(super) fn data(page: &str) -> serde_json::Value {
+pub(super) fn page_data(page: &str) -> serde_json::Value {
     let begin = page.find("id=\"data\">").unwrap() + 10;
     let end = begin + page[begin..].find("</script>").unwrap();
     serde_json::from_str(&page[begin..end]).unwrap()
 }
 
 /// Nothing that was planted is markup, and nothing is loaded from elsewhere.
-pub(super) fn closed(page: &str) {
+pub(super) fn assert_self_contained(page: &str) {
     assert!(!page.contains("<img"), "markup from data");
     assert!(!page.contains("onerror=alert(1)>'"), "an attribute from data");
     assert_eq!(page.matches("<script").count(), 2);
@@ -165,9 +165,9 @@ pub(super) fn closed(page: &str) {
 #[test]
 fn a_page_has_its_sections_and_nothing_gets_out_of_its_place() {
     let folder = tempfile::tempdir().unwrap();
-    written(folder.path(), &names(2), 30, 5, false);
-    let page = page(folder.path());
-    closed(&page);
+    write_run(folder.path(), &names(2), 30, 5, false);
+    let page = render_test_page(folder.path());
+    assert_self_contained(&page);
     let order = [
         "time",
         "percentiles",
@@ -186,7 +186,7 @@ fn a_page_has_its_sections_and_nothing_gets_out_of_its_place() {
     assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
     assert!(page.find("class=\"trust valid\"").unwrap() < places[0], "the verdict comes first");
     assert!(page.contains("dyno run &#39;&lt;/script&gt;&lt;img src=x"), "the command to repeat");
-    let data = data(&page);
+    let data = page_data(&page);
     let charts = data["charts"].as_array().unwrap();
     assert_eq!((charts[0]["id"].as_str(), charts[1]["id"].as_str()), (Some("throughput"), Some("response")));
     assert_eq!(charts[1]["choices"].as_array().unwrap().len(), 2);
@@ -204,13 +204,13 @@ fn a_page_has_its_sections_and_nothing_gets_out_of_its_place() {
 fn an_hour_with_many_series_stays_small() {
     let folder = tempfile::tempdir().unwrap();
     // Eight workers make one run: their seconds are added up before they are written.
-    written(folder.path(), &names(5), 3_600, 200, false);
+    write_run(folder.path(), &names(5), 3_600, 200, false);
     let begin = Instant::now();
-    let page = page(folder.path());
+    let page = render_test_page(folder.path());
     println!("an hour, 5 operations, 200 series: {} bytes in {:?}", page.len(), begin.elapsed());
     assert!(page.len() < 1_500_000, "{}", page.len());
-    closed(&page);
-    let data = data(&page);
+    assert_self_contained(&page);
+    let data = page_data(&page);
     let most = data["charts"]
         .as_array()
         .unwrap()
@@ -224,9 +224,9 @@ fn an_hour_with_many_series_stays_small() {
 fn what_is_damaged_is_reported_with_what_is_known() {
     // All errors, no monitors.
     let failed = tempfile::tempdir().unwrap();
-    written(failed.path(), &names(1), 12, 0, true);
-    let all = page(failed.path());
-    closed(&all);
+    write_run(failed.path(), &names(1), 12, 0, true);
+    let all = render_test_page(failed.path());
+    assert_self_contained(&all);
     assert!(all.contains("No operation succeeded"));
     assert!(
         all.contains("<caption>Failures</caption>") && all.contains("<td class=\"word\">timed_out</td>"),
@@ -235,7 +235,7 @@ fn what_is_damaged_is_reported_with_what_is_known() {
     assert!(all.contains("were not watched") && all.contains("No successful operation was measured"));
     // A damaged histogram, no events, no environment, an unreadable summary.
     let torn = tempfile::tempdir().unwrap();
-    written(torn.path(), &names(1), 12, 3, false);
+    write_run(torn.path(), &names(1), 12, 3, false);
     let log = torn.path().join("latency.hlog");
     let text = std::fs::read_to_string(&log).unwrap();
     let cut = text.lines().take(10).collect::<Vec<_>>().join("\n");
@@ -245,8 +245,8 @@ fn what_is_damaged_is_reported_with_what_is_known() {
     std::fs::remove_file(torn.path().join("events.jsonl")).unwrap();
     std::fs::remove_file(torn.path().join("environment.json")).unwrap();
     std::fs::write(torn.path().join("summary.json"), "{\"version\":").unwrap();
-    let all = page(torn.path());
-    closed(&all);
+    let all = render_test_page(torn.path());
+    assert_self_contained(&all);
     for words in
         ["later lines are left out", "events.jsonl", "environment.json", "summary.json", "INCOMPLETE"]
     {
@@ -255,7 +255,7 @@ fn what_is_damaged_is_reported_with_what_is_known() {
     assert!(all.contains("monitors cannot be put beside them"));
     // Seconds that are missing.
     let gaps = tempfile::tempdir().unwrap();
-    written(gaps.path(), &names(1), 40, 0, false);
+    write_run(gaps.path(), &names(1), 40, 0, false);
     for file in ["intervals.jsonl", "series.csv"] {
         let path = gaps.path().join(file);
         let text = std::fs::read_to_string(&path).unwrap();
@@ -267,29 +267,29 @@ fn what_is_damaged_is_reported_with_what_is_known() {
             text.lines().filter(|line| second(line).is_none_or(|s| !(10..20).contains(&s))).collect();
         std::fs::write(&path, format!("{}\n", kept.join("\n"))).unwrap();
     }
-    let all = page(gaps.path());
+    let all = render_test_page(gaps.path());
     assert!(all.contains("10 seconds, the first at 10 s: "));
-    let values = data(&all)["charts"][0]["choices"][0]["s"][0]["v"].to_string();
+    let values = page_data(&all)["charts"][0]["choices"][0]["s"][0]["v"].to_string();
     assert!(values.contains("null"), "a gap is drawn as one: {values}");
     // Nothing at all.
     let empty = tempfile::tempdir().unwrap();
-    written(empty.path(), &names(1), 0, 0, false);
-    let all = page(empty.path());
-    closed(&all);
+    write_run(empty.path(), &names(1), 0, 0, false);
+    let all = render_test_page(empty.path());
+    assert_self_contained(&all);
     assert!(all.contains("there is nothing to draw"));
     // The same of a run that was killed before its first second had ended is judged: it is not under way.
     std::fs::remove_file(empty.path().join("summary.json")).unwrap();
     let (mut dir, _) = RunDir::salvage(empty.path()).unwrap();
     dir.phases.clear();
-    let killed = crate::rebuilt::rebuild(&dir, None, false);
+    let killed = crate::rebuilt::rebuild_summary(&dir, None, false);
     assert!(!crate::rebuilt::is_under_way(&killed) && killed.verdict.trust == Trust::Invalid);
-    assert!(crate::rebuilt::is_under_way(&crate::rebuilt::rebuild(&dir, None, true)));
+    assert!(crate::rebuilt::is_under_way(&crate::rebuilt::rebuild_summary(&dir, None, true)));
 }
 
 #[test]
 fn phases_link_to_their_time_on_a_dashboard() {
     let folder = tempfile::tempdir().unwrap();
-    written(folder.path(), &["READ".into()], 3, 0, false);
+    write_run(folder.path(), &["READ".into()], 3, 0, false);
     let dir = RunDir::open(folder.path()).unwrap();
     let with = |address: &str| {
         let mut summary = dir.summary.clone().unwrap();

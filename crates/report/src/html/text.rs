@@ -1,10 +1,10 @@
-//! Escaping and figures as text. Everything that came from a server or a file goes through [`esc`] or [`json`].
+//! Escaping and figures as text. Everything that came from a server or a file goes through [`esc`] or [`render_script_json`].
 
 use dyno_types::units::{Latency, Rate, Thousands};
 use serde::Serialize;
 
 /// Text between tags or in a quoted attribute.
-pub fn esc(text: &str) -> String {
+pub fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         match c {
@@ -22,7 +22,7 @@ pub fn esc(text: &str) -> String {
 }
 
 /// JSON that may stand inside of `<script>`: nothing in it can end the element or begin a comment.
-pub fn json(value: &impl Serialize) -> String {
+pub fn render_script_json(value: &impl Serialize) -> String {
     // The pages' own types have string keys and finite numbers: they cannot fail to become JSON.
     let text = serde_json::to_string(value).unwrap_or_else(|_| "null".into());
     text.replace('<', "\\u003c")
@@ -33,7 +33,7 @@ pub fn json(value: &impl Serialize) -> String {
 }
 
 /// Microseconds with a unit; an infinite time is that of arrivals that were dropped.
-pub fn us(value: f64) -> String {
+pub fn format_us(value: f64) -> String {
     if value.is_infinite() {
         return "dropped".into();
     }
@@ -41,7 +41,7 @@ pub fn us(value: f64) -> String {
 }
 
 /// A whole number with its thousands apart.
-pub fn whole(value: f64) -> String {
+pub fn format_whole(value: f64) -> String {
     if value < 0.0 {
         format!("-{}", Thousands((-value).round() as u64))
     } else {
@@ -50,12 +50,12 @@ pub fn whole(value: f64) -> String {
 }
 
 /// A rate with the digits that it needs.
-pub fn rate(value: f64) -> String {
+pub fn format_rate(value: f64) -> String {
     Rate(value).to_string()
 }
 
 /// A time to the second; anything else as it is.
-pub fn when(started: &str) -> String {
+pub fn format_timestamp(started: &str) -> String {
     match started.parse::<jiff::Timestamp>().and_then(|at| at.round(jiff::Unit::Second)) {
         Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         Err(_) => started.to_owned(),
@@ -63,18 +63,19 @@ pub fn when(started: &str) -> String {
 }
 
 /// A share as a percentage.
-pub fn percent(share: f64) -> String {
+pub fn format_percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
 /// Bytes with a binary unit.
-pub fn bytes(value: f64) -> String {
+pub fn format_bytes(value: f64) -> String {
     dyno_types::units::Bytes(value).to_string()
 }
 
 /// A table: heads, rows of cells that are escaped here, and how many of the first columns are words.
-pub fn table(caption: &str, heads: &[String], rows: &[Vec<String>], words: usize) -> String {
-    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| esc(cell)).collect()).collect();
+pub fn render_table(caption: &str, heads: &[String], rows: &[Vec<String>], words: usize) -> String {
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| escape_html(cell)).collect()).collect();
     table_of_markup(caption, heads, &rows, words)
 }
 
@@ -82,11 +83,11 @@ pub fn table(caption: &str, heads: &[String], rows: &[Vec<String>], words: usize
 pub fn table_of_markup(caption: &str, heads: &[String], rows: &[Vec<String>], words: usize) -> String {
     let mut out = format!(
         "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table><caption>{0}</caption><thead><tr>",
-        esc(caption)
+        escape_html(caption)
     );
     let class = |at: usize| if at < words { " class=\"word\"" } else { "" };
     for (at, head) in heads.iter().enumerate() {
-        out.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(at), esc(head)));
+        out.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(at), escape_html(head)));
     }
     out.push_str("</tr></thead><tbody>\n");
     for row in rows {
@@ -101,7 +102,7 @@ pub fn table_of_markup(caption: &str, heads: &[String], rows: &[Vec<String>], wo
 }
 
 /// Heads from words.
-pub fn heads(all: &[&str]) -> Vec<String> {
+pub fn table_heads(all: &[&str]) -> Vec<String> {
     all.iter().map(|one| (*one).to_owned()).collect()
 }
 
@@ -111,8 +112,11 @@ mod tests {
 
     #[test]
     fn nothing_gets_out() {
-        assert_eq!(esc("<a b='c' d=\"e\">&\u{0}"), "&lt;a b=&#39;c&#39; d=&quot;e&quot;&gt;&amp;\u{fffd}");
-        let json = json(&"</script><!--\u{2028}");
+        assert_eq!(
+            escape_html("<a b='c' d=\"e\">&\u{0}"),
+            "&lt;a b=&#39;c&#39; d=&quot;e&quot;&gt;&amp;\u{fffd}"
+        );
+        let json = render_script_json(&"</script><!--\u{2028}");
         assert!(!json.contains('<') && !json.contains('>') && !json.contains('\u{2028}'), "{json}");
         assert_eq!(serde_json::from_str::<String>(&json).unwrap(), "</script><!--\u{2028}");
     }
@@ -125,7 +129,13 @@ mod tests {
 
     #[test]
     fn figures() {
-        assert_eq!((rate(12345.6), rate(1.25), rate(0.0)), ("12,346".into(), "1.25".into(), "0".into()));
-        assert_eq!((bytes(100.0), bytes(3.0 * 1024.0 * 1024.0)), ("100 B".into(), "3.0 MiB".into()));
+        assert_eq!(
+            (format_rate(12345.6), format_rate(1.25), format_rate(0.0)),
+            ("12,346".into(), "1.25".into(), "0".into())
+        );
+        assert_eq!(
+            (format_bytes(100.0), format_bytes(3.0 * 1024.0 * 1024.0)),
+            ("100 B".into(), "3.0 MiB".into())
+        );
     }
 }

@@ -46,7 +46,7 @@ const LATE_S: f64 = 60.0;
 
 impl Timeline {
     /// The axis of a run.
-    pub fn of(dir: &RunDir, rows: &[Row]) -> Self {
+    pub fn from_run(dir: &RunDir, rows: &[Row]) -> Self {
         let mut all = Timeline::default();
         let events = dir.events().unwrap_or_else(|error| {
             all.notes.push(format!("events are not known: {error}"));
@@ -79,7 +79,7 @@ impl Timeline {
             let told = at("end", name).and_then(since).filter(|_| !jumped);
             // One mean over a whole phase is as long as the phase.
             let length = if first < last {
-                interval(rows)
+                interval_length(rows)
             } else {
                 told.map_or(1.0, |end| end - epoch - last).max(1.0)
             };
@@ -121,19 +121,19 @@ impl Timeline {
     }
 
     /// A phase.
-    pub fn span(&self, name: &str) -> Option<&Span> {
+    pub fn phase_span(&self, name: &str) -> Option<&Span> {
         self.spans.iter().find(|span| span.name == name)
     }
 
     /// Begin and end of all that was drawn.
-    pub fn reach(&self) -> (f64, f64) {
+    pub fn drawn_range(&self) -> (f64, f64) {
         let from = self.spans.iter().map(|span| span.from).fold(0.0, f64::min);
         (from, self.spans.iter().map(|span| span.to).fold(from + 1.0, f64::max))
     }
 }
 
 /// Length of the recorded intervals, seconds: the least step between rows.
-pub fn interval(rows: &[Row]) -> f64 {
+pub fn interval_length(rows: &[Row]) -> f64 {
     let totals: Vec<&Row> = rows.iter().filter(|row| row.metric == "TOTAL").collect();
     let steps = totals.windows(2).filter(|pair| pair[0].phase == pair[1].phase);
     let least = steps.map(|pair| pair[1].start_s - pair[0].start_s).filter(|step| *step > 0.0);

@@ -1,9 +1,9 @@
 //! A sweep over users: the laws on the user's own data, bounds, the model the data choose.
 
-use crate::html::gathered::{Gathered, Row, dots};
-use crate::html::plot::{Across, Line, Plot};
-use crate::html::text::{esc, heads, percent, rate, table, us};
-use dyno_analysis::laws::{Maximum, Observed, Sweep, factors_of_users, sweep};
+use crate::html::gathered::{CellRuns, Gathered, mean_dots};
+use crate::html::plot::{Across, Plot, PlotLine};
+use crate::html::text::{escape_html, format_percent, format_rate, format_us, render_table, table_heads};
+use dyno_analysis::laws::{Maximum, Observed, Sweep, analyse_sweep, factors_of_users};
 use dyno_types::units::{ends, span};
 use std::fmt::Write as _;
 
@@ -14,15 +14,15 @@ const TOLERANCE: f64 = 0.02;
 const SEED: u64 = 1;
 
 /// The section, where users vary.
-pub fn section(all: &Gathered<'_>) -> Option<String> {
+pub fn render_users_section(all: &Gathered<'_>) -> Option<String> {
     let varying = all.factors_of(factors_of_users);
     let mut out = String::new();
-    for (words, rows) in all.points(&varying) {
+    for (words, rows) in all.sweep_groups(&varying) {
         let observed: Vec<Observed> =
             rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.observed.clone()).collect();
-        let Some(found) = sweep(&observed, SEED) else { continue };
+        let Some(found) = analyse_sweep(&observed, SEED) else { continue };
         if !words.is_empty() {
-            let _ = writeln!(out, "<h3>{}</h3>", esc(&words));
+            let _ = writeln!(out, "<h3>{}</h3>", escape_html(&words));
         }
         let think = observed.iter().find(|run| run.users.is_some()).map_or(0.0, |run| run.think_s);
         let unit = observed[0].unit;
@@ -35,7 +35,7 @@ pub fn section(all: &Gathered<'_>) -> Option<String> {
 }
 
 fn levels(found: &Sweep, think: f64, unit: &str) -> String {
-    let names = heads(&[
+    let names = table_heads(&[
         "users N",
         "runs",
         &format!("X, {unit}/s"),
@@ -54,20 +54,20 @@ fn levels(found: &Sweep, think: f64, unit: &str) -> String {
             vec![
                 format!("{}", level.users),
                 level.runs.to_string(),
-                rate(level.throughput),
-                level.half_width.map_or("one run: none".into(), |half| format!("±{}", rate(half))),
-                us(level.response_s * 1e6),
+                format_rate(level.throughput),
+                level.half_width.map_or("one run: none".into(), |half| format!("±{}", format_rate(half))),
+                format_us(level.response_s * 1e6),
                 // With the client's own time between operations, as it was measured.
                 level.little.map_or("-".into(), |error| format!("{:.2}", level.users * (1.0 + error))),
                 level.little.map_or("-".into(), |error| format!("{:+.2} %", error * 100.0)),
-                rate(level.bound),
-                format!("{} to {}", rate(level.balanced.0), rate(level.balanced.1)),
-                level.model.map_or("-".into(), rate),
+                format_rate(level.bound),
+                format!("{} to {}", format_rate(level.balanced.0), format_rate(level.balanced.1)),
+                level.model.map_or("-".into(), format_rate),
             ]
         })
         .collect();
-    let caption = format!("Little's law at each number of users; thinking time Z {}", us(think * 1e6));
-    table(&caption, &names, &rows, 0)
+    let caption = format!("Little's law at each number of users; thinking time Z {}", format_us(think * 1e6));
+    render_table(&caption, &names, &rows, 0)
 }
 
 /// A 95 % interval in words, where there is one.
@@ -84,25 +84,29 @@ fn words_of(found: &Sweep) -> String {
             untestable.".into(),
         _ if worst <= TOLERANCE => format!(
             "Little's law holds on these data: X (R + Z) gives the number of users back to within {} everywhere.",
-            percent(worst)
+            format_percent(worst)
         ),
         _ => format!(
             "Little's law holds by definition; the measurement does not: X (R + Z) misses the number of users by up to {}. \
                 Users were \
              idle in ways that were not measured, or times outside of the phase were counted.",
-            percent(worst)
+            format_percent(worst)
         ),
     });
     let bounded = matches!(found.maximum, Maximum::Plateau | Maximum::Peak | Maximum::Fall(..));
-    let limit = rate(1.0 / found.bottleneck_s);
+    let limit = format_rate(1.0 / found.bottleneck_s);
     // The interval of a peak is that of the law's throughput there.
-    let sure =
-        between(found.maximum_interval.filter(|_| found.peak.is_none()).map(|(a, b)| (rate(a), rate(b))));
+    let sure = between(
+        found
+            .maximum_interval
+            .filter(|_| found.peak.is_none())
+            .map(|(a, b)| (format_rate(a), format_rate(b))),
+    );
     lines.push(format!(
         "One operation alone takes {}; by all levels the bottleneck needs {} of it{}. The bounds cross at N* = {:.1} users{}: \
          beyond it, users only wait.",
-        us(found.total_s * 1e6),
-        us(found.bottleneck_s * 1e6),
+        format_us(found.total_s * 1e6),
+        format_us(found.bottleneck_s * 1e6),
         match bounded {
             true => format!(", so that no more than {limit}/s{sure} can be done"),
             false => format!(": {limit}/s, which is no bound here"),
@@ -119,7 +123,7 @@ fn words_of(found: &Sweep) -> String {
             above.join(", ")
         ));
     }
-    let (best, users) = (rate(found.best.0), found.best.1);
+    let (best, users) = (format_rate(found.best.0), found.best.1);
     lines.push(match found.maximum {
         Maximum::Plateau => {
             format!("The greatest mean is {best}/s at {users} users, and the sweep reaches a plateau.")
@@ -127,7 +131,7 @@ fn words_of(found: &Sweep) -> String {
         Maximum::Peak => format!("The greatest mean is {best}/s at {users} users."),
         Maximum::Fall(lowest, throughput) => format!(
             "The maximum is {best}/s at {users} users, as measured; beyond, throughput falls, to {}/s at {lowest} users.",
-            rate(throughput)
+            format_rate(throughput)
         ),
         Maximum::Above => format!(
             "The greatest mean is {best}/s at {users} users, more than a law makes of all levels: take the levels."
@@ -135,7 +139,7 @@ fn words_of(found: &Sweep) -> String {
         Maximum::Unsure(share) => format!(
             "The greatest mean is {best}/s at {users} users, but its runs differ by ±{}: where the maximum is cannot be \
              said. Make more repetitions.",
-            percent(share)
+            format_percent(share)
         ),
         Maximum::Growing => format!(
             "Throughput still grows at {users} users: the maximum was not reached, and the bounds above are too low. Measure \
@@ -149,7 +153,7 @@ fn words_of(found: &Sweep) -> String {
     );
     lines.extend(model_of(found));
     lines.push(format!("No prediction goes beyond {:.0} users.", found.reach));
-    let items: String = lines.iter().map(|line| format!("<li>{}</li>", esc(line))).collect();
+    let items: String = lines.iter().map(|line| format!("<li>{}</li>", escape_html(line))).collect();
     format!("<ul class=\"reasons\">{items}</ul>\n")
 }
 
@@ -171,7 +175,7 @@ fn model_of(found: &Sweep) -> Vec<String> {
                 "The data choose the model \"{}\" ({}; error {}/s root mean square) among {}.",
                 best.model,
                 parameters.join(", "),
-                rate(best.rmse),
+                format_rate(best.rmse),
                 found.fits.len()
             ));
         }
@@ -179,8 +183,11 @@ fn model_of(found: &Sweep) -> Vec<String> {
     }
     lines.push(match (found.peak, found.peak_interval) {
         (Some((users, throughput)), _) => {
-            let sure = between(found.maximum_interval.map(|(a, b)| (rate(a), rate(b))));
-            format!("The data support a peak at about {users:.0} users with {}/s{sure}.", rate(throughput))
+            let sure = between(found.maximum_interval.map(|(a, b)| (format_rate(a), format_rate(b))));
+            format!(
+                "The data support a peak at about {users:.0} users with {}/s{sure}.",
+                format_rate(throughput)
+            )
         }
         (None, Some((low, high))) if high.is_infinite() => {
             format!("The data support no peak: it may lie anywhere from {low:.0} users on, or nowhere.")
@@ -194,7 +201,7 @@ fn model_of(found: &Sweep) -> Vec<String> {
     lines
 }
 
-fn plots(found: &Sweep, rows: &[&Row], think: f64, unit: &str) -> String {
+fn plots(found: &Sweep, rows: &[&CellRuns], think: f64, unit: &str) -> String {
     let bound = |of: &dyn Fn(f64) -> f64| -> Vec<(f64, f64)> {
         let (first, last) = (found.levels[0].users, found.levels[found.levels.len() - 1].users);
         (0..=60)
@@ -203,7 +210,7 @@ fn plots(found: &Sweep, rows: &[&Row], think: f64, unit: &str) -> String {
             .collect()
     };
     let cycle = found.saturation * found.bottleneck_s;
-    let mut lines = vec![Line {
+    let mut lines = vec![PlotLine {
         name: "bound".into(),
         style: 1,
         points: bound(&|users| (users / cycle).min(1.0 / found.bottleneck_s)),
@@ -211,70 +218,80 @@ fn plots(found: &Sweep, rows: &[&Row], think: f64, unit: &str) -> String {
     let model: Vec<(f64, f64)> =
         found.levels.iter().filter_map(|level| Some((level.users, level.model?))).collect();
     if let Some(best) = found.fits.first().filter(|_| model.len() > 1) {
-        lines.push(Line { name: best.model.to_owned(), style: 2, points: model });
+        lines.push(PlotLine { name: best.model.to_owned(), style: 2, points: model });
     }
     let throughput = Plot {
         title: format!("Throughput against users, {unit}/s"),
         across: "users".into(),
         axis: Across::Numbers,
-        dots: dots(rows, |run| run.users, |run| Some(run.throughput)),
+        dots: mean_dots(rows, |run| run.users, |run| Some(run.throughput)),
         faint: Vec::new(),
         lines,
         top: 0.0,
         bottom: 0.0,
-        show: rate,
+        show: format_rate,
     };
     let response = Plot {
         title: "Response time against users".into(),
         across: "users".into(),
         axis: Across::Numbers,
-        dots: dots(rows, |run| run.users, |run| Some(run.response_s * 1e6)),
+        dots: mean_dots(rows, |run| run.users, |run| Some(run.response_s * 1e6)),
         faint: Vec::new(),
-        lines: vec![Line {
+        lines: vec![PlotLine {
             name: "bound".into(),
             style: 1,
             points: bound(&|users| (users * found.bottleneck_s - think).max(found.total_s) * 1e6),
         }],
         top: 0.0,
         bottom: 0.0,
-        show: us,
+        show: format_us,
     };
     let words: Vec<String> =
-        rows.iter().filter(|row| row.figures.throughput.is_none()).map(|row| row.label()).collect();
+        rows.iter().filter(|row| row.figures.throughput.is_none()).map(|row| row.describe_cell()).collect();
     let missing = match words.is_empty() {
         true => String::new(),
-        false => format!("<p class=\"note\">Without a figure: {}</p>\n", esc(&words.join("; "))),
+        false => format!("<p class=\"note\">Without a figure: {}</p>\n", escape_html(&words.join("; "))),
     };
-    format!("<div class=\"grid2\">\n{}{}</div>\n{missing}", throughput.draw(), response.draw())
+    format!(
+        "<div class=\"grid2\">\n{}{}</div>\n{missing}",
+        throughput.render_figure(),
+        response.render_figure()
+    )
 }
 
 fn resources(found: &Sweep, unit: &str) -> String {
     let mut out = String::new();
     if !found.demands.is_empty() {
-        let names = heads(&["resource", "demand", "busy without load", "variation", "greatest utilisation"]);
+        let names =
+            table_heads(&["resource", "demand", "busy without load", "variation", "greatest utilisation"]);
         let rows: Vec<Vec<String>> = found
             .demands
             .iter()
             .map(|demand| {
                 vec![
                     demand.name.clone(),
-                    us(demand.demand_s * 1e6),
+                    format_us(demand.demand_s * 1e6),
                     format!("{:.2}", demand.background),
-                    percent(demand.variation),
-                    demand.utilisation.map_or("unknown".into(), percent),
+                    format_percent(demand.variation),
+                    demand.utilisation.map_or("unknown".into(), format_percent),
                 ]
             })
             .collect();
-        out.push_str(&table("Service demand of an operation, by regression", &names, &rows, 1));
+        out.push_str(&render_table("Service demand of an operation, by regression", &names, &rows, 1));
     }
     if !found.what_if.is_empty() {
-        let names = heads(&["what if", "then the limit is set by", &format!("limit, {unit}/s")]);
+        let names = table_heads(&["what if", "then the limit is set by", &format!("limit, {unit}/s")]);
         let rows: Vec<Vec<String>> = found
             .what_if
             .iter()
-            .map(|one| vec![one.change.clone(), one.bottleneck.clone(), rate(one.limit)])
+            .map(|one| vec![one.change.clone(), one.bottleneck.clone(), format_rate(one.limit)])
             .collect();
-        out.push_str(&table("Other resources, by demands that do not depend on load", &names, &rows, 2));
+        out.push_str(&render_table(
+            "Other resources, by demands that do not depend on load",
+            &names,
+            &rows,
+            2,
+        ));
     }
     out
 }

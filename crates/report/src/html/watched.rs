@@ -1,7 +1,7 @@
 //! Figures that monitors saw, on the axis of the load: the usual figures of host, server and database, then every other series.
 
-use crate::html::charts::{Chart, Choice};
-use crate::html::points::{MOST, Packed, Point, packed, with_gaps};
+use crate::html::charts::{Chart, ChartChoice};
+use crate::html::points::{MOST, PackedSeries, SeriesPoint, pack_series, with_gaps};
 use crate::html::timeline::Timeline;
 use dyno_rundir::monitor::{Kind, Recording};
 
@@ -12,7 +12,7 @@ const BUDGET: usize = 60_000;
 const FEWEST: usize = 60;
 
 /// A recording on an axis.
-struct Seen<'a> {
+struct RecordingView<'a> {
     recording: &'a Recording,
     origin_ms: f64,
     reach: (f64, f64),
@@ -21,12 +21,12 @@ struct Seen<'a> {
 /// States of the CPU that are neither idle nor given to another virtual machine.
 const BUSY: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
 
-impl Seen<'_> {
+impl RecordingView<'_> {
     /// A gauge as it is; a counter's increase per second between neighbouring samples, at the later one.
-    fn points(&self, source: &str, name: &str) -> Vec<Point> {
+    fn points(&self, source: &str, name: &str) -> Vec<SeriesPoint> {
         let Some(series) = self.recording.series(source, name) else { return Vec::new() };
         let at = |ms: f64| (ms - self.origin_ms) / 1e3;
-        let points: Vec<Point> = match series.kind {
+        let points: Vec<SeriesPoint> = match series.kind {
             Kind::Gauge => series.points.iter().map(|(ms, value)| (at(*ms), *value)).collect(),
             Kind::Counter => apart(&series.points)
                 .windows(2)
@@ -43,18 +43,18 @@ impl Seen<'_> {
         with_gaps(points.into_iter().filter(|(at, _)| (from - 2.0..=to + 2.0).contains(at)).collect())
     }
 
-    fn series(&self, source: &str, name: &str, label: &str, factor: f64) -> Packed {
-        let points: Vec<Point> = self
+    fn series(&self, source: &str, name: &str, label: &str, factor: f64) -> PackedSeries {
+        let points: Vec<SeriesPoint> = self
             .points(source, name)
             .into_iter()
             .map(|(at, value)| (at, value.map(|v| v * factor)))
             .collect();
-        packed(label, &points, MOST)
+        pack_series(label, &points, MOST)
     }
 
     /// Sum of series of one source, where all of them have the same times.
-    fn sum(&self, source: &str, names: &[String], label: &str, of: Option<&[Point]>) -> Packed {
-        let mut all: Vec<Point> = Vec::new();
+    fn sum(&self, source: &str, names: &[String], label: &str, of: Option<&[SeriesPoint]>) -> PackedSeries {
+        let mut all: Vec<SeriesPoint> = Vec::new();
         for name in names {
             let points = self.points(source, name);
             if all.is_empty() {
@@ -67,7 +67,7 @@ impl Seen<'_> {
             let share = |(part, whole): (f64, f64)| (whole > 0.0).then(|| part / whole * 100.0);
             all.iter_mut().zip(whole).for_each(|(part, whole)| part.1 = part.1.zip(whole.1).and_then(share));
         }
-        packed(label, &all, MOST)
+        pack_series(label, &all, MOST)
     }
 
     fn host(&self, charts: &mut Vec<Chart>) {
@@ -77,7 +77,7 @@ impl Seen<'_> {
             .into_iter()
             .filter(|name| self.recording.series(self.recording.host(), &state(name)).is_some())
             .collect();
-        let mut whole: Vec<Point> = Vec::new();
+        let mut whole: Vec<SeriesPoint> = Vec::new();
         for name in &known {
             let points = self.points(self.recording.host(), &state(name));
             if whole.is_empty() {
@@ -98,20 +98,25 @@ impl Seen<'_> {
             share(&[state("iowait")], "waiting for disks"),
             share(&[state("steal")], "taken by the hypervisor"),
         ];
-        charts.extend(Chart::plain("host-cpu", "Host: CPU", "% of all cores", cpu));
+        charts.extend(Chart::without_choices("host-cpu", "Host: CPU", "% of all cores", cpu));
         let available = vec![self.series(
             self.recording.host(),
             "memory.available_bytes",
             "available",
             1.0 / 1_048_576.0,
         )];
-        charts.extend(Chart::plain("host-memory", "Host: memory", "MiB", available));
+        charts.extend(Chart::without_choices("host-memory", "Host: memory", "MiB", available));
         self.devices("disk.", ".busy_s", charts);
         self.devices("network.", ".sent_bytes", charts);
         let some =
             |what: &str| self.series(self.recording.host(), &format!("pressure.{what}.some_s"), what, 100.0);
         let pressure = vec![some("cpu"), some("io"), some("memory")];
-        charts.extend(Chart::plain("pressure", "Host: pressure (some task waits)", "% of time", pressure));
+        charts.extend(Chart::without_choices(
+            "pressure",
+            "Host: pressure (some task waits)",
+            "% of time",
+            pressure,
+        ));
     }
 
     /// Disks or interfaces; the choice is the device, the busiest first.
@@ -128,7 +133,7 @@ impl Seen<'_> {
         let mut found: Vec<(String, f64)> = found.map(|name| (name.clone(), work(&name))).collect();
         found.retain(|(_, work)| *work > 0.0);
         found.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let choice = |name: &str, parts: &[(&str, &str, f64)]| Choice {
+        let choice = |name: &str, parts: &[(&str, &str, f64)]| ChartChoice {
             n: name.to_owned(),
             s: parts
                 .iter()
@@ -139,7 +144,8 @@ impl Seen<'_> {
                 .collect(),
         };
         let mut add = |id: &str, title: &str, unit: &str, parts: &[(&str, &str, f64)]| {
-            let choices: Vec<Choice> = found.iter().take(4).map(|(name, _)| choice(name, parts)).collect();
+            let choices: Vec<ChartChoice> =
+                found.iter().take(4).map(|(name, _)| choice(name, parts)).collect();
             if choices.iter().any(|choice| !choice.s.is_empty()) {
                 let (id, title, unit) = (id.into(), title.into(), unit.into());
                 charts.push(Chart { id, title, unit, log: false, choices });
@@ -179,36 +185,51 @@ impl Seen<'_> {
             self.sum(source, if own { &cpu[..] } else { &group[..] }, "CPU", None),
             self.series(source, "cgroup.throttled_s", "throttled (all threads)", 1.0),
         ];
-        charts.extend(Chart::plain(&format!("{source}-cpu"), &format!("{source}: CPU"), "cores", cores));
+        charts.extend(Chart::without_choices(
+            &format!("{source}-cpu"),
+            &format!("{source}: CPU"),
+            "cores",
+            cores,
+        ));
         let level = if own { "resident_bytes" } else { "cgroup.memory_working_set_bytes" };
         let memory =
             vec![self.series(source, level, if own { "resident" } else { "working set" }, 1.0 / 1_048_576.0)];
-        charts.extend(Chart::plain(&format!("{source}-memory"), &format!("{source}: memory"), "MiB", memory));
+        charts.extend(Chart::without_choices(
+            &format!("{source}-memory"),
+            &format!("{source}: memory"),
+            "MiB",
+            memory,
+        ));
     }
 
     fn database(&self, source: &str, charts: &mut Vec<Chart>) {
         let operations = vec![self.series(source, "operations", "commands", 1.0)];
-        charts.extend(Chart::plain(
+        charts.extend(Chart::without_choices(
             &format!("{source}-operations"),
             &format!("{source}: commands"),
             "1/s",
             operations,
         ));
         let memory = vec![self.series(source, "memory_bytes", "used", 1.0 / 1_048_576.0)];
-        charts.extend(Chart::plain(&format!("{source}-memory"), &format!("{source}: memory"), "MiB", memory));
+        charts.extend(Chart::without_choices(
+            &format!("{source}-memory"),
+            &format!("{source}: memory"),
+            "MiB",
+            memory,
+        ));
     }
 }
 
 /// Samples without those that stand close to the one before: further samples are taken at the edges of phases, and a rate over
 /// a few milliseconds says nothing about a second.
-fn apart(points: &[Point]) -> Vec<Point> {
+fn apart(points: &[SeriesPoint]) -> Vec<SeriesPoint> {
     let mut steps: Vec<f64> = points.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     if steps.is_empty() {
         return points.to_vec();
     }
     let middle = steps.len() / 2;
     let usual = *steps.select_nth_unstable_by(middle, f64::total_cmp).1;
-    let mut out: Vec<Point> = Vec::with_capacity(points.len());
+    let mut out: Vec<SeriesPoint> = Vec::with_capacity(points.len());
     for point in points {
         if out.last().is_none_or(|last| point.0 - last.0 > usual / 3.0) {
             out.push(*point);
@@ -233,7 +254,7 @@ fn unit(name: &str, kind: Kind) -> &'static str {
 }
 
 /// Charts, and how many series did not change.
-pub struct Watched {
+pub struct MonitorCharts {
     /// Charts in order; the last lets one choose any series.
     pub charts: Vec<Chart>,
     /// Series that had one value all the time, with it.
@@ -241,10 +262,10 @@ pub struct Watched {
 }
 
 /// Everything monitors saw.
-pub fn watched(recording: &Recording, axis: &Timeline) -> Watched {
-    let mut out = Watched { charts: Vec::new(), constant: Vec::new() };
+pub fn build_monitor_charts(recording: &Recording, axis: &Timeline) -> MonitorCharts {
+    let mut out = MonitorCharts { charts: Vec::new(), constant: Vec::new() };
     let Some(origin_ms) = axis.origin_ms else { return out };
-    let seen = Seen { recording, origin_ms, reach: axis.reach() };
+    let seen = RecordingView { recording, origin_ms, reach: axis.drawn_range() };
     seen.host(&mut out.charts);
     let sources: Vec<&str> = recording.sources().collect();
     for source in sources.iter().filter(|name| name.starts_with("server") || name.starts_with("worker")) {
@@ -269,7 +290,10 @@ pub fn watched(recording: &Recording, axis: &Timeline) -> Watched {
             continue;
         }
         let unit = recording.series(source, name).map_or("value", |series| unit(name, series.kind));
-        choices.push(Choice { n: format!("{source} {name} ({unit})"), s: vec![packed(name, &points, most)] });
+        choices.push(ChartChoice {
+            n: format!("{source} {name} ({unit})"),
+            s: vec![pack_series(name, &points, most)],
+        });
     }
     if !choices.is_empty() {
         out.charts.push(Chart {
@@ -289,7 +313,7 @@ mod tests {
 
     #[test]
     fn samples_at_edges_make_no_spikes() {
-        let points: Vec<Point> =
+        let points: Vec<SeriesPoint> =
             [0.0, 1_000.0, 1_010.0, 2_000.0, 3_000.0, 3_300.0, 4_000.0].map(|at| (at, Some(at))).to_vec();
         let kept: Vec<f64> = apart(&points).iter().map(|point| point.0).collect();
         assert_eq!(kept, [0.0, 1_000.0, 2_000.0, 3_000.0, 4_000.0]);

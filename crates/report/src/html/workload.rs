@@ -1,6 +1,6 @@
 //! The workload of a run in one line of words.
 
-use crate::html::text::whole;
+use crate::html::text::format_whole;
 use dyno_rundir::schema::{Phase, Setting};
 use dyno_types::units::{Rate, counted};
 
@@ -15,7 +15,7 @@ const MIX: [(&str, &str); 6] = [
 ];
 
 /// `50 % reads, 50 % updates, 100,000 × 1 KB, zipfian, 64 connections`; as much of it as the settings say.
-pub fn words(settings: &[Setting], phase: Option<&Phase>) -> String {
+pub fn describe_workload(settings: &[Setting], phase: Option<&Phase>) -> String {
     let text = |key: &str| settings.iter().find(|one| one.key == key).map(|one| one.value.as_str());
     let number = |key: &str| text(key)?.parse::<f64>().ok();
     let mut parts: Vec<String> = Vec::new();
@@ -29,7 +29,7 @@ pub fn words(settings: &[Setting], phase: Option<&Phase>) -> String {
     {
         let bytes = fields * length;
         let size = if bytes >= 1_000.0 { format!("{} KB", Rate(bytes / 1e3)) } else { format!("{bytes} B") };
-        parts.push(format!("{} × {size}", whole(records)));
+        parts.push(format!("{} × {size}", format_whole(records)));
     }
     parts.extend(text("requestdistribution").map(str::to_owned));
     if let Some(phase) = phase {
@@ -59,8 +59,8 @@ mod tests {
             setting("fieldlength", "100"),
             setting("requestdistribution", "zipfian"),
         ];
-        assert_eq!(words(&all, None), "95 % reads, 5 % updates, 100,000 × 1 KB, zipfian");
-        assert_eq!(words(&all[..1], None), "95 % reads");
-        assert_eq!(words(&[], None), "");
+        assert_eq!(describe_workload(&all, None), "95 % reads, 5 % updates, 100,000 × 1 KB, zipfian");
+        assert_eq!(describe_workload(&all[..1], None), "95 % reads");
+        assert_eq!(describe_workload(&[], None), "");
     }
 }

@@ -1,6 +1,6 @@
 //! An experiment as suites: one for each run, also for those that were not made.
 
-use super::{Case, Document, End, Suite, failed, of_run};
+use super::{Case, Document, End, Suite, failed_suite, of_run};
 use dyno_rundir::{EndedRun, ExperimentDir, RunDir};
 
 /// A search goes beyond what holds, to find where that is.
@@ -17,7 +17,7 @@ pub fn of_experiment(dir: &ExperimentDir) -> Document {
         Suite { name: name(dir.runs.len() + at + 1), cases: vec![case], ..Suite::default() }
     }));
     if suites.is_empty() || !dir.complete && !dir.standing {
-        suites.push(failed(dir.name.clone(), "the experiment has not come to its end".into()));
+        suites.push(failed_suite(dir.name.clone(), "the experiment has not come to its end".into()));
     }
     Document { name: dir.name.clone(), suites }
 }
@@ -28,7 +28,7 @@ fn suite(dir: &ExperimentDir, run: &EndedRun, searches: bool) -> Suite {
     let name = format!("{}: {label}{point}, repetition {}", dir.name, run.repetition);
     if run.status != "complete" {
         let why = if run.words.is_empty() { String::new() } else { format!(": {}", run.words) };
-        return failed(name, format!("{}{why}", run.status));
+        return failed_suite(name, format!("{}{why}", run.status));
     }
     let summary = RunDir::salvage(&dir.path.join(&run.dir)).map(|(run, _)| run.summary);
     match summary {
@@ -37,7 +37,7 @@ fn suite(dir: &ExperimentDir, run: &EndedRun, searches: bool) -> Suite {
             suite.properties.push(("directory", run.dir.clone()));
             suite
         }
-        Ok(None) => failed(name, format!("{}: the run has no summary", run.dir)),
-        Err(error) => failed(name, error.to_string()),
+        Ok(None) => failed_suite(name, format!("{}: the run has no summary", run.dir)),
+        Err(error) => failed_suite(name, error.to_string()),
     }
 }

@@ -9,7 +9,7 @@ mod run;
 mod tests;
 
 pub use experiment::of_experiment;
-pub use run::{failed, of_run};
+pub use run::{failed_suite, of_run};
 
 use std::fmt::Write as _;
 

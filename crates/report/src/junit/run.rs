@@ -28,7 +28,7 @@ pub fn of_run(name: String, summary: &Summary, pardoned: Option<&str>) -> Suite 
 }
 
 /// The suite of a run that has no summary.
-pub fn failed(name: String, why: String) -> Suite {
+pub fn failed_suite(name: String, why: String) -> Suite {
     let case = Case::new("run".into(), End::Error("failed", why));
     Suite { name, cases: vec![case], ..Suite::default() }
 }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::comparison::junit::junit;
-use crate::comparison::{Figure, Pairing};
-use dyno_analysis::compare::{Comparison, Conclusion, Estimate};
+use crate::comparison::junit::build_junit;
+use crate::comparison::{ComparedFigure, Pairing};
+use dyno_analysis::compare::{Comparison, Conclusion, IntervalEstimate};
 use dyno_rundir::ExperimentDir;
 use dyno_rundir::schema::{Claim, Reason, Status, Summary, Threshold, Trust, Verdict};
 use roxmltree::Node;
@@ -157,7 +157,7 @@ fn a_run_that_did_not_end_is_an_error_and_one_judged_as_a_whole_has_a_verdict() 
     for status in [Status::Interrupted, Status::Failed, Status::Running] {
         assert_eq!(of(status, Trust::Valid), expected(&cut));
     }
-    let made = document(failed("r".into(), "target unreachable: x".into()));
+    let made = document(failed_suite("r".into(), "target unreachable: x".into()));
     assert!(!made.passed());
     assert_eq!(ends(&made.xml()), expected(&[("run", "error")]));
 }
@@ -267,8 +267,8 @@ fn an_experiment_has_a_suite_for_each_run_that_was_planned() {
     assert!(matches!(&made[1].1.cases[0].end, End::Error(..)));
 }
 
-fn figure(name: &str, conclusion: Conclusion) -> Figure {
-    let flat = Estimate { value: 0.9, low: 0.8, high: 1.0 };
+fn figure(name: &str, conclusion: Conclusion) -> ComparedFigure {
+    let flat = IntervalEstimate { value: 0.9, low: 0.8, high: 1.0 };
     let found = Comparison {
         runs: (5, 5),
         means: (100.0, 90.0),
@@ -280,7 +280,7 @@ fn figure(name: &str, conclusion: Conclusion) -> Figure {
         drift: None,
         conclusion,
     };
-    Figure { name: name.into(), unit: "1/s", found, noise: 0.0, each: (Vec::new(), Vec::new()) }
+    ComparedFigure { name: name.into(), unit: "1/s", found, noise: 0.0, each: (Vec::new(), Vec::new()) }
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn a_comparison_fails_where_the_command_does() {
         figure("READ p90", Conclusion::Same),
     ];
     let all = [pairing(figures), pairing(Vec::new())];
-    let none = junit(&all, |_| false);
+    let none = build_junit(&all, |_| false);
     assert!(none.passed());
     let expected = |worse: &str, unclear: &str| {
         expected(&[
@@ -319,10 +319,11 @@ fn a_comparison_fails_where_the_command_does() {
         cases(&none.xml())[0].2,
         "worse by 10.0 % (-20.0 to +0.0 %)\nfirst 100.0, second 90.00 1/s\nnote: hosts differ"
     );
-    let worse = junit(&all, |conclusion| conclusion == Conclusion::Worse);
+    let worse = build_junit(&all, |conclusion| conclusion == Conclusion::Worse);
     assert_eq!(ends(&worse.xml()), expected("failure", "skipped"));
-    let unclear = junit(&all, |conclusion| matches!(conclusion, Conclusion::Worse | Conclusion::Unclear(_)));
+    let unclear =
+        build_junit(&all, |conclusion| matches!(conclusion, Conclusion::Worse | Conclusion::Unclear(_)));
     assert_eq!(ends(&unclear.xml()), expected("failure", "failure"));
-    let nothing = junit(&all[1..], |_| false);
+    let nothing = build_junit(&all[1..], |_| false);
     assert_eq!(ends(&nothing.xml())[0].1, "error", "the command ends with code 5");
 }

@@ -1,8 +1,8 @@
 //! A run reduced to the figures of the summary.
 
 use crate::markdown::places;
-use crate::markdown::places::Facts;
-use dyno_analysis::latency;
+use crate::markdown::places::HostFacts;
+use dyno_analysis::latency_from_buckets;
 use dyno_record::Totals;
 use dyno_rundir::RunDir;
 use dyno_rundir::faults::FaultFigures;
@@ -61,9 +61,9 @@ pub(super) struct Entry {
     /// The target.
     pub target: String,
     /// Facts of the host of the database, where it is one, and of the database.
-    pub facts: Facts,
+    pub facts: HostFacts,
     /// Facts of each of several servers, and of the pods of workers.
-    pub places: Vec<(String, Facts)>,
+    pub places: Vec<(String, HostFacts)>,
     /// Settings by name.
     pub settings: BTreeMap<String, String>,
     /// Effects of the faults that were asked for.
@@ -87,7 +87,7 @@ pub(super) struct Entry {
 }
 
 /// The first word of what a database says it is.
-pub(super) fn product(database: &str) -> String {
+pub(super) fn product_name(database: &str) -> String {
     let word = database.split_whitespace().next().unwrap_or("database");
     word.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).take(40).collect()
 }
@@ -113,7 +113,7 @@ fn most_cores(recording: &Recording, sources: &[&str], from_ms: f64, to_ms: f64)
     (!sources.is_empty()).then_some(sum)
 }
 
-pub(super) fn component(
+pub(super) fn read_component(
     recording: Option<&Recording>,
     prefixes: &[&str],
     boundaries: Option<(f64, f64)>,
@@ -180,7 +180,7 @@ fn sum_of_groups(recording: &Recording, sources: &[&str], (from, to): (f64, f64)
 
 /// Reduction of a series to a figure of a phase.
 #[derive(Clone, Copy)]
-enum Of {
+enum SeriesReduction {
     /// By how much a counter grew.
     Increase,
     /// Increase per second over the phase.
@@ -191,16 +191,16 @@ enum Of {
 
 /// Metrics of databases: title, name of the series, what makes a figure of it, and by what that is
 /// divided. The first five are bexhoma's of Dragonfly, whose MB are MiB.
-const APPLICATION: [(&str, &str, Of, f64); 9] = [
-    ("Replies Sent [count]", "operations", Of::Increase, 1.0),
-    ("Memory Usage [Gi]", "memory_bytes", Of::Most, GIB),
-    ("Processed Commands [per second]", "operations", Of::PerSecond, 1.0),
-    ("Network Input [MB/sec]", "network.received_bytes", Of::PerSecond, 1_048_576.0),
-    ("Replica Lag [records]", "replication.lag_records", Of::Most, 1.0),
-    ("Replica Lag [bytes]", "replication.lag_bytes", Of::Most, 1.0),
-    ("PSync [count]", "replication.partial_syncs", Of::Increase, 1.0),
-    ("Connections [count]", "connections", Of::Most, 1.0),
-    ("Keyspace Misses [count]", "keyspace.misses", Of::Increase, 1.0),
+const APPLICATION: [(&str, &str, SeriesReduction, f64); 9] = [
+    ("Replies Sent [count]", "operations", SeriesReduction::Increase, 1.0),
+    ("Memory Usage [Gi]", "memory_bytes", SeriesReduction::Most, GIB),
+    ("Processed Commands [per second]", "operations", SeriesReduction::PerSecond, 1.0),
+    ("Network Input [MB/sec]", "network.received_bytes", SeriesReduction::PerSecond, 1_048_576.0),
+    ("Replica Lag [records]", "replication.lag_records", SeriesReduction::Most, 1.0),
+    ("Replica Lag [bytes]", "replication.lag_bytes", SeriesReduction::Most, 1.0),
+    ("PSync [count]", "replication.partial_syncs", SeriesReduction::Increase, 1.0),
+    ("Connections [count]", "connections", SeriesReduction::Most, 1.0),
+    ("Keyspace Misses [count]", "keyspace.misses", SeriesReduction::Increase, 1.0),
 ];
 
 /// The place of the lag among them.
@@ -212,11 +212,11 @@ fn application(recording: Option<&Recording>, boundaries: Option<(f64, f64)>) ->
     let told = |name: &str| -> Vec<Series> {
         sources.iter().filter_map(|source| recording.series(source, name)).collect()
     };
-    let figure = |series: &Series, of: Of| match of {
-        Of::Increase => series.increase(from, to),
-        Of::PerSecond => series.increase(from, to).map(|count| count / ((to - from) / 1e3)),
+    let figure = |series: &Series, of: SeriesReduction| match of {
+        SeriesReduction::Increase => series.increase(from, to),
+        SeriesReduction::PerSecond => series.increase(from, to).map(|count| count / ((to - from) / 1e3)),
         // A short phase may lie between two samples: the one after it tells of it, too.
-        Of::Most => series.max(from, to).or_else(|| {
+        SeriesReduction::Most => series.max(from, to).or_else(|| {
             series.points.iter().find(|(at, value)| *at > to && value.is_some()).and_then(|(_, value)| *value)
         }),
     };
@@ -270,7 +270,7 @@ fn restarted(recording: Option<&Recording>) -> Option<bool> {
 
 impl Entry {
     /// A run's figures; its configuration, repetition and point.
-    pub(super) fn of(
+    pub(super) fn from_run(
         dir: &RunDir,
         summary: &Summary,
         recording: Option<&Recording>,
@@ -292,12 +292,12 @@ impl Entry {
                 totals,
                 names,
                 // Figures that a database reports of its own process stand in for what no monitor saw.
-                server: component(recording, &["server", "database"], boundaries),
-                client: component(recording, &["worker", "dyno"], boundaries),
+                server: read_component(recording, &["server", "database"], boundaries),
+                client: read_component(recording, &["worker", "dyno"], boundaries),
                 application: catalogue.remove(name).unwrap_or_else(|| application(recording, boundaries)),
             })
         };
-        let (mut facts, places) = places::of(dir, recording);
+        let (mut facts, places) = places::read_host_facts(dir, recording);
         let told = |key: &str| key.starts_with("pod.") || key.starts_with("node.");
         let rest = dir.run.facts.iter().filter(|(key, _)| !told(key));
         facts.extend(rest.map(|(key, value)| (key.clone(), value.clone())));
@@ -340,7 +340,7 @@ impl Entry {
     }
 
     /// Which round it is: there may be one only.
-    pub(super) fn client(&self) -> &str {
+    pub(super) fn client_round(&self) -> &str {
         self.client.as_deref().unwrap_or("1")
     }
 
@@ -356,12 +356,12 @@ impl Entry {
 
     /// ... `Redis-1-2-1` of a round of it ...
     pub(super) fn phase_name(&self) -> String {
-        format!("{}-{}{}", self.run_name(), self.client(), self.at_point())
+        format!("{}-{}{}", self.run_name(), self.client_round(), self.at_point())
     }
 
     /// ... and `Redis-1-2-1-1` of the job of a round, of which there is one.
-    pub(super) fn job(&self) -> String {
-        format!("{}-{}-1{}", self.run_name(), self.client(), self.at_point())
+    pub(super) fn job_name(&self) -> String {
+        format!("{}-{}-1{}", self.run_name(), self.client_round(), self.at_point())
     }
 
     /// Workers that took part in measuring.
@@ -371,8 +371,8 @@ impl Entry {
     }
 
     /// Line of the workflow, as the one that was planned.
-    pub(super) fn round(&self) -> String {
-        let (configuration, run, client) = (&self.configuration, self.repetition, self.client());
+    pub(super) fn workflow_line(&self) -> String {
+        let (configuration, run, client) = (&self.configuration, self.repetition, self.client_round());
         format!("DBMS {configuration} - Experiment {run} Client {client}: ycsb ({} pods)", self.pods())
     }
 
@@ -383,7 +383,7 @@ impl Entry {
     }
 
     /// Records that the data set was to have.
-    pub(super) fn records(&self) -> Option<f64> {
+    pub(super) fn record_count(&self) -> Option<f64> {
         self.settings.get("recordcount").and_then(|value| value.parse().ok())
     }
 }
@@ -392,18 +392,18 @@ impl PhaseFigures {
     /// The 99th percentile of the service time of a metric's requests, microseconds; `None` where too few samples support it.
     pub(super) fn p99_us(&self, metric: usize, failed: bool) -> Option<f64> {
         let slot = if failed { self.totals.failed_slot(metric) } else { self.totals.ok_slot(metric) };
-        latency(&slot?.service, 0)?.percentiles_us.get("p99").copied().flatten()
+        latency_from_buckets(&slot?.service, 0)?.percentiles_us.get("p99").copied().flatten()
     }
 
     /// Requests of a metric that ended well, and those that failed.
-    pub(super) fn counts(&self, metric: usize) -> (u64, u64) {
+    pub(super) fn request_counts(&self, metric: usize) -> (u64, u64) {
         let all = &self.totals.outcomes[metric];
         let ok = all[dyno_types::Outcome::Ok as usize];
         (ok, all.iter().sum::<u64>() - ok)
     }
 
     /// Arrivals that did not end well.
-    pub(super) fn exceptions(&self) -> u64 {
+    pub(super) fn exception_count(&self) -> u64 {
         let ok = self.phase.outcomes.get("ok").copied().unwrap_or(0);
         self.phase.outcomes.values().sum::<u64>().saturating_sub(ok)
     }

@@ -19,7 +19,7 @@ use dyno_rundir::{EndedRun, ExperimentDir, ReadError, RunDir};
 use std::fmt::Write as _;
 
 /// Content of a summary.
-pub(crate) struct Document {
+pub(crate) struct SummaryDocument {
     name: String,
     code: String,
     command: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Document {
     /// That a run has not come to its end.
     ending: Option<&'static str>,
     /// Description by bexhoma's flags, where it is made of them.
-    about: Option<About>,
+    about: Option<WorkloadDescription>,
     /// Runs of which nothing can be shown, and why.
     missing: Vec<String>,
     /// Runs that failed or were interrupted, by their names, and why.
@@ -46,20 +46,20 @@ pub(crate) struct Document {
 
 /// Description that front ends leave beside an experiment (`workload.json`).
 #[derive(serde::Deserialize)]
-struct About {
+struct WorkloadDescription {
     name: String,
     bullets: Vec<String>,
     planned: Vec<String>,
 }
 
-impl About {
-    fn read(experiment: &std::path::Path) -> Option<About> {
+impl WorkloadDescription {
+    fn read(experiment: &std::path::Path) -> Option<WorkloadDescription> {
         serde_json::from_slice(&files::read(&experiment.join("workload.json")).ok()?).ok()
     }
 }
 
 /// Text in a cell or a line of Markdown: no markup of it takes effect.
-pub(crate) fn esc(text: &str) -> String {
+pub(crate) fn escape_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut before = ' ';
     for c in text.chars() {
@@ -82,7 +82,7 @@ pub(crate) fn esc(text: &str) -> String {
 }
 
 /// The text of a summary as a terminal shows it: characters that would be markup are themselves.
-pub fn plain(markdown: &str) -> String {
+pub fn unescape_markdown(markdown: &str) -> String {
     let mut out = String::with_capacity(markdown.len());
     let mut rest = markdown;
     while let Some(at) = rest.find("&#") {
@@ -107,9 +107,9 @@ pub(crate) fn is_web(address: &str) -> bool {
 }
 
 /// A link, or the words alone where the address is none of the web.
-pub(crate) fn link(words: &str, address: &str) -> String {
+pub(crate) fn render_link(words: &str, address: &str) -> String {
     if !is_web(address) {
-        return format!("{}: {}", esc(words), esc(address));
+        return format!("{}: {}", escape_markdown(words), escape_markdown(address));
     }
     let mut plain = String::new();
     for c in address.chars() {
@@ -121,13 +121,13 @@ pub(crate) fn link(words: &str, address: &str) -> String {
             c => plain.push(c),
         }
     }
-    format!("[{}](<{plain}>)", esc(words))
+    format!("[{}](<{plain}>)", escape_markdown(words))
 }
 
 /// The summary of a run.
 pub fn of_run(dir: &RunDir, summary: &Summary, recording: Option<&Recording>, notes: &[String]) -> String {
-    let product = entry::product(&summary.database);
-    let document = Document {
+    let product = entry::product_name(&summary.database);
+    let document = SummaryDocument {
         name: summary.title.clone(),
         code: code(&dir.path),
         command: dir.run.command.clone(),
@@ -136,8 +136,8 @@ pub fn of_run(dir: &RunDir, summary: &Summary, recording: Option<&Recording>, no
         tuned: Vec::new(),
         standing: false,
         cells: 1,
-        entries: vec![Entry::of(dir, summary, recording, (format!("{product}-1"), 1, String::new()))],
-        ending: crate::summary::ending(summary.status),
+        entries: vec![Entry::from_run(dir, summary, recording, (format!("{product}-1"), 1, String::new()))],
+        ending: crate::summary::describe_ending(summary.status),
         about: None,
         missing: Vec::new(),
         ended_badly: Vec::new(),
@@ -157,11 +157,11 @@ pub fn of_experiment(dir: &ExperimentDir) -> String {
 
 /// Returns whether a test of an experiment's summary has failed.
 pub fn has_failed_test(dir: &ExperimentDir) -> bool {
-    document(dir).tests().iter().any(|test| test.has_failed())
+    document(dir).run_tests().iter().any(|test| test.has_failed())
 }
 
-fn document(dir: &ExperimentDir) -> Document {
-    let mut document = Document {
+fn document(dir: &ExperimentDir) -> SummaryDocument {
+    let mut document = SummaryDocument {
         name: dir.name.clone(),
         code: code(&dir.path),
         command: dir.command.clone(),
@@ -173,7 +173,7 @@ fn document(dir: &ExperimentDir) -> Document {
         entries: Vec::new(),
         ending: (!dir.complete && !dir.standing)
             .then_some("INCOMPLETE: the experiment has not come to its end"),
-        about: About::read(&dir.path),
+        about: WorkloadDescription::read(&dir.path),
         missing: Vec::new(),
         ended_badly: Vec::new(),
         notes: Vec::new(),
@@ -215,14 +215,14 @@ enum EntryError {
 /// A run's figures. One that failed is shown with what it did until then.
 fn entry_of(dir: &ExperimentDir, ended: &EndedRun) -> Result<Entry, EntryError> {
     let path = dir.path.join(&ended.dir);
-    let (run, _) = crate::rebuilt::open(&path)?;
+    let (run, _) = crate::rebuilt::open_ended_run(&path)?;
     let recording = Recording::open(&path)?;
     let summary = match (&run.summary, ended.status.as_str()) {
         (Some(summary), _) => summary.clone(),
         (None, "complete") => return Err(EntryError::NoSummary),
-        (None, _) => crate::rebuilt::rebuild(&run, recording.as_ref(), false),
+        (None, _) => crate::rebuilt::rebuild_summary(&run, recording.as_ref(), false),
     };
-    let product = entry::product(&summary.database);
+    let product = entry::product_name(&summary.database);
     let label = dir.cell(ended.cell).map_or(String::new(), |cell| cell.label.clone());
     // Cells of bexhoma's flags have its names.
     let levels = dir.cell(ended.cell).map_or(&[][..], |cell| cell.levels.as_slice());
@@ -233,7 +233,7 @@ fn entry_of(dir: &ExperimentDir, ended: &EndedRun) -> Result<Entry, EntryError> 
     let kind = if cluster { "Cluster" } else { "" };
     let configuration = level("configuration").unwrap_or_else(|| format!("{product}{kind}-{}", ended.cell));
     let name = (configuration, ended.repetition, ended.point.clone());
-    let mut entry = Entry::of(&run, &summary, recording.as_ref(), name);
+    let mut entry = Entry::from_run(&run, &summary, recording.as_ref(), name);
     match ended.status.as_str() {
         "complete" => {}
         "interrupted" => entry.status = Status::Interrupted,
@@ -245,21 +245,21 @@ fn entry_of(dir: &ExperimentDir, ended: &EndedRun) -> Result<Entry, EntryError> 
     Ok(entry)
 }
 
-impl Document {
+impl SummaryDocument {
     fn text(&self) -> String {
         let mut out = String::from("## Show Summary\n\n");
-        self.workload(&mut out);
-        self.connections(&mut out);
-        self.workflow(&mut out);
-        self.loading(&mut out);
-        self.execution(&mut out);
-        self.faults(&mut out);
-        self.monitoring(&mut out);
-        self.application(&mut out);
-        self.tuning(&mut out);
+        self.append_workload(&mut out);
+        self.append_connections(&mut out);
+        self.append_workflow(&mut out);
+        self.append_loading(&mut out);
+        self.append_execution(&mut out);
+        self.append_faults(&mut out);
+        self.append_monitoring(&mut out);
+        self.append_application(&mut out);
+        self.append_tuning(&mut out);
         out.push_str("### Tests\n");
-        for test in self.tests() {
-            let _ = writeln!(out, "* TEST {}: {}", test.result.word(), esc(&test.text));
+        for test in self.run_tests() {
+            let _ = writeln!(out, "* TEST {}: {}", test.result.as_str(), escape_markdown(&test.text));
         }
         out
     }

@@ -7,10 +7,13 @@ use dyno_rundir::schema::Environment;
 use std::collections::BTreeMap;
 
 /// Names and values.
-pub(super) type Facts = Vec<(String, String)>;
+pub(super) type HostFacts = Vec<(String, String)>;
 
 /// Facts of the host of the only server; and those of each of several servers, and of workers in pods, by their names.
-pub(super) fn of(dir: &RunDir, recording: Option<&Recording>) -> (Facts, Vec<(String, Facts)>) {
+pub(super) fn read_host_facts(
+    dir: &RunDir,
+    recording: Option<&Recording>,
+) -> (HostFacts, Vec<(String, HostFacts)>) {
     let pods = pods(dir);
     if !pods.is_empty() {
         return in_pods(dir, &pods);
@@ -19,15 +22,15 @@ pub(super) fn of(dir: &RunDir, recording: Option<&Recording>) -> (Facts, Vec<(St
     // Servers on another host of ssh, or one that was only watched there.
     let name = recording.map_or("", Recording::host);
     let facts = match name.strip_prefix("host-") {
-        Some(name) => environment(dir, name).as_ref().map_or(Facts::new(), host),
-        None if elsewhere => Facts::new(),
+        Some(name) => environment(dir, name).as_ref().map_or(HostFacts::new(), host),
+        None if elsewhere => HostFacts::new(),
         None => host(&dir.environment),
     };
     (facts, Vec::new())
 }
 
-fn host(host: &Environment) -> Facts {
-    let mut facts = Facts::new();
+fn host(host: &Environment) -> HostFacts {
+    let mut facts = HostFacts::new();
     let mut put = |key: &str, value: String| {
         if !value.is_empty() && value != "0" {
             facts.push((key.to_owned(), value));
@@ -58,25 +61,28 @@ fn pods(dir: &RunDir) -> BTreeMap<&str, BTreeMap<&str, &str>> {
     pods
 }
 
-fn in_pods(dir: &RunDir, pods: &BTreeMap<&str, BTreeMap<&str, &str>>) -> (Facts, Vec<(String, Facts)>) {
+fn in_pods(
+    dir: &RunDir,
+    pods: &BTreeMap<&str, BTreeMap<&str, &str>>,
+) -> (HostFacts, Vec<(String, HostFacts)>) {
     let each = |is_worker: bool| {
         let of = move |facts: &BTreeMap<&str, &str>| (facts.get("component") == Some(&"worker")) == is_worker;
         pods.iter().filter(move |(_, facts)| of(facts)).map(|(_, own)| pod(dir, pods, own))
     };
-    let servers: Vec<Facts> = each(false).collect();
+    let servers: Vec<HostFacts> = each(false).collect();
     let workers = each(true).enumerate().map(|(at, facts)| (format!("client pod {}", at + 1), facts));
     // bexhoma's name of the members of a cluster.
-    match <[Facts; 1]>::try_from(servers) {
+    match <[HostFacts; 1]>::try_from(servers) {
         Ok([only]) => (only, workers.collect()),
         Err(servers) => {
             let members = servers.into_iter().enumerate().map(|(at, facts)| (format!("worker {at}"), facts));
-            (Facts::new(), members.chain(workers).collect())
+            (HostFacts::new(), members.chain(workers).collect())
         }
     }
 }
 
 /// Facts of a pod: of its node, as the cluster tells or as a worker there has found it, and of what it was given.
-fn pod(dir: &RunDir, pods: &BTreeMap<&str, BTreeMap<&str, &str>>, own: &BTreeMap<&str, &str>) -> Facts {
+fn pod(dir: &RunDir, pods: &BTreeMap<&str, BTreeMap<&str, &str>>, own: &BTreeMap<&str, &str>) -> HostFacts {
     let node = own.get("node").copied().unwrap_or_default();
     let mut neighbours = pods.iter().filter(|(_, facts)| facts.get("node") == Some(&node));
     let seen = neighbours.find_map(|(name, _)| environment(dir, name));
@@ -84,7 +90,7 @@ fn pod(dir: &RunDir, pods: &BTreeMap<&str, BTreeMap<&str, &str>>, own: &BTreeMap
     let bytes =
         told("memory").and_then(|text| text.strip_suffix("Ki")?.parse::<u64>().ok()).map(|kib| kib << 10);
     let seen_memory = seen.as_ref().map(|host| host.memory_bytes).filter(|bytes| *bytes > 0);
-    let mut facts = Facts::new();
+    let mut facts = HostFacts::new();
     let mut put = |key: &str, value: Option<String>| {
         facts.extend(value.filter(|value| !value.is_empty()).map(|value| (key.to_owned(), value)));
     };

@@ -2,14 +2,17 @@
 
 use crate::faults;
 use crate::markdown::entry::{Component, Entry, PhaseFigures};
-use crate::markdown::rows::{Line, Of, Pick, Table, heads, line, lines, pods, table, two};
-use crate::markdown::{Document, esc};
+use crate::markdown::rows::{
+    BexhomaTable, FigureRow, PhasePicker, RowLabels, append_row_table, append_table, combined_row,
+    format_two_decimals, pod_rows, table_heads,
+};
+use crate::markdown::{SummaryDocument, escape_markdown};
 use crate::tuning;
 use dyno_rundir::schema::Status;
 use dyno_types::shell::{again, quoted};
 use std::fmt::Write as _;
 
-impl Document {
+impl SummaryDocument {
     /// Entries by cell and point.
     fn by_cell(&self) -> Vec<Vec<&Entry>> {
         let mut all: Vec<Vec<&Entry>> = Vec::new();
@@ -23,24 +26,24 @@ impl Document {
         all
     }
 
-    pub(super) fn workload(&self, out: &mut String) {
+    pub(super) fn append_workload(&self, out: &mut String) {
         let setting = |key: &str| self.entries.first().and_then(|entry| entry.settings.get(key));
-        let records = self.entries.first().and_then(Entry::records);
+        let records = self.entries.first().and_then(Entry::record_count);
         let sf = records.map_or(String::new(), |records| format!(" SF={}", records / 1e6));
         let (name, kind) = match &self.about {
             Some(about) => (about.name.clone(), "ycsb"),
             None => (format!("{}{sf}", self.name), "dyno"),
         };
-        let _ = writeln!(out, "### Workload\n{}", esc(&name));
+        let _ = writeln!(out, "### Workload\n{}", escape_markdown(&name));
         let seconds: f64 = self.entries.iter().map(|entry| entry.seconds).sum();
         let _ = writeln!(
             out,
             "* Type: {kind}\n* Duration: {seconds:.0}s (phases of all runs together)\n* Code: {}",
-            esc(&self.code)
+            escape_markdown(&self.code)
         );
         let _ = writeln!(out, "* This experiment compares run time and resource consumption.");
         let mut bullet = |text: String| {
-            let _ = writeln!(out, "  * {}", esc(&text));
+            let _ = writeln!(out, "  * {}", escape_markdown(&text));
         };
         if let Some(words) = self.ending {
             bullet(words.to_owned());
@@ -84,36 +87,36 @@ impl Document {
         out.push('\n');
     }
 
-    pub(super) fn connections(&self, out: &mut String) {
+    pub(super) fn append_connections(&self, out: &mut String) {
         out.push_str("### Connections\n");
         for group in self.by_cell() {
             let entry = group[0];
             let _ = writeln!(
                 out,
                 "* {} uses {} at {}",
-                esc(&entry.cell_name()),
-                esc(&entry.database),
-                esc(&entry.target)
+                escape_markdown(&entry.cell_name()),
+                escape_markdown(&entry.database),
+                escape_markdown(&entry.target)
             );
             for (key, value) in &entry.facts {
-                let _ = writeln!(out, "  * {}:{}", esc(key), esc(value));
+                let _ = writeln!(out, "  * {}:{}", escape_markdown(key), escape_markdown(value));
             }
             for (name, facts) in &entry.places {
-                let _ = writeln!(out, "  * {}", esc(name));
+                let _ = writeln!(out, "  * {}", escape_markdown(name));
                 for (key, value) in facts {
-                    let _ = writeln!(out, "    * {}:{}", esc(key), esc(value));
+                    let _ = writeln!(out, "    * {}:{}", escape_markdown(key), escape_markdown(value));
                 }
             }
             for (key, value) in [("cell", &entry.label), ("point", &entry.point)] {
                 if !value.is_empty() {
-                    let _ = writeln!(out, "  * {key}:{}", esc(value));
+                    let _ = writeln!(out, "  * {key}:{}", escape_markdown(value));
                 }
             }
         }
         out.push('\n');
     }
 
-    pub(super) fn workflow(&self, out: &mut String) {
+    pub(super) fn append_workflow(&self, out: &mut String) {
         out.push_str("### Workflow\n\n#### Actual\n\n");
         for entry in &self.entries {
             let point = if entry.point.is_empty() { String::new() } else { format!(", {}", entry.point) };
@@ -129,30 +132,30 @@ impl Document {
             };
             let client = entry.client.as_ref().map_or(String::new(), |client| format!(" Client {client}"));
             if self.about.is_some() && entry.measure.is_some() {
-                let _ = writeln!(out, "* {}{ended}", esc(&entry.round()));
+                let _ = writeln!(out, "* {}{ended}", escape_markdown(&entry.workflow_line()));
                 continue;
             }
             let _ = writeln!(
                 out,
                 "* DBMS {} - Experiment {}{}{}: {}",
-                esc(&entry.configuration),
+                escape_markdown(&entry.configuration),
                 entry.repetition,
-                esc(&client),
-                esc(&point),
+                escape_markdown(&client),
+                escape_markdown(&point),
                 if phases.is_empty() { "nothing was recorded".into() } else { phases.join(", ") } + ended
             );
             if !entry.links.is_empty() {
                 let links: Vec<String> = entry
                     .links
                     .iter()
-                    .map(|(phase, address)| crate::markdown::link(phase, address))
+                    .map(|(phase, address)| crate::markdown::render_link(phase, address))
                     .collect();
                 let _ = writeln!(out, "  * on the dashboard: {}", links.join(", "));
             }
         }
         if let Some(about) = &self.about {
             out.push_str("\n#### Planned\n\n");
-            about.planned.iter().for_each(|line| out.push_str(&format!("* {}\n", esc(line))));
+            about.planned.iter().for_each(|line| out.push_str(&format!("* {}\n", escape_markdown(line))));
             out.push('\n');
             return;
         }
@@ -166,32 +169,35 @@ impl Document {
     }
 
     /// Results of tunings.
-    pub(super) fn tuning(&self, out: &mut String) {
+    pub(super) fn append_tuning(&self, out: &mut String) {
         if self.tuned.is_empty() {
             return;
         }
         out.push_str("### Tuning\n\n");
         for cell in &self.tuned {
-            let _ = writeln!(out, "* {}", esc(&tuning::headline(cell)));
-            for words in tuning::effects(cell) {
-                let _ = writeln!(out, "  * {}", esc(&words));
+            let _ = writeln!(out, "* {}", escape_markdown(&tuning::cell_headline(cell)));
+            for words in tuning::describe_effects(cell) {
+                let _ = writeln!(out, "  * {}", escape_markdown(&words));
             }
         }
-        for words in tuning::interactions(&self.tuned) {
-            let _ = writeln!(out, "* {}", esc(&words));
+        for words in tuning::describe_interactions(&self.tuned) {
+            let _ = writeln!(out, "* {}", escape_markdown(&words));
         }
         out.push('\n');
     }
 
-    pub(super) fn loading(&self, out: &mut String) {
+    pub(super) fn append_loading(&self, out: &mut String) {
         out.push_str("### Loading\n\n");
         let each = |entry: &Entry| {
-            pods(entry, |entry| entry.load.as_ref(), &|child| {
+            pod_rows(entry, |entry| entry.load.as_ref(), &|child| {
                 let connection = format!("{}-0-1-{child}{}", entry.run_name(), entry.at_point());
-                vec![("connection", esc(&connection)), ("experiment_run", entry.repetition.to_string())]
+                vec![
+                    ("connection", escape_markdown(&connection)),
+                    ("experiment_run", entry.repetition.to_string()),
+                ]
             })
         };
-        let all: Vec<Line> = self.entries.iter().flat_map(each).collect();
+        let all: Vec<FigureRow> = self.entries.iter().flat_map(each).collect();
         if all.is_empty() {
             out.push_str(match self.ended_badly.is_empty() {
                 true => {
@@ -202,58 +208,62 @@ impl Document {
             return;
         }
         out.push_str("#### Per Connection\n\n");
-        lines(out, Table::LoadingPods, &all);
+        append_row_table(out, BexhomaTable::LoadingPods, &all);
         out.push_str("#### Per Run\n\n");
-        let pick: Pick = |entry| entry.load.as_ref();
-        lines(
+        let pick: PhasePicker = |entry| entry.load.as_ref();
+        append_row_table(
             out,
-            Table::LoadingRuns,
+            BexhomaTable::LoadingRuns,
             &self.each_and_together(pick, &|entry, run| {
-                vec![("DBMS", esc(&entry.run_name())), ("experiment_run", run)]
+                vec![("DBMS", escape_markdown(&entry.run_name())), ("experiment_run", run)]
             }),
         );
     }
 
-    pub(super) fn execution(&self, out: &mut String) {
+    pub(super) fn append_execution(&self, out: &mut String) {
         out.push_str("### Execution\n\n");
-        let pick: Pick = |entry| entry.measure.as_ref();
+        let pick: PhasePicker = |entry| entry.measure.as_ref();
         let each = |entry: &Entry| {
-            pods(entry, pick, &|child| {
+            pod_rows(entry, pick, &|child| {
                 vec![
-                    ("DBMS", esc(&format!("{}-{child}", entry.job()))),
-                    ("phase", esc(&entry.phase_name())),
-                    ("job", esc(&entry.job())),
-                    ("configuration", esc(&entry.configuration)),
+                    ("DBMS", escape_markdown(&format!("{}-{child}", entry.job_name()))),
+                    ("phase", escape_markdown(&entry.phase_name())),
+                    ("job", escape_markdown(&entry.job_name())),
+                    ("configuration", escape_markdown(&entry.configuration)),
                     ("experiment_run", entry.repetition.to_string()),
-                    ("client", entry.client().to_owned()),
+                    ("client", entry.client_round().to_owned()),
                     ("benchmark_run", "1".into()),
                     ("child", child.to_string()),
                 ]
             })
         };
-        let all: Vec<Line> = self.entries.iter().flat_map(each).collect();
+        let all: Vec<FigureRow> = self.entries.iter().flat_map(each).collect();
         if all.is_empty() {
             out.push_str("No execution was recorded.\n\n");
             return;
         }
         out.push_str("#### Per Connection\n\n");
-        lines(out, Table::ExecutionPods, &all);
+        append_row_table(out, BexhomaTable::ExecutionPods, &all);
         out.push_str("#### Per Phase\n\n");
-        lines(
+        append_row_table(
             out,
-            Table::ExecutionPhases,
+            BexhomaTable::ExecutionPhases,
             &self.each_and_together(pick, &|entry, run| {
-                let name = esc(&entry.phase_name());
+                let name = escape_markdown(&entry.phase_name());
                 vec![("DBMS", name.clone()), ("phase", name), ("experiment_run", run)]
             }),
         );
     }
 
     /// A row for each run, its pods together, and one for all repetitions of a cell where there are several.
-    fn each_and_together(&self, pick: Pick, of: &dyn Fn(&Entry, String) -> Of) -> Vec<Line> {
-        let each = |entry: &&Entry| line(&[entry], pick, of(entry, entry.repetition.to_string()));
+    fn each_and_together(
+        &self,
+        pick: PhasePicker,
+        of: &dyn Fn(&Entry, String) -> RowLabels,
+    ) -> Vec<FigureRow> {
+        let each = |entry: &&Entry| combined_row(&[entry], pick, of(entry, entry.repetition.to_string()));
         let rows = |group: &Vec<&Entry>| {
-            let mut rows: Vec<Line> = group.iter().filter_map(each).collect();
+            let mut rows: Vec<FigureRow> = group.iter().filter_map(each).collect();
             if rows.len() > 1 {
                 let heads = of(group[0], format!("all {}", rows.len())).into_iter();
                 let name = together(group);
@@ -261,7 +271,7 @@ impl Document {
                     "experiment_run" => (head, cell),
                     _ => (head, name.clone()),
                 });
-                rows.extend(line(group, pick, of.collect()));
+                rows.extend(combined_row(group, pick, of.collect()));
             }
             rows
         };
@@ -269,11 +279,14 @@ impl Document {
     }
 
     /// Only where the experiment asked for some.
-    pub(super) fn faults(&self, out: &mut String) {
+    pub(super) fn append_faults(&self, out: &mut String) {
         let rows = |entry: &Entry| {
-            let name = esc(&entry.name());
-            let cells = |row: Vec<String>| row.iter().map(|cell| esc(cell)).collect::<Vec<_>>();
-            let rows = entry.faults.iter().map(|one| [vec![name.clone()], cells(faults::row(one))].concat());
+            let name = escape_markdown(&entry.name());
+            let cells = |row: Vec<String>| row.iter().map(|cell| escape_markdown(cell)).collect::<Vec<_>>();
+            let rows = entry
+                .faults
+                .iter()
+                .map(|one| [vec![name.clone()], cells(faults::format_fault_row(one))].concat());
             rows.collect::<Vec<_>>()
         };
         let rows: Vec<Vec<String>> = self.entries.iter().flat_map(rows).collect();
@@ -281,13 +294,13 @@ impl Document {
             return;
         }
         let _ = writeln!(out, "### Faults\n\n{}\n", faults::MEANING);
-        table(out, &[heads(&["DBMS"]), heads(&faults::HEADS)].concat(), &rows);
+        append_table(out, &[table_heads(&["DBMS"]), table_heads(&faults::HEADS)].concat(), &rows);
     }
 
-    pub(super) fn monitoring(&self, out: &mut String) {
+    pub(super) fn append_monitoring(&self, out: &mut String) {
         out.push_str("### Monitoring\n\n");
-        let head = heads(&["DBMS", "CPU [CPUs]", "Max CPU", "Max RAM [Gb]", "Max RAM Cached [Gb]"]);
-        for (title, of) in self.components() {
+        let head = table_heads(&["DBMS", "CPU [CPUs]", "Max CPU", "Max RAM [Gb]", "Max RAM Cached [Gb]"]);
+        for (title, of) in self.watched_components() {
             let rows: Vec<Vec<String>> = self
                 .entries
                 .iter()
@@ -295,25 +308,25 @@ impl Document {
                 .filter(|(_, seen)| **seen != Component::default())
                 .map(|(entry, seen)| {
                     vec![
-                        esc(&entry.job()),
-                        two(seen.cpu_s),
-                        two(seen.most),
-                        two(seen.resident),
-                        two(seen.cached),
+                        escape_markdown(&entry.job_name()),
+                        format_two_decimals(seen.cpu_s),
+                        format_two_decimals(seen.most),
+                        format_two_decimals(seen.resident),
+                        format_two_decimals(seen.cached),
                     ]
                 })
                 .collect();
             let _ = writeln!(out, "### {title}\n");
             match rows.is_empty() {
                 true => out.push_str("Not watched.\n\n"),
-                false => table(out, &head, &rows),
+                false => append_table(out, &head, &rows),
             }
         }
     }
 
-    pub(super) fn application(&self, out: &mut String) {
+    pub(super) fn append_application(&self, out: &mut String) {
         out.push_str("### Application Metrics\n\n");
-        let phases: [(&str, Pick); 2] =
+        let phases: [(&str, PhasePicker); 2] =
             [("Loading", |entry| entry.load.as_ref()), ("Execution", |entry| entry.measure.as_ref())];
         for (word, of) in phases {
             let found: Vec<(&Entry, &PhaseFigures)> =
@@ -324,14 +337,14 @@ impl Document {
                     titles.push(title);
                 }
             }
-            let _ = writeln!(out, "#### {word} phase: {}\n", self.servers());
+            let _ = writeln!(out, "#### {word} phase: {}\n", self.server_label());
             if titles.is_empty() {
                 out.push_str("Not watched.\n\n");
                 continue;
             }
-            let mut head = heads(&["DBMS"]);
+            let mut head = table_heads(&["DBMS"]);
             // They may come from a configuration.
-            head.extend(titles.iter().map(|title| esc(title)));
+            head.extend(titles.iter().map(|title| escape_markdown(title)));
             let value = |figures: &PhaseFigures, title: &str| {
                 let found = figures.application.iter().find(|(known, _)| *known == title);
                 match found.and_then(|(_, value)| *value) {
@@ -339,19 +352,19 @@ impl Document {
                     Some(count) if title.ends_with("[count]") && count.fract() == 0.0 => {
                         format!("{count:.0}")
                     }
-                    value => two(value),
+                    value => format_two_decimals(value),
                 }
             };
             let row = |(entry, figures): &(&Entry, &PhaseFigures)| -> Vec<String> {
                 let cells = titles.iter().map(|title| value(figures, title));
-                std::iter::once(esc(&entry.job())).chain(cells).collect()
+                std::iter::once(escape_markdown(&entry.job_name())).chain(cells).collect()
             };
-            table(out, &head, &found.iter().map(row).collect::<Vec<_>>());
+            append_table(out, &head, &found.iter().map(row).collect::<Vec<_>>());
         }
     }
 }
 
 /// The name of a cell.
 fn together(group: &[&Entry]) -> String {
-    esc(&format!("{}{}", group[0].cell_name(), group[0].at_point()))
+    escape_markdown(&format!("{}{}", group[0].cell_name(), group[0].at_point()))
 }

@@ -1,4 +1,4 @@
-use crate::html::tests::written;
+use crate::html::tests::write_run;
 use crate::markdown::*;
 
 fn summary_of(path: &std::path::Path) -> String {
@@ -37,7 +37,7 @@ fn test_line<'a>(text: &'a str, words: &str) -> &'a str {
 #[test]
 fn a_run_has_bexhomas_sections_and_tests() {
     let folder = tempfile::tempdir().unwrap();
-    written(folder.path(), &["READ".into(), "UPDATE".into()], 20, 3, false);
+    write_run(folder.path(), &["READ".into(), "UPDATE".into()], 20, 3, false);
     let text = summary_of(folder.path());
     let mut from = 0;
     for section in SECTIONS {
@@ -71,7 +71,7 @@ fn a_run_has_bexhomas_sections_and_tests() {
 #[test]
 fn failures_fail() {
     let folder = tempfile::tempdir().unwrap();
-    written(folder.path(), &["READ".into()], 12, 0, true);
+    write_run(folder.path(), &["READ".into()], 12, 0, true);
     let text = summary_of(folder.path());
     assert!(text.contains("[READ-FAILED].Operations"), "{text}");
     assert!(test_line(&text, "FAILED column").starts_with("* TEST failed"));
@@ -81,7 +81,7 @@ fn failures_fail() {
 #[test]
 fn markup_has_no_effect() {
     assert_eq!(
-        esc("[a](b)|<i>*x*\n[CPU] [OVERALL].Throughput(x)"),
+        escape_markdown("[a](b)|<i>*x*\n[CPU] [OVERALL].Throughput(x)"),
         "[a]&#40;b)&#124;&#60;i&#62;&#42;x&#42; [CPU] [OVERALL].Throughput(x)"
     );
 }
@@ -100,7 +100,7 @@ fn experiment(
         for repetition in 1..=repetitions {
             let dir = format!("runs/{}-{repetition}", number + 1);
             std::fs::create_dir_all(folder.join("runs")).unwrap();
-            written(&folder.join(&dir), &["READ".into()], seconds, 0, false);
+            write_run(&folder.join(&dir), &["READ".into()], seconds, 0, false);
             std::fs::write(folder.join(&dir).join("report.html"), "x").unwrap();
             let throughput = 200.0 + repetition as f64 + 10.0 * number as f64;
             let line = serde_json::json!({"event": "ended", "cell": number + 1, "repetition": repetition, "point": "", "dir": dir,
@@ -141,7 +141,7 @@ fn memory_of_a_common_group_counts_once_and_not_at_all_where_it_is_a_sessions() 
             recording.push(source, at * 1e3, row);
         }
     }
-    let of = |prefix| entry::component(Some(&recording), &[prefix], Some((0.0, 10_000.0)));
+    let of = |prefix| entry::read_component(Some(&recording), &[prefix], Some((0.0, 10_000.0)));
     assert_eq!((of("worker").cached, of("server").cached), (Some(4.0), None));
     assert_eq!(of("worker").cpu_s, Some(30.0));
 }
@@ -161,8 +161,9 @@ fn a_kubelet_that_looked_once_in_a_phase_says_nothing_of_it() {
         ];
         recording.push("database", f64::from(at) * 1e3, row);
     }
-    let of =
-        |prefixes: &[&str], from, to| entry::component(Some(&recording), prefixes, Some((from, to))).cpu_s;
+    let of = |prefixes: &[&str], from, to| {
+        entry::read_component(Some(&recording), prefixes, Some((from, to))).cpu_s
+    };
     assert_eq!(of(&["server"], 1_000.0, 30_000.0), Some(29.0));
     assert_eq!(of(&["server"], 1_000.0, 13_000.0), None, "shorter than its period");
     // Figures that the database reports of its own process are known of every second.
@@ -252,10 +253,10 @@ fn any_two_factors_with_repetitions_are_laid_over_each_other() {
 #[test]
 fn a_terminal_shows_characters_and_not_their_escapes() {
     let text = "redis://:***@h | <b> `x` \\ & [a](b)";
-    assert_ne!(esc(text), text);
-    assert_eq!(plain(&esc(text)), text);
+    assert_ne!(escape_markdown(text), text);
+    assert_eq!(unescape_markdown(&escape_markdown(text)), text);
     // What no escape has made stays, also one of a control character.
     for text in ["&#", "&#;", "&#x41;", "&#27;", "&#65;", "a & b", "&#42"] {
-        assert_eq!(plain(text), text);
+        assert_eq!(unescape_markdown(text), text);
     }
 }

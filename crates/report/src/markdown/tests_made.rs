@@ -1,6 +1,6 @@
 //! The tests of the summary. One that cannot be made says why.
 
-use crate::markdown::Document;
+use crate::markdown::SummaryDocument;
 use crate::markdown::entry::{Component, Entry, PhaseFigures};
 use dyno_rundir::schema::{Status, Trust};
 use dyno_types::units::Rate;
@@ -14,7 +14,7 @@ pub(super) enum Ended {
 }
 
 impl Ended {
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Ended::Passed => "passed",
             Ended::Failed => "failed",
@@ -24,18 +24,18 @@ impl Ended {
 }
 
 /// A test.
-pub(super) struct Test {
+pub(super) struct SummaryTest {
     pub result: Ended,
     pub text: String,
 }
 
-impl Test {
+impl SummaryTest {
     pub(super) fn has_failed(&self) -> bool {
         self.result == Ended::Failed
     }
 }
 
-pub(super) type Pick = fn(&Entry) -> Option<&Component>;
+pub(super) type ComponentPicker = fn(&Entry) -> Option<&Component>;
 
 /// Of a shorter phase, seconds, a CPU time of 0 says nothing.
 const SHORT_S: f64 = 1.0;
@@ -46,27 +46,27 @@ const REACHED: f64 = 0.99;
 /// So late, seconds, a target is not missed: one slow reply delays the end of a short phase as much.
 const LATE_S: f64 = 0.1;
 
-fn test(passed: bool, good: &str, bad: String) -> Test {
+fn test(passed: bool, good: &str, bad: String) -> SummaryTest {
     match passed {
-        true => Test { result: Ended::Passed, text: good.to_owned() },
-        false => Test { result: Ended::Failed, text: bad },
+        true => SummaryTest { result: Ended::Passed, text: good.to_owned() },
+        false => SummaryTest { result: Ended::Failed, text: bad },
     }
 }
 
-fn skipped(what: &str, why: &str) -> Test {
-    Test { result: Ended::Skipped, text: format!("{what} ({why})") }
+fn skipped(what: &str, why: &str) -> SummaryTest {
+    SummaryTest { result: Ended::Skipped, text: format!("{what} ({why})") }
 }
 
-impl Document {
+impl SummaryDocument {
     /// Returns bexhoma's word for the servers: of a cluster they are its workers.
-    pub(super) fn servers(&self) -> &'static str {
+    pub(super) fn server_label(&self) -> &'static str {
         let cluster = self.entries.first().is_some_and(|entry| entry.cluster);
         if cluster { "component worker" } else { "SUT deployment" }
     }
 
     /// Returns the watched components, by the titles of the summary.
-    pub(super) fn components(&self) -> [(String, Pick); 4] {
-        let servers = self.servers();
+    pub(super) fn watched_components(&self) -> [(String, ComponentPicker); 4] {
+        let servers = self.server_label();
         [
             (format!("Loading phase: {servers}"), |entry| Some(&entry.load.as_ref()?.server)),
             ("Loading phase: component loader".into(), |entry| Some(&entry.load.as_ref()?.client)),
@@ -75,9 +75,9 @@ impl Document {
         ]
     }
 
-    pub(super) fn tests(&self) -> Vec<Test> {
+    pub(super) fn run_tests(&self) -> Vec<SummaryTest> {
         let mut all = vec![self.restarts()];
-        all.extend(self.components().iter().map(|(title, of)| self.component(title, *of)));
+        all.extend(self.watched_components().iter().map(|(title, of)| self.component(title, *of)));
         let of = |pick: fn(&Entry) -> Option<&PhaseFigures>| -> Vec<(String, f64)> {
             let found = self.entries.iter().filter_map(|e| Some((e.name(), pick(e)?.phase.throughput)));
             found.collect()
@@ -86,7 +86,7 @@ impl Document {
         let what = "[OVERALL].Throughput(ops/sec) contains no 0 or NaN";
         all.push(match (loads.is_empty(), self.ended_badly.is_empty()) {
             (true, true) => skipped(&format!("Loading Phase: {what}"), "nothing was loaded"),
-            (true, false) => Test {
+            (true, false) => SummaryTest {
                 result: Ended::Failed,
                 text: "Loading Phase: no load of a run that failed was recorded".into(),
             },
@@ -98,7 +98,9 @@ impl Document {
             return all;
         }
         all.push(match measures.is_empty() {
-            true => Test { result: Ended::Failed, text: "Execution Phase: nothing was recorded".into() },
+            true => {
+                SummaryTest { result: Ended::Failed, text: "Execution Phase: nothing was recorded".into() }
+            }
             false => throughputs("Execution Phase", &measures),
         });
         all.push(self.as_planned());
@@ -110,7 +112,7 @@ impl Document {
     }
 
     /// Whatever a run that failed has left is no result.
-    fn verdicts(&self) -> Test {
+    fn verdicts(&self) -> SummaryTest {
         let what = "Every run has a verdict that is not invalid";
         let failed = |name: &String| self.ended_badly.iter().any(|(known, _)| known == name);
         let invalid = self.entries.iter().filter(|e| e.trust == Trust::Invalid).map(Entry::name);
@@ -119,12 +121,12 @@ impl Document {
         let bad: Vec<String> =
             bad.chain(invalid.filter(|name| !failed(name))).chain(self.missing.clone()).collect();
         match (bad.is_empty(), self.entries.is_empty()) {
-            (true, true) => Test { result: Ended::Failed, text: format!("{what}: no run has ended") },
+            (true, true) => SummaryTest { result: Ended::Failed, text: format!("{what}: no run has ended") },
             (passed, _) => test(passed, what, format!("{what}: {}", bad.join(", "))),
         }
     }
 
-    fn restarts(&self) -> Test {
+    fn restarts(&self) -> SummaryTest {
         let what = "No SUT process restarts";
         let known: Vec<(&Entry, bool)> =
             self.entries.iter().filter_map(|e| Some((e, e.restarted?))).collect();
@@ -138,7 +140,7 @@ impl Document {
         }
     }
 
-    fn component(&self, title: &str, of: Pick) -> Test {
+    fn component(&self, title: &str, of: ComponentPicker) -> SummaryTest {
         let what = format!("{title} contains no 0 or NaN in CPU [CPUs]");
         let seen: Vec<(&Entry, &Component)> = self.entries.iter().filter_map(|e| Some((e, of(e)?))).collect();
         if seen.is_empty() {
@@ -162,7 +164,7 @@ impl Document {
         test(bad.is_empty(), &what, format!("{title} contains 0 or NaN in CPU [CPUs]: {}", bad.join(", ")))
     }
 
-    fn as_planned(&self) -> Test {
+    fn as_planned(&self) -> SummaryTest {
         let what = "Workflow as planned";
         let planned = self.planned.unwrap_or(1);
         let complete =
@@ -173,7 +175,7 @@ impl Document {
             return skipped(what, "a search plans its runs as it goes");
         }
         let made: Vec<String> =
-            self.entries.iter().filter(|e| e.status == Status::Complete).map(Entry::round).collect();
+            self.entries.iter().filter(|e| e.status == Status::Complete).map(Entry::workflow_line).collect();
         let lines = self.about.iter().flat_map(|about| &about.planned);
         let other: Vec<String> = lines.filter(|line| !made.contains(line)).cloned().collect();
         let other =
@@ -185,10 +187,10 @@ impl Document {
         )
     }
 
-    fn no_failures(&self) -> Test {
+    fn no_failures(&self) -> SummaryTest {
         let found: Vec<&PhaseFigures> = self.entries.iter().filter_map(|e| e.measure.as_ref()).collect();
         if found.is_empty() && !self.ended_badly.is_empty() {
-            return Test {
+            return SummaryTest {
                 result: Ended::Failed,
                 text: "Execution Phase: contains FAILED column: nothing of a run that failed was recorded"
                     .into(),
@@ -197,7 +199,7 @@ impl Document {
         if found.is_empty() {
             return skipped("Execution Phase: contains no FAILED column", "nothing was recorded");
         }
-        let failed: u64 = found.iter().map(|one| one.exceptions()).sum();
+        let failed: u64 = found.iter().map(|one| one.exception_count()).sum();
         test(
             failed == 0,
             "Execution Phase: contains no FAILED column",
@@ -205,7 +207,7 @@ impl Document {
         )
     }
 
-    fn rows(&self) -> Test {
+    fn rows(&self) -> SummaryTest {
         let what = "Loading Phase: as many records as planned";
         let loaded: Vec<(String, u64, f64)> = self
             .entries
@@ -214,7 +216,7 @@ impl Document {
                 Some((
                     e.name(),
                     e.load.as_ref()?.phase.outcomes.get("ok").copied().unwrap_or(0),
-                    e.records()?,
+                    e.record_count()?,
                 ))
             })
             .collect();
@@ -229,7 +231,7 @@ impl Document {
         test(bad.is_empty(), what, format!("Loading Phase: other than planned: {}", bad.join(", ")))
     }
 
-    fn targets(&self) -> Test {
+    fn targets(&self) -> SummaryTest {
         let what = "Execution Phase: target reached to 1 %";
         let open: Vec<(String, f64, f64, f64)> = self
             .entries
@@ -258,7 +260,7 @@ impl Document {
     }
 }
 
-fn throughputs(phase: &str, all: &[(String, f64)]) -> Test {
+fn throughputs(phase: &str, all: &[(String, f64)]) -> SummaryTest {
     let bad: Vec<&str> =
         all.iter().filter(|(_, x)| !x.is_finite() || *x <= 0.0).map(|(name, _)| name.as_str()).collect();
     test(

@@ -3,8 +3,8 @@
 
 use super::figures::Facts;
 use super::{base, between, per_interval};
-use crate::monitored::monitored;
-use crate::series::{Label, robust_deviation, stability};
+use crate::monitored::summarise_monitors;
+use crate::series::{SegmentLabel, judge_stability, robust_deviation};
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::{Kind, Recording};
 use dyno_rundir::schema::{Monitored, Phase};
@@ -25,7 +25,7 @@ pub(in crate::diagnose) const GREATEST: f64 = 1e3;
 
 /// A change of the level of throughput.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
+pub struct ThroughputChange {
     /// When it comes, seconds after the warm-up.
     pub at_s: f64,
     /// Operations a second before it.
@@ -51,10 +51,10 @@ pub struct Moved {
     pub ratio: f64,
 }
 
-impl Change {
+impl ThroughputChange {
     /// Says when it comes and what it is.
-    pub fn words(&self) -> String {
-        let Change { at_s, before, after, .. } = self;
+    pub fn describe_change(&self) -> String {
+        let ThroughputChange { at_s, before, after, .. } = self;
         let heads = if self.moved.is_empty() { "; no series moved with it" } else { "" };
         format!("at {at_s} s throughput changes from {}/s to {}/s{heads}", Rate(*before), Rate(*after))
     }
@@ -62,7 +62,7 @@ impl Change {
 
 impl Moved {
     /// The figures before the change, after it, and the factor between them, for a table with [`Moved::HEADS`].
-    pub fn cells(&self) -> [String; 4] {
+    pub fn table_cells(&self) -> [String; 4] {
         let unit = if self.counter { "/s" } else { "" };
         let figure = |value: f64| format!("{}{unit}", Rate(value));
         let ratio = match self.ratio {
@@ -78,11 +78,11 @@ impl Moved {
 }
 
 /// Times in the recording, Unix milliseconds.
-type Window = (f64, f64);
+type RecordingSpan = (f64, f64);
 
 /// What is known before a change and after it.
 pub(in crate::diagnose) struct BeforeAfter {
-    pub change: Change,
+    pub change: ThroughputChange,
     pub before: Facts,
     pub after: Facts,
 }
@@ -95,13 +95,13 @@ pub(in crate::diagnose) fn before_after(
     begin_ms: f64,
 ) -> Option<BeforeAfter> {
     let history = run.interval_history().ok()?;
-    let found = stability(&history.values)?;
+    let found = judge_stability(&history.values)?;
     found.alarm?;
     let length = |range: (usize, usize)| range.1 - range.0;
     let pairs = found.segments.windows(2).filter(|pair| {
         let told = pair.iter().all(|one| length(one.range) >= LEAST && one.mean > 0.0);
         // That a warm-up ends is no question.
-        told && pair[0].label != Label::WarmUp
+        told && pair[0].label != SegmentLabel::WarmUp
     });
     let step = |pair: &&[crate::series::Segment]| (pair[1].mean / pair[0].mean).ln().abs();
     let pair = pairs.max_by(|one, other| step(one).total_cmp(&step(other)))?;
@@ -114,7 +114,7 @@ pub(in crate::diagnose) fn before_after(
     let windows = [window(pair[0].range, (0, 1)), window(pair[1].range, (1, 0))];
     let rates = [pair[0].mean, pair[1].mean];
     let [before, after] = [0, 1].map(|side| facts_of(run, phase, recording, windows[side], rates[side]));
-    let change = Change {
+    let change = ThroughputChange {
         at_s: seconds(pair[1].range.0),
         before: rates[0],
         after: rates[1],
@@ -124,14 +124,20 @@ pub(in crate::diagnose) fn before_after(
 }
 
 /// Facts of a window of the phase, in which there were so many operations a second.
-fn facts_of(run: &RunDir, phase: &Phase, recording: &Recording, window: Window, throughput: f64) -> Facts {
+fn facts_of(
+    run: &RunDir,
+    phase: &Phase,
+    recording: &Recording,
+    window: RecordingSpan,
+    throughput: f64,
+) -> Facts {
     let seconds = (window.1 - window.0) / 1e3;
     let share = seconds / phase.seconds.max(1e-9);
     let mut part = phase.clone();
     (part.seconds, part.throughput) = (seconds, throughput);
     part.client.user_cpu_s *= share;
     part.client.system_cpu_s *= share;
-    part.monitor = Some(Monitored { others: None, ..monitored(recording, window.0, window.1) });
+    part.monitor = Some(Monitored { others: None, ..summarise_monitors(recording, window.0, window.1) });
     // What others took is known of the whole phase; here it is what is left.
     part.hosts.iter_mut().for_each(|host| host.others = None);
     let mut facts = Facts::default();
@@ -181,7 +187,7 @@ fn factor(was: f64, is: f64) -> f64 {
 }
 
 /// Series that moved in another way than throughput did.
-fn moved(recording: &Recording, windows: [Window; 2], rates: [f64; 2]) -> Vec<Moved> {
+fn moved(recording: &Recording, windows: [RecordingSpan; 2], rates: [f64; 2]) -> Vec<Moved> {
     let mut all = Vec::new();
     // What dyno's own processes do says nothing of the server.
     for source in recording.sources().filter(|source| !["monitor", "dyno"].contains(source)) {
@@ -204,12 +210,12 @@ fn one_moved(
     recording: &Recording,
     source: &str,
     name: &str,
-    windows: [Window; 2],
+    windows: [RecordingSpan; 2],
     rates: [f64; 2],
 ) -> Option<Moved> {
     let series = recording.series(source, name)?;
     let counter = series.kind == Kind::Counter;
-    let values = |(from, to): Window| -> Vec<f64> {
+    let values = |(from, to): RecordingSpan| -> Vec<f64> {
         match counter {
             true => per_interval(recording, source, name, from, to),
             false => {

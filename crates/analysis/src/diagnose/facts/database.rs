@@ -12,7 +12,12 @@ use dyno_types::mongod::counters::{
 pub(in crate::diagnose) const SOURCE: &str = "database";
 
 /// Figures of the measured phase between `from` and `to` (Unix, milliseconds), at `throughput` operations a second.
-pub(super) fn database(facts: &mut Facts, recording: &Recording, throughput: f64, (from, to): (f64, f64)) {
+pub(super) fn add_database_facts(
+    facts: &mut Facts,
+    recording: &Recording,
+    throughput: f64,
+    (from, to): (f64, f64),
+) {
     let nodes: Vec<&str> = recording.sources().filter(|source| source.starts_with(SOURCE)).collect();
     let worst = |of: &dyn Fn(&str) -> Option<f64>| nodes.iter().filter_map(|node| of(node)).reduce(f64::max);
     let rate = |node: &str, name: &str| recording.rate(node, name, from, to);
@@ -96,7 +101,7 @@ mod tests {
             recording.push("database-2", at, row(210.0));
         }
         let mut facts = Facts::default();
-        database(&mut facts, &recording, 1_000.0, (0.0, 10_000.0));
+        add_database_facts(&mut facts, &recording, 1_000.0, (0.0, 10_000.0));
         let figures: Vec<(&str, f64)> = facts.iter().collect();
         assert_eq!(
             figures,
@@ -151,7 +156,7 @@ mod tests {
             recording.push("host", at * 1e3, [("queue.total", Gauge, 99.0)]);
         }
         let mut facts = Facts::default();
-        database(&mut facts, &recording, 100.0, (0.0, 10_000.0));
+        add_database_facts(&mut facts, &recording, 100.0, (0.0, 10_000.0));
         let figures: Vec<(&str, f64)> =
             facts.iter().map(|(name, value)| (name, (value * 1e6).round() / 1e6)).collect();
         assert_eq!(
@@ -189,7 +194,7 @@ mod tests {
             idle.push("database-1", f64::from(second) * 1e3, row);
         }
         let mut facts = Facts::default();
-        database(&mut facts, &idle, 100.0, (0.0, 10_000.0));
+        add_database_facts(&mut facts, &idle, 100.0, (0.0, 10_000.0));
         assert_eq!(facts.iter().collect::<Vec<_>>(), [("database.scanned_per_op", 0.0)]);
         // Nor does it hide that of another node.
         for second in 0..=10 {
@@ -212,7 +217,7 @@ mod tests {
             );
         }
         let mut facts = Facts::default();
-        database(&mut facts, &idle, 100.0, (0.0, 10_000.0));
+        add_database_facts(&mut facts, &idle, 100.0, (0.0, 10_000.0));
         assert_eq!(
             facts.iter().collect::<Vec<_>>(),
             [

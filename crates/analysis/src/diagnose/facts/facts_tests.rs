@@ -1,4 +1,4 @@
-use super::super::made::{Given, Made};
+use super::super::made::{SyntheticRun, SyntheticRunParts};
 use super::*;
 use dyno_rundir::monitor::Kind::{self, Counter, Gauge};
 
@@ -10,10 +10,10 @@ fn told(facts: &Facts) -> Vec<(&'static str, f64)> {
     facts.iter().map(|(name, value)| (name, (value * 1e6).round() / 1e6)).collect()
 }
 
-fn summarised_of(given: Given<'_>) -> Vec<(&'static str, f64)> {
-    let made = Made::new(Given { client: CLIENT, ..given });
+fn summarised_of(given: SyntheticRunParts<'_>) -> Vec<(&'static str, f64)> {
+    let made = SyntheticRun::new(SyntheticRunParts { client: CLIENT, ..given });
     let mut facts = Facts::default();
-    summarised(&mut facts, &made.run, made.phase());
+    summarised(&mut facts, &made.run, made.measured_phase());
     told(&facts)
 }
 
@@ -28,7 +28,12 @@ fn a_server_of_one_thread_has_one_core_and_others_what_neither_it_nor_the_client
     let disk = "\"disk\": {\"name\": \"sda\", \"reads_per_s\": 30.0, \"writes_per_s\": 70.0, \"read_bytes_per_s\": 1000.0, \
                 \"written_bytes_per_s\": 2000.0, \"busy_share\": 1.0, \"queue\": 1.5}";
     let whole = format!("\"host\": {{{HOST}, {disk}}}, {server}");
-    let redis = Given { database: "Redis 8", cores: EIGHT, monitor: &whole, ..Given::default() };
+    let redis = SyntheticRunParts {
+        database: "Redis 8",
+        cores: EIGHT,
+        monitor: &whole,
+        ..SyntheticRunParts::default()
+    };
     let always = [
         ("disk.bytes_per_request", 30.0),
         ("disk.bytes_per_s", 3_000.0),
@@ -51,22 +56,28 @@ fn a_server_of_one_thread_has_one_core_and_others_what_neither_it_nor_the_client
     ];
     assert_eq!(summarised_of(redis), always);
     // With threads for I/O, or of another product, all cores are its limit.
-    let of_all = |given: Given<'_>| {
+    let of_all = |given: SyntheticRunParts<'_>| {
         let found = summarised_of(given);
         let of = |name: &str| found.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
         (of("server.cpu_of_limit"), of("server.thread_share"))
     };
-    let threads =
-        |count: &str| of_all(Given { facts: &format!("\"io_threads_active\": \"{count}\""), ..redis });
+    let threads = |count: &str| {
+        of_all(SyntheticRunParts { facts: &format!("\"io_threads_active\": \"{count}\""), ..redis })
+    };
     assert_eq!((threads("0"), threads("1")), ((Some(0.9), Some(0.9)), (Some(0.1125), None)));
-    assert_eq!(of_all(Given { database: "MongoDB 8", ..redis }), (Some(0.1125), None));
-    assert_eq!(of_all(Given { database: "MongoDB 8", cores: "", ..redis }), (None, None));
+    assert_eq!(of_all(SyntheticRunParts { database: "MongoDB 8", ..redis }), (Some(0.1125), None));
+    assert_eq!(of_all(SyntheticRunParts { database: "MongoDB 8", cores: "", ..redis }), (None, None));
 }
 
 #[test]
 fn cores_and_programs_are_those_of_the_host_that_was_watched() {
     let of = |monitor: &str, names: &[&str]| -> Vec<Option<f64>> {
-        let found = summarised_of(Given { database: "MongoDB 8", cores: EIGHT, monitor, ..Given::default() });
+        let found = summarised_of(SyntheticRunParts {
+            database: "MongoDB 8",
+            cores: EIGHT,
+            monitor,
+            ..SyntheticRunParts::default()
+        });
         let of = |name: &&str| found.iter().find(|(own, _)| own == name).map(|(_, value)| *value);
         names.iter().map(of).collect()
     };
@@ -112,7 +123,12 @@ fn what_would_be_divided_by_nothing_is_not_told() {
         )
     };
     let of = |monitor: &str, cores: &'static str, name: &str| {
-        let found = summarised_of(Given { database: "MongoDB 8", cores, monitor, ..Given::default() });
+        let found = summarised_of(SyntheticRunParts {
+            database: "MongoDB 8",
+            cores,
+            monitor,
+            ..SyntheticRunParts::default()
+        });
         found.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
     };
     let bytes = |reads: f64| of(&disk(reads), EIGHT, "disk.bytes_per_request");
@@ -128,15 +144,15 @@ fn what_would_be_divided_by_nothing_is_not_told() {
 fn an_embedded_store_lives_in_the_workers() {
     let monitor = format!("\"host\": {{{HOST}}}, \"workers\": {{\"cpu_cores\": 2.0}}");
     let of = |client: &str| {
-        let made = Made::new(Given {
+        let made = SyntheticRun::new(SyntheticRunParts {
             database: "RocksDB",
             cores: EIGHT,
             monitor: &monitor,
             client,
-            ..Given::default()
+            ..SyntheticRunParts::default()
         });
         let mut facts = Facts::default();
-        summarised(&mut facts, &made.run, made.phase());
+        summarised(&mut facts, &made.run, made.measured_phase());
         (facts.get("server.cores"), facts.get("host.cpu.others"), facts.get("server.cpu_share"))
     };
     assert_eq!(of("\"pipeline\": 1, \"user_cpu_s\": 9.0"), (Some(2.0), Some(0.25), Some(0.5)));
@@ -153,16 +169,17 @@ fn clients_wait_by_their_own_and_operations_by_the_fastest() {
     };
     let metrics = [metric("READ", 40.0), metric("UPDATE", 20.0), metric("CLEANUP", 500.0)].join(", ");
     let lag = ", \"receive_lag\": {\"count\": 1, \"mean_us\": 1.0, \"percentiles_us\": {\"p50\": 10.0}}";
-    let given = Given { client: CLIENT, metrics: &metrics, phase: lag, ..Given::default() };
-    let of = |made: &Made| {
+    let given =
+        SyntheticRunParts { client: CLIENT, metrics: &metrics, phase: lag, ..SyntheticRunParts::default() };
+    let of = |made: &SyntheticRun| {
         let mut facts = Facts::default();
-        client(&mut facts, &made.run, made.phase());
+        client(&mut facts, &made.run, made.measured_phase());
         told(&facts)
     };
     // The hundredth part takes 6,463 ns, the median 19,263: each is the end of its bucket. Failures count for nothing.
     let ok = [vec![6_463; 2], vec![19_263; 97], vec![64_063]].concat();
     let queue = ((19_263.0_f64 / 6_463.0 - 1.0) * 1e6).round() / 1e6;
-    let made = Made::new(given).timed(&ok, &[1_000_000; 200]);
+    let made = SyntheticRun::new(given).with_service_times(&ok, &[1_000_000; 200]);
     let whole =
         [("client.busy", 0.4), ("client.lag_share", 0.25), ("closed.queue", queue), ("closed.users", 24.0)];
     assert_eq!(of(&made), whole);
@@ -171,19 +188,22 @@ fn clients_wait_by_their_own_and_operations_by_the_fastest() {
         let stamps = format!(
             "{lag}, \"stamps\": {{\"kernel\": {kernel}, \"client\": {client}, \"shared\": 0, \"shared_most_us\": 0.0}}"
         );
-        of(&Made::new(Given { phase: &stamps, ..given }).timed(&ok, &[]))
+        of(&SyntheticRun::new(SyntheticRunParts { phase: &stamps, ..given }).with_service_times(&ok, &[]))
     };
     assert_eq!((stamped(2_000, 2), stamped(0, 0)), (whole.to_vec(), whole.to_vec()));
     assert_eq!(stamped(2_001, 2), [whole[0], whole[2], whole[3]]);
     let two = CLIENT
         .replace("\"pipeline\": 2, \"batch\": 3", "\"pipeline\": 1")
         .replace("\"users\": 4", "\"users\": 2");
-    let made = Made::new(Given { client: &two, ..given }).timed(&ok, &[]);
+    let made = SyntheticRun::new(SyntheticRunParts { client: &two, ..given }).with_service_times(&ok, &[]);
     assert_eq!(of(&made)[2..], [("closed.queue", 1.0), ("closed.users", 2.0)]);
     // Of times of nothing there is no ratio, and the open loop has no users that wait.
-    assert_eq!(of(&Made::new(given).timed(&[0; 3], &[])).len(), 3);
+    assert_eq!(of(&SyntheticRun::new(given).with_service_times(&[0; 3], &[])).len(), 3);
     let open = format!("{lag}, \"offered\": 5.0");
-    assert_eq!(of(&Made::new(Given { phase: &open, ..given }).timed(&ok, &[])), whole[..2]);
+    assert_eq!(
+        of(&SyntheticRun::new(SyntheticRunParts { phase: &open, ..given }).with_service_times(&ok, &[])),
+        whole[..2]
+    );
 }
 
 /// Rows of seven seconds, one for each second: of each series its values, or a rate.
@@ -202,11 +222,11 @@ fn steady(name: &'static str, per_s: f64) -> (&'static str, Kind, [f64; 7]) {
     (name, Counter, [per_s; 7])
 }
 
-fn watched_of(recording: &Recording, given: Given<'_>, to_ms: f64) -> Vec<(&'static str, f64)> {
-    let made = Made::new(given);
+fn watched_of(recording: &Recording, given: SyntheticRunParts<'_>, to_ms: f64) -> Vec<(&'static str, f64)> {
+    let made = SyntheticRun::new(given);
     let mut facts = Facts::default();
-    set_faults(&mut facts, made.phase(), Some(77.0));
-    watched(&mut facts, recording, made.phase(), (0.0, to_ms));
+    set_faults(&mut facts, made.measured_phase(), Some(77.0));
+    watched(&mut facts, recording, made.measured_phase(), (0.0, to_ms));
     told(&facts)
 }
 
@@ -260,7 +280,7 @@ fn what_the_kernel_counts_becomes_rates_of_the_phase() {
         "\"host\": {{{HOST}, \"disk\": {{\"name\": \"sda\", \"reads_per_s\": 0.0, \"writes_per_s\": 0.0, \
          \"read_bytes_per_s\": 0.0, \"written_bytes_per_s\": 0.0, \"busy_share\": 0.0}}}}"
     );
-    let given = Given { client: CLIENT, monitor: &disk, ..Given::default() };
+    let given = SyntheticRunParts { client: CLIENT, monitor: &disk, ..SyntheticRunParts::default() };
     let expected = [
         // Reads of both kinds: a median of 100 bytes, half of them within 10 of it.
         ("disk.bytes_variation", 0.148_26),
@@ -314,11 +334,11 @@ fn what_was_not_counted_is_no_figure() {
     );
     // Workers are the server only of embedded stores, whose load threads are not known to be busy.
     recorded(&mut recording, "worker-1", &[steady("major_faults", 8.0), steady("cgroup.periods", 0.0)]);
-    let given = Given { client: CLIENT, ..Given::default() };
+    let given = SyntheticRunParts { client: CLIENT, ..SyntheticRunParts::default() };
     let kept = [("server.major_faults_per_op", 0.077), ("server.major_faults_per_s", 77.0)];
     let of_host = ("network.retransmitted_per_s", 0.0);
     assert_eq!(watched_of(&recording, given, 6_000.0), [of_host, kept[0], kept[1]]);
-    let embedded = Given { client: "\"pipeline\": 1", ..given };
+    let embedded = SyntheticRunParts { client: "\"pipeline\": 1", ..given };
     let own = [("server.major_faults_per_op", 0.008), ("server.major_faults_per_s", 8.0)];
     assert_eq!(watched_of(&recording, embedded, 6_000.0), [of_host, own[0], own[1]]);
 }
@@ -344,7 +364,8 @@ fn intervals_are_the_whole_seconds_between_two_times() {
 fn a_disks_size_is_that_of_the_partitions_disk() {
     let system = "\"disks\": {\"sda.size\": \"2147483648 bytes\", \"nvme0n1.size\": \"1073741824 bytes\", \
                   \"vdb1.size\": \"536870912 bytes\", \"odd.size\": \"many\"}";
-    let made = Made::new(Given { client: CLIENT, system, ..Given::default() });
+    let made =
+        SyntheticRun::new(SyntheticRunParts { client: CLIENT, system, ..SyntheticRunParts::default() });
     let of = |disk: &str| super::fall::size_gib(&made.run, disk);
     assert_eq!((of("sda"), of("sda3"), of("vdb1")), (Some(2.0), Some(2.0), Some(0.5)));
     assert_eq!((of("nvme0n1"), of("nvme0n1p2")), (Some(1.0), Some(1.0)));
@@ -359,9 +380,13 @@ fn the_measured_phase_gives_what_was_summarised_and_what_was_recorded() {
         recording.push("host", at * 1e3, [("pressure.io.some_s", Counter, at * 0.25)]);
         recording.push("database-1", at * 1e3, [("scanned_documents", Counter, at * 4_000.0)]);
     }
-    let made = Made::new(Given { client: CLIENT, database: "Redis", ..Given::default() });
-    let found = told(&facts(&made.run, Some(&recording)));
+    let made = SyntheticRun::new(SyntheticRunParts {
+        client: CLIENT,
+        database: "Redis",
+        ..SyntheticRunParts::default()
+    });
+    let found = told(&collect_facts(&made.run, Some(&recording)));
     let without = [("client.busy", 0.4), ("closed.users", 24.0)];
     let with = [without[0], without[1], ("database.scanned_per_op", 4.0), ("pressure.io", 0.25)];
-    assert_eq!((found, told(&facts(&made.run, None))), (with.to_vec(), without.to_vec()));
+    assert_eq!((found, told(&collect_facts(&made.run, None))), (with.to_vec(), without.to_vec()));
 }

@@ -1,18 +1,22 @@
 //! A fall of throughput in the middle of a run, held against volumes that live on burst credits.
 
 use super::figures::Facts;
-use crate::series::burst::{Bucket, Fall, Signature, signature};
-use crate::series::{Label, stability};
+use crate::series::burst::{CreditBucket, Fall, Signature, match_signature};
+use crate::series::{SegmentLabel, judge_stability};
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
 
 const GIB: f64 = 1_073_741_824.0;
 
 /// Figures of the fall, if there is one. `disk` is the busiest disk's name, `begin` when the phase began (Unix, milliseconds).
-pub(super) fn fall(facts: &mut Facts, run: &RunDir, watched: Option<(&Recording, &str, f64)>) -> Option<()> {
+pub(super) fn add_fall_facts(
+    facts: &mut Facts,
+    run: &RunDir,
+    watched: Option<(&Recording, &str, f64)>,
+) -> Option<()> {
     let history = run.interval_history().ok()?;
-    let found = stability(&history.values)?;
-    let at = found.segments.iter().position(|segment| segment.label == Label::Collapse)?;
+    let found = judge_stability(&history.values)?;
+    let at = found.segments.iter().position(|segment| segment.label == SegmentLabel::Collapse)?;
     let (before, after) = (found.segments.get(at.checked_sub(1)?)?, &found.segments[at]);
     let seconds = |interval: usize| history.from_s as f64 + interval as f64 * history.step_s as f64;
     let rates = watched.and_then(|(recording, disk, begin)| {
@@ -46,7 +50,7 @@ pub(super) fn fall(facts: &mut Facts, run: &RunDir, watched: Option<(&Recording,
 /// Against the bucket of a volume of this size; where the size is not known, against that of the smallest one, which falls
 /// the deepest.
 fn judged(fall: &Fall, size_gib: Option<f64>) -> Signature {
-    signature(fall, &Bucket::gp2(size_gib.unwrap_or(1.0)))
+    match_signature(fall, &CreditBucket::from_gp2_size(size_gib.unwrap_or(1.0)))
 }
 
 pub(super) fn size_gib(run: &RunDir, disk: &str) -> Option<f64> {

@@ -102,14 +102,14 @@ impl Facts {
 
     /// These, which were measured.
     #[cfg(test)]
-    pub fn of(all: &[(&'static str, f64)]) -> Self {
+    pub fn from_pairs(all: &[(&'static str, f64)]) -> Self {
         let mut facts = Facts::default();
         all.iter().for_each(|(name, value)| facts.set(name, Some(*value)));
         facts
     }
 
     /// Forgets facts.
-    pub(super) fn forget(&mut self, names: [&str; 2]) {
+    pub(super) fn remove_facts(&mut self, names: [&str; 2]) {
         self.0.retain(|name, _| !names.contains(name));
     }
 

@@ -24,12 +24,12 @@ pub(super) const MONGODB: &str = "MongoDB ";
 const SINGLE: [&str; 2] = ["Redis", "Valkey"];
 
 /// The measured phase in figures.
-pub fn facts(run: &RunDir, recording: Option<&Recording>) -> Facts {
+pub fn collect_facts(run: &RunDir, recording: Option<&Recording>) -> Facts {
     let mut facts = Facts::default();
     let Some(phase) = run.summary.as_ref().and_then(|summary| summary.measured()) else { return facts };
     base(&mut facts, run, phase);
     gone(&mut facts, run, phase);
-    let boundaries = boundaries(run, phase);
+    let boundaries = measured_boundaries(run, phase);
     match recording.zip(boundaries) {
         Some((recording, window)) => between(&mut facts, run, phase, recording, window),
         None => summarised(&mut facts, run, phase),
@@ -39,12 +39,12 @@ pub fn facts(run: &RunDir, recording: Option<&Recording>) -> Facts {
         .zip(boundaries)
         .zip(disk)
         .map(|((recording, (from, _)), disk)| (recording, disk.name.as_str(), from));
-    fall::fall(&mut facts, run, seen);
+    fall::add_fall_facts(&mut facts, run, seen);
     facts
 }
 
 /// When the measured phase began and ended (Unix, milliseconds), if that was recorded.
-pub(super) fn boundaries(run: &RunDir, phase: &Phase) -> Option<(f64, f64)> {
+pub(super) fn measured_boundaries(run: &RunDir, phase: &Phase) -> Option<(f64, f64)> {
     let recorded = run.phases.iter().find(|recorded| recorded.name == phase.name)?;
     run.phase_boundaries(recorded).ok().flatten()
 }
@@ -60,7 +60,7 @@ fn base(facts: &mut Facts, run: &RunDir, phase: &Phase) {
 fn between(facts: &mut Facts, run: &RunDir, phase: &Phase, recording: &Recording, window: (f64, f64)) {
     summarised(facts, run, phase);
     watched(facts, recording, phase, window);
-    database::database(facts, recording, phase.throughput, window);
+    database::add_database_facts(facts, recording, phase.throughput, window);
 }
 
 /// The version of the run's mongod or mongos; `None` for other servers, also those that speak its protocol.
@@ -217,7 +217,7 @@ fn watched(facts: &mut Facts, recording: &Recording, phase: &Phase, (from, to): 
             ["cgroup.major_faults", "major_faults"].iter().find(|series| rate(server, series).is_some());
         if let Some(series) = faults {
             let each = per_interval(recording, server, series, from, to);
-            facts.forget(["server.major_faults_per_s", "server.major_faults_per_op"]);
+            facts.remove_facts(["server.major_faults_per_s", "server.major_faults_per_op"]);
             set_faults(facts, phase, median(&each).filter(|_| each.len() >= SECONDS));
         }
     }

@@ -1,11 +1,12 @@
 //! Causes of a fall of throughput, by what was watched before it and after it.
 
-use super::rule::{AGAIN, CPU_IDLE, Rule, Test, Unit, above, below};
+use super::rule::{AGAIN, CPU_IDLE, FactTest, Rule, Unit, fact_above, fact_below};
 
 /// Throughput has fallen.
-const FALL: Test = below("change.throughput", 0.8, Unit::Share, "throughput falls to {} of what it was");
+const FALL: FactTest =
+    fact_below("change.throughput", 0.8, Unit::Share, "throughput falls to {} of what it was");
 
-const DISK_WAITS: Test = above(
+const DISK_WAITS: FactTest = fact_above(
     "change.waits_for_disk",
     1.5,
     Unit::Factor,
@@ -20,8 +21,13 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[
             FALL,
             DISK_WAITS,
-            above("pressure.io", 0.2, Unit::Share, "{} of the time"),
-            below("change.disk_requests", 0.8, Unit::Share, "the disk does {} of the requests that it did"),
+            fact_above("pressure.io", 0.2, Unit::Share, "{} of the time"),
+            fact_below(
+                "change.disk_requests",
+                0.8,
+                Unit::Share,
+                "the disk does {} of the requests that it did",
+            ),
         ],
         supports: &[CPU_IDLE],
         against: &[],
@@ -36,17 +42,22 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[
             FALL,
             DISK_WAITS,
-            above("pressure.io", 0.2, Unit::Share, "{} of the time"),
-            above("change.disk_work", 1.5, Unit::Factor, "with {} times as many requests for each operation"),
+            fact_above("pressure.io", 0.2, Unit::Share, "{} of the time"),
+            fact_above(
+                "change.disk_work",
+                1.5,
+                Unit::Factor,
+                "with {} times as many requests for each operation",
+            ),
             // One that does fewer in all than it could is slower, whatever they are for.
-            above(
+            fact_above(
                 "change.disk_requests",
                 0.8,
                 Unit::Factor,
                 "the disk does {} times the requests that it did",
             ),
         ],
-        supports: &[above(
+        supports: &[fact_above(
             "change.disk_bytes_work",
             1.5,
             Unit::Factor,
@@ -63,8 +74,13 @@ pub(super) const RULES: &[Rule] = &[
         claim: "other programs began to use the host",
         needs: &[
             FALL,
-            above("change.others", 0.1, Unit::Share, "others take {} of the host's CPU more than before"),
-            above(
+            fact_above(
+                "change.others",
+                0.1,
+                Unit::Share,
+                "others take {} of the host's CPU more than before",
+            ),
+            fact_above(
                 "change.waits_for_cpu",
                 1.5,
                 Unit::Factor,
@@ -72,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
         ],
         supports: &[],
-        against: &[above("pressure.io", 0.5, Unit::Share, "but tasks wait for a disk {} of the time")],
+        against: &[fact_above("pressure.io", 0.5, Unit::Share, "but tasks wait for a disk {} of the time")],
         confidence: 0.75,
         advice: "see which with a monitor of processes; end them, or use a quiet host",
         experiment: AGAIN,
@@ -80,14 +96,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "change_steal",
         claim: "the hypervisor gives the host less CPU than before",
-        needs: &[FALL, above("change.steal", 0.05, Unit::Share, "{} of the CPU time more is taken away")],
-        supports: &[above(
+        needs: &[
+            FALL,
+            fact_above("change.steal", 0.05, Unit::Share, "{} of the CPU time more is taken away"),
+        ],
+        supports: &[fact_above(
             "change.waits_for_cpu",
             1.5,
             Unit::Factor,
             "tasks wait for a CPU {} times as long for each operation",
         )],
-        against: &[above("pressure.io", 0.5, Unit::Share, "but tasks wait for a disk {} of the time")],
+        against: &[fact_above("pressure.io", 0.5, Unit::Share, "but tasks wait for a disk {} of the time")],
         confidence: 0.75,
         advice: "an instance's CPU credits are used up, or its neighbours are busy: use one without credits",
         experiment: AGAIN,
@@ -97,7 +116,7 @@ pub(super) const RULES: &[Rule] = &[
         claim: "the server began to hit the CPU limit of its control group",
         needs: &[
             FALL,
-            above(
+            fact_above(
                 "change.throttled",
                 0.1,
                 Unit::Share,
@@ -115,8 +134,8 @@ pub(super) const RULES: &[Rule] = &[
         claim: "each operation needs more of the server's CPU than before",
         needs: &[
             FALL,
-            above("change.cpu_work", 1.5, Unit::Factor, "{} times as much for each operation"),
-            above("change.server_cpu", 0.9, Unit::Factor, "with {} times the CPU that it used"),
+            fact_above("change.cpu_work", 1.5, Unit::Factor, "{} times as much for each operation"),
+            fact_above("change.server_cpu", 0.9, Unit::Factor, "with {} times the CPU that it used"),
         ],
         supports: &[],
         against: &[DISK_WAITS],
@@ -128,8 +147,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "change_frequency",
         claim: "the CPU's clock slows down",
-        needs: &[FALL, below("change.frequency", 0.85, Unit::Share, "to {} of what it was")],
-        supports: &[above("host.thermal_per_s", 0.0, Unit::Number, "{} thermal events a second")],
+        needs: &[FALL, fact_below("change.frequency", 0.85, Unit::Share, "to {} of what it was")],
+        supports: &[fact_above("host.thermal_per_s", 0.0, Unit::Number, "{} thermal events a second")],
         against: &[],
         confidence: 0.7,
         advice: "look at cooling and power limits",
@@ -140,22 +159,22 @@ pub(super) const RULES: &[Rule] = &[
         claim: "the host or the server's control group ran short of memory",
         needs: &[
             FALL,
-            above(
+            fact_above(
                 "change.waits_for_memory",
                 1.5,
                 Unit::Factor,
                 "tasks wait for memory {} times as long for each operation",
             ),
-            above("pressure.memory", 0.05, Unit::Share, "{} of the time"),
+            fact_above("pressure.memory", 0.05, Unit::Share, "{} of the time"),
         ],
-        supports: &[above(
+        supports: &[fact_above(
             "server.limit_hits_per_s",
             1.0,
             Unit::Number,
             "the control group's limit is hit {} times a second",
         )],
         // What memory no longer holds is read from the disk: a disk that does less is slower by itself.
-        against: &[below(
+        against: &[fact_below(
             "change.disk_requests",
             0.8,
             Unit::Share,
@@ -170,7 +189,7 @@ pub(super) const RULES: &[Rule] = &[
         claim: "segments are lost on the way from then on: TCP waits and sends them again",
         needs: &[
             FALL,
-            above("change.retransmitted", 0.002, Unit::Share, "{} of the segments more are sent again"),
+            fact_above("change.retransmitted", 0.002, Unit::Share, "{} of the segments more are sent again"),
         ],
         supports: &[],
         against: &[],

@@ -2,7 +2,7 @@
 //! where eviction begins, 20 % where users must evict themselves (MongoDB manual, `eviction_dirty_target` and
 //! `eviction_dirty_trigger`).
 
-use super::rule::{Experiment, FEWER, MORE, Rule, Unit, above};
+use super::rule::{FEWER, MORE, Rule, SuggestedExperiment, Unit, fact_above};
 use dyno_types::mongod::counters::{
     CACHE_DIRTY_BYTES, CACHE_EVICTED_BY_USERS, CACHE_LIMIT_BYTES, DOCUMENTS_RETURNED, FLOW_CONTROL_WAITED_US,
     JOURNAL_SYNC_US, QUEUE_TOTAL, SCANNED_DOCUMENTS, TICKETS, WRITE_CONFLICTS,
@@ -22,7 +22,7 @@ pub const NEEDS_OF_MONGODB: &[(&str, &[&str])] = &[
 pub const ADVICE_ADJUSTED: &str = "look for what holds the tickets (disk, eviction, hot documents); the server sets their \
                                    number itself, so raising it is no remedy";
 
-const LONGER: Experiment = Experiment {
+const LONGER: SuggestedExperiment = SuggestedExperiment {
     option: "--duration",
     factor: 2.0,
     expect: "over twice the time the figure keeps its size, if it is a state and no incident",
@@ -34,8 +34,8 @@ pub(super) const RULES: &[Rule] = &[
         name: "cache_eviction",
         claim: "the database's cache limits it: users must evict pages before they can go on",
         needs: &[
-            above("cache.dirty_share", 0.05, Unit::Share, "{} of the cache are dirty"),
-            above(
+            fact_above("cache.dirty_share", 0.05, Unit::Share, "{} of the cache are dirty"),
+            fact_above(
                 "cache.evicted_by_users_per_op",
                 0.001,
                 Unit::Number,
@@ -43,9 +43,9 @@ pub(super) const RULES: &[Rule] = &[
             ),
         ],
         supports: &[
-            above("cache.used_share", 0.93, Unit::Share, "{} of the cache are in use"),
-            above("cache.dirty_share", 0.2, Unit::Share, "{} dirty is beyond the trigger"),
-            above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time"),
+            fact_above("cache.used_share", 0.93, Unit::Share, "{} of the cache are in use"),
+            fact_above("cache.dirty_share", 0.2, Unit::Share, "{} dirty is beyond the trigger"),
+            fact_above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time"),
         ],
         against: &[],
         confidence: 0.7,
@@ -56,12 +56,17 @@ pub(super) const RULES: &[Rule] = &[
         name: "tickets",
         claim: "the storage engine's tickets are used up: operations queue in front of it",
         needs: &[
-            above("tickets.used_share", 0.95, Unit::Share, "{} of the tickets are taken"),
-            above("database.queue", 1.0, Unit::Number, "{} operations wait for a lock or a ticket"),
+            fact_above("tickets.used_share", 0.95, Unit::Share, "{} of the tickets are taken"),
+            fact_above("database.queue", 1.0, Unit::Number, "{} operations wait for a lock or a ticket"),
         ],
-        supports: &[above("closed.queue", 1.5, Unit::Number, "{} operations wait for each one in service")],
+        supports: &[fact_above(
+            "closed.queue",
+            1.5,
+            Unit::Number,
+            "{} operations wait for each one in service",
+        )],
         // It gives out as many as it can use, so that none left is its usual state under load.
-        against: &[above(
+        against: &[fact_above(
             "tickets.adjusted_by",
             0.0,
             Unit::Number,
@@ -74,7 +79,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "write_conflicts",
         claim: "hot documents limit it: writers of the same document repeat their work",
-        needs: &[above(
+        needs: &[fact_above(
             "database.conflicts_per_op",
             0.01,
             Unit::Number,
@@ -90,15 +95,15 @@ pub(super) const RULES: &[Rule] = &[
         name: "collection_scan",
         claim: "queries look at far more documents than they return: an index is missing",
         needs: &[
-            above(
+            fact_above(
                 "database.scanned_per_returned",
                 10.0,
                 Unit::Number,
                 "{} documents are looked at for each one returned",
             ),
-            above("database.scanned_per_op", 10.0, Unit::Number, "{} for each operation"),
+            fact_above("database.scanned_per_op", 10.0, Unit::Number, "{} for each operation"),
         ],
-        supports: &[above("server.cpu_of_limit", 0.8, Unit::Share, "the server's CPU is used to {}")],
+        supports: &[fact_above("server.cpu_of_limit", 0.8, Unit::Share, "the server's CPU is used to {}")],
         against: &[],
         confidence: 0.7,
         advice: "create the index that the query needs, or ask for fewer documents",
@@ -107,7 +112,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "flow_control",
         claim: "flow control holds writes back, because secondaries lag",
-        needs: &[above(
+        needs: &[fact_above(
             "database.flow_control_share",
             0.05,
             Unit::Share,
@@ -122,15 +127,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "key_eviction",
         claim: "memory limits it: the database evicts keys to stay below its limit",
-        needs: &[above(
+        needs: &[fact_above(
             "database.evicted_per_op",
             0.001,
             Unit::Number,
             "{} keys are evicted for each operation",
         )],
         supports: &[
-            above("database.memory_of_limit", 0.95, Unit::Share, "memory stands at {} of its limit"),
-            above("database.misses", 0.01, Unit::Share, "{} of the reads find nothing"),
+            fact_above("database.memory_of_limit", 0.95, Unit::Share, "memory stands at {} of its limit"),
+            fact_above("database.misses", 0.01, Unit::Share, "{} of the reads find nothing"),
         ],
         against: &[],
         confidence: 0.75,
@@ -140,10 +145,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "snapshot",
         claim: "a snapshot or a rewrite of the log runs beside the load and takes CPU, memory and disk from it",
-        needs: &[above("database.saving_share", 0.2, Unit::Share, "one is under way {} of the time")],
+        needs: &[fact_above("database.saving_share", 0.2, Unit::Share, "one is under way {} of the time")],
         supports: &[
-            above("host.cpu.busy", 0.85, Unit::Share, "the host's CPU is busy {} of the time"),
-            above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time"),
+            fact_above("host.cpu.busy", 0.85, Unit::Share, "the host's CPU is busy {} of the time"),
+            fact_above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time"),
         ],
         against: &[],
         confidence: 0.5,
@@ -153,8 +158,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "log_sync",
         claim: "the append-only file limits it: syncs are late, and writes wait for them",
-        needs: &[above("database.delayed_syncs_per_s", 0.1, Unit::Number, "{} delayed syncs a second")],
-        supports: &[above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time")],
+        needs: &[fact_above("database.delayed_syncs_per_s", 0.1, Unit::Number, "{} delayed syncs a second")],
+        supports: &[fact_above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time")],
         against: &[],
         confidence: 0.65,
         advice: "a disk of its own for the log, or appendfsync as weak as the data allow",
@@ -163,7 +168,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "refused_connections",
         claim: "the database refuses connections: its limit of clients is reached",
-        needs: &[above("database.refused_per_s", 0.1, Unit::Number, "{} refused connections a second")],
+        needs: &[fact_above("database.refused_per_s", 0.1, Unit::Number, "{} refused connections a second")],
         supports: &[],
         against: &[],
         confidence: 0.7,
@@ -173,8 +178,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "journal",
         claim: "the journal's syncs limit it: the disk is asked to be sure nearly all the time",
-        needs: &[above("journal.sync_share", 0.7, Unit::Share, "syncs of the journal take {} of the time")],
-        supports: &[above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time")],
+        needs: &[fact_above(
+            "journal.sync_share",
+            0.7,
+            Unit::Share,
+            "syncs of the journal take {} of the time",
+        )],
+        supports: &[fact_above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time")],
         against: &[],
         confidence: 0.6,
         advice: "a faster disk for the journal, larger groups, or j: false on purpose",

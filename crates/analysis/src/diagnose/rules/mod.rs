@@ -17,7 +17,7 @@ const RULES: [&[Rule]; 6] =
     [change::RULES, cpu::RULES, storage::RULES, network::RULES, database::RULES, load::RULES];
 
 /// Every rule.
-pub fn all() -> impl Iterator<Item = &'static Rule> {
+pub fn all_rules() -> impl Iterator<Item = &'static Rule> {
     RULES.into_iter().flatten()
 }
 
@@ -27,14 +27,14 @@ mod tests {
 
     #[test]
     fn the_table_is_sound() {
-        let mut names: Vec<&str> = all().map(|rule| rule.name).collect();
+        let mut names: Vec<&str> = all_rules().map(|rule| rule.name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), all().count());
+        assert_eq!(names.len(), all_rules().count());
         for (name, _) in NEEDS_OF_MONGODB {
             assert!(names.binary_search(name).is_ok(), "{name}");
         }
-        for rule in all() {
+        for rule in all_rules() {
             assert!(!rule.needs.is_empty() && (0.0..1.0).contains(&rule.confidence), "{}", rule.name);
             for test in rule.needs.iter().chain(rule.supports).chain(rule.against) {
                 assert!(test.words.contains("{}"), "{}", test.words);

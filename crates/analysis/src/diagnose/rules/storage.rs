@@ -1,6 +1,6 @@
 //! Disks and memory.
 
-use super::rule::{AGAIN, CPU_IDLE, FEWER, MORE, Rule, SMALLER, Unit, above, below};
+use super::rule::{AGAIN, CPU_IDLE, FEWER, MORE, Rule, SMALLER, Unit, fact_above, fact_below};
 
 /// The rules.
 pub(super) const RULES: &[Rule] = &[
@@ -8,14 +8,17 @@ pub(super) const RULES: &[Rule] = &[
         name: "disk_reads",
         claim: "reads from a disk are at a ceiling",
         needs: &[
-            above("disk.reads_per_s", 20.0, Unit::Number, "{} reads a second from the busiest disk"),
-            below("disk.reads_variation", 0.1, Unit::Share, "at a rate that varies by only {}"),
-            above("pressure.io", 0.2, Unit::Share, "tasks wait for a disk {} of the time"),
+            fact_above("disk.reads_per_s", 20.0, Unit::Number, "{} reads a second from the busiest disk"),
+            fact_below("disk.reads_variation", 0.1, Unit::Share, "at a rate that varies by only {}"),
+            fact_above("pressure.io", 0.2, Unit::Share, "tasks wait for a disk {} of the time"),
         ],
-        supports: &[above("disk.reads_per_op", 0.05, Unit::Number, "{} reads for each operation"), CPU_IDLE],
+        supports: &[
+            fact_above("disk.reads_per_op", 0.05, Unit::Number, "{} reads for each operation"),
+            CPU_IDLE,
+        ],
         against: &[
-            above("server.thread_share", 0.9, Unit::Share, "the server's thread is busy {} of the time"),
-            above(
+            fact_above("server.thread_share", 0.9, Unit::Share, "the server's thread is busy {} of the time"),
+            fact_above(
                 "server.limit_hits_per_s",
                 1_000.0,
                 Unit::Number,
@@ -30,16 +33,16 @@ pub(super) const RULES: &[Rule] = &[
         name: "disk_writes",
         claim: "writes to a disk, or waiting until they are safe, limit it",
         needs: &[
-            above("disk.writes_per_s", 50.0, Unit::Number, "{} writes a second to the busiest disk"),
-            above("disk.writes_per_op", 0.02, Unit::Number, "{} disk writes for each operation"),
-            below("disk.reads_per_op", 0.5, Unit::Number, "and {} reads"),
-            above("pressure.io", 0.2, Unit::Share, "tasks wait for a disk {} of the time"),
+            fact_above("disk.writes_per_s", 50.0, Unit::Number, "{} writes a second to the busiest disk"),
+            fact_above("disk.writes_per_op", 0.02, Unit::Number, "{} disk writes for each operation"),
+            fact_below("disk.reads_per_op", 0.5, Unit::Number, "and {} reads"),
+            fact_above("pressure.io", 0.2, Unit::Share, "tasks wait for a disk {} of the time"),
         ],
         supports: &[
             CPU_IDLE,
-            above("disk.queue", 0.7, Unit::Number, "{} operations of the disk are under way on average"),
+            fact_above("disk.queue", 0.7, Unit::Number, "{} operations of the disk are under way on average"),
         ],
-        against: &[above(
+        against: &[fact_above(
             "server.thread_share",
             0.9,
             Unit::Share,
@@ -53,23 +56,23 @@ pub(super) const RULES: &[Rule] = &[
         name: "memory",
         claim: "memory limits it: the server's data are read back from disk",
         needs: &[
-            above(
+            fact_above(
                 "server.major_faults_per_op",
                 0.01,
                 Unit::Number,
                 "{} page faults for each operation had to wait for a disk",
             ),
-            above("server.major_faults_per_s", 20.0, Unit::Number, "{} a second"),
+            fact_above("server.major_faults_per_s", 20.0, Unit::Number, "{} a second"),
         ],
         supports: &[
-            above(
+            fact_above(
                 "server.limit_hits_per_s",
                 0.5,
                 Unit::Number,
                 "the control group's limit was hit {} times a second",
             ),
-            above("pressure.memory", 0.05, Unit::Share, "tasks wait for memory {} of the time"),
-            above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time"),
+            fact_above("pressure.memory", 0.05, Unit::Share, "tasks wait for memory {} of the time"),
+            fact_above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time"),
         ],
         against: &[],
         confidence: 0.75,
@@ -80,17 +83,17 @@ pub(super) const RULES: &[Rule] = &[
         name: "page_cache",
         claim: "memory limits it: what the control group may keep of the files is too little",
         needs: &[
-            above(
+            fact_above(
                 "server.limit_hits_per_s",
                 5.0,
                 Unit::Number,
                 "the control group's limit was hit {} times a second",
             ),
-            above("disk.reads_per_op", 0.02, Unit::Number, "{} reads from a disk for each operation"),
+            fact_above("disk.reads_per_op", 0.02, Unit::Number, "{} reads from a disk for each operation"),
         ],
         supports: &[
-            above("pressure.memory", 0.05, Unit::Share, "tasks wait for memory {} of the time"),
-            above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time"),
+            fact_above("pressure.memory", 0.05, Unit::Share, "tasks wait for memory {} of the time"),
+            fact_above("pressure.io", 0.1, Unit::Share, "tasks wait for a disk {} of the time"),
         ],
         against: &[],
         confidence: 0.8,
@@ -101,16 +104,21 @@ pub(super) const RULES: &[Rule] = &[
         name: "disk_bandwidth",
         claim: "a disk's bandwidth is at a ceiling",
         needs: &[
-            above("disk.bytes_per_s", 20e6, Unit::Number, "{} bytes a second from and to the busiest disk"),
-            below("disk.bytes_variation", 0.05, Unit::Share, "at a rate that varies by only {}"),
-            above("disk.bytes_per_request", 65_536.0, Unit::Number, "in requests of {} bytes"),
-            above("pressure.io", 0.2, Unit::Share, "tasks wait for a disk {} of the time"),
+            fact_above(
+                "disk.bytes_per_s",
+                20e6,
+                Unit::Number,
+                "{} bytes a second from and to the busiest disk",
+            ),
+            fact_below("disk.bytes_variation", 0.05, Unit::Share, "at a rate that varies by only {}"),
+            fact_above("disk.bytes_per_request", 65_536.0, Unit::Number, "in requests of {} bytes"),
+            fact_above("pressure.io", 0.2, Unit::Share, "tasks wait for a disk {} of the time"),
         ],
         supports: &[
             CPU_IDLE,
-            above("disk.queue", 1.0, Unit::Number, "{} operations of the disk are under way on average"),
+            fact_above("disk.queue", 1.0, Unit::Number, "{} operations of the disk are under way on average"),
         ],
-        against: &[above(
+        against: &[fact_above(
             "server.thread_share",
             0.9,
             Unit::Share,
@@ -123,9 +131,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "memory_pressure",
         claim: "the host is short of memory: tasks wait until pages are free",
-        needs: &[above("pressure.memory", 0.05, Unit::Share, "tasks wait for memory {} of the time")],
-        supports: &[above("host.swapped_per_s", 10.0, Unit::Number, "{} pages a second are swapped")],
-        against: &[above(
+        needs: &[fact_above("pressure.memory", 0.05, Unit::Share, "tasks wait for memory {} of the time")],
+        supports: &[fact_above("host.swapped_per_s", 10.0, Unit::Number, "{} pages a second are swapped")],
+        against: &[fact_above(
             "server.limit_hits_per_s",
             1.0,
             Unit::Number,
@@ -138,8 +146,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "swap",
         claim: "pages are swapped: what looks like memory is a disk",
-        needs: &[above("host.swapped_per_s", 10.0, Unit::Number, "{} pages a second are swapped in and out")],
-        supports: &[above("pressure.memory", 0.02, Unit::Share, "tasks wait for memory {} of the time")],
+        needs: &[fact_above(
+            "host.swapped_per_s",
+            10.0,
+            Unit::Number,
+            "{} pages a second are swapped in and out",
+        )],
+        supports: &[fact_above("pressure.memory", 0.02, Unit::Share, "tasks wait for memory {} of the time")],
         against: &[],
         confidence: 0.7,
         advice: "no swap on database hosts, or swappiness 1, and memory for all that runs",
@@ -149,13 +162,18 @@ pub(super) const RULES: &[Rule] = &[
         name: "burst_credits",
         claim: "the volume's burst credits ran out in the middle of the run",
         needs: &[
-            above("burst.ratio", 2.0, Unit::Number, "throughput falls by a factor of {}"),
-            above("burst.signs", 2.5, Unit::Number, "{} of the four signs of an empty bucket hold"),
+            fact_above("burst.ratio", 2.0, Unit::Number, "throughput falls by a factor of {}"),
+            fact_above("burst.signs", 2.5, Unit::Number, "{} of the four signs of an empty bucket hold"),
         ],
         supports: &[
-            above("burst.before_per_s", 0.0, Unit::Number, "{} disk operations a second before the fall"),
-            above("burst.after_per_s", 0.0, Unit::Number, "{} after it"),
-            below(
+            fact_above(
+                "burst.before_per_s",
+                0.0,
+                Unit::Number,
+                "{} disk operations a second before the fall",
+            ),
+            fact_above("burst.after_per_s", 0.0, Unit::Number, "{} after it"),
+            fact_below(
                 "burst.work_changed",
                 0.1,
                 Unit::Share,
@@ -171,9 +189,9 @@ pub(super) const RULES: &[Rule] = &[
         name: "burst_credits_unseen",
         claim: "perhaps a volume's burst credits ran out: the disk itself was not watched",
         needs: &[
-            above("burst.ratio", 2.0, Unit::Number, "throughput falls by a factor of {}"),
-            above("burst.signs", 1.5, Unit::Number, "{} signs of it hold"),
-            below("burst.looked_at", 2.5, Unit::Number, "{} of its four signs could be looked at"),
+            fact_above("burst.ratio", 2.0, Unit::Number, "throughput falls by a factor of {}"),
+            fact_above("burst.signs", 1.5, Unit::Number, "{} signs of it hold"),
+            fact_below("burst.looked_at", 2.5, Unit::Number, "{} of its four signs could be looked at"),
         ],
         supports: &[],
         against: &[],
