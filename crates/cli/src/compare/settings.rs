@@ -36,7 +36,21 @@ pub fn what(run: &Run) -> BTreeMap<String, String> {
         )
     });
     let database = std::iter::once(("database".to_owned(), run.database.clone()));
-    settings.chain(facts).chain(database).filter(|(key, _)| !PLACES.contains(&key.as_str())).collect()
+    settings
+        .chain(target_options(&run.target))
+        .chain(facts)
+        .chain(database)
+        .filter(|(key, _)| !PLACES.contains(&key.as_str()))
+        .collect()
+}
+
+/// Options of the target's URI: `layout`, `readPreference`, `cache` and their like shape a run as settings do. Several targets
+/// have the same.
+fn target_options(target: &str) -> impl Iterator<Item = (String, String)> {
+    let first = target.split(' ').next().unwrap_or_default();
+    let options = first.split_once('?').map_or("", |(_, options)| options).split('&');
+    let pairs = options.filter_map(|pair| pair.split_once('='));
+    pairs.map(|(key, value)| (format!("target: {key}"), value.to_owned()))
 }
 
 /// Servers that were started for the run, as `server.redis-12618.command` names them: kind and port, in order.
@@ -94,6 +108,19 @@ fn without_place(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_the_target_are_settings() {
+        let of = |target: &str| target_options(target).collect::<Vec<_>>();
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        assert_eq!(
+            of("sqlite:a.db?journal=wal&cache=64MiB"),
+            [pair("target: journal", "wal"), pair("target: cache", "64MiB")]
+        );
+        let set = "mongodb://h:1,h:2/?readPreference=secondary mongodb://h:3/?readPreference=secondary";
+        assert_eq!(of(set), [pair("target: readPreference", "secondary")]);
+        assert_eq!(of("null:"), []);
+    }
 
     #[test]
     fn ports_and_folders_are_no_difference() {
