@@ -253,7 +253,7 @@ const LOAD: [&str; 10] = [
 
 /// `users` of `phases.measure.users`; properties with a dot of their own stay whole.
 fn last_part(key: &str) -> &str {
-    let dotted = key.starts_with("phases.") || key.starts_with("client.") || key.starts_with("load.");
+    let dotted = key.starts_with("phases.measure.") || key.starts_with("client.") || key.starts_with("load.");
     if dotted { key.rsplit('.').next().unwrap_or(key) } else { key }
 }
 
@@ -279,7 +279,7 @@ fn other_question(first: &Group, second: &Group) -> Option<String> {
             "{one} and {other} loop answer different questions: how much so many users can do, and how long people wait at \
              a rate"
         ),
-        _ => format!("{key} is {one} and {other}: runs under different loads answer different questions"),
+        name => format!("{name} is {one} and {other}: runs under different loads answer different questions"),
     })
 }
 

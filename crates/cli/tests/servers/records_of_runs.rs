@@ -99,24 +99,29 @@ fn run_json_holds_what_shaped_the_load_and_compare_says_it_first() {
         );
     };
     has(&closed, "loop", "closed", "default");
-    has(&closed, "users", "8", "--users");
-    has(&closed, "duration", "1s", "--duration");
+    has(&closed, "phases.measure.users", "8", "--users");
+    has(&closed, "phases.measure.duration", "1s", "--duration");
     has(&closed, "recordcount", "500", "--records");
-    has(&closed, "pipeline", "1", "default");
+    has(&closed, "phases.measure.pipeline", "1", "default");
     has(&closed, "readproportion", "0.5", "built-in workloada:6");
-    for stranger in ["threadcount", "target", "operationcount", "maxexecutiontime", "status", "rate", "queue"]
+    let other_loop = ["phases.measure.rate", "phases.measure.queue"];
+    for stranger in ["threadcount", "target", "operationcount", "maxexecutiontime", "status"]
+        .into_iter()
+        .chain(other_loop)
     {
         assert!(closed.iter().all(|(key, ..)| key != stranger), "{stranger} shaped nothing: {closed:?}");
     }
     let open = settings(&dyno, "open");
     has(&open, "loop", "open", "--rate");
-    has(&open, "rate", "1000", "--rate");
-    has(&open, "connections", "64", "default");
-    assert!(open.iter().all(|(key, ..)| key != "users" && key != "think"), "{open:?}");
+    has(&open, "phases.measure.rate", "1000", "--rate");
+    has(&open, "phases.measure.connections", "64", "default");
+    let of_users = ["phases.measure.users", "phases.measure.think"];
+    assert!(open.iter().all(|(key, ..)| !of_users.contains(&key.as_str())), "{open:?}");
     let compared = stdout(&run(&dyno, "compare closed open"));
     assert!(compared.contains("closed and open loop answer different questions"), "{compared}");
     let listed = compared.split("settings that differ").nth(1).unwrap();
-    assert!(listed.trim_start().starts_with("loop: closed -> open\n    users: 8 -> -"), "{listed}");
+    assert!(listed.trim_start().starts_with("loop: closed -> open\n"), "{listed}");
+    assert!(listed.contains("phases.measure.users: 8 -> -"), "{listed}");
     let users = stdout(&run(&dyno, "compare closed more"));
     assert!(
         users.contains("users is 8 and 16: runs under different loads answer different questions"),
