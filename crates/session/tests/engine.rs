@@ -5,7 +5,7 @@ use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::net::{Net, Ready, Received, Stamp, VirtualNet};
 use dyno_engine::null::NullDriver;
 use dyno_engine::sim::{Service, SimOptions};
-use dyno_engine::{Clock, Control, End, Job, Pacing, Queue, run_on, run_virtual};
+use dyno_engine::{Clock, Control, End, Job, LateUsers, Pacing, Queue, run_on, run_virtual};
 use dyno_record::Totals;
 use dyno_session::oracle::{job, simulate};
 use dyno_session::work::users::part_of_users;
@@ -89,6 +89,38 @@ fn the_warm_up_is_counted_apart_and_nothing_is_lost_at_its_end() {
     assert_eq!(warm.ended_total() + measured.carried, 2_000);
     assert!((240..=251).contains(&measured.carried), "{} carried", measured.carried);
     assert_eq!(measured.ok_slot(0).unwrap().service.count(), 3_000);
+}
+
+/// Of each four users one begins at once and one more each second: 2, 4, 6 and 8 users for a second each, 1,000 operations/s each.
+#[test]
+fn users_that_begin_later_do_so_at_their_step() {
+    for threads in [1, 2, 3] {
+        let mut job = job(Pacing::Closed { think_ns: 0 }, 8, threads, for_seconds(4));
+        job.late = Some(LateUsers { of: 4, first: 1, step: 1, every_ns: SECOND_NS });
+        let (totals, seconds) = simulate(job, server(1_000_000, None)).unwrap();
+        assert!((19_980..=20_008).contains(&totals.arrivals), "{} in {seconds} s", totals.arrivals);
+        assert_eq!(totals.ended[Outcome::Ok as usize], totals.arrivals);
+        assert_eq!((totals.reconnects, totals.broken), (0, 0), "a first connection is none that was lost");
+    }
+}
+
+/// Connections that are made anew on purpose take no operation with them, and are none that were lost.
+#[test]
+fn a_connection_that_is_made_anew_loses_no_operation() {
+    for (every, pipeline, threads) in [(1, 1, 1), (10, 1, 2), (10, 4, 1), (7, 3, 2)] {
+        let mut job = job(
+            Pacing::Closed { think_ns: 0 },
+            4,
+            threads,
+            End { operations: Some(1_000), duration_ns: None },
+        );
+        (job.reconnect_every, job.pipeline) = (Some(every), pipeline);
+        let (totals, _) = simulate(job, server(1_000_000, None)).unwrap();
+        let case = format!("anew after {every}, pipeline {pipeline}, {threads} threads");
+        assert_eq!(totals.arrivals, 1_000, "{case}");
+        assert_eq!(totals.ended[Outcome::Ok as usize], 1_000, "{case}");
+        assert_eq!((totals.reconnects, totals.broken, totals.late), (0, 0, 0), "{case}");
+    }
 }
 
 #[test]
