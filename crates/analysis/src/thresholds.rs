@@ -132,7 +132,7 @@ impl Quantity {
     }
 
     /// The figure in a phase: operations per second, percent, or microseconds.
-    fn measured(&self, phase: &Phase) -> Option<f64> {
+    fn measured_value(&self, phase: &Phase) -> Option<f64> {
         match self {
             Quantity::Throughput => Some(phase.throughput),
             Quantity::Errors => {
@@ -182,7 +182,7 @@ impl ThresholdFigure {
 
     /// Value in a phase: operations per second, percent, or microseconds; `None` if it cannot be told.
     pub fn measured_value(&self, phase: &Phase) -> Option<f64> {
-        self.0.measured(phase)
+        self.0.measured_value(phase)
     }
 
     /// Returns the claims that it rests on: none for a count.
@@ -302,7 +302,7 @@ impl Condition {
     /// Returns whether the figure of a phase is within the limit, and the figure. What cannot be told is not. Failures count
     /// with at least their time in latencies.
     pub fn evaluate_phase(&self, phase: &Phase) -> (Option<f64>, bool) {
-        let measured = self.quantity.measured(phase);
+        let measured = self.quantity.measured_value(phase);
         let passed = measured.is_some_and(|m| match self.relation {
             Relation::Below => m < self.limit,
             Relation::AtMost => m <= self.limit,

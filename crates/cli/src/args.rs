@@ -15,7 +15,7 @@ use std::ffi::OsString;
 pub struct Cli {
     /// Command to carry out.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 /// The whole command line, as help, completions and manual pages describe it.
@@ -32,7 +32,7 @@ pub fn parse(words: Vec<OsString>) -> Result<(Cli, ArgMatches), clap::Error> {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Measure one target, or carry out an experiment: load records, apply a load, print a summary with its verdict
     Run(Box<RunArgs>),
     /// Print the summary of a run directory again, from its files alone

@@ -2,18 +2,18 @@
 
 use dyno_experiment::directory::{finished, read_journal, read_record};
 use dyno_experiment::journal::RunRecord;
-use dyno_experiment::rate_search::{self, Found};
+use dyno_experiment::rate_search::{self, FoundRate};
 use dyno_types::units::{Rate, counted};
 use std::path::Path;
 
 /// What a search for the highest rate has found.
-pub fn highest_rate(ended: &[RunRecord], cell: usize, repetition: u32) -> Found {
+pub fn highest_rate(ended: &[RunRecord], cell: usize, repetition: u32) -> FoundRate {
     let own = ended.iter().filter(|run| (run.cell, run.repetition) == (cell, repetition));
     rate_search::found(&own.collect::<Vec<_>>())
 }
 
 /// How sure an answer is, in words that follow it.
-pub fn sureness(found: &Found) -> String {
+pub fn sureness(found: &FoundRate) -> String {
     let mut words = String::new();
     if let Some(kept) = found.kept {
         words += &format!(" ({}", counted(found.runs, "run"));

@@ -72,7 +72,7 @@ struct SideBySide {
 }
 
 /// A run with the window of its measured phase, Unix milliseconds.
-struct Part {
+struct MergedRun {
     dir: RunDir,
     window: Option<(f64, f64)>,
 }
@@ -102,7 +102,7 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
         }
         let measured = dir.phases.iter().find(|phase| phase.name == "measure").or(dir.phases.last());
         let window = measured.map(|phase| dir.phase_boundaries(phase)).transpose()?.flatten();
-        parts.push(Part { dir, window });
+        parts.push(MergedRun { dir, window });
     }
     for (at, part) in parts.iter().enumerate() {
         parts[..at].iter().try_for_each(|earlier| alike(earlier, part))?;
@@ -110,8 +110,9 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
     let beside = if args.sequential { None } else { Some(side_by_side(&parts)?) };
     let phases = add_up(&parts, args.sequential)?;
     // What a lost worker did in its last second is in no record.
-    let lost =
-        |part: &Part| part.dir.summary.iter().flat_map(|s| &s.verdict.reasons).any(|r| r.check == "workers");
+    let lost = |part: &MergedRun| {
+        part.dir.summary.iter().flat_map(|s| &s.verdict.reasons).any(|r| r.check == "workers")
+    };
     let partial = parts.iter().any(lost);
     let phases: Vec<(Phase, &Totals)> = phases
         .iter()
@@ -135,7 +136,7 @@ pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
 }
 
 /// Refuses two runs that are the same one, or that did different things.
-fn alike(one: &Part, other: &Part) -> Result<(), Failure> {
+fn alike(one: &MergedRun, other: &MergedRun) -> Result<(), Failure> {
     let (a, b) = (&one.dir, &other.dir);
     let names = (a.path.display(), b.path.display());
     let refuse = |why: String| Err(Failure::Usage(format!("{} and {}: {why}", names.0, names.1)));
@@ -178,8 +179,8 @@ fn shape(dir: &RunDir) -> BTreeMap<String, String> {
 }
 
 /// Refuses runs whose measured phases have no moment in common.
-fn side_by_side(parts: &[Part]) -> Result<SideBySide, Failure> {
-    let window = |part: &Part| {
+fn side_by_side(parts: &[MergedRun]) -> Result<SideBySide, Failure> {
+    let window = |part: &MergedRun| {
         part.window.ok_or_else(|| {
             let why = "when its measured phase began was not recorded; --sequential merges repetitions";
             Failure::Usage(format!("{}: {why}", part.dir.path.display()))
@@ -216,7 +217,7 @@ fn together(windows: &[(f64, f64)]) -> Result<SideBySide, f64> {
 
 /// Every phase of all runs. Side by side a phase lasts from the first beginning to the last end; one after the other as
 /// long as all together, so that rates are means.
-fn add_up(parts: &[Part], sequential: bool) -> Result<Vec<Merged>, Failure> {
+fn add_up(parts: &[MergedRun], sequential: bool) -> Result<Vec<Merged>, Failure> {
     let mut all: Vec<(Merged, Vec<(f64, f64)>)> = Vec::new();
     for part in parts {
         let dir = &part.dir;
@@ -272,7 +273,7 @@ fn add_up(parts: &[Part], sequential: bool) -> Result<Vec<Merged>, Failure> {
 }
 
 /// The verdict of the whole has every reason and whose it is, and is asked what its parts were asked.
-fn inherit(summary: &mut Summary, parts: &[Part], beside: Option<SideBySide>) {
+fn inherit(summary: &mut Summary, parts: &[MergedRun], beside: Option<SideBySide>) {
     // Findings about the load generators are in their own verdicts, not in the sums.
     summary.verdict.reasons.extend(beside.and_then(apart_for_long));
     summary.verdict.reasons.extend(beside.and_then(begun_apart));

@@ -1,7 +1,7 @@
 //! `dyno report`, `dyno schema`: from run directories alone.
 
 use crate::exit::{Exit, Failure};
-use crate::export::{ExportArgs, FormatArg as Form, export};
+use crate::export::{ExportArgs, ExportFormat as Form, export};
 use crate::log::verbose;
 use crate::options::{SchemaArgs, SchemaOf};
 use crate::pages::{self, Material};

@@ -31,7 +31,7 @@ pub enum PasswordFrom {
 /// A text that names no source of a password.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected env:NAME, file:PATH or prompt")]
-pub struct NoSource;
+pub struct UnknownPasswordSource;
 
 /// Reasons for which a target takes no password.
 #[derive(Debug, thiserror::Error)]
@@ -51,14 +51,14 @@ enum NoRoom {
 }
 
 impl FromStr for PasswordFrom {
-    type Err = NoSource;
+    type Err = UnknownPasswordSource;
 
-    fn from_str(text: &str) -> Result<Self, NoSource> {
+    fn from_str(text: &str) -> Result<Self, UnknownPasswordSource> {
         match text.split_once(':') {
             Some(("env", name)) if !name.is_empty() => Ok(PasswordFrom::Env(name.to_owned())),
             Some(("file", path)) if !path.is_empty() => Ok(PasswordFrom::File(path.into())),
             None if text == "prompt" => Ok(PasswordFrom::Prompt),
-            _ => Err(NoSource),
+            _ => Err(UnknownPasswordSource),
         }
     }
 }

@@ -16,17 +16,18 @@ const PATIENCE: Duration = Duration::from_secs(4);
 const INTERRUPTED: i32 = 130;
 
 static SEEN: AtomicBool = AtomicBool::new(false);
-static LISTENING: Mutex<Listening> = Mutex::new(Listening { begun: false, control: None, restore: None });
+static LISTENING: Mutex<SignalTargets> =
+    Mutex::new(SignalTargets { begun: false, control: None, restore: None });
 
 /// Things that a signal ends.
-struct Listening {
+struct SignalTargets {
     begun: bool,
     control: Option<Arc<Control>>,
     /// Done before the process ends.
     restore: Option<Box<dyn FnOnce() + Send>>,
 }
 
-fn listening() -> MutexGuard<'static, Listening> {
+fn listening() -> MutexGuard<'static, SignalTargets> {
     LISTENING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -5,7 +5,7 @@ use crate::options::TopArgs;
 use crate::{secret, signals, terminal};
 use dyno_databases::registry;
 use dyno_db::target::Client;
-use dyno_monitor::{Kind, Sample, SampleError, Source};
+use dyno_monitor::{Sample, SampleError, SeriesKind, Source};
 use dyno_types::units::{Thousands, parse_duration_ns};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -44,7 +44,8 @@ impl NodesSnapshot {
             let mut sample = Sample::default();
             source.sample(&mut sample)?;
             for reading in sample.readings() {
-                let sums = if reading.kind == Kind::Counter { &mut look.counters } else { &mut look.gauges };
+                let sums =
+                    if reading.kind == SeriesKind::Counter { &mut look.counters } else { &mut look.gauges };
                 *sums.entry(reading.name.clone()).or_insert(0.0) += reading.value;
             }
         }
@@ -57,13 +58,13 @@ impl NodesSnapshot {
 }
 
 /// Time and counts between two looks.
-struct Step<'a> {
+struct CountsBetweenLooks<'a> {
     now: &'a NodesSnapshot,
     before: &'a NodesSnapshot,
     seconds: f64,
 }
 
-impl Step<'_> {
+impl CountsBetweenLooks<'_> {
     /// Increase per second; `None` if it is not known at both ends, or if the server has begun anew.
     fn rate(&self, name: &str) -> Option<f64> {
         let (now, before) = (self.now.counters.get(name)?, self.before.counters.get(name)?);
@@ -144,7 +145,7 @@ fn percent(share: Option<f64>) -> String {
     share.map_or("-".into(), |s| format!("{:.1}%", s * 100.0))
 }
 
-fn line(step: &Step<'_>, mongo: bool) -> String {
+fn line(step: &CountsBetweenLooks<'_>, mongo: bool) -> String {
     let mut line = String::new();
     let (now, network) =
         (step.now, ["network.received_bytes", "network.sent_bytes"].map(|n| bytes(step.rate(n))));
@@ -231,7 +232,7 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
             }
         };
         let since = now.at.zip(before.at).map(|(now, before)| (now - before).as_secs_f64());
-        let step = Step { now: &now, before: &before, seconds: since.unwrap_or(1.0) };
+        let step = CountsBetweenLooks { now: &now, before: &before, seconds: since.unwrap_or(1.0) };
         if args.json {
             terminal::out(&format!("{}\n", step.json()));
         } else {
@@ -262,7 +263,7 @@ mod tests {
             &[("operations", 2_469_134.0), ("keyspace.hits", 90.0), ("keyspace.misses", 10.0)],
             &[("connections", 17.0), ("memory_bytes", 12_900_000.0)],
         );
-        let step = Step { now: &now, before: &before, seconds: 2.0 };
+        let step = CountsBetweenLooks { now: &now, before: &before, seconds: 2.0 };
         let line = line(&step, false);
         assert_eq!(line, "1,234,567  90.0%      17       -    12.3M        -        -  \n");
         let header = header(false);
@@ -279,7 +280,7 @@ mod tests {
     fn a_server_that_begins_anew_has_no_rates_yet() {
         let before = look(&[("opcounters.insert", 100.0)], &[]);
         let now = look(&[("opcounters.insert", 3.0)], &[("connections", 1.0)]);
-        let step = Step { now: &now, before: &before, seconds: 1.0 };
+        let step = CountsBetweenLooks { now: &now, before: &before, seconds: 1.0 };
         let line = line(&step, true);
         assert!(line.starts_with("        -        -") && line.contains("      1      -"), "{line:?}");
         let width = |text: &str| text.trim_end_matches('\n').chars().count();

@@ -84,7 +84,7 @@ pub fn open_with_sink(
         );
         return Err(Refused(why));
     }
-    let given = options::Given::check(&uri, kind.options)?;
+    let given = options::GivenOptions::check(&uri, kind.options)?;
     match kind.scheme {
         "sqlite" => sqlite::open(&uri, &given, content),
         #[cfg(feature = "redb")]
@@ -109,7 +109,7 @@ pub fn check(uri: &str) -> Result<(), Refused> {
     let Some(kind) = KINDS.iter().find(|kind| kind.scheme == uri.scheme) else {
         return Err(unknown_scheme(&uri.scheme));
     };
-    let given = options::Given::check(&uri, kind.options)?;
+    let given = options::GivenOptions::check(&uri, kind.options)?;
     match kind.scheme {
         "sqlite" => sqlite::check(&uri, &given),
         #[cfg(feature = "redb")]

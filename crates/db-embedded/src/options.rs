@@ -36,12 +36,12 @@ pub(crate) const INSERT: OptionSpec = OptionSpec {
 
 /// The options given in a URI, checked to be known and given once.
 #[derive(Debug)]
-pub(crate) struct Given<'a> {
+pub(crate) struct GivenOptions<'a> {
     uri: &'a StoreUri,
     specs: &'static [OptionSpec],
 }
 
-impl<'a> Given<'a> {
+impl<'a> GivenOptions<'a> {
     /// Refuses unknown and repeated options.
     pub(crate) fn check(uri: &'a StoreUri, specs: &'static [OptionSpec]) -> Result<Self, Refused> {
         for (i, (name, _)) in uri.options.iter().enumerate() {
@@ -57,7 +57,7 @@ impl<'a> Given<'a> {
                 return Err(Refused(format!("{}: option {name:?} is given twice", uri.scheme)));
             }
         }
-        Ok(Given { uri, specs })
+        Ok(GivenOptions { uri, specs })
     }
 
     fn text(&self, name: &str) -> Option<&'a str> {

@@ -14,7 +14,7 @@ pub(crate) fn whole_record() -> Request {
 }
 
 /// The check of one record read. It costs nothing where the content cannot verify.
-pub(crate) struct Check<'c> {
+pub(crate) struct RecordCheck<'c> {
     content: &'c dyn Content,
     request: &'c Request,
     /// When it began, if the content can verify.
@@ -22,10 +22,10 @@ pub(crate) struct Check<'c> {
     right: bool,
 }
 
-impl<'c> Check<'c> {
+impl<'c> RecordCheck<'c> {
     /// Starts the check of the record that `request` addresses.
     pub(crate) fn new(content: &'c dyn Content, request: &'c Request) -> Self {
-        Check { content, request, since: content.verifies().then(Instant::now), right: true }
+        RecordCheck { content, request, since: content.verifies().then(Instant::now), right: true }
     }
 
     /// Takes note of a value read.
@@ -82,9 +82,9 @@ pub(crate) fn read_fields(
     Ok(())
 }
 
-type Found<'r> = Option<(&'r [u8], &'r [u8])>;
+type FieldParts<'r> = Option<(&'r [u8], &'r [u8])>;
 
-fn find<'r>(walk: &mut record::FieldIter<'r>, name: &[u8]) -> Result<Found<'r>, RecordError> {
+fn find<'r>(walk: &mut record::FieldIter<'r>, name: &[u8]) -> Result<FieldParts<'r>, RecordError> {
     for field in walk {
         let field = field?;
         if field.0 == name {
@@ -174,7 +174,7 @@ impl Buffers {
         whole: usize,
         stored: &[u8],
     ) -> Result<Executed, RecordError> {
-        let mut check = Check::new(content, request);
+        let mut check = RecordCheck::new(content, request);
         read_fields(content, request, whole, stored, &mut self.name, |field| match field {
             Some((name, value)) => check.value(name, value),
             None => check.missing(),

@@ -58,11 +58,11 @@ pub(crate) struct FieldIter<'r> {
 
 impl<'r> FieldIter<'r> {
     /// The next field and where its value starts.
-    fn step(&mut self) -> Option<Result<Field<'r>, RecordError>> {
+    fn step(&mut self) -> Option<Result<EncodedField<'r>, RecordError>> {
         if self.at == self.record.len() {
             return None;
         }
-        let field = Field::at(self.record, self.at);
+        let field = EncodedField::at(self.record, self.at);
         self.at = field.as_ref().map_or(self.record.len(), |field| field.value_at + field.value.len());
         Some(field.ok_or(RecordError::Malformed))
     }
@@ -76,20 +76,20 @@ impl<'r> Iterator for FieldIter<'r> {
     }
 }
 
-struct Field<'r> {
+struct EncodedField<'r> {
     name: &'r [u8],
     value: &'r [u8],
     value_at: usize,
 }
 
-impl<'r> Field<'r> {
+impl<'r> EncodedField<'r> {
     fn at(record: &'r [u8], at: usize) -> Option<Self> {
         let (lengths, rest) = record.get(at..)?.split_at_checked(HEADER)?;
         let name_len = usize::from(u16::from_le_bytes([lengths[0], lengths[1]]));
         let value_len = u32::from_le_bytes([lengths[2], lengths[3], lengths[4], lengths[5]]) as usize;
         let (name, rest) = rest.split_at_checked(name_len)?;
         let value = rest.get(..value_len)?;
-        Some(Field { name, value, value_at: at + HEADER + name_len })
+        Some(EncodedField { name, value, value_at: at + HEADER + name_len })
     }
 }
 

@@ -1,10 +1,10 @@
 //! The text of memcached's `stats` into series.
 
-use dyno_monitor::Kind::{self, Counter, Gauge};
 use dyno_monitor::Sample;
+use dyno_monitor::SeriesKind::{self, Counter, Gauge};
 
 /// Names of `stats`, their kind, our names where they lack a unit or are those of every database.
-const KNOWN: [(&str, Kind, &str); 43] = [
+const KNOWN: [(&str, SeriesKind, &str); 43] = [
     ("curr_connections", Gauge, "connections"),
     ("bytes", Gauge, "memory_bytes"),
     ("bytes_read", Counter, "network.received_bytes"),

@@ -1,8 +1,8 @@
 //! The document of `serverStatus` into series. Names that rules read, and those that changed between versions, are in
 //! [`dyno_types::mongod::counters`].
 
-use dyno_monitor::Kind::{self, Counter, Gauge};
 use dyno_monitor::Sample;
+use dyno_monitor::SeriesKind::{self, Counter, Gauge};
 use dyno_types::bson::{self, Element};
 use dyno_types::mongod::counters::{
     CACHE_BYTES, CACHE_DIRTY_BYTES, CACHE_EVICTED_BY_USERS, CACHE_LIMIT_BYTES, FIGURES,
@@ -10,7 +10,7 @@ use dyno_types::mongod::counters::{
 };
 
 /// Kinds of the figures of which versions or rules have their own names.
-const NAMED: [(&str, Kind); 8] = [
+const NAMED: [(&str, SeriesKind); 8] = [
     (CACHE_LIMIT_BYTES, Gauge),
     (CACHE_BYTES, Gauge),
     (CACHE_DIRTY_BYTES, Gauge),
@@ -22,7 +22,7 @@ const NAMED: [(&str, Kind); 8] = [
 ];
 
 /// Paths whose numeric leaves are taken: theirs, ours, kind, factor. A path that names a document takes all below it.
-const KNOWN: [(&str, &str, Kind, f64); 31] = [
+const KNOWN: [(&str, &str, SeriesKind, f64); 31] = [
     ("opcounters", "opcounters", Counter, 1.0),
     ("opcountersRepl", "opcounters_replicated", Counter, 1.0),
     ("connections.current", "connections", Gauge, 1.0),
@@ -57,7 +57,7 @@ const KNOWN: [(&str, &str, Kind, f64); 31] = [
 ];
 
 /// Entries of `wiredTiger.cache` and our names.
-const CACHE: [(&str, &str, Kind); 8] = [
+const CACHE: [(&str, &str, SeriesKind); 8] = [
     ("bytes allocated for updates", "cache.update_bytes", Gauge),
     ("bytes read into cache", "cache.read_bytes", Counter),
     ("bytes written from cache", "cache.written_bytes", Counter),
@@ -131,7 +131,7 @@ fn commands(status: &[u8], into: &mut Sample) -> Option<f64> {
     all
 }
 
-fn leaves(name: &str, element: Element<'_>, kind: Kind, factor: f64, depth: usize, into: &mut Sample) {
+fn leaves(name: &str, element: Element<'_>, kind: SeriesKind, factor: f64, depth: usize, into: &mut Sample) {
     if let Some(document) = element.as_document() {
         let inner = bson::elements(document).into_iter().flatten().flatten();
         for element in inner.filter(|_| depth > 0) {

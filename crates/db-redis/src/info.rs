@@ -1,10 +1,10 @@
 //! The text of `INFO` into series.
 
-use dyno_monitor::Kind::{self, Counter, Gauge};
 use dyno_monitor::Sample;
+use dyno_monitor::SeriesKind::{self, Counter, Gauge};
 
 /// Names of INFO, their kind, our names where they lack a unit or are those of every database.
-const KNOWN: [(&str, Kind, &str); 48] = [
+const KNOWN: [(&str, SeriesKind, &str); 48] = [
     ("total_commands_processed", Counter, "operations"),
     ("connected_clients", Gauge, "connections"),
     ("used_memory", Gauge, "memory_bytes"),

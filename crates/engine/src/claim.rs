@@ -47,7 +47,7 @@ impl Claims {
         }
     }
 
-    fn take(&self, block: &mut Block) -> bool {
+    fn take(&self, block: &mut ClaimedBlock) -> bool {
         let seen = self.next.load(Ordering::Relaxed);
         if seen >= self.limit {
             return false;
@@ -55,19 +55,19 @@ impl Claims {
         // Large blocks while much is left, single ones at the tail.
         let size = ((self.limit - seen) / (self.threads * 64)).clamp(1, 16);
         let from = self.next.fetch_add(size, Ordering::Relaxed);
-        *block = Block { next: from, end: (from + size).min(self.limit) };
+        *block = ClaimedBlock { next: from, end: (from + size).min(self.limit) };
         block.next < block.end
     }
 }
 
 /// Indexes a thread has claimed and not yet used.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Block {
+pub struct ClaimedBlock {
     next: u64,
     end: u64,
 }
 
-impl Block {
+impl ClaimedBlock {
     /// The next measured index; `None` when all are taken.
     #[inline]
     pub fn measured(&mut self, claims: &Claims) -> Option<u64> {
@@ -102,7 +102,7 @@ mod tests {
             let threads: Vec<_> = (0..4)
                 .map(|_| {
                     scope.spawn(|| {
-                        let mut block = Block::default();
+                        let mut block = ClaimedBlock::default();
                         std::iter::from_fn(|| block.measured(&claims)).collect::<Vec<_>>()
                     })
                 })
@@ -119,7 +119,7 @@ mod tests {
             let mut seen = Vec::new();
             for number in 0..workers {
                 let claims = Claims::new(Some(limit), 2, (number, workers));
-                let mut block = Block::default();
+                let mut block = ClaimedBlock::default();
                 let own: Vec<u64> = std::iter::from_fn(|| block.measured(&claims)).collect();
                 assert!(own.len() as u64 <= limit / workers + 2 * BLOCK, "{limit} {workers}");
                 seen.extend(own);

@@ -1,7 +1,7 @@
 //! Reports of load threads, and how the intervals of all are added up, second by second.
 
 use crate::run_error::RunError;
-use crate::shared::Shared;
+use crate::shared::RunState;
 use dyno_record::{Interval, Recorder, Totals};
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
@@ -93,7 +93,7 @@ pub(crate) enum ThreadEvent {
 
 /// Channels of one recorder: two intervals circulate.
 pub(crate) fn recorder(
-    shared: &Shared,
+    shared: &RunState,
     thread: usize,
     full: &SyncSender<Box<Interval>>,
 ) -> (Recorder, Sender<Box<Interval>>) {
@@ -131,7 +131,7 @@ pub(crate) struct Merger {
 }
 
 impl Merger {
-    pub(crate) fn new(shared: &Shared, empties: Vec<Sender<Box<Interval>>>) -> Self {
+    pub(crate) fn new(shared: &RunState, empties: Vec<Sender<Box<Interval>>>) -> Self {
         Merger {
             metrics: shared.job.workload.metrics().len(),
             scale: shared.job.scale,

@@ -8,7 +8,7 @@ use crate::merge::{Finished, Merger, Second, ThreadEvent, await_ready, recorder}
 use crate::net::{Cards, EchoNet, Epoll, Net, TlsConfig, VirtualNet, monotonic_ns};
 use crate::null::NullDriver;
 use crate::run_error::RunError;
-use crate::shared::Shared;
+use crate::shared::RunState;
 use crate::sim::SimOptions;
 use crate::thread_per_user;
 use dyno_record::Recorder;
@@ -72,7 +72,7 @@ pub fn run_blocking(
             Refused("an embedded store has no connections that are made while a load runs".into()).into()
         );
     }
-    thread_per_user::run(Shared::new(job, control), store, on_second)
+    thread_per_user::run(RunState::new(job, control), store, on_second)
 }
 
 /// Runs `job` on any network by any driver; in virtual time it begins at `epoch`.
@@ -90,7 +90,7 @@ where
 {
     job.check()?;
     let threads = job.cores.len();
-    let shared = Shared::new(job, control);
+    let shared = RunState::new(job, control);
     let begun = monotonic_ns();
     let (full, filled) = sync_channel(threads * 2);
     let (report, events) = channel();
@@ -132,7 +132,7 @@ where
 }
 
 fn load_thread<D: Driver, N: Net>(
-    shared: Arc<Shared>,
+    shared: Arc<RunState>,
     thread: usize,
     make: &(dyn Fn(usize) -> Result<(D, N), RunError> + Sync),
     recorder: Recorder,

@@ -6,7 +6,7 @@ use dyno_workload::Frontier;
 use std::sync::Arc;
 
 /// State that all load threads of a run share.
-pub struct Shared {
+pub struct RunState {
     /// The run.
     pub job: Job,
     /// Indexes of closed-loop operations.
@@ -42,10 +42,10 @@ impl OwnMetrics {
     }
 }
 
-impl Shared {
+impl RunState {
     /// State of a run that has not begun.
     pub fn new(job: Job, control: Arc<Control>) -> Arc<Self> {
-        Arc::new(Shared {
+        Arc::new(RunState {
             claims: Claims::new(job.end.operations, job.cores.len(), job.stripe),
             frontier: match &job.team {
                 Some(team) => team.frontier.clone(),

@@ -5,20 +5,20 @@ use std::time::{Duration, SystemTime};
 
 /// Start and end of a phase, for threads that wait.
 #[derive(Debug, Default)]
-pub(super) struct Clock {
-    state: Mutex<State>,
+pub(super) struct PhaseTimes {
+    state: Mutex<PhaseState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PhaseState {
     /// Epoch of the engine's run, and the length of its warm-up.
     epoch: Option<(SystemTime, Duration)>,
     over: bool,
 }
 
-impl Clock {
-    fn change(&self, change: impl FnOnce(&mut State)) {
+impl PhaseTimes {
+    fn change(&self, change: impl FnOnce(&mut PhaseState)) {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }
@@ -36,7 +36,7 @@ impl Clock {
     /// The epoch, once it is known; none if the phase is over before that.
     pub fn epoch(&self) -> Option<(SystemTime, Duration)> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = |state: &mut State| state.epoch.is_none() && !state.over;
+        let waiting = |state: &mut PhaseState| state.epoch.is_none() && !state.over;
         let state = self.changed.wait_while(state, waiting).unwrap_or_else(PoisonError::into_inner);
         state.epoch.filter(|_| !state.over)
     }

@@ -1,7 +1,7 @@
 //! Means by which an experiment is made, and its watchers.
 
 use crate::journal::RunRecord;
-use crate::point::Point;
+use crate::point::SearchPoint;
 use dyno_config::experiment::Cell;
 use dyno_engine::Control;
 use dyno_hosts::remote::worker::serve::ReadWork;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Watches an experiment.
 pub trait Watcher: Observer {
     /// A run begins: its cell, its point, and how many of the planned runs have ended.
-    fn run_begins(&mut self, cell: &Cell, point: &Point, ended: usize, planned: usize);
+    fn run_begins(&mut self, cell: &Cell, point: &SearchPoint, ended: usize, planned: usize);
     /// A run has ended.
     fn run_ended(&mut self, cell: &Cell, record: &RunRecord, summary: Option<&Summary>);
 }

@@ -6,7 +6,7 @@
 use dyno_config::experiment::Experiment;
 use dyno_config::server::data::Reuse;
 use dyno_config::server::{ServerSpec, Setting};
-use dyno_hosts::servers::volume::{Found, Key, Loaded};
+use dyno_hosts::servers::volume::{FoundVolume, Key, Loaded};
 use dyno_session::work::ycsb::core_config_of;
 use dyno_types::Refused;
 use dyno_types::bounded;
@@ -118,7 +118,7 @@ pub(crate) fn differs(there: &Key, wanted: &Key) -> Option<String> {
 }
 
 /// Decides what a run begins with; `own` says whether this experiment has loaded what a record is of.
-pub(crate) fn decide(found: Found, wanted: &Key, reuse: Reuse, own: impl Fn(&Loaded) -> bool) -> Begin {
+pub(crate) fn decide(found: FoundVolume, wanted: &Key, reuse: Reuse, own: impl Fn(&Loaded) -> bool) -> Begin {
     let empty = |why: &str| Begin::Empty(why.to_owned());
     if !found.there {
         return empty("there is no such volume yet");
@@ -197,12 +197,12 @@ mod tests {
     #[test]
     fn decisions_have_reasons() {
         let key = of("server: {kind: redis}\n");
-        let found = |record: Option<Loaded>| Found { record, there: true };
+        let found = |record: Option<Loaded>| FoundVolume { record, there: true };
         let why = |begin: Begin| match begin {
             Begin::Empty(why) => why,
             Begin::With(_) => "reused".into(),
         };
-        let nothing = Found { record: None, there: false };
+        let nothing = FoundVolume { record: None, there: false };
         assert_eq!(why(decide(nothing, &key, Reuse::Matching, |_| true)), "there is no such volume yet");
         assert!(why(decide(found(None), &key, Reuse::Matching, |_| true)).contains("come to its end"));
         let whole = || found(Some(record(key.clone())));

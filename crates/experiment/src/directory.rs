@@ -11,7 +11,7 @@
 //! ```
 
 use crate::hooks::HookError;
-use crate::journal::{Entry, Journal, RunRecord, RunStatus};
+use crate::journal::{Entry, OpenJournal, RunRecord, RunStatus};
 use dyno_config::experiment::{Plan, masked, masked_set};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
@@ -114,7 +114,7 @@ fn hash(text: &str) -> String {
 pub struct Directory {
     path: PathBuf,
     _lock: File,
-    journal: Journal,
+    journal: OpenJournal,
     /// Planned experiment.
     pub record: ExperimentRecord,
     /// Runs that have ended.
@@ -246,8 +246,8 @@ impl Directory {
 
     fn with(path: &Path, held: File, record: ExperimentRecord) -> Result<Directory, DirectoryError> {
         let name = path.join("journal.jsonl");
-        let entries = Journal::read(&name).map_err(io_error(&name))?;
-        let journal = Journal::open(&name).map_err(io_error(&name))?;
+        let entries = OpenJournal::read(&name).map_err(io_error(&name))?;
+        let journal = OpenJournal::open(&name).map_err(io_error(&name))?;
         Ok(Directory { path: path.to_owned(), _lock: held, journal, record, ended: finished(entries) })
     }
 
@@ -373,5 +373,5 @@ pub fn read_record(path: &Path) -> Result<ExperimentRecord, DirectoryError> {
 /// Reads the journal of an experiment's directory.
 pub fn read_journal(path: &Path) -> Result<Vec<Entry>, DirectoryError> {
     let name = path.join("journal.jsonl");
-    Journal::read(&name).map_err(io_error(&name))
+    OpenJournal::read(&name).map_err(io_error(&name))
 }

@@ -4,7 +4,7 @@
 //! schedule -> begins and ends on one time axis -> a thread beside the load: wait, do, note -> over, or Ctrl-C: undo all
 //! ```
 
-use crate::clock::Clock;
+use crate::clock::PhaseTimes;
 use crate::fault_targets::{FaultError, FaultTargets, FaultTrace, FaultTraces, Injection};
 use crate::one::OneRun;
 use crate::proxy::{Proxy, Treatment};
@@ -111,7 +111,7 @@ impl FaultLog {
 }
 
 /// Tells that the phase is over, also where it ended by a panic.
-struct Over<'a>(&'a Clock);
+struct Over<'a>(&'a PhaseTimes);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
@@ -124,7 +124,7 @@ pub(super) fn beside<T>(
     run: &OneRun<'_>,
     spec: &Experiment,
     reach: FaultReach<'_>,
-    clock: &Clock,
+    clock: &PhaseTimes,
     phase: impl FnOnce() -> T,
 ) -> Result<(T, FaultLog), FaultError> {
     if spec.faults.is_empty() {
@@ -177,7 +177,7 @@ struct FaultInjector<'a> {
 }
 
 impl FaultInjector<'_> {
-    fn follow(&mut self, clock: &Clock) {
+    fn follow(&mut self, clock: &PhaseTimes) {
         let planned = std::mem::take(&mut self.planned);
         let mut left = planned.into_iter().peekable();
         let Some((epoch, warmup)) = clock.epoch() else { return self.miss(left) };
@@ -212,7 +212,7 @@ impl FaultInjector<'_> {
     }
 
     /// Waits until then; whether the phase is over before.
-    fn waited(&self, clock: &Clock, until: SystemTime) -> bool {
+    fn waited(&self, clock: &PhaseTimes, until: SystemTime) -> bool {
         loop {
             if clock.wait(Some(until), LOOK) || self.control.stopping() {
                 return true;

@@ -120,7 +120,7 @@ pub enum Entry {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct JournalLine {
     at: String,
     #[serde(flatten)]
     entry: Entry,
@@ -128,13 +128,13 @@ struct Line {
 
 /// A journal that is written on.
 #[derive(Debug)]
-pub struct Journal {
+pub struct OpenJournal {
     file: File,
 }
 
-impl Journal {
+impl OpenJournal {
     /// Opens it, or makes it. A line that a killed dyno has left unfinished is ended.
-    pub fn open(path: &Path) -> io::Result<Journal> {
+    pub fn open(path: &Path) -> io::Result<OpenJournal> {
         let text = match files::read(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -144,12 +144,12 @@ impl Journal {
         if text.last().is_some_and(|last| *last != b'\n') {
             file.write_all(b"\n")?;
         }
-        Ok(Journal { file })
+        Ok(OpenJournal { file })
     }
 
     /// Writes a line and waits until the disk has it.
     pub fn write(&mut self, entry: Entry) -> io::Result<()> {
-        let line = Line { at: jiff::Timestamp::now().to_string(), entry };
+        let line = JournalLine { at: jiff::Timestamp::now().to_string(), entry };
         let mut text = serde_json::to_string(&line)?;
         text.push('\n');
         self.file.write_all(conceal_json(&text).as_bytes())?;
@@ -163,7 +163,7 @@ impl Journal {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error),
         };
-        let read = |line: &str| serde_json::from_str::<Line>(line).ok().map(|line| line.entry);
+        let read = |line: &str| serde_json::from_str::<JournalLine>(line).ok().map(|line| line.entry);
         Ok(text.lines().filter_map(read).collect())
     }
 }
@@ -176,10 +176,10 @@ mod tests {
     fn torn_lines_are_left_out_and_ended() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal.jsonl");
-        Journal::open(&path).unwrap().write(Entry::Begin { pid: 7 }).unwrap();
+        OpenJournal::open(&path).unwrap().write(Entry::Begin { pid: 7 }).unwrap();
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"at\":\"2026").unwrap();
         let run = Entry::Run { cell: 1, repetition: 2, point: String::new(), dir: "runs/1".into() };
-        Journal::open(&path).unwrap().write(run.clone()).unwrap();
-        assert_eq!(Journal::read(&path).unwrap(), [Entry::Begin { pid: 7 }, run]);
+        OpenJournal::open(&path).unwrap().write(run.clone()).unwrap();
+        assert_eq!(OpenJournal::read(&path).unwrap(), [Entry::Begin { pid: 7 }, run]);
     }
 }

@@ -7,7 +7,7 @@ use crate::journal::{Entry, RunRecord, RunStatus};
 use crate::one::OneRun;
 use crate::persistent_servers::PersistentServers;
 use crate::pods::in_pods;
-use crate::point::Point;
+use crate::point::SearchPoint;
 use crate::provisioned_target::{ProvisionedTarget, SharedServers};
 use crate::random::secured;
 use crate::run_context::RunContext;
@@ -43,7 +43,7 @@ pub fn leave(
         let words = "only servers of this host and of Kubernetes can be left";
         return Err(DirectoryError::Refused(words.into()));
     }
-    let point = Point::plain(1);
+    let point = SearchPoint::plain(1);
     let dir = directory.run_directory(cell.number, 1, "load");
     let shown = dir.strip_prefix(directory.path()).unwrap_or(&dir).display().to_string();
     let (experiment_dir, machine) = (directory.path().to_owned(), Machine::default());

@@ -58,7 +58,7 @@ use crate::context::{ExperimentContext, Watcher};
 use crate::directory::{Directory, DirectoryError, read_record};
 use crate::journal::{Entry, RunRecord, RunStatus};
 use crate::one::OneRun;
-use crate::point::Point;
+use crate::point::SearchPoint;
 use crate::provisioned_target::SharedServers;
 use dyno_config::experiment::{Cell, OnFailure, Plan, Strategy};
 use dyno_localhost::error::LocalError;
@@ -71,7 +71,7 @@ use std::path::{Path, PathBuf};
 
 /// End of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ExperimentEnding {
     /// Every run was made, or has failed.
     Complete,
     /// A signal came first.
@@ -86,7 +86,7 @@ pub fn run_experiment(
     directory: &mut Directory,
     context: &ExperimentContext<'_>,
     watcher: &mut dyn Watcher,
-) -> Result<Ending, DirectoryError> {
+) -> Result<ExperimentEnding, DirectoryError> {
     let base = &plan.base;
     let told = [("DYNO_EXPERIMENT_DIR".to_owned(), directory.path().display().to_string())];
     let hook = |when: &str, commands: &[Vec<String>]| {
@@ -95,7 +95,7 @@ pub fn run_experiment(
     match hook("before_experiment", &base.hooks.before_experiment) {
         Err(_) if context.control.stopping() => {
             directory.note(Entry::End { status: "interrupted".into() })?;
-            return Ok(Ending::Interrupted);
+            return Ok(ExperimentEnding::Interrupted);
         }
         done => done?,
     }
@@ -132,11 +132,11 @@ pub fn run_experiment(
     let ending = ending?;
     ended?;
     keep_tunings(plan, directory)?;
-    if ending != Ending::Interrupted {
+    if ending != ExperimentEnding::Interrupted {
         dataset_cache::remove(&after);
         volumes::remove_own(&after);
     }
-    let status = if ending == Ending::Interrupted { "interrupted" } else { "complete" };
+    let status = if ending == ExperimentEnding::Interrupted { "interrupted" } else { "complete" };
     directory.note(Entry::End { status: status.into() })?;
     done?;
     Ok(ending)
@@ -161,28 +161,30 @@ fn all_runs(
     machine: &Machine,
     shared: &mut SharedServers,
     watcher: &mut dyn Watcher,
-) -> Result<Ending, DirectoryError> {
+) -> Result<ExperimentEnding, DirectoryError> {
     for planned in &plan.runs {
         let cell = &plan.cells[planned.cell];
         while let Some(point) = next_point(cell, planned.repetition, &directory.ended) {
             if context.control.stopping() {
-                return Ok(Ending::Interrupted);
+                return Ok(ExperimentEnding::Interrupted);
             }
             watcher.run_begins(cell, &point, directory.ended.len(), plan.runs.len());
             let record = run(cell, &point, directory, (context, machine), shared, watcher)?;
             match record.status {
-                RunStatus::Interrupted => return Ok(Ending::Interrupted),
-                RunStatus::Failed if plan.base.on_failure == OnFailure::Stop => return Ok(Ending::Stopped),
+                RunStatus::Interrupted => return Ok(ExperimentEnding::Interrupted),
+                RunStatus::Failed if plan.base.on_failure == OnFailure::Stop => {
+                    return Ok(ExperimentEnding::Stopped);
+                }
                 _ => {}
             }
         }
     }
-    Ok(Ending::Complete)
+    Ok(ExperimentEnding::Complete)
 }
 
 fn run(
     cell: &Cell,
-    point: &Point,
+    point: &SearchPoint,
     directory: &mut Directory,
     (context, machine): (&ExperimentContext<'_>, &Machine),
     shared: &mut SharedServers,
@@ -229,13 +231,13 @@ fn run(
 }
 
 /// Returns the next point of a planned run that is still to be made.
-fn next_point(cell: &Cell, repetition: u32, ended: &[RunRecord]) -> Option<Point> {
+fn next_point(cell: &Cell, repetition: u32, ended: &[RunRecord]) -> Option<SearchPoint> {
     let seed = cell.spec.seed;
     let of_cell = ended.iter().filter(|run| run.cell == cell.number);
     match &cell.spec.strategy {
         None => {
             let made = of_cell.into_iter().any(|run| run.repetition == repetition);
-            (!made).then(|| Point::plain(repetition))
+            (!made).then(|| SearchPoint::plain(repetition))
         }
         // It counts its own repetitions; the file's are not asked for.
         Some(strategy @ (Strategy::RepeatUntil(_) | Strategy::Tune(_))) => {

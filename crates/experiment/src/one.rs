@@ -1,6 +1,6 @@
 //! One run of an experiment: its cell and its point, and what it is made with.
 
-use crate::point::Point;
+use crate::point::SearchPoint;
 use dyno_config::experiment::Cell;
 use dyno_engine::Control;
 use dyno_hosts::remote::worker::serve::ReadWork;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Starts load and measure phases of one run.
 pub(super) struct OneRun<'a> {
     pub cell: &'a Cell,
-    pub point: &'a Point,
+    pub point: &'a SearchPoint,
     pub dir: PathBuf,
     pub environment: &'a Environment,
     pub control: Arc<Control>,

@@ -30,7 +30,7 @@ pub(crate) fn stand_in(directory: &Path) -> bool {
 
 /// A process, and when it was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Process {
+pub(super) struct StartedProcess {
     pub name: String,
     pub pid: u32,
     pub started: u64,
@@ -51,7 +51,7 @@ pub struct PersistentServers {
     /// URIs, one for each instance.
     pub uris: Vec<String>,
     pub(super) sockets: Vec<SocketAddr>,
-    pub(super) processes: Vec<Process>,
+    pub(super) processes: Vec<StartedProcess>,
     pub(super) cores: Vec<usize>,
     pub(super) facts: BTreeMap<String, String>,
     /// When they were started, RFC 3339.
@@ -169,7 +169,7 @@ impl PersistentServers {
     }
 }
 
-fn runs(process: &Process) -> bool {
+fn runs(process: &StartedProcess) -> bool {
     process::started(&Machine::default(), process.pid) == Some(process.started)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::dataset_key::key;
 use crate::failed::{Failed, of_server};
-use crate::persistent_servers::{PersistentServers, Process, same};
+use crate::persistent_servers::{PersistentServers, StartedProcess, same};
 use crate::pods::on_persistent;
 use crate::provisioned_target::{DescribedServer, OwnedResources, ProvisionedTarget, SharedServers};
 use crate::volumes;
@@ -133,7 +133,7 @@ fn note(
         }
         (loaded, _) => loaded,
     };
-    let process = |(name, pid): (String, u32)| Process {
+    let process = |(name, pid): (String, u32)| StartedProcess {
         started: process::started(&machine, pid).unwrap_or(0),
         name,
         pid,

@@ -15,7 +15,7 @@ use dyno_hosts::kubernetes::run_pods::RunPods;
 use dyno_hosts::remote::relay::controller::Relay;
 use dyno_hosts::remote::remote_agent::RemoteAgent;
 use dyno_hosts::remote::ssh::RemoteError;
-use dyno_hosts::remote::transport::{Pod, Transport};
+use dyno_hosts::remote::transport::{Transport, WorkerPod};
 use dyno_localhost::error::{Cause, LocalError};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::registry;
@@ -94,7 +94,8 @@ fn with_agents(
         Relay::start(&pods.kubectl, first, &work_dir.join("relay.log"), control).map_err(unreachable)?;
     let relay = Arc::new(relay);
     let reached = |(name, address): &(String, _)| {
-        let transport = Transport::Pod(Pod { name: name.clone(), address: *address, relay: relay.clone() });
+        let transport =
+            Transport::Pod(WorkerPod { name: name.clone(), address: *address, relay: relay.clone() });
         ReachedHost { transport, program: "dyno".into(), directory: Some("/tmp".into()) }
     };
     let clients: Vec<ReachedHost> = pods.workers.iter().map(reached).collect();

@@ -2,7 +2,7 @@
 
 /// Settings of a run beyond its cell.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
+pub struct SearchPoint {
     /// Keys that are set, and their values; none for the grid.
     pub sets: Vec<(String, String)>,
     /// That in words, such as `users=8`; empty for the grid.
@@ -15,15 +15,15 @@ pub struct Point {
     pub draw: u32,
 }
 
-impl Point {
+impl SearchPoint {
     /// A cell as it is.
     pub fn plain(repetition: u32) -> Self {
-        Point { sets: Vec::new(), label: String::new(), value: 0.0, repetition, draw: repetition }
+        SearchPoint { sets: Vec::new(), label: String::new(), value: 0.0, repetition, draw: repetition }
     }
 
     pub(crate) fn one(key: &str, value: f64, repetition: u32) -> Self {
         let text = format!("{value:.0}");
         let label = format!("{}={text}", key.rsplit('.').next().unwrap_or(key));
-        Point { sets: vec![(key.to_owned(), text)], label, value, repetition, draw: repetition }
+        SearchPoint { sets: vec![(key.to_owned(), text)], label, value, repetition, draw: repetition }
     }
 }

@@ -62,7 +62,7 @@ impl Proxy {
             control: control.clone(),
             wake: wake.clone(),
             treatment: Treatment::default(),
-            buckets: [Bucket::new(), Bucket::new()],
+            buckets: [TokenBucket::new(), TokenBucket::new()],
             pairs: Vec::new(),
         };
         let thread = std::thread::Builder::new().name("proxy".into()).spawn(move || proxy_loop.run())?;
@@ -104,14 +104,14 @@ impl Drop for Proxy {
 
 /// Bytes that one direction of all connections may still send.
 #[derive(Debug)]
-struct Bucket {
+struct TokenBucket {
     left: f64,
     at: Instant,
 }
 
-impl Bucket {
+impl TokenBucket {
     fn new() -> Self {
-        Bucket { left: 0.0, at: Instant::now() }
+        TokenBucket { left: 0.0, at: Instant::now() }
     }
 
     fn fill(&mut self, now: Instant, bytes_per_s: u64) {
@@ -135,7 +135,7 @@ struct Direction {
 }
 
 #[derive(Debug)]
-struct Pair {
+struct ConnectionPair {
     /// The client's, the server's.
     ends: [TcpStream; 2],
     directions: [Direction; 2],
@@ -148,8 +148,8 @@ struct ProxyLoop {
     control: Arc<Mutex<ProxyControl>>,
     wake: Arc<OwnedFd>,
     treatment: Treatment,
-    buckets: [Bucket; 2],
-    pairs: Vec<Pair>,
+    buckets: [TokenBucket; 2],
+    pairs: Vec<ConnectionPair>,
 }
 
 impl ProxyLoop {
@@ -243,7 +243,7 @@ impl ProxyLoop {
             };
             let set = |end: &TcpStream| end.set_nodelay(true).and_then(|()| end.set_nonblocking(true));
             if set(&client).and_then(|()| set(&server)).is_ok() {
-                self.pairs.push(Pair {
+                self.pairs.push(ConnectionPair {
                     ends: [client, server],
                     directions: Default::default(),
                     broken: false,
@@ -270,7 +270,7 @@ impl ProxyLoop {
     }
 }
 
-impl Pair {
+impl ConnectionPair {
     fn receive(&mut self, from: usize, now: Instant, treatment: &Treatment, buffer: &mut [u8]) {
         let direction = &mut self.directions[from];
         if direction.ended || direction.bytes >= HELD {
@@ -290,7 +290,7 @@ impl Pair {
         }
     }
 
-    fn send(&mut self, from: usize, now: Instant, mut bucket: Option<&mut Bucket>) {
+    fn send(&mut self, from: usize, now: Instant, mut bucket: Option<&mut TokenBucket>) {
         let direction = &mut self.directions[from];
         direction.full = false;
         while let Some((_, bytes)) = direction.held.front_mut().filter(|(due, _)| *due <= now) {

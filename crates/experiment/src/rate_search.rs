@@ -6,7 +6,7 @@
 //! for several looks at the same rate (Pocock 1977), and else open: open rates end no bisection, they bound it.
 
 use crate::journal::{RunRecord, RunStatus};
-use crate::point::Point;
+use crate::point::SearchPoint;
 use dyno_config::experiment::HighestRate;
 
 const RATE: &str = "phases.measure.rate";
@@ -40,7 +40,7 @@ struct Tried {
 
 /// What is known of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum RateAnswer {
     Kept,
     Missed,
     /// Too close to call.
@@ -50,13 +50,13 @@ enum Answer {
 }
 
 impl Tried {
-    fn answer(&self) -> Answer {
+    fn answer(&self) -> RateAnswer {
         let (sum, runs) = self.margins;
         match sum / (runs as f64).sqrt() {
-            _ if runs == 0 => Answer::Unknown,
-            margin if margin >= BOUND => Answer::Kept,
-            margin if margin <= -BOUND => Answer::Missed,
-            _ => Answer::Open,
+            _ if runs == 0 => RateAnswer::Unknown,
+            margin if margin >= BOUND => RateAnswer::Kept,
+            margin if margin <= -BOUND => RateAnswer::Missed,
+            _ => RateAnswer::Open,
         }
     }
 }
@@ -79,7 +79,7 @@ fn margin(run: &RunRecord) -> Option<f64> {
 
 /// What a search has found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct FoundRate {
     /// Highest rate that is kept and below every rate that is missed.
     pub kept: Option<f64>,
     /// Number of runs at it.
@@ -110,51 +110,51 @@ fn tried(history: &[&RunRecord]) -> Vec<Tried> {
 }
 
 /// What the runs of one search say.
-pub fn found(history: &[&RunRecord]) -> Found {
+pub fn found(history: &[&RunRecord]) -> FoundRate {
     let all = tried(history);
-    let of = |answer: Answer| all.iter().filter(move |one| one.answer() == answer);
+    let of = |answer: RateAnswer| all.iter().filter(move |one| one.answer() == answer);
     // A rate that is kept above one that is missed is luck: what is below both is sure.
-    let lowest = of(Answer::Missed).map(|one| one.rate).next();
-    let kept = of(Answer::Kept).rfind(|one| lowest.is_none_or(|missed| one.rate < missed));
+    let lowest = of(RateAnswer::Missed).map(|one| one.rate).next();
+    let kept = of(RateAnswer::Kept).rfind(|one| lowest.is_none_or(|missed| one.rate < missed));
     let above = |rate: f64| kept.is_none_or(|kept| rate > kept.rate);
     let between = |rate: f64| above(rate) && lowest.is_none_or(|missed| rate < missed);
-    Found {
+    FoundRate {
         kept: kept.map(|one| one.rate),
         runs: kept.map_or(0, |one| one.runs),
         missed: lowest,
-        open: of(Answer::Open).map(|one| one.rate).filter(|rate| between(*rate)).collect(),
-        unknown: of(Answer::Unknown).map(|one| one.rate).rfind(|rate| above(*rate)),
+        open: of(RateAnswer::Open).map(|one| one.rate).filter(|rate| between(*rate)).collect(),
+        unknown: of(RateAnswer::Unknown).map(|one| one.rate).rfind(|rate| above(*rate)),
     }
 }
 
-fn at(value: f64, repetition: u32) -> Point {
+fn at(value: f64, repetition: u32) -> SearchPoint {
     // Four digits: rates are for people too.
     let unit = 10f64.powf((value.log10().floor() - 3.0).max(0.0));
-    Point::one(RATE, (value / unit).round() * unit, repetition)
+    SearchPoint::one(RATE, (value / unit).round() * unit, repetition)
 }
 
 /// From the draws of one repetition to those of the runs that repeat its runs.
 const DRAWS: u32 = 1_000;
 
 /// The next rate; `None` when the search has ended.
-pub(super) fn next(search: &HighestRate, repetition: u32, history: &[&RunRecord]) -> Option<Point> {
+pub(super) fn next(search: &HighestRate, repetition: u32, history: &[&RunRecord]) -> Option<SearchPoint> {
     let all = tried(history);
     let Some(top) = all.last() else { return Some(at(search.from.0, repetition)) };
     let repeats = history.len() - all.len();
     let again = |rate: f64| {
         let one = all.iter().find(|one| one.rate == rate)?;
         let draw = repetition + DRAWS * one.runs as u32;
-        let point = Point { draw, ..Point::one(RATE, rate, repetition) };
+        let point = SearchPoint { draw, ..SearchPoint::one(RATE, rate, repetition) };
         (one.runs < LOOKS && repeats < REPEATS).then_some(point)
     };
-    let Found { kept, runs, missed, open, .. } = found(history);
+    let FoundRate { kept, runs, missed, open, .. } = found(history);
     // Rates are rounded, the highest of all as well.
     if missed.is_none() && top.rate < at(search.to.0, repetition).value {
         return Some(at((top.rate * 2.0).min(search.to.0), repetition));
     }
     let ceiling = missed.unwrap_or(f64::INFINITY);
     // Rates above one of which only invalid runs speak are tried: one that is kept there decides it.
-    let unknown = all.iter().rfind(|one| one.answer() == Answer::Unknown && one.rate < ceiling);
+    let unknown = all.iter().rfind(|one| one.answer() == RateAnswer::Unknown && one.rate < ceiling);
     let low = kept.into_iter().chain(unknown.map(|one| one.rate)).reduce(f64::max);
     let gaps = [low.zip(open.first().copied().or(missed)), open.last().copied().zip(missed)];
     let middle = |(low, high): (f64, f64)| {

@@ -8,7 +8,7 @@ use crate::one::OneRun;
 use crate::participants::Participants;
 use crate::pod_watchdog::WatchedObserver;
 use crate::provisioned_target::{ProvisionedTarget, SharedServers};
-use crate::series::Series;
+use crate::series::SuccessSeries;
 use crate::watching;
 use dyno_config::experiment::{Client, Experiment, Phases, When};
 use dyno_config::server::IfNotPermitted;
@@ -305,7 +305,7 @@ impl<'a> RunContext<'a> {
         session: &mut Session<'_>,
         logs: &Path,
         observer: &mut dyn Observer,
-    ) -> Result<(EndedPhase, Series), Failed> {
+    ) -> Result<(EndedPhase, SuccessSeries), Failed> {
         let pairs = self.target.uris.len();
         match self.run.load(spec, work, pairs, session, logs, observer)? {
             Some(ended) if !self.run.control.stopping() => {

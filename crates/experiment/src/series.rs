@@ -10,15 +10,15 @@ use dyno_types::stats::{mean, median};
 
 /// Successful operations of each measured second.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Series {
+pub(super) struct SuccessSeries {
     warmup_s: f64,
     /// (Begin in seconds since the end of the warm-up, operations that ended well).
     seconds: Vec<(f64, u64)>,
 }
 
-impl Series {
+impl SuccessSeries {
     pub fn new(warmup_ns: u64) -> Self {
-        Series { warmup_s: warmup_ns as f64 / 1e9, seconds: Vec::new() }
+        SuccessSeries { warmup_s: warmup_ns as f64 / 1e9, seconds: Vec::new() }
     }
 
     /// An observer that takes down seconds and hands everything on.
@@ -59,7 +59,7 @@ impl Series {
 
 /// See [`Series::watch`].
 pub(super) struct Watched<'a> {
-    series: &'a mut Series,
+    series: &'a mut SuccessSeries,
     observer: &'a mut dyn Observer,
 }
 
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn windows_hold_whole_intervals() {
-        let series = Series {
+        let series = SuccessSeries {
             warmup_s: 5.0,
             seconds: (0..30).map(|s| (f64::from(s), u64::from(s as u32) * 10)).collect(),
         };

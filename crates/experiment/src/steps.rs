@@ -5,7 +5,7 @@ use crate::faults;
 use crate::faults::FaultReach;
 use crate::hooks;
 use crate::one::OneRun;
-use crate::series::Series;
+use crate::series::SuccessSeries;
 use crate::traces::Traces;
 use dyno_analysis::Condition;
 use dyno_config::experiment::traces::TracedPhase;
@@ -135,7 +135,7 @@ impl OneRun<'_> {
         session: &mut Session<'_>,
         reach: FaultReach<'_>,
         observer: &mut dyn Observer,
-    ) -> Result<(EndedPhase, Series), Failed> {
+    ) -> Result<(EndedPhase, SuccessSeries), Failed> {
         let logs = &reach.logs.clone();
         if let Some(pause) = &spec.phases.pause {
             self.pause(Duration::from_nanos(pause.0));
@@ -153,7 +153,7 @@ impl OneRun<'_> {
             &self.control,
         )?;
         let job = whole(work.measure()?, pairs)?;
-        let mut series = Series::new(job.warmup_ns);
+        let mut series = SuccessSeries::new(job.warmup_ns);
         let mut watched = series.watch(observer);
         let phases = [TracedPhase::Warmup, TracedPhase::Measure];
         let traces = Traces::expect(&spec.traces, &phases, &self.hook_variables(), session)?;

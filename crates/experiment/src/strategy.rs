@@ -2,7 +2,7 @@
 //! way.
 
 use crate::journal::RunRecord;
-use crate::point::Point;
+use crate::point::SearchPoint;
 use crate::{rate_search, tune};
 use dyno_config::experiment::{Ladder, RepeatUntil, Strategy};
 
@@ -13,7 +13,7 @@ const RUNS: usize = 64;
 
 /// The next point of one cell (and, where the strategy has no repetitions of its own, of one repetition of it); `None`
 /// when the search has ended. `history` holds that cell's runs in their order.
-pub fn next(strategy: &Strategy, seed: u64, repetition: u32, history: &[&RunRecord]) -> Option<Point> {
+pub fn next(strategy: &Strategy, seed: u64, repetition: u32, history: &[&RunRecord]) -> Option<SearchPoint> {
     if history.len() >= RUNS && !matches!(strategy, Strategy::Tune(_)) {
         return None;
     }
@@ -25,11 +25,11 @@ pub fn next(strategy: &Strategy, seed: u64, repetition: u32, history: &[&RunReco
     }
 }
 
-fn users(n: f64, repetition: u32) -> Point {
-    Point::one(USERS, n.round(), repetition)
+fn users(n: f64, repetition: u32) -> SearchPoint {
+    SearchPoint::one(USERS, n.round(), repetition)
 }
 
-fn climb(ladder: &Ladder, repetition: u32, history: &[&RunRecord]) -> Option<Point> {
+fn climb(ladder: &Ladder, repetition: u32, history: &[&RunRecord]) -> Option<SearchPoint> {
     let Some(last) = history.last() else { return Some(users(ladder.from.max(1) as f64, repetition)) };
     let throughputs: Vec<f64> = history.iter().map(|run| run.throughput.unwrap_or(0.0)).collect();
     // Two steps in a row that add nothing to the best before them.
@@ -47,9 +47,9 @@ fn climb(ladder: &Ladder, repetition: u32, history: &[&RunRecord]) -> Option<Poi
     }
 }
 
-fn repeat(goal: &RepeatUntil, history: &[&RunRecord]) -> Option<Point> {
+fn repeat(goal: &RepeatUntil, history: &[&RunRecord]) -> Option<SearchPoint> {
     let made = history.len() as u32;
-    let next = Point::plain(made + 1);
+    let next = SearchPoint::plain(made + 1);
     if made < goal.at_least.max(2) {
         return Some(next);
     }

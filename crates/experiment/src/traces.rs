@@ -4,7 +4,7 @@
 //! expect -> [the engine announces its epoch] -> a thread for each: wait, start, wait, SIGINT, SIGKILL -> end: events
 //! ```
 
-use crate::clock::Clock;
+use crate::clock::PhaseTimes;
 use crate::failed::Failed;
 use dyno_config::experiment::traces::{Trace, TracedPhase};
 use dyno_localhost::machine::Machine;
@@ -64,12 +64,12 @@ type TraceEvent = (SystemTime, &'static str, String);
 /// Traces of one phase (a warm-up and the measurement after it are one run of the engine).
 #[derive(Debug, Default)]
 pub(super) struct Traces {
-    clock: Arc<Clock>,
+    clock: Arc<PhaseTimes>,
     threads: Vec<JoinHandle<Vec<TraceEvent>>>,
 }
 
 /// One command and where it is kept.
-struct Window {
+struct TraceWindow {
     number: usize,
     trace: Trace,
     folder: PathBuf,
@@ -100,7 +100,8 @@ impl Traces {
             let folder = dir.join("traces");
             let made = std::fs::create_dir_all(&folder);
             made.map_err(|source| refuse(TraceFailure::File { path: folder.clone(), source }))?;
-            let window = Window { number, trace: trace.clone(), folder, environment: environment.to_vec() };
+            let window =
+                TraceWindow { number, trace: trace.clone(), folder, environment: environment.to_vec() };
             let clock = all.clock.clone();
             all.threads.push(std::thread::spawn(move || window.follow(&clock)));
         }
@@ -108,7 +109,7 @@ impl Traces {
     }
 
     /// Returns the clock that knows the epoch and the end of the phase.
-    pub fn clock(&self) -> Arc<Clock> {
+    pub fn clock(&self) -> Arc<PhaseTimes> {
         self.clock.clone()
     }
 
@@ -133,9 +134,9 @@ impl Drop for Traces {
     }
 }
 
-impl Window {
+impl TraceWindow {
     /// Waits for the window, and has the command run in it.
-    fn follow(&self, clock: &Clock) -> Vec<TraceEvent> {
+    fn follow(&self, clock: &PhaseTimes) -> Vec<TraceEvent> {
         let mut happened = Vec::new();
         let words = format!("{} {}", self.number, mask_arguments(&self.trace.command).join(" "));
         let Some((epoch, warmup)) = clock.epoch() else {
@@ -188,7 +189,7 @@ impl Window {
 }
 
 /// Waits for the end of the window or of the phase, then ends the command; how it went, in words.
-fn watch(child: &mut Child, clock: &Clock, end: Option<SystemTime>) -> String {
+fn watch(child: &mut Child, clock: &PhaseTimes, end: Option<SystemTime>) -> String {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return format!("ended by itself, {status}"),

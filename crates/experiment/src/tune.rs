@@ -7,7 +7,7 @@
 //! Successive halving (Karnin, Koren, Somekh, 2013) over a field in which every level of a parameter occurs equally often.
 
 use crate::journal::{RunRecord, RunStatus};
-use crate::point::Point;
+use crate::point::SearchPoint;
 use dyno_analysis::interval::{mean_difference, mean_interval};
 use dyno_config::experiment::{Cell, Goal, Plan, Strategy, Tune};
 use dyno_rundir::tuning::{Effect, Tuned, TunedCell};
@@ -90,7 +90,7 @@ fn ranked(all: &[ConfigurationRuns<'_>], among: &[usize], goal: Goal) -> Vec<usi
 }
 
 /// The next run; `None` when the search has ended.
-pub(super) fn next(tune: &Tune, seed: u64, history: &[&RunRecord]) -> Option<Point> {
+pub(super) fn next(tune: &Tune, seed: u64, history: &[&RunRecord]) -> Option<SearchPoint> {
     let field = field(tune, seed);
     let labels: Vec<String> = field.iter().map(label).collect();
     // Replays the schedule: what it asks for, the history has had, up to its end.
@@ -119,10 +119,10 @@ pub(super) fn next(tune: &Tune, seed: u64, history: &[&RunRecord]) -> Option<Poi
     }
 }
 
-fn point(field: &[Configuration], labels: &[String], number: usize, history: &[&RunRecord]) -> Point {
+fn point(field: &[Configuration], labels: &[String], number: usize, history: &[&RunRecord]) -> SearchPoint {
     let before = history.iter().filter(|run| run.point == labels[number]).count();
     let repetition = before as u32 + 1;
-    Point {
+    SearchPoint {
         sets: field[number].clone(),
         label: labels[number].clone(),
         value: number as f64,

@@ -5,7 +5,7 @@ use dyno_hosts::kubernetes::kubectl::Kubectl;
 use dyno_hosts::kubernetes::kubectl::KubectlError;
 use dyno_hosts::kubernetes::volumes as claims;
 use dyno_hosts::servers::server::volume as folders;
-use dyno_hosts::servers::volume::{Loaded, Part};
+use dyno_hosts::servers::volume::{Loaded, VolumePart};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::undo;
 use rustix::fs::statvfs;
@@ -27,10 +27,10 @@ pub struct VolumeInfo {
     /// The run that has loaded it: its directory.
     pub run: Option<String>,
     /// Parts.
-    pub parts: Vec<Part>,
+    pub parts: Vec<VolumePart>,
 }
 
-fn volume_info(name: &str, class: String, record: Option<Loaded>, parts: Vec<Part>) -> VolumeInfo {
+fn volume_info(name: &str, class: String, record: Option<Loaded>, parts: Vec<VolumePart>) -> VolumeInfo {
     let key = |name: &str| record.as_ref().and_then(|record| record.key.get(name).cloned());
     VolumeInfo {
         name: name.to_owned(),
@@ -55,7 +55,7 @@ pub fn volumes_in(folder: &Path) -> Vec<VolumeInfo> {
         .filter_map(|entry| {
             let name = entry.file_name().to_string_lossy().strip_suffix(".volume")?.to_owned();
             let volume = entry.path();
-            let mut parts: Vec<Part> = std::fs::read_dir(&volume)
+            let mut parts: Vec<VolumePart> = std::fs::read_dir(&volume)
                 .ok()?
                 .flatten()
                 .filter_map(|part| {
@@ -64,7 +64,7 @@ pub fn volumes_in(folder: &Path) -> Vec<VolumeInfo> {
                     let size = statvfs(part.path()).ok().map(|about| about.f_blocks * about.f_frsize);
                     let used = crate::dataset_cache::bytes_below(&part.path());
                     let name = format!("{name}-{number}");
-                    Some(Part { name, asked: String::new(), status: "Present".into(), size, used })
+                    Some(VolumePart { name, asked: String::new(), status: "Present".into(), size, used })
                 })
                 .collect();
             parts.sort_by(|a, b| a.name.cmp(&b.name));

@@ -14,7 +14,7 @@ use dyno_hosts::remote::remote_agent::{RemoteAgent, RemoteServer};
 use dyno_hosts::servers::needs::version_of;
 use dyno_hosts::servers::server::fault_preparation::FaultPreparation;
 use dyno_hosts::servers::server::{Beginning, Server, volume as folders};
-use dyno_hosts::servers::volume::{Found, Key, Loaded, is_still};
+use dyno_hosts::servers::volume::{FoundVolume, Key, Loaded, is_still};
 use dyno_localhost::error::{Cause, LocalError};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::trusted;
@@ -46,7 +46,7 @@ pub struct VolumeNote {
 }
 
 /// Where a volume is.
-enum Where {
+enum VolumePlace {
     Folder(PathBuf),
     /// One on each host of servers, in their order.
     Remote(Vec<PathBuf>),
@@ -59,7 +59,7 @@ pub(super) struct Volume {
     server: ServerSpec,
     wanted: Key,
     begin: Begin,
-    at: Where,
+    at: VolumePlace,
     /// The experiment's directory.
     experiment_dir: PathBuf,
     /// Record of what this run has loaded.
@@ -106,8 +106,15 @@ impl Volume {
         })?;
         let folder = folders::folder(&base, &asked.name);
         let version = version_of(server, machine)?;
-        Volume::decided(spec, server, &version, folders::look(&folder), Where::Folder(folder), experiment_dir)
-            .map(Some)
+        Volume::decided(
+            spec,
+            server,
+            &version,
+            folders::look(&folder),
+            VolumePlace::Folder(folder),
+            experiment_dir,
+        )
+        .map(Some)
     }
 
     /// That of a server in pods, if it has one.
@@ -122,7 +129,7 @@ impl Volume {
         let found = claims::look(&kubectl, &asked.name)
             .map_err(|why| Failed::unreachable(LocalError::failed("kubernetes", why)))?;
         let class = kubernetes.storage.as_ref().and_then(|storage| storage.class.clone());
-        let at = Where::Claims(kubectl, class.unwrap_or_else(|| "default".into()));
+        let at = VolumePlace::Claims(kubectl, class.unwrap_or_else(|| "default".into()));
         // The version that a server says it has is not known before it runs: the image stands for it.
         let image = dyno_hosts::kubernetes::manifests::server::server_image(server, kubernetes);
         Volume::decided(spec, server, &image, found, at, experiment_dir).map(Some)
@@ -154,18 +161,25 @@ impl Volume {
             one.map(|one| one.id) == first.as_ref().map(|first| first.id.clone())
         };
         let record = records.all(&mut same).then_some(()).and(first.clone());
-        let found = Found { record: record.map(|record| Loaded { count, ..record }), there };
+        let found = FoundVolume { record: record.map(|record| Loaded { count, ..record }), there };
         let versions: Vec<String> = versions.into_iter().collect();
-        Volume::decided(spec, server, &versions.join(", "), found, Where::Remote(folders), experiment_dir)
-            .map(Some)
+        Volume::decided(
+            spec,
+            server,
+            &versions.join(", "),
+            found,
+            VolumePlace::Remote(folders),
+            experiment_dir,
+        )
+        .map(Some)
     }
 
     fn decided(
         spec: &Experiment,
         server: &ServerSpec,
         version: &str,
-        found: Found,
-        at: Where,
+        found: FoundVolume,
+        at: VolumePlace,
         experiment_dir: &Path,
     ) -> Result<Volume, Failed> {
         let Some(asked) = server.data.volume.clone() else { return Err(Failed::other("no volume")) };
@@ -196,7 +210,7 @@ impl Volume {
     /// The folder whose data the servers begin with, and which load they are of.
     fn source(&self) -> Option<(&Path, &str)> {
         match (&self.begin, &self.at) {
-            (Begin::With(record), Where::Folder(folder)) => Some((folder, &record.id)),
+            (Begin::With(record), VolumePlace::Folder(folder)) => Some((folder, &record.id)),
             _ => None,
         }
     }
@@ -204,7 +218,7 @@ impl Volume {
     /// The same on the host of this number.
     pub fn source_on(&self, host: usize) -> Option<(PathBuf, String)> {
         match (&self.begin, &self.at) {
-            (Begin::With(record), Where::Remote(folders)) => {
+            (Begin::With(record), VolumePlace::Remote(folders)) => {
                 Some((folders.get(host)?.clone(), record.id.clone()))
             }
             _ => None,
@@ -230,10 +244,10 @@ impl Volume {
     /// replaced when their successor is whole.
     pub fn clear(&self, control: &Control) -> Result<(), Failed> {
         match (&self.begin, &self.at) {
-            (Begin::Empty(_), Where::Folder(folder)) if self.server.data.path.is_none() => {
+            (Begin::Empty(_), VolumePlace::Folder(folder)) if self.server.data.path.is_none() => {
                 folders::remove(folder).map_err(|e| failed(&self.asked.name, e))
             }
-            (Begin::Empty(_), Where::Claims(kubectl, _)) => {
+            (Begin::Empty(_), VolumePlace::Claims(kubectl, _)) => {
                 claims::remove(kubectl, &self.asked.name, control)
                     .map_err(|why| failed(&self.asked.name, why))
             }
@@ -254,7 +268,7 @@ impl Volume {
     pub fn fill_here(&mut self, server: &mut Server, run: &Path, seconds: f64) -> Result<(), Failed> {
         let name = self.asked.name.clone();
         let broken = |e: LocalError| failed(&name, e);
-        let Where::Folder(folder) = &self.at else { return Ok(()) };
+        let VolumePlace::Folder(folder) = &self.at else { return Ok(()) };
         let record = record(self.wanted.clone(), server.counted().map_err(broken)?, run, seconds)?;
         server.keep(folder, &record).map_err(broken)?;
         let count = server.counted().map_err(broken)?;
@@ -273,7 +287,7 @@ impl Volume {
         (run, seconds): (&Path, f64),
         control: &Control,
     ) -> Result<(), Failed> {
-        let Where::Remote(folders) = &self.at else { return Ok(()) };
+        let VolumePlace::Remote(folders) = &self.at else { return Ok(()) };
         let mut all = record(self.wanted.clone(), 0, run, seconds)?;
         for (server, folder) in servers.iter().zip(folders) {
             let own = Loaded { count: server.counted(control)?, ..all.clone() };
@@ -285,7 +299,7 @@ impl Volume {
 
     /// A load has ended on servers in pods, which have written their data to their claims.
     pub fn fill_claims(&mut self, count: u64, run: &Path, seconds: f64) -> Result<(), Failed> {
-        let Where::Claims(kubectl, _) = &self.at else { return Ok(()) };
+        let VolumePlace::Claims(kubectl, _) = &self.at else { return Ok(()) };
         let record = record(self.wanted.clone(), count, run, seconds)?;
         claims::mark(kubectl, &self.asked.name, &record).map_err(|why| failed(&self.asked.name, why))?;
         self.filled(record)
@@ -302,7 +316,7 @@ impl Volume {
     /// The measured phase begins. Claims are what it works on: where a server writes there by itself, they say so.
     pub fn used(&mut self) -> Result<(), Failed> {
         let writes = !is_still(&self.server) || self.server.kind.rules().writes_at_end();
-        let Where::Claims(kubectl, _) = &self.at else { return Ok(()) };
+        let VolumePlace::Claims(kubectl, _) = &self.at else { return Ok(()) };
         let record = match (&mut self.loaded, &mut self.begin) {
             (Some(record), _) => record,
             (None, Begin::With(record)) => &mut **record,
@@ -323,11 +337,11 @@ impl Volume {
         let note = VolumeNote {
             name: self.asked.name.clone(),
             place: match &self.at {
-                Where::Folder(folder) => folder.display().to_string(),
-                Where::Remote(folders) => folders
+                VolumePlace::Folder(folder) => folder.display().to_string(),
+                VolumePlace::Remote(folders) => folders
                     .first()
                     .map_or(String::new(), |folder| format!("{} on the servers' hosts", folder.display())),
-                Where::Claims(_, class) => class.clone(),
+                VolumePlace::Claims(_, class) => class.clone(),
             },
             own: self.loaded.is_some() || before,
             id: record.id.clone(),

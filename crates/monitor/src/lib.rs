@@ -21,10 +21,10 @@ pub mod topology;
 
 pub use cgroup::Cgroup;
 pub use cpu::{CpuTimes, HostCpu, ProcessCpu, host_cores, peak_resident_bytes};
-pub use host::{CLOCK_SOURCE, Host, HostSource, boot_id, host};
-pub use monitor::{Cost, Marker, Monitor, OWN, Sink, unix_ns};
+pub use host::{CLOCK_SOURCE, HostDescription, HostSource, boot_id, host};
+pub use monitor::{Cost, Marker, Monitor, OWN, SampleSink, unix_ns};
 pub use neighbours::Neighbours;
 pub use process::{Pid, ProcessSource};
 pub use queues::Queues;
 pub use roots::{Roots, read};
-pub use sample::{AskError, Kind, Reading, Sample, SampleError, Source};
+pub use sample::{AskError, Reading, Sample, SampleError, SeriesKind, Source};

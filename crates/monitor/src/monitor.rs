@@ -23,7 +23,7 @@ const MISSED: u64 = 3_600;
 pub const OWN: &str = "monitor";
 
 /// Takes what sources say. It is called by several threads, one at a time.
-pub trait Sink: Send {
+pub trait SampleSink: Send {
     /// A source was asked at `at_ns` (Unix time); `None` is a missing sample.
     fn sample(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>);
 
@@ -91,7 +91,7 @@ impl Monitor {
         sources: Vec<Box<dyn Source>>,
         interval: Duration,
         cores: &[usize],
-        sink: Arc<Mutex<dyn Sink>>,
+        sink: Arc<Mutex<dyn SampleSink>>,
     ) -> std::io::Result<Self> {
         let (waiting, local): (Vec<_>, Vec<_>) = sources.into_iter().partition(|s| s.waits());
         let mut groups = vec![local];
@@ -101,7 +101,7 @@ impl Monitor {
         let mut workers = Vec::new();
         for (number, sources) in groups.into_iter().enumerate() {
             let (say, words) = channel();
-            let worker = Worker {
+            let worker = MonitorThread {
                 sources: sources.into_iter().map(|source| (source, false)).collect(),
                 number,
                 interval_ns,
@@ -172,16 +172,16 @@ fn keep_to(cores: &[usize]) {
 }
 
 /// One thread's sources, each with whether it fails.
-struct Worker {
+struct MonitorThread {
     sources: Vec<(Box<dyn Source>, bool)>,
     number: usize,
     interval_ns: u64,
     clocks: Arc<Vec<AtomicU64>>,
-    sink: Arc<Mutex<dyn Sink>>,
+    sink: Arc<Mutex<dyn SampleSink>>,
     sample: Sample,
 }
 
-impl Worker {
+impl MonitorThread {
     fn run(mut self, words: &Receiver<MonitorCommand>) {
         let mut marks: Vec<(u64, Option<Sender<()>>)> = Vec::new();
         let mut tick = self.after(unix_ns(SystemTime::now()));

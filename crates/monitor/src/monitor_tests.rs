@@ -8,7 +8,7 @@ struct RecordingSink {
     events: Vec<(String, String)>,
 }
 
-impl Sink for RecordingSink {
+impl SampleSink for RecordingSink {
     fn sample(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>) {
         self.rows.push((source.to_owned(), at_ns, sample.cloned()));
     }

@@ -31,7 +31,7 @@ const DEEPEST: usize = 64;
 
 /// A process as the kernel counts it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Process {
+pub(crate) struct KernelProcess {
     /// Its command's name, up to 15 bytes.
     pub(crate) name: String,
     parent: u32,
@@ -45,15 +45,15 @@ pub(crate) struct Process {
 pub struct Neighbours {
     roots: Roots,
     at: Instant,
-    before: BTreeMap<u32, Process>,
+    before: BTreeMap<u32, KernelProcess>,
 }
 
 /// Reads `/proc/PID/stat`; the name may hold anything.
-fn parse(stat: &str) -> Option<Process> {
+fn parse(stat: &str) -> Option<KernelProcess> {
     let (open, close) = (stat.find('(')?, stat.rfind(')')?);
     let rest: Vec<&str> = stat[close + 1..].split_whitespace().collect();
     let number = |at: usize| rest.get(at)?.parse::<u64>().ok();
-    Some(Process {
+    Some(KernelProcess {
         name: stat.get(open + 1..close)?.to_owned(),
         parent: number(1)? as u32,
         ticks: number(11)? + number(12)?,
@@ -62,7 +62,7 @@ fn parse(stat: &str) -> Option<Process> {
 }
 
 /// All processes of the host.
-pub(crate) fn processes(roots: &Roots) -> BTreeMap<u32, Process> {
+pub(crate) fn processes(roots: &Roots) -> BTreeMap<u32, KernelProcess> {
     let numbers = names(&roots.proc);
     let numbers = numbers.iter().filter_map(|name| name.parse::<u32>().ok());
     numbers.filter_map(|pid| Some((pid, parse(&roots.proc(&format!("{pid}/stat"))?)?))).collect()
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn lines_of_stat() {
         let line = "7 (a (b) c) S 2 7 7 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 1 0 12345 0 0";
-        let process = Process { name: "a (b) c".into(), parent: 2, ticks: 300, started: 12_345 };
+        let process = KernelProcess { name: "a (b) c".into(), parent: 2, ticks: 300, started: 12_345 };
         assert_eq!(parse(line), Some(process));
         assert_eq!(parse("7 (a"), None);
     }

@@ -5,19 +5,19 @@ use std::path::PathBuf;
 
 /// True if a series only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum SeriesKind {
     /// Cumulative; its reader computes rates.
     Counter,
     /// A level.
     Gauge,
 }
 
-impl Kind {
+impl SeriesKind {
     /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
+            SeriesKind::Counter => "counter",
+            SeriesKind::Gauge => "gauge",
         }
     }
 }
@@ -28,7 +28,7 @@ pub struct Reading {
     /// Name of the series, with its unit at the end.
     pub name: String,
     /// Counter or gauge.
-    pub kind: Kind,
+    pub kind: SeriesKind,
     /// The value; always finite.
     pub value: f64,
 }
@@ -42,16 +42,16 @@ pub struct Sample {
 impl Sample {
     /// Adds a counter. A value that is not finite is no value and left out.
     pub fn counter(&mut self, name: impl Into<String>, value: f64) {
-        self.put(name.into(), Kind::Counter, value);
+        self.put(name.into(), SeriesKind::Counter, value);
     }
 
     /// Adds a gauge. A value that is not finite is no value and left out.
     pub fn gauge(&mut self, name: impl Into<String>, value: f64) {
-        self.put(name.into(), Kind::Gauge, value);
+        self.put(name.into(), SeriesKind::Gauge, value);
     }
 
     /// Adds a figure.
-    pub fn put(&mut self, name: String, kind: Kind, value: f64) {
+    pub fn put(&mut self, name: String, kind: SeriesKind, value: f64) {
         if value.is_finite() {
             self.readings.push(Reading { name, kind, value });
         }

@@ -1,6 +1,6 @@
 //! Readers against recorded trees: a host with cgroup v2 and pressure stall information, and one with cgroup v1.
 
-use dyno_monitor::{Cgroup, HostSource, Kind, Pid, ProcessSource, Roots, Sample, Source};
+use dyno_monitor::{Cgroup, HostSource, Pid, ProcessSource, Roots, Sample, SeriesKind, Source};
 use std::path::Path;
 
 const PID: u32 = 4242;
@@ -22,7 +22,7 @@ fn assert_all(sample: &Sample, expected: &[(&str, f64)]) {
     }
 }
 
-fn kind(sample: &Sample, name: &str) -> Kind {
+fn kind(sample: &Sample, name: &str) -> SeriesKind {
     sample.readings().iter().find(|r| r.name == name).unwrap().kind
 }
 
@@ -55,8 +55,8 @@ fn the_host() {
             ("pressure.io.full_s", 2.0),
         ],
     );
-    assert_eq!(kind(&sample, "disk.vda.under_way"), Kind::Gauge);
-    assert_eq!(kind(&sample, "disk.vda.reads"), Kind::Counter);
+    assert_eq!(kind(&sample, "disk.vda.under_way"), SeriesKind::Gauge);
+    assert_eq!(kind(&sample, "disk.vda.reads"), SeriesKind::Counter);
     // Partitions would count everything twice; unused disks and interfaces are noise.
     for absent in ["disk.vda1.reads", "disk.loop0.reads", "network.ifb0.sent_bytes", "intr"] {
         assert_eq!(sample.get(absent), None, "{absent}");

@@ -1,7 +1,7 @@
 //! The proof of ingest rate in its three sizes: POCDriver's commands, with the claim as threshold.
 
 /// A size.
-pub(super) struct Size {
+pub(super) struct IngestSize {
     /// KB of a document.
     kb: u32,
     /// Secondary indexes.
@@ -12,13 +12,16 @@ pub(super) struct Size {
     shape: &'static str,
 }
 
-pub(super) const SMALL: Size = Size { kb: 1, indexes: 3, rate: 20_000, shape: "-f 25 -a 5:5 --depth 2" };
-pub(super) const MEDIUM: Size = Size { kb: 10, indexes: 6, rate: 3_500, shape: "-f 234 -a 20:20 --depth 2" };
-pub(super) const LARGE: Size = Size { kb: 50, indexes: 8, rate: 460, shape: "-f 1692 -a 10:10 --depth 2" };
+pub(super) const SMALL: IngestSize =
+    IngestSize { kb: 1, indexes: 3, rate: 20_000, shape: "-f 25 -a 5:5 --depth 2" };
+pub(super) const MEDIUM: IngestSize =
+    IngestSize { kb: 10, indexes: 6, rate: 3_500, shape: "-f 234 -a 20:20 --depth 2" };
+pub(super) const LARGE: IngestSize =
+    IngestSize { kb: 50, indexes: 8, rate: 460, shape: "-f 1692 -a 10:10 --depth 2" };
 
 /// The experiment of a size.
-pub(super) fn text(size: &Size) -> String {
-    let Size { kb, indexes, rate, shape } = size;
+pub(super) fn text(size: &IngestSize) -> String {
+    let IngestSize { kb, indexes, rate, shape } = size;
     format!(
         "\
 description: >

@@ -2,7 +2,7 @@
 //! buckets: the bounds of the scrape endpoint.
 
 use crate::{SERVICE, Sender, Snapshot, unix_ns};
-use dyno_monitor::prometheus::{Family, FamilyKind, Histogram, Series, Value};
+use dyno_monitor::prometheus::{Family, FamilyKind, MetricHistogram, MetricSeries, SeriesValue};
 use prost::{Message, Oneof};
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`.
@@ -212,19 +212,19 @@ fn metric(family: &Family, time: u64) -> Metric {
 }
 
 /// Attributes of a series, and the moment since which it counts; 0 if unknown.
-fn of(series: &Series) -> (Vec<KeyValue>, u64) {
+fn of(series: &MetricSeries) -> (Vec<KeyValue>, u64) {
     let labels = series.labels.iter().map(|(name, value)| attribute(name, value.clone()));
     (labels.collect(), series.since.map_or(0, unix_ns))
 }
 
-fn number(series: &Series, time_unix_nano: u64) -> Option<NumberPoint> {
-    let Value::Number(value) = series.value else { return None };
+fn number(series: &MetricSeries, time_unix_nano: u64) -> Option<NumberPoint> {
+    let SeriesValue::Number(value) = series.value else { return None };
     let (attributes, start_time_unix_nano) = of(series);
     Some(NumberPoint { attributes, start_time_unix_nano, time_unix_nano, value: Some(Number::Double(value)) })
 }
 
-fn histogram(series: &Series, time_unix_nano: u64) -> Option<HistogramPoint> {
-    let Value::Histogram(Histogram { up_to, count, sum }) = &series.value else { return None };
+fn histogram(series: &MetricSeries, time_unix_nano: u64) -> Option<HistogramPoint> {
+    let SeriesValue::Histogram(MetricHistogram { up_to, count, sum }) = &series.value else { return None };
     let (attributes, start_time_unix_nano) = of(series);
     // Cumulative ones become each bucket's own; what is above the last bound has a bucket, too.
     let ends = up_to.iter().map(|(_, samples)| *samples).chain([*count]);

@@ -1,7 +1,7 @@
 //! Pushers against receivers that take, refuse, come late or never.
 
 use super::*;
-use dyno_monitor::prometheus::{Families, FamilyKind, Histogram, Value};
+use dyno_monitor::prometheus::{Families, FamilyKind, MetricHistogram, SeriesValue};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ pub(crate) fn snapshot(at_ms: u64, operations: u64) -> Snapshot {
     let since = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1));
     let mut families = Families::with(&[]);
     families.begin("dyno_operations_total", FamilyKind::Counter, "1", "Ended operations.");
-    families.add(&[("phase", "load"), ("empty", "")], since, Value::Number(operations as f64));
+    families.add(&[("phase", "load"), ("empty", "")], since, SeriesValue::Number(operations as f64));
     families.begin("dyno_service_seconds", FamilyKind::Histogram, "s", "Times.");
-    let histogram = Histogram { up_to: vec![(0.001, 5), (0.1, 6)], count: 7, sum: 0.5 };
-    families.add(&[("phase", "load")], since, Value::Histogram(histogram));
+    let histogram = MetricHistogram { up_to: vec![(0.001, 5), (0.1, 6)], count: 7, sum: 0.5 };
+    families.add(&[("phase", "load")], since, SeriesValue::Histogram(histogram));
     families.single(("dyno_users", FamilyKind::Gauge, "1"), "Users.", None, 3.0);
     Snapshot { at: SystemTime::UNIX_EPOCH + Duration::from_millis(at_ms), families: families.into_vec() }
 }

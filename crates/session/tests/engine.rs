@@ -91,7 +91,8 @@ fn the_warm_up_is_counted_apart_and_nothing_is_lost_at_its_end() {
     assert_eq!(measured.ok_slot(0).unwrap().service.count(), 3_000);
 }
 
-/// Of each four users one begins at once and one more each second: 2, 4, 6 and 8 users for a second each, 1,000 operations/s each.
+/// Of each four users one begins at once and one more each second: 2, 4, 6 and 8 users for a second each, 1,000 operations/s
+/// each.
 #[test]
 fn users_that_begin_later_do_so_at_their_step() {
     for threads in [1, 2, 3] {

@@ -11,13 +11,13 @@ use std::process::ExitCode;
 /// Applies load and starts servers for a dyno elsewhere, which starts this program and speaks to it.
 #[derive(Parser)]
 #[command(name = "dyno-worker", version)]
-struct Cli {
+struct WorkerCli {
     #[command(subcommand)]
-    command: Command,
+    command: WorkerCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum WorkerCommand {
     /// Apply load as a controller says
     Worker(WorkerArgs),
     /// Do on this host what a controller elsewhere asks for
@@ -44,12 +44,12 @@ fn main() -> ExitCode {
     remember_arguments(&words);
     // What is logged goes to the controller.
     dyno_rundir::log::begin(Vec::new(), None);
-    let ended = match Cli::parse().command {
+    let ended = match WorkerCli::parse().command {
         // A worker's signals are its controller's business: it ends with its pipe.
-        Command::Worker(_) => worker(Caller { warn, interrupted: || false }),
-        Command::Host(args) => host(&args),
-        Command::Pod(args) => pod(&args),
-        Command::Relay(args) => relay(&args),
+        WorkerCommand::Worker(_) => worker(Caller { warn, interrupted: || false }),
+        WorkerCommand::Host(args) => host(&args),
+        WorkerCommand::Pod(args) => pod(&args),
+        WorkerCommand::Relay(args) => relay(&args),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -63,11 +63,11 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use super::Cli;
+    use super::WorkerCli;
     use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_whole() {
-        Cli::command().debug_assert();
+        WorkerCli::command().debug_assert();
     }
 }

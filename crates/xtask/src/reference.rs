@@ -31,7 +31,7 @@ fn commands() -> String {
 fn keys(title: &str, schema: &str) -> String {
     let root: Value = serde_json::from_str(schema).unwrap_or_default();
     let mut page = format!("# {title}\n\n{}\n", text_of(&root));
-    let mut open = vec![Section { path: String::new(), schema: &root, within: Vec::new() }];
+    let mut open = vec![SchemaSection { path: String::new(), schema: &root, within: Vec::new() }];
     while let Some(section) = open.pop() {
         let mut below = section.write(&root, &mut page);
         below.reverse();
@@ -41,22 +41,22 @@ fn keys(title: &str, schema: &str) -> String {
 }
 
 /// A mapping: its place in the file, its schema, and the definitions that it lies within (none is opened within itself).
-struct Section<'s> {
+struct SchemaSection<'s> {
     path: String,
     schema: &'s Value,
     within: Vec<&'s str>,
 }
 
-impl<'s> Section<'s> {
+impl<'s> SchemaSection<'s> {
     /// Writes the rows; what lies below comes back.
-    fn write(&self, root: &'s Value, page: &mut String) -> Vec<Section<'s>> {
+    fn write(&self, root: &'s Value, page: &mut String) -> Vec<SchemaSection<'s>> {
         if !self.path.is_empty() {
             page.push_str(&format!("\n## `{}`\n\n{}\n", self.path, text_of(self.schema)));
         }
         page.push_str("\n| key | value | meaning |\n|---|---|---|\n");
         let mut below = Vec::new();
         for (key, property, required) in properties(self.schema) {
-            let found = Kind::of(root, property, &self.within);
+            let found = KeyKind::of(root, property, &self.within);
             let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
             let mut meaning = text_of(property);
             if meaning.is_empty() {
@@ -73,7 +73,7 @@ impl<'s> Section<'s> {
             meaning.push_str(&found.words);
             let row = format!("| `{key}` | {} | {} |", found.value, meaning.trim());
             page.extend([&row, "\n"]);
-            below.extend(found.below.map(|(suffix, schema, within)| Section {
+            below.extend(found.below.map(|(suffix, schema, within)| SchemaSection {
                 path: format!("{path}{suffix}"),
                 schema,
                 within,
@@ -106,7 +106,7 @@ fn text_of(schema: &Value) -> String {
 }
 
 /// What stands at a key.
-struct Kind<'s> {
+struct KeyKind<'s> {
     /// What may be written.
     value: String,
     /// What the definition says of itself.
@@ -117,7 +117,7 @@ struct Kind<'s> {
     below: Option<(&'static str, &'s Value, Vec<&'s str>)>,
 }
 
-impl<'s> Kind<'s> {
+impl<'s> KeyKind<'s> {
     fn of(root: &'s Value, schema: &'s Value, within: &[&'s str]) -> Self {
         let mut within = within.to_vec();
         let mut schema = not_null(schema);
@@ -125,21 +125,21 @@ impl<'s> Kind<'s> {
             let name = name.trim_start_matches("#/$defs/");
             if within.contains(&name) {
                 let value = format!("as `{name}` above");
-                return Kind { value, meaning: String::new(), words: String::new(), below: None };
+                return KeyKind { value, meaning: String::new(), words: String::new(), below: None };
             }
             within.push(name);
             schema = not_null(&root["$defs"][name]);
         }
         let (meaning, words) = (text_of(schema), words(schema));
         let nested = |suffix: &'static str, inner: &'s Value, mark: &'static str| {
-            let kind = Kind::of(root, inner, &within);
+            let kind = KeyKind::of(root, inner, &within);
             let below = kind
                 .below
                 .map(|(more, schema, within)| (if more.is_empty() { suffix } else { mark }, schema, within));
             (kind.value, kind.words, below)
         };
         if !properties(schema).is_empty() {
-            return Kind {
+            return KeyKind {
                 value: "mapping, see below".into(),
                 meaning,
                 words,
@@ -148,13 +148,13 @@ impl<'s> Kind<'s> {
         }
         if let Some(inner) = schema.get("items") {
             let (value, words, below) = nested("[]", inner, "[][]");
-            return Kind { value: format!("list: {value}"), meaning, words, below };
+            return KeyKind { value: format!("list: {value}"), meaning, words, below };
         }
         if let Some(inner) = schema.get("additionalProperties").filter(|inner| inner.is_object()) {
             let (value, words, below) = nested(".NAME", inner, ".NAME[]");
-            return Kind { value: format!("mapping of names: {value}"), meaning, words, below };
+            return KeyKind { value: format!("mapping of names: {value}"), meaning, words, below };
         }
-        Kind { value: scalar(root, schema, &within), meaning, words, below: None }
+        KeyKind { value: scalar(root, schema, &within), meaning, words, below: None }
     }
 }
 
@@ -182,7 +182,9 @@ fn scalar(root: &Value, schema: &Value, within: &[&str]) -> String {
     }
     let mut kinds: Vec<String> = alternatives(schema)
         .filter(|one| one["type"] != "null")
-        .map(|one| if one["const"].is_string() { "word".into() } else { Kind::of(root, one, within).value })
+        .map(
+            |one| if one["const"].is_string() { "word".into() } else { KeyKind::of(root, one, within).value },
+        )
         .collect();
     let named = |kind: &str| if kind == "object" { "mapping".to_owned() } else { kind.to_owned() };
     match &schema["type"] {

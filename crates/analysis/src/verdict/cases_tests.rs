@@ -250,7 +250,7 @@ fn what_is_named_is_counted() {
         [(10.0, 2.0), (30.0, 3.0)].map(|(from_s, length_s)| Silence { from_s, length_s }).to_vec();
     let text = case.reason_text("gone").unwrap();
     assert!(text.contains("for 5 of 60 s measured (30 to 33 s, and 1 more)"), "{text}");
-    assert_eq!(says("pinning", |case| case.phase.client.pinned = false), SUSPECT);
+    assert_eq!(check_trust("pinning", |case| case.phase.client.pinned = false), SUSPECT);
 }
 
 #[test]

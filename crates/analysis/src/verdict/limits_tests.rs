@@ -119,7 +119,7 @@ impl Case {
 }
 
 /// Trust that a check gives the usual case with a change.
-fn says(check: &str, change: impl FnOnce(&mut Case)) -> Option<Trust> {
+fn check_trust(check: &str, change: impl FnOnce(&mut Case)) -> Option<Trust> {
     let mut case = Case::usual_case();
     change(&mut case);
     case.check_trust(check)
@@ -148,7 +148,7 @@ fn one_long_pause_of_the_client_spoils_throughput_by_its_share_of_the_time() {
 #[test]
 fn every_arrival_has_one_outcome() {
     let more = |arrivals: i64, change: fn(&mut Case)| {
-        says("invariants", |case| {
+        check_trust("invariants", |case| {
             case.totals.arrivals = case.totals.arrivals.checked_add_signed(arrivals).unwrap();
             change(case);
         })
@@ -229,7 +229,7 @@ fn a_single_wrong_record_is_invalid() {
 #[test]
 fn requests_that_find_nothing_are_suspect_above_a_twentieth() {
     let missed = |count: u64| {
-        says("found", |case| {
+        check_trust("found", |case| {
             case.totals.outcomes[0][Outcome::Ok as usize] -= count;
             case.totals.outcomes[0][Outcome::NotFound as usize] += count;
         })
@@ -253,7 +253,9 @@ fn requests_that_find_nothing_are_suspect_above_a_twentieth() {
 #[test]
 fn failures_of_the_load_up_to_a_twentieth_are_suspect() {
     let load = |failed, all| {
-        says("load", |case| case.observations.load_failed = Some(LoadFailures { failed, all, most: None }))
+        check_trust("load", |case| {
+            case.observations.load_failed = Some(LoadFailures { failed, all, most: None })
+        })
     };
     assert_eq!([load(0, 100), load(1, 1_000), load(50, 1_000)], [None, SUSPECT, SUSPECT]);
     assert_eq!(load(51, 1_000), INVALID);
@@ -265,8 +267,8 @@ fn failures_of_the_load_up_to_a_twentieth_are_suspect() {
 
 #[test]
 fn interrupted_runs_and_missing_replies_are_suspect() {
-    assert_eq!(says("completed", |_| ()), None);
-    assert_eq!(says("completed", |case| case.interrupted = true), SUSPECT);
+    assert_eq!(check_trust("completed", |_| ()), None);
+    assert_eq!(check_trust("completed", |case| case.interrupted = true), SUSPECT);
     let aborted = |count| Case::usual_case().ended(Outcome::Aborted, count).check_trust("completed");
     assert_eq!([aborted(0), aborted(1)], [None, SUSPECT]);
     let mut both = Case::usual_case().ended(Outcome::Aborted, 3);
@@ -303,7 +305,7 @@ fn what_was_not_sent_is_of_the_rate_and_no_missing_reply() {
 #[test]
 fn a_thousand_operations_and_a_second_are_enough() {
     let samples = |operations: u64, seconds: f64| {
-        says("samples", |case| {
+        check_trust("samples", |case| {
             case.totals.arrivals = operations;
             case.totals.ended[Outcome::Ok as usize] = operations;
             case.phase.seconds = seconds;
@@ -477,7 +479,7 @@ fn neighbours_may_take_a_fiftieth() {
 
 #[test]
 fn a_client_is_busy_above_85_percent() {
-    let busy = |share| says("client_cpu", |case| case.phase.client.busy_share = Some(share));
+    let busy = |share| check_trust("client_cpu", |case| case.phase.client.busy_share = Some(share));
     assert_eq!([busy(0.85), busy(0.8501)], [None, SUSPECT]);
 }
 
@@ -485,7 +487,7 @@ fn a_client_is_busy_above_85_percent() {
 fn users_may_differ_by_a_fiftieth_from_littles_law() {
     // One user and 20,000 operations of 1 ms: 20 s.
     let law = |users: f64| {
-        says("littles_law", |case| (case.think_ns, case.phase.seconds) = (Some(0), 20.0 / users))
+        check_trust("littles_law", |case| (case.think_ns, case.phase.seconds) = (Some(0), 20.0 / users))
     };
     assert_eq!([law(1.0), law(1.0199), law(0.9801)], [None; 3]);
     assert_eq!([law(1.0201), law(0.9799)], [SUSPECT; 2]);
@@ -493,16 +495,16 @@ fn users_may_differ_by_a_fiftieth_from_littles_law() {
 
 #[test]
 fn clocks_are_slow_above_100_ns_and_set_above_a_quarter_of_a_second() {
-    let clock = |ns| says("clock", |case| case.phase.hosts[0].clock_ns = Some(ns));
+    let clock = |ns| check_trust("clock", |case| case.phase.hosts[0].clock_ns = Some(ns));
     assert_eq!([clock(100), clock(101)], [None, SUSPECT]);
-    let jump = |seconds| says("clock_jump", |case| case.observations.clock_skew_s = seconds);
+    let jump = |seconds| check_trust("clock_jump", |case| case.observations.clock_skew_s = seconds);
     assert_eq!([jump(0.25), jump(-0.25), jump(0.2501), jump(-0.2501)], [None, None, SUSPECT, SUSPECT]);
 }
 
 #[test]
 fn a_mix_is_another_one_above_a_fiftieth() {
     let mix = |done: u64| {
-        says("mix", |case| {
+        check_trust("mix", |case| {
             case.totals.outcomes[0] = [0; Outcome::COUNT];
             case.totals.outcomes[0][Outcome::Ok as usize] = done;
             case.observations.mix = vec![("READ".to_owned(), 0.5)];
@@ -513,7 +515,8 @@ fn a_mix_is_another_one_above_a_fiftieth() {
 
 #[test]
 fn keys_are_few_below_a_twentieth_of_what_could_be_met() {
-    let keys = |distinct, records| says("keys", |case| case.observations.keys = Some((distinct, records)));
+    let keys =
+        |distinct, records| check_trust("keys", |case| case.observations.keys = Some((distinct, records)));
     assert_eq!([keys(100, 100_000), keys(99, 100_000)], [None, SUSPECT]);
     assert_eq!([keys(50, 1_000), keys(49, 1_000)], [None, SUSPECT]);
 }
@@ -634,7 +637,7 @@ fn seconds_in_which_the_client_stood_still_say_nothing_of_the_target() {
 #[test]
 fn strange_replies_are_told_and_more_than_one_in_a_thousand_leave_no_figure() {
     let told = |unexpected: u64, broken: u64| {
-        says("protocol", |case| {
+        check_trust("protocol", |case| {
             (case.phase.unexpected_replies, case.phase.broken_replies) = (unexpected, broken);
         })
     };
@@ -652,7 +655,7 @@ fn strange_replies_are_told_and_more_than_one_in_a_thousand_leave_no_figure() {
 #[test]
 fn a_second_stalls_below_half_of_the_median() {
     let stalls = |left: f64| {
-        says("stalls", |case| {
+        check_trust("stalls", |case| {
             case.observations.series = level();
             case.observations.series[30] = left;
         })
@@ -660,7 +663,7 @@ fn a_second_stalls_below_half_of_the_median() {
     assert_eq!([stalls(500.0), stalls(499.0)], [None, SUSPECT]);
     // A lower level has been named; a stop within it has not.
     let in_a_lower_level = |left: f64| {
-        says("stalls", |case| {
+        check_trust("stalls", |case| {
             case.observations.series = level();
             case.observations.series[20..].fill(400.0);
             case.observations.series[40..43].fill(left);
@@ -679,7 +682,7 @@ fn a_second_stalls_below_half_of_the_median() {
 #[test]
 fn a_drift_counts_from_a_tenth_on() {
     let drift = |change: f64| {
-        says("drift", |case| {
+        check_trust("drift", |case| {
             case.observations.series =
                 (0..60).map(|at| 1_000.0 * (1.0 + change * (f64::from(at) / 59.0 - 0.5))).collect();
         })
@@ -689,11 +692,12 @@ fn a_drift_counts_from_a_tenth_on() {
 
 #[test]
 fn monitors_are_missed_from_three_seconds_on() {
-    let lost =
-        |seconds| says("monitors", |case| (case.observations.watched, case.phase.seconds) = (true, seconds));
+    let lost = |seconds| {
+        check_trust("monitors", |case| (case.observations.watched, case.phase.seconds) = (true, seconds))
+    };
     assert_eq!([lost(2.999), lost(3.0)], [None, SUSPECT]);
     // The host of a target elsewhere was not to be watched, and all others were, to the end.
-    let watched = says("monitors", |case| {
+    let watched = check_trust("monitors", |case| {
         case.observations.watched = true;
         case.phase.monitor = Some(Monitored { cost_share: Some(0.01), ..Monitored::default() });
     });
@@ -702,14 +706,14 @@ fn monitors_are_missed_from_three_seconds_on() {
 
 #[test]
 fn cores_may_be_taken_for_a_fiftieth() {
-    let steal = |share| says("steal", |case| case.phase.hosts[0].cpu_steal_share = Some(share));
+    let steal = |share| check_trust("steal", |case| case.phase.hosts[0].cpu_steal_share = Some(share));
     assert_eq!([steal(0.0199), steal(0.0201)], [None, SUSPECT]);
 }
 
 #[test]
 fn a_level_changes_from_a_tenth_on() {
     let stepped = |share: f64| {
-        says("level", |case| {
+        check_trust("level", |case| {
             case.observations.series = level();
             case.observations.series[40..].iter_mut().for_each(|rate| *rate *= 1.0 - share);
         })
@@ -720,7 +724,7 @@ fn a_level_changes_from_a_tenth_on() {
 #[test]
 fn a_warm_up_is_told_where_it_moves_the_mean_by_a_hundredth() {
     let warm = |first: f64| {
-        says("warm_up", |case| {
+        check_trust("warm_up", |case| {
             case.observations.series = level();
             case.observations.series[..6].fill(first);
         })
@@ -732,7 +736,7 @@ fn a_warm_up_is_told_where_it_moves_the_mean_by_a_hundredth() {
 #[test]
 fn a_queue_is_an_overload_from_twice_its_length_on() {
     let grown = |times: f64| {
-        says("overload", |case| {
+        check_trust("overload", |case| {
             let ramp = |from: f64, to: f64| {
                 (0..60).map(move |at| from + (to - from) * f64::from(at) / 59.0).collect()
             };

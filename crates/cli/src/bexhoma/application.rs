@@ -31,13 +31,13 @@ enum NoFigure {
     Prometheus {
         /// URL of its API.
         api: String,
-        source: NoAnswer,
+        source: PrometheusFailure,
     },
 }
 
 /// Reasons for which a Prometheus has no answer.
 #[derive(Debug, thiserror::Error)]
-enum NoAnswer {
+enum PrometheusFailure {
     #[error(transparent)]
     Url(#[from] UrlError),
     #[error(transparent)]
@@ -176,7 +176,7 @@ fn reduction(kind: MetricKind) -> Reduction {
 /// The figure of a phase by a Prometheus: of a rate or a ratio its mean, of other counters their increase, of gauges the
 /// greatest value.
 /// An increase is that over the phase, whatever its window.
-fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Result<f64, NoAnswer> {
+fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Result<f64, PrometheusFailure> {
     let grows = query.contains("increase(");
     let (query, start) = match grows {
         true => (&*over(query, (to - from) / 1e3), to),
@@ -193,18 +193,18 @@ fn asked(api: &str, query: &str, kind: MetricKind, (from, to): (f64, f64)) -> Re
     let answer: Value = serde_json::from_slice(&Url::parse(&url)?.get()?)?;
     if answer["status"] != "success" {
         let words = answer["error"].as_str().unwrap_or("it does not answer the query");
-        return Err(NoAnswer::Refused(words.to_owned()));
+        return Err(PrometheusFailure::Refused(words.to_owned()));
     }
     let series = answer["data"]["result"].as_array().map_or(&[][..], Vec::as_slice);
     let [series] = series else {
-        return Err(NoAnswer::Series(series.len()));
+        return Err(PrometheusFailure::Series(series.len()));
     };
     let value = |point: &Value| point[1].as_str()?.parse::<f64>().ok().filter(|value| value.is_finite());
     let values: Vec<f64> = series["values"].as_array().into_iter().flatten().filter_map(value).collect();
     let step = |pair: &[f64]| if pair[1] >= pair[0] { pair[1] - pair[0] } else { pair[1] };
     let rate = is_rate(query);
     match (values.is_empty(), rate, kind) {
-        (true, ..) => Err(NoAnswer::Empty),
+        (true, ..) => Err(PrometheusFailure::Empty),
         (false, ..) if grows => Ok(values[values.len() - 1]),
         (_, true, _) | (_, _, MetricKind::Ratio) => Ok(values.iter().sum::<f64>() / values.len() as f64),
         (_, _, MetricKind::Counter) => Ok(values.windows(2).map(step).sum()),

@@ -30,7 +30,7 @@ use std::sync::Arc;
 const CALLED: &str = "bexhoma-ycsb";
 
 /// A command line of `ycsb`, read and checked.
-struct Ready {
+struct CheckedCommandLine {
     options: Options,
     lowered: Lowered,
     plan: Plan,
@@ -40,7 +40,7 @@ struct Ready {
 }
 
 /// Reads and checks everything; nothing is touched. Notes are printed.
-fn read(typed: Typed) -> Result<Ready, Failure> {
+fn read(typed: Typed) -> Result<CheckedCommandLine, Failure> {
     let options = Options::read(typed)?;
     let lowered = lower(&options)?;
     let mut notes = lowered.notes.clone();
@@ -60,10 +60,10 @@ fn read(typed: Typed) -> Result<Ready, Failure> {
     let plan = experiment::planned(&lowered.text, CALLED, &sets)?;
     notes.iter().for_each(|note| terminal::note(&format!("note: {note}")));
     let workflow = workflow(&options, &lowered);
-    Ok(Ready { options, lowered, plan, sets, workflow, catalogue: added.catalogue })
+    Ok(CheckedCommandLine { options, lowered, plan, sets, workflow, catalogue: added.catalogue })
 }
 
-impl Ready {
+impl CheckedCommandLine {
     fn typed(&self) -> &Typed {
         &self.options.typed
     }
@@ -135,7 +135,11 @@ pub fn run(typed: Typed) -> Result<Exit, Failure> {
     ran
 }
 
-fn run_on(ready: &Ready, persistent: Option<&Path>, control: Arc<Control>) -> Result<Exit, Failure> {
+fn run_on(
+    ready: &CheckedCommandLine,
+    persistent: Option<&Path>,
+    control: Arc<Control>,
+) -> Result<Exit, Failure> {
     let mut directory = ready.directory()?;
     let experiment_dir = directory.path().to_owned();
     if let Some(persistent) = persistent {
@@ -175,7 +179,7 @@ fn persistent(typed: &Typed) -> Result<Option<PathBuf>, Failure> {
 }
 
 /// Servers are left of one configuration alone.
-fn one_cell(ready: &Ready, mode: &str) -> Result<(), Failure> {
+fn one_cell(ready: &CheckedCommandLine, mode: &str) -> Result<(), Failure> {
     match ready.plan.cells.as_slice() {
         [_] => Ok(()),
         _ => {
@@ -213,7 +217,7 @@ pub fn leave(typed: Typed, load: bool) -> Result<Exit, Failure> {
 /// Servers that were started, loaded if that is asked for, and left: the experiment's directory, and what there is to say of
 /// them.
 fn left(
-    ready: &Ready,
+    ready: &CheckedCommandLine,
     mode: &str,
     load: bool,
     control: &Arc<Control>,
@@ -243,7 +247,7 @@ fn left(
 }
 
 /// Says where the servers are, and what ends them.
-fn services(ready: &Ready, persistent: &PersistentServers, code: &str) -> String {
+fn services(ready: &CheckedCommandLine, persistent: &PersistentServers, code: &str) -> String {
     let mut out = String::from("\n### Services\n\n");
     let name = &ready.lowered.configurations[0].name;
     for uri in &persistent.uris {

@@ -269,7 +269,7 @@ fn code(run: Option<&str>) -> String {
 
 /// Both tables; nothing where there are no volumes.
 fn tables(all: &[VolumeInfo]) -> String {
-    let sum = |of: &dyn Fn(&dyno_hosts::servers::volume::Part) -> Option<u64>, one: &VolumeInfo| {
+    let sum = |of: &dyn Fn(&dyno_hosts::servers::volume::VolumePart) -> Option<u64>, one: &VolumeInfo| {
         one.parts.iter().map(of).sum::<Option<u64>>()
     };
     let volumes: Vec<Vec<String>> = all
@@ -278,7 +278,7 @@ fn tables(all: &[VolumeInfo]) -> String {
             let first = one.parts.first();
             let (configuration, data) = named(&one.name);
             let seconds = one.seconds.map_or("not loaded".into(), |s| format!("{s:.2}"));
-            let status = |part: &dyno_hosts::servers::volume::Part| part.status.clone();
+            let status = |part: &dyno_hosts::servers::volume::VolumePart| part.status.clone();
             // Parts of one folder have one filesystem.
             let whole = if one.class == "folder" {
                 first.and_then(|part| part.size)
@@ -331,7 +331,7 @@ fn tables(all: &[VolumeInfo]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_hosts::servers::volume::Part;
+    use dyno_hosts::servers::volume::VolumePart;
 
     /// Cells of the rows of a table.
     fn cells(text: &str) -> Vec<Vec<String>> {
@@ -344,7 +344,7 @@ mod tests {
     /// The rows of bexhoma's example, but for `loaded [s]`, which says how long it took.
     #[test]
     fn the_examples_volumes() {
-        let part = |name: &str, used: u64| Part {
+        let part = |name: &str, used: u64| VolumePart {
             name: name.into(),
             asked: "50Gi".into(),
             status: "Bound".into(),

@@ -66,7 +66,7 @@ pub struct CompareArgs {
     pub seed: u64,
     /// Form of the output
     #[arg(long, value_enum, default_value = "text")]
-    pub format: FormatArg,
+    pub format: ComparisonFormat,
     /// Print JSON, as --format json does
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
@@ -83,7 +83,7 @@ pub struct CompareArgs {
 
 /// Forms of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum FormatArg {
+pub enum ComparisonFormat {
     /// Verdicts in words and tables
     #[default]
     Text,
@@ -107,7 +107,7 @@ impl CompareArgs {
             noise_floor: false,
             price: None,
             seed: SEED,
-            format: FormatArg::Text,
+            format: ComparisonFormat::Text,
             json: false,
             out: None,
             html: None,

@@ -20,7 +20,7 @@ pub struct Group {
 
 /// Content of one argument.
 #[derive(Debug)]
-pub struct Side {
+pub struct ComparedSide {
     /// Path.
     pub name: String,
     /// An experiment's name, else the path.
@@ -60,7 +60,7 @@ fn words<'a>(levels: impl Iterator<Item = &'a (String, String)>) -> String {
 /// Gives groups that are to stand beside each other names that tell the sides apart: labels, or paths where labels are the same.
 /// Levels that cells have in common are said elsewhere; where nothing but one cell of each is compared, its levels are in the
 /// name.
-pub fn tell_apart(sides: &mut [Side]) {
+pub fn tell_apart(sides: &mut [ComparedSide]) {
     let mut labels: Vec<String> = sides.iter().map(|side| side.label.clone()).collect();
     let different = labels.iter().enumerate().all(|(at, label)| !labels[..at].contains(label));
     if !different {
@@ -89,7 +89,7 @@ pub enum Take {
 }
 
 /// Reads what a path holds; nothing that can be taken is an error.
-pub fn side(path: &Path, take: Take) -> Result<Side, Failure> {
+pub fn side(path: &Path, take: Take) -> Result<ComparedSide, Failure> {
     let side = read(path, take)?;
     if side.groups.is_empty() {
         return Err(side.empty());
@@ -98,9 +98,9 @@ pub fn side(path: &Path, take: Take) -> Result<Side, Failure> {
 }
 
 /// Reads what a path holds; there may be nothing that can be taken.
-pub fn read(path: &Path, take: Take) -> Result<Side, Failure> {
+pub fn read(path: &Path, take: Take) -> Result<ComparedSide, Failure> {
     let name = path.display().to_string();
-    let mut side = Side {
+    let mut side = ComparedSide {
         name: name.clone(),
         label: name.clone(),
         groups: Vec::new(),
@@ -130,7 +130,7 @@ pub fn read(path: &Path, take: Take) -> Result<Side, Failure> {
     Ok(side)
 }
 
-fn experiment(path: &Path, side: &mut Side) -> Result<(), Failure> {
+fn experiment(path: &Path, side: &mut ComparedSide) -> Result<(), Failure> {
     let experiment = ExperimentDir::open(path)?;
     side.label = experiment.name.clone();
     let mut runs: Vec<&EndedRun> = experiment.runs.iter().filter(|run| run.status == "complete").collect();
@@ -155,7 +155,7 @@ fn experiment(path: &Path, side: &mut Side) -> Result<(), Failure> {
     Ok(())
 }
 
-impl Side {
+impl ComparedSide {
     /// The error that nothing of it can be taken.
     pub fn empty(&self) -> Failure {
         let left = self.warnings.first().map_or(String::new(), |w| format!(" ({w})"));

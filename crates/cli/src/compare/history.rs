@@ -40,7 +40,7 @@ const THROUGHPUT: &str = "1/s";
 
 /// One run's figure.
 #[derive(serde::Serialize)]
-struct Point {
+struct HistoryPoint {
     started: String,
     dir: String,
     value: f64,
@@ -48,9 +48,9 @@ struct Point {
 
 /// Runs of one cell, or of the same title and database.
 #[derive(serde::Serialize)]
-struct Line {
+struct HistoryLine {
     what: String,
-    points: Vec<Point>,
+    points: Vec<HistoryPoint>,
     steps: Vec<StepShown>,
 }
 
@@ -109,7 +109,7 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
             let summary = summary.filter(|summary| summary.verdict.of(&claims) != Trust::Invalid);
             let value = summary.and_then(|s| s.measured()).and_then(|phase| figure.measured_value(phase));
             let dir = run.path.display().to_string();
-            points.extend(value.map(|value| Point { started: run.run.started.clone(), dir, value }));
+            points.extend(value.map(|value| HistoryPoint { started: run.run.started.clone(), dir, value }));
         }
         let values: Vec<f64> = points.iter().map(|point| point.value).collect();
         let found = find_level_steps(&values, args.margin / 100.0, args.seed);
@@ -131,7 +131,7 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
             terminal::warn(&words);
         }
         recorded.extend(runs.iter().filter_map(|run| run.summary.as_ref()?.measured()).flat_map(operations));
-        shown.push(Line { what, points, steps });
+        shown.push(HistoryLine { what, points, steps });
     }
     if shown.iter().all(|line| line.points.is_empty()) {
         let known: Vec<String> = recorded.into_iter().collect();
@@ -149,7 +149,7 @@ pub fn history(args: &HistoryArgs) -> Result<Exit, Failure> {
     Ok(if args.fail_on_worse && worse { Exit::Threshold } else { Exit::Ok })
 }
 
-fn text(line: &Line, figure: &str, unit: &str) -> String {
+fn text(line: &HistoryLine, figure: &str, unit: &str) -> String {
     let mut out = format!("{}: {figure} in {unit} of {}\n", line.what, counted(line.points.len(), "run"));
     let greatest = line.points.iter().map(|p| p.value).fold(f64::MIN_POSITIVE, f64::max);
     for point in &line.points {

@@ -9,7 +9,7 @@ mod settings;
 
 use crate::exit::{Exit, Failure};
 use crate::{pages, price, terminal};
-use args::{FailOn, FormatArg};
+use args::{ComparisonFormat, FailOn};
 use dyno_analysis::compare::Conclusion;
 use dyno_report::comparison::junit::build_junit;
 use dyno_report::comparison::markdown::render_markdown;
@@ -17,7 +17,7 @@ use dyno_report::comparison::text::render_comparisons;
 use dyno_report::comparison::{Pairing, ReportLink};
 use dyno_report::html::comparison::comparison_page;
 use dyno_rundir::RunDir;
-use gather::{Group, Side};
+use gather::{ComparedSide, Group};
 use std::path::{Path, PathBuf};
 
 pub use args::CompareArgs;
@@ -27,7 +27,7 @@ pub use settings::what as what_was_run;
 /// `dyno compare`.
 pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     let price = args.price.as_deref().map(price::per_hour).transpose()?;
-    let mut sides: Vec<Side> =
+    let mut sides: Vec<ComparedSide> =
         args.sides.iter().map(|path| gather::side(path, gather::Take::Usable)).collect::<Result<_, _>>()?;
     if args.by.is_none() {
         gather::tell_apart(&mut sides);
@@ -57,11 +57,11 @@ pub fn compare(args: &CompareArgs) -> Result<Exit, Failure> {
     if let Some(path) = &args.junit {
         pages::write(path, &build_junit(&all, |conclusion| is_bad(args.fail_on, conclusion)).xml())?;
     }
-    let made = match if args.json { FormatArg::Json } else { args.format } {
-        FormatArg::Text => render_comparisons(&all),
-        FormatArg::Html => comparison_page(&all, &left_out),
-        FormatArg::Md => render_markdown(&all),
-        FormatArg::Json => {
+    let made = match if args.json { ComparisonFormat::Json } else { args.format } {
+        ComparisonFormat::Text => render_comparisons(&all),
+        ComparisonFormat::Html => comparison_page(&all, &left_out),
+        ComparisonFormat::Md => render_markdown(&all),
+        ComparisonFormat::Json => {
             let text = serde_json::to_string_pretty(&all)?;
             format!("{text}\n")
         }
@@ -76,7 +76,10 @@ pub fn compare_turns(sides: [PathBuf; 2], json: bool) -> Result<Exit, Failure> {
 }
 
 /// The page of a comparison of directories with the usual margins, as `dyno serve` shows it. `address` is that of a run's report.
-pub fn page(sides: &mut [Side], address: &dyn Fn(&Path) -> Option<String>) -> Result<String, Failure> {
+pub fn page(
+    sides: &mut [ComparedSide],
+    address: &dyn Fn(&Path) -> Option<String>,
+) -> Result<String, Failure> {
     let args = CompareArgs::usual();
     gather::tell_apart(sides);
     let pairs = pairs(&args, sides)?;
@@ -84,7 +87,7 @@ pub fn page(sides: &mut [Side], address: &dyn Fn(&Path) -> Option<String>) -> Re
 }
 
 /// What is not compared: runs, and claims of others.
-fn left_out(sides: &[Side]) -> Vec<String> {
+fn left_out(sides: &[ComparedSide]) -> Vec<String> {
     sides.iter().flat_map(|side| side.warnings.iter().chain(&side.in_part).cloned()).collect()
 }
 
@@ -143,7 +146,10 @@ fn exit(fail_on: Option<FailOn>, all: &[Pairing]) -> Exit {
 }
 
 /// Pairs the groups that stand beside each other.
-fn pairs<'a>(args: &CompareArgs, sides: &'a [Side]) -> Result<Vec<(String, &'a Group, &'a Group)>, Failure> {
+fn pairs<'a>(
+    args: &CompareArgs,
+    sides: &'a [ComparedSide],
+) -> Result<Vec<(String, &'a Group, &'a Group)>, Failure> {
     if let Some(factor) = &args.by {
         return by_factor(factor, sides);
     }
@@ -165,7 +171,8 @@ fn pairs<'a>(args: &CompareArgs, sides: &'a [Side]) -> Result<Vec<(String, &'a G
         let before = pairs.len();
         pairs.extend(found);
         if pairs.len() == before {
-            let keys = |side: &Side| side.groups.iter().map(Group::key).collect::<Vec<_>>().join("; ");
+            let keys =
+                |side: &ComparedSide| side.groups.iter().map(Group::key).collect::<Vec<_>>().join("; ");
             let (one, two) = (keys(first), keys(other));
             let words = format!("no cell in common: {} has {one}; {} has {two}", first.name, other.name);
             return Err(Failure::Usage(words));
@@ -175,7 +182,10 @@ fn pairs<'a>(args: &CompareArgs, sides: &'a [Side]) -> Result<Vec<(String, &'a G
 }
 
 /// Each level of a factor beside the first, where all other levels are the same.
-fn by_factor<'a>(factor: &str, sides: &'a [Side]) -> Result<Vec<(String, &'a Group, &'a Group)>, Failure> {
+fn by_factor<'a>(
+    factor: &str,
+    sides: &'a [ComparedSide],
+) -> Result<Vec<(String, &'a Group, &'a Group)>, Failure> {
     let [side] = sides else {
         return Err(Failure::Usage(format!("--by {factor}: goes with one experiment")));
     };

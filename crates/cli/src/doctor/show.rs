@@ -1,7 +1,7 @@
 //! Output of `dyno doctor` for people.
 
 use dyno_experiment::ListedJournal;
-use dyno_monitor::environment::{Checked, Finding, Match, Profile};
+use dyno_monitor::environment::{Checked, Finding, Match, RecipeProfile};
 use dyno_rundir::system::{Difference, System};
 use dyno_types::units::counted;
 
@@ -89,7 +89,7 @@ pub fn word(result: Match) -> &'static str {
 }
 
 /// A recipe's list against this host.
-pub fn profile(profile: &Profile, checked: &[Checked]) -> String {
+pub fn profile(profile: &RecipeProfile, checked: &[Checked]) -> String {
     let mut out = format!("{}: {}\n\n", profile.name, profile.words);
     for c in checked {
         let found = c.found.as_deref().unwrap_or("-");

@@ -16,7 +16,7 @@ pub use preview::{plan, presets as list_presets};
 
 use crate::exit::{Exit, Failure};
 use crate::highest_rate::{highest_rate, sureness};
-use crate::metrics::{Metrics, Outlets};
+use crate::metrics::{MetricsOutlets, Outlets};
 use crate::options::{ResumeArgs, RunArgs};
 use crate::run_directory::new_directory;
 use crate::work::read_work;
@@ -31,7 +31,7 @@ use dyno_experiment::context::ExperimentContext;
 use dyno_experiment::directory::{Directory, DirectoryError};
 use dyno_experiment::journal::{Entry, RunRecord, RunStatus};
 use dyno_experiment::persistent_servers::PersistentServers;
-use dyno_experiment::{Ending, pending, run_experiment, to_make_again};
+use dyno_experiment::{ExperimentEnding, pending, run_experiment, to_make_again};
 use dyno_localhost::trusted;
 use dyno_presets as presets;
 use dyno_report::junit::of_experiment;
@@ -287,7 +287,7 @@ pub fn carry_out(
         persistent,
     };
     let name = directory.path().file_name().map(|name| name.to_string_lossy().into_owned());
-    let metrics = Metrics::open(outlets, name.unwrap_or_default(), plan.name.clone())?;
+    let metrics = MetricsOutlets::open(outlets, name.unwrap_or_default(), plan.name.clone())?;
     let mut watch = Watch::new(directory.path(), quiet || json && !terminal::live(), quiet, metrics);
     let ending = run_experiment(plan, directory, &context, &mut watch)?;
     watch.end_of_experiment();
@@ -304,7 +304,7 @@ pub fn carry_out(
         let page = pages::address(path);
         terminal::out(&format!("\nexperiment directory: {}\nreport: {page}\n", path.display()));
     }
-    if ending == Ending::Interrupted {
+    if ending == ExperimentEnding::Interrupted {
         let path = directory.path();
         let command = continues(path).unwrap_or_else(|| format!("dyno resume {}", path.display()));
         terminal::note(&format!("`{command}` goes on"));

@@ -1,13 +1,13 @@
 //! Progress of an experiment: a line as each run begins and ends, and the view of the run under way.
 
 use crate::live::Live;
-use crate::metrics::Metrics;
+use crate::metrics::MetricsOutlets;
 use crate::{pages, terminal};
 use dyno_config::experiment::Cell;
 use dyno_engine::Job;
 use dyno_experiment::context::Watcher;
 use dyno_experiment::journal::{RunRecord, RunStatus};
-use dyno_experiment::point::Point;
+use dyno_experiment::point::SearchPoint;
 use dyno_rundir::schema::{Phase, Summary};
 use dyno_session::session::{Observer, Progress};
 use dyno_types::units::Rate;
@@ -17,7 +17,7 @@ use std::time::Instant;
 /// Shows progress.
 pub struct Watch {
     live: Live,
-    metrics: Option<Metrics>,
+    metrics: Option<MetricsOutlets>,
     quiet: bool,
     begun: Instant,
     /// Runs that ended since the beginning here.
@@ -27,7 +27,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn new(place: &Path, still: bool, quiet: bool, metrics: Option<Metrics>) -> Self {
+    pub fn new(place: &Path, still: bool, quiet: bool, metrics: Option<MetricsOutlets>) -> Self {
         let place = place.to_owned();
         Watch { live: Live::new(still), metrics, quiet, begun: Instant::now(), ended: 0, place }
     }
@@ -75,7 +75,7 @@ impl Observer for Watch {
 }
 
 impl Watcher for Watch {
-    fn run_begins(&mut self, cell: &Cell, point: &Point, ended: usize, planned: usize) {
+    fn run_begins(&mut self, cell: &Cell, point: &SearchPoint, ended: usize, planned: usize) {
         if let Some(metrics) = &mut self.metrics {
             metrics.of_experiment(cell.number, point.repetition);
         }

@@ -72,7 +72,7 @@ pub struct OutsideSweep {
 
 /// All of it.
 #[derive(Debug, Serialize)]
-pub struct Explained {
+pub struct ExplainedParts {
     /// Runs.
     pub runs: Vec<OfRun>,
     /// Sweeps over users.

@@ -18,7 +18,7 @@ use dyno_analysis::series::judge_stability;
 use dyno_analysis::{IntervalFigures, steadiness_of_responses};
 use dyno_rundir::RunDir;
 use dyno_rundir::monitor::Recording;
-use explained::{Explained, OfRates, OfRun, OfSweep, OutsideSweep};
+use explained::{ExplainedParts, OfRates, OfRun, OfSweep, OutsideSweep};
 use std::path::PathBuf;
 
 /// `dyno explain`.
@@ -46,7 +46,7 @@ pub struct ExplainArgs {
 /// `dyno explain`.
 pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
     let mut explained =
-        Explained { runs: Vec::new(), sweeps: Vec::new(), rates: Vec::new(), alone: Vec::new() };
+        ExplainedParts { runs: Vec::new(), sweeps: Vec::new(), rates: Vec::new(), alone: Vec::new() };
     for dir in &args.dirs {
         let side = gather::side(dir, gather::Take::All)?;
         side.warnings.iter().for_each(|warning| terminal::warn(warning));
@@ -74,14 +74,14 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit, Failure> {
         let (mut by_users, mut by_rates) = (Vec::new(), Vec::new());
         // True for each point that belongs to a sweep.
         let mut used = vec![false; points.len()];
-        for Line { what, runs, members } in users {
+        for SweepRuns { what, runs, members } in users {
             let Some(sweep) = analyse_sweep(&runs, args.seed) else { continue };
             members
                 .iter()
                 .for_each(|at| used[*at] |= points[*at].1.runs.iter().any(|run| run.users.is_some()));
             by_users.push(OfSweep { what, sweep });
         }
-        for Line { what, runs, members } in of_rates {
+        for SweepRuns { what, runs, members } in of_rates {
             let Some(rates) = analyse_rates(&runs) else { continue };
             members
                 .iter()
@@ -121,7 +121,7 @@ fn alone(group: &gather::Group, runs: &[Observed]) -> Option<OutsideSweep> {
 }
 
 /// Runs along what is swept.
-struct Line {
+struct SweepRuns {
     what: String,
     runs: Vec<Observed>,
     /// Positions of their groups.
@@ -132,10 +132,10 @@ struct Line {
 fn along(
     points: &[(&gather::Group, &ObservedGroup<'_>)],
     factors: for<'a> fn(&[ObservedGroup<'a>]) -> Vec<&'a str>,
-) -> Vec<Line> {
+) -> Vec<SweepRuns> {
     let rows: Vec<ObservedGroup<'_>> = points.iter().map(|(_, seen)| **seen).collect();
     let factors = factors(&rows);
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<SweepRuns> = Vec::new();
     for (at, (group, seen)) in points.iter().enumerate() {
         let what = group.without(&factors);
         match lines.iter_mut().find(|line| line.what == what) {
@@ -143,7 +143,7 @@ fn along(
                 line.runs.extend_from_slice(seen.runs);
                 line.members.push(at);
             }
-            None => lines.push(Line { what, runs: seen.runs.to_vec(), members: vec![at] }),
+            None => lines.push(SweepRuns { what, runs: seen.runs.to_vec(), members: vec![at] }),
         }
     }
     lines

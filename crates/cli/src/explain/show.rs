@@ -1,6 +1,6 @@
 //! Explanations as text: what it means first, then the figures.
 
-use super::explained::{Explained, OfRun, OfSweep};
+use super::explained::{ExplainedParts, OfRun, OfSweep};
 use super::figures::{half, rate, time};
 use super::show_rates::of_rates;
 use dyno_analysis::diagnose::{DiagnosisFinding, Moved, ThroughputChange};
@@ -11,7 +11,7 @@ use dyno_types::units::{counted, ends, span, symbol};
 use std::iter;
 
 /// All of it.
-pub fn text(all: &Explained) -> String {
+pub fn text(all: &ExplainedParts) -> String {
     let mut out = String::new();
     all.sweeps.iter().for_each(|one| out += &of_sweep(one));
     all.rates.iter().for_each(|one| out += &of_rates(one));

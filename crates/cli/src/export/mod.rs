@@ -21,7 +21,7 @@ const SEED: u64 = 1;
 
 /// Formats and contents of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormatArg {
+pub enum ExportFormat {
     /// Comma-separated table
     Csv,
     /// The same table for data frames and query engines
@@ -56,7 +56,7 @@ pub struct ExportArgs {
     pub dir: PathBuf,
     /// The form
     #[arg(short, long, value_enum, value_name = "FORMAT")]
-    pub format: FormatArg,
+    pub format: ExportFormat,
     /// csv and parquet: which table
     #[arg(long, value_enum, default_value = "intervals", value_name = "TABLE")]
     pub table: TableArg,
@@ -79,7 +79,7 @@ pub struct ExportArgs {
 
 impl ExportArgs {
     /// `dyno report DIR --format FORM`: everything else as it is without options.
-    pub fn plain(dir: &Path, format: FormatArg, out: Option<&Path>) -> Self {
+    pub fn plain(dir: &Path, format: ExportFormat, out: Option<&Path>) -> Self {
         ExportArgs {
             dir: dir.to_owned(),
             format,
@@ -104,11 +104,11 @@ impl From<ExportError> for Failure {
 
 /// `dyno export`.
 pub fn export(args: &ExportArgs) -> Result<Exit, Failure> {
-    let binary = matches!(args.format, FormatArg::Parquet | FormatArg::Xlsx);
+    let binary = matches!(args.format, ExportFormat::Parquet | ExportFormat::Xlsx);
     if binary && args.out.is_none() {
         return Err(Failure::Usage("this form is no text: name a file with --out FILE".into()));
     }
-    if args.rows.is_some() && args.format != FormatArg::Xlsx {
+    if args.rows.is_some() && args.format != ExportFormat::Xlsx {
         return Err(Failure::Usage("--rows and --columns: a pivot goes with --format xlsx".into()));
     }
     let source = Source::open(&args.dir)?;
@@ -136,9 +136,9 @@ fn bytes(args: &ExportArgs, source: &Source) -> Result<Vec<u8>, Failure> {
         }
     };
     let text = match args.format {
-        FormatArg::Csv => table()?.csv(),
-        FormatArg::Parquet => return parquet(&table()?),
-        FormatArg::Xlsx => {
+        ExportFormat::Csv => table()?.csv(),
+        ExportFormat::Parquet => return parquet(&table()?),
+        ExportFormat::Xlsx => {
             let pivot = match (&args.rows, &args.columns) {
                 (Some(rows), Some(columns)) => {
                     let found = pivot(source, rows, columns, &Measure::parse(&args.value)?)?;
@@ -148,11 +148,11 @@ fn bytes(args: &ExportArgs, source: &Source) -> Result<Vec<u8>, Failure> {
             };
             return workbook(source, pivot.as_ref(), args.seed);
         }
-        FormatArg::Ycsb => originals::ycsb(source.single("ycsb")?)?,
-        FormatArg::Sysbench => originals::sysbench(source.single("sysbench")?)?,
-        FormatArg::Pocdriver => originals::pocdriver(source.single("pocdriver")?)?,
-        FormatArg::Wsf => originals::wsf(source.single("wsf")?)?,
-        FormatArg::Bexhoma => originals::bexhoma(source.single("bexhoma")?)?,
+        ExportFormat::Ycsb => originals::ycsb(source.single("ycsb")?)?,
+        ExportFormat::Sysbench => originals::sysbench(source.single("sysbench")?)?,
+        ExportFormat::Pocdriver => originals::pocdriver(source.single("pocdriver")?)?,
+        ExportFormat::Wsf => originals::wsf(source.single("wsf")?)?,
+        ExportFormat::Bexhoma => originals::bexhoma(source.single("bexhoma")?)?,
     };
     Ok(text.into_bytes())
 }

@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 pub struct ImportArgs {
     /// Program that made the results
     #[command(subcommand)]
-    pub of: Program,
+    pub of: ImportSource,
 }
 
 /// Programs whose results can be imported.
 #[derive(Clone, Debug, Subcommand)]
-pub enum Program {
+pub enum ImportSource {
     /// YCSB: files of one run: its report (text or JSON), standard error with status lines, .hdr files
     Ycsb(Plain),
     /// sysbench-mongodb: the table (TSV) of one run
@@ -115,12 +115,12 @@ pub struct CsvArgs {
 /// `dyno import`.
 pub fn import(args: &ImportArgs) -> Result<Exit, Failure> {
     match &args.of {
-        Program::Ycsb(plain) => one(plain, ycsb::read),
-        Program::SysbenchMongodb(table) => {
+        ImportSource::Ycsb(plain) => one(plain, ycsb::read),
+        ImportSource::SysbenchMongodb(table) => {
             one(&table.plain, |inputs, said| sysbench::read(&inputs[0], said, table.window))
         }
-        Program::Pocdriver(plain) => one(plain, |inputs, said| pocdriver::read(&inputs[0], said)),
-        Program::Csv(table) => of_csv(table),
+        ImportSource::Pocdriver(plain) => one(plain, |inputs, said| pocdriver::read(&inputs[0], said)),
+        ImportSource::Csv(table) => of_csv(table),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Live metrics as families: their names, labels and units.
 
-use super::Metrics;
+use super::MetricsOutlets;
 use dyno_monitor::prometheus::FamilyKind::{Counter, Gauge};
-use dyno_monitor::prometheus::{Families, Family, FamilyKind, Histogram, Value};
-use dyno_monitor::{Kind, ProcessCpu, peak_resident_bytes};
+use dyno_monitor::prometheus::{Families, Family, FamilyKind, MetricHistogram, SeriesValue};
+use dyno_monitor::{ProcessCpu, SeriesKind, peak_resident_bytes};
 use dyno_record::{Buckets, Totals, bucket_high};
 use dyno_types::Outcome;
 
@@ -13,7 +13,7 @@ const BOUNDS: [f64; 19] = [
     0.5, 1.0, 2.5, 5.0, 10.0,
 ];
 
-impl Metrics {
+impl MetricsOutlets {
     /// Everything as it is now.
     pub(super) fn families(&self) -> Vec<Family> {
         let mut all = Families::with(&self.labels);
@@ -24,7 +24,7 @@ impl Metrics {
     }
 
     fn of_run(&self, all: &mut Families) {
-        let one = Value::Number(1.0);
+        let one = SeriesValue::Number(1.0);
         all.begin("dyno_build_info", Gauge, "1", "The dyno that runs; always 1.");
         all.add(&[("version", env!("CARGO_PKG_VERSION"))], None, one.clone());
         all.begin("dyno_run_info", Gauge, "1", "The run and its target; always 1.");
@@ -50,12 +50,17 @@ impl Metrics {
     fn of_servers(&self, families: &mut Families) {
         for (kind, name, of, help) in [
             (
-                Kind::Counter,
+                SeriesKind::Counter,
                 "dyno_server_total",
                 Counter,
                 "Counters of servers and databases by source and series.",
             ),
-            (Kind::Gauge, "dyno_server", Gauge, "Levels of servers and databases by source and series."),
+            (
+                SeriesKind::Gauge,
+                "dyno_server",
+                Gauge,
+                "Levels of servers and databases by source and series.",
+            ),
         ] {
             let all = self.said.iter().flat_map(|(source, said)| said.iter().map(move |one| (source, one)));
             let mut of_kind = all.filter(|(_, one)| one.kind == kind).peekable();
@@ -64,7 +69,11 @@ impl Metrics {
             }
             for (source, one) in of_kind {
                 // Since when a server has counted, it does not say.
-                families.add(&[("source", source), ("series", &one.name)], None, Value::Number(one.value));
+                families.add(
+                    &[("source", source), ("series", &one.name)],
+                    None,
+                    SeriesValue::Number(one.value),
+                );
             }
         }
     }
@@ -77,7 +86,7 @@ impl Metrics {
                 // Outcome ok from the beginning, so that rates have a beginning.
                 for (outcome, count) in shown.filter(|(o, count)| *o == Outcome::Ok || **count > 0) {
                     let labels = [("phase", phase.as_str()), ("metric", metric), ("outcome", outcome.name())];
-                    all.add(&labels, Some(told.since), Value::Number(*count as f64));
+                    all.add(&labels, Some(told.since), SeriesValue::Number(*count as f64));
                 }
             }
         }
@@ -93,7 +102,7 @@ impl Metrics {
         for (name, help, count) in counters {
             all.begin(name, Counter, "1", help);
             for (phase, told) in &self.told {
-                let value = Value::Number(count(&told.totals) as f64);
+                let value = SeriesValue::Number(count(&told.totals) as f64);
                 all.add(&[("phase", phase)], Some(told.since), value);
             }
         }
@@ -102,13 +111,13 @@ impl Metrics {
         for (phase, told) in &self.told {
             let by = told.totals.stamps;
             for (clock, count) in [("kernel", by.kernel), ("client", by.client)] {
-                let value = Value::Number(count as f64);
+                let value = SeriesValue::Number(count as f64);
                 all.add(&[("phase", phase), ("clock", clock)], Some(told.since), value);
             }
         }
         all.begin("dyno_backlog", Gauge, "1", "Longest queue of due arrivals so far.");
         for (phase, told) in &self.told {
-            all.add(&[("phase", phase)], None, Value::Number(told.totals.backlog as f64));
+            all.add(&[("phase", phase)], None, SeriesValue::Number(told.totals.backlog as f64));
         }
         self.latencies(all);
     }
@@ -158,7 +167,7 @@ impl Metrics {
 }
 
 /// Fine buckets into the classic ones; a fine bucket counts where its upper end is.
-fn histogram(buckets: &Buckets) -> Value {
+fn histogram(buckets: &Buckets) -> SeriesValue {
     let unit_s = buckets.scale().unit_ns() as f64 / 1e9;
     let mut up_to = BOUNDS.map(|bound| (bound, 0u64));
     for (bucket, count) in buckets.iter() {
@@ -167,7 +176,7 @@ fn histogram(buckets: &Buckets) -> Value {
         up_to[first..].iter_mut().for_each(|(_, n)| *n += count);
     }
     let sum = buckets.sum_ns() as f64 / 1e9;
-    Value::Histogram(Histogram { up_to: up_to.to_vec(), count: buckets.count(), sum })
+    SeriesValue::Histogram(MetricHistogram { up_to: up_to.to_vec(), count: buckets.count(), sum })
 }
 
 #[cfg(test)]
@@ -181,7 +190,7 @@ mod tests {
         for us in [5, 15, 400, 400, 20_000_000] {
             buckets.record(us * 1_000);
         }
-        let Value::Histogram(made) = histogram(&buckets) else { panic!("no histogram") };
+        let SeriesValue::Histogram(made) = histogram(&buckets) else { panic!("no histogram") };
         let at = |le: f64| made.up_to.iter().find(|(bound, _)| *bound == le).unwrap().1;
         assert_eq!((at(0.00001), at(0.000025), at(0.00025)), (1, 2, 2));
         assert_eq!((at(0.0005), at(10.0), made.count), (4, 4, 5));

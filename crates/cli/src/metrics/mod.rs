@@ -12,7 +12,7 @@ use crate::exit::Failure;
 use crate::terminal;
 use dyno_engine::{Job, Pacing};
 use dyno_monitor::ProcessCpu;
-use dyno_monitor::prometheus::{Exporter, text};
+use dyno_monitor::prometheus::{MetricsServer, text};
 use dyno_push::Sender;
 use dyno_record::Totals;
 use dyno_rundir::schema::Phase;
@@ -31,8 +31,8 @@ struct PhaseTotals {
 }
 
 /// Serves and sends what observers are told.
-pub struct Metrics {
-    exporter: Option<Exporter>,
+pub struct MetricsOutlets {
+    exporter: Option<MetricsServer>,
     receivers: Receivers,
     run: String,
     target: String,
@@ -51,7 +51,7 @@ pub struct Metrics {
     said: Vec<(String, SourceSnapshot)>,
 }
 
-impl Metrics {
+impl MetricsOutlets {
     /// Opens the outlets that are wanted, for the run called `run` on `target`; `None`: none is.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Metrics {
         let sender = Sender { host, run: run.clone(), target: target.clone(), version };
         let receivers = Receivers::start(outlets.receivers, &sender, outlets.push_interval)?;
         let now = SystemTime::now();
-        let mut metrics = Metrics {
+        let mut metrics = MetricsOutlets {
             exporter,
             receivers,
             run,
@@ -117,18 +117,18 @@ impl Metrics {
 }
 
 /// Listens on `place`. A port alone is one of the loopback.
-fn listen(place: &str) -> Result<Exporter, Failure> {
+fn listen(place: &str) -> Result<MetricsServer, Failure> {
     let port = place.strip_prefix(':').unwrap_or(place).parse::<u16>();
     let exporter = match port {
-        Ok(port) => Exporter::listen(&format!("127.0.0.1:{port}")),
-        Err(_) => Exporter::listen(place),
+        Ok(port) => MetricsServer::listen(&format!("127.0.0.1:{port}")),
+        Err(_) => MetricsServer::listen(place),
     };
     let exporter = exporter.map_err(|e| Failure::Usage(format!("--metrics {place}: {e}")))?;
     terminal::note(&format!("metrics for Prometheus: http://{}/metrics", exporter.address()));
     Ok(exporter)
 }
 
-impl Observer for Metrics {
+impl Observer for MetricsOutlets {
     fn begin(&mut self, phase: &str, job: &Job) {
         self.phase = if job.warmup_ns > 0 { "warmup".into() } else { phase.to_owned() };
         self.metrics = job.workload.metrics().to_vec();
@@ -167,7 +167,7 @@ impl Observer for Metrics {
 }
 
 /// Both are told.
-pub struct ObserverPair<'a>(pub &'a mut dyn Observer, pub Option<&'a mut Metrics>);
+pub struct ObserverPair<'a>(pub &'a mut dyn Observer, pub Option<&'a mut MetricsOutlets>);
 
 impl Observer for ObserverPair<'_> {
     fn begin(&mut self, phase: &str, job: &Job) {

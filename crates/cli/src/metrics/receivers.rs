@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// Time that the end of a run gives to pushes that wait.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-struct Named {
+struct NamedReceiver {
     /// The option and the URL.
     name: String,
     pusher: Pusher,
@@ -20,7 +20,7 @@ struct Named {
 
 /// All receivers of a run.
 pub struct Receivers {
-    all: Vec<Named>,
+    all: Vec<NamedReceiver>,
     interval: Duration,
     last: Option<Instant>,
     /// Time of the last snapshot. The next is later, also where the clock was set back.
@@ -40,7 +40,7 @@ impl Receivers {
         let mut all = Vec::new();
         for (option, receiver) in receivers {
             let name = format!("{option} {receiver}");
-            all.push(Named { name, pusher: Pusher::start(receiver, sender.clone())? });
+            all.push(NamedReceiver { name, pusher: Pusher::start(receiver, sender.clone())? });
         }
         Ok(Receivers { all, interval, last: None, at: SystemTime::UNIX_EPOCH })
     }

@@ -36,7 +36,7 @@ use dyno_workload::Workload;
 use dyno_workload::pocdriver::PocConfig;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use watch::Watch;
+use watch::PocWatch;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -57,7 +57,7 @@ pub fn pocdriver(args: &PocArgs, matches: &ArgMatches) -> Result<Exit, Failure> 
         return Err(Failure::Usage(format!("--workers {}: {expected}", args.workers)));
     }
     check_new(args.out.as_ref())?;
-    let log = Watch::log(args)?;
+    let log = PocWatch::log(args)?;
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let mut work = PocWork::of(experiment(args, &config), args.clone(), config.clone(), CALLER)?;
@@ -96,7 +96,7 @@ pub fn pocdriver(args: &PocArgs, matches: &ArgMatches) -> Result<Exit, Failure> 
         busy: conductor::busy(&jobs),
     };
     let phases = |conductor: &mut Conductor<'_>| {
-        let mut watch = Watch::new(args, workloads.clone(), ready.before, log);
+        let mut watch = PocWatch::new(args, workloads.clone(), ready.before, log);
         let mut ended = conductor.session.run_workers("measure", &jobs, &mut watch)?;
         // A server that has died by then takes nothing from what was measured.
         let (mut left, mut why_left) = send_the_rests(&work, &cores, opened.as_ref(), &control)?;

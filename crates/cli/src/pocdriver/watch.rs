@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Watches a run.
-pub struct Watch {
+pub struct PocWatch {
     /// One for each worker.
     workloads: Vec<Arc<PocWorkload>>,
     before: u64,
@@ -28,7 +28,7 @@ pub struct Watch {
     faithful_csv: bool,
 }
 
-impl Watch {
+impl PocWatch {
     /// Opens the log file, if there is to be one.
     pub fn log(args: &PocArgs) -> Result<Option<File>, Failure> {
         let Some(path) = &args.logfile else { return Ok(None) };
@@ -43,7 +43,7 @@ impl Watch {
 
     /// Begins with what the collections held before.
     pub fn new(args: &PocArgs, workloads: Vec<Arc<PocWorkload>>, before: u64, log: Option<File>) -> Self {
-        Watch {
+        PocWatch {
             workloads,
             before,
             begun: Instant::now(),
@@ -87,7 +87,7 @@ impl Watch {
     }
 }
 
-impl Observer for Watch {
+impl Observer for PocWatch {
     fn begin(&mut self, _phase: &str, _job: &Job) {
         self.begun = Instant::now();
     }

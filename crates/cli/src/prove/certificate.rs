@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Claim of a proof.
 #[derive(Clone, Debug, Serialize)]
-pub struct Claim {
+pub struct ProofClaim {
     /// In words.
     pub words: String,
     /// Records a second, if a rate was claimed.
@@ -105,7 +105,7 @@ pub struct Certificate<E: Serialize> {
     /// The command line, secrets masked.
     pub command: Vec<String>,
     pub target: String,
-    pub claim: Claim,
+    pub claim: ProofClaim,
     /// True if everything that was tested held.
     pub met: bool,
     /// True if it was ended before it could show that.

@@ -1,7 +1,7 @@
 //! `dyno prove ingest` of an embedded store.
 
-use super::certificate::{self, Certificate, Claim, IngestMetrics, Tested, figure, run_name};
-use super::ingest::{More, progress, tests, words};
+use super::certificate::{self, Certificate, IngestMetrics, ProofClaim, Tested, figure, run_name};
+use super::ingest::{IngestDetails, progress, tests, words};
 use super::ingest_args::IngestArgs;
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
@@ -26,7 +26,7 @@ pub fn writer() -> Result<Exit, Failure> {
 #[derive(Clone, Debug, serde::Serialize)]
 struct EmbeddedMore {
     #[serde(flatten)]
-    ingest: More,
+    ingest: IngestDetails,
     engine: String,
     kills: Vec<Kill>,
 }
@@ -72,7 +72,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
         troubles: proof.written.troubles.clone(),
         limits: limits(),
         more: EmbeddedMore {
-            ingest: More::of(&plan),
+            ingest: IngestDetails::of(&plan),
             engine: proof.engine.clone(),
             kills: proof.kills.clone(),
         },
@@ -85,8 +85,8 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
     Ok(certificate.exit())
 }
 
-fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64) -> Claim {
-    Claim {
+fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64) -> ProofClaim {
+    ProofClaim {
         words: format!(
             "{} records of {} bytes a second with {} secondary indexes, none lost when the process that writes \
              is killed {}.",

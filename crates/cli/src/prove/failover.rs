@@ -1,6 +1,6 @@
 //! `dyno prove failover`.
 
-use super::certificate::{self, Certificate, Claim, IngestMetrics, Tested, figure, run_name};
+use super::certificate::{self, Certificate, IngestMetrics, ProofClaim, Tested, figure, run_name};
 use super::ingest_args::{bounded_counts, bounded_record};
 use super::rounds::{self, Rounds};
 use crate::exit::{Exit, Failure};
@@ -190,7 +190,7 @@ impl FailoverArgs {
 
 /// Data that belong to this kind of proof alone.
 #[derive(Clone, Debug, serde::Serialize)]
-struct More {
+struct FailoverDetails {
     server: String,
     by: failover::By,
     rounds: Vec<Round>,
@@ -253,7 +253,7 @@ pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
         tests,
         troubles: proof.written.troubles.clone(),
         limits: limits(&plan),
-        more: More {
+        more: FailoverDetails {
             server: proof.version.clone(),
             by: plan.by,
             rounds: proof.rounds.clone(),
@@ -279,7 +279,7 @@ fn target(plan: &FailoverPlan) -> String {
     }
 }
 
-fn claim(plan: &FailoverPlan) -> Claim {
+fn claim(plan: &FailoverPlan) -> ProofClaim {
     let done = match plan.by {
         failover::By::Kill => "killed",
         failover::By::Cut => "cut off from the other servers",
@@ -299,7 +299,7 @@ fn claim(plan: &FailoverPlan) -> Claim {
         Election::Members => "as the set's default says",
         Election::Sentinels => "in memory",
     };
-    Claim { words, rate: None, copies: plan.ingest.copies, durability: durability.into() }
+    ProofClaim { words, rate: None, copies: plan.ingest.copies, durability: durability.into() }
 }
 
 fn limits(plan: &FailoverPlan) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! `dyno prove ingest`.
 
-use super::certificate::{self, Certificate, Claim, IngestMetrics, Tested, figure, run_name};
+use super::certificate::{self, Certificate, IngestMetrics, ProofClaim, Tested, figure, run_name};
 use super::ingest_args::IngestArgs;
 use super::left::{UnderWay, database};
 use crate::exit::{Exit, Failure};
@@ -88,7 +88,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
         tests,
         troubles: written.troubles.clone(),
         limits,
-        more: More {
+        more: IngestDetails {
             sent: Some(written.sent),
             lag: Some(lag).filter(|lag| !lag.members.is_empty()),
             storage,
@@ -96,7 +96,7 @@ pub fn prove(args: &IngestArgs, uri: &str) -> Result<Exit, Failure> {
                 .pocdriver
                 .as_ref()
                 .map(|config| (args.size.pocdriver().to_owned(), config.now_ms)),
-            ..More::of(&plan)
+            ..IngestDetails::of(&plan)
         },
     };
     // The evidence first; but what goes wrong with it leaves no records behind either.
@@ -136,7 +136,7 @@ pub(super) fn progress(quiet: bool, waits: Option<Duration>) -> impl FnMut(f64, 
 
 /// Data that belong to this kind of proof alone.
 #[derive(Clone, Debug, serde::Serialize)]
-pub(super) struct More {
+pub(super) struct IngestDetails {
     record_bytes: usize,
     indexes: usize,
     batch: u64,
@@ -158,7 +158,7 @@ pub(super) struct More {
     storage: BTreeMap<String, f64>,
 }
 
-impl More {
+impl IngestDetails {
     /// Tables for the page: what was sent, how far copies were behind, and what the database says of it.
     fn parts(&self) -> Vec<PageBlock> {
         let mut rows: Vec<Vec<String>> = Vec::new();
@@ -189,7 +189,7 @@ impl More {
     }
 
     pub(super) fn of(plan: &IngestPlan) -> Self {
-        More {
+        IngestDetails {
             record_bytes: plan.record_bytes,
             indexes: plan.indexes,
             batch: plan.batch,
@@ -205,7 +205,7 @@ impl More {
     }
 }
 
-fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64, durability: &str) -> Claim {
+fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64, durability: &str) -> ProofClaim {
     let records = match &plan.pocdriver {
         Some(_) => format!(
             "documents of POCDriver ({}; {} bytes on average)",
@@ -214,7 +214,7 @@ fn claim(args: &IngestArgs, plan: &IngestPlan, rate: f64, durability: &str) -> C
         ),
         None => format!("records of {} bytes", plan.record_bytes),
     };
-    Claim {
+    ProofClaim {
         words: format!(
             "{} {records} a second with {} secondary indexes, each acknowledged by {}, {}.",
             figure(rate),

@@ -43,7 +43,7 @@ impl Size {
 
 /// Kind of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Document {
+pub enum RecordKind {
     /// A name, a text of the size's bytes, and a number for each index
     Plain,
     /// MongoDB: POCDriver's document and indexes, as the published proof's command lines have them
@@ -68,7 +68,7 @@ pub struct IngestArgs {
     pub size: Size,
     /// Kind of the records
     #[arg(long, value_enum, default_value = "plain")]
-    pub document: Document,
+    pub document: RecordKind,
     /// Bytes of a record, instead of the size's
     #[arg(long, value_name = "BYTES")]
     pub record_bytes: Option<String>,
@@ -177,7 +177,7 @@ impl IngestArgs {
         }
         let records =
             self.records.as_deref().map(|text| usage("--records", parse_count(text))).transpose()?;
-        let pocdriver = (self.document == Document::Pocdriver).then(|| self.pocdriver()).transpose()?;
+        let pocdriver = (self.document == RecordKind::Pocdriver).then(|| self.pocdriver()).transpose()?;
         let plan = IngestPlan {
             workers: self.threads,
             batch: self.batch,

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const RECORDS: &str = "records.json";
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct LeftoverEntry {
     /// URI without its password.
     target: String,
     records: Records,
@@ -38,7 +38,7 @@ impl UnderWay {
         trusted::make_folder(folder).map_err(trouble)?;
         trusted::directory(folder).map_err(|e| Failure::Usage(format!("{e}; choose a new folder")))?;
         let held = lock(folder)?;
-        let entry = Entry { target: secret::without(uri), records: plan.contents() };
+        let entry = LeftoverEntry { target: secret::without(uri), records: plan.contents() };
         let text = serde_json::to_string_pretty(&entry)?;
         trusted::write(&folder.join(RECORDS), (text + "\n").as_bytes()).map_err(trouble)?;
         Ok(UnderWay { folder: folder.to_owned(), _lock: held })
@@ -82,7 +82,7 @@ pub fn stop(dir: &Path, password_from: Option<&secret::PasswordFrom>) -> Result<
         }
         Err(e) => return Err(Failure::Usage(format!("{}: {e}", path.display()))),
     };
-    let entry: Entry =
+    let entry: LeftoverEntry =
         serde_json::from_str(&text).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?;
     // Names are made from it: it must not reach beyond the proof's own.
     let run = &entry.records.run;

@@ -18,7 +18,7 @@ use dyno_db::copies::database::DatabaseError;
 use dyno_prove::embedded::EmbeddedError;
 use dyno_prove::failover::FailoverError;
 use dyno_prove::failover::partition::PartitionError;
-use ingest_args::{Document, IngestArgs};
+use ingest_args::{IngestArgs, RecordKind};
 
 /// `dyno prove`.
 #[derive(Clone, Debug, Args)]
@@ -53,7 +53,7 @@ fn ingest(args: &IngestArgs) -> Result<Exit, Failure> {
     signals::begin()?;
     let uri = secret::uri(&args.target, args.password_from.as_ref())?;
     let parsed = registry::parse(&uri)?;
-    if args.document == Document::Pocdriver && !parsed.keeps_documents() {
+    if args.document == RecordKind::Pocdriver && !parsed.keeps_documents() {
         return Err(args.refuse("--document pocdriver: documents are kept by mongodb:// alone"));
     }
     match parsed.embedded() {

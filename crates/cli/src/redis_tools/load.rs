@@ -48,7 +48,7 @@ pub(super) struct Load<'a> {
 }
 
 /// A phase that has been applied, and what it exits with.
-pub(super) struct Applied {
+pub(super) struct AppliedLoad {
     pub(super) ended: EndedPhase,
     pub(super) exit: Exit,
     /// Nodes of the target.
@@ -101,7 +101,7 @@ impl Load<'_> {
         workload: &Arc<CommandRun>,
         control: &Arc<Control>,
         observer: &mut dyn Observer,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<AppliedLoad, Failure> {
         let (target, opened) = open(self.uri, &workload.content(), self.pipeline)?;
         let job = measured_job(&self.experiment(), workload.clone())?;
         let cores = choose_cores(self.load_threads, job.users, target.is_local(), None)?;
@@ -122,7 +122,7 @@ impl Load<'_> {
         };
         let nodes = opened.as_ref().nodes().len();
         let own = Arc::new(Control::below(control));
-        let mut patient = Patient {
+        let mut patient = UnansweredGuard {
             observer,
             control: own.clone(),
             is_answered: false,
@@ -150,12 +150,12 @@ impl Load<'_> {
         // The user has not interrupted a run that dyno gave up; why it did has been said.
         let is_said = |reason: &Reason| gave_up && reason.check == "completed";
         let doubts = reasons.filter(|reason| reason.trust != Trust::Valid && !is_said(reason)).collect();
-        Ok(Applied { ended, exit, nodes, gave_up, doubts })
+        Ok(AppliedLoad { ended, exit, nodes, gave_up, doubts })
     }
 }
 
 /// Ends a run whose requests are answered no more. One that was never answered is ended by the session.
-struct Patient<'a> {
+struct UnansweredGuard<'a> {
     observer: &'a mut dyn Observer,
     control: Arc<Control>,
     is_answered: bool,
@@ -163,7 +163,7 @@ struct Patient<'a> {
     limit_s: u64,
 }
 
-impl Observer for Patient<'_> {
+impl Observer for UnansweredGuard<'_> {
     fn begin(&mut self, phase: &str, plan: &Job) {
         self.observer.begin(phase, plan);
     }

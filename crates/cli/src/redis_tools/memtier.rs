@@ -1,8 +1,8 @@
 //! `dyno memtier FLAGS`: takes memtier_benchmark's command line and prints what it prints.
 
 use super::ToolArgs;
-use super::load::{Applied, Load, say};
-use super::statsd::Receiver;
+use super::load::{AppliedLoad, Load, say};
+use super::statsd::StatsdReceiver;
 use crate::exit::{Exit, Failure};
 use crate::run_directory::check_new;
 use crate::{signals, terminal};
@@ -242,7 +242,7 @@ fn one(
         let source = if drawn { DRAWN } else { "default" };
         listed.push(Setting { key: "seed".into(), value: commands.seed.to_string(), source: source.into() });
     }
-    let told = settings.statsd.as_ref().map(Receiver::of).transpose()?;
+    let told = settings.statsd.as_ref().map(StatsdReceiver::of).transpose()?;
     let load = Load {
         title: format!("memtier, {users} clients"),
         uri: &settings.uri,
@@ -262,9 +262,9 @@ fn one(
         settings: listed,
     };
     let workload = load.workload()?;
-    let mut watch = Watch::new(settings, run, workload.clone(), told);
+    let mut watch = MemtierWatch::new(settings, run, workload.clone(), told);
     let began = now_ms();
-    let Applied { ended, exit, doubts, .. } = load.apply(&workload, control, &mut watch)?;
+    let AppliedLoad { ended, exit, doubts, .. } = load.apply(&workload, control, &mut watch)?;
     say(&doubts);
     let clients = client_files(settings, run, &workload.clients());
     let run = Run {
@@ -281,7 +281,7 @@ fn now_ms() -> u64 {
 }
 
 /// Follows a run: progress once a second, and what each second came to.
-struct Watch<'a> {
+struct MemtierWatch<'a> {
     settings: &'a Settings,
     run: u64,
     workload: Arc<CommandRun>,
@@ -291,14 +291,19 @@ struct Watch<'a> {
     bytes: Vec<(u64, u64)>,
     begun: Instant,
     /// Whom each second is told.
-    told: Option<Receiver>,
+    told: Option<StatsdReceiver>,
 }
 
-impl<'a> Watch<'a> {
-    fn new(settings: &'a Settings, run: u64, workload: Arc<CommandRun>, told: Option<Receiver>) -> Self {
+impl<'a> MemtierWatch<'a> {
+    fn new(
+        settings: &'a Settings,
+        run: u64,
+        workload: Arc<CommandRun>,
+        told: Option<StatsdReceiver>,
+    ) -> Self {
         let rows = rows(settings);
         let seconds = rows.iter().map(|_| Vec::new()).collect();
-        Watch {
+        MemtierWatch {
             settings,
             run,
             workload,
@@ -379,7 +384,7 @@ fn latencies(totals: &Totals, metrics: &[usize]) -> Buckets {
     all
 }
 
-impl Observer for Watch<'_> {
+impl Observer for MemtierWatch<'_> {
     fn begin(&mut self, _phase: &str, _plan: &Job) {
         terminal::verbatim(&format!("[RUN #{}] Launching threads now...", self.run));
         self.begun = Instant::now();

@@ -1,7 +1,7 @@
 //! `dyno redis-benchmark` and `dyno valkey-benchmark`: take these programs' command lines and print what they print.
 
 use super::ToolArgs;
-use super::load::{Applied, Load, settings_of};
+use super::load::{AppliedLoad, Load, settings_of};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
 use dyno_compat_redis_tools::redis_benchmark::{
@@ -98,7 +98,7 @@ fn one(
     test: &Test,
     config: Option<&[String; 2]>,
     control: &Arc<Control>,
-) -> Result<Applied, Failure> {
+) -> Result<AppliedLoad, Failure> {
     let load = Load {
         title: format!("{}, {} clients", test.title, plan.clients),
         uri: &plan.uri,
@@ -119,8 +119,15 @@ fn one(
     };
     let workload = load.workload()?;
     let begun = Instant::now();
-    let mut watch =
-        Watch { plan, test, width: 0, rates: Vec::new(), begun, shown: begun, is_warmup: plan.warmup_s > 0 };
+    let mut watch = BenchmarkWatch {
+        plan,
+        test,
+        width: 0,
+        rates: Vec::new(),
+        begun,
+        shown: begun,
+        is_warmup: plan.warmup_s > 0,
+    };
     let applied = load.apply(&workload, control, &mut watch)?;
     let totals = &applied.ended.totals;
     let ran = Ran {
@@ -161,7 +168,7 @@ fn mean_ms(totals: &Totals) -> f64 {
 }
 
 /// Shows progress once a second.
-struct Watch<'a> {
+struct BenchmarkWatch<'a> {
     plan: &'a Plan,
     test: &'a Test,
     /// Length of the last text of progress.
@@ -173,7 +180,7 @@ struct Watch<'a> {
     is_warmup: bool,
 }
 
-impl Observer for Watch<'_> {
+impl Observer for BenchmarkWatch<'_> {
     fn begin(&mut self, _phase: &str, _plan: &Job) {
         (self.begun, self.shown) = (Instant::now(), Instant::now());
     }

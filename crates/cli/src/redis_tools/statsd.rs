@@ -13,15 +13,15 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A StatsD server.
 #[derive(Debug)]
-pub(super) struct Receiver {
+pub(super) struct StatsdReceiver {
     socket: UdpSocket,
     graphite: SocketAddr,
     graphite_failed: bool,
 }
 
-impl Receiver {
+impl StatsdReceiver {
     /// Looks the server up.
-    pub(super) fn of(statsd: &Statsd) -> Result<Receiver, Failure> {
+    pub(super) fn of(statsd: &Statsd) -> Result<StatsdReceiver, Failure> {
         let failed =
             |error: std::io::Error| Failure::Usage(format!("--statsd-host {}: {error}", statsd.host));
         let mut all = (statsd.host.as_str(), statsd.port).to_socket_addrs().map_err(failed)?;
@@ -33,7 +33,7 @@ impl Receiver {
         socket.connect(address).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let graphite = SocketAddr::new(address.ip(), statsd.graphite_port);
-        Ok(Receiver { socket, graphite, graphite_failed: false })
+        Ok(StatsdReceiver { socket, graphite, graphite_failed: false })
     }
 
     /// Sends packets. No server says whether they arrive.

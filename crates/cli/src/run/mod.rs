@@ -11,7 +11,7 @@ mod versus;
 use crate::conductor::{self, AppliedPhases, ExecutedRun, RunPlan};
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
-use crate::metrics::{Metrics, ObserverPair, Outlets};
+use crate::metrics::{MetricsOutlets, ObserverPair, Outlets};
 use crate::options::RunArgs;
 use crate::report::{exit_of, show};
 use crate::run_directory::{check_new, new_directory, now};
@@ -253,10 +253,10 @@ fn metrics(
     outlets: Outlets,
     target: &str,
     conductor: &mut Conductor<'_>,
-) -> Result<Option<Metrics>, Failure> {
+) -> Result<Option<MetricsOutlets>, Failure> {
     let writer = conductor.session.writer();
     let name = writer.and_then(|w| w.path().file_name()).map(|name| name.to_string_lossy().into_owned());
-    Metrics::open(outlets, name.unwrap_or_else(now), target.to_owned())
+    MetricsOutlets::open(outlets, name.unwrap_or_else(now), target.to_owned())
 }
 
 fn phases(
@@ -265,7 +265,7 @@ fn phases(
     opened: &dyn OpenTarget,
     control: &Arc<Control>,
     session: &mut Session<'_>,
-    metrics: Option<&mut Metrics>,
+    metrics: Option<&mut MetricsOutlets>,
 ) -> Result<EndedPhase, Failure> {
     let live = Live::new(args.quiet || args.json && !terminal::live());
     let mut live = live.with_thresholds(&resolved.conditions);

@@ -10,7 +10,7 @@ use std::io;
 pub const SHORTEST: usize = 16;
 
 /// The rules of one server.
-pub struct Auth {
+pub struct AuthRules {
     /// Names and addresses beside those of the loopback, in lower case.
     names: Vec<String>,
     /// Values that token and cookie must have.
@@ -38,7 +38,7 @@ pub fn random() -> io::Result<String> {
     Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
 }
 
-impl Auth {
+impl AuthRules {
     /// With names beside the loopback's, and a token if there is one.
     pub fn new(names: &[String], token: Option<&str>) -> io::Result<Self> {
         let secrets = |token: &str| {
@@ -47,7 +47,7 @@ impl Auth {
             let name = format!("dyno-{}", hex::encode(&cookie[..4]));
             io::Result::Ok(Secrets { token, cookie, value, name })
         };
-        Ok(Auth {
+        Ok(AuthRules {
             names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
             secrets: token.map(secrets).transpose()?,
         })
@@ -141,13 +141,13 @@ mod tests {
         Request { method: method.into(), path: "/".into(), fields, ..Request::default() }
     }
 
-    fn status(auth: &Auth, request: &Request) -> u16 {
+    fn status(auth: &AuthRules, request: &Request) -> u16 {
         auth.check(request).map_or(200, |response| response.status)
     }
 
     #[test]
     fn only_names_of_this_host_are_answered() {
-        let auth = Auth::new(&["Bench.example".into()], None).unwrap();
+        let auth = AuthRules::new(&["Bench.example".into()], None).unwrap();
         let asked = |host: &str| status(&auth, &request("GET", &[("host", host)]));
         for good in [
             "127.0.0.1",
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn with_a_token_nothing_is_seen_without_it_and_changes_take_this_origin() {
-        let auth = Auth::new(&[], Some(TOKEN)).unwrap();
+        let auth = AuthRules::new(&[], Some(TOKEN)).unwrap();
         let host = ("host", "127.0.0.1:81");
         assert_eq!(status(&auth, &request("GET", &[host])), 401);
         let mut login = request("GET", &[host]);
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(status(&auth, &request("POST", &[host, ("authorization", "Bearer x")])), 403);
         let foreign = [host, ("authorization", bearer.as_str()), ("origin", "http://evil.example")];
         assert_eq!(status(&auth, &request("POST", &foreign)), 403);
-        let other = Auth::new(&[], Some(TOKEN)).unwrap();
+        let other = AuthRules::new(&[], Some(TOKEN)).unwrap();
         assert_eq!(status(&other, &request("GET", &[host, ("cookie", cookie)])), 401, "another process");
     }
 }

@@ -19,7 +19,7 @@ const CHUNK: u64 = 1 << 20;
 const SILENT_S: f64 = 3.0;
 
 /// Time, succeeded and failed a second, p50 and p99.
-type Second = (f64, f64, f64, Option<f64>, Option<f64>);
+type LiveSecond = (f64, f64, f64, Option<f64>, Option<f64>);
 
 /// Answer to a page that follows.
 #[derive(Debug, Default, Serialize)]
@@ -37,7 +37,7 @@ pub struct Tail {
     /// The operation whose response times are given.
     pub metric: String,
     /// Time (seconds since the first phase began), succeeded and failed a second, p50 and p99 in microseconds.
-    pub rows: Vec<Second>,
+    pub rows: Vec<LiveSecond>,
     /// Phases: begin, end if it has ended, name.
     pub phases: Vec<(f64, Option<f64>, String)>,
     /// Position to go on from.

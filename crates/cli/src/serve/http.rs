@@ -116,7 +116,7 @@ fn reason(status: u16) -> &'static str {
 }
 
 /// Function that answers a request.
-pub type Answer = dyn Fn(&Request) -> Response + Send + Sync;
+pub type RequestHandler = dyn Fn(&Request) -> Response + Send + Sync;
 
 /// Counts clients under way.
 struct ConnectionPermit(Arc<AtomicUsize>);
@@ -128,14 +128,14 @@ impl Drop for ConnectionPermit {
 }
 
 /// Listens, and answers from threads of its own until the process ends.
-pub fn listen(place: SocketAddr, answer: Arc<Answer>) -> io::Result<SocketAddr> {
+pub fn listen(place: SocketAddr, answer: Arc<RequestHandler>) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(place)?;
     let address = listener.local_addr()?;
     std::thread::Builder::new().name("dyno-serve".into()).spawn(move || accept(&listener, &answer))?;
     Ok(address)
 }
 
-fn accept(listener: &TcpListener, answer: &Arc<Answer>) {
+fn accept(listener: &TcpListener, answer: &Arc<RequestHandler>) {
     let clients = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
@@ -162,7 +162,7 @@ fn accept(listener: &TcpListener, answer: &Arc<Answer>) {
     }
 }
 
-pub fn serve(stream: &TcpStream, answer: &Arc<Answer>) -> io::Result<()> {
+pub fn serve(stream: &TcpStream, answer: &Arc<RequestHandler>) -> io::Result<()> {
     let (head_only, response) = match request(stream)? {
         Ok(request) => {
             let made = catch_unwind(AssertUnwindSafe(|| answer(&request)));

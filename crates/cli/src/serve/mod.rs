@@ -9,7 +9,7 @@ mod served_directory;
 
 use crate::exit::{Exit, Failure};
 use crate::{compare, experiment, pages, signals, terminal};
-use auth::Auth;
+use auth::AuthRules;
 use clap::Args;
 use dyno_report::html::experiment::experiment_page;
 use dyno_report::html::served::{ListedKind, encode_path, list_page, list_rows, live_page, message_page};
@@ -61,7 +61,7 @@ pub struct ServeArgs {
 /// Everything that answers are made of.
 struct Site {
     directory: ServedDirectory,
-    auth: Auth,
+    auth: AuthRules,
     shown: String,
     /// Reports by directory, with the state of its files when they were made; the last used one last.
     reports: Mutex<Vec<(PathBuf, u64, Arc<str>)>>,
@@ -121,7 +121,7 @@ pub fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     }
     // Signals are taken before anything is answered.
     let mut signals = Signals::new(signals::wanted())?;
-    let auth = Auth::new(&names, token.as_deref())?;
+    let auth = AuthRules::new(&names, token.as_deref())?;
     let (shown, pending_pages) = (args.dir.display().to_string(), PendingPages::new(DEADLINE));
     let pending_lists = PendingPages::new(DEADLINE);
     let site =
@@ -147,7 +147,7 @@ pub fn live_page_of(directory: &Path) -> Result<String, Failure> {
     let name = served
         .name(&inside)
         .ok_or_else(|| Failure::Usage("--web: the directory's name is no text".into()))?;
-    let auth = Auth::new(&["127.0.0.1".to_owned()], None)?;
+    let auth = AuthRules::new(&["127.0.0.1".to_owned()], None)?;
     let (shown, pending_pages) = (directory.display().to_string(), PendingPages::new(DEADLINE));
     let pending_lists = PendingPages::new(DEADLINE);
     let site = Arc::new(Site {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Version of the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Version {
+pub enum SysbenchVersion {
     /// February 2015: MONGO_SERVER and MONGO_PORT, 32-bit _ids
     #[value(name = "2015")]
     Y2015,
@@ -27,7 +27,7 @@ pub struct SysbenchArgs {
     pub words: Vec<String>,
     /// Version; default: found out from the variables that are set
     #[arg(long, value_enum)]
-    pub dialect: Option<Version>,
+    pub dialect: Option<SysbenchVersion>,
     /// Reproduce the original's defects: documents that fill no batch are not loaded, and so on
     #[arg(long)]
     pub faithful: bool,
@@ -68,8 +68,8 @@ impl SysbenchArgs {
     pub fn overrides(&self) -> Overrides {
         Overrides {
             dialect: self.dialect.map(|version| match version {
-                Version::Y2015 => Dialect::Y2015,
-                Version::Head => Dialect::Head,
+                SysbenchVersion::Y2015 => Dialect::Y2015,
+                SysbenchVersion::Head => Dialect::Head,
             }),
             faithful: self.faithful,
             independent: self.independent,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Watches one phase.
-pub struct Log {
+pub struct PhaseLog {
     reporter: Reporter,
     stage: Stage,
     /// Metric of a batch or a transaction.
@@ -34,7 +34,7 @@ pub struct Log {
 }
 
 /// Settings that a log needs.
-pub struct Layout<'a> {
+pub struct LogLayout<'a> {
     /// Makes the lines.
     pub reporter: Reporter,
     /// Loading or transactions.
@@ -49,17 +49,17 @@ pub struct Layout<'a> {
     pub every_documents: Option<u64>,
 }
 
-impl Log {
+impl PhaseLog {
     /// Opens both files; old ones of the same name are lost, as in the original.
     pub fn new(
-        layout: Layout<'_>,
+        layout: LogLayout<'_>,
         metrics: &[String],
         load: Option<Arc<SysbenchLoad>>,
     ) -> Result<Self, Failure> {
         let create =
             |path: &Path| files::create(path).map_err(|e| Failure::Usage(format!("{}: {e}", path.display())));
         let table = layout.path.with_extension("txt.tsv");
-        let mut log = Log {
+        let mut log = PhaseLog {
             metric: metrics.iter().position(|m| m == TRANSACTION).unwrap_or(0),
             stage: layout.stage,
             load,
@@ -119,7 +119,7 @@ impl Log {
     }
 }
 
-impl Observer for Log {
+impl Observer for PhaseLog {
     fn begin(&mut self, _phase: &str, _job: &Job) {
         self.begun = Instant::now();
     }

@@ -38,12 +38,12 @@ use dyno_session::work::{Work, jobs_of_workers};
 use dyno_types::secret::mask_value;
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{Dialect, INDEX, SysbenchLoad};
-use log::{Layout, Log};
+use log::{LogLayout, PhaseLog};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// State that all phases need.
-struct SysbenchRun<'a> {
+struct SysbenchCommand<'a> {
     args: &'a SysbenchArgs,
     plan: SysbenchPlan,
     work: SysbenchWork,
@@ -71,7 +71,7 @@ pub fn sysbench_mongodb(args: &SysbenchArgs) -> Result<Exit, Failure> {
     let control = Arc::new(Control::default());
     signals::listen(&control).map_err(Failure::from)?;
     let opened = conductor::open(target.as_ref(), &work.content(), &[], 1)?;
-    SysbenchRun { args, plan, work, target, opened, control }.phases()
+    SysbenchCommand { args, plan, work, target, opened, control }.phases()
 }
 
 /// Experiment of this plan: no time-outs, and times by the client's clock, as the original takes them.
@@ -87,7 +87,7 @@ fn refused(bad: dyno_workload::ycsb::BadProperty) -> Failure {
     Failure::Usage(format!("{} {}: expected {}", bad.key, bad.value, bad.expected))
 }
 
-impl SysbenchRun<'_> {
+impl SysbenchCommand<'_> {
     fn wording(&self) -> Wording {
         if self.plan.config.dialect == Dialect::Y2015 { Wording::Y2015 } else { Wording::Head }
     }
@@ -105,13 +105,13 @@ impl SysbenchRun<'_> {
         stage: Stage,
         workload: &dyn Workload,
         load: Option<Arc<SysbenchLoad>>,
-    ) -> Result<Log, Failure> {
+    ) -> Result<PhaseLog, Failure> {
         let config = &self.plan.config;
         let (phase, users) = match stage {
             Stage::Load => (Phase::Load, config.loaders),
             Stage::Execute => (Phase::Execute, config.writers),
         };
-        let layout = Layout {
+        let layout = LogLayout {
             reporter: Reporter::new(self.wording(), stage, u64::from(users), config.faithful),
             stage,
             path: &self.args.logs.join(self.plan.log_name(phase)),
@@ -119,7 +119,7 @@ impl SysbenchRun<'_> {
             every_s: self.plan.feedback_seconds,
             every_documents: self.plan.feedback_inserts.filter(|_| stage == Stage::Load),
         };
-        Log::new(layout, &log::metrics(workload), load)
+        PhaseLog::new(layout, &log::metrics(workload), load)
     }
 
     /// Plan of a run whose directory, if one is kept, has both phases.

@@ -67,7 +67,7 @@ Exit codes: 0 passed, 1 internal error, 2 usage, 3 target unreachable, 5 a run f
 pub struct WsfArgs {
     /// Action on logs
     #[command(subcommand)]
-    pub action: Option<Action>,
+    pub action: Option<LogAction>,
     /// The case: `gated`, `wsf-23.3/write`, `mongodb_ycsb_read`, `test_mongodb_ycsb_90read10update`, ...
     #[arg(value_name = "TESTCASE")]
     pub case: Option<String>,
@@ -202,7 +202,7 @@ pub struct RigArgs {
 
 /// Actions on logs.
 #[derive(Clone, Debug, Subcommand)]
-pub enum Action {
+pub enum LogAction {
     /// List KPIs of logs, and statistics over iterations
     ListKpi(ListKpiArgs),
 }

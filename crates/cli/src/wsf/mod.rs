@@ -22,7 +22,7 @@ pub use args::WsfArgs;
 
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use args::{Action, Leave};
+use args::{Leave, LogAction};
 use dyno_compat_wsf::plan::cases::Reading;
 use dyno_compat_wsf::plan::config::Config;
 use dyno_compat_wsf::plan::known::best_known;
@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 /// The command.
 pub fn wsf(args: &WsfArgs) -> Result<Exit, Failure> {
-    if let Some(Action::ListKpi(options)) = &args.action {
+    if let Some(LogAction::ListKpi(options)) = &args.action {
         return kpi::list_kpi(options);
     }
     match () {

@@ -3,7 +3,7 @@
 use super::audit;
 use super::output::{check, exit_of, say, say_integrity, warn, warn_of, write};
 use super::trouble::Trouble;
-use super::watch::Watch;
+use super::watch::YcsbWatch;
 use crate::conductor::{self, AppliedPhases, ExecutedRun, RunPlan, choose_cores, settings_list};
 use crate::exit::{Exit, Failure};
 use crate::{report, signals, terminal};
@@ -76,7 +76,7 @@ pub(super) fn run(command: YcsbCommand, shown: &str) -> Result<Exit, Trouble> {
         watch: (extras.out.is_some() && !extras.no_monitor).then(conductor::every_second),
         busy: conductor::busy(&jobs),
     };
-    let mut watch = Watch::new(&work);
+    let mut watch = YcsbWatch::new(&work);
     let phases = |conductor: &mut Conductor<'_>| {
         conductor.session.keep_samples(work.client.samples);
         say(&work, "Starting test.");
@@ -133,7 +133,7 @@ fn open(work: &YcsbWork) -> Result<OpenBinding, Failure> {
 fn conclude(
     work: &YcsbWork,
     executed: &ExecutedRun<(u64, Option<Audit>)>,
-    watch: &Watch,
+    watch: &YcsbWatch,
     warmup_ns: u64,
 ) -> Result<Exit, Trouble> {
     let ExecutedRun { ended, summary, closed, rest: (run_ms, audit), .. } = executed;

@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use std::time::{Instant, SystemTime};
 
 /// Follows a run.
-pub(super) struct Watch {
+pub(super) struct YcsbWatch {
     options: MeasurementOptions,
     interval: Interval,
     names: Vec<String>,
@@ -48,12 +48,12 @@ fn done(totals: &Totals) -> u64 {
     totals.ended_total() - totals.ended[Outcome::Dropped as usize] - totals.ended[Outcome::Aborted as usize]
 }
 
-impl Watch {
+impl YcsbWatch {
     /// Before the run.
     pub fn new(work: &YcsbWork) -> Self {
         let options = work.options.clone();
         let names = work.metrics();
-        Watch {
+        YcsbWatch {
             interval: work.interval(),
             shown: options.status && !work.extras.quiet,
             quiet: work.extras.quiet,
@@ -132,7 +132,7 @@ impl Watch {
     }
 }
 
-impl Observer for Watch {
+impl Observer for YcsbWatch {
     fn begin(&mut self, _phase: &str, _job: &Job) {
         (self.begun, self.since) = (Instant::now(), SystemTime::now());
         if self.shown {

@@ -11,7 +11,7 @@
 
 use crate::kind::StoreKind;
 use crate::null::no_path;
-use crate::options::{Given, OptionSpec, SWITCH};
+use crate::options::{GivenOptions, OptionSpec, SWITCH};
 use crate::uri::StoreUri;
 use dyno_types::rng::{Purpose, Stream};
 use dyno_types::{Content, Executed, Outcome, Refused, Request, Store, StoreSession, Verb};
@@ -55,7 +55,7 @@ pub const KIND: StoreKind = StoreKind {
 /// Opens `basic:`.
 pub(crate) fn open(
     uri: &StoreUri,
-    given: &Given<'_>,
+    given: &GivenOptions<'_>,
     content: Arc<dyn Content>,
     sink: Option<Sink>,
 ) -> Result<Arc<dyn Store>, Refused> {
@@ -63,8 +63,8 @@ pub(crate) fn open(
     Ok(Arc::new(Basic::new(content, settings(given)?, sink)))
 }
 
-fn settings(given: &Given<'_>) -> Result<Settings, Refused> {
-    Ok(Settings {
+fn settings(given: &GivenOptions<'_>) -> Result<MockSettings, Refused> {
+    Ok(MockSettings {
         verbose: given.switch("verbose", true)?,
         delay_ms: given.milliseconds("simulatedelay", 0)?,
         randomised: given.switch("randomizedelay", true)?,
@@ -72,13 +72,13 @@ fn settings(given: &Given<'_>) -> Result<Settings, Refused> {
 }
 
 /// Refuses options whose values are not accepted.
-pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
+pub(crate) fn check(given: &GivenOptions<'_>) -> Result<(), Refused> {
     settings(given).map(drop)
 }
 
 /// Behaviour of the mock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct MockSettings {
     /// True if a line is written for each request.
     pub verbose: bool,
     /// The longest simulated delay, in milliseconds; 0 for none.
@@ -87,23 +87,23 @@ pub struct Settings {
     pub randomised: bool,
 }
 
-impl Default for Settings {
+impl Default for MockSettings {
     fn default() -> Self {
-        Settings { verbose: true, delay_ms: 0, randomised: true }
+        MockSettings { verbose: true, delay_ms: 0, randomised: true }
     }
 }
 
 /// The mock.
 pub struct Basic {
     content: Arc<dyn Content>,
-    settings: Settings,
+    settings: MockSettings,
     sink: Option<Sink>,
     sessions: AtomicU64,
 }
 
 impl Basic {
     /// A mock that writes its lines to `sink`, if there is one and `settings` are verbose.
-    pub fn new(content: Arc<dyn Content>, settings: Settings, sink: Option<Sink>) -> Self {
+    pub fn new(content: Arc<dyn Content>, settings: MockSettings, sink: Option<Sink>) -> Self {
         let sink = sink.filter(|_| settings.verbose);
         Basic { content, settings, sink, sessions: AtomicU64::new(0) }
     }
@@ -120,7 +120,7 @@ impl Store for Basic {
 
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::new(Session {
+        Ok(Box::new(MockSession {
             content: self.content.clone(),
             settings: self.settings,
             sink: self.sink.clone(),
@@ -131,16 +131,16 @@ impl Store for Basic {
     }
 }
 
-struct Session {
+struct MockSession {
     content: Arc<dyn Content>,
-    settings: Settings,
+    settings: MockSettings,
     sink: Option<Sink>,
     delays: Stream,
     line: Vec<u8>,
     error: String,
 }
 
-impl StoreSession for Session {
+impl StoreSession for MockSession {
     fn execute(&mut self, request: &Request) -> Executed {
         if matches!(request.verb, Verb::Document | Verb::Command | Verb::Topology) {
             return Executed::new(Outcome::NotImplemented, 0);
@@ -158,7 +158,7 @@ impl StoreSession for Session {
     }
 }
 
-impl Session {
+impl MockSession {
     fn delay(&mut self) {
         let longest = u64::from(self.settings.delay_ms);
         if longest == 0 {

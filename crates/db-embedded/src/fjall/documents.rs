@@ -1,7 +1,7 @@
 //! fjall as an engine for documents: a keyspace for each collection and index, and transactions of one writer at a
 //! time, so that there are no conflicts. The journal is synced after the next writer may have begun.
 
-use crate::ordered::{Engine, Failure, Handle, Reader, RequestError, Visit, Writer};
+use crate::ordered::{Engine, Handle, OrderedFailure, Reader, RequestError, Visit, Writer};
 use dyno_types::Refused;
 use dyno_types::document::Order;
 use fjall::{
@@ -18,33 +18,33 @@ pub(super) struct Documents {
 }
 
 /// One user's way to it.
-pub(super) struct User {
+pub(super) struct FjallUser {
     database: Arc<SingleWriterTxDatabase>,
     mode: PersistMode,
     tables: Vec<(String, SingleWriterTxKeyspace)>,
 }
 
 /// A snapshot.
-pub(super) struct Reading<'h> {
+pub(super) struct FjallSnapshot<'h> {
     snapshot: Snapshot,
-    user: &'h User,
+    user: &'h FjallUser,
 }
 
 /// A transaction.
-pub(super) struct Writing<'h> {
+pub(super) struct FjallWrite<'h> {
     transaction: SingleWriterWriteTx<'h>,
-    user: &'h User,
+    user: &'h FjallUser,
 }
 
-fn failed(error: fjall::Error) -> Failure {
+fn failed(error: fjall::Error) -> OrderedFailure {
     match error {
-        fjall::Error::Locked => Failure::Conflict(error.into()),
-        error => Failure::Engine(error.into()),
+        fjall::Error::Locked => OrderedFailure::Conflict(error.into()),
+        error => OrderedFailure::Engine(error.into()),
     }
 }
 
 /// fjall panics on keys beyond its limits.
-fn checked(key: &[u8]) -> Result<(), Failure> {
+fn checked(key: &[u8]) -> Result<(), OrderedFailure> {
     match key.len() {
         1..=super::session::KEY_BYTES => Ok(()),
         other => Err(RequestError::Limit(super::session::KeyLength(other).into()).into()),
@@ -52,10 +52,10 @@ fn checked(key: &[u8]) -> Result<(), Failure> {
 }
 
 impl Engine for Documents {
-    type Handle = User;
+    type Handle = FjallUser;
 
-    fn handle(&self) -> Result<User, Refused> {
-        Ok(User { database: self.database.clone(), mode: self.mode, tables: Vec::new() })
+    fn handle(&self) -> Result<FjallUser, Refused> {
+        Ok(FjallUser { database: self.database.clone(), mode: self.mode, tables: Vec::new() })
     }
 
     fn name(&self) -> String {
@@ -79,11 +79,11 @@ impl Engine for Documents {
     }
 }
 
-impl Handle for User {
-    type Read<'h> = Reading<'h>;
-    type Write<'h> = Writing<'h>;
+impl Handle for FjallUser {
+    type Read<'h> = FjallSnapshot<'h>;
+    type Write<'h> = FjallWrite<'h>;
 
-    fn table(&mut self, name: &str) -> Result<usize, Failure> {
+    fn table(&mut self, name: &str) -> Result<usize, OrderedFailure> {
         if let Some(known) = self.tables.iter().position(|(known, _)| known == name) {
             return Ok(known);
         }
@@ -95,13 +95,13 @@ impl Handle for User {
         Ok(self.tables.len() - 1)
     }
 
-    fn read(&mut self) -> Result<Reading<'_>, Failure> {
-        Ok(Reading { snapshot: self.database.read_tx(), user: self })
+    fn read(&mut self) -> Result<FjallSnapshot<'_>, OrderedFailure> {
+        Ok(FjallSnapshot { snapshot: self.database.read_tx(), user: self })
     }
 
-    fn write(&mut self) -> Result<Writing<'_>, Failure> {
+    fn write(&mut self) -> Result<FjallWrite<'_>, OrderedFailure> {
         let transaction = self.database.write_tx().durability(Some(PersistMode::Buffer));
-        Ok(Writing { transaction, user: self })
+        Ok(FjallWrite { transaction, user: self })
     }
 }
 
@@ -110,7 +110,7 @@ fn show<T>(
     table: &SingleWriterTxKeyspace,
     key: &[u8],
     show: impl FnOnce(&[u8]) -> T,
-) -> Result<Option<T>, Failure> {
+) -> Result<Option<T>, OrderedFailure> {
     checked(key)?;
     Ok(reader.get(table, key).map_err(failed)?.map(|stored| show(&stored)))
 }
@@ -120,7 +120,7 @@ fn bounds<'k>(low: &'k [u8], high: &'k [u8]) -> (Bound<&'k [u8]>, Bound<&'k [u8]
     (Bound::Included(low), end)
 }
 
-fn walk(mut range: Iter, order: Order, visit: &mut Visit<'_>) -> Result<(), Failure> {
+fn walk(mut range: Iter, order: Order, visit: &mut Visit<'_>) -> Result<(), OrderedFailure> {
     loop {
         let next = if order == Order::Ascending { range.next() } else { range.next_back() };
         let Some(entry) = next else { return Ok(()) };
@@ -131,13 +131,13 @@ fn walk(mut range: Iter, order: Order, visit: &mut Visit<'_>) -> Result<(), Fail
     }
 }
 
-impl Reader for Reading<'_> {
+impl Reader for FjallSnapshot<'_> {
     fn get<T>(
         &mut self,
         table: usize,
         key: &[u8],
         look: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>, OrderedFailure> {
         show(&self.snapshot, &self.user.tables[table].1, key, look)
     }
 
@@ -148,18 +148,18 @@ impl Reader for Reading<'_> {
         high: &[u8],
         order: Order,
         visit: &mut Visit<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OrderedFailure> {
         walk(self.snapshot.range::<&[u8], _>(&self.user.tables[table].1, bounds(low, high)), order, visit)
     }
 }
 
-impl Reader for Writing<'_> {
+impl Reader for FjallWrite<'_> {
     fn get<T>(
         &mut self,
         table: usize,
         key: &[u8],
         look: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>, OrderedFailure> {
         show(&self.transaction, &self.user.tables[table].1, key, look)
     }
 
@@ -170,24 +170,24 @@ impl Reader for Writing<'_> {
         high: &[u8],
         order: Order,
         visit: &mut Visit<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OrderedFailure> {
         walk(self.transaction.range::<&[u8], _>(&self.user.tables[table].1, bounds(low, high)), order, visit)
     }
 }
 
-impl Writer for Writing<'_> {
-    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+impl Writer for FjallWrite<'_> {
+    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), OrderedFailure> {
         checked(key)?;
         self.transaction.insert(&self.user.tables[table].1, key, value);
         Ok(())
     }
 
-    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), Failure> {
+    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), OrderedFailure> {
         self.transaction.remove(&self.user.tables[table].1, key);
         Ok(())
     }
 
-    fn commit(self) -> Result<(), Failure> {
+    fn commit(self) -> Result<(), OrderedFailure> {
         self.transaction.commit().map_err(failed)?;
         if self.user.mode != PersistMode::Buffer {
             self.user.database.persist(self.user.mode).map_err(failed)?;

@@ -1,9 +1,9 @@
 //! Opens fjall: its options, and the store that gives sessions.
 
 use super::documents;
-use super::session::Session;
-use super::shared::{NAME_BYTES, NameTooLong, Shared, Stripes, durability_in_words, name};
-use crate::options::Given;
+use super::session::FjallSession;
+use super::shared::{FjallShared, NAME_BYTES, NameTooLong, Stripes, durability_in_words, name};
+use crate::options::GivenOptions;
 use crate::ordered::{self, DocumentStore, Patience};
 use crate::reading::whole_record;
 use crate::uri::StoreUri;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 const COUNTED: usize = 2_000_000;
 
 /// Reads the options: durability, bytes of cache, whether an insert replaces.
-fn settings(given: &Given<'_>) -> Result<(PersistMode, Option<u64>, bool), Refused> {
+fn settings(given: &GivenOptions<'_>) -> Result<(PersistMode, Option<u64>, bool), Refused> {
     use PersistMode as P;
     let mode = given.choice(
         "durability",
@@ -33,14 +33,14 @@ fn settings(given: &Given<'_>) -> Result<(PersistMode, Option<u64>, bool), Refus
 }
 
 /// Refuses options whose values are not accepted.
-pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
+pub(crate) fn check(given: &GivenOptions<'_>) -> Result<(), Refused> {
     settings(given).map(drop)
 }
 
 /// Opens `fjall:PATH`.
 pub(crate) fn open(
     uri: &StoreUri,
-    given: &Given<'_>,
+    given: &GivenOptions<'_>,
     content: Arc<dyn Content>,
 ) -> Result<Arc<dyn Store>, Refused> {
     let (mode, cache_bytes, replaces) = settings(given)?;
@@ -67,13 +67,14 @@ pub(crate) fn open(
         .keyspace(content.table(), KeyspaceCreateOptions::default)
         .map_err(|error| uri.cannot_open(&path, &error))?;
     let whole = content.fields(&whole_record());
-    let shared = Shared { database, keyspace, content, mode, replaces, whole, stripes: Stripes::default() };
+    let shared =
+        FjallShared { database, keyspace, content, mode, replaces, whole, stripes: Stripes::default() };
     Ok(Arc::new(FjallStore { path, shared: Arc::new(shared) }))
 }
 
 struct FjallStore {
     path: PathBuf,
-    shared: Arc<Shared>,
+    shared: Arc<FjallShared>,
 }
 
 impl Store for FjallStore {
@@ -90,7 +91,7 @@ impl Store for FjallStore {
     }
 
     fn session_of(&self, content: Arc<dyn Content>) -> Result<Box<dyn StoreSession>, Refused> {
-        Ok(Box::new(Session::new(self.shared.clone(), content)))
+        Ok(Box::new(FjallSession::new(self.shared.clone(), content)))
     }
 
     /// The exact number, told where fjall has at most two million entries (overwritten ones count until compacted).

@@ -1,6 +1,6 @@
 //! One user's requests on fjall: encoded records read, written and written back. The locks are the store's.
 
-use super::shared::{STRIPES, Shared, Stripes};
+use super::shared::{FjallShared, STRIPES, Stripes};
 use crate::reading::Buffers;
 use crate::record::RecordError;
 use dyno_types::{Content, Executed, Outcome, Request, StoreSession, Verb};
@@ -13,8 +13,8 @@ use std::sync::Arc;
 pub(super) const KEY_BYTES: usize = 65_535;
 
 /// See the module.
-pub(super) struct Session {
-    shared: Arc<Shared>,
+pub(super) struct FjallSession {
+    shared: Arc<FjallShared>,
     content: Arc<dyn Content>,
     buffers: Buffers,
     error: String,
@@ -22,7 +22,7 @@ pub(super) struct Session {
 
 /// A failed request.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum FjallFailure {
     #[error(transparent)]
     Record(#[from] RecordError),
     #[error("{0}")]
@@ -38,12 +38,12 @@ enum Failure {
 #[error("fjall's keys have 1 to {KEY_BYTES} bytes, this one has {0}")]
 pub(super) struct KeyLength(pub(super) usize);
 
-impl Session {
-    pub(super) fn new(shared: Arc<Shared>, content: Arc<dyn Content>) -> Self {
-        Session { shared, content, buffers: Buffers::default(), error: String::new() }
+impl FjallSession {
+    pub(super) fn new(shared: Arc<FjallShared>, content: Arc<dyn Content>) -> Self {
+        FjallSession { shared, content, buffers: Buffers::default(), error: String::new() }
     }
 
-    fn try_execute(&mut self, request: &Request) -> Result<Executed, Failure> {
+    fn try_execute(&mut self, request: &Request) -> Result<Executed, FjallFailure> {
         self.render_key(request)?;
         match request.verb {
             Verb::Read => self.read(request),
@@ -53,7 +53,7 @@ impl Session {
         }
     }
 
-    fn render_key(&mut self, request: &Request) -> Result<(), Failure> {
+    fn render_key(&mut self, request: &Request) -> Result<(), FjallFailure> {
         self.buffers.render_key(self.content.as_ref(), request);
         match self.buffers.key.len() {
             1..=KEY_BYTES => Ok(()),
@@ -61,7 +61,7 @@ impl Session {
         }
     }
 
-    fn read(&mut self, request: &Request) -> Result<Executed, Failure> {
+    fn read(&mut self, request: &Request) -> Result<Executed, FjallFailure> {
         let shared = &self.shared;
         match shared.keyspace.get(&self.buffers.key)? {
             Some(stored) => Ok(self.buffers.read(self.content.as_ref(), request, shared.whole, &stored)?),
@@ -69,7 +69,7 @@ impl Session {
         }
     }
 
-    fn scan(&mut self, request: &Request) -> Result<Executed, Failure> {
+    fn scan(&mut self, request: &Request) -> Result<Executed, FjallFailure> {
         let mut records = 0;
         let found = self.shared.keyspace.range(&self.buffers.key[..]..);
         for entry in found.take(request.limit as usize) {
@@ -79,7 +79,7 @@ impl Session {
         Ok(Executed::new(Outcome::Ok, records))
     }
 
-    fn change(&mut self, request: &Request) -> Result<Executed, Failure> {
+    fn change(&mut self, request: &Request) -> Result<Executed, FjallFailure> {
         let shared = &self.shared;
         let (keyspace, content, buffers) = (&shared.keyspace, self.content.as_ref(), &mut self.buffers);
         {
@@ -87,7 +87,7 @@ impl Session {
             match request.verb {
                 Verb::Insert => {
                     if !shared.replaces && keyspace.contains_key(&buffers.key)? {
-                        return Err(Failure::Exists);
+                        return Err(FjallFailure::Exists);
                     }
                     buffers.render_record(content, request)?;
                     keyspace.insert(&buffers.key[..], &buffers.record[..])?;
@@ -112,7 +112,7 @@ impl Session {
     }
 
     /// Makes what was written durable as set. A write has already handed its journal entry to the operating system.
-    fn sync(&self) -> Result<(), Failure> {
+    fn sync(&self) -> Result<(), FjallFailure> {
         if self.shared.mode != PersistMode::Buffer {
             self.shared.database.persist(self.shared.mode)?;
         }
@@ -120,7 +120,7 @@ impl Session {
     }
 
     /// Inserts in one atomic batch, synced once.
-    fn insert_all(&mut self, requests: &[Request]) -> Result<Executed, Failure> {
+    fn insert_all(&mut self, requests: &[Request]) -> Result<Executed, FjallFailure> {
         let shared = self.shared.clone();
         let mut stripes = [false; STRIPES];
         let mut batch = OwnedWriteBatch::with_capacity(shared.database.clone(), requests.len());
@@ -139,7 +139,7 @@ impl Session {
                 self.render_key(request)?;
                 let key = &self.buffers.key;
                 if shared.keyspace.contains_key(key)? || !keys.insert(key.clone()) {
-                    return Err(Failure::Exists);
+                    return Err(FjallFailure::Exists);
                 }
             }
         }
@@ -149,20 +149,20 @@ impl Session {
         Ok(Executed::new(Outcome::Ok, 0))
     }
 
-    fn failed(&mut self, failure: &Failure) -> Executed {
+    fn failed(&mut self, failure: &FjallFailure) -> Executed {
         self.error.clear();
         let _ = write!(self.error, "{failure}");
         let outcome = match failure {
-            Failure::Record(RecordError::TooLong) | Failure::Key(_) => Outcome::BadRequest,
-            Failure::Exists => Outcome::Duplicate,
-            Failure::Fjall(fjall::Error::Locked) => Outcome::Busy,
+            FjallFailure::Record(RecordError::TooLong) | FjallFailure::Key(_) => Outcome::BadRequest,
+            FjallFailure::Exists => Outcome::Duplicate,
+            FjallFailure::Fjall(fjall::Error::Locked) => Outcome::Busy,
             _ => Outcome::ServerError,
         };
         Executed::new(outcome, 0)
     }
 }
 
-impl StoreSession for Session {
+impl StoreSession for FjallSession {
     fn execute(&mut self, request: &Request) -> Executed {
         self.try_execute(request).unwrap_or_else(|failure| self.failed(&failure))
     }

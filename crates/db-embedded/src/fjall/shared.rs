@@ -11,7 +11,7 @@ pub(super) const STRIPES: usize = 256;
 pub(super) const NAME_BYTES: usize = 255;
 
 /// State that all sessions share.
-pub(super) struct Shared {
+pub(super) struct FjallShared {
     pub(super) database: Database,
     pub(super) keyspace: Keyspace,
     pub(super) content: Arc<dyn Content>,

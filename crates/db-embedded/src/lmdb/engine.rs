@@ -1,8 +1,8 @@
 //! LMDB's C interface as an engine. Source of the declarations: `lmdb.h` of 0.9.24.
 #![expect(unsafe_code, reason = "LMDB is a C library")]
 
-use crate::options::Given;
-use crate::ordered::{self, Engine, Failure, Handle, Patience, Reader, RequestError, Visit, Writer};
+use crate::options::GivenOptions;
+use crate::ordered::{self, Engine, Handle, OrderedFailure, Patience, Reader, RequestError, Visit, Writer};
 use crate::uri::StoreUri;
 use dyno_types::document::Order;
 use dyno_types::{Content, Refused, Store};
@@ -21,7 +21,7 @@ struct Val {
 
 #[repr(C)]
 #[derive(Default)]
-struct Stat {
+struct LmdbStat {
     page_bytes: c_uint,
     depth: c_uint,
     branch_pages: usize,
@@ -47,7 +47,7 @@ unsafe extern "C" {
     fn mdb_env_create(env: *mut *mut c_void) -> c_int;
     fn mdb_env_open(env: *mut c_void, path: *const c_char, flags: c_uint, mode: c_uint) -> c_int;
     fn mdb_env_close(env: *mut c_void);
-    fn mdb_env_stat(env: *mut c_void, stat: *mut Stat) -> c_int;
+    fn mdb_env_stat(env: *mut c_void, stat: *mut LmdbStat) -> c_int;
     fn mdb_env_info(env: *mut c_void, info: *mut Info) -> c_int;
     fn mdb_env_set_mapsize(env: *mut c_void, bytes: usize) -> c_int;
     fn mdb_env_set_maxreaders(env: *mut c_void, readers: c_uint) -> c_int;
@@ -133,7 +133,7 @@ enum OpenError {
     Path(#[from] NulError),
     /// LMDB refuses.
     #[error(transparent)]
-    Engine(#[from] Failure),
+    Engine(#[from] OrderedFailure),
 }
 
 fn words(code: c_int) -> String {
@@ -141,11 +141,11 @@ fn words(code: c_int) -> String {
     unsafe { CStr::from_ptr(mdb_strerror(code)) }.to_string_lossy().into_owned()
 }
 
-fn ok(code: c_int) -> Result<(), Failure> {
+fn ok(code: c_int) -> Result<(), OrderedFailure> {
     match code {
         0 => Ok(()),
         BAD_VALSIZE => Err(RequestError::Limit(LmdbError::KeyLength.into()).into()),
-        _ => Err(Failure::Engine(LmdbError::Code(code).into())),
+        _ => Err(OrderedFailure::Engine(LmdbError::Code(code).into())),
     }
 }
 
@@ -172,7 +172,7 @@ impl Drop for Env {
 }
 
 /// Reads the options: syncing, size of the map, flags, whether an insert replaces.
-fn settings(given: &Given<'_>) -> Result<(c_uint, u64, c_uint, bool), Refused> {
+fn settings(given: &GivenOptions<'_>) -> Result<(c_uint, u64, c_uint, bool), Refused> {
     let sync = given.choice("sync", &[("full", 0), ("nometa", NOMETASYNC), ("none", NOSYNC)])?;
     let map = given.bytes("map", 1 << 46)?.unwrap_or(16 << 30);
     let write_map = if given.switch("writemap", false)? { WRITEMAP } else { 0 };
@@ -181,14 +181,14 @@ fn settings(given: &Given<'_>) -> Result<(c_uint, u64, c_uint, bool), Refused> {
 }
 
 /// Refuses options whose values are not accepted.
-pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
+pub(crate) fn check(given: &GivenOptions<'_>) -> Result<(), Refused> {
     settings(given).map(drop)
 }
 
 /// Opens `lmdb:PATH`.
 pub(crate) fn open(
     uri: &StoreUri,
-    given: &Given<'_>,
+    given: &GivenOptions<'_>,
     content: Arc<dyn Content>,
 ) -> Result<Arc<dyn Store>, Refused> {
     let (sync, map, flags, replaces) = settings(given)?;
@@ -227,14 +227,14 @@ impl Env {
         Ok(env)
     }
 
-    fn begin(&self, flags: c_uint) -> Result<*mut c_void, Failure> {
+    fn begin(&self, flags: c_uint) -> Result<*mut c_void, OrderedFailure> {
         let mut txn = null_mut();
         // SAFETY: the environment is open, and `txn` is written by the library before it is read.
         ok(unsafe { mdb_txn_begin(self.env, null_mut(), flags, &raw mut txn) })?;
         Ok(txn)
     }
 
-    fn table(&self, name: &str) -> Result<c_uint, Failure> {
+    fn table(&self, name: &str) -> Result<c_uint, OrderedFailure> {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = tables.get(name) {
             return Ok(*known);
@@ -256,7 +256,7 @@ struct Txn {
 }
 
 impl Txn {
-    fn commit(&mut self) -> Result<(), Failure> {
+    fn commit(&mut self) -> Result<(), OrderedFailure> {
         let txn = std::mem::replace(&mut self.txn, null_mut());
         // SAFETY: the transaction is open; it is gone afterwards, whatever the result, and forgotten here.
         ok(unsafe { mdb_txn_commit(txn) })
@@ -276,7 +276,7 @@ impl Drop for Txn {
 struct Lmdb(Arc<Env>);
 
 /// One user's way to it.
-struct User {
+struct LmdbUser {
     env: Arc<Env>,
     tables: Vec<(String, c_uint)>,
     /// The transaction that this user reads with, at rest; null before the first.
@@ -284,9 +284,9 @@ struct User {
 }
 
 // SAFETY: with NOTLS a transaction at rest belongs to no thread.
-unsafe impl Send for User {}
+unsafe impl Send for LmdbUser {}
 
-impl Drop for User {
+impl Drop for LmdbUser {
     fn drop(&mut self) {
         if !self.resting.is_null() {
             // SAFETY: it is at rest, and only this reader knows it.
@@ -296,10 +296,10 @@ impl Drop for User {
 }
 
 impl Engine for Lmdb {
-    type Handle = User;
+    type Handle = LmdbUser;
 
-    fn handle(&self) -> Result<User, Refused> {
-        Ok(User { env: self.0.clone(), tables: Vec::new(), resting: null_mut() })
+    fn handle(&self) -> Result<LmdbUser, Refused> {
+        Ok(LmdbUser { env: self.0.clone(), tables: Vec::new(), resting: null_mut() })
     }
 
     fn name(&self) -> String {
@@ -320,7 +320,7 @@ impl Engine for Lmdb {
     }
 
     fn facts(&self) -> Vec<(String, String)> {
-        let mut stat = Stat::default();
+        let mut stat = LmdbStat::default();
         let mut info = Info {
             address: null_mut(),
             map_bytes: 0,
@@ -350,19 +350,19 @@ impl Engine for Lmdb {
 }
 
 /// A transaction at work.
-struct Reading<'h>(&'h User);
+struct LmdbRead<'h>(&'h LmdbUser);
 
 /// A transaction that writes.
-struct Writing<'h> {
+struct LmdbWrite<'h> {
     txn: Txn,
-    user: &'h User,
+    user: &'h LmdbUser,
 }
 
-impl Handle for User {
-    type Read<'h> = Reading<'h>;
-    type Write<'h> = Writing<'h>;
+impl Handle for LmdbUser {
+    type Read<'h> = LmdbRead<'h>;
+    type Write<'h> = LmdbWrite<'h>;
 
-    fn table(&mut self, name: &str) -> Result<usize, Failure> {
+    fn table(&mut self, name: &str) -> Result<usize, OrderedFailure> {
         if let Some(known) = self.tables.iter().position(|(known, _)| known == name) {
             return Ok(known);
         }
@@ -371,22 +371,22 @@ impl Handle for User {
         Ok(self.tables.len() - 1)
     }
 
-    fn read(&mut self) -> Result<Reading<'_>, Failure> {
+    fn read(&mut self) -> Result<LmdbRead<'_>, OrderedFailure> {
         if self.resting.is_null() {
             self.resting = self.env.begin(RDONLY)?;
         } else {
             // SAFETY: the transaction has been reset and belongs to this reader alone.
             ok(unsafe { mdb_txn_renew(self.resting) })?;
         }
-        Ok(Reading(self))
+        Ok(LmdbRead(self))
     }
 
-    fn write(&mut self) -> Result<Writing<'_>, Failure> {
-        Ok(Writing { txn: Txn { txn: self.env.begin(0)? }, user: self })
+    fn write(&mut self) -> Result<LmdbWrite<'_>, OrderedFailure> {
+        Ok(LmdbWrite { txn: Txn { txn: self.env.begin(0)? }, user: self })
     }
 }
 
-impl Drop for Reading<'_> {
+impl Drop for LmdbRead<'_> {
     fn drop(&mut self) {
         // SAFETY: the transaction is open; from now on it is at rest.
         unsafe { mdb_txn_reset(self.0.resting) };
@@ -398,7 +398,7 @@ fn get<T>(
     table: c_uint,
     key: &[u8],
     look: impl FnOnce(&[u8]) -> T,
-) -> Result<Option<T>, Failure> {
+) -> Result<Option<T>, OrderedFailure> {
     let (mut key, mut value) = (Val::of(key), Val::none());
     // SAFETY: transaction and table are open; the key lives until the call returns.
     match unsafe { mdb_get(txn, table, &raw mut key, &raw mut value) } {
@@ -411,18 +411,18 @@ fn get<T>(
     }
 }
 
-struct Cursor(*mut c_void);
+struct LmdbCursor(*mut c_void);
 
-impl Drop for Cursor {
+impl Drop for LmdbCursor {
     fn drop(&mut self) {
         // SAFETY: it is open, and its transaction is not over.
         unsafe { mdb_cursor_close(self.0) };
     }
 }
 
-impl Cursor {
+impl LmdbCursor {
     /// Moves; false beyond the last key.
-    fn go(&self, op: c_int, key: &mut Val, value: &mut Val) -> Result<bool, Failure> {
+    fn go(&self, op: c_int, key: &mut Val, value: &mut Val) -> Result<bool, OrderedFailure> {
         // SAFETY: cursor and transaction are open; where the key is read, it lives until the call returns.
         match unsafe { mdb_cursor_get(self.0, key, value, op) } {
             NOTFOUND => Ok(false),
@@ -437,11 +437,11 @@ fn range(
     (low, high): (&[u8], &[u8]),
     order: Order,
     visit: &mut Visit<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), OrderedFailure> {
     let mut cursor = null_mut();
     // SAFETY: transaction and table are open; `cursor` is written by the library.
     ok(unsafe { mdb_cursor_open(txn, table, &raw mut cursor) })?;
-    let cursor = Cursor(cursor);
+    let cursor = LmdbCursor(cursor);
     let up = order == Order::Ascending;
     let (start, next) = if up { (low, NEXT) } else { (high, PREV) };
     let (mut key, mut value) = (Val::of(start), Val::none());
@@ -469,13 +469,13 @@ fn range(
     Ok(())
 }
 
-impl Reader for Reading<'_> {
+impl Reader for LmdbRead<'_> {
     fn get<T>(
         &mut self,
         table: usize,
         key: &[u8],
         look: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>, OrderedFailure> {
         get(self.0.resting, self.0.tables[table].1, key, look)
     }
 
@@ -486,18 +486,18 @@ impl Reader for Reading<'_> {
         high: &[u8],
         order: Order,
         visit: &mut Visit<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OrderedFailure> {
         range(self.0.resting, self.0.tables[table].1, (low, high), order, visit)
     }
 }
 
-impl Reader for Writing<'_> {
+impl Reader for LmdbWrite<'_> {
     fn get<T>(
         &mut self,
         table: usize,
         key: &[u8],
         look: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>, OrderedFailure> {
         get(self.txn.txn, self.user.tables[table].1, key, look)
     }
 
@@ -508,26 +508,26 @@ impl Reader for Writing<'_> {
         high: &[u8],
         order: Order,
         visit: &mut Visit<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OrderedFailure> {
         range(self.txn.txn, self.user.tables[table].1, (low, high), order, visit)
     }
 }
 
-impl Writer for Writing<'_> {
-    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+impl Writer for LmdbWrite<'_> {
+    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), OrderedFailure> {
         let (mut key, mut value) = (Val::of(key), Val::of(value));
         let table = self.user.tables[table].1;
         // SAFETY: transaction and table are open; key and value live until the call returns and are only read.
         ok(unsafe { mdb_put(self.txn.txn, table, &raw mut key, &raw mut value, 0) })
     }
 
-    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), Failure> {
+    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), OrderedFailure> {
         let mut key = Val::of(key);
         // SAFETY: transaction and table are open; the key lives until the call returns and is only read.
         ok(unsafe { mdb_del(self.txn.txn, self.user.tables[table].1, &raw mut key, null_mut()) })
     }
 
-    fn commit(mut self) -> Result<(), Failure> {
+    fn commit(mut self) -> Result<(), OrderedFailure> {
         self.txn.commit()
     }
 }

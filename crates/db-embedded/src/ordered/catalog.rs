@@ -1,8 +1,8 @@
 //! Which indexes a collection has. An index is entered in the transaction that fills it, so that it is there whole or
 //! not at all, and it is kept up by every later user of the collection, whether its workload asks for it or not.
 
-use super::collection::{Collection, Index, index_entry};
-use super::{Failure, Handle, Reader, RequestError, Writer, key};
+use super::collection::{Collection, FieldIndex, index_entry};
+use super::{Handle, OrderedFailure, Reader, RequestError, Writer, key};
 use dyno_types::document::Order;
 
 /// The table of all indexes: collection, 0, name of the index -> field.
@@ -13,7 +13,7 @@ pub(super) fn collection<H: Handle>(
     handle: &mut H,
     name: &str,
     wanted: &[(String, String)],
-) -> Result<Collection, Failure> {
+) -> Result<Collection, OrderedFailure> {
     if name.is_empty() || name.contains('\0') || name == CATALOG {
         return Err(RequestError::CollectionName(name.into()).into());
     }
@@ -29,7 +29,7 @@ pub(super) fn collection<H: Handle>(
     })?;
     let mut indexes = Vec::new();
     for (index, field) in &known {
-        indexes.push(Index { field: field.clone(), table: handle.table(&table_of(name, index))? });
+        indexes.push(FieldIndex { field: field.clone(), table: handle.table(&table_of(name, index))? });
     }
     for (index, field) in wanted {
         match known.iter().find(|(there, _)| there == index) {
@@ -39,7 +39,7 @@ pub(super) fn collection<H: Handle>(
                 return Err(RequestError::OtherIndex { collection, index, there, field }.into());
             }
             None => {
-                let made = Index { field: field.clone(), table: handle.table(&table_of(name, index))? };
+                let made = FieldIndex { field: field.clone(), table: handle.table(&table_of(name, index))? };
                 let mut entry = prefix.clone();
                 entry.extend_from_slice(index.as_bytes());
                 fill(handle.write()?, documents, &made, (catalog, &entry))?;
@@ -51,7 +51,7 @@ pub(super) fn collection<H: Handle>(
 }
 
 /// Removes the documents of the collection called `name` and its indexes, in transactions of [`AT_ONCE`] entries.
-pub(super) fn drop_collection<H: Handle>(handle: &mut H, name: &str) -> Result<(), Failure> {
+pub(super) fn drop_collection<H: Handle>(handle: &mut H, name: &str) -> Result<(), OrderedFailure> {
     let dropped = collection(handle, name, &[])?;
     for table in dropped.indexes.iter().map(|index| index.table).chain([dropped.documents]) {
         clear(handle, table, (&[], &[]))?;
@@ -66,7 +66,7 @@ pub(super) fn drop_collection<H: Handle>(handle: &mut H, name: &str) -> Result<(
 const AT_ONCE: usize = 1_000;
 
 /// Removes the keys of a table from `low` on and below `high`.
-fn clear<H: Handle>(handle: &mut H, table: usize, (low, high): (&[u8], &[u8])) -> Result<(), Failure> {
+fn clear<H: Handle>(handle: &mut H, table: usize, (low, high): (&[u8], &[u8])) -> Result<(), OrderedFailure> {
     loop {
         let mut keys = Vec::new();
         handle.read()?.range(table, low, high, Order::Ascending, &mut |key, _| {
@@ -92,9 +92,9 @@ fn table_of(collection: &str, index: &str) -> String {
 fn fill(
     mut writer: impl Writer,
     documents: usize,
-    index: &Index,
+    index: &FieldIndex,
     (catalog, entry): (usize, &[u8]),
-) -> Result<(), Failure> {
+) -> Result<(), OrderedFailure> {
     let mut entries = Vec::new();
     writer.range(documents, &[], &[], Order::Ascending, &mut |id, document| {
         let (mut key, mut value) = (Vec::new(), Vec::new());

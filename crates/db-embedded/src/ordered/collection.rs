@@ -3,26 +3,26 @@
 //! A collection is a table from the key of a document's `_id` to the document; an index is a table from the key of the
 //! field's value and that of the `_id` to where the latter begins.
 
-use super::query::{AccessPath, Plan, Query};
-use super::{Failure, Reader, RequestError, key};
+use super::query::{AccessPath, Query, QueryPlan};
+use super::{OrderedFailure, Reader, RequestError, key};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::Order;
 
 /// A collection, open.
 pub(super) struct Collection {
     pub(super) documents: usize,
-    pub(super) indexes: Vec<Index>,
+    pub(super) indexes: Vec<FieldIndex>,
 }
 
 /// An index on one field.
-pub(super) struct Index {
+pub(super) struct FieldIndex {
     pub(super) field: String,
     pub(super) table: usize,
 }
 
 /// Makes `key` and `value` the entry of a document in an index.
 pub(super) fn index_entry(
-    index: &Index,
+    index: &FieldIndex,
     document: &[u8],
     id: &[u8],
     key: &mut Vec<u8>,
@@ -41,13 +41,13 @@ pub(super) fn index_entry(
 }
 
 /// The key of the document that an entry of an index leads to.
-fn id_of<'k>(key: &'k [u8], value: &[u8]) -> Result<&'k [u8], Failure> {
+fn id_of<'k>(key: &'k [u8], value: &[u8]) -> Result<&'k [u8], OrderedFailure> {
     let at = value.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes) as usize);
-    at.and_then(|at| key.get(at..)).ok_or(Failure::BrokenIndex)
+    at.and_then(|at| key.get(at..)).ok_or(OrderedFailure::BrokenIndex)
 }
 
 /// Sees the key of a document and the document; false ends the walk.
-pub(super) type Found<'f> = dyn FnMut(&[u8], &[u8]) -> Result<bool, Failure> + 'f;
+pub(super) type DocumentVisitor<'f> = dyn FnMut(&[u8], &[u8]) -> Result<bool, OrderedFailure> + 'f;
 
 /// Entries of an index that are read before their documents are, at first and at most.
 const CHUNK: (usize, usize) = (16, 1024);
@@ -57,9 +57,9 @@ pub(super) fn walk(
     reader: &mut impl Reader,
     collection: &Collection,
     query: &Query<'_>,
-    plan: &Plan,
-    found: &mut Found<'_>,
-) -> Result<(), Failure> {
+    plan: &QueryPlan,
+    found: &mut DocumentVisitor<'_>,
+) -> Result<(), OrderedFailure> {
     let mut value = Vec::new();
     let mut tested = |id: &[u8], document: &[u8]| match query.meets(document, plan, &mut value) {
         Ok(true) => found(id, document),
@@ -70,7 +70,7 @@ pub(super) fn walk(
     let table = collection.documents;
     match &plan.access {
         AccessPath::Points(keys) => {
-            let mut show = |id: &Vec<u8>| -> Result<bool, Failure> {
+            let mut show = |id: &Vec<u8>| -> Result<bool, OrderedFailure> {
                 reader.get(table, id, |document| tested(id, document))?.unwrap_or(Ok(true))
             };
             in_order(keys, downwards, &mut show)
@@ -97,8 +97,8 @@ pub(super) fn walk(
 fn in_order<T>(
     all: &[T],
     downwards: bool,
-    show: &mut dyn FnMut(&T) -> Result<bool, Failure>,
-) -> Result<(), Failure> {
+    show: &mut dyn FnMut(&T) -> Result<bool, OrderedFailure>,
+) -> Result<(), OrderedFailure> {
     for number in 0..all.len() {
         let at = if downwards { all.len() - 1 - number } else { number };
         if !show(&all[at])? {
@@ -114,8 +114,8 @@ fn along_index(
     (index, documents): (usize, usize),
     (low, high): &(Vec<u8>, Vec<u8>),
     order: Order,
-    tested: &mut Found<'_>,
-) -> Result<bool, Failure> {
+    tested: &mut DocumentVisitor<'_>,
+) -> Result<bool, OrderedFailure> {
     let (mut low, mut high, mut chunk) = (low.clone(), high.clone(), CHUNK.0);
     loop {
         let mut ids: Vec<Vec<u8>> = Vec::with_capacity(chunk);

@@ -5,7 +5,7 @@
 
 use super::collection::Collection;
 use super::job::Job;
-use super::{Engine, Failure, Handle, Patience, Reader, RequestError, catalog, key, reads, writes};
+use super::{Engine, Handle, OrderedFailure, Patience, Reader, RequestError, catalog, key, reads, writes};
 use dyno_types::bson;
 use dyno_types::document::{Action, Order};
 use dyno_types::{Content, Executed, Outcome, Refused, Request, Store, StoreSession, Verb};
@@ -31,11 +31,11 @@ pub(crate) fn check(scheme: &str, content: &dyn Content) -> Result<(), Refused> 
 pub(crate) struct DocumentStore<E: Engine> {
     engine: E,
     content: Arc<dyn Content>,
-    common: Arc<Common>,
+    common: Arc<DocumentsShared>,
 }
 
 /// State that all sessions share.
-struct Common {
+struct DocumentsShared {
     patience: Patience,
     /// Held while a collection is opened and its indexes are made.
     making: Mutex<()>,
@@ -43,7 +43,11 @@ struct Common {
 
 impl<E: Engine> DocumentStore<E> {
     pub(crate) fn new(engine: E, content: Arc<dyn Content>, patience: Patience) -> Self {
-        DocumentStore { engine, content, common: Arc::new(Common { patience, making: Mutex::new(()) }) }
+        DocumentStore {
+            engine,
+            content,
+            common: Arc::new(DocumentsShared { patience, making: Mutex::new(()) }),
+        }
     }
 }
 
@@ -52,7 +56,7 @@ impl<E: Engine> DocumentStore<E> {
     fn with<T>(
         &self,
         collection: &str,
-        mut ask: impl FnMut(&mut E::Handle) -> Result<T, Failure>,
+        mut ask: impl FnMut(&mut E::Handle) -> Result<T, OrderedFailure>,
     ) -> Result<T, Refused> {
         let mut handle = self.engine.handle()?;
         let _held = self.common.making.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,13 +141,13 @@ impl<E: Engine> Store for DocumentStore<E> {
 struct DocumentSession<H> {
     handle: H,
     content: Arc<dyn Content>,
-    common: Arc<Common>,
+    common: Arc<DocumentsShared>,
     collections: HashMap<u32, Collection>,
     error: String,
 }
 
 impl<H: Handle> DocumentSession<H> {
-    fn try_execute(&mut self, request: &Request) -> Result<Executed, Failure> {
+    fn try_execute(&mut self, request: &Request) -> Result<Executed, OrderedFailure> {
         let (common, content) = (self.common.clone(), self.content.clone());
         let content = content.as_ref();
         if !self.collections.contains_key(&request.collection) {

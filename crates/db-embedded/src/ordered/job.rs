@@ -1,8 +1,8 @@
 //! A request on documents and what it is about: its operands, filters and plans.
 
-use super::Failure;
+use super::OrderedFailure;
 use super::collection::Collection;
-use super::query::{Plan, Query};
+use super::query::{Query, QueryPlan};
 use dyno_types::document::{Action, Filter, Order};
 use dyno_types::{Content, Request};
 
@@ -21,11 +21,11 @@ impl<'j> Job<'j> {
     }
 
     /// A filter with the operands of statement `number`.
-    pub(super) fn query(&self, filter: &'j Filter, number: u32) -> Result<Query<'j>, Failure> {
+    pub(super) fn query(&self, filter: &'j Filter, number: u32) -> Result<Query<'j>, OrderedFailure> {
         Ok(Query::new(filter, &mut self.render(number))?)
     }
 
-    pub(super) fn plan(&self, query: &Query<'_>, sort: &[(String, Order)]) -> Plan {
+    pub(super) fn plan(&self, query: &Query<'_>, sort: &[(String, Order)]) -> QueryPlan {
         let fields: Vec<&str> = self.collection.indexes.iter().map(|index| index.field.as_str()).collect();
         query.plan(&fields, sort)
     }

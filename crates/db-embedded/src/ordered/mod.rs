@@ -34,7 +34,7 @@ pub(crate) type EngineError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A failed request.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum OrderedFailure {
     /// An encoded record is none, or cannot be one.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -60,24 +60,24 @@ pub(crate) enum Failure {
     Engine(EngineError),
 }
 
-impl Failure {
+impl OrderedFailure {
     /// The class of the failure.
     fn outcome(&self) -> Outcome {
         match self {
-            Failure::Record(RecordError::TooLong) | Failure::Request(_) => Outcome::BadRequest,
-            Failure::Duplicate => Outcome::Duplicate,
-            Failure::Conflict(_) => Outcome::Busy,
+            OrderedFailure::Record(RecordError::TooLong) | OrderedFailure::Request(_) => Outcome::BadRequest,
+            OrderedFailure::Duplicate => Outcome::Duplicate,
+            OrderedFailure::Conflict(_) => Outcome::Busy,
             #[cfg(feature = "rocksdb")]
-            Failure::Locked(_) => Outcome::Busy,
-            Failure::Record(RecordError::Malformed) | Failure::BrokenIndex | Failure::Engine(_) => {
-                Outcome::ServerError
-            }
+            OrderedFailure::Locked(_) => Outcome::Busy,
+            OrderedFailure::Record(RecordError::Malformed)
+            | OrderedFailure::BrokenIndex
+            | OrderedFailure::Engine(_) => Outcome::ServerError,
         }
     }
 
     /// Returns whether the transaction can go on and be committed.
     fn is_one_statements(&self) -> bool {
-        matches!(self, Failure::Duplicate | Failure::Request(_))
+        matches!(self, OrderedFailure::Duplicate | OrderedFailure::Request(_))
     }
 
     /// The end of a request that failed thus, and its words.
@@ -89,7 +89,7 @@ impl Failure {
 }
 
 /// Sees a key and its value; false ends the walk.
-pub(crate) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<bool, Failure> + 'v;
+pub(crate) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<bool, OrderedFailure> + 'v;
 
 /// Reads tables, each known by the number that [`Handle::table`] gave it, as of one moment.
 pub(crate) trait Reader {
@@ -100,7 +100,7 @@ pub(crate) trait Reader {
         table: usize,
         key: &[u8],
         show: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>, Failure>;
+    ) -> Result<Option<T>, OrderedFailure>;
 
     /// Walks over the keys from `low` on and below `high`; an empty `high` is beyond all keys.
     fn range(
@@ -110,19 +110,19 @@ pub(crate) trait Reader {
         high: &[u8],
         order: Order,
         visit: &mut Visit<'_>,
-    ) -> Result<(), Failure>;
+    ) -> Result<(), OrderedFailure>;
 }
 
 /// A transaction that sees its own changes; it is rolled back where it is dropped.
 pub(crate) trait Writer: Reader {
     /// Gives `key` a value.
-    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), Failure>;
+    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), OrderedFailure>;
 
     /// Removes `key`, which is there.
-    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), Failure>;
+    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), OrderedFailure>;
 
     /// Makes the changes durable, as the engine is set.
-    fn commit(self) -> Result<(), Failure>;
+    fn commit(self) -> Result<(), OrderedFailure>;
 }
 
 /// One user's way to an engine.
@@ -137,13 +137,13 @@ pub(crate) trait Handle: Send + 'static {
         Self: 'h;
 
     /// The number of the table called `name`, which is created if there is none. Not called inside a transaction.
-    fn table(&mut self, name: &str) -> Result<usize, Failure>;
+    fn table(&mut self, name: &str) -> Result<usize, OrderedFailure>;
 
     /// Begins to read.
-    fn read(&mut self) -> Result<Self::Read<'_>, Failure>;
+    fn read(&mut self) -> Result<Self::Read<'_>, OrderedFailure>;
 
     /// Begins to write.
-    fn write(&mut self) -> Result<Self::Write<'_>, Failure>;
+    fn write(&mut self) -> Result<Self::Write<'_>, OrderedFailure>;
 }
 
 /// An engine, open.
@@ -185,10 +185,10 @@ impl Patience {
     }
 
     /// Calls `attempt` until it ends otherwise than by a conflict.
-    fn run<T>(mut self, mut attempt: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+    fn run<T>(mut self, mut attempt: impl FnMut() -> Result<T, OrderedFailure>) -> Result<T, OrderedFailure> {
         loop {
             match attempt() {
-                Err(Failure::Conflict(_)) if !self.left.is_zero() => {}
+                Err(OrderedFailure::Conflict(_)) if !self.left.is_zero() => {}
                 other => return other,
             }
             let pause = self.pause.min(self.left);

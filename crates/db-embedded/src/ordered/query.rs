@@ -12,7 +12,7 @@ use dyno_types::document::{self, Compare, Operand, Order, Test};
 pub(super) type Range = (Vec<u8>, Vec<u8>);
 
 /// A condition with its operands.
-pub(super) struct Condition<'s> {
+pub(super) struct QueryCondition<'s> {
     pub(super) field: &'s str,
     /// In ascending order, none overlapping.
     ranges: Vec<Range>,
@@ -23,7 +23,7 @@ pub(super) struct Condition<'s> {
 }
 
 /// A filter with its operands.
-pub(super) struct Query<'s>(Vec<Condition<'s>>);
+pub(super) struct Query<'s>(Vec<QueryCondition<'s>>);
 
 /// Path by which documents are reached; it meets one condition by itself.
 pub(super) enum AccessPath {
@@ -36,7 +36,7 @@ pub(super) enum AccessPath {
 }
 
 /// Plan by which the documents are found.
-pub(super) struct Plan {
+pub(super) struct QueryPlan {
     pub(super) access: AccessPath,
     /// In which direction.
     pub(super) order: Order,
@@ -90,7 +90,7 @@ impl<'s> Query<'s> {
                     points = false;
                 }
             }
-            conditions.push(Condition { field: &condition.field, ranges, alone, points });
+            conditions.push(QueryCondition { field: &condition.field, ranges, alone, points });
         }
         Ok(Query(conditions))
     }
@@ -99,7 +99,7 @@ impl<'s> Query<'s> {
     pub(super) fn meets(
         &self,
         document: &[u8],
-        plan: &Plan,
+        plan: &QueryPlan,
         value: &mut Vec<u8>,
     ) -> Result<bool, RequestError> {
         self.rest(document, plan.met, value)
@@ -121,7 +121,7 @@ impl<'s> Query<'s> {
 
     /// The best access path: a condition on `_id`, then one on an indexed field, then all documents. `indexes` are the fields
     /// that have one.
-    pub(super) fn plan(&self, indexes: &[&str], sort: &[(String, Order)]) -> Plan {
+    pub(super) fn plan(&self, indexes: &[&str], sort: &[(String, Order)]) -> QueryPlan {
         let by = match sort {
             [(field, order)] => Some((field.as_str(), *order)),
             _ => None,
@@ -129,7 +129,7 @@ impl<'s> Query<'s> {
         let make = |access, field: &str, met| {
             let sorted = sort.is_empty() || by.is_some_and(|(by, _)| by == field);
             let order = by.filter(|_| sorted).map_or(Order::Ascending, |(_, order)| order);
-            Plan { access, order, sorted, met }
+            QueryPlan { access, order, sorted, met }
         };
         let of = |field: &str| {
             let all = self.0.iter().enumerate().filter(move |(_, c)| c.field == field);
@@ -156,7 +156,7 @@ impl<'s> Query<'s> {
     }
 }
 
-impl Condition<'_> {
+impl QueryCondition<'_> {
     fn meets(&self, document: &[u8], value: &mut Vec<u8>) -> Result<bool, RequestError> {
         let field = bson::path(document, self.field);
         value.clear();

@@ -4,7 +4,7 @@
 use super::collection::walk;
 use super::job::Job;
 use super::query::{project, sort_key};
-use super::{Failure, Reader, RequestError, key};
+use super::{OrderedFailure, Reader, RequestError, key};
 use dyno_types::bson::{self, Element, kind};
 use dyno_types::document::{Action, Filter, Order, Projection, Stage};
 use dyno_types::{Executed, Outcome};
@@ -16,7 +16,7 @@ static ALL: Filter = Filter(Vec::new());
 static WHOLE: Projection = Projection(Vec::new());
 
 /// Two runs of bytes that belong together.
-pub(super) type Pair = (Vec<u8>, Vec<u8>);
+pub(super) type BytePair = (Vec<u8>, Vec<u8>);
 
 /// An aggregation's matches, its sort and its limit, if it consists of nothing else, in this order.
 type Stages<'s> = (Option<&'s Filter>, &'s [(String, Order)], u32);
@@ -35,7 +35,7 @@ pub(super) fn stages(pipeline: &[Stage]) -> Result<Stages<'_>, RequestError> {
     Ok((filter, sort, limit))
 }
 
-pub(super) fn execute(job: &Job<'_>, reader: &mut impl Reader) -> Result<Executed, Failure> {
+pub(super) fn execute(job: &Job<'_>, reader: &mut impl Reader) -> Result<Executed, OrderedFailure> {
     let records = match job.action {
         Action::Find { filter, fields, sort, limit, .. } => {
             let records =
@@ -66,7 +66,7 @@ fn find(
     reader: &mut impl Reader,
     (filter, sort, limit): Stages<'_>,
     fields: &Projection,
-) -> Result<u32, Failure> {
+) -> Result<u32, OrderedFailure> {
     let query = job.query(filter.unwrap_or(&ALL), 0)?;
     let plan = job.plan(&query, sort);
     let (mut records, mut out) = (0, Vec::new());
@@ -103,10 +103,10 @@ pub(super) fn first(
     reader: &mut impl Reader,
     filter: &Filter,
     sort: &[(String, Order)],
-) -> Result<Option<Vec<u8>>, Failure> {
+) -> Result<Option<Vec<u8>>, OrderedFailure> {
     let query = job.query(filter, 0)?;
     let plan = job.plan(&query, sort);
-    let (mut best, mut value): (Option<Pair>, Vec<u8>) = (None, Vec::new());
+    let (mut best, mut value): (Option<BytePair>, Vec<u8>) = (None, Vec::new());
     walk(reader, job.collection, &query, &plan, &mut |id, document| {
         let mut by = Vec::new();
         if !plan.sorted {
@@ -127,7 +127,7 @@ fn sum(
     filter: &Filter,
     field: &str,
     result: &str,
-) -> Result<u32, Failure> {
+) -> Result<u32, OrderedFailure> {
     let query = job.query(filter, 0)?;
     let plan = job.plan(&query, &[]);
     let (mut whole, mut real) = (Some(0i64), 0.0);
@@ -158,7 +158,12 @@ fn sum(
 }
 
 /// Different values, by what they are worth; of an array its items.
-fn distinct(job: &Job<'_>, reader: &mut impl Reader, filter: &Filter, field: &str) -> Result<u32, Failure> {
+fn distinct(
+    job: &Job<'_>,
+    reader: &mut impl Reader,
+    filter: &Filter,
+    field: &str,
+) -> Result<u32, OrderedFailure> {
     let query = job.query(filter, 0)?;
     let plan = job.plan(&query, &[]);
     let (mut seen, mut records, mut out) = (HashSet::new(), 0, Vec::new());

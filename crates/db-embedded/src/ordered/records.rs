@@ -1,6 +1,6 @@
 //! YCSB's records in an engine: a table from keys to encoded records. A request that writes is a transaction.
 
-use super::{DocumentStore, Engine, Failure, Handle, Patience, Reader, Writer, check};
+use super::{DocumentStore, Engine, Handle, OrderedFailure, Patience, Reader, Writer, check};
 use crate::reading::Buffers;
 use crate::reading::whole_record;
 use dyno_types::document::Order;
@@ -23,19 +23,21 @@ pub(crate) fn store<E: Engine>(
         return Ok(Arc::new(DocumentStore::new(open()?, content, patience)));
     }
     let whole = content.fields(&whole_record());
-    let store =
-        RecordStore { engine: open()?, common: Arc::new(Common { content, replaces, whole, patience }) };
+    let store = RecordStore {
+        engine: open()?,
+        common: Arc::new(RecordsShared { content, replaces, whole, patience }),
+    };
     store.enter(store.common.content.clone())?;
     Ok(Arc::new(store))
 }
 
 struct RecordStore<E: Engine> {
     engine: E,
-    common: Arc<Common>,
+    common: Arc<RecordsShared>,
 }
 
 /// State that all sessions share.
-struct Common {
+struct RecordsShared {
     content: Arc<dyn Content>,
     /// True if an insert replaces an existing record.
     replaces: bool,
@@ -49,7 +51,7 @@ struct RecordSession<H> {
     content: Arc<dyn Content>,
     handle: H,
     table: usize,
-    common: Arc<Common>,
+    common: Arc<RecordsShared>,
     buffers: Buffers,
     error: String,
 }
@@ -110,7 +112,7 @@ impl<E: Engine> Store for RecordStore<E> {
 }
 
 impl<H: Handle> RecordSession<H> {
-    fn try_execute(&mut self, requests: &[Request]) -> Result<Executed, Failure> {
+    fn try_execute(&mut self, requests: &[Request]) -> Result<Executed, OrderedFailure> {
         let (common, handle, buffers, table) =
             (self.common.as_ref(), &mut self.handle, &mut self.buffers, self.table);
         let own = (common, self.content.as_ref());
@@ -159,12 +161,12 @@ impl<H: Handle> StoreSession for RecordSession<H> {
 
 /// A read or a scan.
 fn look(
-    (common, content): (&Common, &dyn Content),
+    (common, content): (&RecordsShared, &dyn Content),
     buffers: &mut Buffers,
     reader: &mut impl Reader,
     table: usize,
     request: &Request,
-) -> Result<Executed, Failure> {
+) -> Result<Executed, OrderedFailure> {
     match request.verb {
         Verb::Read => {
             buffers.render_key(content, request);
@@ -195,19 +197,19 @@ fn look(
 
 /// An insert, an update or a delete.
 fn change(
-    (common, content): (&Common, &dyn Content),
+    (common, content): (&RecordsShared, &dyn Content),
     buffers: &mut Buffers,
     writer: &mut impl Writer,
     table: usize,
     request: &Request,
-) -> Result<Executed, Failure> {
+) -> Result<Executed, OrderedFailure> {
     buffers.render_key(content, request);
     let key = std::mem::take(&mut buffers.key);
     let not_found = Ok(Executed::new(Outcome::NotFound, 0));
     match request.verb {
         Verb::Insert => {
             if !common.replaces && writer.get(table, &key, |_| ())?.is_some() {
-                return Err(Failure::Duplicate);
+                return Err(OrderedFailure::Duplicate);
             }
             buffers.render_record(content, request)?;
         }

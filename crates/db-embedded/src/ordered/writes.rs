@@ -5,13 +5,13 @@ use super::change::{self, Edit};
 use super::collection::{index_entry, walk};
 use super::job::Job;
 use super::query::{AccessPath, Query, operand, project};
-use super::reads::Pair;
-use super::{Failure, RequestError, Writer, key, reads};
+use super::reads::BytePair;
+use super::{OrderedFailure, RequestError, Writer, key, reads};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{Action, Change, Filter, Test};
 use dyno_types::{Executed, Outcome};
 
-pub(super) fn execute(job: &Job<'_>, mut writer: impl Writer) -> Result<Executed, Failure> {
+pub(super) fn execute(job: &Job<'_>, mut writer: impl Writer) -> Result<Executed, OrderedFailure> {
     let done = match job.action {
         Action::Insert { ordered } => each(job, *ordered, |number| {
             let mut document = Vec::new();
@@ -58,8 +58,8 @@ pub(super) fn execute(job: &Job<'_>, mut writer: impl Writer) -> Result<Executed
 fn each(
     job: &Job<'_>,
     ordered: bool,
-    mut one: impl FnMut(u32) -> Result<u32, Failure>,
-) -> Result<(u32, Option<Failure>), Failure> {
+    mut one: impl FnMut(u32) -> Result<u32, OrderedFailure>,
+) -> Result<(u32, Option<OrderedFailure>), OrderedFailure> {
     let (mut records, mut first) = (0, None);
     for number in 0..job.content.documents(job.request) {
         match one(number) {
@@ -74,7 +74,7 @@ fn each(
 }
 
 /// Inserts a document and its entries in the indexes.
-fn insert(job: &Job<'_>, writer: &mut impl Writer, document: &[u8]) -> Result<(), Failure> {
+fn insert(job: &Job<'_>, writer: &mut impl Writer, document: &[u8]) -> Result<(), OrderedFailure> {
     let id = bson::find(document, "_id").ok_or(RequestError::NoId)?;
     if matches!(id.kind, kind::ARRAY | kind::REGEX) {
         return Err(RequestError::IdType.into());
@@ -82,7 +82,7 @@ fn insert(job: &Job<'_>, writer: &mut impl Writer, document: &[u8]) -> Result<()
     let mut at = Vec::new();
     key::encode(&id, &mut at)?;
     if writer.get(job.collection.documents, &at, |_| ())?.is_some() {
-        return Err(Failure::Duplicate);
+        return Err(OrderedFailure::Duplicate);
     }
     index(job, writer, &at, None, Some(document))?;
     writer.put(job.collection.documents, &at, document)
@@ -95,8 +95,8 @@ fn index(
     id: &[u8],
     old: Option<&[u8]>,
     new: Option<&[u8]>,
-) -> Result<(), Failure> {
-    let entry = |index, document: Option<&[u8]>| -> Result<Option<Pair>, Failure> {
+) -> Result<(), OrderedFailure> {
+    let entry = |index, document: Option<&[u8]>| -> Result<Option<BytePair>, OrderedFailure> {
         let Some(document) = document else { return Ok(None) };
         let (mut key, mut value) = (Vec::new(), Vec::new());
         index_entry(index, document, id, &mut key, &mut value)?;
@@ -126,7 +126,7 @@ fn candidates(
     writer: &mut impl Writer,
     query: &Query<'_>,
     many: bool,
-) -> Result<Vec<Vec<u8>>, Failure> {
+) -> Result<Vec<Vec<u8>>, OrderedFailure> {
     let plan = job.plan(query, &[]);
     if let (AccessPath::Points(keys), true) =
         (&plan.access, many || matches!(&plan.access, AccessPath::Points(k) if k.len() == 1))
@@ -147,7 +147,7 @@ fn meant(
     writer: &mut impl Writer,
     query: &Query<'_>,
     id: &[u8],
-) -> Result<Option<Vec<u8>>, Failure> {
+) -> Result<Option<Vec<u8>>, OrderedFailure> {
     let Some(document) = writer.get(job.collection.documents, id, <[u8]>::to_vec)? else { return Ok(None) };
     let meets = query.meets_all(&document, &mut Vec::new())?;
     Ok(meets.then_some(document))
@@ -161,7 +161,7 @@ fn modify(
     change: &Change,
     number: u32,
     id: &[u8],
-) -> Result<Option<Pair>, Failure> {
+) -> Result<Option<BytePair>, OrderedFailure> {
     let Some(old) = meant(job, writer, query, id)? else { return Ok(None) };
     let new = changed(job, &old, change, number)?;
     if new != old {
@@ -171,7 +171,12 @@ fn modify(
     Ok(Some((old, new)))
 }
 
-fn remove(job: &Job<'_>, writer: &mut impl Writer, query: &Query<'_>, id: &[u8]) -> Result<bool, Failure> {
+fn remove(
+    job: &Job<'_>,
+    writer: &mut impl Writer,
+    query: &Query<'_>,
+    id: &[u8],
+) -> Result<bool, OrderedFailure> {
     let Some(old) = meant(job, writer, query, id)? else { return Ok(false) };
     index(job, writer, id, Some(&old), None)?;
     writer.delete(job.collection.documents, id)?;
@@ -211,7 +216,7 @@ fn upsert_one(
     filter: &Filter,
     change: &Change,
     number: u32,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Vec<u8>, OrderedFailure> {
     let document = fresh(job, filter, change, number)?;
     insert(job, writer, &document)?;
     Ok(document)
@@ -253,7 +258,7 @@ fn fresh(job: &Job<'_>, filter: &Filter, change: &Change, number: u32) -> Result
 }
 
 /// Changes the first document; it is shown as it was or is. Counts it, or the one inserted.
-fn find_and_modify(job: &Job<'_>, writer: &mut impl Writer) -> Result<u32, Failure> {
+fn find_and_modify(job: &Job<'_>, writer: &mut impl Writer) -> Result<u32, OrderedFailure> {
     let Action::FindAndModify { filter, change, fields, sort, upsert, returns_new } = job.action else {
         return Ok(0);
     };

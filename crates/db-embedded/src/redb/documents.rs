@@ -1,8 +1,8 @@
 //! redb as an engine for documents: a table of redb for each collection and index. A write transaction waits for the
 //! one before it, so that there are no conflicts.
 
-use super::shared::{self, Shared, Table};
-use crate::ordered::{Engine, Failure, Handle, Reader, RequestError, Visit, Writer};
+use super::shared::{self, RecordTable, RedbShared};
+use crate::ordered::{Engine, Handle, OrderedFailure, Reader, RequestError, Visit, Writer};
 use dyno_types::Refused;
 use dyno_types::document::Order;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, TableError, WriteTransaction};
@@ -10,39 +10,39 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// The engine.
-pub(super) struct Documents(pub(super) Arc<Shared>);
+pub(super) struct RedbDocuments(pub(super) Arc<RedbShared>);
 
 /// One user's way to it.
-pub(super) struct User {
-    shared: Arc<Shared>,
+pub(super) struct RedbUser {
+    shared: Arc<RedbShared>,
     names: Vec<String>,
 }
 
 /// A read transaction, with the tables it has opened.
-pub(super) struct Reading<'h> {
+pub(super) struct RedbRead<'h> {
     transaction: ReadTransaction,
     names: &'h [String],
     tables: Vec<Option<ReadOnlyTable<&'static [u8], &'static [u8]>>>,
 }
 
 /// A write transaction.
-pub(super) struct Writing<'h> {
+pub(super) struct RedbWrite<'h> {
     transaction: WriteTransaction,
     names: &'h [String],
 }
 
-fn failed(error: impl Into<redb::Error>) -> Failure {
+fn failed(error: impl Into<redb::Error>) -> OrderedFailure {
     match error.into() {
         error @ redb::Error::ValueTooLarge(_) => RequestError::Limit(error.into()).into(),
-        error => Failure::Engine(error.into()),
+        error => OrderedFailure::Engine(error.into()),
     }
 }
 
-impl Engine for Documents {
-    type Handle = User;
+impl Engine for RedbDocuments {
+    type Handle = RedbUser;
 
-    fn handle(&self) -> Result<User, Refused> {
-        Ok(User { shared: self.0.clone(), names: Vec::new() })
+    fn handle(&self) -> Result<RedbUser, Refused> {
+        Ok(RedbUser { shared: self.0.clone(), names: Vec::new() })
     }
 
     fn name(&self) -> String {
@@ -54,15 +54,15 @@ impl Engine for Documents {
     }
 }
 
-impl Handle for User {
-    type Read<'h> = Reading<'h>;
-    type Write<'h> = Writing<'h>;
+impl Handle for RedbUser {
+    type Read<'h> = RedbRead<'h>;
+    type Write<'h> = RedbWrite<'h>;
 
-    fn table(&mut self, name: &str) -> Result<usize, Failure> {
+    fn table(&mut self, name: &str) -> Result<usize, OrderedFailure> {
         if let Some(known) = self.names.iter().position(|known| known == name) {
             return Ok(known);
         }
-        let there = self.shared.database.begin_read().map_err(failed)?.open_table(Table::new(name));
+        let there = self.shared.database.begin_read().map_err(failed)?.open_table(RecordTable::new(name));
         match there {
             Ok(_) => {}
             Err(TableError::TableDoesNotExist(_)) => {
@@ -74,16 +74,16 @@ impl Handle for User {
         Ok(self.names.len() - 1)
     }
 
-    fn read(&mut self) -> Result<Reading<'_>, Failure> {
+    fn read(&mut self) -> Result<RedbRead<'_>, OrderedFailure> {
         let transaction = self.shared.database.begin_read().map_err(failed)?;
         let tables = self.names.iter().map(|_| None).collect();
-        Ok(Reading { transaction, names: &self.names, tables })
+        Ok(RedbRead { transaction, names: &self.names, tables })
     }
 
-    fn write(&mut self) -> Result<Writing<'_>, Failure> {
+    fn write(&mut self) -> Result<RedbWrite<'_>, OrderedFailure> {
         let mut transaction = self.shared.database.begin_write().map_err(failed)?;
         transaction.set_durability(self.shared.durability).map_err(failed)?;
-        Ok(Writing { transaction, names: &self.names })
+        Ok(RedbWrite { transaction, names: &self.names })
     }
 }
 
@@ -91,7 +91,7 @@ fn show<T>(
     table: &impl ReadableTable<&'static [u8], &'static [u8]>,
     key: &[u8],
     show: impl FnOnce(&[u8]) -> T,
-) -> Result<Option<T>, Failure> {
+) -> Result<Option<T>, OrderedFailure> {
     Ok(table.get(key).map_err(failed)?.map(|stored| show(stored.value())))
 }
 
@@ -101,7 +101,7 @@ fn walk(
     high: &[u8],
     order: Order,
     visit: &mut Visit<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), OrderedFailure> {
     let end = if high.is_empty() { Bound::Unbounded } else { Bound::Excluded(high) };
     let mut range = table.range::<&[u8]>((Bound::Included(low), end)).map_err(failed)?;
     loop {
@@ -114,26 +114,30 @@ fn walk(
     }
 }
 
-impl Reading<'_> {
-    fn table(&mut self, number: usize) -> Result<&ReadOnlyTable<&'static [u8], &'static [u8]>, Failure> {
+impl RedbRead<'_> {
+    fn table(
+        &mut self,
+        number: usize,
+    ) -> Result<&ReadOnlyTable<&'static [u8], &'static [u8]>, OrderedFailure> {
         let place = &mut self.tables[number];
         match place {
             Some(table) => Ok(table),
             None => {
-                let table = self.transaction.open_table(Table::new(&self.names[number])).map_err(failed)?;
+                let table =
+                    self.transaction.open_table(RecordTable::new(&self.names[number])).map_err(failed)?;
                 Ok(place.insert(table))
             }
         }
     }
 }
 
-impl Reader for Reading<'_> {
+impl Reader for RedbRead<'_> {
     fn get<T>(
         &mut self,
         table: usize,
         key: &[u8],
         look: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>, OrderedFailure> {
         show(self.table(table)?, key, look)
     }
 
@@ -144,24 +148,24 @@ impl Reader for Reading<'_> {
         high: &[u8],
         order: Order,
         visit: &mut Visit<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OrderedFailure> {
         walk(self.table(table)?, low, high, order, visit)
     }
 }
 
-impl Writing<'_> {
-    fn table(&self, number: usize) -> Result<redb::Table<'_, &'static [u8], &'static [u8]>, Failure> {
-        self.transaction.open_table(Table::new(&self.names[number])).map_err(failed)
+impl RedbWrite<'_> {
+    fn table(&self, number: usize) -> Result<redb::Table<'_, &'static [u8], &'static [u8]>, OrderedFailure> {
+        self.transaction.open_table(RecordTable::new(&self.names[number])).map_err(failed)
     }
 }
 
-impl Reader for Writing<'_> {
+impl Reader for RedbWrite<'_> {
     fn get<T>(
         &mut self,
         table: usize,
         key: &[u8],
         look: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>, OrderedFailure> {
         show(&self.table(table)?, key, look)
     }
 
@@ -172,23 +176,23 @@ impl Reader for Writing<'_> {
         high: &[u8],
         order: Order,
         visit: &mut Visit<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OrderedFailure> {
         walk(&self.table(table)?, low, high, order, visit)
     }
 }
 
-impl Writer for Writing<'_> {
-    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+impl Writer for RedbWrite<'_> {
+    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), OrderedFailure> {
         self.table(table)?.insert(key, value).map_err(failed)?;
         Ok(())
     }
 
-    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), Failure> {
+    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), OrderedFailure> {
         self.table(table)?.remove(key).map_err(failed)?;
         Ok(())
     }
 
-    fn commit(self) -> Result<(), Failure> {
+    fn commit(self) -> Result<(), OrderedFailure> {
         self.transaction.commit().map_err(failed)
     }
 }

@@ -1,9 +1,9 @@
 //! Opens redb: its options, and the store that gives sessions.
 
 use super::documents;
-use super::session::Session;
-use super::shared::{Shared, create_table, name};
-use crate::options::Given;
+use super::session::RedbSession;
+use super::shared::{RedbShared, create_table, name};
+use crate::options::GivenOptions;
 use crate::ordered::{self, DocumentStore, Patience};
 use crate::reading::whole_record;
 use crate::uri::StoreUri;
@@ -13,20 +13,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Reads the options: durability, bytes of cache, whether an insert replaces.
-fn settings(given: &Given<'_>) -> Result<(Durability, Option<u64>, bool), Refused> {
+fn settings(given: &GivenOptions<'_>) -> Result<(Durability, Option<u64>, bool), Refused> {
     let choices = [("immediate", Durability::Immediate), ("none", Durability::None)];
     Ok((given.choice("durability", &choices)?, given.bytes("cache", 1 << 40)?, given.replaces()?))
 }
 
 /// Refuses options whose values are not accepted.
-pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
+pub(crate) fn check(given: &GivenOptions<'_>) -> Result<(), Refused> {
     settings(given).map(drop)
 }
 
 /// Opens `redb:PATH`.
 pub(crate) fn open(
     uri: &StoreUri,
-    given: &Given<'_>,
+    given: &GivenOptions<'_>,
     content: Arc<dyn Content>,
 ) -> Result<Arc<dyn Store>, Refused> {
     let (durability, cache_bytes, replaces) = settings(given)?;
@@ -44,9 +44,9 @@ pub(crate) fn open(
             .map_err(|error| Refused(format!("redb: {}: {error}", path.display())))?;
     }
     let whole = if records { content.fields(&whole_record()) } else { 0 };
-    let shared = Shared { database, content: content.clone(), durability, replaces, whole };
+    let shared = RedbShared { database, content: content.clone(), durability, replaces, whole };
     if !records {
-        let engine = documents::Documents(Arc::new(shared));
+        let engine = documents::RedbDocuments(Arc::new(shared));
         return Ok(Arc::new(DocumentStore::new(engine, content, Patience::none())));
     }
     Ok(Arc::new(RedbStore { path, shared: Arc::new(shared) }))
@@ -54,7 +54,7 @@ pub(crate) fn open(
 
 struct RedbStore {
     path: PathBuf,
-    shared: Arc<Shared>,
+    shared: Arc<RedbShared>,
 }
 
 impl Store for RedbStore {
@@ -71,7 +71,7 @@ impl Store for RedbStore {
     }
 
     fn session_of(&self, content: Arc<dyn Content>) -> Result<Box<dyn StoreSession>, Refused> {
-        Ok(Box::new(Session::new(self.shared.clone(), content)))
+        Ok(Box::new(RedbSession::new(self.shared.clone(), content)))
     }
 
     fn count(&self) -> Result<Option<u64>, Refused> {

@@ -1,6 +1,6 @@
 //! One user's requests on redb: transactions around reads and writes of encoded records.
 
-use super::shared::Shared;
+use super::shared::RedbShared;
 use crate::reading::Buffers;
 use crate::record::RecordError;
 use dyno_types::{Content, Executed, Outcome, Request, StoreSession, Verb};
@@ -9,8 +9,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 /// See the module.
-pub(super) struct Session {
-    shared: Arc<Shared>,
+pub(super) struct RedbSession {
+    shared: Arc<RedbShared>,
     content: Arc<dyn Content>,
     buffers: Buffers,
     error: String,
@@ -18,7 +18,7 @@ pub(super) struct Session {
 
 /// A failed request.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum RedbFailure {
     #[error(transparent)]
     Record(#[from] RecordError),
     #[error("{0}")]
@@ -27,18 +27,18 @@ enum Failure {
     Exists,
 }
 
-impl<E: Into<redb::Error>> From<E> for Failure {
+impl<E: Into<redb::Error>> From<E> for RedbFailure {
     fn from(error: E) -> Self {
-        Failure::Redb(Box::new(error.into()))
+        RedbFailure::Redb(Box::new(error.into()))
     }
 }
 
-impl Session {
-    pub(super) fn new(shared: Arc<Shared>, content: Arc<dyn Content>) -> Self {
-        Session { shared, content, buffers: Buffers::default(), error: String::new() }
+impl RedbSession {
+    pub(super) fn new(shared: Arc<RedbShared>, content: Arc<dyn Content>) -> Self {
+        RedbSession { shared, content, buffers: Buffers::default(), error: String::new() }
     }
 
-    fn try_execute(&mut self, request: &Request) -> Result<Executed, Failure> {
+    fn try_execute(&mut self, request: &Request) -> Result<Executed, RedbFailure> {
         if request.verb.writes() {
             return self.write(std::slice::from_ref(request));
         }
@@ -51,7 +51,7 @@ impl Session {
     }
 
     /// Executes the requests in one write transaction; it is committed if all end well.
-    fn write(&mut self, requests: &[Request]) -> Result<Executed, Failure> {
+    fn write(&mut self, requests: &[Request]) -> Result<Executed, RedbFailure> {
         let (shared, content) = (&self.shared, self.content.as_ref());
         let mut transaction = shared.database.begin_write()?;
         transaction.set_durability(shared.durability)?;
@@ -75,20 +75,22 @@ impl Session {
         Ok(all)
     }
 
-    fn failed(&mut self, failure: &Failure) -> Executed {
+    fn failed(&mut self, failure: &RedbFailure) -> Executed {
         self.error.clear();
         let _ = write!(self.error, "{failure}");
         let outcome = match failure {
-            Failure::Record(RecordError::TooLong) => Outcome::BadRequest,
-            Failure::Exists => Outcome::Duplicate,
-            Failure::Redb(error) if matches!(**error, redb::Error::ValueTooLarge(_)) => Outcome::BadRequest,
+            RedbFailure::Record(RecordError::TooLong) => Outcome::BadRequest,
+            RedbFailure::Exists => Outcome::Duplicate,
+            RedbFailure::Redb(error) if matches!(**error, redb::Error::ValueTooLarge(_)) => {
+                Outcome::BadRequest
+            }
             _ => Outcome::ServerError,
         };
         Executed::new(outcome, 0)
     }
 }
 
-impl StoreSession for Session {
+impl StoreSession for RedbSession {
     fn execute(&mut self, request: &Request) -> Executed {
         self.try_execute(request).unwrap_or_else(|failure| self.failed(&failure))
     }
@@ -104,11 +106,11 @@ impl StoreSession for Session {
 
 /// A read or a scan.
 fn look(
-    (shared, content): (&Shared, &dyn Content),
+    (shared, content): (&RedbShared, &dyn Content),
     buffers: &mut Buffers,
     table: &impl ReadableTable<&'static [u8], &'static [u8]>,
     request: &Request,
-) -> Result<Executed, Failure> {
+) -> Result<Executed, RedbFailure> {
     buffers.render_key(content, request);
     if request.verb == Verb::Read {
         return match table.get(&buffers.key[..])? {
@@ -130,16 +132,16 @@ fn look(
 
 /// An insert, an update or a delete.
 fn change(
-    (shared, content): (&Shared, &dyn Content),
+    (shared, content): (&RedbShared, &dyn Content),
     buffers: &mut Buffers,
     table: &mut Table<'_, &'static [u8], &'static [u8]>,
     request: &Request,
-) -> Result<Executed, Failure> {
+) -> Result<Executed, RedbFailure> {
     buffers.render_key(content, request);
     match request.verb {
         Verb::Insert => {
             if !shared.replaces && table.get(&buffers.key[..])?.is_some() {
-                return Err(Failure::Exists);
+                return Err(RedbFailure::Exists);
             }
             buffers.render_record(content, request)?;
         }

@@ -5,17 +5,17 @@ use redb::{Database, Durability, ReadableDatabase, ReadableTableMetadata, TableD
 use std::sync::Arc;
 
 /// The table: key bytes to an encoded record.
-pub(super) type Table<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
+pub(super) type RecordTable<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
 
 /// Makes sure that the table is there, so that readers always find it.
 pub(super) fn create_table(database: &Database, name: &str) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
-    transaction.open_table(Table::new(name))?;
+    transaction.open_table(RecordTable::new(name))?;
     Ok(transaction.commit()?)
 }
 
 /// State that all sessions share.
-pub(super) struct Shared {
+pub(super) struct RedbShared {
     pub(super) database: Database,
     pub(super) content: Arc<dyn Content>,
     pub(super) durability: Durability,
@@ -25,9 +25,9 @@ pub(super) struct Shared {
     pub(super) whole: usize,
 }
 
-impl Shared {
-    pub(super) fn table(&self) -> Table<'_> {
-        Table::new(self.content.table())
+impl RedbShared {
+    pub(super) fn table(&self) -> RecordTable<'_> {
+        RecordTable::new(self.content.table())
     }
 
     pub(super) fn durability_in_words(&self) -> String {

@@ -2,8 +2,8 @@
 #![expect(unsafe_code, reason = "RocksDB is reached through its C interface")]
 
 use super::sys::*;
-use crate::options::Given;
-use crate::ordered::{self, Engine, Failure, Handle, Patience, Reader, RequestError, Visit, Writer};
+use crate::options::GivenOptions;
+use crate::ordered::{self, Engine, Handle, OrderedFailure, Patience, Reader, RequestError, Visit, Writer};
 use crate::uri::StoreUri;
 use dyno_types::document::Order;
 use dyno_types::{Content, Refused, Store};
@@ -37,20 +37,20 @@ struct Database {
     options: *mut Options,
     write: *mut WriteOptions,
     transaction: *mut TxnOptions,
-    families: Mutex<HashMap<String, Table>>,
+    families: Mutex<HashMap<String, ColumnFamily>>,
     wal: Wal,
 }
 
 /// A column family; it lives as long as the database.
 #[derive(Clone, Copy)]
-struct Table(*mut Family);
+struct ColumnFamily(*mut Family);
 
 // SAFETY: RocksDB's objects may be used by all threads at the same time, and the options are only read.
 unsafe impl Send for Database {}
 // SAFETY: as above.
 unsafe impl Sync for Database {}
 // SAFETY: as above.
-unsafe impl Send for Table {}
+unsafe impl Send for ColumnFamily {}
 
 impl Drop for Database {
     fn drop(&mut self) {
@@ -69,7 +69,7 @@ impl Drop for Database {
 }
 
 /// The settings of a database.
-struct Settings {
+struct RocksSettings {
     cache: usize,
     compression: c_int,
     memtable: usize,
@@ -80,12 +80,12 @@ struct Settings {
 }
 
 /// Reads the options, and whether an insert replaces.
-fn settings(given: &Given<'_>) -> Result<(Settings, bool), Refused> {
+fn settings(given: &GivenOptions<'_>) -> Result<(RocksSettings, bool), Refused> {
     let size = |name, default: u64| {
         let bytes = given.bytes(name, 1 << 40)?.unwrap_or(default);
         Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
     };
-    let settings = Settings {
+    let settings = RocksSettings {
         cache: size("cache", 1 << 30)?,
         compression: given.choice("compression", &[("snappy", 1), ("lz4", 4), ("zstd", 7), ("none", 0)])?,
         memtable: size("memtable", 64 << 20)?,
@@ -97,14 +97,14 @@ fn settings(given: &Given<'_>) -> Result<(Settings, bool), Refused> {
 }
 
 /// Refuses options whose values are not accepted.
-pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
+pub(crate) fn check(given: &GivenOptions<'_>) -> Result<(), Refused> {
     settings(given).map(drop)
 }
 
 /// Opens `rocksdb:PATH`.
 pub(crate) fn open(
     uri: &StoreUri,
-    given: &Given<'_>,
+    given: &GivenOptions<'_>,
     content: Arc<dyn Content>,
 ) -> Result<Arc<dyn Store>, Refused> {
     let (settings, replaces) = settings(given)?;
@@ -118,7 +118,7 @@ pub(crate) fn open(
 }
 
 impl Database {
-    fn open(path: &Path, settings: &Settings) -> Result<Database, Failure> {
+    fn open(path: &Path, settings: &RocksSettings) -> Result<Database, OrderedFailure> {
         let path = CString::new(path.as_os_str().as_bytes()).map_err(RequestError::from)?;
         let mut database = Database::unopened(settings);
         let options = database.options;
@@ -156,12 +156,12 @@ impl Database {
             opened?
         };
         let known = names.iter().map(|name| name.to_string_lossy().into_owned());
-        database.families = Mutex::new(known.zip(families.into_iter().map(Table)).collect());
+        database.families = Mutex::new(known.zip(families.into_iter().map(ColumnFamily)).collect());
         Ok(database)
     }
 
     /// The options, before there is a database.
-    fn unopened(settings: &Settings) -> Database {
+    fn unopened(settings: &RocksSettings) -> Database {
         // SAFETY: objects are made and set; the cache and the table's options are shared with what uses them.
         unsafe {
             let options = rocksdb_options_create();
@@ -205,16 +205,16 @@ impl Database {
 struct RocksDb(Arc<Database>);
 
 /// One user's way to it.
-struct User {
+struct RocksUser {
     database: Arc<Database>,
-    tables: Vec<(String, Table)>,
+    tables: Vec<(String, ColumnFamily)>,
 }
 
 impl Engine for RocksDb {
-    type Handle = User;
+    type Handle = RocksUser;
 
-    fn handle(&self) -> Result<User, Refused> {
-        Ok(User { database: self.0.clone(), tables: Vec::new() })
+    fn handle(&self) -> Result<RocksUser, Refused> {
+        Ok(RocksUser { database: self.0.clone(), tables: Vec::new() })
     }
 
     fn name(&self) -> String {
@@ -257,13 +257,13 @@ impl Engine for RocksDb {
 }
 
 /// A snapshot.
-struct Reading<'h> {
-    user: &'h User,
+struct RocksSnapshot<'h> {
+    user: &'h RocksUser,
     options: *mut ReadOptions,
     snapshot: *const Snapshot,
 }
 
-impl Drop for Reading<'_> {
+impl Drop for RocksSnapshot<'_> {
     fn drop(&mut self) {
         // SAFETY: both are this transaction's own, and nothing reads with them any more.
         unsafe {
@@ -274,14 +274,14 @@ impl Drop for Reading<'_> {
 }
 
 /// A transaction.
-struct Writing<'h> {
-    user: &'h User,
+struct RocksWrite<'h> {
+    user: &'h RocksUser,
     txn: *mut Txn,
     options: *mut ReadOptions,
     open: bool,
 }
 
-impl Drop for Writing<'_> {
+impl Drop for RocksWrite<'_> {
     fn drop(&mut self) {
         // SAFETY: both are this transaction's own.
         unsafe {
@@ -295,11 +295,11 @@ impl Drop for Writing<'_> {
     }
 }
 
-impl Handle for User {
-    type Read<'h> = Reading<'h>;
-    type Write<'h> = Writing<'h>;
+impl Handle for RocksUser {
+    type Read<'h> = RocksSnapshot<'h>;
+    type Write<'h> = RocksWrite<'h>;
 
-    fn table(&mut self, name: &str) -> Result<usize, Failure> {
+    fn table(&mut self, name: &str) -> Result<usize, OrderedFailure> {
         if let Some(known) = self.tables.iter().position(|(known, _)| known == name) {
             return Ok(known);
         }
@@ -318,8 +318,8 @@ impl Handle for User {
                         e,
                     )
                 })?;
-                families.insert(name.to_owned(), Table(family));
-                Table(family)
+                families.insert(name.to_owned(), ColumnFamily(family));
+                ColumnFamily(family)
             }
         };
         drop(families);
@@ -327,23 +327,23 @@ impl Handle for User {
         Ok(self.tables.len() - 1)
     }
 
-    fn read(&mut self) -> Result<Reading<'_>, Failure> {
+    fn read(&mut self) -> Result<RocksSnapshot<'_>, OrderedFailure> {
         // SAFETY: the database is open; both are given back when the transaction is dropped.
         unsafe {
             let (options, snapshot) =
                 (rocksdb_readoptions_create(), rocksdb_transactiondb_create_snapshot(self.database.db));
             rocksdb_readoptions_set_snapshot(options, snapshot);
-            Ok(Reading { user: self, options, snapshot })
+            Ok(RocksSnapshot { user: self, options, snapshot })
         }
     }
 
-    fn write(&mut self) -> Result<Writing<'_>, Failure> {
+    fn write(&mut self) -> Result<RocksWrite<'_>, OrderedFailure> {
         let database = &self.database;
         // SAFETY: the database is open and the options live.
         unsafe {
             let txn =
                 rocksdb_transaction_begin(database.db, database.write, database.transaction, null_mut());
-            Ok(Writing { user: self, txn, options: rocksdb_readoptions_create(), open: true })
+            Ok(RocksWrite { user: self, txn, options: rocksdb_readoptions_create(), open: true })
         }
     }
 }
@@ -381,7 +381,13 @@ impl Drop for Walk {
 }
 
 impl Walk {
-    fn over(&self, low: &[u8], high: &[u8], order: Order, visit: &mut Visit<'_>) -> Result<(), Failure> {
+    fn over(
+        &self,
+        low: &[u8],
+        high: &[u8],
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), OrderedFailure> {
         let (iter, up) = (self.0, order == Order::Ascending);
         // SAFETY: the iterator is open; keys handed in live until the call returns; what it stands on lives until it
         // moves, and `visit` cannot reach it.
@@ -409,13 +415,13 @@ impl Walk {
     }
 }
 
-impl Reader for Reading<'_> {
+impl Reader for RocksSnapshot<'_> {
     fn get<T>(
         &mut self,
         table: usize,
         key: &[u8],
         look: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>, OrderedFailure> {
         let (db, family) = (self.user.database.db, self.user.tables[table].1.0);
         let (at, bytes) = (key.as_ptr().cast(), key.len());
         // SAFETY: database and family are open; the key lives until the call returns.
@@ -431,7 +437,7 @@ impl Reader for Reading<'_> {
         high: &[u8],
         order: Order,
         visit: &mut Visit<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OrderedFailure> {
         let (db, family) = (self.user.database.db, self.user.tables[table].1.0);
         // SAFETY: database and family are open; the iterator goes before the options.
         let walk = Walk(unsafe { rocksdb_transactiondb_create_iterator_cf(db, self.options, family) });
@@ -439,13 +445,13 @@ impl Reader for Reading<'_> {
     }
 }
 
-impl Reader for Writing<'_> {
+impl Reader for RocksWrite<'_> {
     fn get<T>(
         &mut self,
         table: usize,
         key: &[u8],
         look: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>, OrderedFailure> {
         let family = self.user.tables[table].1.0;
         let (at, bytes) = (key.as_ptr().cast(), key.len());
         // SAFETY: transaction and family are open; the key lives until the call returns.
@@ -462,7 +468,7 @@ impl Reader for Writing<'_> {
         high: &[u8],
         order: Order,
         visit: &mut Visit<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OrderedFailure> {
         let family = self.user.tables[table].1.0;
         // SAFETY: transaction and family are open; the iterator goes before the options.
         let walk = Walk(unsafe { rocksdb_transaction_create_iterator_cf(self.txn, self.options, family) });
@@ -470,15 +476,15 @@ impl Reader for Writing<'_> {
     }
 }
 
-impl Writer for Writing<'_> {
-    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+impl Writer for RocksWrite<'_> {
+    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), OrderedFailure> {
         let family = self.user.tables[table].1.0;
         let (at, to) = (key.as_ptr().cast(), value.as_ptr().cast());
         // SAFETY: transaction and family are open; key and value live until the call returns.
         call(|e| unsafe { rocksdb_transaction_put_cf(self.txn, family, at, key.len(), to, value.len(), e) })
     }
 
-    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), Failure> {
+    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), OrderedFailure> {
         let family = self.user.tables[table].1.0;
         // SAFETY: transaction and family are open; the key lives until the call returns.
         call(|e| unsafe {
@@ -486,7 +492,7 @@ impl Writer for Writing<'_> {
         })
     }
 
-    fn commit(mut self) -> Result<(), Failure> {
+    fn commit(mut self) -> Result<(), OrderedFailure> {
         // SAFETY: the transaction is open.
         call(|e| unsafe { rocksdb_transaction_commit(self.txn, e) })?;
         self.open = false;

@@ -2,7 +2,7 @@
 //! opaque, a type each so that they are not taken for one another.
 #![expect(unsafe_code, reason = "RocksDB is reached through its C interface")]
 
-use crate::ordered::Failure;
+use crate::ordered::OrderedFailure;
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
 
 macro_rules! opaque {
@@ -158,7 +158,7 @@ pub(super) unsafe fn taken(text: *mut c_char) -> String {
 }
 
 /// Makes a call that may leave an error.
-pub(super) fn call<T>(make: impl FnOnce(Err) -> T) -> Result<T, Failure> {
+pub(super) fn call<T>(make: impl FnOnce(Err) -> T) -> Result<T, OrderedFailure> {
     let mut error = std::ptr::null_mut();
     let made = make(&raw mut error);
     if error.is_null() {
@@ -168,10 +168,10 @@ pub(super) fn call<T>(make: impl FnOnce(Err) -> T) -> Result<T, Failure> {
     let words = unsafe { taken(error) };
     // RocksDB's functions of C hand out a status as its text alone, which begins with its code.
     Err(if words.starts_with("Operation timed out") {
-        Failure::Locked(words.into())
+        OrderedFailure::Locked(words.into())
     } else if words.starts_with("Resource busy") || words.contains("Try again") {
-        Failure::Conflict(words.into())
+        OrderedFailure::Conflict(words.into())
     } else {
-        Failure::Engine(words.into())
+        OrderedFailure::Engine(words.into())
     })
 }

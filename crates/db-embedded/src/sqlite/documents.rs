@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 /// A user's connection for documents.
-pub(super) struct DocumentSession {
+pub(super) struct SqliteDocuments {
     connection: Connection,
     content: Arc<dyn Content>,
     /// Statements by shape and collection.
@@ -193,18 +193,18 @@ fn value<'a>(element: &Element<'a>) -> Result<ToSqlOutput<'a>, ShapeError> {
 
 /// A failed request.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum DocumentFailure {
     #[error(transparent)]
     Sqlite(#[from] Error),
     #[error(transparent)]
     Shape(#[from] ShapeError),
 }
 
-impl Failure {
+impl DocumentFailure {
     fn outcome(&self) -> Outcome {
         match self {
-            Failure::Sqlite(error) => outcome(error),
-            Failure::Shape(_) => Outcome::BadRequest,
+            DocumentFailure::Sqlite(error) => outcome(error),
+            DocumentFailure::Shape(_) => Outcome::BadRequest,
         }
     }
 }
@@ -214,10 +214,10 @@ fn is_of_statement(error: &Error) -> bool {
     matches!(error, Error::SqlInputError { .. }) || error.sqlite_error_code() == Some(ErrorCode::Unknown)
 }
 
-impl DocumentSession {
+impl SqliteDocuments {
     pub(super) fn new(connection: Connection, content: Arc<dyn Content>) -> Self {
         let (sql, collection, bytes, error) = Default::default();
-        DocumentSession { connection, content, sql, collection, bytes, error }
+        SqliteDocuments { connection, content, sql, collection, bytes, error }
     }
 
     fn table(&mut self, request: &Request) -> String {
@@ -226,7 +226,7 @@ impl DocumentSession {
         table_of(&String::from_utf8_lossy(&self.collection))
     }
 
-    fn try_execute(&mut self, request: &Request) -> Result<Executed, Failure> {
+    fn try_execute(&mut self, request: &Request) -> Result<Executed, DocumentFailure> {
         let content = self.content.clone();
         let action = &content.shapes()[usize::from(request.shape)].action;
         let open = !self.connection.is_autocommit();
@@ -266,7 +266,12 @@ impl DocumentSession {
         done
     }
 
-    fn statements(&mut self, action: &Action, request: &Request, count: u32) -> Result<Executed, Failure> {
+    fn statements(
+        &mut self,
+        action: &Action,
+        request: &Request,
+        count: u32,
+    ) -> Result<Executed, DocumentFailure> {
         let mut prepared = self.connection.prepare_cached(&self.sql[&(request.shape, request.collection)])?;
         let operands = operands(action);
         let mut records = 0;
@@ -285,7 +290,7 @@ impl DocumentSession {
         Ok(Executed::new(outcome, records))
     }
 
-    fn insert(&mut self, request: &Request) -> Result<Executed, Failure> {
+    fn insert(&mut self, request: &Request) -> Result<Executed, DocumentFailure> {
         let count = self.content.documents(request);
         let together = count > 1 && self.connection.is_autocommit();
         if together {
@@ -294,7 +299,7 @@ impl DocumentSession {
         let mut done = self.insert_all(request, count);
         // SQLite's error for a table that is not there has no code of its own; where it means something else, making the
         // table changes nothing and the insert fails again.
-        if matches!(&done, Err(Failure::Sqlite(error)) if is_of_statement(error)) {
+        if matches!(&done, Err(DocumentFailure::Sqlite(error)) if is_of_statement(error)) {
             self.create(request)?;
             done = self.insert_all(request, count);
         }
@@ -304,7 +309,7 @@ impl DocumentSession {
         done.map(|()| Executed::new(Outcome::Ok, count))
     }
 
-    fn insert_all(&mut self, request: &Request, count: u32) -> Result<(), Failure> {
+    fn insert_all(&mut self, request: &Request, count: u32) -> Result<(), DocumentFailure> {
         for number in 0..count {
             self.bytes.clear();
             self.content.document(request, number, &mut self.bytes);
@@ -333,7 +338,7 @@ impl DocumentSession {
     }
 
     /// Makes the table of the document just rendered, and its indexes.
-    fn create(&mut self, request: &Request) -> Result<(), Failure> {
+    fn create(&mut self, request: &Request) -> Result<(), DocumentFailure> {
         let table = self.table(request);
         let mut sql = format!("CREATE TABLE IF NOT EXISTS {table}(");
         for (number, element) in elements(&self.bytes).enumerate() {
@@ -423,7 +428,7 @@ fn rows(prepared: &mut CachedStatement<'_>) -> Result<u32, Error> {
     Ok(found)
 }
 
-impl StoreSession for DocumentSession {
+impl StoreSession for SqliteDocuments {
     fn execute(&mut self, request: &Request) -> Executed {
         if request.verb != Verb::Document {
             return Executed::new(Outcome::NotImplemented, 0);

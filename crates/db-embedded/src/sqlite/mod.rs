@@ -10,12 +10,12 @@ mod schema;
 mod session;
 
 use crate::kind::StoreKind;
-use crate::options::{self, DURATION, Given, OptionSpec, SIZE};
+use crate::options::{self, DURATION, GivenOptions, OptionSpec, SIZE};
 use crate::uri::StoreUri;
 use dyno_types::{Content, Refused, Store, StoreSession};
 use rusqlite::{Connection, OpenFlags};
 use schema::Schema;
-use session::Session;
+use session::SqliteSession;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -72,7 +72,7 @@ const STATEMENTS: usize = 16;
 const DOCUMENT_STATEMENTS: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Journal {
+enum JournalMode {
     Wal,
     Delete,
     Memory,
@@ -89,9 +89,9 @@ enum Synchronous {
 
 /// Settings made by the URI.
 #[derive(Clone, Debug)]
-struct Settings {
+struct SqliteSettings {
     path: PathBuf,
-    journal: Journal,
+    journal: JournalMode,
     synchronous: Synchronous,
     cache_kib: Option<u64>,
     mmap_bytes: Option<u64>,
@@ -99,15 +99,15 @@ struct Settings {
     replaces: bool,
 }
 
-impl Settings {
-    fn read(uri: &StoreUri, given: &Given<'_>) -> Result<Self, Refused> {
-        use {Journal as J, Synchronous as S};
+impl SqliteSettings {
+    fn read(uri: &StoreUri, given: &GivenOptions<'_>) -> Result<Self, Refused> {
+        use {JournalMode as J, Synchronous as S};
         if uri.path.as_os_str() == ":memory:" {
             let why = "every session would have a database of its own; use a file on a tmpfs, such as /dev/shm/x.db";
             return Err(Refused(format!("sqlite: :memory: cannot be used: {why}")));
         }
         let synchronous = [("full", S::Full), ("extra", S::Extra), ("normal", S::Normal), ("off", S::Off)];
-        Ok(Settings {
+        Ok(SqliteSettings {
             journal: given.choice(
                 "journal",
                 &[("wal", J::Wal), ("delete", J::Delete), ("memory", J::Memory), ("off", J::Off)],
@@ -159,7 +159,7 @@ impl Settings {
     }
 
     fn durability(&self) -> String {
-        use {Journal as J, Synchronous as S};
+        use {JournalMode as J, Synchronous as S};
         let journal = match self.journal {
             J::Wal => "WAL",
             J::Delete => "rollback journal (DELETE)",
@@ -190,18 +190,18 @@ impl Settings {
 }
 
 /// Refuses options whose values are not accepted.
-pub(crate) fn check(uri: &StoreUri, given: &Given<'_>) -> Result<(), Refused> {
-    Settings::read(uri, given).map(drop)
+pub(crate) fn check(uri: &StoreUri, given: &GivenOptions<'_>) -> Result<(), Refused> {
+    SqliteSettings::read(uri, given).map(drop)
 }
 
 /// Opens `sqlite:PATH`.
 pub(crate) fn open(
     uri: &StoreUri,
-    given: &Given<'_>,
+    given: &GivenOptions<'_>,
     content: Arc<dyn Content>,
 ) -> Result<Arc<dyn Store>, Refused> {
-    let settings = Settings::read(uri, given)?;
-    let settings = Settings { path: uri.required_path()?, ..settings };
+    let settings = SqliteSettings::read(uri, given)?;
+    let settings = SqliteSettings { path: uri.required_path()?, ..settings };
     documents::check(content.as_ref())?;
     // Workloads of documents bring their own tables along.
     let records = content.shapes().is_empty();
@@ -224,7 +224,7 @@ pub(crate) fn open(
 }
 
 struct SqliteStore {
-    settings: Settings,
+    settings: SqliteSettings,
     statements: usize,
     schema: Option<Arc<Schema>>,
     content: Arc<dyn Content>,
@@ -278,10 +278,10 @@ impl Store for SqliteStore {
     fn session_of(&self, content: Arc<dyn Content>) -> Result<Box<dyn StoreSession>, Refused> {
         let connection = self.settings.connect(self.statements)?;
         let Some(schema) = &self.schema else {
-            return Ok(Box::new(documents::DocumentSession::new(connection, content)));
+            return Ok(Box::new(documents::SqliteDocuments::new(connection, content)));
         };
-        let undo = if self.settings.journal == Journal::Off { "COMMIT" } else { "ROLLBACK" };
-        Ok(Box::new(Session::new(connection, schema.clone(), content, undo)))
+        let undo = if self.settings.journal == JournalMode::Off { "COMMIT" } else { "ROLLBACK" };
+        Ok(Box::new(SqliteSession::new(connection, schema.clone(), content, undo)))
     }
 
     fn count(&self) -> Result<Option<u64>, Refused> {

@@ -4,7 +4,7 @@
 //! use and kept by the connection.
 
 use super::schema::Schema;
-use crate::reading::Check;
+use crate::reading::RecordCheck;
 use dyno_types::{Content, Executed, Outcome, Request, StoreSession, Verb};
 use rusqlite::types::{Null, ValueRef};
 use rusqlite::{CachedStatement, Connection, Error, ErrorCode, Row, ffi};
@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 /// See the module.
-pub(super) struct Session {
+pub(super) struct SqliteSession {
     connection: Connection,
     schema: Arc<Schema>,
     content: Arc<dyn Content>,
@@ -28,19 +28,19 @@ pub(super) struct Session {
 }
 
 /// A failed request.
-enum Failure {
+enum SqliteFailure {
     Sqlite(Error),
     /// The request names a field that is no column.
     NoColumn,
 }
 
-impl From<Error> for Failure {
+impl From<Error> for SqliteFailure {
     fn from(error: Error) -> Self {
-        Failure::Sqlite(error)
+        SqliteFailure::Sqlite(error)
     }
 }
 
-impl Session {
+impl SqliteSession {
     pub(super) fn new(
         connection: Connection,
         schema: Arc<Schema>,
@@ -48,10 +48,10 @@ impl Session {
         undo: &'static str,
     ) -> Self {
         let (key, name, value, named, error) = Default::default();
-        Session { connection, schema, content, undo, key, name, value, named, error }
+        SqliteSession { connection, schema, content, undo, key, name, value, named, error }
     }
 
-    fn try_execute(&mut self, request: &Request) -> Result<Executed, Failure> {
+    fn try_execute(&mut self, request: &Request) -> Result<Executed, SqliteFailure> {
         self.key.clear();
         self.content.key(request, &mut self.key);
         self.resolve(request)?;
@@ -66,7 +66,7 @@ impl Session {
     }
 
     /// Finds the numbers of the fields that `request` names.
-    fn resolve(&mut self, request: &Request) -> Result<(), Failure> {
+    fn resolve(&mut self, request: &Request) -> Result<(), SqliteFailure> {
         self.named.clear();
         if request.verb == Verb::Delete {
             return Ok(());
@@ -74,12 +74,12 @@ impl Session {
         for field in 0..self.content.fields(request) {
             self.name.clear();
             self.content.name(request, field, &mut self.name);
-            self.named.push(self.schema.field(&self.name, field).ok_or(Failure::NoColumn)?);
+            self.named.push(self.schema.field(&self.name, field).ok_or(SqliteFailure::NoColumn)?);
         }
         Ok(())
     }
 
-    fn read(&self, request: &Request) -> Result<Executed, Failure> {
+    fn read(&self, request: &Request) -> Result<Executed, SqliteFailure> {
         let (sql, alone) = match self.named[..] {
             [field] => (&self.schema.read_one[field], true),
             _ => (&self.schema.read, false),
@@ -90,7 +90,7 @@ impl Session {
         let Some(row) = rows.next()? else {
             return Ok(Executed::new(Outcome::NotFound, 0));
         };
-        let mut check = Check::new(self.content.as_ref(), request);
+        let mut check = RecordCheck::new(self.content.as_ref(), request);
         let mut look = |field: usize, column: usize| -> Result<(), Error> {
             match bytes(row, column)? {
                 Some(value) => check.value(self.schema.fields[field].as_bytes(), value),
@@ -105,7 +105,7 @@ impl Session {
         Ok(Executed { outcome: Outcome::Ok, records: 1, verified: check.verified() })
     }
 
-    fn scan(&self, request: &Request) -> Result<Executed, Failure> {
+    fn scan(&self, request: &Request) -> Result<Executed, SqliteFailure> {
         let (sql, columns, alone) = match self.named[..] {
             [field] => (&self.schema.scan_one[field], 1, true),
             _ => (&self.schema.scan, self.schema.fields.len(), false),
@@ -129,7 +129,7 @@ impl Session {
         Ok(Executed::new(Outcome::Ok, records))
     }
 
-    fn insert(&mut self, request: &Request) -> Result<Executed, Failure> {
+    fn insert(&mut self, request: &Request) -> Result<Executed, SqliteFailure> {
         let mut statement = self.connection.prepare_cached(&self.schema.insert)?;
         statement.raw_bind_parameter(1, &self.key[..])?;
         if self.named.len() < self.schema.fields.len() {
@@ -142,7 +142,7 @@ impl Session {
         Ok(Executed::new(Outcome::Ok, 0))
     }
 
-    fn update(&mut self, request: &Request) -> Result<Executed, Failure> {
+    fn update(&mut self, request: &Request) -> Result<Executed, SqliteFailure> {
         let mut statement = match self.named[..] {
             [field] => {
                 let mut statement = self.connection.prepare_cached(&self.schema.update_one[field])?;
@@ -162,18 +162,18 @@ impl Session {
         Ok(found(statement.raw_execute()?))
     }
 
-    fn delete(&self) -> Result<Executed, Failure> {
+    fn delete(&self) -> Result<Executed, SqliteFailure> {
         let mut statement = self.connection.prepare_cached(&self.schema.delete)?;
         statement.raw_bind_parameter(1, &self.key[..])?;
         Ok(found(statement.raw_execute()?))
     }
 
-    fn run(&self, sql: &str) -> Result<(), Failure> {
+    fn run(&self, sql: &str) -> Result<(), SqliteFailure> {
         self.connection.prepare_cached(sql)?.raw_execute()?;
         Ok(())
     }
 
-    fn try_batch(&mut self, requests: &[Request]) -> Result<Executed, Failure> {
+    fn try_batch(&mut self, requests: &[Request]) -> Result<Executed, SqliteFailure> {
         self.run("BEGIN IMMEDIATE")?;
         let mut all = Executed::new(Outcome::Ok, 0);
         for request in requests {
@@ -187,14 +187,14 @@ impl Session {
         Ok(all)
     }
 
-    fn failed(&mut self, failure: Failure) -> Executed {
+    fn failed(&mut self, failure: SqliteFailure) -> Executed {
         self.error.clear();
         let outcome = match &failure {
-            Failure::Sqlite(error) => {
+            SqliteFailure::Sqlite(error) => {
                 let _ = write!(self.error, "{error}");
                 outcome(error)
             }
-            Failure::NoColumn => {
+            SqliteFailure::NoColumn => {
                 let name = String::from_utf8_lossy(&self.name);
                 let _ = write!(self.error, "the request names field {name:?}, which the table does not have");
                 Outcome::BadRequest
@@ -204,7 +204,7 @@ impl Session {
     }
 }
 
-impl StoreSession for Session {
+impl StoreSession for SqliteSession {
     fn execute(&mut self, request: &Request) -> Executed {
         self.try_execute(request).unwrap_or_else(|failure| self.failed(failure))
     }

@@ -2,8 +2,8 @@
 #![expect(unsafe_code, reason = "WiredTiger is a C library")]
 
 use super::sys::{self, Item};
-use crate::options::Given;
-use crate::ordered::{self, Engine, Failure, Handle, Patience, Reader, RequestError, Visit, Writer};
+use crate::options::GivenOptions;
+use crate::ordered::{self, Engine, Handle, OrderedFailure, Patience, Reader, RequestError, Visit, Writer};
 use crate::uri::StoreUri;
 use dyno_types::document::Order;
 use dyno_types::percent::{self, AsciiSet, RESERVED};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Journal {
+enum LogMode {
     Sync,
     NoSync,
     Off,
@@ -51,11 +51,11 @@ fn words(code: c_int) -> String {
     unsafe { CStr::from_ptr(sys::wiredtiger_strerror(code)) }.to_string_lossy().into_owned()
 }
 
-fn ok(code: c_int) -> Result<(), Failure> {
+fn ok(code: c_int) -> Result<(), OrderedFailure> {
     match code {
         0 => Ok(()),
-        sys::ROLLBACK | sys::PREPARE_CONFLICT => Err(Failure::Conflict(WiredTigerError(code).into())),
-        _ => Err(Failure::Engine(WiredTigerError(code).into())),
+        sys::ROLLBACK | sys::PREPARE_CONFLICT => Err(OrderedFailure::Conflict(WiredTigerError(code).into())),
+        _ => Err(OrderedFailure::Engine(WiredTigerError(code).into())),
     }
 }
 
@@ -65,9 +65,9 @@ fn text(of: &str) -> Result<CString, RequestError> {
 
 /// A connection, which is what WiredTiger calls a database that is open.
 struct Connection {
-    connection: *mut sys::Connection,
+    connection: *mut sys::RawConnection,
     compression: &'static str,
-    journal: Journal,
+    journal: LogMode,
     checkpoint_s: u32,
 }
 
@@ -84,20 +84,20 @@ impl Drop for Connection {
 }
 
 /// Settings that options make.
-struct Settings {
+struct WiredTigerSettings {
     cache: u64,
     compression: &'static str,
-    journal: Journal,
+    journal: LogMode,
     checkpoint_ms: u32,
     patience: Duration,
     replaces: bool,
 }
 
-fn settings(given: &Given<'_>) -> Result<Settings, Refused> {
+fn settings(given: &GivenOptions<'_>) -> Result<WiredTigerSettings, Refused> {
     let cache = given.bytes("cache", 10 << 40)?.unwrap_or(1 << 30);
     let compression =
         given.choice("compression", &[("snappy", "snappy"), ("zlib", "zlib"), ("none", "none")])?;
-    let modes = [("sync", Journal::Sync), ("nosync", Journal::NoSync), ("off", Journal::Off)];
+    let modes = [("sync", LogMode::Sync), ("nosync", LogMode::NoSync), ("off", LogMode::Off)];
     let journal = given.choice("journal", &modes)?;
     let checkpoint_ms = given.milliseconds("checkpoint", 60_000)?;
     let patience = Duration::from_millis(u64::from(given.milliseconds("busy_timeout", 5_000)?));
@@ -107,21 +107,22 @@ fn settings(given: &Given<'_>) -> Result<Settings, Refused> {
             "wiredtiger: the cache has at least 1MiB, and checkpoint= is whole seconds from 1s to 100000s";
         return Err(Refused(why.to_owned()));
     }
-    Ok(Settings { cache, compression, journal, checkpoint_ms, patience, replaces })
+    Ok(WiredTigerSettings { cache, compression, journal, checkpoint_ms, patience, replaces })
 }
 
 /// Refuses options whose values are not accepted.
-pub(crate) fn check(given: &Given<'_>) -> Result<(), Refused> {
+pub(crate) fn check(given: &GivenOptions<'_>) -> Result<(), Refused> {
     settings(given).map(drop)
 }
 
 /// Opens `wiredtiger:PATH`.
 pub(crate) fn open(
     uri: &StoreUri,
-    given: &Given<'_>,
+    given: &GivenOptions<'_>,
     content: Arc<dyn Content>,
 ) -> Result<Arc<dyn Store>, Refused> {
-    let Settings { cache, compression, journal, checkpoint_ms, patience, replaces } = settings(given)?;
+    let WiredTigerSettings { cache, compression, journal, checkpoint_ms, patience, replaces } =
+        settings(given)?;
     super::check_version(version())?;
     let path = uri.required_path()?;
     ordered::store("wiredtiger", content, replaces, Patience::new(patience), || {
@@ -133,9 +134,9 @@ pub(crate) fn open(
             "create,session_max=4096,cache_size={cache},checkpoint=(wait={checkpoint_s}),statistics=(fast)"
         );
         config.push_str(match journal {
-            Journal::Sync => ",log=(enabled),transaction_sync=(enabled=true,method=fsync)",
-            Journal::NoSync => ",log=(enabled),transaction_sync=(enabled=false)",
-            Journal::Off => ",log=(enabled=false)",
+            LogMode::Sync => ",log=(enabled),transaction_sync=(enabled=true,method=fsync)",
+            LogMode::NoSync => ",log=(enabled),transaction_sync=(enabled=false)",
+            LogMode::Off => ",log=(enabled=false)",
         });
         if compression != "none" {
             let _ = write!(config, ",extensions=[libwiredtiger_{compression}.so]");
@@ -153,7 +154,7 @@ fn version() -> [c_int; 3] {
     [major, minor, patch]
 }
 
-fn connect(path: &Path, config: &str) -> Result<*mut sys::Connection, Failure> {
+fn connect(path: &Path, config: &str) -> Result<*mut sys::RawConnection, OrderedFailure> {
     let home = CString::new(path.as_os_str().as_bytes()).map_err(RequestError::from)?;
     let config = text(config)?;
     let mut connection = null_mut();
@@ -167,7 +168,7 @@ struct WiredTiger(Arc<Connection>);
 
 /// A session and its cursors.
 struct User {
-    session: *mut sys::Session,
+    session: *mut sys::RawSession,
     tables: Vec<(String, *mut sys::Cursor)>,
     connection: Arc<Connection>,
 }
@@ -183,14 +184,14 @@ impl Drop for User {
 }
 
 impl User {
-    fn open(connection: &Arc<Connection>) -> Result<User, Failure> {
+    fn open(connection: &Arc<Connection>) -> Result<User, OrderedFailure> {
         let (raw, mut session) = (connection.connection, null_mut());
         // SAFETY: the connection is open; `session` is written by the library.
         ok(unsafe { ((*raw).open_session)(raw, null(), null(), &raw mut session) })?;
         Ok(User { session, tables: Vec::new(), connection: connection.clone() })
     }
 
-    fn cursor(&self, uri: &str) -> Result<*mut sys::Cursor, Failure> {
+    fn cursor(&self, uri: &str) -> Result<*mut sys::Cursor, OrderedFailure> {
         let (uri, mut cursor) = (text(uri)?, null_mut());
         // SAFETY: the session is open, `uri` ends with a zero byte, `cursor` is written by the library.
         ok(unsafe {
@@ -199,13 +200,13 @@ impl User {
         Ok(cursor)
     }
 
-    fn begin(&self) -> Result<Transaction<'_>, Failure> {
+    fn begin(&self) -> Result<Transaction<'_>, OrderedFailure> {
         // SAFETY: the session is open and no transaction is.
         ok(unsafe { ((*self.session).begin_transaction)(self.session, c"isolation=snapshot".as_ptr()) })?;
         Ok(Transaction { user: self, open: true })
     }
 
-    fn statistics(&self) -> Result<Vec<(String, String)>, Failure> {
+    fn statistics(&self) -> Result<Vec<(String, String)>, OrderedFailure> {
         let cursor = self.cursor("statistics:")?;
         let mut facts = Vec::new();
         let (mut name, mut shown, mut value): (*const c_char, *const c_char, i64) = (null(), null(), 0);
@@ -239,14 +240,14 @@ impl Engine for WiredTiger {
     fn durability(&self) -> String {
         let s = self.0.checkpoint_s;
         match self.0.journal {
-            Journal::Sync => {
+            LogMode::Sync => {
                 format!("journal=sync: the journal is fsynced at every commit; a checkpoint every {s} s")
             }
-            Journal::NoSync => format!(
+            LogMode::NoSync => format!(
                 "journal=nosync: the journal is written but not synced at commits: a crash may lose the latest; a \
                  checkpoint every {s} s"
             ),
-            Journal::Off => format!(
+            LogMode::Off => format!(
                 "journal=off: durable at checkpoints only, which are synced, every {s} s; a crash loses what came after"
             ),
         }
@@ -269,7 +270,7 @@ impl Handle for User {
     type Read<'h> = Transaction<'h>;
     type Write<'h> = Transaction<'h>;
 
-    fn table(&mut self, name: &str) -> Result<usize, Failure> {
+    fn table(&mut self, name: &str) -> Result<usize, OrderedFailure> {
         if let Some(known) = self.tables.iter().position(|(known, _)| known == name) {
             return Ok(known);
         }
@@ -284,11 +285,11 @@ impl Handle for User {
         Ok(self.tables.len() - 1)
     }
 
-    fn read(&mut self) -> Result<Transaction<'_>, Failure> {
+    fn read(&mut self) -> Result<Transaction<'_>, OrderedFailure> {
         self.begin()
     }
 
-    fn write(&mut self) -> Result<Transaction<'_>, Failure> {
+    fn write(&mut self) -> Result<Transaction<'_>, OrderedFailure> {
         self.begin()
     }
 }
@@ -320,23 +321,23 @@ impl At {
         unsafe { ((*self.0).set_key)(self.0, key) };
     }
 
-    fn moved(self, code: c_int) -> Result<bool, Failure> {
+    fn moved(self, code: c_int) -> Result<bool, OrderedFailure> {
         if code == sys::NOTFOUND { Ok(false) } else { ok(code).map(|()| true) }
     }
 
-    fn next(self, up: bool) -> Result<bool, Failure> {
+    fn next(self, up: bool) -> Result<bool, OrderedFailure> {
         // SAFETY: the cursor is open.
         self.moved(unsafe { if up { ((*self.0).next)(self.0) } else { ((*self.0).prev)(self.0) } })
     }
 
-    fn reset(self) -> Result<(), Failure> {
+    fn reset(self) -> Result<(), OrderedFailure> {
         // SAFETY: the cursor is open.
         ok(unsafe { ((*self.0).reset)(self.0) })
     }
 
     /// # Safety
     /// The cursor stands on a record, and does not move while the bytes are used.
-    unsafe fn bytes<'c>(self, key: bool) -> Result<&'c [u8], Failure> {
+    unsafe fn bytes<'c>(self, key: bool) -> Result<&'c [u8], OrderedFailure> {
         let mut item = Item::of(&[]);
         // SAFETY: keys and values of the cursor are items, which the library fills in; they live until it moves.
         unsafe {
@@ -350,7 +351,7 @@ impl At {
     }
 
     /// Goes to the first key from `low` on, or to the last below `high`; false if there is none.
-    fn start(self, low: &[u8], high: &[u8], up: bool) -> Result<bool, Failure> {
+    fn start(self, low: &[u8], high: &[u8], up: bool) -> Result<bool, OrderedFailure> {
         self.reset()?;
         let edge = if up { low } else { high };
         if edge.is_empty() {
@@ -376,7 +377,7 @@ impl Reader for Transaction<'_> {
         table: usize,
         key: &[u8],
         look: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>, OrderedFailure> {
         let (cursor, item) = (At(self.user.tables[table].1), Item::of(key));
         // SAFETY: the item lives until the search is over; `look` cannot reach the cursor.
         unsafe {
@@ -397,7 +398,7 @@ impl Reader for Transaction<'_> {
         high: &[u8],
         order: Order,
         visit: &mut Visit<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OrderedFailure> {
         let (cursor, up) = (At(self.user.tables[table].1), order == Order::Ascending);
         let mut there = cursor.start(low, high, up)?;
         while there {
@@ -414,7 +415,7 @@ impl Reader for Transaction<'_> {
 }
 
 impl Writer for Transaction<'_> {
-    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+    fn put(&mut self, table: usize, key: &[u8], value: &[u8]) -> Result<(), OrderedFailure> {
         let (cursor, key, value) = (At(self.user.tables[table].1), Item::of(key), Item::of(value));
         // SAFETY: key and value live until the insert is over; the cursor's values are items.
         ok(unsafe {
@@ -424,7 +425,7 @@ impl Writer for Transaction<'_> {
         })
     }
 
-    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), Failure> {
+    fn delete(&mut self, table: usize, key: &[u8]) -> Result<(), OrderedFailure> {
         let (cursor, key) = (At(self.user.tables[table].1), Item::of(key));
         // SAFETY: the key lives until the removal is over.
         ok(unsafe {
@@ -433,7 +434,7 @@ impl Writer for Transaction<'_> {
         })
     }
 
-    fn commit(mut self) -> Result<(), Failure> {
+    fn commit(mut self) -> Result<(), OrderedFailure> {
         // Whatever the result, the transaction is over.
         self.open = false;
         // SAFETY: the session is open and so is its transaction.

@@ -26,7 +26,7 @@ impl Item {
 
 #[repr(C)]
 pub(super) struct Cursor {
-    session: *mut Session,
+    session: *mut RawSession,
     uri: Text,
     key_format: Text,
     value_format: Text,
@@ -48,30 +48,31 @@ pub(super) struct Cursor {
 }
 
 #[repr(C)]
-pub(super) struct Session {
-    connection: *mut Connection,
+pub(super) struct RawSession {
+    connection: *mut RawConnection,
     app_private: *mut c_void,
-    pub(super) close: unsafe extern "C" fn(*mut Session, Text) -> c_int,
+    pub(super) close: unsafe extern "C" fn(*mut RawSession, Text) -> c_int,
     reconfigure_strerror: [Unused; 2],
     pub(super) open_cursor:
-        unsafe extern "C" fn(*mut Session, Text, *mut Cursor, Text, *mut *mut Cursor) -> c_int,
+        unsafe extern "C" fn(*mut RawSession, Text, *mut Cursor, Text, *mut *mut Cursor) -> c_int,
     alter: Unused,
-    pub(super) create: unsafe extern "C" fn(*mut Session, Text, Text) -> c_int,
+    pub(super) create: unsafe extern "C" fn(*mut RawSession, Text, Text) -> c_int,
     /// import, compact, drop, join, log_flush, log_printf, rebalance, rename, reset, salvage, truncate, upgrade, verify
     others: [Unused; 13],
-    pub(super) begin_transaction: unsafe extern "C" fn(*mut Session, Text) -> c_int,
-    pub(super) commit_transaction: unsafe extern "C" fn(*mut Session, Text) -> c_int,
+    pub(super) begin_transaction: unsafe extern "C" fn(*mut RawSession, Text) -> c_int,
+    pub(super) commit_transaction: unsafe extern "C" fn(*mut RawSession, Text) -> c_int,
     prepare_transaction: Unused,
-    pub(super) rollback_transaction: unsafe extern "C" fn(*mut Session, Text) -> c_int,
+    pub(super) rollback_transaction: unsafe extern "C" fn(*mut RawSession, Text) -> c_int,
 }
 
 #[repr(C)]
-pub(super) struct Connection {
+pub(super) struct RawConnection {
     asynchronous: [Unused; 2],
-    pub(super) close: unsafe extern "C" fn(*mut Connection, Text) -> c_int,
+    pub(super) close: unsafe extern "C" fn(*mut RawConnection, Text) -> c_int,
     /// debug_info, reconfigure, get_home, configure_method, is_new
     others: [Unused; 5],
-    pub(super) open_session: unsafe extern "C" fn(*mut Connection, Unused, Text, *mut *mut Session) -> c_int,
+    pub(super) open_session:
+        unsafe extern "C" fn(*mut RawConnection, Unused, Text, *mut *mut RawSession) -> c_int,
 }
 
 #[link(name = "wiredtiger")]
@@ -80,7 +81,7 @@ unsafe extern "C" {
         home: Text,
         events: Unused,
         config: Text,
-        out: *mut *mut Connection,
+        out: *mut *mut RawConnection,
     ) -> c_int;
     pub(super) fn wiredtiger_strerror(error: c_int) -> Text;
     pub(super) fn wiredtiger_version(major: *mut c_int, minor: *mut c_int, patch: *mut c_int) -> Text;

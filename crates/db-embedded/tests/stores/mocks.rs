@@ -2,7 +2,7 @@
 
 use crate::content::{Sample, request};
 use dyno_db_embedded::basic::Sink;
-use dyno_db_embedded::basic::{Basic, Settings};
+use dyno_db_embedded::basic::{Basic, MockSettings};
 use dyno_db_embedded::{open, open_with_sink};
 use dyno_types::{Executed, Fields, Outcome, Request, Store, Verb};
 use std::io::{self, Write};
@@ -78,7 +78,7 @@ fn basic_takes_its_time() {
 #[test]
 fn lines_of_many_sessions_stay_whole() {
     let text = Arc::new(Mutex::new(Vec::new()));
-    let store = Basic::new(sample().arc(), Settings::default(), Some(text.clone()));
+    let store = Basic::new(sample().arc(), MockSettings::default(), Some(text.clone()));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             let mut session = store.session().unwrap();

@@ -2,7 +2,7 @@
 
 use super::induced::Induced;
 use crate::arrivals::Schedule;
-use crate::claim::Block;
+use crate::claim::ClaimedBlock;
 use crate::job::Job;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -26,7 +26,7 @@ pub(super) struct Dispatcher {
     pub(super) backlog: u64,
     /// Open loop: when an arrival last found no free connection.
     pub(super) starved_ns: u64,
-    pub(super) block: Block,
+    pub(super) block: ClaimedBlock,
     /// First open-loop index beyond the end.
     pub(super) index_end: u64,
     /// Open loop: what the client's own lags make of the server's times.
@@ -53,7 +53,7 @@ impl Dispatcher {
             due: None,
             backlog: 0,
             starved_ns: 0,
-            block: Block::default(),
+            block: ClaimedBlock::default(),
             index_end: u64::MAX,
             induced: Induced::new(job.workload.metrics().len()),
             late,

@@ -5,7 +5,7 @@ use super::operations::Operations;
 use super::phase_clock::PhaseClock;
 use super::pool::Connections;
 use crate::net::Net;
-use crate::shared::Shared;
+use crate::shared::RunState;
 use dyno_record::Recorder;
 use dyno_types::{Driver, Outcome};
 use dyno_workload::Hooks;
@@ -35,7 +35,7 @@ pub(super) struct VirtualUser {
 /// A load thread. Each field of its state belongs to one part: `dispatcher` (what begins, and when), `pool` (connections),
 /// `operations` (what is under way) or `clock` (the phase).
 pub struct LoadThread<D: Driver, N: Net> {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<RunState>,
     pub(super) thread: usize,
     pub(super) hooks: Hooks,
     pub(super) driver: D,

@@ -32,7 +32,7 @@ use crate::arrivals::Schedule;
 use crate::job::Pacing;
 use crate::merge::Ending;
 use crate::net::Net;
-use crate::shared::Shared;
+use crate::shared::RunState;
 use dispatcher::Dispatcher;
 use dyno_record::Recorder;
 use dyno_types::Driver;
@@ -49,7 +49,7 @@ const NAP_NS: u64 = 50_000_000;
 
 impl<D: Driver, N: Net> LoadThread<D, N> {
     /// A thread that has not connected yet.
-    pub fn new(shared: Arc<Shared>, thread: usize, driver: D, net: N, recorder: Recorder) -> Self {
+    pub fn new(shared: Arc<RunState>, thread: usize, driver: D, net: N, recorder: Recorder) -> Self {
         let users = shared.job.users_of(thread);
         let first_user = (0..thread).map(|t| shared.job.users_of(t)).sum::<usize>() as u64;
         let late = renew::late_users(&shared.job, first_user, users as u32);

@@ -14,7 +14,7 @@ const SHARE_NS: u64 = 1_000_000;
 
 /// When bytes came.
 #[derive(Clone, Copy)]
-struct Moment {
+struct ArrivalMoment {
     /// They are handled now.
     now: u64,
     /// They arrived then.
@@ -24,7 +24,7 @@ struct Moment {
 }
 
 /// Result of parsing a connection's bytes.
-enum Parsed {
+enum ParsedBytes {
     /// Everything up to here was used.
     Upto(usize),
     /// The connection was given up.
@@ -92,18 +92,18 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     /// Bytes of a connection are handled now.
-    fn arrived(&mut self, id: u32, stamp: Stamp, now: u64) -> Moment {
+    fn arrived(&mut self, id: u32, stamp: Stamp, now: u64) -> ArrivalMoment {
         let heard = &mut self.pool.connections[id as usize].heard_ns;
         let heard_ns = *heard;
         if let Stamp::At { at_ns, .. } = stamp {
             self.recorder.now.receive_lag.record(now.saturating_sub(at_ns));
             *heard = at_ns;
         }
-        Moment { now, stamp, heard_ns }
+        ArrivalMoment { now, stamp, heard_ns }
     }
 
     /// Bytes have arrived on a connection; false if it was given up.
-    fn take(&mut self, id: u32, bytes: &[u8], moment: Moment) -> bool {
+    fn take(&mut self, id: u32, bytes: &[u8], moment: ArrivalMoment) -> bool {
         let mut kept = std::mem::take(&mut self.pool.connections[id as usize].input);
         let parsed = if kept.is_empty() {
             self.parse(id, bytes, moment)
@@ -111,7 +111,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             kept.extend_from_slice(bytes);
             self.parse(id, &kept, moment)
         };
-        let Parsed::Upto(used) = parsed else { return false };
+        let ParsedBytes::Upto(used) = parsed else { return false };
         if kept.is_empty() {
             if used < bytes.len() {
                 let mut rest = self.pool.spare.pop().unwrap_or_default();
@@ -128,7 +128,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         true
     }
 
-    fn parse(&mut self, id: u32, bytes: &[u8], moment: Moment) -> Parsed {
+    fn parse(&mut self, id: u32, bytes: &[u8], moment: ArrivalMoment) -> ParsedBytes {
         let mut at = 0;
         while at < bytes.len() {
             let c = &self.pool.connections[id as usize];
@@ -137,7 +137,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                     match self.greeting(id, reply, moment.now, &bytes[at..]) {
                         Some(used) => Decoded::Push { used },
                         None if matches!(self.pool.connections[id as usize].state, State::Closed { .. }) => {
-                            return Parsed::Lost;
+                            return ParsedBytes::Lost;
                         }
                         None => Decoded::Need,
                     }
@@ -158,7 +158,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                     Decoded::Reply { .. } => Decoded::Unexpected,
                     other => other,
                 },
-                _ => return Parsed::Lost,
+                _ => return ParsedBytes::Lost,
             };
             match decoded {
                 Decoded::Need => break,
@@ -171,18 +171,18 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                     self.recorder.now.unexpected += 1;
                     let text = self.naming(id, "a reply came that no command had asked for");
                     self.lose(id, Outcome::Protocol, &text);
-                    return Parsed::Lost;
+                    return ParsedBytes::Lost;
                 }
                 Decoded::Broken => {
                     self.recorder.now.broken +=
                         u64::from(self.pool.connections[id as usize].state == State::Ready);
                     let text = self.naming(id, "what answered does not speak the protocol");
                     self.lose(id, Outcome::Protocol, &text);
-                    return Parsed::Lost;
+                    return ParsedBytes::Lost;
                 }
             }
         }
-        Parsed::Upto(at)
+        ParsedBytes::Upto(at)
     }
 
     /// One reply of the greeting; the bytes used, or `None` if it is not complete or the connection was refused. The next reply
@@ -228,8 +228,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     /// Returns when a reply came: the stamp of the kernel or the network card, if that is asked for and lies between sending
     /// and handling; else the time of handling. A reply read together with later bytes gets the later stamp. The error is at
     /// most that stamp minus the later one of sending and the previous stamp.
-    fn arrival_time_ns(&mut self, op: u32, moment: Moment, shared: bool) -> u64 {
-        let Moment { now, stamp, heard_ns } = moment;
+    fn arrival_time_ns(&mut self, op: u32, moment: ArrivalMoment, shared: bool) -> u64 {
+        let ArrivalMoment { now, stamp, heard_ns } = moment;
         if self.shared.job.stamps == Clock::Client {
             return now;
         }
@@ -253,7 +253,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
     }
 
     /// The reply at the head of a connection's queue has come; `shared` says that other bytes came with it, behind it.
-    fn replied(&mut self, id: u32, then: Then, moment: Moment, shared: bool) {
+    fn replied(&mut self, id: u32, then: Then, moment: ArrivalMoment, shared: bool) {
         let c = &mut self.pool.connections[id as usize];
         let Some(reply) = c.awaited.pop_front() else { return };
         c.timeouts = 0;

@@ -2,7 +2,7 @@
 //! Documentation/networking/timestamping.rst. A card's clock (PTP hardware clock) is mapped to the monotonic clock like the wall
 //! clock, by readings of both that are taken together.
 
-use super::wall_clock::Reading;
+use super::wall_clock::ClockReading;
 use dyno_types::{Endpoint, Refused};
 use rustix::time::{DynamicClockId, clock_gettime_dynamic};
 use std::fs::File;
@@ -43,8 +43,8 @@ impl CardClock {
     }
 
     /// Both clocks now.
-    pub(super) fn read(&self) -> Reading {
-        Reading::of(|| clock_gettime_dynamic(DynamicClockId::Dynamic(self.device.as_fd())).ok())
+    pub(super) fn read(&self) -> ClockReading {
+        ClockReading::of(|| clock_gettime_dynamic(DynamicClockId::Dynamic(self.device.as_fd())).ok())
     }
 }
 

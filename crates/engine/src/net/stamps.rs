@@ -2,7 +2,7 @@
 
 use super::Stamp;
 use super::hardware::{CardClock, Cards};
-use super::wall_clock::{Reading, WallClock, ns};
+use super::wall_clock::{ClockReading, WallClock, ns};
 use rustix::time::Timespec;
 use std::io;
 use std::net::IpAddr;
@@ -60,7 +60,7 @@ impl Clocks {
         }
         let mapped = match times.kernel_ns {
             0 => None,
-            stamp_ns => self.wall.arrived_ns(stamp_ns, Reading::now),
+            stamp_ns => self.wall.arrived_ns(stamp_ns, ClockReading::now),
         };
         mapped.map_or(Stamp::Missing, |at_ns| Stamp::At { at_ns, by_card: false })
     }
@@ -104,8 +104,8 @@ pub(super) fn recv_with_times(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result
     type Stamped = [libc::timespec; 3];
     // Room for a header and three times.
     #[repr(align(8))]
-    struct Control([u8; 128]);
-    let mut control = Control([0; 128]);
+    struct ControlBuffer([u8; 128]);
+    let mut control = ControlBuffer([0; 128]);
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     // SAFETY: all-zero is a valid msghdr; the fields set below point to live buffers of the stated lengths. The kernel says
     // by the header's length that the times are there before they are read.

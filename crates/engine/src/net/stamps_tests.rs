@@ -47,7 +47,7 @@ fn a_card_s_time_is_mapped_by_its_own_clock() {
     let mut now_ns = 5_000_000_000;
     for _ in 0..100 {
         known.woken();
-        let read = || Reading { before_ns: now_ns, wall_ns: now_ns + 50 + hour, after_ns: now_ns + 100 };
+        let read = || ClockReading { before_ns: now_ns, wall_ns: now_ns + 50 + hour, after_ns: now_ns + 100 };
         let at_ns = known.arrived_ns(now_ns + hour - 9_000, read).unwrap();
         assert_eq!(at_ns, now_ns - 9_000);
         now_ns += 1_000_000;

@@ -29,7 +29,7 @@ pub(super) fn ns(time: Timespec) -> u64 {
 
 /// A moment on both clocks, nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
+pub(super) struct ClockReading {
     /// Monotonic, before the wall clock was read.
     pub before_ns: u64,
     /// The other clock.
@@ -38,18 +38,18 @@ pub(super) struct Reading {
     pub after_ns: u64,
 }
 
-impl Reading {
+impl ClockReading {
     /// The clocks of this host now.
     pub fn now() -> Self {
-        Reading::of(|| Some(clock_gettime(ClockId::Realtime)))
+        ClockReading::of(|| Some(clock_gettime(ClockId::Realtime)))
     }
 
     /// The monotonic clock and another one now. Of a clock that does not answer nothing is known: the readings are far apart.
     pub fn of(other: impl FnOnce() -> Option<Timespec>) -> Self {
         let before_ns = monotonic_ns();
         match other() {
-            Some(time) => Reading { before_ns, wall_ns: ns(time), after_ns: monotonic_ns() },
-            None => Reading { before_ns, wall_ns: 0, after_ns: before_ns + 2 * FAR_NS },
+            Some(time) => ClockReading { before_ns, wall_ns: ns(time), after_ns: monotonic_ns() },
+            None => ClockReading { before_ns, wall_ns: 0, after_ns: before_ns + 2 * FAR_NS },
         }
     }
 
@@ -75,7 +75,7 @@ impl WallClock {
     }
 
     /// A stamp on the monotonic clock; `None` where the wall clock cannot be relied on.
-    pub fn arrived_ns(&mut self, stamp_ns: u64, read: impl FnMut() -> Reading) -> Option<u64> {
+    pub fn arrived_ns(&mut self, stamp_ns: u64, read: impl FnMut() -> ClockReading) -> Option<u64> {
         if !self.fresh {
             self.read(read);
         }
@@ -83,7 +83,7 @@ impl WallClock {
         u64::try_from((stamp_ns as i64).checked_sub(difference)?).ok()
     }
 
-    fn read(&mut self, mut read: impl FnMut() -> Reading) {
+    fn read(&mut self, mut read: impl FnMut() -> ClockReading) {
         self.fresh = true;
         let mut best = read();
         for _ in 1..ATTEMPTS {
@@ -122,11 +122,15 @@ mod tests {
     }
 
     impl Clocks {
-        fn read(&mut self) -> Reading {
+        fn read(&mut self) -> ClockReading {
             let before_ns = self.now_ns;
             self.now_ns += self.width_ns;
             let middle_ns = before_ns + self.width_ns / 2;
-            Reading { before_ns, wall_ns: (middle_ns as i64 + self.difference) as u64, after_ns: self.now_ns }
+            ClockReading {
+                before_ns,
+                wall_ns: (middle_ns as i64 + self.difference) as u64,
+                after_ns: self.now_ns,
+            }
         }
     }
 

@@ -8,13 +8,13 @@ mod batch;
 
 use crate::affinity;
 use crate::arrivals::Schedule;
-use crate::claim::Block;
+use crate::claim::ClaimedBlock;
 use crate::event_loop::clipped_ns;
 use crate::job::{Clock, Job, Pacing};
 use crate::merge::{Ending, Finished, Merger, Second, ThreadEvent, recorder};
 use crate::net::monotonic_ns;
 use crate::run_error::RunError;
-use crate::shared::Shared;
+use crate::shared::RunState;
 use dyno_record::{Interval, Recorder, Sample};
 use dyno_types::{Executed, Outcome, Request, Store, StoreSession, Verb, Verified};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ const NAP_NS: u64 = 50_000_000;
 
 /// State that all users of a run share beyond the engine's own.
 struct Users {
-    shared: Arc<Shared>,
+    shared: Arc<RunState>,
     epoch_ns: u64,
     measure_ns: u64,
     end_ns: u64,
@@ -64,11 +64,11 @@ struct Task {
 }
 
 /// A request of an operation: how it ended, its service time and its response time in nanoseconds.
-type Part = (Request, Executed, u64, u64);
+type TimedRequest = (Request, Executed, u64, u64);
 
 /// Runs a job on a store.
 pub(crate) fn run(
-    shared: Arc<Shared>,
+    shared: Arc<RunState>,
     store: &dyn Store,
     on_second: &mut dyn FnMut(Second),
 ) -> Result<Finished, RunError> {
@@ -111,7 +111,7 @@ pub(crate) fn run(
 /// Progress of a user of the closed loop.
 #[derive(Default)]
 struct Turn {
-    block: Block,
+    block: ClaimedBlock,
     /// Operations, where they belong to users, and those that are measured.
     position: u64,
     measured: u64,
@@ -158,7 +158,7 @@ impl Drop for Leaving<'_> {
 }
 
 impl Users {
-    fn new(shared: Arc<Shared>, epoch_ns: u64, recorders: Vec<Recorder>) -> Self {
+    fn new(shared: Arc<RunState>, epoch_ns: u64, recorders: Vec<Recorder>) -> Self {
         let job = &shared.job;
         let measure_ns = epoch_ns + job.warmup_ns;
         let mut index_end = u64::MAX;
@@ -468,7 +468,7 @@ impl Users {
         task: &Task,
         first: Request,
         errors: &mut Vec<(Outcome, String)>,
-        parts: &mut Vec<Part>,
+        parts: &mut Vec<TimedRequest>,
     ) -> u64 {
         let workload = &self.shared.job.workload;
         let begun = monotonic_ns();
@@ -524,7 +524,7 @@ impl Users {
         task: &Task,
         first: &Request,
         whole: Outcome,
-        parts: &[Part],
+        parts: &[TimedRequest],
         (begun, done): (u64, u64),
     ) {
         let own = &self.shared.own;

@@ -5,7 +5,7 @@
 
 use crate::kubernetes::kubectl::Kubectl;
 use crate::kubernetes::kubectl::KubectlError;
-use dyno_monitor::{Sample, Sink, unix_ns};
+use dyno_monitor::{Sample, SampleSink, unix_ns};
 use dyno_session::watch::SlowSource;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,7 +56,11 @@ pub struct Kubelets {
 
 impl Kubelets {
     /// Begins to ask the nodes of `placed` for their pods and hands what they say to `sink`, as sources called `server-POD`.
-    pub fn watch(kubectl: Kubectl, placed: Placed, sink: Arc<Mutex<dyn Sink>>) -> std::io::Result<Kubelets> {
+    pub fn watch(
+        kubectl: Kubectl,
+        placed: Placed,
+        sink: Arc<Mutex<dyn SampleSink>>,
+    ) -> std::io::Result<Kubelets> {
         let (rounds, wanted) = channel::<Sender<()>>();
         let every = EVERY.max(FOR_EACH_NODE * placed.len() as u32);
         let ending = Arc::new(AtomicBool::new(false));
@@ -105,7 +109,7 @@ impl Drop for Kubelets {
 struct Asking {
     kubectl: Kubectl,
     placed: Placed,
-    sink: Arc<Mutex<dyn Sink>>,
+    sink: Arc<Mutex<dyn SampleSink>>,
     ending: Arc<AtomicBool>,
     /// Time of the newest figures of each pod, nanoseconds since 1970.
     newest: BTreeMap<String, u64>,

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// State of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum PodState {
     /// Not ready yet, and why.
     Waiting(String),
     /// All containers are ready.
@@ -84,35 +84,35 @@ pub(super) fn was_killed(pod: &Value) -> bool {
 }
 
 /// A pod as `kubectl get pod -o json` has it.
-pub(super) fn state(pod: &Value) -> State {
+pub(super) fn state(pod: &Value) -> PodState {
     let status = &pod["status"];
     let containers = status["containerStatuses"].as_array().map_or(&[][..], Vec::as_slice);
     for container in containers {
         for ended in [&container["state"]["terminated"], &container["lastState"]["terminated"]] {
             if ended.is_object() && (text(ended, "reason") == "OOMKilled" || ended["exitCode"] != 0) {
                 let code = &ended["exitCode"];
-                return State::Failed(format!("its container ended: {} (exit code {code})", both(ended)));
+                return PodState::Failed(format!("its container ended: {} (exit code {code})", both(ended)));
             }
         }
         let waiting = &container["state"]["waiting"];
         if FATAL.contains(&text(waiting, "reason")) {
-            return State::Failed(both(waiting));
+            return PodState::Failed(both(waiting));
         }
     }
     match text(status, "phase") {
-        "Failed" => return State::Failed(both(status)),
-        "Succeeded" => return State::Failed("it has ended".into()),
+        "Failed" => return PodState::Failed(both(status)),
+        "Succeeded" => return PodState::Failed("it has ended".into()),
         _ => {}
     }
     let runs = !containers.is_empty() && containers.iter().all(|one| one["state"]["running"].is_object());
     if condition(pod, "Ready", "True").is_some() || runs && waits_for_others(pod) {
-        return State::Ready;
+        return PodState::Ready;
     }
     if let Some(unscheduled) = condition(pod, "PodScheduled", "False") {
-        return State::Waiting(both(unscheduled));
+        return PodState::Waiting(both(unscheduled));
     }
     let waiting = containers.iter().map(|one| &one["state"]["waiting"]).find(|one| one.is_object());
-    State::Waiting(waiting.map_or_else(|| text(status, "phase").to_owned(), both))
+    PodState::Waiting(waiting.map_or_else(|| text(status, "phase").to_owned(), both))
 }
 
 #[cfg(test)]
@@ -124,25 +124,25 @@ mod tests {
     fn pods_say_how_far_they_are() {
         let ready =
             json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
-        assert_eq!(state(&ready), State::Ready);
+        assert_eq!(state(&ready), PodState::Ready);
         let waiting = |reason: &str| {
             json!({"status": {"phase": "Pending",
                 "containerStatuses": [{"state": {"waiting": {"reason": reason, "message": "m"}}}]}})
         };
-        assert_eq!(state(&waiting("ErrImageNeverPull")), State::Failed("ErrImageNeverPull: m".into()));
-        assert_eq!(state(&waiting("ContainerCreating")), State::Waiting("ContainerCreating: m".into()));
+        assert_eq!(state(&waiting("ErrImageNeverPull")), PodState::Failed("ErrImageNeverPull: m".into()));
+        assert_eq!(state(&waiting("ContainerCreating")), PodState::Waiting("ContainerCreating: m".into()));
         let unscheduled = json!({"status": {"phase": "Pending", "conditions": [
             {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}]}});
-        assert_eq!(state(&unscheduled), State::Waiting("Unschedulable: 0/1 nodes".into()));
+        assert_eq!(state(&unscheduled), PodState::Waiting("Unschedulable: 0/1 nodes".into()));
         let mut begun = json!({"status": {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}],
             "conditions": [{"type": "Ready", "status": "False"}]}});
-        assert_eq!(state(&begun), State::Waiting("Running".into()));
+        assert_eq!(state(&begun), PodState::Waiting("Running".into()));
         begun["metadata"]["labels"]["dyno.part"] = "router".into();
-        assert_eq!(state(&begun), State::Ready);
+        assert_eq!(state(&begun), PodState::Ready);
         let killed = json!({"status": {"phase": "Running", "containerStatuses": [
             {"state": {"running": {}}, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]}});
-        assert_eq!(state(&killed), State::Failed("its container ended: OOMKilled (exit code 137)".into()));
+        assert_eq!(state(&killed), PodState::Failed("its container ended: OOMKilled (exit code 137)".into()));
         let evicted = json!({"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}});
-        assert_eq!(state(&evicted), State::Failed("Evicted: low on memory".into()));
+        assert_eq!(state(&evicted), PodState::Failed("Evicted: low on memory".into()));
     }
 }

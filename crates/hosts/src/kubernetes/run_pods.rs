@@ -7,13 +7,13 @@ use crate::kubernetes::kubelet::Kubelets;
 use crate::kubernetes::manifests::{LOADERS, Manifests, RELAY_PORT, manifests};
 use crate::kubernetes::persistent_pods;
 use crate::kubernetes::persistent_pods::PersistentPods;
-use crate::kubernetes::pods::{State, state};
+use crate::kubernetes::pods::{PodState, state};
 use crate::kubernetes::servers::ServerPods;
 use dyno_config::experiment::Experiment;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_engine::Control;
 use dyno_localhost::error::{Cause, LocalError};
-use dyno_monitor::Sink;
+use dyno_monitor::SampleSink;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,9 +122,9 @@ impl RunPods {
             let mut waiting = None;
             for pod in &pods {
                 match state(pod) {
-                    State::Ready => {}
-                    State::Failed(why) => return Err(self.pods.with_log(&name(pod), why)),
-                    State::Waiting(why) => waiting = waiting.or(Some(format!("pod {}: {why}", name(pod)))),
+                    PodState::Ready => {}
+                    PodState::Failed(why) => return Err(self.pods.with_log(&name(pod), why)),
+                    PodState::Waiting(why) => waiting = waiting.or(Some(format!("pod {}: {why}", name(pod)))),
                 }
             }
             if pods.len() == wanted && waiting.is_none() {
@@ -194,7 +194,7 @@ impl RunPods {
     }
 
     /// Has the kubelets tell of the servers' pods. None, where there are no servers of ours.
-    pub fn watch(&self, sink: Arc<Mutex<dyn Sink>>) -> Result<Option<Kubelets>, PodsError> {
+    pub fn watch(&self, sink: Arc<Mutex<dyn SampleSink>>) -> Result<Option<Kubelets>, PodsError> {
         let placed = self.pods.placed()?;
         let watched = (!placed.is_empty()).then(|| Kubelets::watch(self.kubectl.clone(), placed, sink));
         watched.transpose().map_err(PodsError::Thread)

@@ -4,7 +4,7 @@ use crate::kubernetes::error::PodsError;
 use crate::kubernetes::kubectl::Kubectl;
 use crate::kubernetes::kubectl::KubectlError;
 use crate::kubernetes::kubelet::Placed;
-use crate::kubernetes::pods::{State, ends, is_ready, state, was_killed};
+use crate::kubernetes::pods::{PodState, ends, is_ready, state, was_killed};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -120,8 +120,8 @@ impl ServerPods {
         let pods = self.all().ok()?;
         let failed = pods.iter().find_map(|pod| match state(pod) {
             // One that was killed on purpose waits for its next start, or has started.
-            State::Failed(_) if self.is_spared(pod) => None,
-            State::Failed(why) => Some(self.with_log(name(pod), why).to_string()),
+            PodState::Failed(_) if self.is_spared(pod) => None,
+            PodState::Failed(why) => Some(self.with_log(name(pod), why).to_string()),
             _ => None,
         });
         failed.or_else(|| replaced(&self.identities, &pods).map(|name| self.why_replaced(name)))
@@ -209,7 +209,7 @@ mod tests {
             json!({"metadata": {"name": "s-0"}, "status": {"phase": "Running", "containerStatuses": [container]}})
         };
         let ended = |code: u32, reason: &str| json!({"terminated": {"exitCode": code, "reason": reason}});
-        let spared = |pod: &Value| matches!(state(pod), State::Failed(_)) && pods.is_spared(pod);
+        let spared = |pod: &Value| matches!(state(pod), PodState::Failed(_)) && pods.is_spared(pod);
         let runs = json!({"running": {}});
         let (gone, back) =
             (pod(ended(137, "Error"), json!({}), 0), pod(runs.clone(), ended(137, "Error"), 1));

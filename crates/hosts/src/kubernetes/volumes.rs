@@ -3,7 +3,7 @@
 
 use crate::kubernetes::kubectl::Kubectl;
 use crate::kubernetes::kubectl::KubectlError;
-use crate::servers::volume::{Found, Loaded, Part};
+use crate::servers::volume::{FoundVolume, Loaded, VolumePart};
 use dyno_engine::Control;
 use serde_json::Value;
 use std::io;
@@ -53,18 +53,18 @@ fn claims(kubectl: &Kubectl, name: &str) -> Result<Vec<Value>, KubectlError> {
 }
 
 /// A claim of a volume: the volume's name, its class, what is loaded, and the claim itself.
-pub(crate) type Claim = (String, String, Option<Loaded>, Part);
+pub(crate) type VolumeClaim = (String, String, Option<Loaded>, VolumePart);
 
 /// All claims of volumes.
-pub fn all(kubectl: &Kubectl) -> Result<Vec<Claim>, KubectlError> {
+pub fn all(kubectl: &Kubectl) -> Result<Vec<VolumeClaim>, KubectlError> {
     let found = kubectl.json(&["get", "persistentvolumeclaims", "-l", LABEL, "-o", "json"])?;
     Ok(found["items"].as_array().map_or(&[][..], Vec::as_slice).iter().map(claim).collect())
 }
 
-fn claim(claim: &Value) -> Claim {
+fn claim(claim: &Value) -> VolumeClaim {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (meta, spec, status) = (&claim["metadata"], &claim["spec"], &claim["status"]);
-    let part = Part {
+    let part = VolumePart {
         name: text(&meta["name"]),
         asked: text(&spec["resources"]["requests"]["storage"]),
         status: text(&status["phase"]),
@@ -83,13 +83,13 @@ pub(super) fn bytes(quantity: &str) -> Option<u64> {
 }
 
 /// Reads the record of claims: it holds only if all of them have the same.
-fn read(claims: &[Value]) -> Found {
+fn read(claims: &[Value]) -> FoundVolume {
     let record = |claim: &Value| -> Option<Loaded> {
         serde_json::from_str(claim["metadata"]["annotations"][LOADED].as_str()?).ok()
     };
     let first = claims.first().and_then(record);
     let whole = claims.iter().all(|claim| record(claim) == first);
-    Found { record: first.filter(|_| whole), there: !claims.is_empty() }
+    FoundVolume { record: first.filter(|_| whole), there: !claims.is_empty() }
 }
 
 /// The StatefulSet that has a volume's claims, of all that there are.
@@ -102,7 +102,7 @@ fn at_work<'a>(sets: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 /// Reads what a volume holds; refused while servers are at work on it.
-pub fn look(kubectl: &Kubectl, name: &str) -> Result<Found, VolumeError> {
+pub fn look(kubectl: &Kubectl, name: &str) -> Result<FoundVolume, VolumeError> {
     let sets = kubectl.json(&["get", "statefulsets", "-o", "json"])?;
     match at_work(&sets, name) {
         Some(set) => Err(VolumeError::AtWork { volume: name.to_owned(), set: set.to_owned() }),
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!((name.as_str(), class.as_str(), record), ("v", "shared", None));
         let size = Some(50 << 30);
         let (name, asked, status) = ("data-dyno-v-0-1".into(), "50Gi".into(), "Bound".into());
-        assert_eq!(part, Part { name, asked, status, size, used: None });
+        assert_eq!(part, VolumePart { name, asked, status, size, used: None });
         assert_eq!((bytes("1073741824"), bytes("x")), (Some(1 << 30), None));
     }
 
@@ -185,10 +185,10 @@ mod tests {
             json!({"metadata": {"annotations": {LOADED: text}}})
         };
         let bare = json!({"metadata": {"name": "x"}});
-        assert_eq!(read(&[]), Found { record: None, there: false });
+        assert_eq!(read(&[]), FoundVolume { record: None, there: false });
         assert_eq!(read(&[loaded("a"), loaded("a")]).record.unwrap().count, 7);
         for claims in [[loaded("a"), loaded("b")], [loaded("a"), bare.clone()], [bare.clone(), loaded("a")]] {
-            assert_eq!(read(&claims), Found { record: None, there: true });
+            assert_eq!(read(&claims), FoundVolume { record: None, there: true });
         }
     }
 }

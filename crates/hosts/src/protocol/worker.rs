@@ -162,7 +162,7 @@ pub enum FromWorker {
     /// All users have connected.
     Connected,
     /// The phase has ended.
-    Done(Done),
+    Done(PhaseDone),
     /// It could not be done.
     Failed {
         /// True if the target, not the request, is at fault.
@@ -178,7 +178,7 @@ pub enum FromWorker {
 
 /// End of a phase at a worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Done {
+pub struct PhaseDone {
     /// First error text of every outcome, by the outcome's name.
     pub errors: BTreeMap<String, String>,
     /// Unix time at its beginning, nanoseconds.

@@ -17,7 +17,9 @@ use dyno_engine::net::monotonic_ns;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::undo;
-use dyno_monitor::{HostSource, Kind, Monitor, Neighbours, Pid, ProcessSource, Roots, Sample, Sink, Source};
+use dyno_monitor::{
+    HostSource, Monitor, Neighbours, Pid, ProcessSource, Roots, Sample, SampleSink, SeriesKind, Source,
+};
 use dyno_rundir::log::{self, Filter};
 use dyno_rundir::schema::Environment;
 use dyno_session::watch::sources::{DeclaredProcess, watch_all};
@@ -32,10 +34,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-type Output = Arc<Mutex<dyn Write + Send>>;
+type SharedOutput = Arc<Mutex<dyn Write + Send>>;
 
 /// Says a word, after what the log holds by now.
-fn say(output: &Output, word: &FromHost) -> io::Result<()> {
+fn say(output: &SharedOutput, word: &FromHost) -> io::Result<()> {
     let mut output = held(output);
     for record in log::waiting() {
         write_frame(&mut *output, &Frame::Message(&FromHost::Log(Box::new(record))))?;
@@ -44,11 +46,11 @@ fn say(output: &Output, word: &FromHost) -> io::Result<()> {
 }
 
 /// Passes on what monitors read.
-struct SampleForwarder(Output);
+struct SampleForwarder(SharedOutput);
 
-impl Sink for SampleForwarder {
+impl SampleSink for SampleForwarder {
     fn sample(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>) {
-        let each = |r: &dyno_monitor::Reading| (r.name.clone(), r.kind == Kind::Counter, r.value);
+        let each = |r: &dyno_monitor::Reading| (r.name.clone(), r.kind == SeriesKind::Counter, r.value);
         let readings = sample.map(|sample| sample.readings().iter().map(each).collect());
         // A controller that is gone shows at the other end of the pipe.
         let _ = say(&self.0, &FromHost::Sample { source: source.to_owned(), at_ns, readings });
@@ -83,7 +85,7 @@ impl OtherPrograms {
 /// State of an agent: servers, monitors and journals that it has for its controller.
 struct Host {
     work_dir: PathBuf,
-    output: Output,
+    output: SharedOutput,
     control: Arc<Control>,
     server: Option<Server>,
     /// True if a copy of loaded data is asked for.
@@ -108,7 +110,7 @@ pub fn agent(
     };
     // The controller has read them.
     log::want(log.iter().filter_map(|text| Filter::parse(text).ok()).collect());
-    let output: Output = Arc::new(Mutex::new(output));
+    let output: SharedOutput = Arc::new(Mutex::new(output));
     let dyno = env!("CARGO_PKG_VERSION").into();
     // The greeting comes first, before what the log holds.
     let hello = FromHost::Hello { protocol: PROTOCOL, dyno, environment: Box::new(environment) };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Where a program is told things; nothing once it has been closed.
-pub type Input = Arc<Mutex<Option<Box<dyn Write + Send>>>>;
+pub type ProgramInput = Arc<Mutex<Option<Box<dyn Write + Send>>>>;
 
 /// A program and its pipes.
 pub struct Channel {

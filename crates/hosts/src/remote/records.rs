@@ -6,17 +6,17 @@ use dyno_types::limits::LOG_WAITING;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Puts the records of a source into the log of this process, on this host's clock: they wait until the clock there is known.
-pub(crate) struct Records {
+pub(crate) struct RemoteLogRecords {
     source: String,
     /// The clock there; none where it is this host's.
     clock: Option<Arc<Mutex<Offset>>>,
     waiting: Vec<Record>,
 }
 
-impl Records {
+impl RemoteLogRecords {
     /// Creates the records of a source with this name.
     pub fn of(source: String, clock: Option<Arc<Mutex<Offset>>>) -> Self {
-        Records { source, clock, waiting: Vec::new() }
+        RemoteLogRecords { source, clock, waiting: Vec::new() }
     }
 
     /// Takes one.
@@ -47,7 +47,7 @@ impl Records {
     }
 }
 
-impl Drop for Records {
+impl Drop for RemoteLogRecords {
     /// Records that still wait when the source is gone has the time of its own clock, and says so.
     fn drop(&mut self) {
         self.pass();

@@ -5,16 +5,16 @@ use crate::protocol::frame::{Frame, read_frame, write_frame};
 use crate::protocol::offset::{Offset, offset};
 use crate::protocol::service::Service;
 use crate::protocol::worker::PROTOCOL;
-use crate::remote::channel::{Channel, Input, Running};
-use crate::remote::records::Records;
+use crate::remote::channel::{Channel, ProgramInput, Running};
+use crate::remote::records::RemoteLogRecords;
 use crate::remote::ssh::RemoteError;
 use crate::remote::transport::Transport;
 use crate::servers::server::fault_preparation::FaultPreparation;
 use crate::servers::server::faults::{FaultOutcome, ServerFault, WorkerFault};
-use crate::servers::volume::{Found, Loaded};
+use crate::servers::volume::{FoundVolume, Loaded};
 use dyno_config::server::ServerSpec;
 use dyno_engine::Control;
-use dyno_monitor::{Kind, Sample, Sink};
+use dyno_monitor::{Sample, SampleSink, SeriesKind};
 use dyno_rundir::log;
 use dyno_rundir::schema::Environment;
 use dyno_session::watch::RemoteMarker;
@@ -38,13 +38,13 @@ const SHORT: Duration = Duration::from_secs(30);
 /// Further samples told so far, and what other programs had used between the last two.
 type Marked = Arc<(Mutex<(u64, BTreeMap<String, f64>)>, Condvar)>;
 
-type Sinks = Arc<Mutex<Option<Arc<Mutex<dyn Sink>>>>>;
+type Sinks = Arc<Mutex<Option<Arc<Mutex<dyn SampleSink>>>>>;
 
 /// Asks the monitors of another host for further samples, from any thread.
 #[derive(Clone)]
 pub struct AgentMarker {
     host: String,
-    input: Input,
+    input: ProgramInput,
     clock: Arc<Mutex<Offset>>,
     marked: Marked,
 }
@@ -90,7 +90,7 @@ pub struct RemoteAgent {
     /// Description of that host.
     pub environment: Environment,
     running: Running,
-    input: Input,
+    input: ProgramInput,
     told: Receiver<FromHost>,
     ending: Arc<AtomicBool>,
     /// Set once an answer was not waited for: what comes later would go to the wrong question.
@@ -120,7 +120,7 @@ impl RemoteAgent {
         let (own, at, name) = (sink.clone(), clock.clone(), host.name().to_owned());
         let ending = Arc::new(AtomicBool::new(false));
         let wanted = ending.clone();
-        let mut records = Records::of(format!("host-{name}"), Some(clock.clone()));
+        let mut records = RemoteLogRecords::of(format!("host-{name}"), Some(clock.clone()));
         let listen = move || {
             let mut sources = BTreeSet::new();
             while let Ok(Frame::Message(word)) = read_frame::<FromHost>(&mut output) {
@@ -262,7 +262,7 @@ impl RemoteAgent {
         processes: &[(String, u32)],
         (told, beside): (&[(String, DeclaredProcess)], &[u32]),
         databases: &[String],
-        to: Arc<Mutex<dyn Sink>>,
+        to: Arc<Mutex<dyn SampleSink>>,
     ) -> Result<(), RemoteError> {
         self.clock()?;
         *held(&self.sink) = Some(to);
@@ -322,10 +322,10 @@ impl RemoteAgent {
 
     /// The volume there that servers of this description would begin with: its folder, what was found, and the version of their
     /// program.
-    pub fn look(&self, spec: &ServerSpec) -> Result<(PathBuf, Found, String), RemoteError> {
+    pub fn look(&self, spec: &ServerSpec) -> Result<(PathBuf, FoundVolume, String), RemoteError> {
         match self.ask(&ToHost::Look { spec: Box::new(spec.clone()) }, SHORT, None)? {
             FromHost::Found { folder, there, record, version } => {
-                Ok((folder, Found { record: record.map(|record| *record), there }, version))
+                Ok((folder, FoundVolume { record: record.map(|record| *record), there }, version))
             }
             _ => Err(self.host.failed("another answer than what is there")),
         }
@@ -378,7 +378,7 @@ fn pass(word: FromHost, host: &str, sink: &Sinks, clock: &Mutex<Offset>, tell: &
             let sample = readings.map(|readings| {
                 let mut sample = Sample::default();
                 for (name, counter, value) in readings {
-                    sample.put(name, if counter { Kind::Counter } else { Kind::Gauge }, value);
+                    sample.put(name, if counter { SeriesKind::Counter } else { SeriesKind::Gauge }, value);
                 }
                 sample
             });

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// A pod of workers.
 #[derive(Clone, Debug)]
-pub struct Pod {
+pub struct WorkerPod {
     /// Name.
     pub name: String,
     /// Where it listens for the relay's hub.
@@ -29,7 +29,7 @@ pub enum Transport {
     /// By ssh.
     Ssh(SshHost),
     /// By the relay.
-    Pod(Pod),
+    Pod(WorkerPod),
 }
 
 impl Transport {

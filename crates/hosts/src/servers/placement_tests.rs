@@ -1,7 +1,7 @@
 use crate::servers::placement::*;
 use dyno_monitor::topology::trees::{self, EPYC, GUEST, SNC4, TWO_SOCKETS};
 
-fn machine(tree: &trees::Machine) -> Topology {
+fn machine(tree: &trees::MachineTree) -> Topology {
     let sys = tempfile::tempdir().unwrap();
     tree.write(sys.path()).unwrap();
     Topology::read(sys.path()).unwrap()

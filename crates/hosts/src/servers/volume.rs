@@ -29,7 +29,7 @@ pub struct Loaded {
 
 /// A volume, as a run finds it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct FoundVolume {
     /// The record, if there is one.
     pub record: Option<Loaded>,
     /// True if anything is there.
@@ -43,7 +43,7 @@ pub fn is_still(server: &ServerSpec) -> bool {
 
 /// A part of a volume: the data of one process.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct VolumePart {
     /// The folder or the claim.
     pub name: String,
     /// Size that the claim asks for; blank if there is none.

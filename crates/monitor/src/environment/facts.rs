@@ -6,15 +6,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Facts: group, name, value.
-pub type Facts = BTreeMap<String, BTreeMap<String, String>>;
+pub type HostFacts = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Facts about a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentFacts {
     /// Facts that stay as they are unless a user or a program changes them.
-    pub facts: Facts,
+    pub facts: HostFacts,
     /// Facts that change by themselves: free memory, load, clock rates, neighbours.
-    pub volatile: Facts,
+    pub volatile: HostFacts,
 }
 
 /// Roots and folders that it is read from.
@@ -68,7 +68,7 @@ impl EnvironmentFacts {
     }
 }
 
-fn put(facts: &mut Facts, group: &str, name: &str, value: Option<String>) {
+fn put(facts: &mut HostFacts, group: &str, name: &str, value: Option<String>) {
     if let Some(value) = value.filter(|value| !value.is_empty()) {
         facts.entry(group.to_owned()).or_default().insert(name.to_owned(), value);
     }

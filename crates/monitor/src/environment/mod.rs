@@ -22,9 +22,9 @@ mod tests;
 
 use std::thread;
 
-pub use facts::{EnvironmentFacts, Facts, Places};
+pub use facts::{EnvironmentFacts, HostFacts, Places};
 pub use findings::{Finding, Severity, findings};
-pub use profiles::{Checked, Match, PROFILES, Profile, profile};
+pub use profiles::{Checked, Match, PROFILES, RecipeProfile, profile};
 
 impl EnvironmentFacts {
     /// Reads everything that can be read.

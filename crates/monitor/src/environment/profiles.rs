@@ -4,12 +4,12 @@ use super::facts::EnvironmentFacts;
 
 /// A recipe's list.
 #[derive(Clone, Copy, Debug)]
-pub struct Profile {
+pub struct RecipeProfile {
     /// Name.
     pub name: &'static str,
     /// Description.
     pub words: &'static str,
-    items: &'static [&'static [Item]],
+    items: &'static [&'static [ProfileItem]],
 }
 
 /// Comparison of an item of the list.
@@ -39,7 +39,7 @@ pub struct Checked {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Item {
+struct ProfileItem {
     part: &'static str,
     name: &'static str,
     wanted: &'static str,
@@ -70,15 +70,15 @@ enum How {
     Firmware,
 }
 
-const fn item(part: &'static str, name: &'static str, wanted: &'static str, how: How) -> Item {
-    Item { part, name, wanted, how }
+const fn item(part: &'static str, name: &'static str, wanted: &'static str, how: How) -> ProfileItem {
+    ProfileItem { part, name, wanted, how }
 }
 
-const fn bios(name: &'static str, wanted: &'static str, how: How) -> Item {
+const fn bios(name: &'static str, wanted: &'static str, how: How) -> ProfileItem {
     item("BIOS", name, wanted, how)
 }
 
-const XEON: [Item; 8] = [
+const XEON: [ProfileItem; 8] = [
     bios("Intel Turbo Boost Technology", "on", How::Is("frequency", "turbo")),
     bios("Energy Efficient Turbo", "on", How::Firmware),
     bios("Workload Configuration", "I/O Sensitive", How::Firmware),
@@ -89,7 +89,7 @@ const XEON: [Item; 8] = [
     bios("Processor C6", "off", How::NoC6),
 ];
 
-const ICX: [Item; 13] = [
+const ICX: [ProfileItem; 13] = [
     item("hardware", "CPU", "Xeon Gold 6338N", How::Has("cpu", "model", "6338N")),
     item("hardware", "cores per socket", "32", How::CoresEach),
     item("hardware", "memory", "16 x 32 GB, 2666 MT/s", How::Modules("16", "32768 MiB 2666 MT/s")),
@@ -105,7 +105,7 @@ const ICX: [Item; 13] = [
     bios("LLC Prefetch", "on", How::Firmware),
 ];
 
-const SPR: [Item; 14] = [
+const SPR: [ProfileItem; 14] = [
     item("hardware", "CPU", "Xeon Platinum 8480+", How::Has("cpu", "model", "8480+")),
     item("hardware", "cores per socket", "56", How::CoresEach),
     item("hardware", "memory", "32 x 32 GB, 4400 MT/s", How::Modules("32", "32768 MiB 4400 MT/s")),
@@ -122,38 +122,38 @@ const SPR: [Item; 14] = [
     bios("LLC Prefetch", "on", How::Firmware),
 ];
 
-const CLOUD: [Item; 1] = [item("hardware", "network driver", "ena", How::NetworkDriver)];
+const CLOUD: [ProfileItem; 1] = [item("hardware", "network driver", "ena", How::NetworkDriver)];
 
-const M6I_32: [Item; 3] = [
+const M6I_32: [ProfileItem; 3] = [
     item("hardware", "instance type", "m6i.32xlarge", How::Is("virtualisation", "instance_type")),
     item("hardware", "CPUs", "128", How::Is("cpu", "cpus")),
     item("hardware", "memory nodes", "2", How::Is("numa", "numa_nodes")),
 ];
 
-const M6I_16: [Item; 3] = [
+const M6I_16: [ProfileItem; 3] = [
     item("hardware", "instance type", "m6i.16xlarge", How::Is("virtualisation", "instance_type")),
     item("hardware", "CPUs", "64", How::Is("cpu", "cpus")),
     item("hardware", "memory nodes", "1", How::Is("numa", "numa_nodes")),
 ];
 
 /// Every list that is known.
-pub const PROFILES: [Profile; 4] = [
-    Profile {
+pub const PROFILES: [RecipeProfile; 4] = [
+    RecipeProfile {
         name: "wsf/bkm-icx",
         words: "MongoDB with YCSB on two Ice Lake sockets",
         items: &[&ICX, &XEON],
     },
-    Profile {
+    RecipeProfile {
         name: "wsf/bkm-spr",
         words: "MongoDB with YCSB on two Sapphire Rapids sockets",
         items: &[&SPR, &XEON],
     },
-    Profile {
+    RecipeProfile {
         name: "wsf/bkm-m6i.32xlarge",
         words: "MongoDB with YCSB on AWS m6i.32xlarge",
         items: &[&M6I_32, &CLOUD],
     },
-    Profile {
+    RecipeProfile {
         name: "wsf/bkm-m6i.16xlarge",
         words: "MongoDB with YCSB on AWS m6i.16xlarge",
         items: &[&M6I_16, &CLOUD],
@@ -161,11 +161,11 @@ pub const PROFILES: [Profile; 4] = [
 ];
 
 /// The list of that name; `wsf/` may be left out.
-pub fn profile(name: &str) -> Option<&'static Profile> {
+pub fn profile(name: &str) -> Option<&'static RecipeProfile> {
     PROFILES.iter().find(|p| p.name == name || p.name.strip_prefix("wsf/") == Some(name))
 }
 
-impl Profile {
+impl RecipeProfile {
     /// Every item against what was read.
     pub fn check(&self, all: &EnvironmentFacts) -> Vec<Checked> {
         let checked = self.items.iter().copied().flatten().map(|item| {
@@ -182,7 +182,7 @@ impl Profile {
     }
 }
 
-impl Item {
+impl ProfileItem {
     /// Returns what was found, and whether it is as wanted; none if it cannot be read.
     fn found(&self, all: &EnvironmentFacts) -> Option<(String, bool)> {
         // A guest sees what its hypervisor makes up, not the firmware of the machine.

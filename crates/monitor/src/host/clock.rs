@@ -10,14 +10,14 @@ const ASKED: usize = 16;
 
 /// Files of the figures on this host; looked up once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Clock {
+pub(super) struct ClockFiles {
     frequencies: Vec<PathBuf>,
     throttles: Vec<PathBuf>,
     nominal_hz: Option<f64>,
     nodes: Vec<PathBuf>,
 }
 
-impl Clock {
+impl ClockFiles {
     pub fn find(roots: &Roots) -> Self {
         let system = roots.sys.join("devices/system");
         let numbered = |folder: &str, start: &str| {
@@ -39,7 +39,7 @@ impl Clock {
             khz.or_else(|| number(&core.join("acpi_cppc/nominal_freq")).map(|mhz| mhz * 1e6))
         });
         let nodes = numbered("node", "node");
-        Clock {
+        ClockFiles {
             frequencies: asked("cpufreq/scaling_cur_freq"),
             throttles: asked("thermal_throttle/core_throttle_count"),
             nominal_hz: nominal.filter(|hz| *hz > 0.0),
@@ -96,7 +96,7 @@ mod tests {
         }
         let roots = Roots { sys: folder.path().into(), ..Roots::default() };
         let mut sample = Sample::default();
-        Clock::find(&roots).sample(&mut sample);
+        ClockFiles::find(&roots).sample(&mut sample);
         for (name, value) in [
             ("cpu.frequency_hz", 2e9),
             ("cpu.nominal_hz", 2.5e9),
@@ -108,7 +108,7 @@ mod tests {
         }
         fs::remove_dir_all(folder.path().join("devices/system/node/node1")).unwrap();
         let mut sample = Sample::default();
-        Clock::find(&roots).sample(&mut sample);
+        ClockFiles::find(&roots).sample(&mut sample);
         assert_eq!(sample.get("numa.local_pages"), None, "one node has no others");
     }
 }

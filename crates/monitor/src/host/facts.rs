@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Facts about the host.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Host {
+pub struct HostDescription {
     /// Name.
     pub name: String,
     /// Operating system, kernel and architecture.
@@ -41,7 +41,7 @@ pub fn boot_id() -> Option<String> {
 }
 
 /// Reads the facts.
-pub fn host() -> Host {
+pub fn host() -> HostDescription {
     let uname = rustix::system::uname();
     let text = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
     let cpuinfo = read(Path::new("/proc/cpuinfo")).unwrap_or_default();
@@ -58,7 +58,7 @@ pub fn host() -> Host {
             Some(((*name).to_owned(), chosen(found.trim()).to_owned()))
         })
         .collect();
-    Host {
+    HostDescription {
         name: text(uname.nodename()),
         kernel: format!("{} {} {}", text(uname.sysname()), text(uname.release()), text(uname.machine())),
         cpu: value("model name").or(value("CPU part")).unwrap_or("unknown").to_owned(),

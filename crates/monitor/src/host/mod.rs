@@ -8,7 +8,7 @@ mod memory;
 mod network;
 mod pressure;
 
-pub use facts::{CLOCK_SOURCE, Host, boot_id, host};
+pub use facts::{CLOCK_SOURCE, HostDescription, boot_id, host};
 pub(crate) use pressure::pressure;
 
 use crate::roots::Roots;
@@ -18,13 +18,13 @@ use crate::sample::{Sample, SampleError, Source};
 #[derive(Clone, Debug)]
 pub struct HostSource {
     roots: Roots,
-    clock: clock::Clock,
+    clock: clock::ClockFiles,
 }
 
 impl HostSource {
     /// Reads below `roots`.
     pub fn new(roots: Roots) -> Self {
-        HostSource { clock: clock::Clock::find(&roots), roots }
+        HostSource { clock: clock::ClockFiles::find(&roots), roots }
     }
 }
 

@@ -18,21 +18,21 @@ const REQUEST: usize = 8 << 10;
 const CLIENTS: usize = 8;
 
 /// A server that runs until this is dropped.
-pub struct Exporter {
+pub struct MetricsServer {
     address: SocketAddr,
     page: Arc<Mutex<String>>,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Exporter {
+impl MetricsServer {
     /// Listens on `HOST:PORT` (0: any free port).
     pub fn listen(place: &str) -> io::Result<Self> {
         let mut addresses = place.to_socket_addrs()?;
         let address = addresses.next().ok_or_else(|| io::Error::other("the name has no address"))?;
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
-        let names = Arc::new(Names::of(place, address));
+        let names = Arc::new(AcceptedNames::of(place, address));
         let (page, over) = (Arc::new(Mutex::new(String::new())), Arc::new(AtomicBool::new(false)));
         let thread = {
             let (page, over) = (page.clone(), over.clone());
@@ -40,7 +40,7 @@ impl Exporter {
                 .name("dyno-metrics".into())
                 .spawn(move || accept(&listener, &names, &page, &over))?
         };
-        Ok(Exporter { address, page, over, thread: Some(thread) })
+        Ok(MetricsServer { address, page, over, thread: Some(thread) })
     }
 
     /// Returns the address that it listens on.
@@ -54,7 +54,7 @@ impl Exporter {
     }
 }
 
-impl Drop for Exporter {
+impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::SeqCst);
         // Wakes the thread, which waits for a client.
@@ -67,15 +67,15 @@ impl Drop for Exporter {
 }
 
 /// Names under which it answers, beside the loopback's.
-struct Names {
+struct AcceptedNames {
     /// The host as it was asked for, the address, and the host's name where every address is listened on.
     own: Vec<String>,
     /// Every address of this host is listened on: a request may name any. No other site has an address for a name.
     any_address: bool,
 }
 
-impl Names {
-    fn of(place: &str, address: SocketAddr) -> Names {
+impl AcceptedNames {
+    fn of(place: &str, address: SocketAddr) -> AcceptedNames {
         let any_address = address.ip().is_unspecified();
         let typed = place.rsplit_once(':').map_or(place, |(host, _)| host).trim_matches(['[', ']']);
         let mut own = vec![typed.to_owned(), address.ip().to_string()];
@@ -84,7 +84,7 @@ impl Names {
             own.push(name.trim().to_owned());
         }
         own.retain(|name| !name.is_empty());
-        Names { own, any_address }
+        AcceptedNames { own, any_address }
     }
 
     fn has(&self, field: Option<&str>) -> bool {
@@ -100,7 +100,7 @@ impl Names {
     }
 }
 
-fn accept(listener: &TcpListener, names: &Arc<Names>, page: &Arc<Mutex<String>>, over: &AtomicBool) {
+fn accept(listener: &TcpListener, names: &Arc<AcceptedNames>, page: &Arc<Mutex<String>>, over: &AtomicBool) {
     let clients = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming() {
         if over.load(Ordering::SeqCst) {
@@ -127,7 +127,7 @@ fn accept(listener: &TcpListener, names: &Arc<Names>, page: &Arc<Mutex<String>>,
     }
 }
 
-fn answer(mut stream: TcpStream, names: &Names, page: &Mutex<String>) -> io::Result<()> {
+fn answer(mut stream: TcpStream, names: &AcceptedNames, page: &Mutex<String>) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let Some(head) = request(&mut stream)? else { return Ok(()) };
     let named = head.lines().skip(1).find_map(|line| {
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_scraper_reads_what_is_published() {
-        let exporter = Exporter::listen("127.0.0.1:0").unwrap();
+        let exporter = MetricsServer::listen("127.0.0.1:0").unwrap();
         let url = Url::parse(&format!("http://{}", exporter.address())).unwrap();
         let mut source = PrometheusSource::new("x", url);
         for value in [1.0, 2.0] {
@@ -216,12 +216,12 @@ mod tests {
         for foreign in ["Host: evil.example", "Host: evil.example:80", "Host: ", "Host: 10.0.0.1"] {
             assert_eq!(under(foreign), "421", "{foreign}");
         }
-        let everywhere = Names::of("0.0.0.0:9", "0.0.0.0:9".parse().unwrap());
+        let everywhere = AcceptedNames::of("0.0.0.0:9", "0.0.0.0:9".parse().unwrap());
         assert!(["10.0.0.1:9", "dyno:9"].iter().all(|name| everywhere.has(Some(name))));
         let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
         let foreign = ["evil.example:9".to_owned(), format!("{}.evil.example", own.trim())];
         assert!(foreign.iter().all(|name| !everywhere.has(Some(name))), "{foreign:?}");
-        assert!(Names::of("bench.lab:9", "10.0.0.1:9".parse().unwrap()).has(Some("Bench.Lab:9")));
+        assert!(AcceptedNames::of("bench.lab:9", "10.0.0.1:9".parse().unwrap()).has(Some("Bench.Lab:9")));
         assert!(ask(address, "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 404 "));
         assert!(
             ask(address, "POST /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 405 ")

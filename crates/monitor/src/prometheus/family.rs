@@ -36,32 +36,32 @@ pub struct Family {
     /// Description.
     pub help: &'static str,
     /// Series.
-    pub series: Vec<Series>,
+    pub series: Vec<MetricSeries>,
 }
 
 /// One series at one moment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct MetricSeries {
     /// Labels, in the order in which they are shown.
     pub labels: Vec<(String, String)>,
     /// Moment since which it has counted; `None`: it does not count, or the moment is unknown.
     pub since: Option<SystemTime>,
     /// Value.
-    pub value: Value,
+    pub value: SeriesValue,
 }
 
 /// Value of a series.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum SeriesValue {
     /// Of a counter or gauge.
     Number(f64),
     /// Of a histogram.
-    Histogram(Histogram),
+    Histogram(MetricHistogram),
 }
 
 /// Samples by buckets.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Histogram {
+pub struct MetricHistogram {
     /// Each bound, and how many samples are not above it; ascending.
     pub up_to: Vec<(f64, u64)>,
     /// All samples.
@@ -78,11 +78,11 @@ impl Family {
             let labels: Vec<(&str, &str)> =
                 series.labels.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
             let histogram = match &series.value {
-                Value::Number(value) => {
+                SeriesValue::Number(value) => {
                     with(self.name, &labels, *value);
                     continue;
                 }
-                Value::Histogram(histogram) => histogram,
+                SeriesValue::Histogram(histogram) => histogram,
             };
             let bucket = format!("{}_bucket", self.name);
             let bounds = histogram.up_to.iter().map(|(bound, samples)| (bound.to_string(), *samples));
@@ -115,11 +115,11 @@ impl Families {
     }
 
     /// Adds a series to the family that was begun last.
-    pub fn add(&mut self, labels: &[(&str, &str)], since: Option<SystemTime>, value: Value) {
+    pub fn add(&mut self, labels: &[(&str, &str)], since: Option<SystemTime>, value: SeriesValue) {
         let own = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let labels = self.common.iter().cloned().chain(own).collect();
         if let Some(family) = self.all.last_mut() {
-            family.series.push(Series { labels, since, value });
+            family.series.push(MetricSeries { labels, since, value });
         }
     }
 
@@ -132,7 +132,7 @@ impl Families {
         value: f64,
     ) {
         self.begin(name, kind, unit, help);
-        self.add(&[], since, Value::Number(value));
+        self.add(&[], since, SeriesValue::Number(value));
     }
 
     /// All of them.

@@ -9,8 +9,8 @@ mod scrape;
 mod text;
 
 pub use error::{ScrapeError, TextError};
-pub use exporter::Exporter;
-pub use family::{Families, Family, FamilyKind, Histogram, Series, Value};
+pub use exporter::MetricsServer;
+pub use family::{Families, Family, FamilyKind, MetricHistogram, MetricSeries, SeriesValue};
 pub use parse::parse;
 pub use scrape::{PrometheusSource, Url, UrlError, UrlProblem, answer};
 pub use text::text;

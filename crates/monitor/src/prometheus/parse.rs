@@ -1,7 +1,7 @@
 //! Prometheus' text format, version 0.0.4, and what OpenMetrics adds to it.
 
 use super::error::{SERIES, TextError};
-use crate::sample::{Kind, Sample};
+use crate::sample::{Sample, SeriesKind};
 use std::collections::HashMap;
 
 /// Kinds of metrics, of the text format 0.0.4 and of OpenMetrics.
@@ -108,9 +108,9 @@ fn quoted_end(text: &str) -> Option<usize> {
 }
 
 /// Counters, and the parts of histograms and summaries that only grow.
-fn kind_of(name: &str, kinds: &HashMap<&str, &str>) -> Kind {
+fn kind_of(name: &str, kinds: &HashMap<&str, &str>) -> SeriesKind {
     if let Some(kind) = kinds.get(name) {
-        return if *kind == "counter" { Kind::Counter } else { Kind::Gauge };
+        return if *kind == "counter" { SeriesKind::Counter } else { SeriesKind::Gauge };
     }
     let part = |end: &str, of: &[&str]| {
         let family = name.strip_suffix(end).and_then(|family| kinds.get(family));
@@ -121,14 +121,14 @@ fn kind_of(name: &str, kinds: &HashMap<&str, &str>) -> Kind {
         || part("_bucket", &["histogram"])
         || part("_sum", &["histogram", "summary"])
         || part("_count", &["histogram", "summary"]);
-    if grows { Kind::Counter } else { Kind::Gauge }
+    if grows { SeriesKind::Counter } else { SeriesKind::Gauge }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Vec<(String, Kind, f64)> {
+    fn parsed(text: &str) -> Vec<(String, SeriesKind, f64)> {
         let mut sample = Sample::default();
         parse(text, &mut sample).unwrap();
         sample.readings().iter().map(|r| (r.name.clone(), r.kind, r.value)).collect()
@@ -140,7 +140,7 @@ mod tests {
             # TYPE b gauge\nb 2.5\n# TYPE h histogram\nh_bucket{le=\"0.1\"} 1\nh_bucket{le=\"+Inf\"} 3\nh_sum 0.4\nh_count 3\n\
             # TYPE s summary\ns{quantile=\"0.5\"} 7\ns_sum 9\nuntyped{} 1e3\nnan NaN\ninf +Inf\n\
             # TYPE o counter\no_total 4 # {trace=\"x\"} 1\n# EOF\n";
-        use Kind::{Counter, Gauge};
+        use SeriesKind::{Counter, Gauge};
         let expected = [
             ("a_total{x=\"1\",y=\"}\\\" #\"}", Counter, 5.0),
             ("b", Gauge, 2.5),

@@ -104,8 +104,8 @@ impl Url {
         let mut buffer = vec![0; 64 << 10];
         loop {
             match body(&received)? {
-                Progress::Whole(body) => return Ok(body),
-                Progress::UntilClosed(_) | Progress::More => {}
+                ScrapeProgress::Whole(body) => return Ok(body),
+                ScrapeProgress::UntilClosed(_) | ScrapeProgress::More => {}
             }
             stream.set_read_timeout(Some(left(deadline)?))?;
             match stream.read(&mut buffer) {
@@ -122,8 +122,8 @@ impl Url {
             }
         }
         match body(&received)? {
-            Progress::Whole(body) | Progress::UntilClosed(body) => Ok(body),
-            Progress::More => Err(other("the answer ends early")),
+            ScrapeProgress::Whole(body) | ScrapeProgress::UntilClosed(body) => Ok(body),
+            ScrapeProgress::More => Err(other("the answer ends early")),
         }
     }
 
@@ -155,7 +155,7 @@ fn left(deadline: Instant) -> io::Result<Duration> {
 }
 
 /// Progress of an answer.
-enum Progress {
+enum ScrapeProgress {
     /// Everything.
     Whole(Vec<u8>),
     /// Received part of an answer that ends with the connection.
@@ -167,17 +167,17 @@ enum Progress {
 /// The body of an answer that has come as far as this, if it is whole.
 pub fn answer(received: &[u8]) -> io::Result<Option<Vec<u8>>> {
     Ok(match body(received)? {
-        Progress::Whole(body) => Some(body),
-        Progress::UntilClosed(_) | Progress::More => None,
+        ScrapeProgress::Whole(body) => Some(body),
+        ScrapeProgress::UntilClosed(_) | ScrapeProgress::More => None,
     })
 }
 
-fn body(received: &[u8]) -> io::Result<Progress> {
+fn body(received: &[u8]) -> io::Result<ScrapeProgress> {
     let Some(end) = received.windows(4).position(|w| w == b"\r\n\r\n") else {
         return if received.len() > HEAD {
             Err(other("what answers does not speak HTTP"))
         } else {
-            Ok(Progress::More)
+            Ok(ScrapeProgress::More)
         };
     };
     let head = String::from_utf8_lossy(&received[..end]).into_owned();
@@ -199,28 +199,28 @@ fn body(received: &[u8]) -> io::Result<Progress> {
         return chunks(rest);
     }
     match header("content-length").map(|n| n.parse::<usize>()) {
-        None => Ok(Progress::UntilClosed(rest.to_vec())),
+        None => Ok(ScrapeProgress::UntilClosed(rest.to_vec())),
         Some(Ok(n)) if n <= ANSWER => {
-            Ok(rest.get(..n).map_or(Progress::More, |b| Progress::Whole(b.to_vec())))
+            Ok(rest.get(..n).map_or(ScrapeProgress::More, |b| ScrapeProgress::Whole(b.to_vec())))
         }
         Some(_) => Err(other("the answer is longer than 16 MiB, or does not say how long it is")),
     }
 }
 
-fn chunks(mut rest: &[u8]) -> io::Result<Progress> {
+fn chunks(mut rest: &[u8]) -> io::Result<ScrapeProgress> {
     let mut whole = Vec::new();
     loop {
-        let Some(end) = rest.windows(2).position(|w| w == b"\r\n") else { return Ok(Progress::More) };
+        let Some(end) = rest.windows(2).position(|w| w == b"\r\n") else { return Ok(ScrapeProgress::More) };
         let size = std::str::from_utf8(&rest[..end]).ok().and_then(|line| {
             let digits = line.split(';').next()?.trim();
             usize::from_str_radix(digits, 16).ok().filter(|n| *n <= ANSWER)
         });
         let size = size.ok_or_else(|| other("the answer's chunks have no valid size"))?;
         if size == 0 {
-            return Ok(Progress::Whole(whole));
+            return Ok(ScrapeProgress::Whole(whole));
         }
         let from = end + 2;
-        let Some(chunk) = rest.get(from..from + size) else { return Ok(Progress::More) };
+        let Some(chunk) = rest.get(from..from + size) else { return Ok(ScrapeProgress::More) };
         whole.extend_from_slice(chunk);
         rest = rest.get(from + size + 2..).unwrap_or_default();
     }

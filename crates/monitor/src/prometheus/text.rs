@@ -37,17 +37,17 @@ fn line(out: &mut String, name: &str, labels: &[(&str, &str)], value: f64) {
 mod tests {
     use super::*;
     use crate::prometheus::parse;
-    use crate::prometheus::{Families, FamilyKind, Histogram, Value};
-    use crate::sample::{Kind, Sample};
+    use crate::prometheus::{Families, FamilyKind, MetricHistogram, SeriesValue};
+    use crate::sample::{Sample, SeriesKind};
 
     #[test]
     fn what_is_written_is_read_again() {
         let mut families = Families::with(&[("cell".into(), "1".into())]);
         families.begin("a_total", FamilyKind::Counter, "1", "Back\\slash\nand line.");
-        families.add(&[("x", "q\"uo\\te\n")], None, Value::Number(12_345_678_901.0));
+        families.add(&[("x", "q\"uo\\te\n")], None, SeriesValue::Number(12_345_678_901.0));
         families.begin("h", FamilyKind::Histogram, "s", "Times.");
-        let histogram = Histogram { up_to: vec![(0.001, 1), (0.1, 3)], count: 4, sum: 0.75 };
-        families.add(&[("m", "READ")], None, Value::Histogram(histogram));
+        let histogram = MetricHistogram { up_to: vec![(0.001, 1), (0.1, 3)], count: 4, sum: 0.75 };
+        families.add(&[("m", "READ")], None, SeriesValue::Histogram(histogram));
         let text = text(&families.into_vec());
         assert!(text.starts_with("# HELP a_total Back\\\\slash\\nand line.\n# TYPE a_total counter\n"));
         assert!(text.contains("a_total{cell=\"1\",x=\"q\\\"uo\\\\te\\n\"} 12345678901\n"), "{text}");
@@ -57,6 +57,6 @@ mod tests {
         assert_eq!(sample.get("h_bucket{cell=\"1\",m=\"READ\",le=\"+Inf\"}"), Some(4.0));
         assert_eq!(sample.get("h_sum{cell=\"1\",m=\"READ\"}"), Some(0.75));
         assert_eq!(sample.get("h_count{cell=\"1\",m=\"READ\"}"), Some(4.0));
-        assert!(sample.readings().iter().all(|r| r.kind == Kind::Counter));
+        assert!(sample.readings().iter().all(|r| r.kind == SeriesKind::Counter));
     }
 }

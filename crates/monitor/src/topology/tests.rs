@@ -1,8 +1,8 @@
-use super::trees::{EPYC, GUEST, Machine, SNC4, TWO_SOCKETS, put};
+use super::trees::{EPYC, GUEST, MachineTree, SNC4, TWO_SOCKETS, put};
 use super::*;
 use std::path::Path;
 
-fn read(machine: &Machine) -> Topology {
+fn read(machine: &MachineTree) -> Topology {
     let sys = tempfile::tempdir().unwrap();
     machine.write(sys.path()).unwrap();
     Topology::read(sys.path()).unwrap()

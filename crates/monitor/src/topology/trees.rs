@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// A machine to be written as a tree.
 #[derive(Clone, Copy, Debug)]
-pub struct Machine {
+pub struct MachineTree {
     /// Sockets.
     pub packages: usize,
     /// Memory nodes of each socket.
@@ -27,7 +27,7 @@ pub struct Machine {
 }
 
 /// Two Xeon sockets of 28 cores with two threads each, one node each.
-pub const TWO_SOCKETS: Machine = Machine {
+pub const TWO_SOCKETS: MachineTree = MachineTree {
     packages: 2,
     nodes_each: 1,
     cores_each: 28,
@@ -39,7 +39,7 @@ pub const TWO_SOCKETS: Machine = Machine {
 };
 
 /// Two Sapphire Rapids sockets of 56 cores in SNC-4: four nodes each, one last-level cache in a socket.
-pub const SNC4: Machine = Machine {
+pub const SNC4: MachineTree = MachineTree {
     packages: 2,
     nodes_each: 4,
     cores_each: 14,
@@ -51,7 +51,7 @@ pub const SNC4: Machine = Machine {
 };
 
 /// One EPYC socket of 64 cores in NPS4, eight cores to a last-level cache.
-pub const EPYC: Machine = Machine {
+pub const EPYC: MachineTree = MachineTree {
     packages: 1,
     nodes_each: 4,
     cores_each: 16,
@@ -63,7 +63,7 @@ pub const EPYC: Machine = Machine {
 };
 
 /// A cloud guest: one node, threads of a core side by side, no word about caches beyond the second level.
-pub const GUEST: Machine = Machine {
+pub const GUEST: MachineTree = MachineTree {
     packages: 1,
     nodes_each: 1,
     cores_each: 4,
@@ -74,7 +74,7 @@ pub const GUEST: Machine = Machine {
     distances: (10, 20),
 };
 
-impl Machine {
+impl MachineTree {
     fn cores(&self) -> usize {
         self.packages * self.nodes_each * self.cores_each
     }

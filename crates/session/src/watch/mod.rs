@@ -8,7 +8,9 @@ use crate::watch::seen::Seen;
 use crate::watch::seen::{ServerNow, SourceSnapshot};
 use dyno_analysis::is_summarised;
 use dyno_monitor::prometheus::{PrometheusSource, Url};
-use dyno_monitor::{Cost, HostSource, Marker, Monitor, Neighbours, Pid, ProcessSource, Roots, Sink, Source};
+use dyno_monitor::{
+    Cost, HostSource, Marker, Monitor, Neighbours, Pid, ProcessSource, Roots, SampleSink, Source,
+};
 use dyno_rundir::monitor::{MonitorWriter, Recording};
 use dyno_rundir::schema::OthersUse;
 use std::collections::BTreeMap;
@@ -194,7 +196,7 @@ impl Watch {
     }
 
     /// Takes what monitors elsewhere read.
-    pub fn sink(&self) -> Arc<Mutex<dyn Sink>> {
+    pub fn sink(&self) -> Arc<Mutex<dyn SampleSink>> {
         self.seen.clone()
     }
 

@@ -1,7 +1,7 @@
 //! Samples that monitors have seen: written to the run directory, else kept for the summary, and the newest for the live view.
 
 use dyno_analysis::is_summarised;
-use dyno_monitor::{Kind, Reading, Sample, Sink, unix_ns};
+use dyno_monitor::{Reading, Sample, SampleSink, SeriesKind, unix_ns};
 use dyno_rundir::monitor::{self, MonitorWriter, Recording};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -118,14 +118,14 @@ impl Seen {
     }
 }
 
-fn kind(kind: Kind) -> monitor::Kind {
+fn kind(kind: SeriesKind) -> monitor::Kind {
     match kind {
-        Kind::Counter => monitor::Kind::Counter,
-        Kind::Gauge => monitor::Kind::Gauge,
+        SeriesKind::Counter => monitor::Kind::Counter,
+        SeriesKind::Gauge => monitor::Kind::Gauge,
     }
 }
 
-impl Sink for Seen {
+impl SampleSink for Seen {
     fn sample(&mut self, source: &str, at_ns: u64, sample: Option<&Sample>) {
         match sample {
             Some(_) => drop(self.silent.remove(source)),

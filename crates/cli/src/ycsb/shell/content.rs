@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 const TYPED: u64 = 1;
 
 /// A field of a record that was read: number of the record, name, value.
-pub(super) type Seen = (u32, Vec<u8>, Vec<u8>);
+pub(super) type ReadField = (u32, Vec<u8>, Vec<u8>);
 
 /// One command's key and fields.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct ShellContent {
     /// Names of a record's fields, for stores that have columns.
     layout: Vec<Vec<u8>>,
     typed: Mutex<Typed>,
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<ReadField>>,
 }
 
 impl ShellContent {
@@ -49,7 +49,7 @@ impl ShellContent {
     }
 
     /// Takes what the last request has read.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<ReadField> {
         std::mem::take(&mut held(&self.seen))
     }
 

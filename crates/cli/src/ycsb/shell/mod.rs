@@ -44,7 +44,7 @@ Commands:
 const RULE: &str = "--------------------------------\n";
 
 /// A shell that is connected.
-struct Shell {
+struct YcsbShell {
     target: BindingTarget,
     /// Names of a record's fields.
     layout: Vec<Vec<u8>>,
@@ -66,7 +66,7 @@ pub(super) fn shell(command: YcsbCommand) -> Result<Exit, Trouble> {
     let (table, layout) = layout(&settings)?;
     terminal::out("YCSB Command Line client\nType \"help\" for command line help\n");
     terminal::out("Start with \"-help\" for usage info\n");
-    let mut shell = Shell::open(bound.target, &table, layout)?;
+    let mut shell = YcsbShell::open(bound.target, &table, layout)?;
     terminal::out("Connected.\n");
     let mut lines = stdin().lock().lines();
     loop {
@@ -94,7 +94,7 @@ fn layout(settings: &Settings) -> Result<(String, Vec<Vec<u8>>), BadSetting> {
 
 /// Why a line is not done.
 #[derive(Debug, thiserror::Error)]
-enum LineError {
+enum ShellLineError {
     #[error("syntax is \"{0}\"")]
     Syntax(String),
     #[error("unknown command \"{0}\"; \"help\" lists them")]
@@ -114,7 +114,7 @@ enum LineError {
     Run(#[from] RunError),
 }
 
-impl Shell {
+impl YcsbShell {
     fn open(target: BindingTarget, table: &str, layout: Vec<Vec<u8>>) -> Result<Self, Failure> {
         let content = Arc::new(ShellContent::new(table, &layout));
         let lines = Arc::new(Mutex::new(terminal::Results::new()));
@@ -123,13 +123,13 @@ impl Shell {
         warn_of_missing(opened.as_ref());
         let opened = Some(opened);
         let timeout_ns = target.timeout_ns(None);
-        Ok(Shell { target, layout, content, opened, lines, timeout_ns })
+        Ok(YcsbShell { target, layout, content, opened, lines, timeout_ns })
     }
 
     /// Carries out one line; false if it asks for the end.
     fn line(&mut self, line: &str) -> Result<bool, Failure> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let syntax = |form: &str| LineError::Syntax(form.to_owned());
+        let syntax = |form: &str| ShellLineError::Syntax(form.to_owned());
         let answer = match words[..] {
             [] => return Ok(true),
             ["quit"] => return Ok(false),
@@ -151,7 +151,7 @@ impl Shell {
             }
             ["delete", key] => self.delete(key),
             ["delete", ..] => Err(syntax("delete keyname")),
-            [other, ..] => Err(LineError::Unknown(other.to_owned())),
+            [other, ..] => Err(ShellLineError::Unknown(other.to_owned())),
         };
         match answer {
             Ok(text) => terminal::out(&text),
@@ -161,13 +161,13 @@ impl Shell {
     }
 
     /// Stores have their table from when they are opened. A table that cannot be had leaves the one before.
-    fn use_table(&mut self, name: &str) -> Result<Result<String, LineError>, Failure> {
+    fn use_table(&mut self, name: &str) -> Result<Result<String, ShellLineError>, Failure> {
         let before = self.content.table().to_owned();
         let Err(why) = self.open_table(name) else {
             return Ok(Ok(format!("Using table \"{name}\"\n")));
         };
         self.open_table(&before)?;
-        Ok(Err(LineError::Table(why)))
+        Ok(Err(ShellLineError::Table(why)))
     }
 
     fn open_table(&mut self, name: &str) -> Result<(), Failure> {
@@ -179,7 +179,7 @@ impl Shell {
         Ok(())
     }
 
-    fn read(&mut self, key: &str, fields: &[&str]) -> Result<String, LineError> {
+    fn read(&mut self, key: &str, fields: &[&str]) -> Result<String, ShellLineError> {
         let (code, ms) = self.execute(Verb::Read, 0, key, names(fields))?;
         let mut text = format!("Return code: {code}\n");
         for (_, name, value) in self.content.seen() {
@@ -188,9 +188,9 @@ impl Shell {
         Ok(format!("{text}{ms} ms\n"))
     }
 
-    fn scan(&mut self, key: &str, count: &str, fields: &[&str]) -> Result<String, LineError> {
+    fn scan(&mut self, key: &str, count: &str, fields: &[&str]) -> Result<String, ShellLineError> {
         let limit = count.parse().ok().filter(|n| (1..=SCAN_RECORDS).contains(n));
-        let limit = limit.ok_or_else(|| LineError::Limit(count.to_owned()))?;
+        let limit = limit.ok_or_else(|| ShellLineError::Limit(count.to_owned()))?;
         let (code, ms) = self.execute(Verb::Scan, limit, key, names(fields))?;
         let mut text = format!("Result: {code}\n");
         let seen = self.content.seen();
@@ -205,18 +205,18 @@ impl Shell {
         Ok(format!("{text}{ms} ms\n"))
     }
 
-    fn write(&mut self, verb: Verb, key: &str, pairs: &[&str]) -> Result<String, LineError> {
+    fn write(&mut self, verb: Verb, key: &str, pairs: &[&str]) -> Result<String, ShellLineError> {
         let split = |pair: &&str| {
             let (name, value) = pair.split_once('=').filter(|(name, _)| !name.is_empty())?;
             Some((name.as_bytes().to_vec(), value.as_bytes().to_vec()))
         };
         let fields: Option<Vec<_>> = pairs.iter().map(split).collect();
-        let fields = fields.ok_or(LineError::Pairs)?;
+        let fields = fields.ok_or(ShellLineError::Pairs)?;
         let (code, ms) = self.execute(verb, 0, key, fields)?;
         Ok(format!("Result: {code}\n{ms} ms\n"))
     }
 
-    fn delete(&mut self, key: &str) -> Result<String, LineError> {
+    fn delete(&mut self, key: &str) -> Result<String, ShellLineError> {
         let (code, ms) = self.execute(Verb::Delete, 0, key, Vec::new())?;
         Ok(format!("Return result: {code}\n{ms} ms\n"))
     }
@@ -228,8 +228,8 @@ impl Shell {
         limit: u32,
         key: &str,
         fields: Vec<(Vec<u8>, Vec<u8>)>,
-    ) -> Result<(&'static str, u64), LineError> {
-        let Some(opened) = &self.opened else { return Err(LineError::Unconnected) };
+    ) -> Result<(&'static str, u64), ShellLineError> {
+        let Some(opened) = &self.opened else { return Err(ShellLineError::Unconnected) };
         self.content.type_in(Typed { key: key.as_bytes().to_vec(), fields });
         let once = Once::new(self.content.clone(), verb, limit);
         let mut ended = None;

@@ -31,7 +31,7 @@ const END: Duration = Duration::from_secs(5);
 const WAITING: usize = 4 * FRAME_BYTES;
 
 /// A channel as the thread that reads kubectl's output knows it.
-struct Known {
+struct KnownChannel {
     data: Sender<Vec<u8>>,
     waiting: Arc<AtomicUsize>,
     errors: File,
@@ -44,7 +44,7 @@ struct ControllerEnd {
     log: PathBuf,
     input: Mutex<Option<ChildStdin>>,
     child: Mutex<Child>,
-    channels: Mutex<BTreeMap<u32, Known>>,
+    channels: Mutex<BTreeMap<u32, KnownChannel>>,
     /// Why the hub is gone.
     lost: Mutex<Option<String>>,
     heard_ns: AtomicU64,
@@ -174,13 +174,13 @@ impl Relay {
         address: SocketAddr,
         service: &Service,
         errors: File,
-    ) -> io::Result<(Input, Output, RelayChannel)> {
+    ) -> io::Result<(Input, PodOutput, RelayChannel)> {
         let controller = &self.0;
         let number = controller.next.fetch_add(1, Ordering::Relaxed);
         let open = serde_json::to_vec(&Open { address, service: service.clone() })?;
         let (data, coming) = channel();
         let (waiting, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(None)));
-        let known = Known { data, waiting: waiting.clone(), errors, ended: ended.clone() };
+        let known = KnownChannel { data, waiting: waiting.clone(), errors, ended: ended.clone() };
         held(&controller.channels).insert(number, known);
         controller.send(number, Kind::Open, &open);
         // The hub may have been lost just before the channel was there to be told so.
@@ -190,7 +190,7 @@ impl Relay {
             *held(&ended) = Some(why);
         }
         let input = Input { controller: controller.clone(), number };
-        let output = Output { coming, waiting, rest: Vec::new(), at: 0 };
+        let output = PodOutput { coming, waiting, rest: Vec::new(), at: 0 };
         Ok((input, output, RelayChannel { controller: controller.clone(), number, ended }))
     }
 }
@@ -342,14 +342,14 @@ impl Drop for Input {
 }
 
 /// Standard output of a program in a pod.
-pub struct Output {
+pub struct PodOutput {
     coming: Receiver<Vec<u8>>,
     waiting: Arc<AtomicUsize>,
     rest: Vec<u8>,
     at: usize,
 }
 
-impl Read for Output {
+impl Read for PodOutput {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         while self.at == self.rest.len() {
             let Ok(next) = self.coming.recv() else { return Ok(0) };

@@ -81,13 +81,13 @@ pub(super) struct Open {
 
 /// A piece of a channel.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct ChannelPiece {
     pub(super) channel: u32,
     pub(super) kind: Kind,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Piece {
+impl ChannelPiece {
     pub(super) fn put(&self, to: &mut Vec<u8>) {
         put(to, self.channel, self.kind, &self.bytes);
     }
@@ -108,7 +108,7 @@ pub(super) fn write(to: &mut dyn Write, channel: u32, kind: Kind, bytes: &[u8]) 
     to.flush()
 }
 
-pub(super) fn read(from: &mut dyn Read) -> io::Result<Piece> {
+pub(super) fn read(from: &mut dyn Read) -> io::Result<ChannelPiece> {
     let mut head = [0; 9];
     from.read_exact(&mut head)?;
     let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -122,7 +122,7 @@ pub(super) fn read(from: &mut dyn Read) -> io::Result<Piece> {
     if bytes.len() < length - 5 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(Piece { channel: word(4), kind: Kind::from_byte(head[8])?, bytes })
+    Ok(ChannelPiece { channel: word(4), kind: Kind::from_byte(head[8])?, bytes })
 }
 
 /// Reads frames to the end of what there is; each is written again as it was read.
@@ -143,7 +143,7 @@ pub(super) fn hello() -> io::Result<Vec<u8>> {
 }
 
 /// Returns whether the other end speaks as this one does.
-pub(super) fn greeted(piece: &Piece) -> io::Result<()> {
+pub(super) fn greeted(piece: &ChannelPiece) -> io::Result<()> {
     if piece.kind != Kind::Hello {
         return Err(io::Error::other("the first word must be hello"));
     }

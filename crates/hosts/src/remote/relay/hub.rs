@@ -1,7 +1,9 @@
 //! The hub, in one pod of a run: opens connections to all pods, and carries what the controller and they say to each other.
 
 use crate::protocol::service::Service;
-use crate::remote::relay::frames::{ALIVE, Kind, Open, PIECE, Piece, SILENCE, greeted, hello, read, write};
+use crate::remote::relay::frames::{
+    ALIVE, ChannelPiece, Kind, Open, PIECE, SILENCE, greeted, hello, read, write,
+};
 use crate::remote::relay::seal::{Opener, SealError, Sealer, Side, meet};
 use dyno_engine::net::monotonic_ns;
 use std::collections::BTreeMap;
@@ -30,7 +32,7 @@ enum Pod {
     There(Box<Sealer>),
 }
 
-struct Channel {
+struct HubChannel {
     pod: Pod,
     /// True if the controller has said anything on it: signs of life must not be the first words.
     spoken: bool,
@@ -38,8 +40,8 @@ struct Channel {
 
 struct Hub {
     token: Vec<u8>,
-    channels: Mutex<BTreeMap<u32, Channel>>,
-    back: SyncSender<Piece>,
+    channels: Mutex<BTreeMap<u32, HubChannel>>,
+    back: SyncSender<ChannelPiece>,
     /// When the controller was last heard, monotonic nanoseconds.
     heard_ns: AtomicU64,
 }
@@ -76,14 +78,14 @@ pub fn hub(
             break;
         }
         // Where pieces wait, the controller hears enough.
-        let _ = hub.back.try_send(Piece { channel: 0, kind: Kind::Alive, bytes: Vec::new() });
+        let _ = hub.back.try_send(ChannelPiece { channel: 0, kind: Kind::Alive, bytes: Vec::new() });
     }
     hub.shut();
     Err(io::Error::other("the controller is silent"))
 }
 
 /// Writes what waits, as much as there is with one call.
-fn carry(pieces: &Receiver<Piece>, output: &mut dyn Write) -> io::Result<()> {
+fn carry(pieces: &Receiver<ChannelPiece>, output: &mut dyn Write) -> io::Result<()> {
     let mut all = Vec::new();
     while let Ok(first) = pieces.recv() {
         first.put(&mut all);
@@ -100,7 +102,7 @@ fn carry(pieces: &Receiver<Piece>, output: &mut dyn Write) -> io::Result<()> {
 }
 
 impl Hub {
-    fn channels(&self) -> MutexGuard<'_, BTreeMap<u32, Channel>> {
+    fn channels(&self) -> MutexGuard<'_, BTreeMap<u32, HubChannel>> {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -132,7 +134,7 @@ impl Hub {
 
     fn open(self: &Arc<Self>, number: u32, bytes: &[u8]) -> io::Result<()> {
         let open: Open = serde_json::from_slice(bytes)?;
-        let channel = Channel { pod: Pod::Waiting(Vec::new()), spoken: false };
+        let channel = HubChannel { pod: Pod::Waiting(Vec::new()), spoken: false };
         self.channels().insert(number, channel);
         let own = self.clone();
         let carry = move || {
@@ -151,7 +153,7 @@ impl Hub {
     /// To the controller; it waits while the controller does not take what there is.
     fn tell(&self, channel: u32, kind: Kind, bytes: Vec<u8>) {
         // A controller that is gone shows at the other end.
-        let _ = self.back.send(Piece { channel, kind, bytes });
+        let _ = self.back.send(ChannelPiece { channel, kind, bytes });
     }
 
     fn connect(&self, number: u32, address: SocketAddr, service: &Service) -> Result<Opener, SealError> {
@@ -187,7 +189,7 @@ impl Hub {
     }
 
     /// To a pod, or to wait for it. A pod that takes nothing for long is lost.
-    fn pass(&self, piece: Piece) {
+    fn pass(&self, piece: ChannelPiece) {
         let mut channels = self.channels();
         let Some(channel) = channels.get_mut(&piece.channel) else { return };
         channel.spoken |= piece.kind == Kind::Data;

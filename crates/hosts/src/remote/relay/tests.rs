@@ -155,7 +155,8 @@ fn frames_of_strangers_and_short_tokens_are_refused() {
     assert!(token(&path).unwrap_err().to_string().contains("32 characters"));
     std::fs::write(&path, [HELD, b"\n"].concat()).unwrap();
     assert_eq!(token(&path).unwrap(), HELD);
-    let other = Piece { channel: 0, kind: Kind::Hello, bytes: br#"{"version":9,"dyno":"9.9"}"#.to_vec() };
+    let other =
+        ChannelPiece { channel: 0, kind: Kind::Hello, bytes: br#"{"version":9,"dyno":"9.9"}"#.to_vec() };
     assert!(greeted(&other).unwrap_err().to_string().contains("dyno 9.9"));
 }
 

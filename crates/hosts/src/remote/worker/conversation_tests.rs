@@ -85,7 +85,7 @@ impl Controller {
     }
 
     /// The seconds of a phase and its end.
-    fn end(&mut self) -> (Vec<Second>, Done) {
+    fn end(&mut self) -> (Vec<Second>, PhaseDone) {
         let mut seconds = Vec::new();
         loop {
             match read_frame(&mut self.pipe).unwrap() {
@@ -201,15 +201,15 @@ fn a_phase_begins_at_the_instant_that_it_is_told() {
 }
 
 /// Reads after which seven requests are still queued.
-struct Queued(Box<dyn Work>);
+struct QueuedReads(Box<dyn Work>);
 
-impl Queued {
+impl QueuedReads {
     fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
-        Ok(Box::new(Queued(work::read(spec)?)))
+        Ok(Box::new(QueuedReads(work::read(spec)?)))
     }
 }
 
-impl Work for Queued {
+impl Work for QueuedReads {
     fn name(&self) -> String {
         self.0.name()
     }
@@ -253,7 +253,7 @@ fn what_is_still_queued_is_sent_after_a_measured_phase_that_came_to_its_end() {
         (Stage::Measure, "null:", minutes, 60_000, (0, 7)),
         (Stage::Measure, "null:", minutes, 1_000, (0, 7)),
     ] {
-        let mut controller = Controller::of(PROTOCOL, Queued::read).greeted();
+        let mut controller = Controller::of(PROTOCOL, QueuedReads::read).greeted();
         controller.assign(&format!("{PHASES}{end}}}\n").replace("null:", target), 0, 1, lease_ms);
         let prepared = controller.prepared();
         controller.begin(stage, &prepared);
@@ -278,7 +278,7 @@ fn what_was_queued_and_does_not_succeed_does_not_count_as_sent() {
     let measured =
         loaded.replace("records: 1000", "records: 2000").replace("load: {users", "load: {when: never, users");
     for (stage, text) in [(Stage::Load, loaded), (Stage::Measure, measured)] {
-        let mut controller = Controller::of(PROTOCOL, Queued::read).greeted();
+        let mut controller = Controller::of(PROTOCOL, QueuedReads::read).greeted();
         controller.assign(&text, 0, 1, 60_000);
         let prepared = controller.prepared();
         controller.begin(stage, &prepared);
@@ -292,8 +292,8 @@ fn what_was_queued_and_does_not_succeed_does_not_count_as_sent() {
 /// The measured job of a worker that may spin.
 fn job(text: &str, stage: Stage, number: usize) -> Result<Job, Refused> {
     let (mut output, (_tell, told)) = (Vec::new(), channel());
-    let (output, shared) = (Mutex::new(&mut output), Arc::new(Shared::new()));
-    let worker = Worker { output, shared, told, read_work: &work::read };
+    let (output, shared) = (Mutex::new(&mut output), Arc::new(ServeState::new()));
+    let worker = WorkerLoop { output, shared, told, read_work: &work::read };
     let assignment = Assignment { spin: true, ..assignment(text, number, 2, 60_000) };
     let Ok((_, place)) = worker.assign(assignment) else { panic!("{text}") };
     place.job(place.work.measure()?, stage, &Arc::default())

@@ -1,6 +1,6 @@
 //! Seconds of all workers, gathered as they come.
 
-use crate::protocol::worker::{Done, FromWorker, ToWorker};
+use crate::protocol::worker::{FromWorker, PhaseDone, ToWorker};
 use crate::remote::worker::member::WorkerEvent;
 use crate::remote::worker::pool::WorkerPool;
 use crate::remote::worker::pool_error::WorkerPoolError;
@@ -28,9 +28,9 @@ impl WorkerPool {
         active: &[usize],
         control: &Control,
         on_second: &mut dyn FnMut(Second),
-    ) -> Result<Vec<Option<Done>>, WorkerPoolError> {
+    ) -> Result<Vec<Option<PhaseDone>>, WorkerPoolError> {
         let mut seconds = Seconds::new(self.members.len());
-        let mut done: Vec<Option<Done>> = vec![None; self.members.len()];
+        let mut done: Vec<Option<PhaseDone>> = vec![None; self.members.len()];
         let mut open = active.to_vec();
         let waiting = (0..self.members.len()).filter(|at| !active.contains(at));
         waiting.for_each(|at| seconds.ended(at));
@@ -76,7 +76,7 @@ impl WorkerPool {
                     let began_ns = ended.epoch_ns + ended.late_ns;
                     self.members[worker].began_ns.store(began_ns, Ordering::Relaxed);
                     *held(&self.members[worker].host_cpu) = ended.host_cpu;
-                    done[worker] = Some(Done { epoch_ns, ..ended });
+                    done[worker] = Some(PhaseDone { epoch_ns, ..ended });
                     open.retain(|other| *other != worker);
                 }
                 Ok((worker, WorkerEvent::Message(FromWorker::Failed { unreachable, words }))) => {
@@ -116,7 +116,7 @@ impl WorkerPool {
     }
 
     /// Keeps what each worker did, in their order.
-    fn keep_parts(&self, own: Vec<Option<Totals>>, done: &[Option<Done>]) {
+    fn keep_parts(&self, own: Vec<Option<Totals>>, done: &[Option<PhaseDone>]) {
         let parts = own.into_iter().zip(&self.members).zip(done).filter_map(|((totals, member), done)| {
             let (users, measured_ns) = done.as_ref().map_or((0, 0), |done| (done.users, done.measured_ns));
             Some(Part { instance: member.instance, users, totals: totals?, measured_ns })

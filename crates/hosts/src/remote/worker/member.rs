@@ -3,7 +3,7 @@
 use crate::protocol::frame::PackedSecond;
 use crate::protocol::offset::Offset;
 use crate::protocol::worker::{FromWorker, HostCpuShare, WorkerHost};
-use crate::remote::channel::{Input, Running};
+use crate::remote::channel::{ProgramInput, Running};
 use crate::remote::transport::Transport;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -15,9 +15,9 @@ pub(super) enum WorkerEvent {
     Lost(String),
 }
 
-pub(super) struct Member {
+pub(super) struct PoolMember {
     pub(super) running: Mutex<Running>,
-    pub(super) input: Input,
+    pub(super) input: ProgramInput,
     /// Which target it works on.
     pub(super) instance: usize,
     pub(super) number: usize,

@@ -1,9 +1,9 @@
 //! The controller's end: workers are started, told what to do, begin together, and their seconds are added up.
 
 use crate::protocol::frame::{Frame, write_frame};
-use crate::protocol::worker::{Done, FromWorker, Stage, ToWorker, WorkerHost};
+use crate::protocol::worker::{FromWorker, PhaseDone, Stage, ToWorker, WorkerHost};
 use crate::remote::worker::cut_short::CutShort;
-use crate::remote::worker::member::{Member, WorkerEvent};
+use crate::remote::worker::member::{PoolMember, WorkerEvent};
 use crate::remote::worker::pool_error::WorkerPoolError;
 use crate::remote::worker::serve::unix_ns;
 use crate::remote::worker::spawn::{WorkerSpec, spawn};
@@ -36,7 +36,7 @@ const AHEAD_NS: u64 = 20_000_000;
 
 /// Workers that are ready.
 pub struct WorkerPool {
-    pub(super) members: Vec<Member>,
+    pub(super) members: Vec<PoolMember>,
     pub(super) told: Mutex<Receiver<(usize, WorkerEvent)>>,
     ending: Arc<AtomicBool>,
     target_info: TargetInfo,
@@ -62,7 +62,7 @@ impl WorkerPool {
         for spec in specs {
             members.push(spawn(spec, members.len(), &tell)?);
         }
-        let instances = members.iter().map(|m: &Member| m.instance + 1).max().unwrap_or(0);
+        let instances = members.iter().map(|m: &PoolMember| m.instance + 1).max().unwrap_or(0);
         let mut pool = WorkerPool {
             members,
             told: Mutex::new(told),
@@ -142,7 +142,8 @@ impl WorkerPool {
 
     /// Process number of every worker, and the other host that it runs on.
     pub fn whereabouts(&self) -> Vec<(u32, Option<String>)> {
-        let host = |member: &Member| member.transport.as_ref().map(|transport| transport.name().to_owned());
+        let host =
+            |member: &PoolMember| member.transport.as_ref().map(|transport| transport.name().to_owned());
         self.members.iter().map(|member| (member.pid.load(Ordering::Relaxed), host(member))).collect()
     }
 
@@ -365,7 +366,7 @@ impl LoadGenerator for WorkerPool {
             return Err(RunError::Unreachable { outcome: Outcome::Aborted, words });
         }
         let done = self.gather(&active, control, on_second)?;
-        let there: Vec<&Done> = done.iter().flatten().collect();
+        let there: Vec<&PhaseDone> = done.iter().flatten().collect();
         let Some(first) = there.first() else {
             return Err(WorkerPoolError::Worker(held(&self.lost).join("; ")).into());
         };
@@ -417,7 +418,7 @@ impl LoadGenerator for WorkerPool {
     fn seen_by_workers(&self) -> Vec<SeenByWorker> {
         let begun = self.begun();
         let first = begun.iter().flatten().min().copied();
-        let seen = |(member, begun): (&Member, &Option<u64>)| SeenByWorker {
+        let seen = |(member, begun): (&PoolMember, &Option<u64>)| SeenByWorker {
             late_s: begun
                 .zip(first)
                 .filter(|_| self.members.len() > 1)

@@ -19,14 +19,14 @@ use std::sync::mpsc::Sender;
 type Says = Sender<(usize, WorkerEvent)>;
 
 /// Answer of a worker to a word.
-type Answer = fn(&ToWorker) -> Option<FromWorker>;
+type WorkerAnswer = fn(&ToWorker) -> Option<FromWorker>;
 
 /// A worker's end of the pipe.
 struct Ear {
     at: usize,
     heard: Arc<Mutex<Vec<ToWorker>>>,
     says: Says,
-    answer: Answer,
+    answer: WorkerAnswer,
 }
 
 impl Write for Ear {
@@ -59,14 +59,14 @@ fn silent(_: &ToWorker) -> Option<FromWorker> {
 
 impl Rehearsal {
     /// One worker for each host; those without a name are here.
-    fn of(hosts: &[Option<&str>], answer: Answer) -> Self {
+    fn of(hosts: &[Option<&str>], answer: WorkerAnswer) -> Self {
         let (says, told) = channel();
         let heard: Vec<Arc<Mutex<Vec<ToWorker>>>> = hosts.iter().map(|_| Arc::default()).collect();
         let member = |(at, host): (usize, &Option<&str>)| {
             let ear = Ear { at, heard: heard[at].clone(), says: says.clone(), answer };
             let mut child = Command::new("true").spawn().unwrap();
             child.wait().unwrap();
-            Member {
+            PoolMember {
                 running: Mutex::new(Running::Process(child)),
                 input: Arc::new(Mutex::new(Some(Box::new(ear)))),
                 instance: at,
@@ -98,7 +98,7 @@ impl Rehearsal {
     }
 
     /// So many workers on this host.
-    fn here(workers: usize, answer: Answer) -> Self {
+    fn here(workers: usize, answer: WorkerAnswer) -> Self {
         Self::of(&vec![None; workers], answer)
     }
 
@@ -121,7 +121,7 @@ impl Rehearsal {
         self.says.send((worker, WorkerEvent::Second(packed))).unwrap();
     }
 
-    fn gather(&mut self, active: &[usize]) -> Result<Vec<Option<Done>>, WorkerPoolError> {
+    fn gather(&mut self, active: &[usize]) -> Result<Vec<Option<PhaseDone>>, WorkerPoolError> {
         let seconds = &mut self.seconds;
         let mut take = |one: Second| seconds.push((one.number, one.warmup, one.totals.arrivals));
         self.pool.gather(active, &self.control, &mut take)
@@ -138,14 +138,14 @@ impl Rehearsal {
     }
 }
 
-fn done() -> Done {
-    Done {
+fn done() -> PhaseDone {
+    PhaseDone {
         users: 2,
         epoch_ns: 5_000,
         late_ns: 30,
         elapsed_ns: 2_500_000_000,
         measured_ns: 1_500_000_000,
-        ..Done::default()
+        ..PhaseDone::default()
     }
 }
 
@@ -170,7 +170,7 @@ fn seconds_of_all_who_take_part_are_added_up_and_what_each_did_is_kept() {
     }
     let told = rehearsal.gather(&[0, 1]).unwrap();
     // On our clock.
-    let other = Done { epoch_ns: 4_600, ..done() };
+    let other = PhaseDone { epoch_ns: 4_600, ..done() };
     assert_eq!(told, [Some(done()), Some(other), None]);
     assert_eq!(rehearsal.seconds, [(0, true, 33), (1, false, 11), (2, false, 11)]);
     // Counts of the warm-up are none of it.
@@ -197,7 +197,7 @@ fn beginnings_lie_apart_only_where_two_have_begun() {
 
 #[test]
 fn a_worker_that_is_lost_ends_the_others_and_what_has_come_is_kept() {
-    let stopped: Answer = |word| (*word == ToWorker::Stop).then(|| FromWorker::Done(done()));
+    let stopped: WorkerAnswer = |word| (*word == ToWorker::Stop).then(|| FromWorker::Done(done()));
     let mut rehearsal = Rehearsal::here(2, stopped);
     rehearsal.second(0, 0, false, 1);
     rehearsal.second(1, 0, false, 10);
@@ -229,7 +229,7 @@ fn what_has_come_is_kept_of_all_although_one_does_not_end() {
 fn a_second_that_cannot_be_read_is_the_end_of_its_worker() {
     let mut rehearsal = Rehearsal::here(2, silent);
     rehearsal.packed(0, &[3, 0, 0, 0, 2, 1, 2]);
-    rehearsal.says(1, FromWorker::Done(Done { ended_early: Some("the lease".into()), ..done() }));
+    rehearsal.says(1, FromWorker::Done(PhaseDone { ended_early: Some("the lease".into()), ..done() }));
     let told = rehearsal.gather(&[0, 1]).unwrap();
     assert!(told[0].is_none() && told[1].is_some());
     let why = [
@@ -253,9 +253,9 @@ fn a_worker_that_cannot_do_its_part_aborts_all() {
 
 #[test]
 fn workers_are_told_once_to_stop_and_once_to_abort() {
-    let ends: Answer =
+    let ends: WorkerAnswer =
         |word| matches!(word, ToWorker::Stop | ToWorker::Abort).then(|| FromWorker::Done(done()));
-    let aborts: Answer = |word| (*word == ToWorker::Abort).then(|| FromWorker::Done(done()));
+    let aborts: WorkerAnswer = |word| (*word == ToWorker::Abort).then(|| FromWorker::Done(done()));
     // Ended by control, at once, or by the watchdog of the servers.
     let stop = Rehearsal::here(2, ends);
     stop.control.stop();
@@ -280,7 +280,7 @@ fn workers_are_told_once_to_stop_and_once_to_abort() {
 
 #[test]
 fn workers_on_other_hosts_are_known_by_their_host_and_asked_for_their_clock() {
-    let told: Answer =
+    let told: WorkerAnswer =
         |word| (*word == ToWorker::Clock).then(|| FromWorker::Clock { now_ns: unix_ns() + 5_000_000_000 });
     let rehearsal = Rehearsal::of(&[None, Some("far"), Some("further"), Some("far")], told);
     assert_eq!((rehearsal.pool.pids_on("far"), rehearsal.pool.pids_on("further")), (vec![8, 10], vec![9]));
@@ -298,7 +298,7 @@ fn workers_on_other_hosts_are_known_by_their_host_and_asked_for_their_clock() {
 
 #[test]
 fn a_phase_is_run_as_what_it_is_called_and_all_begin_at_the_same_instant() {
-    let runs: Answer = |word| match word {
+    let runs: WorkerAnswer = |word| match word {
         ToWorker::Clock => Some(FromWorker::Clock { now_ns: unix_ns() + 5_000_000_000 }),
         ToWorker::Start { .. } => Some(FromWorker::Connected),
         ToWorker::Begin { .. } => Some(FromWorker::Done(done())),

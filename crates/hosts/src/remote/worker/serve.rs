@@ -5,7 +5,7 @@
 
 use crate::protocol::frame::{Frame, FrameError, read_frame, write_frame};
 use crate::protocol::worker::{
-    Assignment, Done, FromWorker, HostCpuShare, PROTOCOL, Stage, ToWorker, WorkerHost,
+    Assignment, FromWorker, HostCpuShare, PROTOCOL, PhaseDone, Stage, ToWorker, WorkerHost,
 };
 use dyno_config::experiment::Experiment;
 use dyno_databases::registry;
@@ -55,13 +55,13 @@ impl From<RunError> for WorkerFailure {
 /// The phase under way, and what has been said since the controller asked for it: a word may come before the phase is under
 /// way, or between its end and the sending of what was still queued, and it is said once.
 #[derive(Default)]
-struct Phase {
+struct RunningPhase {
     under_way: Option<(Arc<Control>, Arc<Gate>)>,
     stop: bool,
     abort: bool,
 }
 
-impl Phase {
+impl RunningPhase {
     /// The controller asks for another one: what was said before is not of it.
     fn asked(&mut self) {
         (self.stop, self.abort) = (false, false);
@@ -93,21 +93,21 @@ impl Phase {
 }
 
 /// State that the threads share.
-struct Shared {
+struct ServeState {
     /// When the controller was last heard, monotonic nanoseconds.
     heard_ns: AtomicU64,
     /// Time that a worker goes on without a word, nanoseconds.
     lease_ns: AtomicU64,
     /// True if the lease has run out.
     lapsed: AtomicBool,
-    phase: Mutex<Phase>,
+    phase: Mutex<RunningPhase>,
     /// Set once the pipe has closed.
     closed: AtomicBool,
 }
 
-impl Shared {
+impl ServeState {
     fn new() -> Self {
-        Shared {
+        ServeState {
             heard_ns: AtomicU64::new(monotonic_ns()),
             lease_ns: AtomicU64::new(u64::MAX),
             lapsed: AtomicBool::new(false),
@@ -116,7 +116,7 @@ impl Shared {
         }
     }
 
-    fn phase(&self) -> MutexGuard<'_, Phase> {
+    fn phase(&self) -> MutexGuard<'_, RunningPhase> {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -144,13 +144,13 @@ pub fn serve(
     read_work: ReadWork<'_>,
 ) -> Result<(), FrameError> {
     greet(&mut input, &mut output)?;
-    let shared = Arc::new(Shared::new());
+    let shared = Arc::new(ServeState::new());
     let (tell, told) = channel();
     let listening = shared.clone();
     std::thread::Builder::new().name("pipe".into()).spawn(move || listen(input, &listening, &tell))?;
     let watching = shared.clone();
     std::thread::Builder::new().name("lease".into()).spawn(move || watch(&watching))?;
-    let mut worker = Worker { output: Mutex::new(&mut output), shared, told, read_work };
+    let mut worker = WorkerLoop { output: Mutex::new(&mut output), shared, told, read_work };
     worker.run()
 }
 
@@ -178,7 +178,7 @@ fn greet(input: &mut dyn Read, output: &mut dyn Write) -> Result<(), FrameError>
 }
 
 /// Reads the pipe to its end.
-fn listen(mut input: impl Read, shared: &Shared, tell: &Sender<ToWorker>) {
+fn listen(mut input: impl Read, shared: &ServeState, tell: &Sender<ToWorker>) {
     while let Ok(Frame::Message(message)) = read_frame::<ToWorker>(&mut input) {
         shared.heard_ns.store(monotonic_ns(), Ordering::Relaxed);
         match message {
@@ -209,7 +209,7 @@ fn listen(mut input: impl Read, shared: &Shared, tell: &Sender<ToWorker>) {
 const GONE: u64 = 20;
 
 /// Ends the load when the lease runs out, and the worker when its controller does not come back.
-fn watch(shared: &Shared) {
+fn watch(shared: &ServeState) {
     while !shared.closed.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
         look_after(shared, monotonic_ns());
@@ -217,7 +217,7 @@ fn watch(shared: &Shared) {
 }
 
 /// Holds the lease against the clock.
-fn look_after(shared: &Shared, now_ns: u64) {
+fn look_after(shared: &ServeState, now_ns: u64) {
     let silent_ns = now_ns.saturating_sub(shared.heard_ns.load(Ordering::Relaxed));
     let lease_ns = shared.lease_ns.load(Ordering::Relaxed);
     if silent_ns > lease_ns
@@ -238,9 +238,9 @@ fn look_after(shared: &Shared, now_ns: u64) {
     }
 }
 
-struct Worker<'a, W: Write + Send> {
+struct WorkerLoop<'a, W: Write + Send> {
     output: Mutex<&'a mut W>,
-    shared: Arc<Shared>,
+    shared: Arc<ServeState>,
     told: Receiver<ToWorker>,
     read_work: ReadWork<'a>,
 }
@@ -263,7 +263,7 @@ struct AssignedTarget {
     cores: Vec<usize>,
 }
 
-impl<W: Write + Send> Worker<'_, W> {
+impl<W: Write + Send> WorkerLoop<'_, W> {
     fn run(&mut self) -> Result<(), FrameError> {
         let mut assigned = None;
         loop {
@@ -343,7 +343,7 @@ impl<W: Write + Send> Worker<'_, W> {
         assigned: &mut AssignedTarget,
         stage: Stage,
         prepared: &Prepared,
-    ) -> Result<Done, WorkerFailure> {
+    ) -> Result<PhaseDone, WorkerFailure> {
         assigned.work.adopt(prepared)?;
         let whole = match stage {
             Stage::Load => assigned.work.load()?.ok_or_else(|| Refused("there is nothing to load".into()))?,
@@ -408,7 +408,7 @@ impl<W: Write + Send> Worker<'_, W> {
         );
         let rest = if stage == Stage::Measure { self.send_rest(assigned, stopped)? } else { (0, 0) };
         let lapsed = self.shared.lapsed.load(Ordering::Relaxed);
-        Ok(Done {
+        Ok(PhaseDone {
             errors: finished.errors.into_iter().map(|(o, words)| (o.name().to_owned(), words)).collect(),
             epoch_ns: finished.epoch.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64,
             late_ns: control.begun_late_ns(),
@@ -509,10 +509,10 @@ mod conversation;
 mod tests {
     use super::*;
 
-    fn heard(words: &[ToWorker]) -> Shared {
+    fn heard(words: &[ToWorker]) -> ServeState {
         let mut bytes = Vec::new();
         words.iter().for_each(|word| write_frame(&mut bytes, &Frame::Message(word)).unwrap());
-        let (shared, (tell, _told)) = (Shared::new(), channel());
+        let (shared, (tell, _told)) = (ServeState::new(), channel());
         listen(bytes.as_slice(), &shared, &tell);
         shared
     }
@@ -529,8 +529,8 @@ mod tests {
 
     #[test]
     fn what_was_said_before_load_began_ends_it() {
-        let (mut phase, gate) = (Phase::default(), Arc::new(Gate::default()));
-        let begun = |phase: &mut Phase| {
+        let (mut phase, gate) = (RunningPhase::default(), Arc::new(Gate::default()));
+        let begun = |phase: &mut RunningPhase| {
             let control = Arc::new(Control::default());
             phase.enter(&control, &gate);
             phase.under_way = None;
@@ -547,8 +547,8 @@ mod tests {
     }
 
     /// A worker with a load under way, heard at 1 s with a lease of 1 s.
-    fn leased() -> (Shared, Arc<Control>) {
-        let (shared, control) = (Shared::new(), Arc::new(Control::default()));
+    fn leased() -> (ServeState, Arc<Control>) {
+        let (shared, control) = (ServeState::new(), Arc::new(Control::default()));
         shared.heard_ns.store(1_000_000_000, Ordering::Relaxed);
         shared.lease_ns.store(1_000_000_000, Ordering::Relaxed);
         shared.enter(&control, &Arc::new(Gate::default()));
@@ -557,7 +557,7 @@ mod tests {
 
     #[test]
     fn a_load_ends_with_its_lease_and_not_before() {
-        let state = |shared: &Shared, control: &Control| {
+        let state = |shared: &ServeState, control: &Control| {
             (shared.lapsed.load(Ordering::Relaxed), control.stopping(), shared.closed.load(Ordering::Relaxed))
         };
         let (shared, control) = leased();
@@ -597,7 +597,7 @@ mod tests {
         }
         let mut bytes = Vec::new();
         write_frame(&mut bytes, &Frame::Message(&ToWorker::Ping)).unwrap();
-        let (shared, (tell, _told)) = (Shared::new(), channel());
+        let (shared, (tell, _told)) = (ServeState::new(), channel());
         shared.heard_ns.store(0, Ordering::Relaxed);
         listen(bytes.as_slice(), &shared, &tell);
         assert!(shared.heard_ns.load(Ordering::Relaxed) > 0);

@@ -4,10 +4,10 @@ use crate::protocol::frame::{Frame, Packed, read_packed, write_frame};
 use crate::protocol::offset::Offset;
 use crate::protocol::service::Service;
 use crate::protocol::worker::{Assignment, FromWorker, PROTOCOL, ToWorker};
-use crate::remote::channel::{Channel, Input};
-use crate::remote::records::Records;
+use crate::remote::channel::{Channel, ProgramInput};
+use crate::remote::records::RemoteLogRecords;
 use crate::remote::transport::Transport;
-use crate::remote::worker::member::{Member, WorkerEvent};
+use crate::remote::worker::member::{PoolMember, WorkerEvent};
 use crate::remote::worker::pool_error::WorkerPoolError;
 use crate::remote::worker::serve::unix_ns;
 use dyno_rundir::log;
@@ -49,7 +49,7 @@ pub(super) fn spawn(
     spec: WorkerSpec,
     at: usize,
     tell: &Sender<(usize, WorkerEvent)>,
-) -> Result<Member, WorkerPoolError> {
+) -> Result<PoolMember, WorkerPoolError> {
     let WorkerSpec { start, assignment, log } = spec;
     let trouble = |words: String| WorkerPoolError::Worker(format!("worker {}: {words}", at + 1));
     let (channel, transport) = match start {
@@ -81,7 +81,8 @@ pub(super) fn spawn(
     let clock: Arc<Mutex<Offset>> = Arc::default();
     let host = transport.as_ref().map_or("this one", Transport::name);
     tracing::info!(worker = at + 1, pid, host, instance, number, "a worker has been started");
-    let mut records = Records::of(format!("worker-{}", at + 1), transport.is_some().then(|| clock.clone()));
+    let mut records =
+        RemoteLogRecords::of(format!("worker-{}", at + 1), transport.is_some().then(|| clock.clone()));
     let listen = move || {
         loop {
             records.pass();
@@ -106,9 +107,9 @@ pub(super) fn spawn(
         .name(format!("worker-{}", at + 1))
         .spawn(listen)
         .map_err(|e| trouble(e.to_string()))?;
-    let input: Input = Arc::new(Mutex::new(Some(input)));
+    let input: ProgramInput = Arc::new(Mutex::new(Some(input)));
     let pid = AtomicU32::new(pid);
-    Ok(Member {
+    Ok(PoolMember {
         running: Mutex::new(running),
         input,
         instance,

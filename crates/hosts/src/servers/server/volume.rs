@@ -7,7 +7,7 @@
 //! ```
 
 use crate::servers::server::Server;
-use crate::servers::volume::{Found, Loaded, is_still};
+use crate::servers::volume::{FoundVolume, Loaded, is_still};
 use dyno_databases::registry::server;
 use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
@@ -29,9 +29,9 @@ pub fn folder(path: &Path, name: &str) -> PathBuf {
 }
 
 /// Looks into a volume's folder.
-pub fn look(volume: &Path) -> Found {
+pub fn look(volume: &Path) -> FoundVolume {
     let record = files::read(&volume.join(RECORD)).ok().and_then(|text| serde_json::from_slice(&text).ok());
-    Found { record, there: volume.exists() }
+    FoundVolume { record, there: volume.exists() }
 }
 
 /// Keeps other runs from replacing what is copied, or from copying what is replaced, as long as it lives: a lock on the folder
