@@ -22,12 +22,12 @@ pub(crate) fn between_requests_ns<S: AsRef<str>>(totals: &Totals, names: &[S]) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::{Interval, Scale};
+    use dyno_record::{Scale, ThreadInterval};
     use dyno_types::Outcome;
 
     #[test]
     fn what_is_between_read_and_update_is_counted_for_each_read_modify_write() {
-        let mut interval = Interval::new(3, Scale::Ns64);
+        let mut interval = ThreadInterval::new(3, Scale::Ns64);
         // Two plain reads, and two read-modify-writes of 100 µs and 200 µs with 64 µs between them.
         (0..4).for_each(|_| interval.record(0, Outcome::Ok, 100_000, 100_000));
         (0..2).for_each(|_| interval.record(1, Outcome::Ok, 200_000, 200_000));

@@ -5,7 +5,7 @@
 
 use dyno_rundir::faults::FaultFigures;
 use dyno_types::stats::median;
-use dyno_types::units::Latency;
+use dyno_types::units::ShownLatency;
 use statrs::distribution::{Binomial, DiscreteCDF};
 use std::ops::Range;
 
@@ -268,7 +268,7 @@ fn one(
     figures.failed = failed(to);
     figures.note = match (seen, back, next) {
         (None, ..) if hidden => {
-            let interval = Latency((history.length_s * 1e9).round() as u64);
+            let interval = ShownLatency((history.length_s * 1e9).round() as u64);
             Some(format!(
                 "shorter than an interval of {interval}: what is caught up within one does not show (phases.measure.interval)"
             ))

@@ -121,7 +121,7 @@ fn ycsb(text: &str) -> Option<Percentiles> {
 }
 
 /// What a client said of its latencies, and what they were.
-struct Row {
+struct TruthRow {
     disturbance: Disturbance,
     name: &'static str,
     said: Percentiles,
@@ -150,7 +150,7 @@ pub fn rows(bench: &Bench, picture: Option<&str>) -> Result<()> {
                 .map(|(said, truth)| format!("{said:8.0} of {truth:7.0} ({:+6.1} %)", off_by(*said, truth)))
                 .collect();
             println!("  {:<32} {}  {count} replies", tool.name, cells.join("  "));
-            all.push(Row { disturbance, name: tool.name, said, truth: taken });
+            all.push(TruthRow { disturbance, name: tool.name, said, truth: taken });
         }
     }
     if let Some(path) = picture {
@@ -168,12 +168,13 @@ fn off_by(said: f64, truth: f64) -> f64 {
 const CHARTED: [(&str, &str); 3] = [("dyno", "#2f7d4f"), ("memtier", "#b5651d"), ("YCSB", "#8a4f9e")];
 
 /// A bar for each p99.9 of the closed loop, with a line where the truth is.
-fn chart(all: &[Row]) -> String {
+fn chart(all: &[TruthRow]) -> String {
     const P999: usize = 2;
     const LEFT: f64 = 190.0;
     const LONGEST: f64 = 445.0;
-    let colour = |row: &Row| CHARTED.iter().find(|(name, _)| *name == row.name).map(|(_, colour)| *colour);
-    let shown: Vec<&Row> = all.iter().filter(|row| colour(row).is_some()).collect();
+    let colour =
+        |row: &TruthRow| CHARTED.iter().find(|(name, _)| *name == row.name).map(|(_, colour)| *colour);
+    let shown: Vec<&TruthRow> = all.iter().filter(|row| colour(row).is_some()).collect();
     let most = shown.iter().map(|row| row.said[P999].max(row.truth[P999])).fold(1.0, f64::max);
     let (mut body, mut y, mut group) = (String::new(), 50.0, None);
     for row in shown {
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_chart_has_a_bar_and_the_truth_for_each_client_that_it_compares() {
-        let row = |disturbance, name, said, truth| Row {
+        let row = |disturbance, name, said, truth| TruthRow {
             disturbance,
             name,
             said: [0.0, 0.0, said],

@@ -20,7 +20,7 @@ const DELAY_NS: (u64, f64, u64) = (200_000, 800_000.0, 20_000_000);
 const AT_ONCE: [(&str, &str); 2] =
     [("INFO", "redis_version:7.0.0\r\nredis_mode:standalone\r\nrole:master\r\n"), ("CONFIG", "")];
 
-struct Client {
+struct DelayClient {
     socket: Socket,
     input: Vec<u8>,
 }
@@ -34,9 +34,9 @@ struct Due {
     whole: bool,
 }
 
-struct Server {
+struct DelayServer {
     epoll: OwnedFd,
-    clients: Vec<Option<Client>>,
+    clients: Vec<Option<DelayClient>>,
     due: BinaryHeap<Reverse<Due>>,
     /// From a command's arrival, by the kernel's clock, to its reply's sending.
     truth: Histogram,
@@ -52,7 +52,7 @@ pub fn run() -> Result<()> {
     (0..10).for_each(|field| {
         record.extend_from_slice(format!("$6\r\nfield{field}\r\n$100\r\n{}\r\n", "x".repeat(100)).as_bytes());
     });
-    let mut server = Server {
+    let mut server = DelayServer {
         epoll,
         clients: Vec::new(),
         due: BinaryHeap::new(),
@@ -78,12 +78,12 @@ pub fn run() -> Result<()> {
     }
 }
 
-impl Server {
+impl DelayServer {
     fn accept(&mut self, listener: &TcpListener) -> Result<()> {
         let socket = Socket::accepted(listener.accept()?.0.into())?;
         let number = EventData::new_u64(self.clients.len() as u64);
         epoll::add(&self.epoll, socket.fd(), number, EventFlags::IN)?;
-        self.clients.push(Some(Client { socket, input: Vec::new() }));
+        self.clients.push(Some(DelayClient { socket, input: Vec::new() }));
         Ok(())
     }
 

@@ -102,9 +102,9 @@ impl Disturbance {
 }
 
 /// A child that is killed, with all that it has started, when dropped.
-pub struct Group(pub Child);
+pub struct KilledGroup(pub Child);
 
-impl Group {
+impl KilledGroup {
     fn signal(&self, signal: Signal) {
         // It may have ended meanwhile.
         if let Some(group) = Pid::from_raw(self.0.id() as i32) {
@@ -113,7 +113,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for KilledGroup {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
         let _ = self.0.wait();
@@ -127,8 +127,8 @@ pub fn on_core(core: usize, program: &str, arguments: &[String]) -> Command {
     command
 }
 
-fn busy(core: usize) -> Result<Group> {
-    Ok(Group(on_core(core, "sh", &["-c", "while :; do :; done"].map(str::to_owned)).spawn()?))
+fn busy(core: usize) -> Result<KilledGroup> {
+    Ok(KilledGroup(on_core(core, "sh", &["-c", "while :; do :; done"].map(str::to_owned)).spawn()?))
 }
 
 /// Runs a client on its core to its end, disturbed all the time; what it has printed.
@@ -142,7 +142,7 @@ pub fn disturbed(
         _ => None,
     };
     let mut command = on_core(bench.client_core, program, arguments);
-    let mut client = Group(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?);
+    let mut client = KilledGroup(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?);
     let mut stdout = client.0.stdout.take().context("stdout")?;
     let reading = std::thread::spawn(move || {
         let mut text = String::new();

@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-struct Connection {
+struct FloorConnection {
     fd: OwnedFd,
     /// Bytes of replies still to come, by request.
     expected: std::collections::VecDeque<usize>,
@@ -28,12 +28,12 @@ pub fn run(arguments: &[String]) -> Result<()> {
     let content = workload.content();
     let frontier = workload.frontier();
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-    let mut all: Vec<Connection> =
+    let mut all: Vec<FloorConnection> =
         (0..connections).map(|i| connect(port, &epoll, i)).collect::<Result<_>>()?;
     let (mut next, mut done) = (0u64, 0u64);
     let (mut out, mut key, mut buffer) = (Vec::new(), Vec::new(), vec![0u8; 256 << 10]);
     let mut events: Vec<epoll::Event> = Vec::with_capacity(1024);
-    let mut send = |c: &mut Connection, count: usize, next: &mut u64| -> Result<()> {
+    let mut send = |c: &mut FloorConnection, count: usize, next: &mut u64| -> Result<()> {
         out.clear();
         for _ in 0..count.min((operations - *next) as usize) {
             let request = workload.bind(&workload.draw(*next), &frontier);
@@ -94,12 +94,12 @@ fn workload(records: u64, value: &str) -> Result<CoreWorkload> {
     CoreWorkload::run(&config).context("the benchmark's workload")
 }
 
-fn connect(port: u16, epoll: &OwnedFd, number: usize) -> Result<Connection> {
+fn connect(port: u16, epoll: &OwnedFd, number: usize) -> Result<FloorConnection> {
     let fd = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     rustix::net::connect(&fd, &SocketAddr::from(([127, 0, 0, 1], port)))?;
     sockopt::set_tcp_nodelay(&fd, true)?;
     epoll::add(epoll, &fd, EventData::new_u64(number as u64), EventFlags::IN)?;
-    Ok(Connection { fd, expected: std::collections::VecDeque::new(), got: 0 })
+    Ok(FloorConnection { fd, expected: std::collections::VecDeque::new(), got: 0 })
 }
 
 /// Appends GET or SET; returns the length of its reply.

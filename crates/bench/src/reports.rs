@@ -1,8 +1,8 @@
 //! `dyno-bench reports FOLDER`: reports and comparisons of long runs, with their time and memory.
 
 use anyhow::{Context, Result, bail};
-use dyno_record::{Interval, Scale, Totals};
-use dyno_rundir::Writer;
+use dyno_record::{Scale, ThreadInterval, Totals};
+use dyno_rundir::RunWriter;
 use dyno_rundir::monitor::{Kind, MonitorWriter};
 use dyno_rundir::schema::{Client, Environment, Run, Status, Summary, Trust, VERSION, Verdict};
 use dyno_types::Outcome;
@@ -60,12 +60,12 @@ fn written(path: &Path, seconds: u64, seed: u64) -> Result<()> {
     }
     let names = names();
     let mut random = Stream::new(seed, 0, Purpose::Choice);
-    let mut writer = Writer::create(path, run(), &Environment::default(), Scale::Ns64)?;
+    let mut writer = RunWriter::create(path, run(), &Environment::default(), Scale::Ns64)?;
     let begin = UNIX_EPOCH + Duration::from_secs(BEGIN);
     writer.event_at(begin, "begin", "measure");
     let mut all = Totals::new(OPERATIONS, Scale::Ns64);
     for second in 0..seconds {
-        let mut interval = Interval::new(OPERATIONS, Scale::Ns64);
+        let mut interval = ThreadInterval::new(OPERATIONS, Scale::Ns64);
         let count = SAMPLES + random.next_below(20) as usize;
         for metric in 0..OPERATIONS {
             for _ in 0..count {

@@ -1,6 +1,6 @@
 //! A server of MongoDB's protocol that answers every command at once, so that the client is what is measured.
 
-use crate::disturbance::{Group, on_core};
+use crate::disturbance::{KilledGroup, on_core};
 use anyhow::{Context, Result};
 use dyno_db_mongodb::protocol::message::{self, HEADER, code};
 use dyno_types::bson::{self, kind};
@@ -11,14 +11,14 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Stdio;
 
-struct Client {
+struct ResponderClient {
     stream: TcpStream,
     input: Vec<u8>,
 }
 
 /// A server of this crate on a core of its own; killed when dropped.
 pub struct Responder {
-    _child: Group,
+    _child: KilledGroup,
     /// Loopback port.
     pub port: u16,
 }
@@ -28,7 +28,7 @@ impl Responder {
     pub fn start(core: usize, word: &str) -> Result<Self> {
         let me = std::env::current_exe()?.display().to_string();
         let mut command = on_core(core, &me, &[word.to_owned()]);
-        let mut child = Group(command.stdout(Stdio::piped()).spawn()?);
+        let mut child = KilledGroup(command.stdout(Stdio::piped()).spawn()?);
         let mut line = String::new();
         BufReader::new(child.0.stdout.take().context("stdout")?).read_line(&mut line)?;
         Ok(Responder { _child: child, port: line.trim().parse().context("the responder's port")? })
@@ -51,7 +51,7 @@ pub fn listen() -> Result<(TcpListener, OwnedFd)> {
 /// `responder`: listens on a free port, prints it, and serves until it is killed.
 pub fn run() -> Result<()> {
     let (listener, epoll) = listen()?;
-    let mut clients: Vec<Option<Client>> = Vec::new();
+    let mut clients: Vec<Option<ResponderClient>> = Vec::new();
     let mut events: Vec<epoll::Event> = Vec::with_capacity(1024);
     let (mut buffer, mut out) = (vec![0u8; 256 << 10], Vec::new());
     let record = record();
@@ -64,7 +64,7 @@ pub fn run() -> Result<()> {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
                 epoll::add(&epoll, &stream, EventData::new_u64(clients.len() as u64), EventFlags::IN)?;
-                clients.push(Some(Client { stream, input: Vec::new() }));
+                clients.push(Some(ResponderClient { stream, input: Vec::new() }));
                 continue;
             }
             let place = &mut clients[data.u64() as usize];

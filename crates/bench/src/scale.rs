@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use dyno_monitor::ProcessCpu;
-use dyno_record::{Interval, Scale, Totals, codec};
+use dyno_record::{Scale, ThreadInterval, Totals, codec};
 use dyno_types::Outcome;
 use dyno_types::rng::{Purpose, Stream};
 use std::time::Instant;
@@ -14,7 +14,7 @@ const SECONDS: usize = 20;
 /// A second of a worker: so many operations, log-normal around 300 microseconds with a heavy tail.
 fn frame(worker: u64, operations: u64) -> Vec<u8> {
     let mut draws = Stream::new(7, worker, Purpose::Service);
-    let mut interval = Interval::new(METRICS, Scale::Ns64);
+    let mut interval = ThreadInterval::new(METRICS, Scale::Ns64);
     for number in 0..operations {
         let (a, b) = (draws.next_unit().max(1e-12), draws.next_unit());
         let normal = (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos();

@@ -9,29 +9,29 @@ use dyno_rundir::schema::Trust;
 use std::collections::BTreeMap;
 
 /// A kind of run.
-struct Kind {
+struct RunKind {
     load: &'static str,
     disturbance: Disturbance,
     /// The checks of which one must speak; none where nothing is wrong.
     expected: &'static [&'static str],
 }
 
-const KINDS: [Kind; 7] = [
-    Kind { load: "--users 16", disturbance: Disturbance::None, expected: &[] },
-    Kind { load: "--rate 5000 --connections 32", disturbance: Disturbance::None, expected: &[] },
-    Kind { load: "--users 16", disturbance: Disturbance::Busy, expected: &["neighbours"] },
-    Kind {
+const KINDS: [RunKind; 7] = [
+    RunKind { load: "--users 16", disturbance: Disturbance::None, expected: &[] },
+    RunKind { load: "--rate 5000 --connections 32", disturbance: Disturbance::None, expected: &[] },
+    RunKind { load: "--users 16", disturbance: Disturbance::Busy, expected: &["neighbours"] },
+    RunKind {
         load: "--rate 5000 --connections 32",
         disturbance: Disturbance::Stopped(Stops::OF_THE_CLIENT),
         expected: &["client_share"],
     },
-    Kind {
+    RunKind {
         load: "--users 16",
         disturbance: Disturbance::Stopped(Stops::OF_THE_SERVER),
         expected: &["stalls", "gone"],
     },
-    Kind { load: "--users 16", disturbance: Disturbance::ServerBusy, expected: &["level", "neighbours"] },
-    Kind {
+    RunKind { load: "--users 16", disturbance: Disturbance::ServerBusy, expected: &["level", "neighbours"] },
+    RunKind {
         load: "--rate 1M --connections 64",
         disturbance: Disturbance::None,
         expected: &["offered_rate", "drops", "overload"],

@@ -6,17 +6,17 @@ use crate::run_directory::{now, unwritable};
 use crate::{pages, signals, terminal};
 use dyno_analysis::Condition;
 use dyno_analysis::diagnose::DiagnosisFinding;
-use dyno_config::settings::Settings;
+use dyno_config::settings::PropertySettings;
 use dyno_db::target::{OpenTarget, Target, in_words};
 use dyno_engine::{Control, Job, Pacing, affinity};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Setting, Summary};
 use dyno_session::conductor::{Conductor, RunDirectory};
 use dyno_session::environment::environment;
-use dyno_session::load_generator::InProcess;
+use dyno_session::load_generator::LocalGenerator;
 use dyno_session::session::{EndedPhase, SessionPlan};
 use dyno_session::watch::sources::{server_process, watch};
-use dyno_session::watch::{Watch, WatchPlan};
+use dyno_session::watch::{MonitorWatch, WatchPlan};
 use dyno_types::secret::mask_value;
 use dyno_types::{Content, Verb};
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ pub fn busy(jobs: &[Job]) -> Vec<usize> {
 }
 
 /// Every setting with its source, secrets masked.
-pub fn settings_list(settings: &Settings) -> Vec<Setting> {
+pub fn settings_list(settings: &PropertySettings) -> Vec<Setting> {
     let defaults = dyno_workload::ycsb::known_properties().iter().map(|p| (p.name, p.default));
     let list = settings.provenance(defaults, mask_value).into_iter();
     list.map(|p| Setting { key: p.key, value: p.value, source: p.source }).collect()
@@ -91,7 +91,7 @@ pub fn open(
     content: &Arc<dyn Content>,
     verbs: &[Verb],
     pipeline: usize,
-) -> Result<InProcess, Failure> {
+) -> Result<LocalGenerator, Failure> {
     tracing::info!(uri = target.redacted(), "the target is opened");
     let opened = target.open(content.clone(), &signals::interrupted)?;
     accept(opened, content, verbs, pipeline)
@@ -106,7 +106,7 @@ pub fn accept(
     content: &Arc<dyn Content>,
     verbs: &[Verb],
     pipeline: usize,
-) -> Result<InProcess, Failure> {
+) -> Result<LocalGenerator, Failure> {
     tracing::info!(facts = in_words(&opened.facts()), "the target is open");
     warn_of_missing(opened.as_ref());
     if !content.commands().is_empty() && !opened.takes_commands() {
@@ -114,7 +114,7 @@ pub fn accept(
     }
     opened.check(content, verbs)?;
     opened.check_pipeline(pipeline)?;
-    Ok(InProcess(opened))
+    Ok(LocalGenerator(opened))
 }
 
 /// Says which nodes of a target do not answer: they are left out until they do.
@@ -155,7 +155,7 @@ pub struct ExecutedRun<T> {
 /// The directory or the monitors cannot be made, or the phases fail.
 pub fn execute<T>(
     plan: RunPlan,
-    opened: &InProcess,
+    opened: &LocalGenerator,
     control: Arc<Control>,
     phases: impl FnOnce(&mut Conductor<'_>) -> Result<AppliedPhases<T>, Failure>,
     exit_of: impl FnOnce(&Summary, &AppliedPhases<T>) -> Exit,
@@ -172,7 +172,11 @@ pub fn execute<T>(
 }
 
 /// Makes the run directory, and has monitors look on, unless time is virtual.
-fn begin<'a>(plan: RunPlan, opened: &'a InProcess, control: Arc<Control>) -> Result<Conductor<'a>, Failure> {
+fn begin<'a>(
+    plan: RunPlan,
+    opened: &'a LocalGenerator,
+    control: Arc<Control>,
+) -> Result<Conductor<'a>, Failure> {
     let environment = environment();
     let session_plan = SessionPlan {
         title: plan.title,
@@ -199,7 +203,7 @@ fn begin<'a>(plan: RunPlan, opened: &'a InProcess, control: Arc<Control>) -> Res
         let free = affinity::allowed_cores().into_iter().filter(|core| !plan.busy.contains(core));
         watched.cores = free.collect();
         let directory = conductor.session.writer().map(|writer| writer.path().to_owned());
-        let monitors = Watch::start(watch(target), &watched, directory.as_deref());
+        let monitors = MonitorWatch::start(watch(target), &watched, directory.as_deref());
         match monitors {
             Ok(monitors) => conductor.session.watch(monitors),
             Err(error) => {

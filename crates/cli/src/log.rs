@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::terminal;
 use clap::{ArgAction, ArgMatches};
-use dyno_rundir::log::{self, Filter, Record};
+use dyno_rundir::log::{self, TargetFilter, Record};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The variable that holds a filter.
@@ -79,7 +79,7 @@ pub fn begin(matches: &ArgMatches) -> Result<(), Failure> {
     };
     let set = std::env::var_os(VARIABLE).map(|text| text.to_string_lossy().into_owned());
     let named = |e| Failure::Usage(format!("{VARIABLE}: {e}"));
-    let wanted = typed.map(str::to_owned).into_iter().chain(set).map(|text| Filter::parse(&text));
+    let wanted = typed.map(str::to_owned).into_iter().chain(set).map(|text| TargetFilter::parse(&text));
     log::begin(wanted.collect::<Result<_, _>>().map_err(named)?, Some(show));
     Ok(())
 }

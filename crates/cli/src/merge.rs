@@ -14,7 +14,7 @@ use dyno_report::rebuilt::{assemble_summary, open_ended_run, summarise_totals};
 use dyno_report::summary::SummaryExtras;
 use dyno_rundir::RunDir;
 use dyno_rundir::schema::{Claim, Phase, Reason, Status, Summary, Trust, Verdict};
-use dyno_types::units::Latency;
+use dyno_types::units::ShownLatency;
 use std::collections::BTreeMap;
 
 /// Settings that may differ between load generators of one load: which stream of operations is theirs, which cores they
@@ -303,7 +303,7 @@ fn begun_apart(SideBySide { skew_s, longest_s, .. }: SideBySide) -> Option<Reaso
         affects: vec![Claim::Throughput, Claim::Median, Claim::Tail],
         text: format!(
             "the last run began {} after the first one, {:.1} % of the longest: their sum is of phases that only overlap",
-            Latency((skew_s * 1e9) as u64),
+            ShownLatency((skew_s * 1e9) as u64),
             skew_s / longest_s * 100.0
         ),
     })

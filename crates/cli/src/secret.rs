@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::signals;
 use dyno_databases::registry;
-use dyno_db::target::Login;
+use dyno_db::target::LoginForm;
 use dyno_types::bounded;
 use dyno_types::limits::SECRET_BYTES;
 use dyno_types::percent;
@@ -142,7 +142,7 @@ pub fn without(target: &str) -> String {
 fn with(target: &str, password: &str) -> Result<String, NoRoom> {
     let expected = || NoRoom::Target { found: mask_text(target) };
     let (scheme, rest) = target.split_once("://").ok_or_else(expected)?;
-    let known = registry::schemes().find(|known| known.name == scheme && known.login != Login::None);
+    let known = registry::schemes().find(|known| known.name == scheme && known.login != LoginForm::None);
     let known = known.ok_or_else(expected)?;
     let end = rest.find('?').unwrap_or(rest.len());
     let (login, place) =
@@ -150,7 +150,7 @@ fn with(target: &str, password: &str) -> Result<String, NoRoom> {
     if login.contains(':') {
         return Err(NoRoom::Taken);
     }
-    if login.is_empty() && known.login == Login::User {
+    if login.is_empty() && known.login == LoginForm::User {
         return Err(NoRoom::User(scheme.to_owned()));
     }
     Ok(format!("{scheme}://{login}:{}@{place}{}", percent::encode(password, percent::RESERVED), &rest[end..]))

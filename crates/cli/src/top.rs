@@ -4,7 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::options::TopArgs;
 use crate::{secret, signals, terminal};
 use dyno_databases::registry;
-use dyno_db::target::Client;
+use dyno_db::target::ClientDriver;
 use dyno_monitor::{Sample, SampleError, SeriesKind, Source};
 use dyno_types::units::{Thousands, parse_duration_ns};
 use serde_json::{Map, Value, json};
@@ -198,7 +198,8 @@ pub fn top(args: &TopArgs) -> Result<Exit, Failure> {
         return Err(Failure::Usage(format!("--interval {}: expected 50ms or more", args.interval)));
     }
     signals::begin()?;
-    let target = registry::parse_for(&secret::uri(&args.target, args.password_from.as_ref())?, Client::Wire)?;
+    let target =
+        registry::parse_for(&secret::uri(&args.target, args.password_from.as_ref())?, ClientDriver::Wire)?;
     if !target.is_watched() {
         return Err(Failure::Usage(format!(
             "{}: only servers can be watched: {}",

@@ -1,6 +1,6 @@
 //! Data of a configuration that are kept beside an experiment.
 
-use crate::plan::config::Metric;
+use crate::plan::config::CatalogueMetric;
 use dyno_rundir::files;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -16,7 +16,7 @@ pub struct Catalogue {
     /// The API of a Prometheus.
     pub prometheus: Option<String>,
     /// The metrics.
-    pub metrics: Vec<Metric>,
+    pub metrics: Vec<CatalogueMetric>,
 }
 
 /// Price of an hour, if the experiment's configuration says so.

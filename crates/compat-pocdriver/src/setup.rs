@@ -38,7 +38,7 @@ pub fn refused(bad: BadProperty) -> Refused {
 
 /// State of the collections when the load begins.
 #[derive(Default)]
-pub struct Ready {
+pub struct ReadyCollections {
     /// The first free sequence number of each worker.
     pub next: Vec<u64>,
     /// Documents that are there already.
@@ -56,12 +56,12 @@ pub fn prepare(
     config: &PocConfig,
     opened: &dyn OpenTarget,
     caller: Caller,
-) -> Result<Ready, PrepareError> {
+) -> Result<ReadyCollections, PrepareError> {
     let workload = PocWorkload::new(config, &[]).map_err(refused)?;
     let content = workload.poc_content();
-    let Some(collections) = opened.collections() else { return Ok(Ready::default()) };
+    let Some(collections) = opened.collections() else { return Ok(ReadyCollections::default()) };
     let admin = MongoAdmin::from_target(opened);
-    let mut ready = Ready { next: vec![0; config.workers as usize], before: 0, balancer: None };
+    let mut ready = ReadyCollections { next: vec![0; config.workers as usize], before: 0, balancer: None };
     let sharded = opened.facts().get("msg").is_some_and(|m| m == "isdbgrid");
     let router = admin.as_ref().filter(|_| sharded && !args.nosharding && config.collections == 1);
     if args.stop_balancer {

@@ -30,12 +30,12 @@ pub struct PocWork {
     next: Vec<u64>,
     content: Arc<dyn Content>,
     /// The measured phase, which knows what is still queued.
-    made: Mutex<Made>,
+    made: Mutex<MeasuredParts>,
 }
 
 /// The measured phase: whole, or the parts of it that workers of this process have.
 #[derive(Default)]
-struct Made {
+struct MeasuredParts {
     parts: Vec<(Arc<PocWorkload>, Job)>,
     whole: bool,
 }
@@ -131,7 +131,7 @@ impl PocWork {
         self.made().parts.iter().filter_map(|(workload, job)| rest(workload, job)).collect()
     }
 
-    fn made(&self) -> MutexGuard<'_, Made> {
+    fn made(&self) -> MutexGuard<'_, MeasuredParts> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -171,7 +171,7 @@ impl Work for PocWork {
     fn measure(&self) -> Result<Job, Refused> {
         let workload = self.workload(&self.config, &self.next)?;
         let job = Job { timeout_ns: None, ..measured_job(&self.spec, workload.clone())? };
-        *self.made() = Made { parts: vec![(workload, job.clone())], whole: true };
+        *self.made() = MeasuredParts { parts: vec![(workload, job.clone())], whole: true };
         Ok(job)
     }
 

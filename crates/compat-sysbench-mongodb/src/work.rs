@@ -189,8 +189,8 @@ impl Work for SysbenchWork {
         Ok(part_of_users(job, workload, index, total))
     }
 
-    fn settings(&self) -> dyno_config::settings::Settings {
-        let mut settings = dyno_config::settings::Settings::new();
+    fn settings(&self) -> dyno_config::settings::PropertySettings {
+        let mut settings = dyno_config::settings::PropertySettings::new();
         for one in &self.plan.provenance {
             settings.set(&one.key, &one.value, Source::Option { flag: one.source.clone() });
         }

@@ -5,9 +5,9 @@ use crate::bindings::{self, Binding, BindingTarget, take_environment};
 use crate::plan::{Extras, Mode, YcsbCommand};
 use crate::report::java::property_names_order;
 use crate::report::options::{Interval, MeasurementOptions};
-use dyno_config::client::{Arrivals, ClientConfig, Warning};
+use dyno_config::client::{ClientConfig, GapDistribution, Warning};
 use dyno_config::experiment::{self, Experiment, Stamps, Wait};
-use dyno_config::settings::{BadSetting, DRAWN, Setting, Settings, Source};
+use dyno_config::settings::{BadSetting, DRAWN, PropertySettings, Setting, Source};
 use dyno_config::values::{Count, Span};
 use dyno_db::target::OpenTarget;
 use dyno_db_mongodb::official::NO_BATCHES;
@@ -41,7 +41,7 @@ pub struct YcsbWork {
     /// `load redis`, for titles.
     pub title: String,
     /// All properties with their sources.
-    pub settings: Settings,
+    pub settings: PropertySettings,
     /// Our own options.
     pub extras: Extras,
     /// Threads, target, counts.
@@ -208,8 +208,8 @@ fn experiment(client: &ClientConfig, timeout_ns: Option<u64>, seed: u64) -> Expe
     measure.rate = (client.target > 0).then(|| client.target.to_string());
     measure.set_concurrency(client.threads as usize);
     measure.arrivals = match client.arrivals {
-        Arrivals::Constant => experiment::Arrivals::Constant,
-        Arrivals::Poisson => experiment::Arrivals::Poisson,
+        GapDistribution::Constant => experiment::Arrivals::Constant,
+        GapDistribution::Poisson => experiment::Arrivals::Poisson,
     };
     let limit_ns = client.max_execution_s.map(|s| s * SECOND_NS - client.warmup_ns);
     let endless = client.operations.is_none().then_some(FOREVER_NS);
@@ -277,7 +277,7 @@ impl Work for YcsbWork {
         Ok(job.divide(total)?.swap_remove(index))
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> PropertySettings {
         self.settings.clone()
     }
 }
@@ -286,7 +286,7 @@ impl Work for YcsbWork {
 const ALL_KEYS: i32 = i32::MAX;
 
 /// Returns whether a run asks for keys of all records that there could be, because no setting says how many there are.
-fn takes_all_keys(settings: &Settings) -> Result<bool, BadSetting> {
+fn takes_all_keys(settings: &PropertySettings) -> Result<bool, BadSetting> {
     let class =
         workload_class(settings.text("workload").unwrap_or("core")).map_err(|bad| settings.blame(bad))?;
     let unset = settings.text("recordcount").is_none_or(|count| count.trim().parse() == Ok(0));
@@ -295,7 +295,7 @@ fn takes_all_keys(settings: &Settings) -> Result<bool, BadSetting> {
 
 /// The workload that `workload` names, in the phase of `mode`.
 fn build(
-    settings: &Settings,
+    settings: &PropertySettings,
     mode: Mode,
     client: &mut ClientConfig,
     warnings: &mut Vec<String>,
@@ -359,7 +359,7 @@ fn core(config: &CoreConfig, mode: Mode) -> Result<Built, BadProperty> {
     })
 }
 
-fn economy(settings: &Settings, mode: Mode, warnings: &mut Vec<String>) -> Result<Built, BadSetting> {
+fn economy(settings: &PropertySettings, mode: Mode, warnings: &mut Vec<String>) -> Result<Built, BadSetting> {
     let blame = |bad| settings.blame(bad);
     let config = EconomyConfig::from_lookup(&mut settings.lookup()).map_err(blame)?;
     warnings.extend(config.warnings.iter().cloned());

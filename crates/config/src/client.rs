@@ -3,10 +3,10 @@
 //! They are YCSB's `threadcount`, `target`, `operationcount` and so on, with 64-bit counts and a range for each, and
 //! what we add to them under `dyno.`. How the counts of records relate to each other is the workload's affair.
 
-use crate::settings::{BadSetting, Settings};
+use crate::settings::{BadSetting, PropertySettings};
 use dyno_types::limits::{ASKED_S, BATCH, CONNECTIONS, OPERATIONS_PER_S, PIPELINE, SAMPLES, THREADS};
 use dyno_types::units::parse_duration_ns;
-use dyno_workload::ycsb::properties::{MAX_COUNT, Reader};
+use dyno_workload::ycsb::properties::{MAX_COUNT, PropertyReader};
 use dyno_workload::ycsb::{BadProperty, Property, Scope};
 use std::fmt;
 
@@ -46,7 +46,7 @@ const MORE_THREADS: &str =
 
 /// Distribution of the gaps between arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrivals {
+pub enum GapDistribution {
     /// All the same.
     Constant,
     /// Exponential, as if many independent users came.
@@ -85,7 +85,7 @@ pub struct ClientConfig {
     /// Inserts that go out as one batch in phases that only insert.
     pub batch: u32,
     /// Distribution of arrivals where a target is set.
-    pub arrivals: Arrivals,
+    pub arrivals: GapDistribution,
     /// Duration at the start that does not count, nanoseconds.
     pub warmup_ns: u64,
     /// `dyno.timeout`: how long a reply is awaited, nanoseconds; `None` if it is not set or 0. The binding's target
@@ -127,7 +127,7 @@ impl fmt::Display for Warning {
 
 impl ClientConfig {
     /// Reads the client's properties.
-    pub fn from_settings(settings: &Settings) -> Result<ClientConfig, BadSetting> {
+    pub fn from_settings(settings: &PropertySettings) -> Result<ClientConfig, BadSetting> {
         let config = read(settings)?;
         if let Some(limit_s) = config.max_execution_s
             && config.warmup_ns >= limit_s * 1_000_000_000
@@ -135,7 +135,7 @@ impl ClientConfig {
             let expected = format!("a duration shorter than maxexecutiontime, which is {limit_s} s");
             return Err(settings.refuse("dyno.warmup", expected));
         }
-        if config.arrivals == Arrivals::Poisson && config.target == 0 {
+        if config.arrivals == GapDistribution::Poisson && config.target == 0 {
             let expected = "constant, or a target above 0 (-target N) whose arrivals it spreads";
             return Err(settings.refuse("dyno.arrivals", expected));
         }
@@ -158,10 +158,10 @@ impl ClientConfig {
     }
 }
 
-fn read(settings: &Settings) -> Result<ClientConfig, BadSetting> {
+fn read(settings: &PropertySettings) -> Result<ClientConfig, BadSetting> {
     let blame = |bad: BadProperty| settings.blame(bad);
     let mut lookup = settings.lookup();
-    let mut r = Reader::new(&mut lookup);
+    let mut r = PropertyReader::new(&mut lookup);
     let mut count = |key: &str, default: u64, range| r.count(key, default, range).map_err(blame);
     let threads = count("threadcount", 1, 1..=CONNECTIONS as u64)? as u32;
     let target = count("target", 0, 0..=OPERATIONS_PER_S)?;
@@ -178,7 +178,7 @@ fn read(settings: &Settings) -> Result<ClientConfig, BadSetting> {
     let batch_key = if settings.text("batchsize").is_some() { "batchsize" } else { "mongodb.batchsize" };
     let batch = count(batch_key, 1, 1..=BATCH as u64)? as u32;
     let do_transactions = r.flag("dotransactions", true).map_err(blame)?;
-    let arrivals = [("constant", Arrivals::Constant), ("poisson", Arrivals::Poisson)];
+    let arrivals = [("constant", GapDistribution::Constant), ("poisson", GapDistribution::Poisson)];
     let mut config = ClientConfig {
         threads,
         target,
@@ -211,7 +211,7 @@ fn read(settings: &Settings) -> Result<ClientConfig, BadSetting> {
 
 /// The duration `key` is set to, nanoseconds; 0 if it is not set. A bare number other than 0 is refused, because
 /// YCSB's own properties count in seconds here and in milliseconds there.
-pub fn duration_ns(settings: &Settings, key: &str) -> Result<u64, BadSetting> {
+pub fn duration_ns(settings: &PropertySettings, key: &str) -> Result<u64, BadSetting> {
     let Some(text) = settings.text(key).map(str::trim) else { return Ok(0) };
     let ns = parse_duration_ns(text, 1).ok().filter(|&ns| ns <= ASKED_S * 1_000_000_000);
     let has_unit = text.ends_with(char::is_alphabetic);
@@ -220,7 +220,7 @@ pub fn duration_ns(settings: &Settings, key: &str) -> Result<u64, BadSetting> {
 }
 
 /// The length of recorded intervals: a whole number of them makes a second.
-fn interval_ns(settings: &Settings) -> Result<u64, BadSetting> {
+fn interval_ns(settings: &PropertySettings) -> Result<u64, BadSetting> {
     const KEY: &str = "dyno.interval";
     const SECOND_NS: u64 = 1_000_000_000;
     match duration_ns(settings, KEY)? {
@@ -230,10 +230,10 @@ fn interval_ns(settings: &Settings) -> Result<u64, BadSetting> {
     }
 }
 
-fn load_threads(settings: &Settings) -> Result<Option<u32>, BadSetting> {
+fn load_threads(settings: &PropertySettings) -> Result<Option<u32>, BadSetting> {
     const KEY: &str = "dyno.load.threads";
     let mut lookup = settings.lookup();
-    let mut r = Reader::new(&mut lookup);
+    let mut r = PropertyReader::new(&mut lookup);
     match r.word(KEY, "auto").as_str() {
         "auto" => Ok(None),
         _ => r
@@ -249,7 +249,7 @@ mod tests {
     use crate::settings::Source;
 
     fn read(pairs: &[(&str, &str)]) -> Result<ClientConfig, String> {
-        let mut settings = Settings::new();
+        let mut settings = PropertySettings::new();
         for (i, (key, value)) in pairs.iter().enumerate() {
             settings.set(key, *value, Source::File { path: "w".into(), line: i as u32 + 1 });
         }
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!((config.threads, config.target, config.operations), (1, 0, None));
         assert_eq!((config.status, config.status_interval_s, config.label.as_str()), (false, 10, ""));
         assert!(config.do_transactions && !config.spin_sleep);
-        assert_eq!((config.pipeline, config.arrivals, config.warmup_ns), (1, Arrivals::Constant, 0));
+        assert_eq!((config.pipeline, config.arrivals, config.warmup_ns), (1, GapDistribution::Constant, 0));
         assert_eq!((config.timeout_ns, config.load_threads), (None, None));
         assert_eq!(config.warnings, [Warning::Endless]);
         // The declared defaults are what is read where nothing is set.
@@ -305,7 +305,7 @@ mod tests {
             ("maxexecutiontime", "60 "),
         ];
         let config = read(&pairs).unwrap();
-        assert_eq!((config.target, config.arrivals), (20_000, Arrivals::Poisson));
+        assert_eq!((config.target, config.arrivals), (20_000, GapDistribution::Poisson));
         assert_eq!((config.warmup_ns, config.timeout_ns), (1_500_000_000, Some(50_000_000)));
         assert_eq!((config.load_threads, config.max_execution_s), (Some(2), Some(60)));
         assert_eq!(config.workers, 3);

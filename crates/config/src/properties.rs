@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// One property of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct PropertyEntry {
     /// Key, case-sensitive.
     pub key: String,
     /// Value; white space at the end is kept.
@@ -51,7 +51,7 @@ pub enum LineError {
 
 /// Why a property file could not be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum PropertiesError {
     /// The operating system's reason.
     #[error("{0}")]
     Io(#[from] std::io::Error),
@@ -61,20 +61,20 @@ pub enum ReadError {
 }
 
 /// Reads the file at `path`.
-pub fn read_file(path: &Path) -> Result<Vec<Entry>, ReadError> {
+pub fn read_file(path: &Path) -> Result<Vec<PropertyEntry>, PropertiesError> {
     Ok(parse(&bounded::bytes_file(path, TEXT_BYTES)?)?)
 }
 
 /// Reads the properties in `bytes`, in the order of their first appearance. Of a key given twice the last value, with
 /// its line, is returned.
-pub fn parse(bytes: &[u8]) -> Result<Vec<Entry>, BadLine> {
-    let mut lines = Lines { rest: bytes, line: 0 };
-    let mut entries: Vec<Entry> = Vec::new();
+pub fn parse(bytes: &[u8]) -> Result<Vec<PropertyEntry>, BadLine> {
+    let mut lines = NaturalLines { rest: bytes, line: 0 };
+    let mut entries: Vec<PropertyEntry> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     while let Some((line, text)) = lines.logical()? {
         let (key, value) = split(&text);
         let unescape = |part| unescape(part).map_err(|problem| BadLine { line, problem });
-        let entry = Entry { key: unescape(key)?, value: unescape(value)?, line };
+        let entry = PropertyEntry { key: unescape(key)?, value: unescape(value)?, line };
         match places.get(&entry.key) {
             Some(&place) => entries[place] = entry,
             None => {
@@ -96,12 +96,12 @@ fn skip_blanks(text: &[u8]) -> &[u8] {
 }
 
 /// Text left to read, and the number of natural lines that have been read.
-struct Lines<'a> {
+struct NaturalLines<'a> {
     rest: &'a [u8],
     line: u32,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> NaturalLines<'a> {
     /// The next natural line without its end, which is LF, CR or CR LF.
     fn natural(&mut self) -> Option<&'a [u8]> {
         if self.rest.is_empty() {

@@ -123,7 +123,7 @@ fn files() {
     let path = folder.path().join("w");
     std::fs::write(&path, "a=1").unwrap();
     assert_eq!(read_file(&path).unwrap().len(), 1);
-    assert!(matches!(read_file(&folder.path().join("none")), Err(ReadError::Io(_))));
+    assert!(matches!(read_file(&folder.path().join("none")), Err(PropertiesError::Io(_))));
     let endless = read_file(Path::new("/dev/zero")).unwrap_err();
     assert_eq!(endless.to_string(), "it is longer than 16 MiB, the most that is read of it");
 }

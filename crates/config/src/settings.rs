@@ -97,14 +97,14 @@ pub struct Provenance {
 
 /// All properties that are set, ordered by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct PropertySettings {
     entries: BTreeMap<String, Setting>,
 }
 
-impl Settings {
+impl PropertySettings {
     /// No settings.
     pub fn new() -> Self {
-        Settings::default()
+        PropertySettings::default()
     }
 
     /// Sets `key`, unless a higher layer has set it. Secrets in the value are hidden from now on.
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn files_lose_to_the_command_line_wherever_they_stand() {
         let flag = || Source::Option { flag: "-threads".into() };
-        let mut s = Settings::new();
+        let mut s = PropertySettings::new();
         s.set("threadcount", "1", Source::CommandLine);
         s.set("threadcount", "2", file(1));
         assert_eq!(s.text("threadcount"), Some("1"));
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn provenance_is_masked_and_ends_with_defaults() {
-        let mut s = Settings::new();
+        let mut s = PropertySettings::new();
         s.set("redis.password", "hunter2", Source::CommandLine);
         s.set("redis.host", "h", file(2));
         let list = s.provenance([("redis.host", ""), ("target", "0"), ("label", "")], mask_value);
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn refusals_name_key_value_and_source() {
-        let mut s = Settings::new();
+        let mut s = PropertySettings::new();
         s.set("target", "x", file(4));
         s.set("redis.password", "hunter2", Source::CommandLine);
         let text = s.refuse("target", "a number").to_string();

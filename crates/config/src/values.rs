@@ -10,9 +10,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// Reads a number or a text.
-struct Words<T>(fn(&str) -> Option<T>, &'static str);
+struct QuantityVisitor<T>(fn(&str) -> Option<T>, &'static str);
 
-impl<T> Visitor<'_> for Words<T> {
+impl<T> Visitor<'_> for QuantityVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,7 +44,7 @@ macro_rules! quantity {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_any(Words($read, $expects)).map($name)
+                deserializer.deserialize_any(QuantityVisitor($read, $expects)).map($name)
             }
         }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// A value and where it stands.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Node(Spanned<Yaml>);
+pub(crate) struct YamlNode(Spanned<Yaml>);
 
 /// A value.
 #[derive(Debug)]
@@ -19,11 +19,11 @@ pub(crate) enum Yaml {
     Int(i64),
     Float(f64),
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
+    List(Vec<YamlNode>),
+    Map(Vec<(String, YamlNode)>),
 }
 
-impl Node {
+impl YamlNode {
     /// The value.
     pub fn value(&self) -> &Yaml {
         &self.0.value
@@ -65,7 +65,7 @@ impl Node {
 
 impl<'de> Deserialize<'de> for Yaml {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(YamlReader)
     }
 }
 
@@ -76,9 +76,9 @@ fn bounded<E: serde::de::Error>(entries: usize) -> Result<(), E> {
     }
 }
 
-struct Reader;
+struct YamlReader;
 
-impl<'de> Visitor<'de> for Reader {
+impl<'de> Visitor<'de> for YamlReader {
     type Value = Yaml;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

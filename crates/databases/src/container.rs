@@ -2,8 +2,8 @@
 
 use crate::registry::server;
 use dyno_config::server::{Part, ServerSpec};
-use dyno_db::cluster::Group;
-use dyno_db::servers::Node;
+use dyno_db::cluster::ProcessGroup;
+use dyno_db::servers::ServerNode;
 use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
 use dyno_types::secret::{is_secret, is_user};
@@ -22,7 +22,7 @@ pub struct ContainerConfig {
 }
 
 /// Purpose of a process in a container.
-pub struct Role {
+pub struct ContainerRole {
     /// The instance it belongs to, from 0.
     pub instance: usize,
     /// Which of the instance's processes it is, or the first of those that are told the same.
@@ -31,8 +31,8 @@ pub struct Role {
     pub config: Option<String>,
 }
 
-fn node(spec: &ServerSpec, role: Role, socket: SocketAddr, home: &Path) -> Node {
-    Node {
+fn node(spec: &ServerSpec, role: ContainerRole, socket: SocketAddr, home: &Path) -> ServerNode {
+    ServerNode {
         name: format!("{}-{socket}", spec.kind),
         address: socket.ip(),
         port: socket.port(),
@@ -48,7 +48,7 @@ fn node(spec: &ServerSpec, role: Role, socket: SocketAddr, home: &Path) -> Node 
 /// Configuration of a server that listens on all addresses of its container, with its file in `home` and its data in `/data`.
 pub fn container_config(
     spec: &ServerSpec,
-    role: Role,
+    role: ContainerRole,
     port: u16,
     home: &Path,
 ) -> Result<ContainerConfig, LocalError> {
@@ -67,9 +67,9 @@ pub fn container_config(
     Ok(ContainerConfig { file: told.configuration, secret, command })
 }
 
-fn nodes(spec: &ServerSpec, sockets: &[SocketAddr]) -> Vec<Node> {
+fn nodes(spec: &ServerSpec, sockets: &[SocketAddr]) -> Vec<ServerNode> {
     let each = (spec.processes_each() as usize).max(1);
-    let role = |at: usize| Role { instance: at / each, number: at % each, config: None };
+    let role = |at: usize| ContainerRole { instance: at / each, number: at % each, config: None };
     sockets.iter().enumerate().map(|(at, socket)| node(spec, role(at), *socket, Path::new("/"))).collect()
 }
 
@@ -92,12 +92,12 @@ pub fn form_elsewhere(
     control: &Control,
 ) -> Result<Vec<String>, LocalError> {
     let nodes = nodes(spec, sockets);
-    let is_router = |node: &Node| spec.part(node.number as u32) == Part::Router;
+    let is_router = |node: &ServerNode| spec.part(node.number as u32) == Part::Router;
     await_all(spec, nodes.iter().filter(|node| !is_router(node)), control)?;
     let instances = nodes.chunks((spec.processes_each() as usize).max(1));
-    let instances: Vec<Vec<&Node>> = instances.map(|instance| instance.iter().collect()).collect();
+    let instances: Vec<Vec<&ServerNode>> = instances.map(|instance| instance.iter().collect()).collect();
     let kind = server(spec.kind);
-    let groups = instances.iter().map(|nodes| Group { spec, nodes, made, control: Some(control) });
+    let groups = instances.iter().map(|nodes| ProcessGroup { spec, nodes, made, control: Some(control) });
     groups.clone().try_for_each(|group| group.take(|group| kind.form(group)))?;
     if nodes.iter().any(is_router) {
         // They listen once the config server is there.
@@ -110,7 +110,7 @@ pub fn form_elsewhere(
 /// Waits until each answers.
 fn await_all<'a>(
     spec: &ServerSpec,
-    nodes: impl Iterator<Item = &'a Node>,
+    nodes: impl Iterator<Item = &'a ServerNode>,
     control: &Control,
 ) -> Result<(), LocalError> {
     let end = Instant::now() + Duration::from_nanos(spec.ready_within.0);

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 /// The engine alone: the database, its target, and the target open.
 #[derive(Debug)]
-pub(super) struct Null;
+pub(super) struct NullDatabase;
 
-impl Database for Null {
+impl Database for NullDatabase {
     fn name(&self) -> &'static str {
         "null"
     }
@@ -21,21 +21,21 @@ impl Database for Null {
     }
 
     fn parse(&self, _uri: &str) -> Result<Box<dyn Target>, Refused> {
-        Ok(Box::new(Null))
+        Ok(Box::new(NullDatabase))
     }
 }
 
-impl Target for Null {
+impl Target for NullDatabase {
     fn redacted(&self) -> String {
         "null:".into()
     }
 
     fn open(&self, _content: Arc<dyn Content>, _stop: Stop<'_>) -> Result<Box<dyn OpenTarget>, TargetError> {
-        Ok(Box::new(Null))
+        Ok(Box::new(NullDatabase))
     }
 }
 
-impl OpenTarget for Null {
+impl OpenTarget for NullDatabase {
     fn takes_commands(&self) -> bool {
         true
     }

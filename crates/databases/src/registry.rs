@@ -3,7 +3,7 @@
 use crate::{null, sim, spawned};
 use dyno_config::server::ServerKind;
 use dyno_db::servers::DatabaseServer;
-use dyno_db::target::{Client, Database, Login, Scheme, Target};
+use dyno_db::target::{ClientDriver, Database, LoginForm, Scheme, Target};
 use dyno_db_embedded::target as embedded;
 use dyno_db_memcached as memcached;
 use dyno_db_mongodb as mongodb;
@@ -13,9 +13,9 @@ use dyno_types::secret::{mask_value, remember_value};
 
 /// The databases, in the order of help and errors.
 pub static ALL: [&dyn Database; 13] = [
-    &redis::target::Redis,
+    &redis::target::RedisDatabase,
     &mongodb::target::MongoDb,
-    &memcached::target::Memcached,
+    &memcached::target::MemcachedDatabase,
     &embedded::Embedded([Scheme::store("sqlite", "sqlite:PATH?journal=wal&synchronous=full")]),
     &embedded::Embedded([Scheme::store("redb", "redb:PATH")]),
     &embedded::Embedded([Scheme::store("fjall", "fjall:PATH")]),
@@ -23,7 +23,7 @@ pub static ALL: [&dyn Database; 13] = [
     &embedded::Embedded([Scheme::store("rocksdb", "rocksdb:PATH")]),
     &embedded::Embedded([Scheme::store("wiredtiger", "wiredtiger:PATH")]),
     &embedded::Embedded([Scheme::store("basic", "basic:")]),
-    &null::Null,
+    &null::NullDatabase,
     &sim::Sim,
     &spawned::Spawn,
 ];
@@ -47,7 +47,7 @@ pub fn schemes() -> impl Iterator<Item = &'static Scheme> {
 /// Forms of the URIs of servers, `redis://..., mongodb://... or memcached://...`: one for each database.
 pub fn servers_in_words() -> String {
     let servers =
-        ALL.iter().filter_map(|one| one.schemes().iter().find(|scheme| scheme.login != Login::None));
+        ALL.iter().filter_map(|one| one.schemes().iter().find(|scheme| scheme.login != LoginForm::None));
     let mut forms: Vec<String> = servers.map(|one| format!("{}://...", one.name)).collect();
     let last = forms.pop().unwrap_or_default();
     format!("{} or {last}", forms.join(", "))
@@ -71,8 +71,8 @@ pub fn parse(uri: &str) -> Result<Box<dyn Target>, Refused> {
 ///
 /// # Errors
 /// As [`parse`]; the official driver refuses what is not its database's, and a build without it every URI.
-pub fn parse_for(uri: &str, client: Client) -> Result<Box<dyn Target>, Refused> {
-    if client == Client::Wire {
+pub fn parse_for(uri: &str, client: ClientDriver) -> Result<Box<dyn Target>, Refused> {
+    if client == ClientDriver::Wire {
         return parse(uri);
     }
     remember_value("target", uri);

@@ -3,7 +3,7 @@
 use dyno_db::probe::Stop;
 use dyno_db::target::{Database, OpenTarget, Scheme, Target, TargetInfo};
 use dyno_db::target_error::TargetError;
-use dyno_engine::sim::{Service, SimOptions};
+use dyno_engine::sim::{ServiceTime, SimOptions};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_virtual};
 use dyno_types::limits::SIM_SERVERS;
 use dyno_types::units::parse_duration_ns;
@@ -115,7 +115,10 @@ fn sim_options(uri: &str) -> Result<SimOptions, Refused> {
     }
     options.stalls.sort_unstable();
     options.client_stalls.sort_unstable();
-    options.service =
-        if exponential { Service::Exponential(service_ns as f64) } else { Service::Constant(service_ns) };
+    options.service = if exponential {
+        ServiceTime::Exponential(service_ns as f64)
+    } else {
+        ServiceTime::Constant(service_ns)
+    };
     Ok(options)
 }

@@ -2,7 +2,7 @@
 
 use crate::registry;
 use dyno_config::server::{ServerKind, ServerSpec};
-use dyno_db::node::Node;
+use dyno_db::node::ServerNode;
 use dyno_engine::{Control, affinity};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
@@ -33,7 +33,7 @@ pub struct Spawned {
     /// Holds its data and its log; removed on drop.
     home: Temporary,
     spec: ServerSpec,
-    node: Node,
+    node: ServerNode,
     /// Loopback port of the server.
     pub port: u16,
     /// The core it was pinned to, if there is more than one.
@@ -120,7 +120,7 @@ pub fn spawn_under(
     let mut home = Temporary::server()?;
     let port = free_port().map_err(failed)?;
     let spec = ServerSpec { cache: kind.rules().temporary_cache(), ..ServerSpec::of(kind) };
-    let node = Node {
+    let node = ServerNode {
         name: format!("{kind}-{port}"),
         address: spec.listens(),
         port,

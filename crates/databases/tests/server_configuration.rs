@@ -2,11 +2,11 @@
 
 use dyno_config::server::{ServerSpec, Topology};
 use dyno_databases::registry::{self, server};
-use dyno_db::servers::{LaunchConfig, Node};
+use dyno_db::servers::{LaunchConfig, ServerNode};
 use dyno_localhost::error::LocalError;
 
-fn node(kind: &str) -> Node {
-    Node {
+fn node(kind: &str) -> ServerNode {
+    ServerNode {
         name: format!("{kind}-7000"),
         address: std::net::Ipv4Addr::LOCALHOST.into(),
         port: 7000,
@@ -196,7 +196,7 @@ fn processes_of_a_sharded_cluster_have_parts() {
     spec.check().unwrap();
     assert_eq!((spec.processes_each(), spec.processes()), (7, 7));
     let part = |number: usize| {
-        let node = Node { number, port: 7000 + number as u16, ..node("x") };
+        let node = ServerNode { number, port: 7000 + number as u16, ..node("x") };
         let told = server(spec.kind).launch_config(&spec, &node, "db version v3.6.8").unwrap();
         (told.configuration.unwrap(), told.arguments)
     };

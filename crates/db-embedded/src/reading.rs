@@ -5,7 +5,7 @@
 //! read but not verified: a request renders the expected values of its own record only.
 
 use crate::record::{self, RecordError};
-use dyno_types::{Content, Executed, Fields, Outcome, Request, Verb, Verified};
+use dyno_types::{Content, Executed, Fields, Outcome, RecordVerification, Request, Verb};
 use std::time::Instant;
 
 /// The request that stands for writing a whole record; its fields are the fields of a record.
@@ -41,9 +41,9 @@ impl<'c> RecordCheck<'c> {
     }
 
     /// The result, for `Executed::verified`.
-    pub(crate) fn verified(&self) -> Option<Verified> {
+    pub(crate) fn verified(&self) -> Option<RecordVerification> {
         let outcome = if self.right { Outcome::Ok } else { Outcome::Mismatch };
-        self.since.map(|since| Verified { outcome, took_ns: since.elapsed().as_nanos() as u64 })
+        self.since.map(|since| RecordVerification { outcome, took_ns: since.elapsed().as_nanos() as u64 })
     }
 }
 

@@ -1,10 +1,10 @@
 //! Facts that memcached reports of itself while the load runs.
 
-use crate::protocol::{Facts, MemcachedOptions};
+use crate::protocol::{MemcachedFacts, MemcachedOptions};
 use crate::stats;
 use dyno_db::ask::{AskedSource, PATIENCE_NS, ask};
 use dyno_db::probe::FactsStep;
-use dyno_db::probe::{Line, NEVER, ReadStatus};
+use dyno_db::probe::{NEVER, ProbeConnection, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::{Sample, Source};
 use dyno_types::Endpoint;
@@ -18,13 +18,13 @@ pub(super) fn source(
     endpoint: &Endpoint,
 ) -> Box<dyn Source> {
     let options = options.clone();
-    let greet = move |line: &mut Line| {
+    let greet = move |line: &mut ProbeConnection| {
         let mut opening = Vec::new();
-        Facts::ask_all(&options, &mut opening);
-        line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, _| match Facts::take(
+        MemcachedFacts::ask_all(&options, &mut opening);
+        line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, _| match MemcachedFacts::take(
             &options,
             received,
-            &mut Facts::default(),
+            &mut MemcachedFacts::default(),
         ) {
             FactsStep::Need => ReadStatus::Need,
             FactsStep::Done => {
@@ -34,18 +34,22 @@ pub(super) fn source(
             FactsStep::Refused(_, words) => ReadStatus::Refused(words),
         })
     };
-    let question = |line: &mut Line| {
+    let question = |line: &mut ProbeConnection| {
         let (mut words, mut text) = (Vec::new(), String::new());
-        Facts::ask_stats(&mut words);
-        line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| match Facts::text(received) {
-            Ok(None) => ReadStatus::Need,
-            Ok(Some((told, used))) => {
-                received.drain(..used);
-                text = told;
-                ReadStatus::Done
-            }
-            Err(refused) => ReadStatus::Refused(refused.0),
-        })?;
+        MemcachedFacts::ask_stats(&mut words);
+        line.converse(
+            words,
+            (PATIENCE_NS, NEVER),
+            &mut |received, _| match MemcachedFacts::text(received) {
+                Ok(None) => ReadStatus::Need,
+                Ok(Some((told, used))) => {
+                    received.drain(..used);
+                    text = told;
+                    ReadStatus::Done
+                }
+                Err(refused) => ReadStatus::Refused(refused.0),
+            },
+        )?;
         Ok(text)
     };
     let ask = ask(endpoint, tls, Box::new(greet), Box::new(question));

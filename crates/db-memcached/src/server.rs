@@ -1,11 +1,11 @@
 //! Servers of memcached: flags alone.
 
-use crate::protocol::{Facts, MemcachedOptions};
+use crate::protocol::{MemcachedFacts, MemcachedOptions};
 use crate::target::probe;
 use dyno_config::server::ServerSpec;
-use dyno_db::probe::{Failure, NEVER};
+use dyno_db::probe::{NEVER, ProbeFailure};
 use dyno_db::servers::{
-    DatabaseServer, LaunchConfig, Node, NotReady, check_answering, flags, hosts, reserved,
+    DatabaseServer, LaunchConfig, NotReady, ServerNode, check_answering, flags, hosts, reserved,
 };
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
@@ -27,19 +27,19 @@ enum StatsError {
     #[error(transparent)]
     Uri(#[from] Refused),
     #[error(transparent)]
-    Asking(#[from] Failure),
+    Asking(#[from] ProbeFailure),
     #[error("stats has no {0}, or no number there")]
     Missing(&'static str),
 }
 
 /// Answers of one server to `version` and `stats`.
-fn stats(node: &Node) -> Result<Facts, StatsError> {
+fn stats(node: &ServerNode) -> Result<MemcachedFacts, StatsError> {
     let options = MemcachedOptions::from_uri(&format!("memcached://{}", node.socket()))?;
     let endpoint = Endpoint::Tcp { host: node.address.to_string(), address: node.socket() };
     Ok(probe(&options, (None, NEVER), &endpoint)?)
 }
 
-fn number(facts: &Facts, key: &'static str) -> Result<u64, StatsError> {
+fn number(facts: &MemcachedFacts, key: &'static str) -> Result<u64, StatsError> {
     facts.get(key).and_then(|text| text.parse().ok()).ok_or(StatsError::Missing(key))
 }
 
@@ -47,7 +47,12 @@ fn number(facts: &Facts, key: &'static str) -> Result<u64, StatsError> {
 pub struct MemcachedServer;
 
 impl DatabaseServer for MemcachedServer {
-    fn configure(&self, spec: &ServerSpec, node: &Node, _version: &str) -> Result<LaunchConfig, LocalError> {
+    fn configure(
+        &self,
+        spec: &ServerSpec,
+        node: &ServerNode,
+        _version: &str,
+    ) -> Result<LaunchConfig, LocalError> {
         reserved(spec, &RESERVED)?;
         let mut own = vec![
             ("listen", node.address.to_string()),
@@ -69,7 +74,7 @@ impl DatabaseServer for MemcachedServer {
     fn ready(
         &self,
         _spec: &ServerSpec,
-        node: &Node,
+        node: &ServerNode,
         started: Option<(&Machine, u32)>,
     ) -> Result<Option<u32>, NotReady> {
         let facts = stats(node).map_err(|why| NotReady::NoAnswer(why.into()))?;
@@ -78,12 +83,12 @@ impl DatabaseServer for MemcachedServer {
         check_answering(own, node, started)
     }
 
-    fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {
+    fn uri(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> String {
         format!("memcached://{}", hosts(spec, nodes))
     }
 
-    fn count(&self, _spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
-        let each = |node: &&Node| {
+    fn count(&self, _spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<u64, LocalError> {
+        let each = |node: &&ServerNode| {
             let items = stats(node).and_then(|facts| number(&facts, "curr_items"));
             items.map_err(|why| LocalError::failed(&node.name, why))
         };

@@ -1,11 +1,11 @@
 //! memcached: one server, or several among which the keys are spread.
 
 use crate::monitors;
-use crate::protocol::{Facts, MemcachedDriver, MemcachedOptions, Servers};
+use crate::protocol::{MemcachedDriver, MemcachedFacts, MemcachedOptions, Servers};
 use dyno_db::probe::FactsStep;
-use dyno_db::probe::{Failure, ReadStatus, STOPPED, Stop, converse, resolve};
+use dyno_db::probe::{ProbeFailure, ReadStatus, STOPPED, Stop, converse, resolve};
 use dyno_db::protocol::MEMCACHED;
-use dyno_db::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
+use dyno_db::target::{Database, LoginForm, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
 use dyno_db::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The database.
-pub struct Memcached;
+pub struct MemcachedDatabase;
 
-impl Database for Memcached {
+impl Database for MemcachedDatabase {
     fn name(&self) -> &'static str {
         "memcached"
     }
@@ -28,12 +28,12 @@ impl Database for Memcached {
             Scheme {
                 name: "memcached",
                 form: "memcached://[user:password@]host:port[,host:port...]",
-                login: Login::User,
+                login: LoginForm::User,
             },
             Scheme {
                 name: "memcacheds",
                 form: "memcacheds://[user:password@]host:port?ca=FILE",
-                login: Login::User,
+                login: LoginForm::User,
             },
         ]
     }
@@ -76,11 +76,12 @@ impl Target for MemcachedTarget {
         // Each has keys of its own: all must answer.
         let ask = |endpoint: &Endpoint| {
             if stop() {
-                return Err(Failure::Silent(STOPPED.into()).of(endpoint));
+                return Err(ProbeFailure::Silent(STOPPED.into()).of(endpoint));
             }
             probe(&options, (tls.as_ref(), stop), endpoint).map_err(|failure| failure.of(endpoint))
         };
-        let facts = servers.endpoints().iter().map(ask).collect::<Result<Vec<Facts>, TargetError>>()?;
+        let facts =
+            servers.endpoints().iter().map(ask).collect::<Result<Vec<MemcachedFacts>, TargetError>>()?;
         for (server, facts) in facts.iter().enumerate() {
             if let Some(protocol) = facts.protocol {
                 servers.set_protocol(server as u16, protocol);
@@ -95,11 +96,11 @@ pub(crate) fn probe(
     options: &MemcachedOptions,
     asked_by: (Option<&Arc<TlsConfig>>, Stop<'_>),
     endpoint: &Endpoint,
-) -> Result<Facts, Failure> {
-    let mut facts = Facts::default();
+) -> Result<MemcachedFacts, ProbeFailure> {
+    let mut facts = MemcachedFacts::default();
     let mut questions = Vec::new();
-    Facts::ask_all(options, &mut questions);
-    converse(&MEMCACHED, asked_by, endpoint, questions, &mut |received, _| match Facts::take(
+    MemcachedFacts::ask_all(options, &mut questions);
+    converse(&MEMCACHED, asked_by, endpoint, questions, &mut |received, _| match MemcachedFacts::take(
         options, received, &mut facts,
     ) {
         FactsStep::Need => ReadStatus::Need,
@@ -116,7 +117,7 @@ struct OpenMemcached {
     tls: Option<Arc<TlsConfig>>,
     servers: Servers,
     /// Facts that each server reports of itself, in the order of the URI.
-    facts: Vec<Facts>,
+    facts: Vec<MemcachedFacts>,
 }
 
 impl OpenTarget for OpenMemcached {

@@ -3,9 +3,11 @@
 
 use dyno_db::probe::FactsStep;
 use dyno_db_memcached::protocol::reply::{Reply, reply};
-use dyno_db_memcached::protocol::{Exchange, Facts, MemcachedDriver, MemcachedOptions, Protocol, Servers};
+use dyno_db_memcached::protocol::{
+    Exchange, MemcachedDriver, MemcachedFacts, MemcachedOptions, Protocol, Servers,
+};
 use dyno_types::driver::NOWHERE;
-use dyno_types::{Content, Decoded, Driver, Endpoint, Fields, Hello, Outcome, Request, Then, Verb};
+use dyno_types::{Content, Decoded, Driver, Endpoint, Fields, GreetingStep, Outcome, Request, Then, Verb};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -170,9 +172,9 @@ impl Client {
         let mut number = 0;
         loop {
             match self.driver.greeted(node, 0, number, &input, &mut Vec::new()) {
-                Hello::Need => assert!(more(&mut socket, &mut input)),
-                Hello::Refused(outcome, words) => return Err((outcome, words)),
-                Hello::Reply { used, more } => {
+                GreetingStep::Need => assert!(more(&mut socket, &mut input)),
+                GreetingStep::Refused(outcome, words) => return Err((outcome, words)),
+                GreetingStep::Reply { used, more } => {
                     input.drain(..used);
                     number += 1;
                     if !more {
@@ -412,14 +414,14 @@ fn several_servers_share_the_keys() {
     }
 }
 
-fn facts(options: &MemcachedOptions) -> (FactsStep, Facts) {
+fn facts(options: &MemcachedOptions) -> (FactsStep, MemcachedFacts) {
     let dyno_types::address::Address::Tcp(host, port) = &options.addresses[0] else { panic!() };
     let mut socket = TcpStream::connect((host.as_str(), *port)).unwrap();
-    let (mut out, mut input, mut facts) = (Vec::new(), Vec::new(), Facts::default());
-    Facts::ask_all(options, &mut out);
+    let (mut out, mut input, mut facts) = (Vec::new(), Vec::new(), MemcachedFacts::default());
+    MemcachedFacts::ask_all(options, &mut out);
     socket.write_all(&out).unwrap();
     loop {
-        match Facts::take(options, &input, &mut facts) {
+        match MemcachedFacts::take(options, &input, &mut facts) {
             FactsStep::Need => assert!(more(&mut socket, &mut input)),
             step => return (step, facts),
         }

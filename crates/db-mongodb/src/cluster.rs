@@ -5,9 +5,9 @@ use crate::command_error::CommandError;
 use crate::probe::probe;
 use crate::protocol::{Deployment, MongoOptions};
 use dyno_config::server::{Part, ServerSpec, Topology};
-use dyno_db::cluster::{ClusterError, Group};
+use dyno_db::cluster::{ClusterError, ProcessGroup};
 use dyno_db::probe::NEVER;
-use dyno_db::servers::Node;
+use dyno_db::servers::ServerNode;
 use dyno_db::target_error::TargetError;
 use dyno_types::bson::{self, kind};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl From<CommandError> for ClusterError {
 ///
 /// # Errors
 /// A member refuses, or a set has no primary in time.
-pub(super) fn form(group: &Group<'_>) -> Result<(), ClusterError> {
+pub(super) fn form(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
     let (spec, sets) = (group.spec, sets(group.spec, group.nodes));
     if !group.made {
         sets.iter().try_for_each(|set| group.until(|| initiate(spec, set)))?;
@@ -34,7 +34,7 @@ pub(super) fn form(group: &Group<'_>) -> Result<(), ClusterError> {
 ///
 /// # Errors
 /// A router refuses, or does not know all in time.
-pub(super) fn join(group: &Group<'_>) -> Result<(), ClusterError> {
+pub(super) fn join(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
     let (spec, nodes) = (group.spec, group.nodes);
     if !group.made {
         group.until(|| add_shards(spec, nodes))?;
@@ -43,7 +43,7 @@ pub(super) fn join(group: &Group<'_>) -> Result<(), ClusterError> {
 }
 
 /// The name of the replica set that a process belongs to.
-pub(super) fn set_name(spec: &ServerSpec, node: &Node) -> String {
+pub(super) fn set_name(spec: &ServerSpec, node: &ServerNode) -> String {
     match spec.part(node.number as u32) {
         Part::Config => format!("cfg{}", node.instance),
         Part::Data { shard } if spec.topology == Topology::Sharded => format!("rs{}-{shard}", node.instance),
@@ -51,29 +51,29 @@ pub(super) fn set_name(spec: &ServerSpec, node: &Node) -> String {
     }
 }
 
-fn host(node: &Node) -> String {
+fn host(node: &ServerNode) -> String {
     node.socket().to_string()
 }
 
 /// A direct connection to one process.
-fn member(node: &Node) -> Result<MongoAdmin, ClusterError> {
+fn member(node: &ServerNode) -> Result<MongoAdmin, ClusterError> {
     let uri = format!("mongodb://{}/?directConnection=true", host(node));
     let options = Arc::new(MongoOptions::from_uri(&uri).map_err(TargetError::from)?);
     let (deployment, _): (Deployment, _) = probe(&options, None, NEVER)?;
     Ok(MongoAdmin::new(&options, None, &deployment))
 }
 
-fn part(spec: &ServerSpec, node: &Node) -> Part {
+fn part(spec: &ServerSpec, node: &ServerNode) -> Part {
     spec.part(node.number as u32)
 }
 
-fn routers<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> Vec<&'a Node> {
+fn routers<'a>(spec: &ServerSpec, nodes: &[&'a ServerNode]) -> Vec<&'a ServerNode> {
     nodes.iter().copied().filter(|node| part(spec, node) == Part::Router).collect()
 }
 
 /// The replica sets of an instance: its only one, or the config server's and each shard's.
-fn sets<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> Vec<Vec<&'a Node>> {
-    let mut sets: Vec<Vec<&Node>> = Vec::new();
+fn sets<'a>(spec: &ServerSpec, nodes: &[&'a ServerNode]) -> Vec<Vec<&'a ServerNode>> {
+    let mut sets: Vec<Vec<&ServerNode>> = Vec::new();
     for node in nodes.iter().copied().filter(|node| part(spec, node) != Part::Router) {
         match sets.last_mut().filter(|set| part(spec, set[0]) == part(spec, node)) {
             Some(set) => set.push(node),
@@ -84,7 +84,7 @@ fn sets<'a>(spec: &ServerSpec, nodes: &[&'a Node]) -> Vec<Vec<&'a Node>> {
 }
 
 /// Makes a replica set of them; one that has been made stays as it is.
-fn initiate(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn initiate(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     let initiated = member(nodes[0])?.initialize(&|out| {
         bson::head(out, kind::DOCUMENT, "replSetInitiate");
         let config = bson::open(out);
@@ -108,7 +108,7 @@ fn initiate(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
 }
 
 /// One member is primary and all others are secondaries.
-fn elected(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn elected(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     let set = set_name(spec, nodes[0]);
     let status = member(nodes[0])?.run_on("admin", &|out| bson::int32(out, "replSetGetStatus", 1))?;
     let states: Vec<i64> = (0..nodes.len())
@@ -127,7 +127,7 @@ fn elected(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
 }
 
 /// Tells a router of every shard; of one that it knows, too.
-fn add_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn add_shards(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     let router = member(routers(spec, nodes).first().ok_or(ClusterError::NoRouter)?)?;
     for set in sets(spec, nodes).iter().filter(|set| part(spec, set[0]) != Part::Config) {
         let hosts: Vec<String> = set.iter().map(|node| host(node)).collect();
@@ -138,7 +138,7 @@ fn add_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
 }
 
 /// Every router knows every shard.
-fn know_shards(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn know_shards(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     for node in routers(spec, nodes) {
         let listed = member(node)?.run_on("admin", &|out| bson::int32(out, "listShards", 1))?;
         let shards = bson::path(&listed, "shards").and_then(|e| e.as_document()).unwrap_or_default();

@@ -7,7 +7,9 @@ use crate::copies::talk::{COMMAND, MongoTalk, counted, index_of};
 use crate::line::{GREETING, MongoLine};
 use crate::probe::address;
 use crate::protocol::{Deployment, MongoOptions};
-use dyno_db::copies::database::{Behind, Database, DatabaseError, PreCheck, Talk, until_gone};
+use dyno_db::copies::database::{
+    DatabaseError, IngestClient, PreCheck, ReplicatedStore, ReplicationLag, until_gone,
+};
 use dyno_db::copies::ledger::Ledger;
 use dyno_db::copies::plan::{Durability, IngestPlan};
 use dyno_db::copies::records::Records;
@@ -230,7 +232,7 @@ fn optime(status: &[u8], path: &str) -> Option<u64> {
     bson::path(status, path)?.as_timestamp()
 }
 
-impl Database for MongoSet {
+impl ReplicatedStore for MongoSet {
     fn primary(&self) -> Result<String, DatabaseError> {
         self.greeted()?.primary.ok_or(NO_PRIMARY)
     }
@@ -332,7 +334,7 @@ impl Database for MongoSet {
         Ok(())
     }
 
-    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, DatabaseError> {
+    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn IngestClient>, DatabaseError> {
         // A writer whose primary is frozen looks for another soon.
         let greeting = if patience.is_zero() { GREETING } else { patience.max(SOON) };
         let line = self.line_within(greeting, member)?;
@@ -357,7 +359,7 @@ impl Database for MongoSet {
             .ok_or_else(|| DatabaseError::incomplete("it says no time"))
     }
 
-    fn behind(&self) -> Result<Behind, DatabaseError> {
+    fn behind(&self) -> Result<ReplicationLag, DatabaseError> {
         let all = self.states(&self.primary()?)?;
         let written = all.iter().find(|(_, state, _)| state == "PRIMARY").map(|(.., at)| *at);
         let written = written.ok_or(DatabaseError::NoPrimary("no member is primary"))?;

@@ -2,7 +2,7 @@
 
 use crate::server::MongodServer;
 use dyno_config::server::ServerSpec;
-use dyno_db::servers::{DatabaseServer, LaunchConfig, Node, NotReady, flags, reserved};
+use dyno_db::servers::{DatabaseServer, LaunchConfig, NotReady, ServerNode, flags, reserved};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 
@@ -17,7 +17,12 @@ const RESERVED: [(&str, &str); 4] = [
 pub struct FerretDbServer;
 
 impl DatabaseServer for FerretDbServer {
-    fn configure(&self, spec: &ServerSpec, node: &Node, _version: &str) -> Result<LaunchConfig, LocalError> {
+    fn configure(
+        &self,
+        spec: &ServerSpec,
+        node: &ServerNode,
+        _version: &str,
+    ) -> Result<LaunchConfig, LocalError> {
         reserved(spec, &RESERVED)?;
         let own = [
             ("handler", "sqlite".to_owned()),
@@ -34,17 +39,17 @@ impl DatabaseServer for FerretDbServer {
     fn ready(
         &self,
         spec: &ServerSpec,
-        node: &Node,
+        node: &ServerNode,
         started: Option<(&Machine, u32)>,
     ) -> Result<Option<u32>, NotReady> {
         MongodServer.ready(spec, node, started)
     }
 
-    fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {
+    fn uri(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> String {
         MongodServer.uri(spec, nodes)
     }
 
-    fn count(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
+    fn count(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<u64, LocalError> {
         MongodServer.count(spec, nodes)
     }
 }

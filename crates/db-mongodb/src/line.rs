@@ -2,10 +2,10 @@
 
 use crate::command_error::CommandError;
 use crate::protocol::{Deployment, MongoDriver, MongoOptions, describe, is_ok, put_command, take_document};
-use dyno_db::probe::{Line, NEVER, ReadStatus};
+use dyno_db::probe::{NEVER, ProbeConnection, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_types::content::Nothing;
-use dyno_types::{Driver, Endpoint, Hello, bson};
+use dyno_types::{Driver, Endpoint, GreetingStep, bson};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(super) const GREETING: Duration = Duration::from_secs(5);
 
 /// The connection, logged in.
 pub(crate) struct MongoLine {
-    line: Line,
+    line: ProbeConnection,
     endpoint: Endpoint,
     options: Arc<MongoOptions>,
 }
@@ -40,7 +40,7 @@ impl MongoLine {
     ) -> Result<Self, CommandError> {
         let greeting_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
         let mut driver = MongoDriver::new(options.clone(), Arc::new(Nothing), deployment.clone())?;
-        let mut line = Line::open(tls, endpoint).map_err(|failure| failure.at(endpoint))?;
+        let mut line = ProbeConnection::open(tls, endpoint).map_err(|failure| failure.at(endpoint))?;
         let mut opening = Vec::new();
         driver.hello(0, 0, &mut opening);
         let mut reply = 0u16;
@@ -48,9 +48,9 @@ impl MongoLine {
             line.converse(opening, (greeting_ns, NEVER), &mut |received: &mut Vec<u8>, out: &mut Vec<u8>| {
                 loop {
                     match driver.greeted(0, 0, reply, received, out) {
-                        Hello::Need => return ReadStatus::Need,
-                        Hello::Refused(_, words) => return ReadStatus::Refused(words),
-                        Hello::Reply { used, more } => {
+                        GreetingStep::Need => return ReadStatus::Need,
+                        GreetingStep::Refused(_, words) => return ReadStatus::Refused(words),
+                        GreetingStep::Reply { used, more } => {
                             received.drain(..used);
                             reply += 1;
                             if !more {

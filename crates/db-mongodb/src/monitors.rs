@@ -4,11 +4,11 @@ use crate::admin::MongoAdmin;
 use crate::protocol::{Deployment, MongoDriver, MongoOptions, describe, is_ok, put_command, take_document};
 use crate::server_status;
 use dyno_db::ask::{Ask, AskedSource, PATIENCE_NS, ask};
-use dyno_db::probe::{Failure, Line, NEVER, ReadStatus};
+use dyno_db::probe::{NEVER, ProbeConnection, ProbeFailure, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::{Sample, Source};
 use dyno_types::content::Nothing;
-use dyno_types::{Driver, Endpoint, Hello, bson};
+use dyno_types::{Driver, Endpoint, GreetingStep, bson};
 use std::sync::Arc;
 
 /// `serverStatus` of a node.
@@ -35,18 +35,18 @@ fn source_of(name: &str, ask: Ask<Vec<u8>>) -> Box<dyn Source> {
 fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &Endpoint) -> Ask<Vec<u8>> {
     let (options, deployment) = (options.clone(), Deployment::single(endpoint.clone()));
     let own = options.clone();
-    let greet = move |line: &mut Line| {
+    let greet = move |line: &mut ProbeConnection| {
         let driver = MongoDriver::new(options.clone(), Arc::new(Nothing), deployment.clone());
-        let mut driver = driver.map_err(|refused| Failure::Final(refused.0))?;
+        let mut driver = driver.map_err(|refused| ProbeFailure::Final(refused.0))?;
         let mut opening = Vec::new();
         driver.hello(0, 0, &mut opening);
         let mut number = 0;
         line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, out| {
             loop {
                 match driver.greeted(0, 0, number, received, out) {
-                    Hello::Need => return ReadStatus::Need,
-                    Hello::Refused(_, words) => return ReadStatus::Refused(words),
-                    Hello::Reply { used, more } => {
+                    GreetingStep::Need => return ReadStatus::Need,
+                    GreetingStep::Refused(_, words) => return ReadStatus::Refused(words),
+                    GreetingStep::Reply { used, more } => {
                         received.drain(..used);
                         number += 1;
                         if !more {
@@ -57,7 +57,7 @@ fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &E
             }
         })
     };
-    let question = move |line: &mut Line| {
+    let question = move |line: &mut ProbeConnection| {
         let (mut words, mut answer) = (Vec::new(), Vec::new());
         put_command(&mut words, &own, "admin", &|out| bson::int32(out, "serverStatus", 1));
         line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| match take_document(received) {
@@ -71,7 +71,7 @@ fn status(options: &Arc<MongoOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &E
         if is_ok(bson::find(&answer, "ok")) {
             Ok(answer)
         } else {
-            Err(Failure::Final(describe(&answer).words))
+            Err(ProbeFailure::Final(describe(&answer).words))
         }
     };
     ask(endpoint, tls, Box::new(greet), Box::new(question))

@@ -1,7 +1,7 @@
 //! MongoDB by the official driver: the target, and the deployment that answers.
 
 use crate::command_error::CommandError;
-use crate::official_driver::{DRIVER, Failure, Official, OfficialOptions, OfficialStore};
+use crate::official_driver::{DRIVER, Official, OfficialFailure, OfficialOptions, OfficialStore};
 use crate::protocol::ServerError;
 use dyno_db::target_error::TargetError;
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_blocking};
@@ -94,7 +94,7 @@ impl OfficialDeployment {
     /// Runs a command, given as BSON; returns the reply, or the server's words.
     pub(crate) fn command(&self, database: &str, command: &[u8]) -> Result<Vec<u8>, CommandError> {
         let done = self.official.command(database, command);
-        done.map_err(|Failure { code, code_name, words, .. }| match code {
+        done.map_err(|OfficialFailure { code, code_name, words, .. }| match code {
             Some(code) => ServerError { code, code_name, words }.into(),
             None => CommandError::Official(words),
         })
@@ -109,8 +109,8 @@ impl OfficialDeployment {
     ) -> Result<Finished, RunError> {
         let timeout = job.timeout_ns.map(Duration::from_nanos);
         let store = OfficialStore::new(self.official.clone(), job.users, timeout, job.workload.content());
-        let store =
-            store.map_err(|Failure { outcome, words, .. }| RunError::Unreachable { outcome, words })?;
+        let store = store
+            .map_err(|OfficialFailure { outcome, words, .. }| RunError::Unreachable { outcome, words })?;
         run_blocking(Job { batch: 1, ..job }, control, &store, on_second)
     }
 }

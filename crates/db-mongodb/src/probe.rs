@@ -1,13 +1,13 @@
 //! Facts about a MongoDB deployment before a run: who its nodes are, and what they say of themselves.
 
-use crate::protocol::{Deployment, Facts, MongoDriver, MongoOptions, QUESTIONS};
-use dyno_db::probe::{Failure, ReadStatus, ResolveError, Stop, converse, first_that_answers, resolve};
+use crate::protocol::{Deployment, MongoDriver, MongoFacts, MongoOptions, QUESTIONS};
+use dyno_db::probe::{ProbeFailure, ReadStatus, ResolveError, Stop, converse, first_that_answers, resolve};
 use dyno_db::protocol::MONGODB;
 use dyno_db::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, monotonic_ns};
 use dyno_types::address::Address;
 use dyno_types::content::Nothing;
-use dyno_types::{Driver, Endpoint, Hello};
+use dyno_types::{Driver, Endpoint, GreetingStep};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ pub fn probe(
     options: &Arc<MongoOptions>,
     tls: Option<&Arc<TlsConfig>>,
     stop: Stop<'_>,
-) -> Result<(Deployment, Facts), TargetError> {
+) -> Result<(Deployment, MongoFacts), TargetError> {
     let patience = Duration::from_millis(options.selection.patience_ms);
     let begun = Instant::now();
     loop {
@@ -55,7 +55,7 @@ pub fn probe(
 fn look(
     options: &Arc<MongoOptions>,
     (tls, stop): ConnectOptions<'_>,
-) -> Result<(Deployment, Facts), Unready> {
+) -> Result<(Deployment, MongoFacts), Unready> {
     let (seed, facts) = first_that_answers(&options.addresses, stop, |endpoint| {
         Ok((endpoint.clone(), ask(options, (tls, stop), endpoint)?.facts))
     })?;
@@ -100,8 +100,8 @@ fn routers(
     options: &Arc<MongoOptions>,
     connect: ConnectOptions<'_>,
     seed: Endpoint,
-    mut facts: Facts,
-) -> Result<(Deployment, Facts), TargetError> {
+    mut facts: MongoFacts,
+) -> Result<(Deployment, MongoFacts), TargetError> {
     let (mut endpoints, mut down) = (Vec::new(), Vec::new());
     for address in &options.addresses {
         match resolve(address) {
@@ -125,7 +125,9 @@ fn routers(
                 );
                 return Err(TargetError::Unreachable(why));
             }
-            Err(failure @ (Failure::Final(_) | Failure::Own(_))) => return Err(failure.of(endpoint)),
+            Err(failure @ (ProbeFailure::Final(_) | ProbeFailure::Own(_))) => {
+                return Err(failure.of(endpoint));
+            }
             Err(failure) => {
                 deployment.leave_out(node as u16);
                 down.push(failure.at(endpoint).to_string());
@@ -141,8 +143,8 @@ fn routers(
 fn replica_set(
     options: &Arc<MongoOptions>,
     connect: ConnectOptions<'_>,
-    facts: Facts,
-) -> Result<(Deployment, Facts), Unready> {
+    facts: MongoFacts,
+) -> Result<(Deployment, MongoFacts), Unready> {
     let unreachable = |text: String| Unready::Failed(TargetError::Unreachable(text));
     let name = facts.get("replica_set").unwrap_or_default().to_owned();
     let none = || {
@@ -170,11 +172,11 @@ fn replica_set(
     let mut set = Deployment::replica_set(&name, endpoints, at as u16);
     let known: Vec<usize> = (0..set.endpoints.len()).filter(|node| !down.contains_key(node)).collect();
     let asked: Vec<Endpoint> = known.iter().map(|node| set.endpoints[*node].clone()).collect();
-    let mut answers: BTreeMap<usize, Result<Answer, Failure>> =
+    let mut answers: BTreeMap<usize, Result<ProbeAnswer, ProbeFailure>> =
         known.into_iter().zip(ask_all(options, connect, &asked)).collect();
     for (&node, answer) in &answers {
         match answer {
-            Ok(Answer { facts, asked_ns, away_ns }) => {
+            Ok(ProbeAnswer { facts, asked_ns, away_ns }) => {
                 set.learn(node as u16, &facts.hello, Some((asked_ns / 1_000_000) as i64), options);
                 set.measured(node as u16, away_ns / 1_000, options);
             }
@@ -183,7 +185,7 @@ fn replica_set(
         }
     }
     // Distances count once all are known.
-    match answers.remove(&at).unwrap_or_else(|| Err(Failure::Absent("asking it failed".into()))) {
+    match answers.remove(&at).unwrap_or_else(|| Err(ProbeFailure::Absent("asking it failed".into()))) {
         Ok(mut answer) => {
             let asked_ms = (answer.asked_ns / 1_000_000) as i64;
             set.learn(at as u16, &answer.facts.hello, Some(asked_ms), options);
@@ -198,7 +200,7 @@ fn replica_set(
             Ok((set, answer.facts))
         }
         // The others may not have noticed yet that it is gone.
-        Err(failure @ (Failure::Final(_) | Failure::Own(_))) => {
+        Err(failure @ (ProbeFailure::Final(_) | ProbeFailure::Own(_))) => {
             Err(Unready::Failed(failure.of(&set.endpoints[at])))
         }
         Err(failure) => Err(Unready::NoPrimary(format!("{primary}: {failure}"))),
@@ -220,11 +222,11 @@ fn ask_all(
     options: &Arc<MongoOptions>,
     connect: ConnectOptions<'_>,
     endpoints: &[Endpoint],
-) -> Vec<Result<Answer, Failure>> {
+) -> Vec<Result<ProbeAnswer, ProbeFailure>> {
     std::thread::scope(|scope| {
         let threads = endpoints.iter().map(|endpoint| scope.spawn(move || ask(options, connect, endpoint)));
         let threads: Vec<_> = threads.collect();
-        let lost = || Err(Failure::Absent("asking it failed".into()));
+        let lost = || Err(ProbeFailure::Absent("asking it failed".into()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| lost())).collect()
     })
 }
@@ -236,8 +238,8 @@ pub(crate) fn address(text: &str) -> Address {
 }
 
 /// Answer of one server.
-struct Answer {
-    facts: Facts,
+struct ProbeAnswer {
+    facts: MongoFacts,
     /// When it was asked what it is.
     asked_ns: u64,
     /// The shortest time from a question to its answer.
@@ -249,10 +251,10 @@ fn ask(
     options: &Arc<MongoOptions>,
     connect: ConnectOptions<'_>,
     endpoint: &Endpoint,
-) -> Result<Answer, Failure> {
+) -> Result<ProbeAnswer, ProbeFailure> {
     let driver = MongoDriver::new(options.clone(), Arc::new(Nothing), Deployment::single(endpoint.clone()));
-    let mut driver = driver.map_err(|refused| Failure::Final(refused.0))?;
-    let mut facts = Facts::default();
+    let mut driver = driver.map_err(|refused| ProbeFailure::Final(refused.0))?;
+    let mut facts = MongoFacts::default();
     let mut opening = Vec::new();
     driver.hello(0, 0, &mut opening);
     // Replies of the greeting, then questions answered.
@@ -262,15 +264,15 @@ fn ask(
         loop {
             if let Some(reply) = greeted {
                 match driver.greeted(0, 0, reply, received, out) {
-                    Hello::Need => return ReadStatus::Need,
-                    Hello::Refused(_, words) => return ReadStatus::Refused(words),
-                    Hello::Reply { used, more } => {
+                    GreetingStep::Need => return ReadStatus::Need,
+                    GreetingStep::Refused(_, words) => return ReadStatus::Refused(words),
+                    GreetingStep::Reply { used, more } => {
                         received.drain(..used);
                         greeted = more.then_some(reply + 1);
                         if !more {
                             begun_ns = monotonic_ns();
                             put_ns = begun_ns;
-                            Facts::ask(0, options, out);
+                            MongoFacts::ask(0, options, out);
                         }
                     }
                 }
@@ -290,10 +292,10 @@ fn ask(
                     if asked == QUESTIONS.len() {
                         return ReadStatus::Done;
                     }
-                    Facts::ask(asked, options, out);
+                    MongoFacts::ask(asked, options, out);
                 }
             }
         }
     })?;
-    Ok(Answer { facts, asked_ns: begun_ns, away_ns })
+    Ok(ProbeAnswer { facts, asked_ns: begun_ns, away_ns })
 }

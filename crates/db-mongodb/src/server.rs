@@ -7,9 +7,9 @@ use crate::probe::probe;
 use crate::protocol::MongoOptions;
 use dyno_config::server::kind::mongod::{cache_key, has_small_cache};
 use dyno_config::server::{Part, ServerSpec, Setting, Topology};
-use dyno_db::cluster::{ClusterError, Group};
+use dyno_db::cluster::{ClusterError, ProcessGroup};
 use dyno_db::probe::NEVER;
-use dyno_db::servers::{DatabaseServer, LaunchConfig, Node, NotReady, hosts, query, reserved};
+use dyno_db::servers::{DatabaseServer, LaunchConfig, NotReady, ServerNode, hosts, query, reserved};
 use dyno_db::target_error::TargetError;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
@@ -39,7 +39,7 @@ const RESERVED: [(&str, &str); 14] = [
 const CONFIG_STRING: &str = "storage.wiredTiger.engineConfig.configString";
 
 /// The text of `mongod.conf` or `mongos.conf`: dotted keys become mappings.
-fn configure(spec: &ServerSpec, node: &Node, version: &str) -> Result<LaunchConfig, LocalError> {
+fn configure(spec: &ServerSpec, node: &ServerNode, version: &str) -> Result<LaunchConfig, LocalError> {
     reserved(spec, &RESERVED)?;
     if let Some(absence) = spec.kind.rules().absences(spec, version).into_iter().next() {
         return Err(LocalError::Refused(absence.to_string()));
@@ -96,7 +96,7 @@ fn configure(spec: &ServerSpec, node: &Node, version: &str) -> Result<LaunchConf
 const CONFIG_CACHE: u64 = 256 << 20;
 
 /// A config server or a router: what is said of storage is meant for the shards.
-fn beside(spec: &ServerSpec, node: &Node, part: Part) -> Result<LaunchConfig, LocalError> {
+fn beside(spec: &ServerSpec, node: &ServerNode, part: Part) -> Result<LaunchConfig, LocalError> {
     let mut keys = listening(node);
     let mut add = |key: &str, value: Setting| keys.insert(key.to_owned(), value);
     if part == Part::Config {
@@ -107,7 +107,8 @@ fn beside(spec: &ServerSpec, node: &Node, part: Part) -> Result<LaunchConfig, Lo
         add("sharding.clusterRole", text("configsvr"));
     } else {
         // Processes of an instance have their ports one after the other, the config server the first.
-        let config = Node { number: 0, port: node.port.saturating_sub(node.number as u16), ..node.clone() };
+        let config =
+            ServerNode { number: 0, port: node.port.saturating_sub(node.number as u16), ..node.clone() };
         let place = node.config.clone().unwrap_or_else(|| config.socket().to_string());
         add("sharding.configDB", text(&format!("{}/{place}", set_name(spec, &config))));
     }
@@ -123,7 +124,7 @@ fn beside(spec: &ServerSpec, node: &Node, part: Part) -> Result<LaunchConfig, Lo
 }
 
 /// Where it listens.
-fn listening(node: &Node) -> BTreeMap<String, Setting> {
+fn listening(node: &ServerNode) -> BTreeMap<String, Setting> {
     BTreeMap::from([
         ("net.bindIp".to_owned(), text(&node.address.to_string())),
         ("net.port".to_owned(), Setting::Whole(node.port.into())),
@@ -138,15 +139,15 @@ fn text(text: &str) -> Setting {
 fn in_file(
     name: &'static str,
     keys: &BTreeMap<String, Setting>,
-    node: &Node,
+    node: &ServerNode,
 ) -> Result<LaunchConfig, LocalError> {
     let arguments = vec!["--config".to_owned(), node.home.join(name).display().to_string()];
     Ok(LaunchConfig { configuration: Some((name, yaml(keys)?)), arguments })
 }
 
-enum Yaml {
+enum ConfigWriter {
     Value(Setting),
-    Map(BTreeMap<String, Yaml>),
+    Map(BTreeMap<String, ConfigWriter>),
 }
 
 fn yaml(keys: &BTreeMap<String, Setting>) -> Result<String, LocalError> {
@@ -157,12 +158,12 @@ fn yaml(keys: &BTreeMap<String, Setting>) -> Result<String, LocalError> {
         let mut parts: Vec<&str> = key.split('.').collect();
         let last = parts.pop().unwrap_or_default();
         for part in parts {
-            match map.entry(part.to_owned()).or_insert_with(|| Yaml::Map(BTreeMap::new())) {
-                Yaml::Map(below) => map = below,
-                Yaml::Value(_) => return Err(clash()),
+            match map.entry(part.to_owned()).or_insert_with(|| ConfigWriter::Map(BTreeMap::new())) {
+                ConfigWriter::Map(below) => map = below,
+                ConfigWriter::Value(_) => return Err(clash()),
             }
         }
-        if map.insert(last.to_owned(), Yaml::Value(value.clone())).is_some() {
+        if map.insert(last.to_owned(), ConfigWriter::Value(value.clone())).is_some() {
             return Err(clash());
         }
     }
@@ -171,25 +172,25 @@ fn yaml(keys: &BTreeMap<String, Setting>) -> Result<String, LocalError> {
     Ok(text)
 }
 
-fn write(map: &BTreeMap<String, Yaml>, depth: usize, out: &mut String) {
+fn write(map: &BTreeMap<String, ConfigWriter>, depth: usize, out: &mut String) {
     let indent = "  ".repeat(depth);
     for (key, value) in map {
         match value {
-            Yaml::Map(below) => {
+            ConfigWriter::Map(below) => {
                 out.push_str(&format!("{indent}{key}:\n"));
                 write(below, depth + 1, out);
             }
             // A text in JSON's quotes is one in YAML's.
-            Yaml::Value(Setting::Text(text)) => {
+            ConfigWriter::Value(Setting::Text(text)) => {
                 out.push_str(&format!("{indent}{key}: {}\n", serde_json::Value::from(text.as_str())));
             }
-            Yaml::Value(other) => out.push_str(&format!("{indent}{key}: {other}\n")),
+            ConfigWriter::Value(other) => out.push_str(&format!("{indent}{key}: {other}\n")),
         }
     }
 }
 
 /// The target URI of an instance.
-fn uri(spec: &ServerSpec, nodes: &[&Node]) -> String {
+fn uri(spec: &ServerSpec, nodes: &[&ServerNode]) -> String {
     let formed = spec.topology == Topology::ReplicaSet;
     let formed = formed.then(|| format!("replicaSet={}", set_name(spec, nodes[0])));
     let query = query(spec, formed, ("readPreference=secondary", "readPreference=nearest"));
@@ -210,7 +211,7 @@ enum CountError {
     Documents { database: String, collection: String },
 }
 
-fn documents(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, CountError> {
+fn documents(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<u64, CountError> {
     let options = Arc::new(MongoOptions::from_uri(&uri(spec, nodes)).map_err(TargetError::from)?);
     let (deployment, _) = probe(&options, None, NEVER)?;
     let admin = MongoAdmin::new(&options, None, &deployment);
@@ -251,14 +252,19 @@ fn documents(spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, CountError> {
 pub struct MongodServer;
 
 impl DatabaseServer for MongodServer {
-    fn configure(&self, spec: &ServerSpec, node: &Node, version: &str) -> Result<LaunchConfig, LocalError> {
+    fn configure(
+        &self,
+        spec: &ServerSpec,
+        node: &ServerNode,
+        version: &str,
+    ) -> Result<LaunchConfig, LocalError> {
         configure(spec, node, version)
     }
 
     fn ready(
         &self,
         _spec: &ServerSpec,
-        node: &Node,
+        node: &ServerNode,
         _started: Option<(&Machine, u32)>,
     ) -> Result<Option<u32>, NotReady> {
         let uri = format!("mongodb://{}/?directConnection=true", node.socket());
@@ -267,22 +273,23 @@ impl DatabaseServer for MongodServer {
         Ok(None)
     }
 
-    fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {
+    fn uri(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> String {
         uri(spec, nodes)
     }
 
-    fn count(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
+    fn count(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<u64, LocalError> {
         let instances = nodes.chunks((spec.processes_each() as usize).max(1));
-        let each =
-            |nodes: &[&Node]| documents(spec, nodes).map_err(|why| LocalError::failed(&nodes[0].name, why));
+        let each = |nodes: &[&ServerNode]| {
+            documents(spec, nodes).map_err(|why| LocalError::failed(&nodes[0].name, why))
+        };
         instances.map(each).sum()
     }
 
-    fn form(&self, group: &Group<'_>) -> Result<(), ClusterError> {
+    fn form(&self, group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
         cluster::form(group)
     }
 
-    fn join(&self, group: &Group<'_>) -> Result<(), ClusterError> {
+    fn join(&self, group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
         cluster::join(group)
     }
 

@@ -6,7 +6,7 @@ use dyno_monitor::SeriesKind::{self, Counter, Gauge};
 use dyno_types::bson::{self, Element};
 use dyno_types::mongod::counters::{
     CACHE_BYTES, CACHE_DIRTY_BYTES, CACHE_EVICTED_BY_USERS, CACHE_LIMIT_BYTES, FIGURES,
-    FLOW_CONTROL_WAITED_US, Figure, JOURNAL_SYNC_US, SCANNED_DOCUMENTS, TICKETS,
+    FLOW_CONTROL_WAITED_US, JOURNAL_SYNC_US, SCANNED_DOCUMENTS, StatusFigure, TICKETS,
 };
 
 /// Kinds of the figures of which versions or rules have their own names.
@@ -104,7 +104,7 @@ pub fn read(status: &[u8], into: &mut Sample) {
 }
 
 /// Takes a figure from the first of its paths that the server has: a version that reports two of them counts once.
-fn take_named(status: &[u8], figure: &Figure, into: &mut Sample) {
+fn take_named(status: &[u8], figure: &StatusFigure, into: &mut Sample) {
     let Some((_, kind)) = NAMED.iter().find(|(series, _)| *series == figure.series) else { return };
     if let Some(element) = figure.paths.iter().find_map(|path| bson::path(status, path)) {
         leaves(figure.series, element, *kind, 1.0, DEPTH, into);

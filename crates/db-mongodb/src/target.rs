@@ -4,11 +4,11 @@ use crate::admin::MongoAdmin;
 use crate::command_error::CommandError;
 use crate::official::{OfficialDeployment, OfficialTarget};
 use crate::probe::{down, probe};
-use crate::protocol::{Deployment, Facts, MongoDriver, MongoOptions};
+use crate::protocol::{Deployment, MongoDriver, MongoFacts, MongoOptions};
 use crate::{copies, dns, monitors};
 use dyno_db::collections::Collections;
 use dyno_db::probe::Stop;
-use dyno_db::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
+use dyno_db::target::{Database, LoginForm, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
 use dyno_db::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
@@ -33,12 +33,12 @@ impl Database for MongoDb {
             Scheme {
                 name: "mongodb",
                 form: "mongodb://[user:password@]host:port/[database][?options]",
-                login: Login::User,
+                login: LoginForm::User,
             },
             Scheme {
                 name: "mongodb+srv",
                 form: "mongodb+srv://[user:password@]name/[database][?options]",
-                login: Login::User,
+                login: LoginForm::User,
             },
         ]
     }
@@ -96,10 +96,10 @@ impl Target for MongoTarget {
         true
     }
 
-    fn copies(&self) -> Option<Result<Box<dyn dyno_db::copies::database::Database>, Refused>> {
+    fn copies(&self) -> Option<Result<Box<dyn dyno_db::copies::database::ReplicatedStore>, Refused>> {
         Some(
             copies::MongoSet::of(self.0.clone())
-                .map(|set| Box::new(set) as Box<dyn dyno_db::copies::database::Database>),
+                .map(|set| Box::new(set) as Box<dyn dyno_db::copies::database::ReplicatedStore>),
         )
     }
 
@@ -123,7 +123,7 @@ struct OpenMongo {
     /// Nodes and roles.
     deployment: Deployment,
     /// Facts that the primary or the first router reports of itself.
-    facts: Facts,
+    facts: MongoFacts,
 }
 
 impl OpenMongo {

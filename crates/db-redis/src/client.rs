@@ -1,8 +1,8 @@
 //! A small blocking client for the commands that set up and look after Redis servers.
 
-use crate::protocol::resp::{self, ErrorReply, Reply};
+use crate::protocol::resp::{self, ErrorReply, RespReply};
 use dyno_db::copies::database::DatabaseError;
-use dyno_db::probe::{Failure, Line, NEVER, ReadStatus};
+use dyno_db::probe::{NEVER, ProbeConnection, ProbeFailure, ReadStatus};
 use dyno_engine::net::TlsConfig;
 use dyno_types::Endpoint;
 use dyno_types::limits::ANSWER_BYTES;
@@ -19,7 +19,7 @@ pub enum RespError {
         /// The server.
         address: SocketAddr,
         /// Why.
-        source: Failure,
+        source: ProbeFailure,
     },
     /// The server has refused the command.
     #[error("{command}: {reply}")]
@@ -38,7 +38,7 @@ pub enum RespError {
         /// The command's name.
         command: String,
         /// Why.
-        source: Failure,
+        source: ProbeFailure,
     },
 }
 
@@ -50,7 +50,7 @@ impl From<RespError> for DatabaseError {
 
 /// Login and transport of a connection.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Login<'a> {
+pub(crate) struct ClientLogin<'a> {
     /// An ACL user; the default one without.
     pub user: Option<&'a str>,
     pub password: Option<&'a str>,
@@ -62,7 +62,7 @@ pub(crate) struct Login<'a> {
 pub struct Client {
     address: SocketAddr,
     patience_ns: u64,
-    line: Line,
+    line: ProbeConnection,
 }
 
 impl Client {
@@ -75,20 +75,20 @@ impl Client {
         password: Option<&str>,
         patience: Duration,
     ) -> Result<Self, RespError> {
-        Client::log_in(address, &Login { password, ..Login::default() }, patience)
+        Client::log_in(address, &ClientLogin { password, ..ClientLogin::default() }, patience)
     }
 
     /// Connects with a login, by TLS where that is asked for.
     pub(crate) fn log_in(
         address: SocketAddr,
-        login: &Login<'_>,
+        login: &ClientLogin<'_>,
         patience: Duration,
     ) -> Result<Self, RespError> {
         let (tls, host) = login.tls.unzip();
         let endpoint =
             Endpoint::Tcp { host: host.map_or_else(|| address.ip().to_string(), str::to_owned), address };
         let patience_ns = patience.as_nanos() as u64;
-        let connected = Line::open(tls, &endpoint).and_then(|mut line| {
+        let connected = ProbeConnection::open(tls, &endpoint).and_then(|mut line| {
             line.say(Vec::new(), (patience_ns, NEVER))?;
             Ok(line)
         });
@@ -117,10 +117,10 @@ impl Client {
     ///
     /// # Errors
     /// The server refuses the command, or the connection is lost.
-    pub fn call(&mut self, words: &[&str]) -> Result<Reply, RespError> {
+    pub fn call(&mut self, words: &[&str]) -> Result<RespReply, RespError> {
         let replies = self.pipeline(encoded(words), 1).map_err(|source| self.lost(words, source))?;
-        match replies.into_iter().next().unwrap_or(Reply::Null) {
-            Reply::Error(reply) => Err(RespError::Refused { command: name(words), reply }),
+        match replies.into_iter().next().unwrap_or(RespReply::Null) {
+            RespReply::Error(reply) => Err(RespError::Refused { command: name(words), reply }),
             reply => Ok(reply),
         }
     }
@@ -129,7 +129,11 @@ impl Client {
     ///
     /// # Errors
     /// The connection is lost: the commands may have been done.
-    pub(crate) fn pipeline(&mut self, commands: Vec<u8>, count: usize) -> Result<Vec<Reply>, Failure> {
+    pub(crate) fn pipeline(
+        &mut self,
+        commands: Vec<u8>,
+        count: usize,
+    ) -> Result<Vec<RespReply>, ProbeFailure> {
         let (mut replies, mut commands) = (Vec::with_capacity(count), commands);
         // Patience is for each reply: a server that is slow, but answers, is not lost.
         while replies.len() < count {
@@ -161,7 +165,7 @@ impl Client {
         Ok(replies)
     }
 
-    fn lost(&self, words: &[&str], source: Failure) -> RespError {
+    fn lost(&self, words: &[&str], source: ProbeFailure) -> RespError {
         RespError::Lost { address: self.address, command: name(words), source }
     }
 }
@@ -199,7 +203,7 @@ mod tests {
     fn replies_and_refusals_are_told_apart() {
         let mut client = server(|stream| stream.write_all(b"+OK\r\n-READONLY no\r\n:7\r\n").unwrap());
         let replies = client.pipeline(encoded(&["PING"]).repeat(3), 3).unwrap();
-        let [Reply::Text(ok), Reply::Error(refused), Reply::Text(seven)] = &replies[..] else {
+        let [RespReply::Text(ok), RespReply::Error(refused), RespReply::Text(seven)] = &replies[..] else {
             panic!("{replies:?}")
         };
         assert_eq!((ok.as_str(), refused.code(), seven.as_str()), ("OK", "READONLY", "7"));
@@ -218,7 +222,7 @@ mod tests {
             }
         });
         let told = client.call(&["INFO"]).unwrap_err();
-        assert!(matches!(told, RespError::Lost { source: Failure::Silent(_), .. }), "{told}");
+        assert!(matches!(told, RespError::Lost { source: ProbeFailure::Silent(_), .. }), "{told}");
         assert_eq!(told.to_string(), format!("{}: INFO: no answer within 0.3 s", client.address));
     }
 
@@ -226,12 +230,12 @@ mod tests {
     fn a_connection_that_is_lost_says_so() {
         let mut client = server(|stream| stream.write_all(b"$10\r\nabc").unwrap());
         let told = client.call(&["INFO"]).unwrap_err();
-        assert!(matches!(told, RespError::Lost { source: Failure::Closed(_), .. }), "{told}");
+        assert!(matches!(told, RespError::Lost { source: ProbeFailure::Closed(_), .. }), "{told}");
         let mut client = server(|stream| stream.write_all(b"HTTP/1.1 400 Bad Request\r\n").unwrap());
         let told = client.call(&["INFO"]).unwrap_err();
-        assert!(matches!(told, RespError::Lost { source: Failure::Final(_), .. }), "{told}");
+        assert!(matches!(told, RespError::Lost { source: ProbeFailure::Final(_), .. }), "{told}");
         let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let told = Client::connect(unused, None, Duration::from_secs(5)).err().unwrap();
-        assert!(matches!(told, RespError::Connect { source: Failure::Absent(_), .. }), "{told}");
+        assert!(matches!(told, RespError::Connect { source: ProbeFailure::Absent(_), .. }), "{told}");
     }
 }

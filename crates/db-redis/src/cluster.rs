@@ -2,8 +2,8 @@
 
 use crate::client::{Client, RespError};
 use dyno_config::server::{ServerSpec, Topology};
-use dyno_db::cluster::{COMMAND, ClusterError, Group, primary_of};
-use dyno_db::servers::Node;
+use dyno_db::cluster::{COMMAND, ClusterError, ProcessGroup, primary_of};
+use dyno_db::servers::ServerNode;
 
 /// Hash slots of a cluster.
 const SLOTS: u32 = 16_384;
@@ -18,7 +18,7 @@ impl From<RespError> for ClusterError {
 ///
 /// # Errors
 /// A node refuses, or they are not whole in time.
-pub fn form(group: &Group<'_>) -> Result<(), ClusterError> {
+pub fn form(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
     let (spec, nodes) = (group.spec, group.nodes);
     if group.made {
         meet_again(spec, nodes)?;
@@ -34,7 +34,7 @@ pub fn form(group: &Group<'_>) -> Result<(), ClusterError> {
 ///
 /// # Errors
 /// A node refuses, or they are not in step in time.
-pub fn replicate(group: &Group<'_>) -> Result<(), ClusterError> {
+pub fn replicate(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
     follow(group.spec, group.nodes)?;
     group.until(|| followed(group.spec, group.nodes))
 }
@@ -43,7 +43,7 @@ pub fn replicate(group: &Group<'_>) -> Result<(), ClusterError> {
 ///
 /// # Errors
 /// It does not answer or refuses.
-pub fn follow_again(spec: &ServerSpec, nodes: &[&Node], i: usize) -> Result<(), ClusterError> {
+pub fn follow_again(spec: &ServerSpec, nodes: &[&ServerNode], i: usize) -> Result<(), ClusterError> {
     let is_copy = spec.topology == Topology::Replication && i > 0;
     if is_copy { follows(spec, nodes[0], nodes[i]) } else { Ok(()) }
 }
@@ -53,7 +53,7 @@ pub(crate) fn password(spec: &ServerSpec) -> Option<String> {
     spec.options.get("requirepass").map(ToString::to_string).filter(|password| !password.is_empty())
 }
 
-fn client(spec: &ServerSpec, node: &Node) -> Result<Client, RespError> {
+fn client(spec: &ServerSpec, node: &ServerNode) -> Result<Client, RespError> {
     Client::connect(node.socket(), password(spec).as_deref(), COMMAND)
 }
 
@@ -66,7 +66,7 @@ pub fn slots(i: u32, n: u32) -> (u32, u32) {
 ///
 /// # Errors
 /// A node does not answer or refuses.
-fn slots_and_meeting(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn slots_and_meeting(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     let primaries = spec.primaries();
     for (i, node) in nodes.iter().enumerate() {
         let mut client = client(spec, node)?;
@@ -89,7 +89,7 @@ fn slots_and_meeting(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterEr
 }
 
 /// Nodes that know each other from their data are told where the others are now: ports and addresses may be new.
-fn meet_again(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn meet_again(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     for node in nodes {
         let mut client = client(spec, node)?;
         for other in nodes.iter().filter(|other| other.socket() != node.socket()) {
@@ -110,7 +110,7 @@ fn info(client: &mut Client, section: &[&str], key: &'static str) -> Result<Stri
 ///
 /// # Errors
 /// A node does not answer, or knows too few.
-fn all_know_all(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn all_know_all(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     for node in nodes {
         let mut client = client(spec, node)?;
         let known = info(&mut client, &["CLUSTER", "INFO"], "cluster_known_nodes")?;
@@ -132,15 +132,15 @@ fn all_know_all(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> 
 /// As `step`.
 pub fn each_replica(
     spec: &ServerSpec,
-    nodes: &[&Node],
-    mut step: impl FnMut(&Node, &Node) -> Result<(), ClusterError>,
+    nodes: &[&ServerNode],
+    mut step: impl FnMut(&ServerNode, &ServerNode) -> Result<(), ClusterError>,
 ) -> Result<(), ClusterError> {
     let mut replicas = nodes.iter().enumerate().filter_map(|(i, node)| Some((primary_of(spec, i)?, node)));
     replicas.try_for_each(|(primary, node)| step(nodes[primary], node))
 }
 
 /// Has the replicas of a Redis cluster copy their primaries.
-fn attach(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+fn attach(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     each_replica(spec, nodes, |primary, node| {
         let name = client(spec, primary)?.call(&["CLUSTER", "MYID"])?;
         client(spec, node)?.call(&["CLUSTER", "REPLICATE", name.text()])?;
@@ -149,19 +149,19 @@ fn attach(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
 }
 
 /// Has a node copy another one.
-pub fn follows(spec: &ServerSpec, primary: &Node, node: &Node) -> Result<(), ClusterError> {
+pub fn follows(spec: &ServerSpec, primary: &ServerNode, node: &ServerNode) -> Result<(), ClusterError> {
     let (address, port) = (primary.address.to_string(), primary.port.to_string());
     client(spec, node)?.call(&["REPLICAOF", &address, &port])?;
     Ok(())
 }
 
 /// Has all nodes but the first copy the first.
-pub fn follow(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+pub fn follow(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     nodes[1..].iter().try_for_each(|node| follows(spec, nodes[0], node))
 }
 
 /// Every copy has its primary's data, and the primary counts them all.
-pub fn followed(spec: &ServerSpec, nodes: &[&Node]) -> Result<(), ClusterError> {
+pub fn followed(spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), ClusterError> {
     for node in &nodes[1..] {
         let link = info(&mut client(spec, node)?, &["INFO", "replication"], "master_link_status")?;
         if link != "up" {
@@ -207,7 +207,7 @@ const KEYS: u32 = 10_000;
 ///
 /// # Errors
 /// Says what is not yet so.
-pub fn whole(spec: &ServerSpec, nodes: &[&Node], in_step: bool) -> Result<(), ClusterError> {
+pub fn whole(spec: &ServerSpec, nodes: &[&ServerNode], in_step: bool) -> Result<(), ClusterError> {
     let (mut replicas, mut counted) = (0, 0);
     for node in nodes {
         let mut client = client(spec, node)?;

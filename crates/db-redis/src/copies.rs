@@ -1,10 +1,11 @@
 //! Redis, Valkey and Dragonfly: a primary, its replicas, and WAIT.
 
-use crate::client::{Client, Login, RespError};
+use crate::client::{Client, ClientLogin, RespError};
 use crate::protocol::RedisOptions;
-use crate::protocol::resp::{Reply, put_command};
+use crate::protocol::resp::{RespReply, put_command};
 use dyno_db::copies::database::{
-    Behind, Database, DatabaseError, Part, PreCheck, Talk, WriteOutcome, until_gone,
+    DatabaseError, IngestClient, PreCheck, RecordSpan, ReplicatedStore, ReplicationLag, WriteOutcome,
+    until_gone,
 };
 use dyno_db::copies::ledger::Ledger;
 use dyno_db::copies::plan::{Durability, IngestPlan};
@@ -70,7 +71,7 @@ impl RedisSet {
     fn patient(&self, address: SocketAddr, patience: Duration) -> Result<Client, RespError> {
         // Replicas are known by their addresses alone.
         let host = if address == self.primary { self.host.clone() } else { address.ip().to_string() };
-        let login = Login {
+        let login = ClientLogin {
             user: self.user.as_deref(),
             password: self.password.as_deref(),
             tls: self.tls.as_ref().map(|tls| (tls, host.as_str())),
@@ -98,7 +99,7 @@ impl RedisSet {
 
     fn setting(client: &mut Client, name: &str) -> Option<String> {
         match client.call(&["CONFIG", "GET", name]).ok()? {
-            Reply::List(all) => all.get(1).map(|value| value.text().to_owned()),
+            RespReply::List(all) => all.get(1).map(|value| value.text().to_owned()),
             _ => None,
         }
     }
@@ -113,7 +114,7 @@ fn parsed(member: &str) -> Result<SocketAddr, DatabaseError> {
     member.parse().map_err(|_| DatabaseError::NoAddress(member.to_owned()))
 }
 
-impl Database for RedisSet {
+impl ReplicatedStore for RedisSet {
     fn primary(&self) -> Result<String, DatabaseError> {
         Ok(self.primary.to_string())
     }
@@ -167,7 +168,7 @@ impl Database for RedisSet {
         Ok(checks)
     }
 
-    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, DatabaseError> {
+    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn IngestClient>, DatabaseError> {
         Ok(Box::new(RedisTalk(self.patient(parsed(member)?, patience)?, Sent::default())))
     }
 
@@ -183,13 +184,15 @@ impl Database for RedisSet {
 
     fn clock_ns(&self, member: &str) -> Result<u64, DatabaseError> {
         let told = self.client(parsed(member)?)?.call(&["TIME"])?;
-        let Reply::List(parts) = &told else { return Err(DatabaseError::incomplete("TIME gives no list")) };
+        let RespReply::List(parts) = &told else {
+            return Err(DatabaseError::incomplete("TIME gives no list"));
+        };
         let number = |at: usize| parts.get(at).and_then(|part| part.text().parse::<u64>().ok());
         let time = number(0).zip(number(1)).map(|(s, us)| s * 1_000_000_000 + us * 1_000);
         time.ok_or_else(|| DatabaseError::incomplete("TIME gives no time"))
     }
 
-    fn behind(&self) -> Result<Behind, DatabaseError> {
+    fn behind(&self) -> Result<ReplicationLag, DatabaseError> {
         let told = self.client(self.primary)?.call(&["INFO", "replication"])?;
         let written: Option<f64> =
             line(told.text(), "master_repl_offset").and_then(|value| value.parse().ok());
@@ -257,18 +260,19 @@ fn sweep(client: &mut Client, pattern: &str) -> Result<bool, DatabaseError> {
     let mut cursor = "0".to_owned();
     let mut found = false;
     loop {
-        let Reply::List(mut told) = client.call(&["SCAN", &cursor, "MATCH", pattern, "COUNT", "1000"])?
+        let RespReply::List(mut told) = client.call(&["SCAN", &cursor, "MATCH", pattern, "COUNT", "1000"])?
         else {
             return Err(DatabaseError::incomplete("SCAN gives no list"));
         };
         let keys = match told.pop() {
-            Some(Reply::List(keys)) => keys,
+            Some(RespReply::List(keys)) => keys,
             _ => return Err(DatabaseError::incomplete("SCAN gives no keys")),
         };
         cursor = told.pop().map(|cursor| cursor.text().to_owned()).unwrap_or_default();
         if !keys.is_empty() {
             found = true;
-            let words: Vec<&str> = std::iter::once("UNLINK").chain(keys.iter().map(Reply::text)).collect();
+            let words: Vec<&str> =
+                std::iter::once("UNLINK").chain(keys.iter().map(RespReply::text)).collect();
             client.call(&words)?;
         }
         if cursor == "0" {
@@ -280,8 +284,8 @@ fn sweep(client: &mut Client, pattern: &str) -> Result<bool, DatabaseError> {
 /// A connection, and what has gone out on it.
 struct RedisTalk(Client, Sent);
 
-impl Talk for RedisTalk {
-    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome {
+impl IngestClient for RedisTalk {
+    fn put(&mut self, records: &Records, part: RecordSpan, plan: &IngestPlan) -> WriteOutcome {
         let all = commands(records, part, plan);
         let mut bytes = Vec::new();
         for words in &all {
@@ -296,7 +300,7 @@ impl Talk for RedisTalk {
         all.iter().filter(|words| words[0] == "SET").for_each(|words| self.1.record(words[2].len() as u64));
         let refusals = || {
             replies.iter().filter_map(|reply| match reply {
-                Reply::Error(refused) => Some(refused),
+                RespReply::Error(refused) => Some(refused),
                 _ => None,
             })
         };
@@ -310,11 +314,11 @@ impl Talk for RedisTalk {
                 WriteOutcome::Indeterminate(why)
             };
         }
-        let number = |reply: &Reply| reply.text().parse::<usize>().unwrap_or(0);
+        let number = |reply: &RespReply| reply.text().parse::<usize>().unwrap_or(0);
         let there = match (plan.durability, replies.last()) {
             (Durability::Memory, _) if plan.copies <= 1 => true,
             (Durability::Memory, Some(reply)) => number(reply) + 1 >= plan.copies,
-            (Durability::Disk, Some(Reply::List(both))) => {
+            (Durability::Disk, Some(RespReply::List(both))) => {
                 both.first().is_some_and(|own| number(own) >= 1)
                     && both.get(1).is_some_and(|others| number(others) + 1 >= plan.copies)
             }
@@ -333,14 +337,15 @@ impl Talk for RedisTalk {
         std::mem::take(&mut self.1)
     }
 
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, DatabaseError> {
+    fn get(&mut self, records: &Records, part: RecordSpan) -> Result<Vec<Option<Vec<u8>>>, DatabaseError> {
         let keys = (part.from..part.to).map(|number| records.key(part.worker, number));
         let words: Vec<String> = std::iter::once("MGET".to_owned()).chain(keys).collect();
-        let Reply::List(values) = self.0.call(&words.iter().map(String::as_str).collect::<Vec<_>>())? else {
+        let RespReply::List(values) = self.0.call(&words.iter().map(String::as_str).collect::<Vec<_>>())?
+        else {
             return Err(DatabaseError::incomplete("MGET gives no list"));
         };
-        let value = |reply: Reply| match reply {
-            Reply::Text(text) => Some(text.into_bytes()),
+        let value = |reply: RespReply| match reply {
+            RespReply::Text(text) => Some(text.into_bytes()),
             _ => None,
         };
         Ok(values.into_iter().map(value).collect())
@@ -353,7 +358,7 @@ impl Talk for RedisTalk {
 }
 
 /// Records, entries of their indexes, and the question for copies.
-fn commands(records: &Records, part: Part, plan: &IngestPlan) -> Vec<Vec<String>> {
+fn commands(records: &Records, part: RecordSpan, plan: &IngestPlan) -> Vec<Vec<String>> {
     let mut words: Vec<Vec<String>> =
         Vec::with_capacity((part.to - part.from) as usize * (records.indexes + 1) + 1);
     for number in part.from..part.to {

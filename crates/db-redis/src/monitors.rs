@@ -1,12 +1,12 @@
 //! Facts that Redis servers report of themselves while the load runs.
 
 use crate::info;
-use crate::protocol::resp::{self, Reply};
-use crate::protocol::{Facts, ReadFrom, RedisOptions, Topology};
+use crate::protocol::resp::{self, RespReply};
+use crate::protocol::{ClusterTopology, ReadFrom, RedisFacts, RedisOptions};
 use crate::target::OpenRedis;
 use dyno_db::ask::{Ask, AskedSource, PATIENCE_NS, ask};
 use dyno_db::probe::FactsStep;
-use dyno_db::probe::{Line, NEVER, ReadStatus};
+use dyno_db::probe::{NEVER, ProbeConnection, ReadStatus};
 use dyno_db::target::WATCHED;
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::prometheus::{PrometheusSource, Url};
@@ -41,13 +41,13 @@ impl OpenRedis {
 fn ask_info(options: &Arc<RedisOptions>, tls: Option<Arc<TlsConfig>>, endpoint: &Endpoint) -> Ask<String> {
     // It is this one that is asked: slots and copies are nothing to it.
     let options = RedisOptions { cluster: false, reads: ReadFrom::Primary, ..options.as_ref().clone() };
-    let single = Topology::single(endpoint.clone());
-    let greet = move |line: &mut Line| {
+    let single = ClusterTopology::single(endpoint.clone());
+    let greet = move |line: &mut ProbeConnection| {
         let mut opening = Vec::new();
-        Facts::ask_all(&options, &mut opening);
+        RedisFacts::ask_all(&options, &mut opening);
         line.converse(opening, (PATIENCE_NS, NEVER), &mut |received, _| {
-            let (mut topology, mut facts) = (single.clone(), Facts::default());
-            match Facts::take(&options, &mut topology, received, &mut facts) {
+            let (mut topology, mut facts) = (single.clone(), RedisFacts::default());
+            match RedisFacts::take(&options, &mut topology, received, &mut facts) {
                 FactsStep::Need => ReadStatus::Need,
                 FactsStep::Done => {
                     received.clear();
@@ -57,17 +57,17 @@ fn ask_info(options: &Arc<RedisOptions>, tls: Option<Arc<TlsConfig>>, endpoint: 
             }
         })
     };
-    let question = |line: &mut Line| {
+    let question = |line: &mut ProbeConnection| {
         let (mut words, mut text) = (Vec::new(), String::new());
         resp::put_command(&mut words, &[b"INFO", b"all"]);
         line.converse(words, (PATIENCE_NS, NEVER), &mut |received, _| {
             let heard = match resp::reply(received, ANSWER_BYTES) {
                 Ok(None) => return ReadStatus::Need,
-                Ok(Some((Reply::Text(info), _))) => {
+                Ok(Some((RespReply::Text(info), _))) => {
                     text = info;
                     ReadStatus::Done
                 }
-                Ok(Some((Reply::Error(words), _))) => ReadStatus::Refused(words.to_string()),
+                Ok(Some((RespReply::Error(words), _))) => ReadStatus::Refused(words.to_string()),
                 _ => ReadStatus::Refused("the answer to INFO is no text".into()),
             };
             received.clear();

@@ -2,11 +2,11 @@
 
 use crate::client::{Client, RespError};
 use crate::cluster::{self, password};
-use crate::protocol::resp::Reply;
+use crate::protocol::resp::RespReply;
 use dyno_config::server::{ServerSpec, Setting, Topology};
-use dyno_db::cluster::{ClusterError, Group};
+use dyno_db::cluster::{ClusterError, ProcessGroup};
 use dyno_db::servers::{
-    DatabaseServer, LaunchConfig, Node, NotReady, check_answering, hosts, query, reserved,
+    DatabaseServer, LaunchConfig, NotReady, ServerNode, check_answering, hosts, query, reserved,
 };
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
@@ -37,7 +37,7 @@ const RESERVED: [(&str, &str); 14] = [
     ("server-cpulist", "placement"),
 ];
 
-fn configure(spec: &ServerSpec, node: &Node) -> Result<LaunchConfig, LocalError> {
+fn configure(spec: &ServerSpec, node: &ServerNode) -> Result<LaunchConfig, LocalError> {
     reserved(spec, &RESERVED)?;
     let on = |on: bool| if on { "yes" } else { "no" }.to_owned();
     let mut lines = vec![
@@ -110,20 +110,20 @@ impl From<RespError> for NotReady {
 
 /// Why a server cannot say how many keys it has.
 #[derive(Debug, thiserror::Error)]
-enum CountError {
+enum KeyCountError {
     #[error(transparent)]
     Redis(#[from] RespError),
     #[error("DBSIZE: {0:?} is no number")]
     Keys(String),
 }
 
-fn keys(spec: &ServerSpec, node: &Node) -> Result<u64, CountError> {
+fn keys(spec: &ServerSpec, node: &ServerNode) -> Result<u64, KeyCountError> {
     let mut client = Client::connect(node.socket(), password(spec).as_deref(), COUNTING)?;
     let role = client.call(&["ROLE"])?;
     match &role {
-        Reply::List(words) if words.first().is_some_and(|word| word.text() == "master") => {
+        RespReply::List(words) if words.first().is_some_and(|word| word.text() == "master") => {
             let size = client.call(&["DBSIZE"])?;
-            size.text().parse().map_err(|_| CountError::Keys(size.text().to_owned()))
+            size.text().parse().map_err(|_| KeyCountError::Keys(size.text().to_owned()))
         }
         _ => Ok(0),
     }
@@ -133,14 +133,19 @@ fn keys(spec: &ServerSpec, node: &Node) -> Result<u64, CountError> {
 pub struct RedisServer;
 
 impl DatabaseServer for RedisServer {
-    fn configure(&self, spec: &ServerSpec, node: &Node, _version: &str) -> Result<LaunchConfig, LocalError> {
+    fn configure(
+        &self,
+        spec: &ServerSpec,
+        node: &ServerNode,
+        _version: &str,
+    ) -> Result<LaunchConfig, LocalError> {
         configure(spec, node)
     }
 
     fn ready(
         &self,
         spec: &ServerSpec,
-        node: &Node,
+        node: &ServerNode,
         started: Option<(&Machine, u32)>,
     ) -> Result<Option<u32>, NotReady> {
         let mut client = Client::connect(node.socket(), password(spec).as_deref(), ASKING)?;
@@ -155,7 +160,7 @@ impl DatabaseServer for RedisServer {
         check_answering(own, node, started)
     }
 
-    fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {
+    fn uri(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> String {
         let formed = (spec.topology == Topology::Cluster).then(|| "cluster=true".to_owned());
         let query = query(spec, formed, ("reads=replica", "reads=any"));
         format!("redis://{}{}{query}", login(spec), hosts(spec, nodes))
@@ -165,12 +170,12 @@ impl DatabaseServer for RedisServer {
         password(spec)
     }
 
-    fn count(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
-        let each = |node: &&Node| keys(spec, node).map_err(|why| LocalError::failed(&node.name, why));
+    fn count(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<u64, LocalError> {
+        let each = |node: &&ServerNode| keys(spec, node).map_err(|why| LocalError::failed(&node.name, why));
         nodes.iter().map(each).sum()
     }
 
-    fn save(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<(), LocalError> {
+    fn save(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), LocalError> {
         nodes.iter().try_for_each(|node| {
             let client = Client::connect(node.socket(), password(spec).as_deref(), SAVING);
             let saved = client.and_then(|mut client| client.call(&["SAVE"]));
@@ -178,20 +183,20 @@ impl DatabaseServer for RedisServer {
         })
     }
 
-    fn save_and_end(&self, spec: &ServerSpec, node: &Node) -> bool {
+    fn save_and_end(&self, spec: &ServerSpec, node: &ServerNode) -> bool {
         let client = Client::connect(node.socket(), password(spec).as_deref(), ASKING);
         // The server closes the connection instead of answering; how it ended shows in its exit.
         client.is_ok_and(|mut client| client.send(&["SHUTDOWN", "SAVE"]).is_ok())
     }
 
-    fn form(&self, group: &Group<'_>) -> Result<(), ClusterError> {
+    fn form(&self, group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
         match group.spec.topology {
             Topology::Cluster => cluster::form(group),
             _ => cluster::replicate(group),
         }
     }
 
-    fn rejoin(&self, spec: &ServerSpec, nodes: &[&Node], i: usize) -> Result<(), ClusterError> {
+    fn rejoin(&self, spec: &ServerSpec, nodes: &[&ServerNode], i: usize) -> Result<(), ClusterError> {
         // Nodes of a cluster keep in their data whom they copy.
         cluster::follow_again(spec, nodes, i)
     }

@@ -1,12 +1,12 @@
 //! Redis and what speaks its protocol: Valkey, KeyDB, Dragonfly.
 
-use crate::protocol::resp::Reply;
-use crate::protocol::{Facts, ReadFrom, RedisDriver, RedisOptions, Topology};
+use crate::protocol::resp::RespReply;
+use crate::protocol::{ClusterTopology, ReadFrom, RedisDriver, RedisFacts, RedisOptions};
 use crate::{client, copies};
 use dyno_db::probe::FactsStep;
-use dyno_db::probe::{Failure, ReadStatus, Stop, advise, converse, first_that_answers};
+use dyno_db::probe::{ProbeFailure, ReadStatus, Stop, advise, converse, first_that_answers};
 use dyno_db::protocol::REDIS;
-use dyno_db::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
+use dyno_db::target::{Database, LoginForm, OpenTarget, Scheme, Target, TargetInfo, WATCHED, tls_words};
 use dyno_db::target_error::TargetError;
 use dyno_engine::net::{TlsConfig, tls_config};
 use dyno_engine::{Control, Finished, Job, RunError, Second, run_wire};
@@ -19,18 +19,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The database.
-pub struct Redis;
+pub struct RedisDatabase;
 
-impl Database for Redis {
+impl Database for RedisDatabase {
     fn name(&self) -> &'static str {
         "redis"
     }
 
     fn schemes(&self) -> &[Scheme] {
         &[
-            Scheme { name: "redis", form: "redis://[user:password@]host:port[/db]", login: Login::Password },
-            Scheme { name: "rediss", form: "rediss://host:port?ca=FILE", login: Login::Password },
-            Scheme { name: "unix", form: "unix:///run/redis.sock", login: Login::Password },
+            Scheme {
+                name: "redis",
+                form: "redis://[user:password@]host:port[/db]",
+                login: LoginForm::Password,
+            },
+            Scheme { name: "rediss", form: "rediss://host:port?ca=FILE", login: LoginForm::Password },
+            Scheme { name: "unix", form: "unix:///run/redis.sock", login: LoginForm::Password },
         ]
     }
 
@@ -47,11 +51,11 @@ pub fn configuration<const N: usize>(uri: &str, names: [&str; N]) -> Option<[Str
     let address = (host.as_str(), *port).to_socket_addrs().ok()?.next()?;
     let (user, password) = (options.user.as_deref(), options.password.as_deref());
     let mut client =
-        client::Client::log_in(address, &client::Login { user, password, tls: None }, PATIENCE).ok()?;
+        client::Client::log_in(address, &client::ClientLogin { user, password, tls: None }, PATIENCE).ok()?;
     let mut all = Vec::new();
     for name in names {
         match client.call(&["CONFIG", "GET", name]).ok()? {
-            Reply::List(parts) => all.push(parts.get(1)?.text().to_owned()),
+            RespReply::List(parts) => all.push(parts.get(1)?.text().to_owned()),
             _ => return None,
         }
     }
@@ -83,10 +87,10 @@ impl Target for RedisTarget {
         true
     }
 
-    fn copies(&self) -> Option<Result<Box<dyn dyno_db::copies::database::Database>, Refused>> {
+    fn copies(&self) -> Option<Result<Box<dyn dyno_db::copies::database::ReplicatedStore>, Refused>> {
         Some(
             copies::RedisSet::of(&self.0)
-                .map(|set| Box::new(set) as Box<dyn dyno_db::copies::database::Database>),
+                .map(|set| Box::new(set) as Box<dyn dyno_db::copies::database::ReplicatedStore>),
         )
     }
 
@@ -103,13 +107,13 @@ fn probe(
     options: &RedisOptions,
     tls: Option<&Arc<TlsConfig>>,
     stop: Stop<'_>,
-) -> Result<(Topology, Facts), TargetError> {
+) -> Result<(ClusterTopology, RedisFacts), TargetError> {
     first_that_answers(&options.addresses, stop, |endpoint| {
-        let (mut topology, mut facts) = (Topology::single(endpoint.clone()), Facts::default());
+        let (mut topology, mut facts) = (ClusterTopology::single(endpoint.clone()), RedisFacts::default());
         let mut questions = Vec::new();
-        Facts::ask_all(options, &mut questions);
+        RedisFacts::ask_all(options, &mut questions);
         let mut is_no_cluster = false;
-        let mut take = |received: &mut Vec<u8>, _: &mut Vec<u8>| match Facts::take(
+        let mut take = |received: &mut Vec<u8>, _: &mut Vec<u8>| match RedisFacts::take(
             options,
             &mut topology,
             received,
@@ -125,7 +129,7 @@ fn probe(
         match converse(&REDIS, (tls, stop), endpoint, questions, &mut take) {
             Ok(()) => Ok((topology, facts)),
             // A node that was taken out of its cluster: the other seeds may be in it.
-            Err(Failure::Final(words)) if is_no_cluster => Err(Failure::Absent(words)),
+            Err(ProbeFailure::Final(words)) if is_no_cluster => Err(ProbeFailure::Absent(words)),
             Err(failure) => Err(failure),
         }
     })
@@ -137,9 +141,9 @@ pub(crate) struct OpenRedis {
     /// TLS made ready.
     pub(crate) tls: Option<Arc<TlsConfig>>,
     /// Nodes and slots.
-    pub(crate) topology: Topology,
+    pub(crate) topology: ClusterTopology,
     /// Facts that the first of them reports of itself.
-    pub(crate) facts: Facts,
+    pub(crate) facts: RedisFacts,
 }
 
 impl OpenRedis {

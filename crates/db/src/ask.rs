@@ -1,6 +1,6 @@
 //! Questions to a database while the load runs, each on a connection that stays.
 
-use crate::probe::{Failure, Line, Unreached};
+use crate::probe::{ProbeConnection, ProbeFailure, Unreached};
 use dyno_engine::net::TlsConfig;
 use dyno_monitor::{AskError, Sample, SampleError, Source};
 use dyno_types::Endpoint;
@@ -44,15 +44,15 @@ impl<T> Source for AskedSource<T> {
 }
 
 /// Something to be said and heard on a line.
-pub type Talk<T> = Box<dyn FnMut(&mut Line) -> Result<T, Failure> + Send>;
+pub type LineTalk<T> = Box<dyn FnMut(&mut ProbeConnection) -> Result<T, ProbeFailure> + Send>;
 
 /// A question with its connection; one that fails is made anew with the next question.
 struct Connected<T> {
     endpoint: Endpoint,
     tls: Option<Arc<TlsConfig>>,
-    line: Option<Line>,
-    greet: Talk<()>,
-    question: Talk<T>,
+    line: Option<ProbeConnection>,
+    greet: LineTalk<()>,
+    question: LineTalk<T>,
 }
 
 impl<T> Connected<T> {
@@ -61,11 +61,11 @@ impl<T> Connected<T> {
         self.try_ask(kept).map_err(|failure| failure.at(&self.endpoint))
     }
 
-    fn try_ask(&mut self, kept: Option<Line>) -> Result<T, Failure> {
+    fn try_ask(&mut self, kept: Option<ProbeConnection>) -> Result<T, ProbeFailure> {
         let mut line = match kept {
             Some(line) => line,
             None => {
-                let mut line = Line::open(self.tls.as_ref(), &self.endpoint)?;
+                let mut line = ProbeConnection::open(self.tls.as_ref(), &self.endpoint)?;
                 (self.greet)(&mut line)?;
                 line
             }
@@ -80,8 +80,8 @@ impl<T> Connected<T> {
 pub fn ask<T: 'static>(
     endpoint: &Endpoint,
     tls: Option<Arc<TlsConfig>>,
-    greet: Talk<()>,
-    question: Talk<T>,
+    greet: LineTalk<()>,
+    question: LineTalk<T>,
 ) -> Ask<T> {
     let mut connected = Connected { endpoint: endpoint.clone(), tls, line: None, greet, question };
     Box::new(move || Ok(connected.ask()?))

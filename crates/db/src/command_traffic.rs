@@ -1,6 +1,6 @@
 //! Commands of one's own, in every protocol: what was exchanged for each template, and what is said of a wrong value.
 
-use dyno_types::command::{Argument, Traffic};
+use dyno_types::command::{CommandArgument, Traffic};
 use dyno_types::{Content, Request};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ pub fn command_words(
 ) -> String {
     let form = &content.commands()[usize::from(request.shape)].commands[command as usize];
     let mut key = Vec::new();
-    if let (Some(number), Some(Argument::Rendered)) = (form.key, form.arguments.get(1)) {
+    if let (Some(number), Some(CommandArgument::Rendered)) = (form.key, form.arguments.get(1)) {
         content.argument(request, command, number, &mut key);
     }
     let shown = |text: &[u8]| String::from_utf8_lossy(&text[..text.len().min(100)]).into_owned();

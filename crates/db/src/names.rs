@@ -13,7 +13,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// State of a name.
 #[derive(Clone, Copy, Debug)]
-enum Lookup {
+enum NameLookup {
     Begun,
     Found(SocketAddr),
     Failed(Instant),
@@ -21,7 +21,7 @@ enum Lookup {
 
 /// Names and what became of them.
 #[derive(Clone, Debug, Default)]
-pub struct Names(Arc<Mutex<BTreeMap<String, Lookup>>>);
+pub struct Names(Arc<Mutex<BTreeMap<String, NameLookup>>>);
 
 impl Names {
     /// The endpoint of `host:port` as members name each other; unresolved as long as the name leads nowhere.
@@ -39,24 +39,24 @@ impl Names {
 
     /// Returns whether a name is being looked up.
     pub fn is_under_way(&self, name: &str) -> bool {
-        matches!(held(&self.0).get(name), Some(Lookup::Begun))
+        matches!(held(&self.0).get(name), Some(NameLookup::Begun))
     }
 
     fn look_up(&self, name: &str, host: &str, port: u16) -> Option<SocketAddr> {
         let mut names = held(&self.0);
         match names.get(name) {
-            Some(Lookup::Found(address)) => return Some(*address),
-            Some(Lookup::Begun) => return None,
-            Some(Lookup::Failed(at)) if at.elapsed() < PAUSE => return None,
-            Some(Lookup::Failed(_)) | None => {}
+            Some(NameLookup::Found(address)) => return Some(*address),
+            Some(NameLookup::Begun) => return None,
+            Some(NameLookup::Failed(at)) if at.elapsed() < PAUSE => return None,
+            Some(NameLookup::Failed(_)) | None => {}
         }
-        names.insert(name.to_owned(), Lookup::Begun);
+        names.insert(name.to_owned(), NameLookup::Begun);
         let (all, name, host) = (self.0.clone(), name.to_owned(), host.to_owned());
         std::thread::spawn(move || {
             let found = (host.as_str(), port).to_socket_addrs();
             // IPv4 first, as before a run.
             let found = found.ok().and_then(|all| all.min_by_key(SocketAddr::is_ipv6));
-            let result = found.map_or_else(|| Lookup::Failed(Instant::now()), Lookup::Found);
+            let result = found.map_or_else(|| NameLookup::Failed(Instant::now()), NameLookup::Found);
             held(&all).insert(name, result);
         });
         None

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// One process to be started.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct ServerNode {
     /// `redis-17001`.
     pub name: String,
     /// Where it listens.
@@ -26,7 +26,7 @@ pub struct Node {
     pub config: Option<String>,
 }
 
-impl Node {
+impl ServerNode {
     /// Where it is reached.
     pub fn socket(&self) -> SocketAddr {
         SocketAddr::new(self.address, self.port)

@@ -1,6 +1,6 @@
 //! Asks a server, once and waiting, whether it is there and what it is.
 
-use crate::protocol::Protocol;
+use crate::protocol::ProtocolMark;
 use crate::protocol_detection::{DetectedProtocol, detect_protocol, wrong_protocol};
 use crate::target_error::TargetError;
 use dyno_engine::files::OutOfFiles;
@@ -40,7 +40,7 @@ pub const STOPPED: &str = "no longer waited for";
 pub fn first_that_answers<T>(
     addresses: &[Address],
     stop: Stop<'_>,
-    ask: impl Fn(&Endpoint) -> Result<T, Failure>,
+    ask: impl Fn(&Endpoint) -> Result<T, ProbeFailure>,
 ) -> Result<T, TargetError> {
     let mut failures = Vec::new();
     for address in addresses {
@@ -62,7 +62,7 @@ pub fn first_that_answers<T>(
                 tracing::debug!(%endpoint, after_ms = begun.elapsed().as_millis() as u64, "the server has answered");
                 return Ok(found);
             }
-            Err(failure @ (Failure::Final(_) | Failure::Own(_))) => {
+            Err(failure @ (ProbeFailure::Final(_) | ProbeFailure::Own(_))) => {
                 let error = failure.of(&endpoint);
                 tracing::debug!(%endpoint, %error, "the server cannot be used");
                 return Err(error);
@@ -122,7 +122,7 @@ pub fn resolve(address: &Address) -> Result<Endpoint, ResolveError> {
 
 /// Why a server was not found.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum ProbeFailure {
     /// No server listens there: another seed may answer.
     #[error("{0}")]
     Absent(String),
@@ -145,10 +145,10 @@ pub enum Failure {
 #[error("{endpoint}: {source}")]
 pub struct Unreached {
     endpoint: Endpoint,
-    source: Failure,
+    source: ProbeFailure,
 }
 
-impl Failure {
+impl ProbeFailure {
     /// The same of a server there.
     pub fn at(self, endpoint: &Endpoint) -> Unreached {
         Unreached { endpoint: endpoint.clone(), source: self }
@@ -157,7 +157,7 @@ impl Failure {
     /// The same as the end of an attempt to use a target.
     pub fn of(self, endpoint: &Endpoint) -> TargetError {
         match self {
-            Failure::Own(limit) => TargetError::Refused(Refused(limit.to_string())),
+            ProbeFailure::Own(limit) => TargetError::Refused(Refused(limit.to_string())),
             other => TargetError::Unreachable(other.at(endpoint).to_string()),
         }
     }
@@ -188,38 +188,40 @@ pub enum ReadStatus {
 /// it has used and appends what is to be said next. Where nothing comes back, or the server closes the connection, it is
 /// looked for what else it may speak than `protocol`.
 pub fn converse(
-    protocol: &'static Protocol,
+    protocol: &'static ProtocolMark,
     (tls, stop): (Option<&Arc<TlsConfig>>, Stop<'_>),
     endpoint: &Endpoint,
     opening: Vec<u8>,
     hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> ReadStatus,
-) -> Result<(), Failure> {
-    let mut line = Line::open(tls, endpoint)?;
+) -> Result<(), ProbeFailure> {
+    let mut line = ProbeConnection::open(tls, endpoint)?;
     if tls.is_some() {
         return line.converse(opening, (PATIENCE_NS, stop), hear);
     }
     match line.converse(opening, (SILENCE_NS, stop), hear) {
-        Err(Failure::Silent(_)) if !stop() => match detect_protocol(endpoint) {
+        Err(ProbeFailure::Silent(_)) if !stop() => match detect_protocol(endpoint) {
             DetectedProtocol::Known(found) if found != protocol => {
-                Err(Failure::Final(wrong_protocol(protocol, found, endpoint)))
+                Err(ProbeFailure::Final(wrong_protocol(protocol, found, endpoint)))
             }
             // It is slow: what it says may still come.
             _ => line.converse(Vec::new(), (PATIENCE_NS, stop), hear),
         },
-        Err(Failure::Closed(why)) => Err(match detect_protocol(endpoint) {
+        Err(ProbeFailure::Closed(why)) => Err(match detect_protocol(endpoint) {
             DetectedProtocol::Known(found) if found != protocol => {
-                Failure::Final(wrong_protocol(protocol, found, endpoint))
+                ProbeFailure::Final(wrong_protocol(protocol, found, endpoint))
             }
-            DetectedProtocol::Known(_) => Failure::Absent(why),
-            DetectedProtocol::Gone => Failure::Absent(format!("{why}, and nothing listens there any more")),
-            DetectedProtocol::Unknown => Failure::Final(format!("{why}{EXPECTS_TLS}")),
+            DetectedProtocol::Known(_) => ProbeFailure::Absent(why),
+            DetectedProtocol::Gone => {
+                ProbeFailure::Absent(format!("{why}, and nothing listens there any more"))
+            }
+            DetectedProtocol::Unknown => ProbeFailure::Final(format!("{why}{EXPECTS_TLS}")),
         }),
         ended => ended,
     }
 }
 
 /// A connection for questions that are waited for.
-pub struct Line {
+pub struct ProbeConnection {
     socket: Socket,
     tls: bool,
     established: bool,
@@ -229,15 +231,15 @@ pub struct Line {
     buffer: Vec<u8>,
 }
 
-impl Line {
+impl ProbeConnection {
     /// Begins to connect.
-    pub fn open(tls: Option<&Arc<TlsConfig>>, endpoint: &Endpoint) -> Result<Self, Failure> {
+    pub fn open(tls: Option<&Arc<TlsConfig>>, endpoint: &Endpoint) -> Result<Self, ProbeFailure> {
         let socket = Socket::connect(endpoint, tls.map(Arc::as_ref), None);
         let socket = socket.map_err(|e| match OutOfFiles::behind(&e) {
-            Some(limit) => Failure::Own(limit),
-            None => Failure::Absent(explain(&e, tls.is_some())),
+            Some(limit) => ProbeFailure::Own(limit),
+            None => ProbeFailure::Absent(explain(&e, tls.is_some())),
         })?;
-        Ok(Line {
+        Ok(ProbeConnection {
             socket,
             tls: tls.is_some(),
             established: false,
@@ -254,7 +256,7 @@ impl Line {
         words: Vec<u8>,
         (patience_ns, stop): (u64, Stop<'_>),
         hear: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>) -> ReadStatus,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ProbeFailure> {
         let tls = self.tls;
         let mut patience = Patience::new(monotonic_ns(), patience_ns, LOOK_NS);
         self.unsent.extend(words);
@@ -267,25 +269,25 @@ impl Line {
             // Bytes that came with the end of the handshake are there already and wake no thread.
             let closed = self.receive().map_err(|e| self.failed(&e))?;
             if self.received.len() > ANSWER_BYTES {
-                return Err(Failure::Final(format!("its answer is longer than {ANSWER_BYTES} bytes")));
+                return Err(ProbeFailure::Final(format!("its answer is longer than {ANSWER_BYTES} bytes")));
             }
             match hear(&mut self.received, &mut self.unsent) {
                 ReadStatus::Need if closed && tls => {
-                    return Err(Failure::Final(format!("the server closed the connection{SPEAKS_TLS}")));
+                    return Err(ProbeFailure::Final(format!("the server closed the connection{SPEAKS_TLS}")));
                 }
                 ReadStatus::Need if closed => {
-                    return Err(Failure::Closed("the server closed the connection".into()));
+                    return Err(ProbeFailure::Closed("the server closed the connection".into()));
                 }
                 ReadStatus::Need => {}
                 ReadStatus::Done => return Ok(()),
-                ReadStatus::Refused(words) => return Err(Failure::Final(words)),
+                ReadStatus::Refused(words) => return Err(ProbeFailure::Final(words)),
             }
         }
     }
 
     /// Says `words` once connected, within so many nanoseconds and until the caller stops it. Nothing is awaited but the
     /// connection.
-    pub fn say(&mut self, words: Vec<u8>, (patience_ns, stop): (u64, Stop<'_>)) -> Result<(), Failure> {
+    pub fn say(&mut self, words: Vec<u8>, (patience_ns, stop): (u64, Stop<'_>)) -> Result<(), ProbeFailure> {
         let mut patience = Patience::new(monotonic_ns(), patience_ns, LOOK_NS);
         self.unsent = words;
         loop {
@@ -298,7 +300,7 @@ impl Line {
     }
 
     /// Sends what can be sent, once connected.
-    fn send(&mut self) -> Result<(), Failure> {
+    fn send(&mut self) -> Result<(), ProbeFailure> {
         if self.established {
             let taken = self.socket.send(&self.unsent).map_err(|e| self.failed(&e))?;
             self.unsent.drain(..taken);
@@ -311,14 +313,14 @@ impl Line {
         &mut self,
         patience: &mut Patience,
         (patience_ns, stop): (u64, Stop<'_>),
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ProbeFailure> {
         if !self.wait(patience, stop).map_err(|e| self.failed(&e))? {
             if stop() {
-                return Err(Failure::Silent(STOPPED.into()));
+                return Err(ProbeFailure::Silent(STOPPED.into()));
             }
             let hint = if self.tls && !self.established { SPEAKS_TLS } else { "" };
             let seconds = patience_ns as f64 / 1e9;
-            return Err(Failure::Silent(format!("no answer within {seconds} s{hint}")));
+            return Err(ProbeFailure::Silent(format!("no answer within {seconds} s{hint}")));
         }
         if !self.established {
             self.established = self.socket.established().map_err(|e| self.failed(&e))?;
@@ -326,11 +328,13 @@ impl Line {
         Ok(())
     }
 
-    fn failed(&self, error: &std::io::Error) -> Failure {
+    fn failed(&self, error: &std::io::Error) -> ProbeFailure {
         match error.kind() {
             // A plain connection that is cut says nothing of the reason: the server may have died.
-            ConnectionReset | BrokenPipe | UnexpectedEof if !self.tls => Failure::Closed(error.to_string()),
-            _ => Failure::Absent(explain(error, self.tls)),
+            ConnectionReset | BrokenPipe | UnexpectedEof if !self.tls => {
+                ProbeFailure::Closed(error.to_string())
+            }
+            _ => ProbeFailure::Absent(explain(error, self.tls)),
         }
     }
 
@@ -423,15 +427,15 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let endpoint = Endpoint::Tcp { host: "127.0.0.1".into(), address };
-        let Ok(mut line) = Line::open(None, &endpoint) else { panic!("no connection") };
+        let Ok(mut line) = ProbeConnection::open(None, &endpoint) else { panic!("no connection") };
         let mut need = |_: &mut Vec<u8>, _: &mut Vec<u8>| ReadStatus::Need;
         let silent = line.converse(b"hello".to_vec(), (1_000_000, NEVER), &mut need);
-        assert!(matches!(silent, Err(Failure::Silent(_))));
+        assert!(matches!(silent, Err(ProbeFailure::Silent(_))));
         // Unread words make the end of the connection a reset.
         drop(listener.accept().unwrap());
         drop(listener);
         let cut = line.converse(b"again".to_vec(), (1_000_000_000, NEVER), &mut need).unwrap_err();
-        assert!(matches!(cut, Failure::Closed(_)), "not told apart");
+        assert!(matches!(cut, ProbeFailure::Closed(_)), "not told apart");
         assert!(!cut.to_string().contains("TLS"));
     }
 }

@@ -4,7 +4,7 @@ use dyno_types::bson;
 
 /// A database's protocol, as far as it is told from others.
 #[derive(Debug)]
-pub struct Protocol {
+pub struct ProtocolMark {
     /// Name of the database, with an apostrophe.
     pub name: &'static str,
     /// The scheme of its URIs.
@@ -15,14 +15,14 @@ pub struct Protocol {
     pub is_answer: fn(&[u8]) -> bool,
 }
 
-impl PartialEq for Protocol {
+impl PartialEq for ProtocolMark {
     fn eq(&self, other: &Self) -> bool {
         self.scheme == other.scheme
     }
 }
 
 /// Redis' and its kin's.
-pub static REDIS: Protocol = Protocol {
+pub static REDIS: ProtocolMark = ProtocolMark {
     name: "Redis'",
     scheme: "redis",
     question: || b"*1\r\n$4\r\nPING\r\n".to_vec(),
@@ -30,7 +30,7 @@ pub static REDIS: Protocol = Protocol {
 };
 
 /// MongoDB's.
-pub static MONGODB: Protocol = Protocol {
+pub static MONGODB: ProtocolMark = ProtocolMark {
     name: "MongoDB's",
     scheme: "mongodb",
     question: || {
@@ -53,7 +53,7 @@ pub static MONGODB: Protocol = Protocol {
 const OP_MSG: i32 = 2013;
 
 /// memcached's.
-pub static MEMCACHED: Protocol = Protocol {
+pub static MEMCACHED: ProtocolMark = ProtocolMark {
     name: "memcached's",
     scheme: "memcached",
     question: || b"version\r\n".to_vec(),
@@ -61,4 +61,4 @@ pub static MEMCACHED: Protocol = Protocol {
 };
 
 /// The protocols that are told from each other, in the order in which they are asked for.
-pub static ALL: [&Protocol; 3] = [&REDIS, &MONGODB, &MEMCACHED];
+pub static ALL: [&ProtocolMark; 3] = [&REDIS, &MONGODB, &MEMCACHED];

@@ -1,6 +1,6 @@
 //! Protocol that a port speaks, found out by asking in each protocol: a target whose URI names another one is told so at once.
 
-use crate::protocol::{self, Protocol};
+use crate::protocol::{self, ProtocolMark};
 use dyno_types::driver::Endpoint;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -14,17 +14,17 @@ const PATIENCE: Duration = Duration::from_millis(300);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DetectedProtocol {
     /// It answered in this protocol.
-    Known(&'static Protocol),
+    Known(&'static ProtocolMark),
     /// It answered nothing that is known.
     Unknown,
     /// Nothing listens there (any more).
     Gone,
 }
 
-trait Stream: Read + Write {}
-impl<T: Read + Write> Stream for T {}
+trait ProbedStream: Read + Write {}
+impl<T: Read + Write> ProbedStream for T {}
 
-fn connect(endpoint: &Endpoint) -> io::Result<Box<dyn Stream>> {
+fn connect(endpoint: &Endpoint) -> io::Result<Box<dyn ProbedStream>> {
     match endpoint {
         Endpoint::Tcp { address, .. } => {
             let stream = TcpStream::connect_timeout(address, PATIENCE)?;
@@ -53,7 +53,7 @@ pub fn detect_protocol(endpoint: &Endpoint) -> DetectedProtocol {
 }
 
 /// Returns the error text for a URI whose scheme does not match the server's protocol.
-pub fn wrong_protocol(asked: &Protocol, found: &Protocol, endpoint: &Endpoint) -> String {
+pub fn wrong_protocol(asked: &ProtocolMark, found: &ProtocolMark, endpoint: &Endpoint) -> String {
     format!(
         "what answers there speaks {} protocol, not {}: write {}://{endpoint}",
         found.name, asked.name, found.scheme

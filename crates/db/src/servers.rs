@@ -1,9 +1,9 @@
 //! Kinds of servers that dyno starts: how one is configured, asked whether it is ready, made a cluster of, and ended. Each
 //! kind is in its database's folder; the registry finds it.
 
-pub use crate::node::Node;
+pub use crate::node::ServerNode;
 
-use crate::cluster::{ClusterError, Group};
+use crate::cluster::{ClusterError, ProcessGroup};
 use crate::target_error::TargetError;
 use dyno_config::server::{Part, Reads, ServerSpec, Topology};
 use dyno_localhost::error::{Cause, LocalError};
@@ -53,7 +53,12 @@ pub trait DatabaseServer: Sync {
     ///
     /// # Errors
     /// Refuses options that dyno sets itself, and what this version does not take.
-    fn configure(&self, spec: &ServerSpec, node: &Node, version: &str) -> Result<LaunchConfig, LocalError>;
+    fn configure(
+        &self,
+        spec: &ServerSpec,
+        node: &ServerNode,
+        version: &str,
+    ) -> Result<LaunchConfig, LocalError>;
 
     /// Asks a process whether it serves. Where `started` names a process of this host, it must be the one that answers, or one
     /// that it has started (a wrapper's). Returns the process number of who answers, where it tells.
@@ -63,12 +68,12 @@ pub trait DatabaseServer: Sync {
     fn ready(
         &self,
         spec: &ServerSpec,
-        node: &Node,
+        node: &ServerNode,
         started: Option<(&Machine, u32)>,
     ) -> Result<Option<u32>, NotReady>;
 
     /// The target URI of an instance, whose first node comes first.
-    fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String;
+    fn uri(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> String;
 
     /// The password that clients need, if any.
     fn password(&self, _spec: &ServerSpec) -> Option<String> {
@@ -79,19 +84,19 @@ pub trait DatabaseServer: Sync {
     ///
     /// # Errors
     /// A process does not answer, or answers no number.
-    fn count(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError>;
+    fn count(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<u64, LocalError>;
 
     /// Has processes write to disk what they hold in memory alone. Those that have their data on disk, or in a journal there,
     /// do nothing.
     ///
     /// # Errors
     /// A process does not answer or refuses.
-    fn save(&self, _spec: &ServerSpec, _nodes: &[&Node]) -> Result<(), LocalError> {
+    fn save(&self, _spec: &ServerSpec, _nodes: &[&ServerNode]) -> Result<(), LocalError> {
         Ok(())
     }
 
     /// Has a process write its data to disk and end, where that takes more than SIGTERM; false if SIGTERM is enough.
-    fn save_and_end(&self, _spec: &ServerSpec, _node: &Node) -> bool {
+    fn save_and_end(&self, _spec: &ServerSpec, _node: &ServerNode) -> bool {
         false
     }
 
@@ -99,7 +104,7 @@ pub trait DatabaseServer: Sync {
     ///
     /// # Errors
     /// A process refuses, or they are not together in time.
-    fn form(&self, _group: &Group<'_>) -> Result<(), ClusterError> {
+    fn form(&self, _group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
         Ok(())
     }
 
@@ -107,7 +112,7 @@ pub trait DatabaseServer: Sync {
     ///
     /// # Errors
     /// As [`DatabaseServer::form`].
-    fn join(&self, _group: &Group<'_>) -> Result<(), ClusterError> {
+    fn join(&self, _group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
         Ok(())
     }
 
@@ -116,7 +121,7 @@ pub trait DatabaseServer: Sync {
     ///
     /// # Errors
     /// A process refuses or does not answer.
-    fn rejoin(&self, _spec: &ServerSpec, _nodes: &[&Node], _i: usize) -> Result<(), ClusterError> {
+    fn rejoin(&self, _spec: &ServerSpec, _nodes: &[&ServerNode], _i: usize) -> Result<(), ClusterError> {
         Ok(())
     }
 
@@ -135,7 +140,7 @@ impl dyn DatabaseServer {
     pub fn launch_config(
         &self,
         spec: &ServerSpec,
-        node: &Node,
+        node: &ServerNode,
         version: &str,
     ) -> Result<LaunchConfig, LocalError> {
         let mut config = self.configure(spec, node, version)?;
@@ -153,7 +158,7 @@ impl dyn DatabaseServer {
 /// Another process has the port.
 pub fn check_answering(
     own: Option<u32>,
-    node: &Node,
+    node: &ServerNode,
     (machine, pid): (&Machine, u32),
 ) -> Result<Option<u32>, NotReady> {
     match own {
@@ -165,8 +170,8 @@ pub fn check_answering(
 }
 
 /// Hosts and ports of those that clients are told of, separated by commas.
-pub fn hosts(spec: &ServerSpec, nodes: &[&Node]) -> String {
-    let asked = |node: &&&Node| match (spec.topology, spec.part(node.number as u32)) {
+pub fn hosts(spec: &ServerSpec, nodes: &[&ServerNode]) -> String {
+    let asked = |node: &&&ServerNode| match (spec.topology, spec.part(node.number as u32)) {
         // The primary knows the copies.
         (Topology::Replication, _) => node.number == 0,
         (Topology::Sharded, part) => part == Part::Router,

@@ -1,4 +1,4 @@
-//! Interface of a database to the rest of dyno: [`Database`], [`Target`], [`OpenTarget`].
+//! Interface of a database to the rest of dyno: [`ReplicatedStore`], [`Target`], [`OpenTarget`].
 
 use crate::collections::Collections;
 use crate::probe::Stop;
@@ -26,19 +26,19 @@ pub struct Scheme {
     /// The form of a URI.
     pub form: &'static str,
     /// Login that a client's URI can give.
-    pub login: Login,
+    pub login: LoginForm,
 }
 
 impl Scheme {
     /// A scheme whose URIs name no server.
     pub const fn store(name: &'static str, form: &'static str) -> Self {
-        Scheme { name, form, login: Login::None }
+        Scheme { name, form, login: LoginForm::None }
     }
 }
 
 /// Login that a URI can give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Login {
+pub enum LoginForm {
     /// Nothing: it names no server.
     None,
     /// A password, with a user or without.
@@ -50,7 +50,7 @@ pub enum Login {
 /// Client that speaks to the database, where there is a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Client {
+pub enum ClientDriver {
     /// dyno's own codec
     #[default]
     Wire,
@@ -58,11 +58,11 @@ pub enum Client {
     Official,
 }
 
-impl From<dyno_config::experiment::Driver> for Client {
+impl From<dyno_config::experiment::Driver> for ClientDriver {
     fn from(driver: dyno_config::experiment::Driver) -> Self {
         match driver {
-            dyno_config::experiment::Driver::Wire => Client::Wire,
-            dyno_config::experiment::Driver::Official => Client::Official,
+            dyno_config::experiment::Driver::Wire => ClientDriver::Wire,
+            dyno_config::experiment::Driver::Official => ClientDriver::Official,
         }
     }
 }
@@ -141,7 +141,7 @@ pub trait Target: fmt::Debug + Send + Sync {
     }
 
     /// The copies that `dyno prove ingest` looks for; `None` where the database has none.
-    fn copies(&self) -> Option<Result<Box<dyn crate::copies::database::Database>, Refused>> {
+    fn copies(&self) -> Option<Result<Box<dyn crate::copies::database::ReplicatedStore>, Refused>> {
         None
     }
 

@@ -2,7 +2,7 @@
 
 use crate::run_error::RunError;
 use crate::shared::RunState;
-use dyno_record::{Interval, Recorder, Totals};
+use dyno_record::{Recorder, ThreadInterval, Totals};
 use dyno_types::Outcome;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
@@ -95,10 +95,10 @@ pub(crate) enum ThreadEvent {
 pub(crate) fn recorder(
     shared: &RunState,
     thread: usize,
-    full: &SyncSender<Box<Interval>>,
-) -> (Recorder, Sender<Box<Interval>>) {
+    full: &SyncSender<Box<ThreadInterval>>,
+) -> (Recorder, Sender<Box<ThreadInterval>>) {
     let fresh = || {
-        let mut interval = Interval::new(shared.job.workload.metrics().len(), shared.job.scale);
+        let mut interval = ThreadInterval::new(shared.job.workload.metrics().len(), shared.job.scale);
         interval.thread = thread;
         Box::new(interval)
     };
@@ -123,7 +123,7 @@ pub(crate) fn await_ready(events: &Receiver<ThreadEvent>, threads: usize) -> Res
 pub(crate) struct Merger {
     metrics: usize,
     scale: dyno_record::Scale,
-    empties: Vec<Sender<Box<Interval>>>,
+    empties: Vec<Sender<Box<ThreadInterval>>>,
     /// By (second, measured): sums so far.
     open: BTreeMap<(u64, bool), Totals>,
     /// The second that each thread is counting; `None` when it has ended.
@@ -131,7 +131,7 @@ pub(crate) struct Merger {
 }
 
 impl Merger {
-    pub(crate) fn new(shared: &RunState, empties: Vec<Sender<Box<Interval>>>) -> Self {
+    pub(crate) fn new(shared: &RunState, empties: Vec<Sender<Box<ThreadInterval>>>) -> Self {
         Merger {
             metrics: shared.job.workload.metrics().len(),
             scale: shared.job.scale,
@@ -143,7 +143,7 @@ impl Merger {
 
     pub(crate) fn run(
         mut self,
-        filled: &Receiver<Box<Interval>>,
+        filled: &Receiver<Box<ThreadInterval>>,
         events: &Receiver<ThreadEvent>,
         ending: usize,
         on_second: &mut dyn FnMut(Second),
@@ -171,7 +171,7 @@ impl Merger {
         all.ok_or(RunError::Panicked)
     }
 
-    fn take(&mut self, mut interval: Box<Interval>) {
+    fn take(&mut self, mut interval: Box<ThreadInterval>) {
         let key = (interval.number, !interval.warmup);
         let totals = self.open.entry(key).or_insert_with(|| Totals::new(self.metrics, self.scale));
         totals.add(&interval);
@@ -213,7 +213,7 @@ mod tests {
             emptied.push(receiver);
         }
         let mut counted = |thread: usize, number: u64, last: bool| {
-            let mut interval = Interval::new(1, scale);
+            let mut interval = ThreadInterval::new(1, scale);
             (interval.thread, interval.number, interval.last) = (thread, number, last);
             merger.take(Box::new(interval));
             let mut seconds = Vec::new();

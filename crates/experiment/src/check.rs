@@ -1,7 +1,7 @@
 //! Finds problems of a file without touching anything, and where they were written.
 
 use crate::steps;
-use dyno_config::experiment::{Cell, Experiment, Plan};
+use dyno_config::experiment::{Experiment, ExperimentPlan, MatrixCell};
 use dyno_config::tree::{Node, TreeError};
 use dyno_databases::registry;
 use dyno_hosts::remote::worker::serve::ReadWork;
@@ -9,7 +9,7 @@ use dyno_monitor::prometheus::Url;
 
 /// Checks what can be checked without touching anything: targets and their options, workloads, rates, thresholds and
 /// exporters of every cell.
-pub fn check(plan: &Plan, read_work: ReadWork<'_>) -> Result<(), TreeError> {
+pub fn check(plan: &ExperimentPlan, read_work: ReadWork<'_>) -> Result<(), TreeError> {
     let mut known: Vec<&Experiment> = Vec::new();
     for cell in &plan.cells {
         let spec = &cell.spec;
@@ -33,7 +33,7 @@ pub fn check(plan: &Plan, read_work: ReadWork<'_>) -> Result<(), TreeError> {
     Ok(())
 }
 
-fn of_cell(cell: &Cell, read_work: ReadWork<'_>) -> Result<(), TreeError> {
+fn of_cell(cell: &MatrixCell, read_work: ReadWork<'_>) -> Result<(), TreeError> {
     let spec = &cell.spec;
     let wrong = |key: &str, words: String| named(&cell.tree, key, &words);
     if let Some(uri) = &spec.target {

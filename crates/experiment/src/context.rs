@@ -2,7 +2,7 @@
 
 use crate::journal::RunRecord;
 use crate::point::SearchPoint;
-use dyno_config::experiment::Cell;
+use dyno_config::experiment::MatrixCell;
 use dyno_engine::Control;
 use dyno_hosts::remote::worker::serve::ReadWork;
 use dyno_rundir::schema::{Environment, Summary};
@@ -13,9 +13,9 @@ use std::sync::Arc;
 /// Watches an experiment.
 pub trait Watcher: Observer {
     /// A run begins: its cell, its point, and how many of the planned runs have ended.
-    fn run_begins(&mut self, cell: &Cell, point: &SearchPoint, ended: usize, planned: usize);
+    fn run_begins(&mut self, cell: &MatrixCell, point: &SearchPoint, ended: usize, planned: usize);
     /// A run has ended.
-    fn run_ended(&mut self, cell: &Cell, record: &RunRecord, summary: Option<&Summary>);
+    fn run_ended(&mut self, cell: &MatrixCell, record: &RunRecord, summary: Option<&Summary>);
 }
 
 /// Context of an experiment: control, host, programs.

@@ -6,7 +6,7 @@
 use dyno_config::experiment::Experiment;
 use dyno_config::server::data::Reuse;
 use dyno_config::server::{ServerSpec, Setting};
-use dyno_hosts::servers::volume::{FoundVolume, Key, Loaded};
+use dyno_hosts::servers::volume::{FoundVolume, Loaded, VolumeKey};
 use dyno_session::work::ycsb::core_config_of;
 use dyno_types::Refused;
 use dyno_types::bounded;
@@ -36,8 +36,8 @@ fn short(text: String) -> String {
 }
 
 /// The key of what an experiment loads into a server of this version.
-pub(crate) fn key(spec: &Experiment, server: &ServerSpec, version: &str) -> Result<Key, Refused> {
-    let mut key = Key::new();
+pub(crate) fn key(spec: &Experiment, server: &ServerSpec, version: &str) -> Result<VolumeKey, Refused> {
+    let mut key = VolumeKey::new();
     let mut put = |name: &str, value: String| drop(key.insert(name.to_owned(), short(value)));
     let options =
         server.options.iter().filter(|(name, _)| !["requirepass", "masterauth"].contains(&name.as_str()));
@@ -96,7 +96,7 @@ fn of_ycsb(spec: &Experiment, put: &mut dyn FnMut(&str, String)) -> Result<(), R
 }
 
 /// The first things in which data differ from what is wanted; `None` if they do not.
-pub(crate) fn differs(there: &Key, wanted: &Key) -> Option<String> {
+pub(crate) fn differs(there: &VolumeKey, wanted: &VolumeKey) -> Option<String> {
     let none = || "none".to_owned();
     let names: std::collections::BTreeSet<&String> = there.keys().chain(wanted.keys()).collect();
     let other = names.into_iter().filter(|name| there.get(*name) != wanted.get(*name));
@@ -118,7 +118,12 @@ pub(crate) fn differs(there: &Key, wanted: &Key) -> Option<String> {
 }
 
 /// Decides what a run begins with; `own` says whether this experiment has loaded what a record is of.
-pub(crate) fn decide(found: FoundVolume, wanted: &Key, reuse: Reuse, own: impl Fn(&Loaded) -> bool) -> Begin {
+pub(crate) fn decide(
+    found: FoundVolume,
+    wanted: &VolumeKey,
+    reuse: Reuse,
+    own: impl Fn(&Loaded) -> bool,
+) -> Begin {
     let empty = |why: &str| Begin::Empty(why.to_owned());
     if !found.there {
         return empty("there is no such volume yet");
@@ -141,13 +146,13 @@ mod tests {
     use super::*;
     use dyno_config::experiment::plan;
 
-    fn of(text: &str) -> Key {
+    fn of(text: &str) -> VolumeKey {
         let plan = plan(text, "x.yaml", &[]).unwrap();
         let spec = &plan.cells[0].spec;
         key(spec, spec.server.as_ref().unwrap(), "7.0").unwrap()
     }
 
-    fn record(key: Key) -> Loaded {
+    fn record(key: VolumeKey) -> Loaded {
         Loaded {
             id: "1".into(),
             key,

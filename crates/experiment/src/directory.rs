@@ -12,7 +12,7 @@
 
 use crate::hooks::HookError;
 use crate::journal::{Entry, OpenJournal, RunRecord, RunStatus};
-use dyno_config::experiment::{Plan, masked, masked_set};
+use dyno_config::experiment::{ExperimentPlan, masked, masked_set};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
@@ -184,7 +184,7 @@ impl Directory {
         text: &str,
         called: &str,
         sets: &[String],
-        plan: &Plan,
+        plan: &ExperimentPlan,
     ) -> Result<Directory, DirectoryError> {
         let refused = |e: std::io::Error| DirectoryError::Refused(format!("{}: {e}", path.display()));
         if path.exists() && std::fs::read_dir(path).map_err(refused)?.next().is_some() {

@@ -19,7 +19,7 @@ use dyno_hosts::servers::server::faults::{FaultOutcome, ServerFault, WorkerFault
 use dyno_localhost::machine::Machine;
 use dyno_localhost::shaping::{can_narrow, can_slow};
 use dyno_localhost::undo;
-use dyno_session::session::Session;
+use dyno_session::session::RunSession;
 use dyno_types::Refused;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -101,7 +101,7 @@ pub(super) struct FaultLog {
 
 impl FaultLog {
     /// Writes events, has the session judge; an error if one could not be done or undone.
-    pub fn note(self, session: &mut Session<'_>) -> Result<(), FaultError> {
+    pub fn note(self, session: &mut RunSession<'_>) -> Result<(), FaultError> {
         if let Some(writer) = session.writer() {
             self.events.iter().for_each(|(at, kind, words)| writer.event_at(*at, kind, words));
         }

@@ -2,7 +2,7 @@
 
 use crate::failed::Failed;
 use dyno_config::experiment::ssh::Ssh;
-use dyno_config::inventory::{Host, Inventory};
+use dyno_config::inventory::{Inventory, InventoryHost};
 use dyno_engine::Control;
 use dyno_hosts::remote::deploy;
 use dyno_hosts::remote::remote_agent::RemoteAgent;
@@ -65,7 +65,7 @@ impl Hosts {
         names: &[String],
         (program, control): (&Path, &Control),
     ) -> Result<Vec<ReachedHost>, Failed> {
-        let mut wanted: Vec<Host> = Vec::new();
+        let mut wanted: Vec<InventoryHost> = Vec::new();
         for host in hosts(ssh, names)? {
             if wanted.iter().all(|one| one.name != host.name) {
                 wanted.push(host);
@@ -99,9 +99,9 @@ impl Hosts {
     }
 }
 
-fn hosts(ssh: &Ssh, names: &[String]) -> Result<Vec<Host>, Failed> {
+fn hosts(ssh: &Ssh, names: &[String]) -> Result<Vec<InventoryHost>, Failed> {
     let Some(path) = &ssh.inventory else {
-        return Ok(names.iter().map(|name| Host::named(name)).collect());
+        return Ok(names.iter().map(|name| InventoryHost::named(name)).collect());
     };
     let text = bounded::text_file(path, TEXT_BYTES)
         .map_err(|e| LocalError::failed(format!("ssh.inventory: {path}"), e))?;

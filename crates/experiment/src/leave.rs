@@ -13,7 +13,7 @@ use crate::random::secured;
 use crate::run_context::RunContext;
 use crate::volumes;
 use crate::volumes::Volume;
-use dyno_config::experiment::{Experiment, Plan};
+use dyno_config::experiment::{Experiment, ExperimentPlan};
 use dyno_hosts::servers::server::fault_preparation::FaultPreparation;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
@@ -30,7 +30,7 @@ pub struct LeftServers {
 
 /// Starts the servers of a plan's only cell, loads them where that is asked for, and leaves them.
 pub fn leave(
-    plan: &Plan,
+    plan: &ExperimentPlan,
     directory: &mut Directory,
     context: &ExperimentContext<'_>,
     load: bool,

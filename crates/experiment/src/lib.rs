@@ -60,7 +60,7 @@ use crate::journal::{Entry, RunRecord, RunStatus};
 use crate::one::OneRun;
 use crate::point::SearchPoint;
 use crate::provisioned_target::SharedServers;
-use dyno_config::experiment::{Cell, OnFailure, Plan, Strategy};
+use dyno_config::experiment::{ExperimentPlan, MatrixCell, OnFailure, Strategy};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::{registry, trusted, tuning, undo};
@@ -82,7 +82,7 @@ pub enum ExperimentEnding {
 
 /// Makes every run that the journal does not hold.
 pub fn run_experiment(
-    plan: &Plan,
+    plan: &ExperimentPlan,
     directory: &mut Directory,
     context: &ExperimentContext<'_>,
     watcher: &mut dyn Watcher,
@@ -143,7 +143,7 @@ pub fn run_experiment(
 }
 
 /// Leaves what tunings have found so far in the directory.
-fn keep_tunings(plan: &Plan, directory: &Directory) -> Result<(), DirectoryError> {
+fn keep_tunings(plan: &ExperimentPlan, directory: &Directory) -> Result<(), DirectoryError> {
     let found = tune::found(plan, &directory.ended);
     if found.is_empty() {
         return Ok(());
@@ -155,7 +155,7 @@ fn keep_tunings(plan: &Plan, directory: &Directory) -> Result<(), DirectoryError
 }
 
 fn all_runs(
-    plan: &Plan,
+    plan: &ExperimentPlan,
     directory: &mut Directory,
     context: &ExperimentContext<'_>,
     machine: &Machine,
@@ -183,7 +183,7 @@ fn all_runs(
 }
 
 fn run(
-    cell: &Cell,
+    cell: &MatrixCell,
     point: &SearchPoint,
     directory: &mut Directory,
     (context, machine): (&ExperimentContext<'_>, &Machine),
@@ -231,7 +231,7 @@ fn run(
 }
 
 /// Returns the next point of a planned run that is still to be made.
-fn next_point(cell: &Cell, repetition: u32, ended: &[RunRecord]) -> Option<SearchPoint> {
+fn next_point(cell: &MatrixCell, repetition: u32, ended: &[RunRecord]) -> Option<SearchPoint> {
     let seed = cell.spec.seed;
     let of_cell = ended.iter().filter(|run| run.cell == cell.number);
     match &cell.spec.strategy {
@@ -253,7 +253,11 @@ fn next_point(cell: &Cell, repetition: u32, ended: &[RunRecord]) -> Option<Searc
 
 /// The runs that are made again with those that `wanted` names: of a search, whose next run follows from the earlier ones, all
 /// later ones, too. In the order in which they have ended.
-pub fn to_make_again(plan: &Plan, ended: &[RunRecord], wanted: impl Fn(&RunRecord) -> bool) -> Vec<Again> {
+pub fn to_make_again(
+    plan: &ExperimentPlan,
+    ended: &[RunRecord],
+    wanted: impl Fn(&RunRecord) -> bool,
+) -> Vec<Again> {
     let follows = |run: &RunRecord, from: &RunRecord| {
         let cell = plan.cells.iter().find(|cell| cell.number == run.cell && run.cell == from.cell);
         match cell.and_then(|cell| cell.spec.strategy.as_ref()) {
@@ -273,8 +277,8 @@ pub fn to_make_again(plan: &Plan, ended: &[RunRecord], wanted: impl Fn(&RunRecor
 }
 
 /// The cells of which a run is still to be made.
-pub fn pending(plan: &Plan, ended: &[RunRecord]) -> Vec<usize> {
-    let left = |cell: &Cell| {
+pub fn pending(plan: &ExperimentPlan, ended: &[RunRecord]) -> Vec<usize> {
+    let left = |cell: &MatrixCell| {
         let mut runs = plan.runs.iter().filter(|run| run.cell + 1 == cell.number);
         runs.any(|run| next_point(cell, run.repetition, ended).is_some())
     };

@@ -1,7 +1,7 @@
 //! One run of an experiment: its cell and its point, and what it is made with.
 
 use crate::point::SearchPoint;
-use dyno_config::experiment::Cell;
+use dyno_config::experiment::MatrixCell;
 use dyno_engine::Control;
 use dyno_hosts::remote::worker::serve::ReadWork;
 use dyno_localhost::machine::Machine;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Starts load and measure phases of one run.
 pub(super) struct OneRun<'a> {
-    pub cell: &'a Cell,
+    pub cell: &'a MatrixCell,
     pub point: &'a SearchPoint,
     pub dir: PathBuf,
     pub environment: &'a Environment,

@@ -11,7 +11,7 @@ use dyno_databases::container::count_elsewhere;
 use dyno_hosts::kubernetes::manifests::server::server_image;
 use dyno_hosts::kubernetes::persistent_pods::PersistentPods;
 use dyno_hosts::servers::needs::version_of;
-use dyno_hosts::servers::volume::{Key, Loaded};
+use dyno_hosts::servers::volume::{Loaded, VolumeKey};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
@@ -47,7 +47,7 @@ pub struct PersistentServers {
     /// The same with a password, where they have one.
     pub(super) secured: ServerSpec,
     /// Key of the data that they hold, or will hold.
-    pub(super) key: Key,
+    pub(super) key: VolumeKey,
     /// URIs, one for each instance.
     pub uris: Vec<String>,
     pub(super) sockets: Vec<SocketAddr>,

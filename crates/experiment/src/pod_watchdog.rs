@@ -11,7 +11,7 @@ use dyno_hosts::remote::worker::pool::WorkerPool;
 use dyno_localhost::error::LocalError;
 use dyno_record::Totals;
 use dyno_rundir::schema::Phase;
-use dyno_session::session::{Observer, Progress};
+use dyno_session::session::{Observer, PhaseProgress};
 use dyno_types::Outcome;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -47,7 +47,7 @@ impl Observer for WatchedObserver<'_> {
         self.observer.begin(phase, plan);
     }
 
-    fn second(&mut self, progress: &Progress<'_>) {
+    fn second(&mut self, progress: &PhaseProgress<'_>) {
         if let Some(watchdog) = self.watchdog.as_ref().filter(|_| is_bad(progress.last)) {
             watchdog.ask();
         }

@@ -1,7 +1,7 @@
 //! Things that a plan asks for and this machine does not have: cores, memory, programs. Looks, touches nothing.
 
 use crate::check::placed;
-use dyno_config::experiment::{Cell, Experiment};
+use dyno_config::experiment::{Experiment, MatrixCell};
 use dyno_config::server::ServerSpec;
 use dyno_config::server::placement::{Placement, Policy};
 use dyno_config::tree::TreeError;
@@ -59,7 +59,7 @@ pub struct MissingProgram {
 }
 
 /// Cores and memory that cells ask for beyond this machine. One that does not tell its topology is not argued with.
-pub fn unmet_requirements(cells: &[Cell], machine: &Machine) -> Vec<UnmetRequirement> {
+pub fn unmet_requirements(cells: &[MatrixCell], machine: &Machine) -> Vec<UnmetRequirement> {
     let Ok(topology) = machine.topology() else { return Vec::new() };
     let mut all: Vec<UnmetRequirement> = Vec::new();
     let mut known: Vec<(&Experiment, Vec<(bool, TreeError)>)> = Vec::new();
@@ -88,7 +88,7 @@ pub fn unmet_requirements(cells: &[Cell], machine: &Machine) -> Vec<UnmetRequire
 }
 
 /// Returns each problem of a cell, and whether it refuses the cell.
-fn of_cell(cell: &Cell, topology: &Topology) -> Vec<(bool, TreeError)> {
+fn of_cell(cell: &MatrixCell, topology: &Topology) -> Vec<(bool, TreeError)> {
     let spec = &cell.spec;
     let told = |path: &str, text: String| (true, placed(&cell.tree, path, text));
     let mut errors = Vec::new();
@@ -171,7 +171,7 @@ fn of_store(spec: &Experiment) -> Option<String> {
 }
 
 /// Programs that cells need and that are not there, or in a version that lacks what the cells ask for.
-pub fn missing_programs(cells: &[Cell], machine: &Machine) -> Vec<MissingProgram> {
+pub fn missing_programs(cells: &[MatrixCell], machine: &Machine) -> Vec<MissingProgram> {
     let mut versions = BTreeMap::new();
     each(cells, |spec| lacks(spec, machine).or_else(|| absent_in_version(spec, machine, &mut versions)))
 }
@@ -203,7 +203,7 @@ fn absent_in_version(spec: &Experiment, machine: &Machine, known: &mut Versions)
 }
 
 /// Storage engines that cells need and that the mongod of this host does not have. Starts each of them for a moment.
-pub fn missing_engines(cells: &[Cell], machine: &Machine) -> Vec<MissingProgram> {
+pub fn missing_engines(cells: &[MatrixCell], machine: &Machine) -> Vec<MissingProgram> {
     let mut known: BTreeMap<(PathBuf, String), EngineTrial> = BTreeMap::new();
     let mut versions = BTreeMap::new();
     each(cells, |spec| {
@@ -229,7 +229,7 @@ pub fn missing_engines(cells: &[Cell], machine: &Machine) -> Vec<MissingProgram>
     })
 }
 
-fn each(cells: &[Cell], mut of: impl FnMut(&Experiment) -> Option<String>) -> Vec<MissingProgram> {
+fn each(cells: &[MatrixCell], mut of: impl FnMut(&Experiment) -> Option<String>) -> Vec<MissingProgram> {
     let mut all: Vec<MissingProgram> = Vec::new();
     for cell in cells {
         let Some(text) = of(&cell.spec) else { continue };

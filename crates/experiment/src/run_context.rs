@@ -27,7 +27,7 @@ use dyno_rundir::schema::Summary;
 use dyno_session::collection_stats::CollectionStats;
 use dyno_session::conductor::Conductor;
 use dyno_session::cores::left;
-use dyno_session::session::{EndedPhase, Observer, Session, SessionPlan};
+use dyno_session::session::{EndedPhase, Observer, RunSession, SessionPlan};
 use dyno_session::work::{Prepared, Work};
 use dyno_types::child;
 use std::collections::{BTreeMap, BTreeSet};
@@ -193,7 +193,7 @@ impl<'a> RunContext<'a> {
         // Thresholds are about what is measured.
         let plan = SessionPlan { title: format!("load, {}", plan.title), conditions: Vec::new(), ..plan };
         let mut conductor = run.begin(dir, tree, work.as_ref(), &pool, self.facts(&pool)?, plan)?;
-        let load = |_: &mut Self, session: &mut Session<'_>, observer: &mut dyn Observer| {
+        let load = |_: &mut Self, session: &mut RunSession<'_>, observer: &mut dyn Observer| {
             run.load(spec, work.as_ref(), pairs, session, logs, observer)
         };
         let Some(ended) = self.conduct(spec, &pool, &mut conductor, observer, load)? else {
@@ -222,7 +222,7 @@ impl<'a> RunContext<'a> {
         let Some(pool) = self.pool.take() else { return Err(Failed::other("a run without workers")) };
         let plan = run.session_plan(spec, work.as_ref(), &pool)?;
         let mut conductor = run.begin(&run.dir, tree, work.as_ref(), &pool, self.facts(&pool)?, plan)?;
-        let phases = |own: &mut Self, session: &mut Session<'_>, observer: &mut dyn Observer| {
+        let phases = |own: &mut Self, session: &mut RunSession<'_>, observer: &mut dyn Observer| {
             own.phases(spec, work.as_ref(), pool.whereabouts(), session, logs, observer)
         };
         let made = self.conduct(spec, &pool, &mut conductor, observer, phases);
@@ -267,7 +267,7 @@ impl<'a> RunContext<'a> {
         pool: &WorkerPool,
         conductor: &mut Conductor<'_>,
         observer: &mut dyn Observer,
-        phases: impl FnOnce(&mut Self, &mut Session<'_>, &mut dyn Observer) -> Result<T, Failed>,
+        phases: impl FnOnce(&mut Self, &mut RunSession<'_>, &mut dyn Observer) -> Result<T, Failed>,
     ) -> Result<T, Failed> {
         let session = &mut conductor.session;
         let watched = WatchedObserver::new(&self.target, pool, observer).map_err(Failed::from);
@@ -302,7 +302,7 @@ impl<'a> RunContext<'a> {
         spec: &Experiment,
         work: &dyn Work,
         workers: Vec<(u32, Option<String>)>,
-        session: &mut Session<'_>,
+        session: &mut RunSession<'_>,
         logs: &Path,
         observer: &mut dyn Observer,
     ) -> Result<(EndedPhase, SuccessSeries), Failed> {

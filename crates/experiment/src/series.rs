@@ -5,7 +5,7 @@ use dyno_analysis::interval::mean_interval;
 use dyno_config::experiment::{Estimator, Window};
 use dyno_engine::Job;
 use dyno_rundir::schema::Phase;
-use dyno_session::session::{Observer, Progress};
+use dyno_session::session::{Observer, PhaseProgress};
 use dyno_types::stats::{mean, median};
 
 /// Successful operations of each measured second.
@@ -68,7 +68,7 @@ impl Observer for Watched<'_> {
         self.observer.begin(phase, plan);
     }
 
-    fn second(&mut self, progress: &Progress<'_>) {
+    fn second(&mut self, progress: &PhaseProgress<'_>) {
         if progress.phase == "measure" {
             let begin = progress.elapsed_s - 1.0 - self.series.warmup_s;
             self.series.seconds.push((begin.max(0.0), progress.last.completed()));

@@ -18,7 +18,7 @@ use dyno_record::Scale;
 use dyno_rundir::schema::Setting;
 use dyno_session::conductor::{Conductor, RunDirectory};
 use dyno_session::parts;
-use dyno_session::session::{EndedPhase, Observer, Session, SessionPlan};
+use dyno_session::session::{EndedPhase, Observer, RunSession, SessionPlan};
 use dyno_session::work::Work;
 use dyno_types::Refused;
 use dyno_types::secret::mask_value;
@@ -82,7 +82,7 @@ impl OneRun<'_> {
         spec: &Experiment,
         work: &dyn Work,
         pairs: usize,
-        session: &mut Session<'_>,
+        session: &mut RunSession<'_>,
         logs: &Path,
         observer: &mut dyn Observer,
     ) -> Result<Option<EndedPhase>, Failed> {
@@ -132,7 +132,7 @@ impl OneRun<'_> {
         spec: &Experiment,
         work: &dyn Work,
         pairs: usize,
-        session: &mut Session<'_>,
+        session: &mut RunSession<'_>,
         reach: FaultReach<'_>,
         observer: &mut dyn Observer,
     ) -> Result<(EndedPhase, SuccessSeries), Failed> {

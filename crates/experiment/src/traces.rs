@@ -9,7 +9,7 @@ use crate::failed::Failed;
 use dyno_config::experiment::traces::{Trace, TracedPhase};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::{process, undo};
-use dyno_session::session::Session;
+use dyno_session::session::RunSession;
 use dyno_types::child;
 use dyno_types::secret::mask_arguments;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -82,7 +82,7 @@ impl Traces {
         traces: &[Trace],
         phases: &[TracedPhase],
         environment: &[(String, String)],
-        session: &mut Session<'_>,
+        session: &mut RunSession<'_>,
     ) -> Result<Self, TraceError> {
         let mut all = Traces::default();
         let wanted = traces.iter().enumerate().filter(|(_, trace)| phases.contains(&trace.phase));
@@ -114,7 +114,7 @@ impl Traces {
     }
 
     /// The phase is over: ends what still runs, and writes what happened to the events.
-    pub fn end(mut self, session: &mut Session<'_>) {
+    pub fn end(mut self, session: &mut RunSession<'_>) {
         let mut happened = self.finish();
         happened.sort_by_key(|(at, ..)| *at);
         if let Some(writer) = session.writer() {

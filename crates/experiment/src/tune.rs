@@ -9,7 +9,7 @@
 use crate::journal::{RunRecord, RunStatus};
 use crate::point::SearchPoint;
 use dyno_analysis::interval::{mean_difference, mean_interval};
-use dyno_config::experiment::{Cell, Goal, Plan, Strategy, Tune};
+use dyno_config::experiment::{ExperimentPlan, Goal, MatrixCell, Strategy, Tune};
 use dyno_rundir::tuning::{Effect, Tuned, TunedCell};
 use dyno_types::rng::Stream;
 use dyno_types::stats::mean;
@@ -132,8 +132,8 @@ fn point(field: &[Configuration], labels: &[String], number: usize, history: &[&
 }
 
 /// Returns what the tunings of all cells have found.
-pub(super) fn found(plan: &Plan, ended: &[RunRecord]) -> Vec<TunedCell> {
-    let of = |cell: &Cell| {
+pub(super) fn found(plan: &ExperimentPlan, ended: &[RunRecord]) -> Vec<TunedCell> {
+    let of = |cell: &MatrixCell| {
         let Some(Strategy::Tune(tune)) = &cell.spec.strategy else { return None };
         let runs: Vec<&RunRecord> = ended.iter().filter(|run| run.cell == cell.number).collect();
         let found = report(tune, cell.spec.seed, &runs)?;

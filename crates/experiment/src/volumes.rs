@@ -14,7 +14,7 @@ use dyno_hosts::remote::remote_agent::{RemoteAgent, RemoteServer};
 use dyno_hosts::servers::needs::version_of;
 use dyno_hosts::servers::server::fault_preparation::FaultPreparation;
 use dyno_hosts::servers::server::{Beginning, Server, volume as folders};
-use dyno_hosts::servers::volume::{FoundVolume, Key, Loaded, is_still};
+use dyno_hosts::servers::volume::{FoundVolume, Loaded, VolumeKey, is_still};
 use dyno_localhost::error::{Cause, LocalError};
 use dyno_localhost::machine::Machine;
 use dyno_localhost::trusted;
@@ -57,7 +57,7 @@ enum VolumePlace {
 pub(super) struct Volume {
     asked: VolumeSpec,
     server: ServerSpec,
-    wanted: Key,
+    wanted: VolumeKey,
     begin: Begin,
     at: VolumePlace,
     /// The experiment's directory.
@@ -67,7 +67,7 @@ pub(super) struct Volume {
 }
 
 /// The record of what has been loaded.
-pub(super) fn record(key: Key, count: u64, run: &Path, seconds: f64) -> Result<Loaded, Failed> {
+pub(super) fn record(key: VolumeKey, count: u64, run: &Path, seconds: f64) -> Result<Loaded, Failed> {
     Ok(Loaded {
         id: random(8)?,
         key,

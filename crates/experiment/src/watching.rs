@@ -15,9 +15,9 @@ use dyno_monitor::Pid;
 use dyno_monitor::prometheus::Url;
 use dyno_session::hosts::boot_id_of;
 use dyno_session::load_generator::LoadGenerator;
-use dyno_session::session::Session;
+use dyno_session::session::RunSession;
 use dyno_session::watch::sources::{DeclaredProcess, server_process, watch_all};
-use dyno_session::watch::{Watch, WatchPlan};
+use dyno_session::watch::{MonitorWatch, WatchPlan};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub(super) fn begin(
     spec: &Experiment,
     target: &ProvisionedTarget,
     pool: &WorkerPool,
-    session: &mut Session<'_>,
+    session: &mut RunSession<'_>,
     control: &Control,
 ) -> Result<(), WatchError> {
     let monitors = &spec.monitors;
@@ -111,7 +111,7 @@ pub(super) fn begin(
     };
     let sources = watch_all(&opened);
     let directory = session.writer().map(|writer| writer.path().to_owned());
-    let watch = Watch::start(sources, &plan, directory.as_deref());
+    let watch = MonitorWatch::start(sources, &plan, directory.as_deref());
     let mut watch = watch.map_err(WatchError::Here)?;
     let told: Vec<DeclaredProcess> =
         opened.iter().filter_map(|one| DeclaredProcess::of(one.as_ref())).collect();
@@ -142,7 +142,7 @@ fn elsewhere(
     pool: &WorkerPool,
     told: &[DeclaredProcess],
     interval: Duration,
-    watch: &mut Watch,
+    watch: &mut MonitorWatch,
     directory: Option<&Path>,
 ) -> Result<(), WatchError> {
     let servers = target.remote_servers();

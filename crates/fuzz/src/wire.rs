@@ -8,7 +8,7 @@ use dyno_db_mongodb::protocol::compress::Codec;
 use dyno_db_mongodb::protocol::message::{self, HEADER, code};
 use dyno_db_mongodb::protocol::scram::{Conversation, Login};
 use dyno_db_mongodb::protocol::{Mechanism, describe, is_ok, take_document};
-use dyno_db_redis::protocol::{Facts, RedisOptions, Topology, resp as redis};
+use dyno_db_redis::protocol::{ClusterTopology, RedisFacts, RedisOptions, resp as redis};
 use dyno_hosts::protocol::agent::{FromHost, ToHost};
 use dyno_hosts::protocol::frame::{Frame, read_frame};
 use dyno_hosts::protocol::worker::{FromWorker, ToWorker};
@@ -47,8 +47,8 @@ pub fn redis_facts(data: &[u8]) {
     let uri = ["redis://h:1", "redis://u:p@h:1/3", "redis://h:1?cluster=true"][usize::from(first % 3)];
     let options = RedisOptions::from_uri(uri).expect("the URI is right");
     let endpoint = dyno_types::Endpoint::Unix("/s".into());
-    let (mut topology, mut facts) = (Topology::single(endpoint), Facts::default());
-    let _ = Facts::take(&options, &mut topology, rest, &mut facts);
+    let (mut topology, mut facts) = (ClusterTopology::single(endpoint), RedisFacts::default());
+    let _ = RedisFacts::take(&options, &mut topology, rest, &mut facts);
 }
 
 /// Replies of memcached, to commands of every kind, and what a server says of itself; the first byte chooses the options.
@@ -57,7 +57,11 @@ pub fn memcached(data: &[u8]) {
     let uri =
         ["memcached://h", "memcached://u:p@h", "memcached://h?protocol=text", "memcached://h?layout=string"];
     let options = MemcachedOptions::from_uri(uri[usize::from(first % 4)]).expect("the URI is right");
-    let _ = memcached_protocol::Facts::take(&options, rest, &mut memcached_protocol::Facts::default());
+    let _ = memcached_protocol::MemcachedFacts::take(
+        &options,
+        rest,
+        &mut memcached_protocol::MemcachedFacts::default(),
+    );
     if let Ok(text) = std::str::from_utf8(rest) {
         stats::read(text, &mut Sample::default());
     }

@@ -7,7 +7,7 @@
 pub mod lines;
 pub(crate) mod removal;
 
-use crate::cgroup::lines::{Line, refused, split_lines, unified_lines};
+use crate::cgroup::lines::{LimitLine, refused, split_lines, unified_lines};
 use crate::error::LocalError;
 use crate::machine::Machine;
 use crate::undo::{Journal, Undo};
@@ -95,7 +95,7 @@ fn unified_parent(point: &Path, own: PathBuf, machine: &Machine) -> PathBuf {
 
 /// A group for one process.
 #[derive(Debug)]
-pub struct Group {
+pub struct ControlGroup {
     /// Folders by version: one of version 2, or one for each controller of version 1.
     folders: Vec<(Version, &'static str, PathBuf)>,
     /// Entries of the groups in the journal.
@@ -104,7 +104,7 @@ pub struct Group {
     writes: bool,
 }
 
-impl Group {
+impl ControlGroup {
     /// Makes a group and sets its limits; `devices` are `major:minor` of the disks below the data.
     pub fn make(
         machine: &Machine,
@@ -114,7 +114,7 @@ impl Group {
         journal: &mut Journal,
     ) -> Result<Self, LocalError> {
         let offer = AvailableControllers::detect(machine)?;
-        let mut group = Group { folders: Vec::new(), undo: Vec::new(), writes: false };
+        let mut group = ControlGroup { folders: Vec::new(), undo: Vec::new(), writes: false };
         group.writes = limits.write_bytes_per_s.is_some() || limits.write_iops.is_some();
         let wanted = wanted(limits, devices)?;
         let made = wanted.iter().try_for_each(|controller| group.add(&offer, controller, name, journal));
@@ -184,16 +184,16 @@ impl Group {
     }
 
     fn set(&self, limits: &Limits, devices: &[String], swaps: bool) -> Result<(), LocalError> {
-        self.lines(limits, devices, swaps).iter().try_for_each(Line::write)
+        self.lines(limits, devices, swaps).iter().try_for_each(LimitLine::write)
     }
 
-    fn lines(&self, limits: &Limits, devices: &[String], swaps: bool) -> Vec<Line> {
+    fn lines(&self, limits: &Limits, devices: &[String], swaps: bool) -> Vec<LimitLine> {
         let of = |(version, controller, folder): &(Version, &'static str, PathBuf)| {
             let lines = match version {
                 Version::V2 => unified_lines(limits, devices),
                 Version::V1 => split_lines(limits, devices, controller, swaps),
             };
-            let line = |(file, text, needed): (String, String, bool)| Line {
+            let line = |(file, text, needed): (String, String, bool)| LimitLine {
                 path: folder.join(&file),
                 file,
                 text,

@@ -33,7 +33,7 @@ fn version_2_is_limited_beside_the_own_group() {
     put(&slice.join("cgroup.subtree_control"), "memory pids").unwrap();
     let mut journal = Journal::open(&folder.path().join("home"), &machine).unwrap();
     let wanted = limits(EVERYTHING);
-    let group = Group::make(&machine, "a", &wanted, &["8:0".to_owned()], &mut journal).unwrap();
+    let group = ControlGroup::make(&machine, "a", &wanted, &["8:0".to_owned()], &mut journal).unwrap();
     let own = slice.join("dyno/a");
     assert_eq!(group.entrances(), [own.join("cgroup.procs")]);
     assert_eq!(group.folders(), [("unified".to_owned(), own.clone())]);
@@ -69,7 +69,7 @@ fn limits_are_lowered_all_or_none() {
     let mut journal = Journal::open(&folder.path().join("home"), &machine).unwrap();
     let usual = limits(EVERYTHING);
     let devices = ["8:0".to_owned()];
-    let group = Group::make(&machine, "a", &usual, &devices, &mut journal).unwrap();
+    let group = ControlGroup::make(&machine, "a", &usual, &devices, &mut journal).unwrap();
     let own = group.folders().remove(0).1;
     let lower = limits(r#"{"memory": "1MiB", "cpus": 0.5, "read_bytes_per_s": "1MiB"}"#);
     group.limit(&machine, &lower, &usual, &devices).unwrap();
@@ -97,7 +97,7 @@ fn limits_are_lowered_all_or_none() {
 
 #[test]
 fn devices_are_told_apart() {
-    let line = |text: &str| lines::Line {
+    let line = |text: &str| lines::LimitLine {
         path: "io.max".into(),
         file: "io.max".into(),
         text: text.into(),
@@ -124,7 +124,7 @@ fn version_1_is_limited_below_the_own_group() {
     }
     let mut journal = Journal::open(&folder.path().join("home"), &machine).unwrap();
     let wanted = limits(EVERYTHING);
-    let group = Group::make(&machine, "a", &wanted, &["8:0".to_owned()], &mut journal).unwrap();
+    let group = ControlGroup::make(&machine, "a", &wanted, &["8:0".to_owned()], &mut journal).unwrap();
     let at = |path: &str| folder.path().join(path);
     assert_eq!(read(at("memory/work/a/dyno/a/memory.limit_in_bytes")), "67108864");
     // Memory with swap: no swap beside it.
@@ -167,11 +167,13 @@ fn what_is_missing_is_said_and_nothing_stays() {
     let machine = machine(folder.path(), &[("/", "memory", "cgroup", "rw,memory")], "4:memory:/");
     fs::create_dir_all(folder.path().join("memory")).unwrap();
     let mut journal = Journal::open(&folder.path().join("home"), &machine).unwrap();
-    let error =
-        Group::make(&machine, "a", &limits(r#"{"cpus": 1}"#), &[], &mut journal).unwrap_err().to_string();
+    let error = ControlGroup::make(&machine, "a", &limits(r#"{"cpus": 1}"#), &[], &mut journal)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("cgroup, cpu: this system has no such cgroup controller"), "{error}");
     assert!(error.contains("if_not_permitted: continue"), "{error}");
-    let error = Group::make(&machine, "a", &limits(r#"{"read_iops": 1}"#), &[], &mut journal).unwrap_err();
+    let error =
+        ControlGroup::make(&machine, "a", &limits(r#"{"read_iops": 1}"#), &[], &mut journal).unwrap_err();
     assert!(matches!(error, LocalError::Refused(_)), "{error}");
     assert!(journal.is_clear() && !folder.path().join("memory/dyno").exists());
 }

@@ -8,7 +8,7 @@ use crate::{clock, process, registry, settings};
 use std::path::{Component, Path, PathBuf};
 
 /// Limits of what a journal's entries may reach.
-pub(super) struct Within<'a> {
+pub(super) struct AllowedPaths<'a> {
     /// Folder, as it is behind all links.
     pub directory: &'a Path,
     /// Its number, if it stands in the list of journals.
@@ -19,7 +19,7 @@ pub(super) struct Within<'a> {
     pub known: bool,
 }
 
-impl Within<'_> {
+impl AllowedPaths<'_> {
     /// Returns the reason for which an entry is not followed, in words; `None` if it is one that dyno writes.
     pub fn refuses(&self, undo: &Undo) -> Option<String> {
         if self.listed.is_none() && !self.is_below(undo) {

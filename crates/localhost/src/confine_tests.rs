@@ -31,8 +31,8 @@ impl Scene {
         self.within(true).refuses(undo).is_some()
     }
 
-    fn within(&self, known: bool) -> Within<'_> {
-        Within { directory: &self.directory, listed: Some(ID), machine: &self.machine, known }
+    fn within(&self, known: bool) -> AllowedPaths<'_> {
+        AllowedPaths { directory: &self.directory, listed: Some(ID), machine: &self.machine, known }
     }
 
     fn refuses_folder(&self, path: PathBuf) -> bool {

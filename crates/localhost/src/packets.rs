@@ -13,7 +13,7 @@ const DRAWS: u32 = 100_000;
 
 /// Packets that a table has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct FilteredPackets {
     /// Packets that its rules were about.
     pub seen: u64,
     /// Number of them that were dropped.
@@ -123,14 +123,14 @@ pub fn limit(
 }
 
 /// Returns what it has counted so far.
-pub fn counted(machine: &Machine, table: &str) -> Result<Counted, LocalError> {
+pub fn counted(machine: &Machine, table: &str) -> Result<FilteredPackets, LocalError> {
     let listed = run(machine, "nft", &["list", "table", "inet", table]);
     Ok(read(&listed?))
 }
 
 /// Each rule has two counters: of all packets it is about, and of those it drops.
-fn read(listed: &str) -> Counted {
-    let mut counted = Counted::default();
+fn read(listed: &str) -> FilteredPackets {
+    let mut counted = FilteredPackets::default();
     for line in listed.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let after = words.windows(3).filter(|part| part[..2] == ["counter", "packets"]);
@@ -205,8 +205,8 @@ mod tests {
             rule("dport 1", 10, 2),
             rule("sport { 1, 2 }", 7, 1)
         );
-        assert_eq!(read(&listed), Counted { seen: 17, dropped: 3 });
-        assert_eq!(read(""), Counted::default());
+        assert_eq!(read(&listed), FilteredPackets { seen: 17, dropped: 3 });
+        assert_eq!(read(""), FilteredPackets::default());
     }
 
     #[test]

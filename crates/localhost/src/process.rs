@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The kernel's facts about a process that has not ended.
-struct Stat {
+struct ProcessStat {
     /// Group, which has the number of the process that has led it.
     group: u32,
     session: u32,
@@ -21,7 +21,7 @@ struct Stat {
     started: u64,
 }
 
-fn stat(machine: &Machine, pid: u32) -> Option<Stat> {
+fn stat(machine: &Machine, pid: u32) -> Option<ProcessStat> {
     let stat = dyno_monitor::read(&machine.proc.join(pid.to_string()).join("stat")).ok()?;
     // The name may hold spaces and brackets; what follows its last bracket does not.
     let rest: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().take(20).collect();
@@ -29,7 +29,7 @@ fn stat(machine: &Machine, pid: u32) -> Option<Stat> {
         return None;
     }
     let number = |at: usize| rest.get(at)?.parse().ok();
-    Some(Stat { group: number(2)?, session: number(3)?, started: rest.get(19)?.parse().ok()? })
+    Some(ProcessStat { group: number(2)?, session: number(3)?, started: rest.get(19)?.parse().ok()? })
 }
 
 /// Returns the start time of a process, in clock ticks since the host's start; `None` if there is none or if it has ended.

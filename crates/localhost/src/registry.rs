@@ -24,7 +24,7 @@ const YOUNG: Duration = Duration::from_secs(60);
 
 /// An entry.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Entry {
+struct RegistryEntry {
     /// The journal's path, behind all links.
     journal: PathBuf,
     /// The file, by its filesystem and its number there: a copy is another one. None of a journal of objects in a cluster, whose
@@ -36,7 +36,7 @@ struct Entry {
     host: Option<String>,
 }
 
-impl Entry {
+impl RegistryEntry {
     fn is_of(&self, machine: &Machine) -> bool {
         self.host.is_none() || self.host == process::host(machine)
     }
@@ -59,7 +59,7 @@ pub(crate) fn enter(machine: &Machine, id: &str, path: &Path, file: &File) -> Re
     write(
         machine,
         id,
-        &Entry {
+        &RegistryEntry {
             journal: path.to_owned(),
             file: Some((about.dev(), about.ino())),
             host: process::host(machine),
@@ -71,10 +71,10 @@ pub(crate) fn enter(machine: &Machine, id: &str, path: &Path, file: &File) -> Re
 pub fn enter_path(machine: &Machine, path: &Path) -> Result<(), LocalError> {
     forget_ended(machine);
     let host = process::host(machine);
-    write(machine, &number()?, &Entry { journal: behind_links(path), file: None, host })
+    write(machine, &number()?, &RegistryEntry { journal: behind_links(path), file: None, host })
 }
 
-fn write(machine: &Machine, id: &str, entry: &Entry) -> Result<(), LocalError> {
+fn write(machine: &Machine, id: &str, entry: &RegistryEntry) -> Result<(), LocalError> {
     let text = serde_json::to_vec(entry).map_err(|e| LocalError::failed(entry.journal.display(), e))?;
     let mut why = Vec::new();
     for state in machine.state.iter().filter(|state| is_own(state)) {
@@ -117,7 +117,7 @@ pub(crate) fn leave(machine: &Machine, id: &str) {
 pub(crate) fn knows(machine: &Machine, id: &str, path: &Path, file: &File) -> bool {
     let Ok(about) = file.metadata() else { return false };
     // After a move the file has another path. Some filesystems number files anew: the path and an unguessable number do.
-    let is_it = |entry: Entry| {
+    let is_it = |entry: RegistryEntry| {
         entry
             .file
             .is_some_and(|file| behind_links(path) == entry.journal || file == (about.dev(), about.ino()))
@@ -125,7 +125,7 @@ pub(crate) fn knows(machine: &Machine, id: &str, path: &Path, file: &File) -> bo
     is_number(id) && machine.state.iter().filter_map(|state| entry(&state.join(FOLDER), id)).any(is_it)
 }
 
-fn entry(folder: &Path, id: &str) -> Option<Entry> {
+fn entry(folder: &Path, id: &str) -> Option<RegistryEntry> {
     trusted::folder(folder).ok()?;
     let mut options = OpenOptions::new();
     trusted::open(&folder.join(id), options.read(true)).ok()??;
@@ -142,7 +142,7 @@ fn behind_links(path: &Path) -> PathBuf {
 }
 
 /// Entries with their numbers, as far as they can be read.
-fn entries(machine: &Machine) -> Vec<(String, Entry)> {
+fn entries(machine: &Machine) -> Vec<(String, RegistryEntry)> {
     let folders = machine.state.iter().map(|state| state.join(FOLDER));
     let of_folder = |folder: PathBuf| {
         let names = fs::read_dir(&folder).into_iter().flatten().flatten();

@@ -26,7 +26,7 @@ use std::time::Duration;
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", untagged)]
-enum Line {
+enum UndoLine {
     Owner {
         owner: u32,
         started: u64,
@@ -98,7 +98,7 @@ impl Journal {
         let boot = process::boot(&journal.machine);
         let host = process::host(&journal.machine);
         let number = Some(journal.id.clone());
-        journal.append(&Line::Owner { owner, started, boot, host, journal: number })?;
+        journal.append(&UndoLine::Owner { owner, started, boot, host, journal: number })?;
         Ok(journal)
     }
 
@@ -108,7 +108,7 @@ impl Journal {
         if self.pending.is_empty() {
             registry::enter(&self.machine, &self.id, &self.path, &self.file)?;
         }
-        self.append(&Line::Do { id, undo: undo.clone() })?;
+        self.append(&UndoLine::Do { id, undo: undo.clone() })?;
         if let Some(outside) = confine::outside(self.directory(), &undo) {
             registry::set_mark(&outside, &self.id)?;
         }
@@ -168,7 +168,7 @@ impl Journal {
         if let Some(outside) = confine::outside(self.directory(), &undo) {
             registry::remove_mark(&outside, &self.id);
         }
-        self.append(&Line::Done { undone: id })?;
+        self.append(&UndoLine::Done { undone: id })?;
         if self.pending.is_empty() {
             registry::leave(&self.machine, &self.id);
         }
@@ -180,7 +180,7 @@ impl Journal {
         self.pending.is_empty()
     }
 
-    fn append(&mut self, line: &Line) -> Result<(), LocalError> {
+    fn append(&mut self, line: &UndoLine) -> Result<(), LocalError> {
         let mut text = serde_json::to_string(line).map_err(|e| LocalError::failed(self.path.display(), e))?;
         text.push('\n');
         self.file.write_all(text.as_bytes()).map_err(|e| LocalError::failed(self.path.display(), e))
@@ -196,7 +196,7 @@ impl Drop for Journal {
 
 /// Content of a journal.
 #[derive(Default)]
-struct Found {
+struct FoundJournal {
     owner: Option<(u32, u64)>,
     boot: Option<String>,
     host: Option<String>,
@@ -207,7 +207,7 @@ struct Found {
     whole: u64,
 }
 
-impl Found {
+impl FoundJournal {
     /// The process that has written it runs still: this running of the kernel, number and start are its own.
     fn is_owner_running(&self, machine: &Machine) -> bool {
         let now = process::boot(machine);
@@ -217,22 +217,22 @@ impl Found {
     }
 }
 
-fn read(file: &mut File, path: &Path) -> Result<Found, LocalError> {
+fn read(file: &mut File, path: &Path) -> Result<FoundJournal, LocalError> {
     let text = bounded::no_longer(file, DOCUMENT_BYTES).and_then(|()| bounded::text(file, DOCUMENT_BYTES));
     let text = text.map_err(|e| LocalError::failed(path.display(), e))?;
     // A line that was cut off while it was written is of something that had not been done.
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-    let mut found = Found { whole: whole.len() as u64, ..Found::default() };
+    let mut found = FoundJournal { whole: whole.len() as u64, ..FoundJournal::default() };
     for (number, line) in whole.lines().enumerate() {
         match serde_json::from_str(line) {
-            Ok(Line::Owner { owner, started, boot, host, journal }) => {
+            Ok(UndoLine::Owner { owner, started, boot, host, journal }) => {
                 (found.owner, found.boot, found.host) = (Some((owner, started)), boot, host);
                 found.journal = journal;
             }
-            Ok(Line::Folder { .. }) => {}
-            Ok(Line::Do { id, undo }) => found.pending.push((id, undo)),
+            Ok(UndoLine::Folder { .. }) => {}
+            Ok(UndoLine::Do { id, undo }) => found.pending.push((id, undo)),
             // Numbers begin anew with each owner, but an owner begins only when nothing is pending.
-            Ok(Line::Done { undone }) => found.pending.retain(|(id, _)| *id != undone),
+            Ok(UndoLine::Done { undone }) => found.pending.retain(|(id, _)| *id != undone),
             Err(e) => return Err(LocalError::failed(format!("{}:{}", path.display(), number + 1), e)),
         }
     }
@@ -255,7 +255,7 @@ pub fn journals_below(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Reads a journal for display; undoes nothing.
-fn look(path: &Path) -> Result<Found, LocalError> {
+fn look(path: &Path) -> Result<FoundJournal, LocalError> {
     let mut file = files::open(path).map_err(|e| LocalError::failed(path.display(), e))?;
     read(&mut file, path)
 }
@@ -316,7 +316,7 @@ pub fn revert(path: &Path, machine: &Machine) -> Result<usize, LocalError> {
     // Without either it is not known whose numbers those of its processes are.
     let known = found.host.is_some() || found.boot.is_some();
     let listed = found.journal.as_deref().filter(|id| registry::knows(machine, id, path, &file));
-    let within = confine::Within { directory: &directory, listed, machine, known };
+    let within = confine::AllowedPaths { directory: &directory, listed, machine, known };
     file.set_len(found.whole).map_err(|e| LocalError::failed(path.display(), e))?;
     let (mut undone, mut failures, mut refused) = (0, Vec::new(), false);
     for (id, undo) in found.pending.iter().rev().filter(|(_, undo)| !within.is_passed_over(undo)) {

@@ -1,7 +1,7 @@
 //! Writing: threads with a connection each, batch by batch, every batch acknowledged before the next.
 
-use dyno_db::copies::database::{Database, Part, WriteOutcome};
-use dyno_db::copies::ledger::{Ledger, Status};
+use dyno_db::copies::database::{RecordSpan, ReplicatedStore, WriteOutcome};
+use dyno_db::copies::ledger::{Ledger, RecordStatus};
 use dyno_db::copies::plan::IngestPlan;
 use dyno_db::copies::sent::Sent;
 use dyno_engine::Control;
@@ -73,7 +73,7 @@ pub struct IngestResult {
 
 /// Writes until the plan's end or until `control` stops, to the current primary; `on_second` hears seconds and records so far.
 pub fn ingest(
-    database: &dyn Database,
+    database: &dyn ReplicatedStore,
     plan: &IngestPlan,
     control: &Control,
     on_second: &mut (dyn FnMut(f64, u64) + Send),
@@ -85,7 +85,7 @@ pub fn ingest(
             .map(|worker| {
                 let whole = &whole;
                 scope.spawn(move || {
-                    let own = Worker { plan, database, control, whole, begun, worker }.run();
+                    let own = ProofWorker { plan, database, control, whole, begun, worker }.run();
                     let mut all = whole.lock().unwrap_or_else(PoisonError::into_inner);
                     all.ledger.merge(own);
                     // Taken here: the thread that calls `on_second` may be late.
@@ -108,16 +108,16 @@ pub fn ingest(
     whole.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Worker<'a> {
+struct ProofWorker<'a> {
     plan: &'a IngestPlan,
-    database: &'a dyn Database,
+    database: &'a dyn ReplicatedStore,
     control: &'a Control,
     whole: &'a Mutex<IngestResult>,
     begun: Instant,
     worker: u32,
 }
 
-impl Worker<'_> {
+impl ProofWorker<'_> {
     fn goes_on(&self, number: u64) -> bool {
         let in_time = self.plan.duration.is_none_or(|duration| self.begun.elapsed() < duration);
         number < self.plan.share(self.worker) && in_time && !self.control.stopping()
@@ -168,7 +168,7 @@ impl Worker<'_> {
             let Some(open) = &mut client else { continue };
             connected = Instant::now();
             let to = (number + plan.batch).min(self.plan.share(self.worker));
-            let part = Part { worker: self.worker, from: number, to };
+            let part = RecordSpan { worker: self.worker, from: number, to };
             let outcome = open.put(&records, part, plan);
             self.whole.lock().unwrap_or_else(PoisonError::into_inner).sent.merge(open.take_sent());
             let status = match outcome {
@@ -176,18 +176,18 @@ impl Worker<'_> {
                     let at = self.begun.elapsed().as_nanos() as u64;
                     let mut all = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
                     all.history.batches.push((at, to - number, sent.elapsed().as_nanos() as u64));
-                    Status::Acknowledged
+                    RecordStatus::Acknowledged
                 }
                 WriteOutcome::Indeterminate(why) => {
                     self.trouble(why);
                     // Whatever the connection still says answers no request.
                     client = None;
-                    Status::Indeterminate
+                    RecordStatus::Indeterminate
                 }
                 WriteOutcome::Refused(why) => {
                     self.trouble(why);
                     client = None;
-                    Status::Failed
+                    RecordStatus::Failed
                 }
             };
             // Names are never used twice: what failed is not sent again under its name.

@@ -6,8 +6,8 @@
 
 use crate::drive::{BatchHistory, IngestResult};
 use crate::verify::{Copy, CopyScan};
-use dyno_db::copies::database::Part;
-use dyno_db::copies::ledger::{Ledger, Status};
+use dyno_db::copies::database::RecordSpan;
+use dyno_db::copies::ledger::{Ledger, RecordStatus};
 use dyno_db::copies::plan::IngestPlan;
 use dyno_db::copies::records::Records;
 use dyno_engine::Control;
@@ -114,13 +114,13 @@ pub struct EmbeddedProof {
 }
 
 /// Records and the entries of their indexes as records of a key-value store; an entry's key begins with its index.
-struct Layout(Records);
+struct KeyValueLayout(Records);
 
 /// An index in the upper eight bits (0: the record itself), worker, number.
 const WORKER: u32 = 40;
 const INDEX: u32 = 56;
 
-impl Layout {
+impl KeyValueLayout {
     fn request(&self, verb: Verb, worker: u32, number: u64, index: Option<usize>) -> Request {
         let index = index.map_or(0, |index| index as u64 + 1);
         let key = index << INDEX | u64::from(worker) << WORKER | number;
@@ -141,7 +141,7 @@ impl Layout {
     }
 }
 
-impl Content for Layout {
+impl Content for KeyValueLayout {
     fn table(&self) -> &str {
         "proof"
     }
@@ -182,8 +182,8 @@ impl Content for Layout {
     }
 }
 
-fn open(uri: &str, records: &Records) -> Result<(Arc<dyn Store>, Arc<Layout>), Refused> {
-    let layout = Arc::new(Layout(records.clone()));
+fn open(uri: &str, records: &Records) -> Result<(Arc<dyn Store>, Arc<KeyValueLayout>), Refused> {
+    let layout = Arc::new(KeyValueLayout(records.clone()));
     Ok((dyno_db_embedded::open(uri, layout.clone())?, layout))
 }
 
@@ -211,7 +211,7 @@ pub fn write_embedded(input: &mut dyn BufRead, output: &mut (dyn Write + Send)) 
                     let mut at = *from;
                     while at < *to {
                         pace(job, begun, at - from);
-                        let part = Part { worker, from: at, to: (at + job.batch).min(*to) };
+                        let part = RecordSpan { worker, from: at, to: (at + job.batch).min(*to) };
                         let words = format!("{worker} {} {}\n", part.from, part.to);
                         say(format!("b {words}"))?;
                         put(layout, session.as_mut(), part)?;
@@ -243,7 +243,11 @@ fn pace(job: &WriterJob, begun: Instant, done: u64) {
 }
 
 /// One transaction: records and the entries of their indexes.
-fn put(layout: &Layout, session: &mut dyn StoreSession, part: Part) -> Result<(), EmbeddedError> {
+fn put(
+    layout: &KeyValueLayout,
+    session: &mut dyn StoreSession,
+    part: RecordSpan,
+) -> Result<(), EmbeddedError> {
     let mut requests = Vec::new();
     for number in part.from..part.to {
         for index in 0..layout.0.indexes {
@@ -267,12 +271,12 @@ fn failed(outcome: Outcome, session: &dyn StoreSession) -> EmbeddedError {
 }
 
 /// A writer that runs.
-struct Writer {
+struct ProofWriter {
     child: Child,
     said: Receiver<(Instant, String)>,
 }
 
-impl Writer {
+impl ProofWriter {
     /// Starts `program`, dyno itself, as the writer of a job.
     fn start(program: &Path, job: &WriterJob) -> Result<Self, EmbeddedError> {
         let failed = |source| EmbeddedError::Program { program: program.to_owned(), source };
@@ -299,13 +303,13 @@ impl Writer {
         let text = serde_json::to_string(job).map_err(io::Error::from)?;
         let told = input.write_all(text.as_bytes());
         drop(input);
-        let writer = Writer { child, said };
+        let writer = ProofWriter { child, said };
         told.map_err(failed)?;
         Ok(writer)
     }
 }
 
-impl Drop for Writer {
+impl Drop for ProofWriter {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -317,7 +321,7 @@ struct WriterProgress {
     begun: Option<Instant>,
     /// Of each worker: the next record, and the batch under way since when.
     next: Vec<u64>,
-    under_way: Vec<Option<(Part, Instant)>>,
+    under_way: Vec<Option<(RecordSpan, Instant)>>,
     ledger: Vec<Ledger>,
     history: BatchHistory,
     /// True if the writer has nothing left to write.
@@ -352,11 +356,11 @@ impl WriterProgress {
         match what {
             "b" if from == *next => {
                 *next = to;
-                self.under_way[worker] = Some((Part { worker: worker as u32, from, to }, at));
+                self.under_way[worker] = Some((RecordSpan { worker: worker as u32, from, to }, at));
             }
             "a" => {
                 let (part, sent) = self.under_way[worker].take().ok_or_else(strange)?;
-                self.ledger[worker].add(part.worker, part.from, part.to, Status::Acknowledged);
+                self.ledger[worker].add(part.worker, part.from, part.to, RecordStatus::Acknowledged);
                 let ns = |span: Duration| span.as_nanos() as u64;
                 self.history.batches.push((ns(at - begun), part.to - part.from, ns(at - sent)));
             }
@@ -370,7 +374,12 @@ impl WriterProgress {
         let mut lost = 0;
         for (part, _) in self.under_way.iter_mut().filter_map(Option::take) {
             lost += part.to - part.from;
-            self.ledger[part.worker as usize].add(part.worker, part.from, part.to, Status::Indeterminate);
+            self.ledger[part.worker as usize].add(
+                part.worker,
+                part.from,
+                part.to,
+                RecordStatus::Indeterminate,
+            );
         }
         lost
     }
@@ -397,7 +406,7 @@ pub fn embedded(
     control: &Control,
     on_second: &mut (dyn FnMut(f64, u64) + Send),
 ) -> Result<EmbeddedProof, EmbeddedError> {
-    let mut run = Run {
+    let mut run = ProofRun {
         uri,
         program,
         plan,
@@ -439,7 +448,7 @@ pub fn embedded(
     })
 }
 
-struct Run<'a> {
+struct ProofRun<'a> {
     uri: &'a str,
     program: &'a Path,
     plan: &'a IngestPlan,
@@ -450,7 +459,7 @@ struct Run<'a> {
     at_end: u64,
 }
 
-impl Run<'_> {
+impl ProofRun<'_> {
     /// The share of the work that is done.
     fn done(&self, begun: Instant) -> f64 {
         match (self.plan.records, self.plan.duration) {
@@ -480,7 +489,7 @@ impl Run<'_> {
         share: Option<f64>,
         tick: &mut dyn FnMut(&WriterProgress),
     ) -> Result<(), EmbeddedError> {
-        let mut writer = Writer::start(self.program, &self.job(share.is_some()))?;
+        let mut writer = ProofWriter::start(self.program, &self.job(share.is_some()))?;
         let started = Instant::now();
         let before = self.heard.records();
         let mut heard = started;
@@ -516,7 +525,7 @@ impl Run<'_> {
     }
 
     /// Ends a writer at once and hears what it had still said; `asked` if this is one of the kills that were asked for.
-    fn kill(&mut self, mut writer: Writer, asked: bool) -> Result<(), EmbeddedError> {
+    fn kill(&mut self, mut writer: ProofWriter, asked: bool) -> Result<(), EmbeddedError> {
         writer.child.kill()?;
         writer.child.wait()?;
         let killed = Instant::now();
@@ -536,7 +545,12 @@ impl Run<'_> {
 }
 
 /// Looks everything up in the store.
-fn look(uri: &str, store: &dyn Store, layout: &Layout, ledger: &Ledger) -> Result<Copy, EmbeddedError> {
+fn look(
+    uri: &str,
+    store: &dyn Store,
+    layout: &KeyValueLayout,
+    ledger: &Ledger,
+) -> Result<Copy, EmbeddedError> {
     let mut session = store.session()?;
     let mut read = |worker, number, index| {
         let done = session.execute(&layout.request(Verb::Read, worker, number, index));

@@ -1,6 +1,6 @@
 //! Further evidence of a proof: how far copies were behind meanwhile, whose clock says what.
 
-use dyno_db::copies::database::{Database, PreCheck};
+use dyno_db::copies::database::{PreCheck, ReplicatedStore};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct Lag {
 
 impl Lag {
     /// Asks at so many seconds.
-    pub fn ask(&mut self, database: &dyn Database, at_s: f64) {
+    pub fn ask(&mut self, database: &dyn ReplicatedStore, at_s: f64) {
         match database.behind() {
             Ok((unit, all)) => {
                 self.unit = unit.to_owned();
@@ -37,7 +37,7 @@ impl Lag {
 }
 
 /// By how much clocks of members differ from this host's. Said, not demanded: the proof's times are this host's own.
-pub fn clocks(database: &dyn Database, members: &[String]) -> Vec<PreCheck> {
+pub fn clocks(database: &dyn ReplicatedStore, members: &[String]) -> Vec<PreCheck> {
     let said = |member: &String| {
         let found = match dyno_hosts::protocol::offset::offset(|| database.clock_ns(member)) {
             Ok(clock) => {

@@ -1,8 +1,8 @@
 //! Looking everything up again: on every copy, every record, byte by byte.
 
 use dyno_db::copies::database::DatabaseError;
-use dyno_db::copies::database::{Database, Part};
-use dyno_db::copies::ledger::{Ledger, Status};
+use dyno_db::copies::database::{RecordSpan, ReplicatedStore};
+use dyno_db::copies::ledger::{Ledger, RecordStatus};
 use dyno_db::copies::plan::IngestPlan;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -68,7 +68,7 @@ impl Copy {
 /// primary of now first. Waits for the others to catch up, at most for `patience`. A member that cannot be looked at has its
 /// trouble, and is no copy.
 pub fn verify(
-    set: &dyn Database,
+    set: &dyn ReplicatedStore,
     known: &[String],
     plan: &IngestPlan,
     ledger: &Ledger,
@@ -115,7 +115,7 @@ pub fn verify(
 }
 
 fn copy(
-    set: &dyn Database,
+    set: &dyn ReplicatedStore,
     member: &str,
     plan: &IngestPlan,
     ledger: &Ledger,
@@ -126,7 +126,7 @@ fn copy(
     let batch = (BYTES / plan.record_bytes.max(1) as u64).clamp(1, BATCH);
     for range in ledger.ranges() {
         for from in (range.from..range.to).step_by(batch as usize) {
-            let part = Part { worker: range.worker, from, to: (from + batch).min(range.to) };
+            let part = RecordSpan { worker: range.worker, from, to: (from + batch).min(range.to) };
             let values = talk.get(&records, part)?;
             if values.len() as u64 != part.to - part.from {
                 let words = format!("{} values for {} names", values.len(), part.to - part.from);
@@ -176,7 +176,7 @@ impl CopyScan {
     }
 
     /// A record that was looked up: whether it is right if it is there, and its value.
-    pub fn record(&mut self, key: String, status: Status, found: Option<bool>, value: &[u8]) {
+    pub fn record(&mut self, key: String, status: RecordStatus, found: Option<bool>, value: &[u8]) {
         if found.is_some() {
             self.digest.update(key.as_bytes());
             self.digest.update(value);
@@ -184,12 +184,12 @@ impl CopyScan {
         let copy = &mut self.copy;
         let (count, bad) = match (status, found) {
             (_, Some(false)) => (&mut copy.wrong, true),
-            (Status::Acknowledged, Some(true)) => (&mut copy.found, false),
-            (Status::Acknowledged, None) => (&mut copy.missing, true),
-            (Status::Indeterminate, Some(true)) => (&mut copy.indeterminate_found, false),
-            (Status::Indeterminate, None) => (&mut copy.indeterminate_missing, false),
-            (Status::Failed, Some(true)) => (&mut copy.failed_found, true),
-            (Status::Failed, None) => return,
+            (RecordStatus::Acknowledged, Some(true)) => (&mut copy.found, false),
+            (RecordStatus::Acknowledged, None) => (&mut copy.missing, true),
+            (RecordStatus::Indeterminate, Some(true)) => (&mut copy.indeterminate_found, false),
+            (RecordStatus::Indeterminate, None) => (&mut copy.indeterminate_missing, false),
+            (RecordStatus::Failed, Some(true)) => (&mut copy.failed_found, true),
+            (RecordStatus::Failed, None) => return,
         };
         *count += 1;
         if bad && copy.examples.len() < 5 {

@@ -1,7 +1,7 @@
 //! One request to a receiver.
 
 use crate::error::PushError;
-use crate::receiver::{Protocol, Receiver};
+use crate::receiver::{PushProtocol, Receiver};
 use dyno_types::limits::PUSH_ANSWER_BYTES;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +18,12 @@ const SHOWN: usize = 200;
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// Sends requests to one receiver, on one connection where it keeps it.
-pub(crate) struct Client {
+pub(crate) struct ReceiverClient {
     agent: Agent,
     receiver: Receiver,
 }
 
-impl Client {
+impl ReceiverClient {
     pub(crate) fn new(receiver: Receiver) -> Self {
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
@@ -36,14 +36,14 @@ impl Client {
         if receiver.url.scheme_str() == Some("https") {
             config = config.tls_config(tls());
         }
-        Client { agent: config.build().into(), receiver }
+        ReceiverClient { agent: config.build().into(), receiver }
     }
 
     /// Sends a body once.
     pub(crate) fn post(&self, body: &[u8]) -> Result<Vec<u8>, PushError> {
         let mut request =
             self.agent.post(&self.receiver.url).header("Content-Type", "application/x-protobuf");
-        if self.receiver.protocol == Protocol::RemoteWrite {
+        if self.receiver.protocol == PushProtocol::RemoteWrite {
             request = request
                 .header("Content-Encoding", "snappy")
                 .header("X-Prometheus-Remote-Write-Version", "0.1.0");

@@ -16,7 +16,7 @@ mod tests;
 pub use error::{BadHeaders, BadReceiver, PushError};
 pub use headers::parse as parse_headers;
 pub use pusher::{Delivery, Pusher};
-pub use receiver::{Protocol, Receiver};
+pub use receiver::{PushProtocol, Receiver};
 
 use dyno_monitor::prometheus::Family;
 use std::time::SystemTime;

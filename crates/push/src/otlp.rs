@@ -51,13 +51,13 @@ enum AnyValueKind {
 #[derive(Clone, PartialEq, Message)]
 struct ScopeMetrics {
     #[prost(message, optional, tag = "1")]
-    scope: Option<Scope>,
+    scope: Option<OtlpScope>,
     #[prost(message, repeated, tag = "2")]
-    metrics: Vec<Metric>,
+    metrics: Vec<OtlpMetric>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Scope {
+struct OtlpScope {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(string, tag = "2")]
@@ -65,19 +65,19 @@ struct Scope {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Metric {
+struct OtlpMetric {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(string, tag = "2")]
     description: String,
     #[prost(string, tag = "3")]
     unit: String,
-    #[prost(oneof = "Data", tags = "5, 7, 9")]
-    data: Option<Data>,
+    #[prost(oneof = "OtlpData", tags = "5, 7, 9")]
+    data: Option<OtlpData>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-enum Data {
+enum OtlpData {
     #[prost(message, tag = "5")]
     Gauge(Gauge),
     #[prost(message, tag = "7")]
@@ -173,7 +173,7 @@ pub(crate) fn encode(sender: &Sender, snapshot: &Snapshot) -> Vec<u8> {
     ];
     let attributes = attributes.into_iter().map(|(key, value)| attribute(key, value)).collect();
     let families = snapshot.families.iter().filter(|family| !family.series.is_empty());
-    let scope = Scope { name: SERVICE.into(), version: sender.version.clone() };
+    let scope = OtlpScope { name: SERVICE.into(), version: sender.version.clone() };
     let scope_metrics =
         ScopeMetrics { scope: Some(scope), metrics: families.map(|family| metric(family, time)).collect() };
     let resource_metrics =
@@ -191,19 +191,21 @@ fn attribute(key: &str, value: String) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(AnyValueKind::Text(value)) }) }
 }
 
-fn metric(family: &Family, time: u64) -> Metric {
+fn metric(family: &Family, time: u64) -> OtlpMetric {
     let numbers = || family.series.iter().filter_map(|series| number(series, time)).collect();
     let data = match family.kind {
-        FamilyKind::Gauge => Data::Gauge(Gauge { data_points: numbers() }),
-        FamilyKind::Counter => {
-            Data::Sum(Sum { data_points: numbers(), aggregation_temporality: CUMULATIVE, is_monotonic: true })
-        }
-        FamilyKind::Histogram => Data::Histogram(HistogramData {
+        FamilyKind::Gauge => OtlpData::Gauge(Gauge { data_points: numbers() }),
+        FamilyKind::Counter => OtlpData::Sum(Sum {
+            data_points: numbers(),
+            aggregation_temporality: CUMULATIVE,
+            is_monotonic: true,
+        }),
+        FamilyKind::Histogram => OtlpData::Histogram(HistogramData {
             data_points: family.series.iter().filter_map(|series| histogram(series, time)).collect(),
             aggregation_temporality: CUMULATIVE,
         }),
     };
-    Metric {
+    OtlpMetric {
         name: family.name.into(),
         description: family.help.into(),
         unit: family.unit.into(),

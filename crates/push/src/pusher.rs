@@ -1,9 +1,9 @@
 //! The queue and the thread that sends from it.
 
 use crate::error::PushError;
-use crate::http::Client;
+use crate::http::ReceiverClient;
 use crate::otlp;
-use crate::receiver::{Protocol, Receiver};
+use crate::receiver::{PushProtocol, Receiver};
 use crate::remote_write::RemoteWrite;
 use crate::{Sender, Snapshot};
 use dyno_types::limits::PUSHES_WAITING;
@@ -30,7 +30,7 @@ pub struct Delivery {
 }
 
 #[derive(Default)]
-struct State {
+struct PusherState {
     queue: VecDeque<Arc<Snapshot>>,
     delivery: Delivery,
     /// The first failure, until it is told.
@@ -42,21 +42,21 @@ struct State {
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct PusherShared {
+    state: Mutex<PusherState>,
     changed: Condvar,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl PusherShared {
+    fn lock(&self) -> MutexGuard<'_, PusherState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Sends snapshots to one receiver.
 pub struct Pusher {
-    shared: Arc<Shared>,
-    protocol: Protocol,
+    shared: Arc<PusherShared>,
+    protocol: PushProtocol,
 }
 
 impl Pusher {
@@ -65,7 +65,7 @@ impl Pusher {
     /// # Errors
     /// The system gives no thread.
     pub fn start(receiver: Receiver, sender: Sender) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(PusherShared::default());
         let (own, protocol) = (shared.clone(), receiver.protocol);
         let thread = std::thread::Builder::new().name("dyno-push".into());
         thread.spawn(move || send_all(&own, receiver, &sender))?;
@@ -91,7 +91,7 @@ impl Pusher {
 
     /// Nothing more is given, and series end at `at`: sends what waits, at most for `patience`, and counts the rest as lost.
     pub fn finish(&self, at: SystemTime, patience: Duration) -> Delivery {
-        if self.protocol == Protocol::RemoteWrite {
+        if self.protocol == PushProtocol::RemoteWrite {
             self.push(Arc::new(Snapshot { at, families: Vec::new() }));
         }
         let deadline = Instant::now() + patience;
@@ -125,12 +125,12 @@ enum Encoder {
     Otlp,
 }
 
-fn send_all(shared: &Shared, receiver: Receiver, sender: &Sender) {
+fn send_all(shared: &PusherShared, receiver: Receiver, sender: &Sender) {
     let mut encoder = match receiver.protocol {
-        Protocol::RemoteWrite => Encoder::RemoteWrite(RemoteWrite::default()),
-        Protocol::Otlp => Encoder::Otlp,
+        PushProtocol::RemoteWrite => Encoder::RemoteWrite(RemoteWrite::default()),
+        PushProtocol::Otlp => Encoder::Otlp,
     };
-    let client = Client::new(receiver);
+    let client = ReceiverClient::new(receiver);
     let mut pause = PAUSE;
     while let Some(snapshot) = next(shared) {
         let sent = send(&client, &mut encoder, sender, &snapshot);
@@ -173,7 +173,7 @@ fn send_all(shared: &Shared, receiver: Receiver, sender: &Sender) {
 }
 
 /// The snapshot that waits for longest; `None` at the end.
-fn next(shared: &Shared) -> Option<Arc<Snapshot>> {
+fn next(shared: &PusherShared) -> Option<Arc<Snapshot>> {
     let mut state = shared.lock();
     loop {
         match state.queue.front() {
@@ -185,7 +185,7 @@ fn next(shared: &Shared) -> Option<Arc<Snapshot>> {
 }
 
 /// Waits until `end`, or until nothing more is given.
-fn wait(shared: &Shared, mut state: MutexGuard<'_, State>, end: Instant) {
+fn wait(shared: &PusherShared, mut state: MutexGuard<'_, PusherState>, end: Instant) {
     while !state.over {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -197,7 +197,7 @@ fn wait(shared: &Shared, mut state: MutexGuard<'_, State>, end: Instant) {
 }
 
 fn send(
-    client: &Client,
+    client: &ReceiverClient,
     encoder: &mut Encoder,
     sender: &Sender,
     snapshot: &Snapshot,

@@ -7,27 +7,27 @@ use ureq::http::Uri;
 
 /// What a receiver speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum PushProtocol {
     /// Prometheus remote write 1.0.
     RemoteWrite,
     /// OTLP over HTTP, with protobuf.
     Otlp,
 }
 
-impl Protocol {
+impl PushProtocol {
     /// Path where receivers usually listen.
     fn path(self) -> &'static str {
         match self {
-            Protocol::RemoteWrite => "/api/v1/write",
-            Protocol::Otlp => "/v1/metrics",
+            PushProtocol::RemoteWrite => "/api/v1/write",
+            PushProtocol::Otlp => "/v1/metrics",
         }
     }
 
     /// Returns whether a push that was refused with this status may be taken later, by the specification.
     pub(crate) fn is_temporary(self, status: u16) -> bool {
         match self {
-            Protocol::RemoteWrite => status == 429 || status >= 500,
-            Protocol::Otlp => matches!(status, 429 | 502 | 503 | 504),
+            PushProtocol::RemoteWrite => status == 429 || status >= 500,
+            PushProtocol::Otlp => matches!(status, 429 | 502 | 503 | 504),
         }
     }
 }
@@ -35,7 +35,7 @@ impl Protocol {
 /// A receiver.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Receiver {
-    pub(crate) protocol: Protocol,
+    pub(crate) protocol: PushProtocol,
     pub(crate) url: Uri,
     pub(crate) headers: Vec<(String, String)>,
 }
@@ -46,7 +46,7 @@ impl Receiver {
     /// # Errors
     /// The text is no URL of HTTP, or has a login.
     pub fn parse(
-        protocol: Protocol,
+        protocol: PushProtocol,
         text: &str,
         headers: Vec<(String, String)>,
     ) -> Result<Self, BadReceiver> {
@@ -105,7 +105,7 @@ mod tests {
         let parse = |protocol, text: &str| {
             Receiver::parse(protocol, text, Vec::new()).map(|receiver| receiver.to_string())
         };
-        use Protocol::{Otlp, RemoteWrite};
+        use PushProtocol::{Otlp, RemoteWrite};
         for (protocol, text, whole) in [
             (RemoteWrite, "http://h:9090", "http://h:9090/api/v1/write"),
             (RemoteWrite, "https://h/", "https://h/api/v1/write"),

@@ -18,13 +18,13 @@ struct WriteRequest {
 #[derive(Clone, PartialEq, Message)]
 struct TimeSeries {
     #[prost(message, repeated, tag = "1")]
-    labels: Vec<Label>,
+    labels: Vec<WriteLabel>,
     #[prost(message, repeated, tag = "2")]
-    samples: Vec<Sample>,
+    samples: Vec<WriteSample>,
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Message)]
-struct Label {
+struct WriteLabel {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(string, tag = "2")]
@@ -32,7 +32,7 @@ struct Label {
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
-struct Sample {
+struct WriteSample {
     #[prost(double, tag = "1")]
     value: f64,
     /// Milliseconds since 1970.
@@ -41,7 +41,7 @@ struct Sample {
 }
 
 /// Labels of one series, sorted by name.
-type Labels = Vec<Label>;
+type Labels = Vec<WriteLabel>;
 
 /// Turns snapshots into requests.
 #[derive(Default)]
@@ -63,14 +63,15 @@ impl RemoteWrite {
                 let labels = labels(sender, name, own);
                 // The same labels twice would make the whole request invalid.
                 if self.offered.insert(labels.clone()) {
-                    timeseries.push(TimeSeries { labels, samples: vec![Sample { value, timestamp }] });
+                    timeseries.push(TimeSeries { labels, samples: vec![WriteSample { value, timestamp }] });
                 }
             });
         }
         let gone = self.there.difference(&self.offered).cloned();
         let value = f64::from_bits(STALE);
-        timeseries
-            .extend(gone.map(|labels| TimeSeries { labels, samples: vec![Sample { value, timestamp }] }));
+        timeseries.extend(
+            gone.map(|labels| TimeSeries { labels, samples: vec![WriteSample { value, timestamp }] }),
+        );
         snap::raw::Encoder::new().compress_vec(&WriteRequest { timeseries }.encode_to_vec())
     }
 
@@ -82,13 +83,13 @@ impl RemoteWrite {
 
 /// All labels of a series: its own, and those that a scraper adds.
 fn labels(sender: &Sender, name: &str, own: &[(&str, &str)]) -> Labels {
-    let label = |name: &str, value: &str| Label { name: name.to_owned(), value: value.to_owned() };
+    let label = |name: &str, value: &str| WriteLabel { name: name.to_owned(), value: value.to_owned() };
     let mut labels = vec![label("__name__", name)];
     // A label without a value is none.
     labels.extend(own.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| label(name, value)));
     for (name, value) in [("job", SERVICE.to_owned()), ("instance", sender.instance())] {
         if labels.iter().all(|other| other.name != name) {
-            labels.push(Label { name: name.to_owned(), value });
+            labels.push(WriteLabel { name: name.to_owned(), value });
         }
     }
     labels.sort();

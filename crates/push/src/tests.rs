@@ -26,9 +26,9 @@ pub(crate) fn snapshot(at_ms: u64, operations: u64) -> Snapshot {
 }
 
 /// A request as a receiver has it: head in lower case, body.
-type Request = (String, Vec<u8>);
+type ReceivedRequest = (String, Vec<u8>);
 
-fn read(reader: &mut impl BufRead) -> Option<Request> {
+fn read(reader: &mut impl BufRead) -> Option<ReceivedRequest> {
     let mut head = String::new();
     loop {
         let mut line = String::new();
@@ -47,7 +47,7 @@ fn read(reader: &mut impl BufRead) -> Option<Request> {
 }
 
 /// Answers one request after the other with these; the last of them again and again.
-fn receiver(answers: &'static [&'static str]) -> (String, mpsc::Receiver<Request>) {
+fn receiver(answers: &'static [&'static str]) -> (String, mpsc::Receiver<ReceivedRequest>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (told, requests) = mpsc::channel();
@@ -75,7 +75,7 @@ const ELSEWHERE: &str =
 
 const LONG: Duration = Duration::from_secs(30);
 
-fn pusher(protocol: Protocol, url: &str) -> Pusher {
+fn pusher(protocol: PushProtocol, url: &str) -> Pusher {
     let headers = vec![("authorization".to_owned(), "Bearer of-the-tests".to_owned())];
     Pusher::start(Receiver::parse(protocol, url, headers).unwrap(), sender()).unwrap()
 }
@@ -98,7 +98,7 @@ fn complaint(pusher: &Pusher) -> String {
 #[test]
 fn requests_have_the_heads_that_the_specifications_ask_for() {
     let (url, requests) = receiver(&[FINE]);
-    let written = pusher(Protocol::RemoteWrite, &url);
+    let written = pusher(PushProtocol::RemoteWrite, &url);
     written.push(Arc::new(snapshot(1_000, 1)));
     written.push(Arc::new(snapshot(2_000, 2)));
     assert_eq!(written.finish(end(), LONG), Delivery { taken: 3, lost: 0, first: None });
@@ -117,7 +117,7 @@ fn requests_have_the_heads_that_the_specifications_ask_for() {
     }
     assert!(head.contains("user-agent: dyno/"), "{head}");
     assert!(!body.is_empty());
-    let otlp = pusher(Protocol::Otlp, &url);
+    let otlp = pusher(PushProtocol::Otlp, &url);
     otlp.push(Arc::new(snapshot(1_000, 1)));
     assert_eq!(otlp.finish(end(), LONG).taken, 1);
     let (head, _) = requests.iter().find(|(head, _)| head.starts_with("post /v1/metrics ")).unwrap();
@@ -129,7 +129,7 @@ fn requests_have_the_heads_that_the_specifications_ask_for() {
 
 #[test]
 fn what_is_refused_is_told_once_and_counted() {
-    for (protocol, lost) in [(Protocol::RemoteWrite, 4), (Protocol::Otlp, 3)] {
+    for (protocol, lost) in [(PushProtocol::RemoteWrite, 4), (PushProtocol::Otlp, 3)] {
         let (url, _requests) = receiver(&[REFUSED]);
         let pusher = pusher(protocol, &url);
         (1..=3).for_each(|n| pusher.push(Arc::new(snapshot(n * 1_000, n))));
@@ -139,7 +139,7 @@ fn what_is_refused_is_told_once_and_counted() {
         assert_eq!(pusher.complaint(), None);
     }
     let (url, _requests) = receiver(&[ELSEWHERE]);
-    let pusher = pusher(Protocol::Otlp, &url);
+    let pusher = pusher(PushProtocol::Otlp, &url);
     pusher.push(Arc::new(snapshot(1_000, 1)));
     assert_eq!(complaint(&pusher), "answered 307 Temporary Redirect", "headers do not go elsewhere");
 }
@@ -147,7 +147,7 @@ fn what_is_refused_is_told_once_and_counted() {
 #[test]
 fn what_is_refused_for_now_is_sent_again_in_order() {
     let (url, requests) = receiver(&[LATER, LATER, FINE]);
-    let pusher = pusher(Protocol::Otlp, &url);
+    let pusher = pusher(PushProtocol::Otlp, &url);
     (1..=3).for_each(|n| pusher.push(Arc::new(snapshot(n * 1_000, n))));
     let bodies: Vec<Vec<u8>> = (0..5).map(|_| requests.recv_timeout(LONG).unwrap().1).collect();
     let body = |n: u64| otlp::encode(&sender(), &snapshot(n * 1_000, n));
@@ -162,7 +162,7 @@ fn a_part_that_is_rejected_is_lost() {
     // partial_success { rejected_data_points: 2, error_message: "old" }
     const PARTLY: &str = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n\x0a\x07\x08\x02\x12\x03old";
     let (url, _requests) = receiver(&[PARTLY]);
-    let pusher = pusher(Protocol::Otlp, &url);
+    let pusher = pusher(PushProtocol::Otlp, &url);
     pusher.push(Arc::new(snapshot(1_000, 1)));
     let delivery = pusher.finish(end(), LONG);
     assert_eq!((delivery.taken, delivery.lost), (0, 1));
@@ -173,7 +173,7 @@ fn a_part_that_is_rejected_is_lost() {
 fn an_absent_receiver_loses_all_but_what_the_queue_holds_and_delays_no_end() {
     // Bound and not listened on: no other process gets the port, and no receiver answers.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let pusher = pusher(Protocol::RemoteWrite, &format!("http://{closed}"));
+    let pusher = pusher(PushProtocol::RemoteWrite, &format!("http://{closed}"));
     (1..=100).for_each(|n| pusher.push(Arc::new(snapshot(n * 1_000, n))));
     assert!(complaint(&pusher).starts_with("no answer: Connection refused"));
     let delivery = pusher.finish(end(), LONG);
@@ -183,7 +183,7 @@ fn an_absent_receiver_loses_all_but_what_the_queue_holds_and_delays_no_end() {
 #[test]
 fn one_that_never_answers_is_waited_for_no_longer_than_was_said() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let pusher = pusher(Protocol::Otlp, &format!("http://{}", listener.local_addr().unwrap()));
+    let pusher = pusher(PushProtocol::Otlp, &format!("http://{}", listener.local_addr().unwrap()));
     pusher.push(Arc::new(snapshot(1_000, 1)));
     pusher.push(Arc::new(snapshot(2_000, 2)));
     let delivery = pusher.finish(end(), Duration::from_millis(50));

@@ -108,7 +108,7 @@ fn histogram(buckets: &Buckets, out: &mut Vec<u8>) {
 
 /// Reads what [`encode`] has written, and nothing else.
 pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
-    let mut from = Bytes(bytes);
+    let mut from = ByteReader(bytes);
     let metrics = from.below(METRICS as u64 + 1, "too many metrics")? as usize;
     let scale = if from.flag()? { Scale::Micros } else { Scale::Ns64 };
     let mut totals = Totals::new(metrics, scale);
@@ -175,9 +175,9 @@ pub fn decode(bytes: &[u8]) -> Result<Totals, Malformed> {
     if from.0.is_empty() { Ok(totals) } else { Err(Malformed("more bytes than totals")) }
 }
 
-struct Bytes<'a>(&'a [u8]);
+struct ByteReader<'a>(&'a [u8]);
 
-impl Bytes<'_> {
+impl ByteReader<'_> {
     fn byte(&mut self) -> Result<u8, Malformed> {
         let (first, rest) = self.0.split_first().ok_or(Malformed("too few bytes"))?;
         self.0 = rest;
@@ -249,12 +249,12 @@ impl Bytes<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Interval;
     use crate::Stamps;
+    use crate::ThreadInterval;
     use proptest::prelude::*;
 
     fn some(latencies: &[u64]) -> Totals {
-        let mut interval = Interval::new(3, Scale::Ns64);
+        let mut interval = ThreadInterval::new(3, Scale::Ns64);
         for (number, ns) in latencies.iter().enumerate() {
             let outcome = if number % 7 == 0 { Outcome::TimedOut } else { Outcome::Ok };
             interval.record((number % 3) as u16, outcome, *ns, ns * 2);

@@ -28,7 +28,7 @@ pub struct Pause {
 
 /// Keeps watch over one load thread. Times are the clock's, nanoseconds.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct GapWatch {
     epoch_ns: u64,
     /// The last success, or the end of a pause of the thread after it.
     last_ns: u64,
@@ -42,10 +42,10 @@ pub(crate) struct Watch {
     pauses: Vec<Pause>,
 }
 
-impl Watch {
+impl GapWatch {
     /// Begins at the run's epoch.
     pub fn new(epoch_ns: u64) -> Self {
-        Watch {
+        GapWatch {
             epoch_ns,
             last_ns: epoch_ns,
             waiting_ns: u64::MAX,
@@ -152,8 +152,8 @@ mod tests {
     const EPOCH: u64 = 7 * MS;
 
     /// Gaps in milliseconds after the epoch.
-    fn gaps(watched: impl FnOnce(&mut Watch, &mut Vec<Gap>)) -> Vec<(u64, u64, u64)> {
-        let (mut watch, mut into) = (Watch::new(EPOCH), Vec::new());
+    fn gaps(watched: impl FnOnce(&mut GapWatch, &mut Vec<Gap>)) -> Vec<(u64, u64, u64)> {
+        let (mut watch, mut into) = (GapWatch::new(EPOCH), Vec::new());
         watched(&mut watch, &mut into);
         into.iter().map(|gap| (gap.from_ns / MS, gap.waiting_ns / MS, gap.until_ns / MS)).collect()
     }

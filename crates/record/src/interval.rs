@@ -1,6 +1,6 @@
 //! Counts of one load thread in one interval, and the recorder that swaps intervals out.
 
-use crate::gaps::{Gap, Pause, Watch};
+use crate::gaps::{Gap, GapWatch, Pause};
 use crate::histogram::{Histogram, Scale};
 use crate::stamps::Stamps;
 use dyno_types::Outcome;
@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
 /// Service and response time of one (metric, ok or failed).
 #[derive(Clone, Debug)]
-pub struct Slot {
+pub struct HistogramSlot {
     /// Completion less sending.
     pub service: Histogram,
     /// Completion less intended start.
@@ -17,7 +17,7 @@ pub struct Slot {
 
 /// One recorded sample, kept only where a report asks for raw data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct RawSample {
     /// Metric number.
     pub metric: u16,
     /// Outcome.
@@ -32,7 +32,7 @@ pub struct Sample {
 
 /// Everything one load thread counted between two swaps.
 #[derive(Clone, Debug)]
-pub struct Interval {
+pub struct ThreadInterval {
     /// Number of the load thread.
     pub thread: usize,
     /// Number of the interval, counted from the epoch in steps of the job's interval.
@@ -40,7 +40,7 @@ pub struct Interval {
     /// True if it belongs to the warm-up.
     pub warmup: bool,
     /// Slots by `metric * 2 + failed`, allocated at first use.
-    pub slots: Vec<Option<Box<Slot>>>,
+    pub slots: Vec<Option<Box<HistogramSlot>>>,
     /// Open loop: the server's share of the response times of successful requests, by metric, allocated at first use: what a
     /// client that is never late would have seen. In the closed loop it is the service time.
     pub server: Vec<Option<Box<Histogram>>>,
@@ -94,16 +94,16 @@ pub struct Interval {
     /// Stretches in which the thread did not run that ended in it.
     pub pauses: Vec<Pause>,
     /// Raw samples, if asked for.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<RawSample>,
     /// The thread's last one: it has ended.
     pub last: bool,
     scale: Scale,
 }
 
-impl Interval {
+impl ThreadInterval {
     /// An empty interval for `metrics` metrics.
     pub fn new(metrics: usize, scale: Scale) -> Self {
-        Interval {
+        ThreadInterval {
             thread: 0,
             number: 0,
             warmup: false,
@@ -162,7 +162,7 @@ impl Interval {
 
     /// Counts one ended request as [`Interval::record`] does and keeps its sample, which ended at `done_ns` after the
     /// run's epoch, if `keep`.
-    pub fn record_sample(&mut self, sample: Sample, keep: bool) {
+    pub fn record_sample(&mut self, sample: RawSample, keep: bool) {
         self.record(sample.metric, sample.outcome, sample.service_ns, sample.response_ns);
         if keep {
             self.samples.push(sample);
@@ -181,7 +181,7 @@ impl Interval {
 
     /// An empty interval for the same metrics and thread.
     fn sibling(&self) -> Self {
-        Interval { thread: self.thread, ..Interval::new(self.outcomes.len(), self.scale) }
+        ThreadInterval { thread: self.thread, ..ThreadInterval::new(self.outcomes.len(), self.scale) }
     }
 
     /// Forgets everything but the allocations.
@@ -210,8 +210,8 @@ impl Interval {
 }
 
 #[cold]
-fn fresh(slot: &mut Option<Box<Slot>>, scale: Scale) -> &mut Slot {
-    slot.insert(Box::new(Slot { service: Histogram::new(scale), response: Histogram::new(scale) }))
+fn fresh(slot: &mut Option<Box<HistogramSlot>>, scale: Scale) -> &mut HistogramSlot {
+    slot.insert(Box::new(HistogramSlot { service: Histogram::new(scale), response: Histogram::new(scale) }))
 }
 
 /// Time that virtual time waits for the other side of the recording.
@@ -221,25 +221,25 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Recorder {
     /// The interval being counted.
-    pub now: Box<Interval>,
-    watch: Watch,
-    full: SyncSender<Box<Interval>>,
-    empty: Receiver<Box<Interval>>,
+    pub now: Box<ThreadInterval>,
+    watch: GapWatch,
+    full: SyncSender<Box<ThreadInterval>>,
+    empty: Receiver<Box<ThreadInterval>>,
 }
 
 impl Recorder {
     /// A recorder that sends full intervals to `full` and takes emptied ones back from `empty`.
     pub fn new(
-        first: Box<Interval>,
-        full: SyncSender<Box<Interval>>,
-        empty: Receiver<Box<Interval>>,
+        first: Box<ThreadInterval>,
+        full: SyncSender<Box<ThreadInterval>>,
+        empty: Receiver<Box<ThreadInterval>>,
     ) -> Self {
-        Recorder { now: first, watch: Watch::new(0), full, empty }
+        Recorder { now: first, watch: GapWatch::new(0), full, empty }
     }
 
     /// Counting begins at the run's epoch, on the clock whose times are given from now on, nanoseconds.
     pub fn begin_at(&mut self, epoch_ns: u64) {
-        self.watch = Watch::new(epoch_ns);
+        self.watch = GapWatch::new(epoch_ns);
     }
 
     /// Returns whether a success at `at_ns` ends a stretch without one that is kept.
@@ -296,7 +296,7 @@ impl Recorder {
         }
     }
 
-    fn begin(&mut self, mut next: Box<Interval>, number: u64, warmup: bool) {
+    fn begin(&mut self, mut next: Box<ThreadInterval>, number: u64, warmup: bool) {
         next.number = number;
         next.warmup = warmup;
         self.watch.hand_over(&mut self.now.pauses);
@@ -338,7 +338,7 @@ impl Recorder {
 
 /// The queue holds as many intervals as there are, so a full queue cannot happen; the fresh interval is still empty.
 #[cold]
-fn merge_back(back: Box<Interval>, fresh: &Interval) -> Box<Interval> {
+fn merge_back(back: Box<ThreadInterval>, fresh: &ThreadInterval) -> Box<ThreadInterval> {
     debug_assert_eq!(fresh.arrivals, 0);
     back
 }

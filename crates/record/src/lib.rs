@@ -1,6 +1,6 @@
 //! Recording what happened: histogram slots, per-second intervals, counters, and their exact merge.
 //!
-//! Hot part (one per load thread): [`Recorder`] counts into an [`Interval`] and swaps it out once a second. Cold part
+//! Hot part (one per load thread): [`Recorder`] counts into an [`ThreadInterval`] and swaps it out once a second. Cold part
 //! (control thread): [`Totals`] adds intervals of all threads. No percentile exists before everything is merged.
 //! No serde, no files, no clock here.
 
@@ -15,6 +15,6 @@ pub use gaps::{Gap, Pause, SHORTEST_NS};
 pub use histogram::{
     Buckets, Histogram, Scale, bucket_high, bucket_low, bucket_of, is_supported, percentiles_of,
 };
-pub use interval::{Interval, Recorder, Sample, Slot};
+pub use interval::{HistogramSlot, RawSample, Recorder, ThreadInterval};
 pub use stamps::Stamps;
 pub use totals::{MergedSlot, Totals};

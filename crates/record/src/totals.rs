@@ -2,7 +2,7 @@
 
 use crate::gaps::{Gap, Pause};
 use crate::histogram::{Buckets, Scale};
-use crate::interval::{Interval, Sample};
+use crate::interval::{RawSample, ThreadInterval};
 use crate::stamps::Stamps;
 use dyno_types::Outcome;
 
@@ -73,7 +73,7 @@ pub struct Totals {
     /// Stretches in which a load thread did not run, of each thread.
     pub pauses: Vec<Pause>,
     /// Raw samples, if asked for.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<RawSample>,
     scale: Scale,
 }
 
@@ -160,7 +160,7 @@ impl Totals {
     }
 
     /// Adds a thread's interval.
-    pub fn add(&mut self, interval: &Interval) {
+    pub fn add(&mut self, interval: &ThreadInterval) {
         for (index, slot) in interval.slots.iter().enumerate() {
             let Some(slot) = slot.as_deref().filter(|s| !s.service.is_empty()) else { continue };
             let mine = self.slot(index);
@@ -303,7 +303,7 @@ mod tests {
     fn threads_add_up() {
         let mut all = Totals::new(2, Scale::Ns64);
         for thread in 0..3u64 {
-            let mut interval = Interval::new(2, Scale::Ns64);
+            let mut interval = ThreadInterval::new(2, Scale::Ns64);
             for i in 0..10 {
                 interval.arrivals += 1;
                 let outcome = if i == 0 { Outcome::TimedOut } else { Outcome::Ok };

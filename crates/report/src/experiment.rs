@@ -5,7 +5,7 @@ use crate::worth::Worth;
 use dyno_analysis::ArrivalLatency;
 use dyno_analysis::interval::mean_interval;
 use dyno_types::stats::mean;
-use dyno_types::units::{Latency, Rate};
+use dyno_types::units::{Rate, ShownLatency};
 use serde::Serialize;
 
 /// A cell and what its runs gave.
@@ -121,7 +121,7 @@ fn time(us: f64) -> String {
     match us {
         us if us.is_nan() => "-".into(),
         us if us.is_infinite() => "dropped".into(),
-        us => Latency((us * 1e3).round() as u64).to_string(),
+        us => ShownLatency((us * 1e3).round() as u64).to_string(),
     }
 }
 

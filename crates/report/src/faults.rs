@@ -1,7 +1,7 @@
 //! Effects of faults on the load, as rows of a table: the same for text, page and Markdown.
 
 use dyno_rundir::faults::FaultFigures;
-use dyno_types::units::{Latency, Rate};
+use dyno_types::units::{Rate, ShownLatency};
 
 /// Heads of the table.
 pub(crate) const HEADS: [&str; 13] = [
@@ -24,7 +24,7 @@ pub(crate) const HEADS: [&str; 13] = [
 pub(crate) fn format_fault_row(one: &FaultFigures) -> Vec<String> {
     let seconds = |s: Option<f64>| s.map_or("-".to_owned(), |s| format!("{s:.2} s"));
     let time =
-        |us: Option<f64>| us.map_or("-".to_owned(), |us| Latency((us * 1e3).round() as u64).to_string());
+        |us: Option<f64>| us.map_or("-".to_owned(), |us| ShownLatency((us * 1e3).round() as u64).to_string());
     let rate = |n: Option<f64>| n.map_or("-".to_owned(), |n| format!("{}/s", Rate(n)));
     vec![
         format!("{} {}", one.number, one.fault),

@@ -1,7 +1,7 @@
 //! Figures that monitors saw, in three to five lines of the summary.
 
 use dyno_rundir::schema::{DatabaseUse, HostRole, HostUse, Monitored, PhaseHost, ProcessUse};
-use dyno_types::units::{Bytes, Latency, Thousands};
+use dyno_types::units::{BinaryBytes, ShownLatency, Thousands};
 use std::fmt::Write as _;
 
 fn percent(share: f64) -> String {
@@ -18,7 +18,7 @@ fn events(value: f64, what: &str) -> String {
 }
 
 fn us(value: f64) -> String {
-    Latency((value * 1e3).round() as u64).to_string()
+    ShownLatency((value * 1e3).round() as u64).to_string()
 }
 
 fn row(out: &mut String, name: &str, parts: Vec<Option<String>>) {
@@ -36,7 +36,7 @@ fn database(out: &mut String, seen: &DatabaseUse) {
     row(
         out,
         "database",
-        vec![nodes, operations, connections, seen.memory_bytes.map(|b| Bytes(b).to_string())],
+        vec![nodes, operations, connections, seen.memory_bytes.map(|b| BinaryBytes(b).to_string())],
     );
 }
 
@@ -47,7 +47,7 @@ fn server(out: &mut String, seen: &ProcessUse) {
     row(
         out,
         "server",
-        vec![cpu, seen.resident_bytes.map(|b| format!("{} resident", Bytes(b))), faults, throttled],
+        vec![cpu, seen.resident_bytes.map(|b| format!("{} resident", BinaryBytes(b))), faults, throttled],
     );
 }
 
@@ -59,14 +59,14 @@ fn host(out: &mut String, seen: &HostUse) {
         percent(seen.cpu_steal_share)
     );
     let (received, sent) = (seen.network_received_bytes_per_s, seen.network_sent_bytes_per_s);
-    let network =
-        (received + sent > 0.0).then(|| format!("network {}/s in, {}/s out", Bytes(received), Bytes(sent)));
+    let network = (received + sent > 0.0)
+        .then(|| format!("network {}/s in, {}/s out", BinaryBytes(received), BinaryBytes(sent)));
     let name = seen.elsewhere.as_ref().map(|name| format!("on {name}"));
     row(out, "host", vec![name, Some(cpu), network]);
     if let Some(disk) = &seen.disk {
         let each = |name: &str, count: f64, volume: f64, time: Option<f64>| {
             let time = time.map_or(String::new(), |t| format!(" of {}", us(t)));
-            (count > 0.0).then(|| format!("{}{time}, {}/s", events(count, name), Bytes(volume)))
+            (count > 0.0).then(|| format!("{}{time}, {}/s", events(count, name), BinaryBytes(volume)))
         };
         let reads = each("reads", disk.reads_per_s, disk.read_bytes_per_s, disk.read_us);
         let writes = each("writes", disk.writes_per_s, disk.written_bytes_per_s, disk.write_us);

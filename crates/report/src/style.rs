@@ -1,7 +1,7 @@
 //! Look of texts on a terminal: colours, and lines wrapped at words.
 
 use dyno_rundir::schema::Trust;
-use dyno_types::units::Latency;
+use dyno_types::units::ShownLatency;
 use textwrap::Options;
 
 /// Look of a text.
@@ -63,5 +63,5 @@ impl Style {
 
 /// A latency of so many microseconds.
 pub(crate) fn format_us(value: f64) -> String {
-    Latency((value * 1e3).round() as u64).to_string()
+    ShownLatency((value * 1e3).round() as u64).to_string()
 }

@@ -10,7 +10,7 @@ const VERSION: u32 = 1;
 
 /// One cell of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Cell {
+pub struct RecordedCell {
     /// From 1.
     pub number: usize,
     /// Levels in words.
@@ -50,7 +50,7 @@ struct Record {
     description: Option<String>,
     started: String,
     command: Vec<String>,
-    cells: Vec<Cell>,
+    cells: Vec<RecordedCell>,
     runs: usize,
     #[serde(default)]
     searches: bool,
@@ -90,7 +90,7 @@ pub struct ExperimentDir {
     /// The command line, secrets masked.
     pub command: Vec<String>,
     /// The matrix.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<RecordedCell>,
     /// Runs that were planned; of a search, how many searches.
     pub planned: usize,
     /// True if cells are searched: there may be any number of runs.
@@ -179,7 +179,7 @@ impl ExperimentDir {
     }
 
     /// The cell with a number.
-    pub fn cell(&self, number: usize) -> Option<&Cell> {
+    pub fn cell(&self, number: usize) -> Option<&RecordedCell> {
         self.cells.iter().find(|cell| cell.number == number)
     }
 }

@@ -1,6 +1,6 @@
 //! Effect on the load of a fault that the experiment asked for, as `summary.json` has it.
 
-use dyno_types::units::{Latency, Rate};
+use dyno_types::units::{Rate, ShownLatency};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,8 +54,8 @@ pub struct FaultFigures {
 }
 
 /// Microseconds for people.
-fn time(us: f64) -> Latency {
-    Latency((us * 1e3).round() as u64)
+fn time(us: f64) -> ShownLatency {
+    ShownLatency((us * 1e3).round() as u64)
 }
 
 impl FaultFigures {

@@ -106,7 +106,7 @@ pub fn lines(phase: &str, metrics: &[String], start_s: f64, length_s: f64, total
 
 /// Error in a line of a log.
 #[derive(Debug, thiserror::Error)]
-pub enum LineError {
+pub enum LogLineError {
     /// A tag that nothing follows.
     #[error("no comma after the tag")]
     NoComma,
@@ -135,15 +135,15 @@ pub enum LineError {
 
 /// A line that could not be read: its number and why.
 #[derive(Debug)]
-pub struct BadLine {
+pub struct UnreadableLine {
     /// Number of the line, from 1.
     pub line: usize,
     /// Error.
-    pub why: LineError,
+    pub why: LogLineError,
 }
 
 /// Everything a log holds, merged by tag. An unfinished last line (of a killed run) is left out.
-pub fn read(text: &str, scale: Scale) -> Result<BTreeMap<String, Buckets>, BadLine> {
+pub fn read(text: &str, scale: Scale) -> Result<BTreeMap<String, Buckets>, UnreadableLine> {
     read_part(text, scale, |_, _| true)
 }
 
@@ -152,10 +152,10 @@ pub fn read_part(
     text: &str,
     scale: Scale,
     wanted: impl Fn(&str, f64) -> bool,
-) -> Result<BTreeMap<String, Buckets>, BadLine> {
-    let mut log = Log { scale, merged: BTreeMap::new() };
+) -> Result<BTreeMap<String, Buckets>, UnreadableLine> {
+    let mut log = ParsedLog { scale, merged: BTreeMap::new() };
     for (number, line) in crate::files::whole_lines(text).enumerate() {
-        log.take(line, &wanted).map_err(|why| BadLine { line: number + 1, why })?;
+        log.take(line, &wanted).map_err(|why| UnreadableLine { line: number + 1, why })?;
     }
     Ok(log.merged)
 }
@@ -165,15 +165,15 @@ pub fn read_part(
 pub(crate) fn read_file(
     mut file: impl BufRead,
     scale: Scale,
-) -> std::io::Result<(BTreeMap<String, Buckets>, Option<BadLine>)> {
-    let mut log = Log { scale, merged: BTreeMap::new() };
+) -> std::io::Result<(BTreeMap<String, Buckets>, Option<UnreadableLine>)> {
+    let mut log = ParsedLog { scale, merged: BTreeMap::new() };
     let mut line = Vec::new();
     for number in 1.. {
         next_line(&mut file, &mut line, RESULT_LINE_BYTES)?;
         let Some(whole) = line.strip_suffix(b"\n") else { break };
-        let read = std::str::from_utf8(whole).map_err(LineError::from);
+        let read = std::str::from_utf8(whole).map_err(LogLineError::from);
         if let Err(why) = read.and_then(|line| log.take(line, &|_, _| true)) {
-            return Ok((log.merged, Some(BadLine { line: number, why })));
+            return Ok((log.merged, Some(UnreadableLine { line: number, why })));
         }
     }
     Ok((log.merged, None))
@@ -208,7 +208,7 @@ fn cookie(bytes: &[u8]) -> Option<(u32, usize)> {
 }
 
 /// A histogram that is not compressed any more, and has the counts that it says: the library makes room for what it is told.
-fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, LineError> {
+fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, LogLineError> {
     let plain = match cookie(&bytes) {
         // The length of what follows comes first.
         Some((kind, _)) if COMPRESSED.contains(&kind) => {
@@ -222,13 +222,13 @@ fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, LineError> {
     let declared = word_at(&plain, 4).unwrap_or(0);
     match declared as usize <= plain.len().saturating_sub(HEAD) {
         true => Ok(plain),
-        false => Err(LineError::Counts(declared)),
+        false => Err(LogLineError::Counts(declared)),
     }
 }
 
 /// A histogram of V0 or V1, whose counts have a fixed size, as one of V2, whose counts are ZigZag LEB128; the library knows V2
 /// alone. The layouts are those of HdrHistogram's `AbstractHistogram.decodeFromByteBuffer` (Java, 2.1).
-fn upgraded(plain: Vec<u8>) -> Result<Vec<u8>, LineError> {
+fn upgraded(plain: Vec<u8>) -> Result<Vec<u8>, LogLineError> {
     let (kind, size) = cookie(&plain).unwrap_or_default();
     let (head, digits_and_bounds, offset, ratio) = match kind {
         // Bounds are two words of eight bytes.
@@ -240,7 +240,7 @@ fn upgraded(plain: Vec<u8>) -> Result<Vec<u8>, LineError> {
     };
     let declared =
         if kind == PLAIN_V1 { word_at(&plain, 4).unwrap_or(0) as usize } else { plain.len() - head };
-    let counts = plain.get(head..head + declared).ok_or(LineError::Counts(declared as u32))?;
+    let counts = plain.get(head..head + declared).ok_or(LogLineError::Counts(declared as u32))?;
     let number = |bytes: &[u8]| bytes.iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
     let mut encoded = Vec::new();
     let mut zeros = 0u64;
@@ -250,7 +250,7 @@ fn upgraded(plain: Vec<u8>) -> Result<Vec<u8>, LineError> {
             continue;
         }
         if count > SAMPLES {
-            return Err(LineError::TooMany);
+            return Err(LogLineError::TooMany);
         }
         // A row of zeros is its negative length.
         if zeros > 0 {
@@ -273,23 +273,23 @@ fn put_leb128(into: &mut Vec<u8>, mut number: u64) {
 }
 
 /// A log as far as it has been read.
-struct Log {
+struct ParsedLog {
     scale: Scale,
     merged: BTreeMap<String, Buckets>,
 }
 
-impl Log {
+impl ParsedLog {
     /// Adds a line.
-    fn take(&mut self, line: &str, wanted: &dyn Fn(&str, f64) -> bool) -> Result<(), LineError> {
+    fn take(&mut self, line: &str, wanted: &dyn Fn(&str, f64) -> bool) -> Result<(), LogLineError> {
         if line.starts_with('#') || line.starts_with('"') || line.is_empty() {
             return Ok(());
         }
         let (tag, rest) = match line.strip_prefix("Tag=") {
-            Some(rest) => rest.split_once(',').ok_or(LineError::NoComma)?,
+            Some(rest) => rest.split_once(',').ok_or(LogLineError::NoComma)?,
             None => ("", line),
         };
         let begin = rest.split(',').next().and_then(|begin| begin.parse::<f64>().ok());
-        if !wanted(tag, begin.ok_or(LineError::NoBegin)?) {
+        if !wanted(tag, begin.ok_or(LogLineError::NoBegin)?) {
             return Ok(());
         }
         let encoded = rest.rsplit(',').next().unwrap_or_default();
@@ -301,7 +301,7 @@ impl Log {
         let before = self.merged.get(tag).map_or(0, Buckets::count);
         let mut counts = histogram.iter_recorded().map(|value| value.count_at_value());
         let sum = counts.try_fold(before, u64::checked_add).filter(|all| *all <= SAMPLES);
-        sum.ok_or(LineError::TooMany)?;
+        sum.ok_or(LogLineError::TooMany)?;
         let found = from_hdr(&histogram, scale);
         match self.merged.get_mut(tag) {
             Some(all) => all.merge(&found),

@@ -3,7 +3,7 @@
 use crate::hlog;
 use crate::intervals::IntervalLine;
 use crate::schema::{Environment, Latency, Run, Status, Summary};
-use crate::writer::Writer;
+use crate::writer::RunWriter;
 use dyno_record::Scale;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -54,7 +54,7 @@ pub struct Imported {
 /// Writes a directory that must be new or empty.
 pub fn write(path: &Path, imported: &Imported) -> io::Result<()> {
     let scale = if imported.run.unit_ns == 1_000 { Scale::Micros } else { Scale::Ns64 };
-    let mut writer = Writer::unlogged(path, imported.run.clone(), &imported.environment, scale)?;
+    let mut writer = RunWriter::unlogged(path, imported.run.clone(), &imported.environment, scale)?;
     let begun = imported.run.started.parse::<jiff::Timestamp>().unwrap_or_default();
     let mut lines = String::new();
     let mut rows = String::new();

@@ -90,7 +90,7 @@ pub enum ContentError {
     Utf8(#[from] Utf8Error),
     /// The line of a log is damaged.
     #[error(transparent)]
-    Log(#[from] hlog::LineError),
+    Log(#[from] hlog::LogLineError),
     /// The row of a table is damaged.
     #[error(transparent)]
     Row(#[from] RowError),
@@ -115,7 +115,7 @@ pub struct RecordedPhase {
 
 /// A part of the measured phase.
 #[derive(Debug, Default)]
-pub struct Part {
+pub struct MeasuredPart {
     /// Whole seconds of it that were recorded.
     pub seconds: u64,
     /// Operations that ended well in them.
@@ -138,12 +138,12 @@ pub struct RunDir {
     /// Phases as recorded, in order.
     pub phases: Vec<RecordedPhase>,
     /// Intervals in their order; `None` if they could not be read.
-    steps: Option<Vec<Step>>,
+    steps: Option<Vec<IntervalCounts>>,
 }
 
 /// Counts of an interval.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct IntervalCounts {
     /// Which of the phases.
     phase: usize,
     /// Second since the phase's epoch.
@@ -296,8 +296,8 @@ impl RunDir {
     }
 
     /// The counters of each phase, and what is needed of each interval; a day's lines are never held at once.
-    fn counters(path: &Path) -> Result<(Vec<IntervalLine>, Vec<Step>), ReadError> {
-        let (mut merged, mut steps): (Vec<IntervalLine>, Vec<Step>) = (Vec::new(), Vec::new());
+    fn counters(path: &Path) -> Result<(Vec<IntervalLine>, Vec<IntervalCounts>), ReadError> {
+        let (mut merged, mut steps): (Vec<IntervalLine>, Vec<IntervalCounts>) = (Vec::new(), Vec::new());
         Self::each_line(path, |line: IntervalLine| {
             line.check()?;
             let phase = merged.iter().position(|known| known.phase == line.phase).unwrap_or(merged.len());
@@ -305,7 +305,7 @@ impl RunDir {
             let responses = responses(&line);
             let until_ms = (length_ms > 0).then(|| line.start_ms() + u64::from(length_ms));
             let completed = line.completed();
-            steps.push(Step { phase, second, end_s, length_ms, until_ms, completed, responses });
+            steps.push(IntervalCounts { phase, second, end_s, length_ms, until_ms, completed, responses });
             match merged.get_mut(phase) {
                 Some(known) => known.merge(&line),
                 None => merged.push(line),
@@ -383,7 +383,8 @@ impl RunDir {
         let length_s = own.filter(|phase| phase.completed.is_some()).map(|phase| phase.seconds);
         let end = length_s.map_or(u64::MAX, |s| begin.saturating_add(s.ceil() as u64).max(begin + 1));
         let mut seconds = std::collections::BTreeMap::new();
-        let within = |step: &&Step| step.second >= begin && (step.second < end || step.length_ms > 0);
+        let within =
+            |step: &&IntervalCounts| step.second >= begin && (step.second < end || step.length_ms > 0);
         for step in self.measured()?.iter().filter(within) {
             let (from, ok) = (step.second - begin, step.completed);
             // Operations that are known only over several seconds are spread over them evenly; the sum stays.
@@ -402,9 +403,11 @@ impl RunDir {
     }
 
     /// The intervals of the measured phase.
-    fn measured(&self) -> Result<Vec<Step>, ReadError> {
+    fn measured(&self) -> Result<Vec<IntervalCounts>, ReadError> {
         let phase = self.phases.iter().position(|phase| phase.name == "measure");
-        let of = |steps: &[Step]| steps.iter().filter(|step| Some(step.phase) == phase).copied().collect();
+        let of = |steps: &[IntervalCounts]| {
+            steps.iter().filter(|step| Some(step.phase) == phase).copied().collect()
+        };
         match &self.steps {
             Some(steps) => Ok(of(steps)),
             // A file that could not be read before fails again, with its reason.
@@ -414,7 +417,7 @@ impl RunDir {
 
     /// Whole seconds of the measured phase, as [`RunDir::succeeded`] counts them: to the end of intervals that say how long they
     /// are, else of the phase; `None` where its length is not known.
-    fn whole_s(&self, measured: &[Step]) -> Option<u64> {
+    fn whole_s(&self, measured: &[IntervalCounts]) -> Option<u64> {
         let said = measured.iter().filter_map(|step| step.until_ms).max().map(|ms| ms / 1_000);
         let of_phase = || {
             let phases = &self.summary.as_ref()?.phases;
@@ -453,14 +456,14 @@ impl RunDir {
     }
 
     /// The measured phase from second `from` to second `to` after the warm-up: whole seconds that were recorded.
-    pub fn window(&self, from: u64, to: u64) -> Result<Part, ReadError> {
+    pub fn window(&self, from: u64, to: u64) -> Result<MeasuredPart, ReadError> {
         let seconds = self.succeeded()?;
         let of_phase = self.summary.as_ref().and_then(Summary::measured).map_or(0.0, |phase| phase.seconds);
         let end = to.min(of_phase.floor() as u64);
         let warmup =
             self.summary.as_ref().and_then(|summary| summary.phases.iter().find(|p| p.name == "warmup"));
         let before = warmup.map_or(0, |phase| phase.seconds.round() as u64);
-        let mut part = Part { seconds: end.saturating_sub(from), ..Part::default() };
+        let mut part = MeasuredPart { seconds: end.saturating_sub(from), ..MeasuredPart::default() };
         if part.seconds == 0 {
             return Ok(part);
         }

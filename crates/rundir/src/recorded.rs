@@ -39,10 +39,10 @@ pub struct RecordedInterval {
 }
 
 /// Lines of the histogram log by phase and begin in milliseconds.
-type Places<'a> = HashMap<(&'a str, u64), Vec<(usize, &'a str)>>;
+type LinePlaces<'a> = HashMap<(&'a str, u64), Vec<(usize, &'a str)>>;
 
-fn places(log: &str) -> Places<'_> {
-    let mut places = Places::new();
+fn places(log: &str) -> LinePlaces<'_> {
+    let mut places = LinePlaces::new();
     for (number, line) in crate::files::whole_lines(log).enumerate() {
         let Some((tag, rest)) = line.strip_prefix("Tag=").and_then(|rest| rest.split_once(',')) else {
             continue;

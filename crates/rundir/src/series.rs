@@ -84,7 +84,7 @@ pub fn rows(
 
 /// A row read back.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row {
+pub struct ReadRow {
     /// Begin of the interval, seconds from the phase's epoch.
     pub start_s: f64,
     /// Phase.
@@ -106,7 +106,7 @@ pub struct Row {
 }
 
 /// Reads the rows of `text`, and counts the lines that could not be read. A torn last line is left out.
-pub fn read(text: &str) -> (Vec<Row>, usize) {
+pub fn read(text: &str) -> (Vec<ReadRow>, usize) {
     let (mut rows, mut bad) = (Vec::new(), 0);
     for line in crate::files::whole_lines(text).skip(1) {
         match row(line) {
@@ -120,7 +120,7 @@ pub fn read(text: &str) -> (Vec<Row>, usize) {
 /// Columns after the metric, whose name may hold commas.
 const FIGURES: usize = 15;
 
-fn row(line: &str) -> Option<Row> {
+fn row(line: &str) -> Option<ReadRow> {
     let (start, rest) = line.split_once(',')?;
     let (phase, rest) = rest.split_once(',')?;
     let mut from_the_end: Vec<&str> = rest.rsplitn(FIGURES + 1, ',').collect();
@@ -129,7 +129,7 @@ fn row(line: &str) -> Option<Row> {
     let cells = from_the_end;
     let figure = |at: usize| -> Option<f64> { cells[at].parse().ok() };
     let number = |at: usize| -> Option<u64> { cells[at].parse().ok() };
-    Some(Row {
+    Some(ReadRow {
         start_s: start.parse().ok()?,
         phase: phase.to_owned(),
         metric: metric.to_owned(),
@@ -146,11 +146,11 @@ fn row(line: &str) -> Option<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::{Interval, Scale};
+    use dyno_record::{Scale, ThreadInterval};
 
     #[test]
     fn rows_hold_what_was_counted_and_no_times_where_nothing_ended() {
-        let mut interval = Interval::new(3, Scale::Ns64);
+        let mut interval = ThreadInterval::new(3, Scale::Ns64);
         for ns in [1_000_000, 2_000_000, 3_000_050] {
             interval.record(0, Outcome::Ok, ns, 2 * ns);
         }
@@ -174,16 +174,16 @@ mod tests {
         assert_eq!(text, expected);
         let (read, bad) = read(&format!("{HEADER}{text}1,load,a,b,1,2,,,,,,,,,,,,,\n2,load,READ,1\n"));
         assert_eq!(bad, 1);
-        let total = Row {
+        let total = ReadRow {
             start_s: 3.0,
             phase: "measure".into(),
             metric: "TOTAL".into(),
             ok: 3,
             failed: 2,
             dropped: 2,
-            ..Row::default()
+            ..ReadRow::default()
         };
-        assert_eq!(read[2], Row { backlog: Some(8.0), ..total });
+        assert_eq!(read[2], ReadRow { backlog: Some(8.0), ..total });
         assert_eq!(
             (read[3].metric.as_str(), read[3].ok, read[3].failed, read[3].dropped),
             ("a,b", 1, 2, 0),
@@ -204,7 +204,7 @@ mod tests {
     fn percentiles_have_ten_operations_beyond_them_and_successes_are_those_of_the_phases_time() {
         let cells = |count: u64| {
             let mut totals = Totals::new(1, Scale::Ns64);
-            let mut interval = Interval::new(1, Scale::Ns64);
+            let mut interval = ThreadInterval::new(1, Scale::Ns64);
             for _ in 0..count {
                 interval.record(0, Outcome::Ok, 1_000, 1_000);
                 interval.ended[Outcome::Ok as usize] += 1;
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn every_row_has_every_column() {
-        let mut interval = Interval::new(2, Scale::Ns64);
+        let mut interval = ThreadInterval::new(2, Scale::Ns64);
         interval.record(0, Outcome::Ok, 1_000, 2_000);
         interval.record(1, Outcome::TimedOut, 1_000, 2_000);
         interval.arrivals = 2;

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Facts: group, name, value.
-pub type Facts = BTreeMap<String, BTreeMap<String, String>>;
+pub type SystemFacts = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Setup of a host. What could not be read is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -14,9 +14,9 @@ pub struct System {
     /// SHA-256 of `facts` as canonical JSON: keys sorted, no white space.
     pub hash: String,
     /// Facts that stay as they are until an administrator changes them.
-    pub facts: Facts,
+    pub facts: SystemFacts,
     /// Facts that change by themselves (free memory, load, clock rates, neighbours); not part of the hash.
-    pub volatile: Facts,
+    pub volatile: SystemFacts,
 }
 
 /// One fact that differs.
@@ -34,7 +34,7 @@ pub struct Difference {
 
 impl System {
     /// With the hash of the facts.
-    pub fn new(facts: Facts, volatile: Facts) -> Self {
+    pub fn new(facts: SystemFacts, volatile: SystemFacts) -> Self {
         // Maps are sorted, and texts have one form: what is written is canonical.
         let canonical = serde_json::to_string(&facts).unwrap_or_default();
         System { hash: hex::encode(Sha256::digest(canonical.as_bytes())), facts, volatile }
@@ -62,8 +62,8 @@ impl System {
 mod tests {
     use super::*;
 
-    fn facts(list: &[(&str, &str, &str)]) -> Facts {
-        let mut facts = Facts::new();
+    fn facts(list: &[(&str, &str, &str)]) -> SystemFacts {
+        let mut facts = SystemFacts::new();
         for (group, name, value) in list {
             facts.entry((*group).into()).or_default().insert((*name).into(), (*value).into());
         }
@@ -77,13 +77,15 @@ mod tests {
         assert_eq!(one.hash, two.hash);
         // printf '{"vm":{"swappiness":"1"}}' | sha256sum
         assert_eq!(one.hash, "642862002d216b4cea7815a3ff42041bf8ca7dd571893a1481c2e3de0cdca31f");
-        assert_ne!(one.hash, System::new(facts(&[("vm", "swappiness", "2")]), Facts::new()).hash);
+        assert_ne!(one.hash, System::new(facts(&[("vm", "swappiness", "2")]), SystemFacts::new()).hash);
     }
 
     #[test]
     fn differences_have_both_sides() {
-        let one = System::new(facts(&[("a", "x", "1"), ("a", "y", "1"), ("b", "z", "1")]), Facts::new());
-        let two = System::new(facts(&[("a", "x", "1"), ("a", "y", "2"), ("c", "z", "1")]), Facts::new());
+        let one =
+            System::new(facts(&[("a", "x", "1"), ("a", "y", "1"), ("b", "z", "1")]), SystemFacts::new());
+        let two =
+            System::new(facts(&[("a", "x", "1"), ("a", "y", "2"), ("c", "z", "1")]), SystemFacts::new());
         let found = one.differences(&two);
         let shown: Vec<_> =
             found.iter().map(|d| (d.name.as_str(), d.first.is_some(), d.second.is_some())).collect();

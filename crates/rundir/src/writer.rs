@@ -23,7 +23,7 @@ pub(crate) const WORKERS: &str = "workers.json";
 /// An open run directory. A failing write (a full disk) is remembered and reported at the end; it never stops the
 /// measurement.
 #[derive(Debug)]
-pub struct Writer {
+pub struct RunWriter {
     path: PathBuf,
     run: Run,
     hlog: File,
@@ -65,10 +65,10 @@ impl Written {
     }
 }
 
-impl Writer {
+impl RunWriter {
     /// Creates the directory (mode 0700; it must not exist, or be empty) and writes what is known at the start.
     pub fn create(path: &Path, run: Run, environment: &Environment, scale: Scale) -> io::Result<Self> {
-        let writer = Writer::unlogged(path, run, environment, scale)?;
+        let writer = RunWriter::unlogged(path, run, environment, scale)?;
         log::enter(path)?;
         Ok(writer)
     }
@@ -87,7 +87,7 @@ impl Writer {
         }
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(named)?;
-        let mut writer = Writer {
+        let mut writer = RunWriter {
             hlog: create(&path.join("latency.hlog"))?,
             series: create(&path.join("series.csv"))?,
             intervals: create(&path.join("intervals.jsonl"))?,

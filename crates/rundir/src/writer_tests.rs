@@ -4,8 +4,8 @@ use super::*;
 use crate::fixtures::{run, summary};
 use crate::schema::Planned;
 
-fn open(path: &Path) -> io::Result<Writer> {
-    Writer::create(path, run(), &Environment::default(), Scale::Ns64)
+fn open(path: &Path) -> io::Result<RunWriter> {
+    RunWriter::create(path, run(), &Environment::default(), Scale::Ns64)
 }
 
 #[test]

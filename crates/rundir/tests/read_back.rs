@@ -1,8 +1,8 @@
 //! A run directory that is written and read again: everything that was counted is there, and every refusal has its reason.
 
-use dyno_record::{Interval, Scale, Stamps, Totals};
+use dyno_record::{Scale, Stamps, ThreadInterval, Totals};
 use dyno_rundir::schema::{self, Environment, Pair, Pause, Planned, Status, VERSION};
-use dyno_rundir::{ExperimentDir, ReadError, RunDir, Writer, progress};
+use dyno_rundir::{ExperimentDir, ReadError, RunDir, RunWriter, progress};
 use dyno_types::Outcome;
 use fixtures::{BEGIN_S, phase, run, summary};
 use serde_json::json;
@@ -17,7 +17,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// A second in which so many reads of 1 ms ended well, and one update of 3 ms that was intended 1 ms before it was sent failed.
 fn second(reads: u64) -> Totals {
-    let mut interval = Interval::new(2, Scale::Ns64);
+    let mut interval = ThreadInterval::new(2, Scale::Ns64);
     for _ in 0..reads {
         interval.record(0, Outcome::Ok, 1_000_000, 1_000_000);
     }
@@ -44,7 +44,7 @@ fn second(reads: u64) -> Totals {
 
 /// Two seconds of warm-up and four that are measured, with 10, 20, 30 and 40 reads.
 fn written(path: &Path, end: Option<Status>) {
-    let mut writer = Writer::create(path, run(), &Environment::default(), Scale::Ns64).unwrap();
+    let mut writer = RunWriter::create(path, run(), &Environment::default(), Scale::Ns64).unwrap();
     let names = ["READ".to_owned(), "UPDATE".to_owned()];
     let at = |s: u64| UNIX_EPOCH + Duration::from_secs(BEGIN_S + s);
     let plan = Planned { seconds: Some(4.0), interval_s: 1.0, ..Planned::default() };
@@ -227,7 +227,7 @@ fn an_interval_whose_histogram_is_broken_is_named_by_its_line() {
 #[test]
 fn intervals_of_parts_of_a_second_have_their_own_histograms() {
     let folder = tempfile::tempdir().unwrap();
-    let mut writer = Writer::create(folder.path(), run(), &Environment::default(), Scale::Ns64).unwrap();
+    let mut writer = RunWriter::create(folder.path(), run(), &Environment::default(), Scale::Ns64).unwrap();
     writer.phase("measure", &["READ".to_owned(), "UPDATE".to_owned()], Planned::default(), false);
     for (part, reads) in [3, 4, 5].into_iter().enumerate() {
         writer.interval("measure", Duration::from_millis(1_250 * part as u64), 1.25, &second(reads), None);

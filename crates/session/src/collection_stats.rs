@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 /// Part of one worker in the last phase, or of the workers of one target together.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct WorkerPart {
     /// Number of the target, from 0.
     pub instance: usize,
     /// Users.

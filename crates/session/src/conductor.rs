@@ -8,11 +8,11 @@
 use crate::environment::changes;
 use crate::hosts::HostPlan;
 use crate::load_generator::LoadGenerator;
-use crate::session::{EndedPhase, Session, SessionPlan};
+use crate::session::{EndedPhase, RunSession, SessionPlan};
 use dyno_databases::registry;
 use dyno_engine::{Control, Pacing};
 use dyno_record::Scale;
-use dyno_rundir::Writer;
+use dyno_rundir::RunWriter;
 use dyno_rundir::monitor::ELSEWHERE;
 use dyno_rundir::schema::{Environment, HostRole, Run, Setting, Status, Summary, VERSION};
 use dyno_types::secret::own_command_line;
@@ -36,7 +36,7 @@ pub struct RunDirectory<'a> {
 /// A run under way.
 pub struct Conductor<'a> {
     /// Carries out the phases.
-    pub session: Session<'a>,
+    pub session: RunSession<'a>,
     environment: Environment,
     control: Arc<Control>,
 }
@@ -59,7 +59,7 @@ impl<'a> Conductor<'a> {
         // An embedded store is in the load generator's process.
         let elsewhere = registry::parse(&plan.target).is_ok_and(|target| target.is_elsewhere());
         let role = if elsewhere { HostRole::Client } else { HostRole::Both };
-        let mut session = Session::new(plan, generator, control.clone(), writer);
+        let mut session = RunSession::new(plan, generator, control.clone(), writer);
         session.on_hosts(vec![HostPlan::local(&environment, role)]);
         Ok(Conductor { session, environment, control })
     }
@@ -98,7 +98,7 @@ fn create(
     plan: &SessionPlan,
     generator: &dyn LoadGenerator,
     environment: &Environment,
-) -> io::Result<Writer> {
+) -> io::Result<RunWriter> {
     let RunDirectory { path, settings: given, mut facts, scale } = directory;
     let title = Setting { key: "title".into(), value: plan.title.clone(), source: "derived".into() };
     let settings = std::iter::once(title).chain(given).collect();
@@ -119,5 +119,5 @@ fn create(
         unit_ns: scale.unit_ns(),
         plans: Default::default(),
     };
-    Writer::create(path, run, environment, scale)
+    RunWriter::create(path, run, environment, scale)
 }

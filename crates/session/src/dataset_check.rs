@@ -19,11 +19,11 @@ const SAMPLES: u64 = 20;
 
 /// Fields of records with the lengths that were seen, bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Shape {
+struct RecordShape {
     fields: BTreeMap<Vec<u8>, (usize, usize)>,
 }
 
-impl Shape {
+impl RecordShape {
     fn see(&mut self, field: &[u8], length: usize) {
         let seen = self.fields.entry(field.to_vec()).or_insert((length, length));
         *seen = (seen.0.min(length), seen.1.max(length));
@@ -31,7 +31,7 @@ impl Shape {
 
     /// Describes the records that `content` would make.
     fn wanted(content: &dyn Content) -> Self {
-        let mut shape = Shape::default();
+        let mut shape = RecordShape::default();
         for seed in 0..1_000 {
             let request = Request { verb: Verb::Insert, seed, ..Request::default() };
             for field in 0..content.fields(&request) {
@@ -49,14 +49,14 @@ impl Shape {
     }
 
     /// Returns whether `stored` are records of this shape: the same fields, and lengths that this shape has.
-    fn holds(&self, stored: &Shape) -> bool {
+    fn holds(&self, stored: &RecordShape) -> bool {
         let (least, most) = self.lengths();
         let (low, high) = stored.lengths();
         self.fields.keys().eq(stored.fields.keys()) && low >= least && high <= most
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for RecordShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (least, most) = self.lengths();
         let count = self.fields.len();
@@ -77,7 +77,7 @@ impl fmt::Display for Shape {
 /// A content that takes note of what is read instead of checking it.
 struct Looking {
     inner: Arc<dyn Content>,
-    seen: Mutex<Shape>,
+    seen: Mutex<RecordShape>,
 }
 
 impl Content for Looking {
@@ -252,7 +252,7 @@ pub fn present_as(
     let content: Arc<dyn Content> = looking.clone();
     found(opened, &content, (first, count), samples, control)?;
     let stored = looking.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let wanted = Shape::wanted(workload.content().as_ref());
+    let wanted = RecordShape::wanted(workload.content().as_ref());
     if stored.fields.is_empty() || wanted.holds(&stored) {
         return Ok(true);
     }

@@ -66,7 +66,7 @@ fn responses_s(totals: &Totals, job: &Job) -> f64 {
 /// Figures of a second for the verdict: successes within the phase's time and those of its arrivals, the longest queue, the sum
 /// of the latter's response times in seconds.
 #[derive(Clone, Copy, Debug, Default)]
-struct Row {
+struct VerdictRow {
     completed: u64,
     ok: u64,
     backlog: u64,
@@ -76,7 +76,7 @@ struct Row {
 /// Figures for the verdict, by the second after the epoch.
 #[derive(Debug)]
 pub(crate) struct PerSecond {
-    rows: BTreeMap<u64, Row>,
+    rows: BTreeMap<u64, VerdictRow>,
     blocks: Blocks,
 }
 
@@ -203,7 +203,7 @@ mod tests {
 
     /// Six seconds behind a warm-up of 0.6 s: 100 operations a second, and as many of each part of a second.
     fn seconds(end: &End, measured_ns: u64) -> RunObservations {
-        let row = |ok| Row { completed: ok, ok, backlog: ok / 10, responses_s: ok as f64 * 0.5 };
+        let row = |ok| VerdictRow { completed: ok, ok, backlog: ok / 10, responses_s: ok as f64 * 0.5 };
         let rows = [(0, 40), (1, 100), (2, 100), (4, 100), (5, 100), (6, 60)];
         let rows = rows.into_iter().map(|(second, ok)| (second, row(ok))).collect();
         PerSecond { rows, ..PerSecond::new(&[]) }.whole(end, 6 * TENTH_NS, measured_ns).0

@@ -32,11 +32,11 @@ pub(crate) fn distinct_keys(workload: &dyn Workload) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_config::settings::{Settings, Source};
+    use dyno_config::settings::{PropertySettings, Source};
     use dyno_workload::ycsb::{CoreConfig, CoreWorkload};
 
     fn keys(pairs: &[(&str, &str)]) -> Option<(u64, u64)> {
-        let mut settings = Settings::new();
+        let mut settings = PropertySettings::new();
         for (key, value) in pairs {
             settings.set(key, *value, Source::CommandLine);
         }

@@ -1,6 +1,6 @@
 //! Load generator of a session: an open target of this process, or a pool of worker processes.
 
-use crate::collection_stats::Part;
+use crate::collection_stats::WorkerPart;
 use crate::hosts::SeenByWorker;
 use crate::parts;
 use dyno_db::target::{OpenTarget, TargetInfo};
@@ -53,7 +53,7 @@ pub trait LoadGenerator {
     }
 
     /// Returns the part of each worker process in the last phase: its target and its part.
-    fn workers(&self) -> Vec<(String, Part)> {
+    fn workers(&self) -> Vec<(String, WorkerPart)> {
         Vec::new()
     }
 
@@ -84,15 +84,15 @@ pub(crate) fn threads(job: &Job, target: &TargetInfo) -> usize {
 }
 
 /// Load threads of this process, on a target that is open.
-pub struct InProcess(pub Box<dyn OpenTarget>);
+pub struct LocalGenerator(pub Box<dyn OpenTarget>);
 
-impl AsRef<dyn OpenTarget> for InProcess {
+impl AsRef<dyn OpenTarget> for LocalGenerator {
     fn as_ref(&self) -> &dyn OpenTarget {
         self.0.as_ref()
     }
 }
 
-impl LoadGenerator for InProcess {
+impl LoadGenerator for LocalGenerator {
     fn target(&self) -> TargetInfo {
         self.0.info()
     }

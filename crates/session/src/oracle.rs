@@ -4,7 +4,7 @@ use dyno_analysis::closed_form::{closed_throughput, md1_response, mm1_response, 
 use dyno_analysis::users_by_littles_law;
 use dyno_db::target_error::TargetError;
 use dyno_engine::arrivals::{Process, Profile};
-use dyno_engine::sim::{Service, SimOptions};
+use dyno_engine::sim::{ServiceTime, SimOptions};
 use dyno_engine::{Clock, Control, End, Job, Pacing, run_virtual};
 use dyno_record::Totals;
 use dyno_types::content::Nothing;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// One comparison.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct OracleCase {
     /// Simulated case.
     pub name: &'static str,
     /// Compared quantity, with its unit.
@@ -27,7 +27,7 @@ pub struct Case {
     pub tolerance: f64,
 }
 
-impl Case {
+impl OracleCase {
     /// Returns whether measured and expected agree.
     pub fn passed(&self) -> bool {
         (self.measured - self.expected).abs() <= self.tolerance * self.expected.abs().max(f64::MIN_POSITIVE)
@@ -89,7 +89,7 @@ fn operations(n: u64) -> End {
 }
 
 /// All cases.
-pub fn all() -> Result<Vec<Case>, TargetError> {
+pub fn all() -> Result<Vec<OracleCase>, TargetError> {
     let mut cases = Vec::new();
     constant(&mut cases)?;
     queues(&mut cases)?;
@@ -100,30 +100,36 @@ pub fn all() -> Result<Vec<Case>, TargetError> {
     Ok(cases)
 }
 
-fn constant(cases: &mut Vec<Case>) -> Result<(), TargetError> {
-    let server = SimOptions { service: Service::Constant(100_000), ..SimOptions::default() };
+fn constant(cases: &mut Vec<OracleCase>) -> Result<(), TargetError> {
+    let server = SimOptions { service: ServiceTime::Constant(100_000), ..SimOptions::default() };
     let (totals, _) = simulate(job(open(5_000.0, Process::Constant), 8, 1, operations(50_000)), server)?;
     let max = totals.ok_slot(0).map_or(0.0, |s| s.response.max_ns() as f64 / 1e3);
     let name = "constant service 100 us, 5,000/s evenly";
-    cases.push(Case {
+    cases.push(OracleCase {
         name,
         quantity: "mean response, µs",
         measured: mean_us(&totals),
         expected: 100.0,
         tolerance: 1e-9,
     });
-    cases.push(Case { name, quantity: "max response, µs", measured: max, expected: 100.0, tolerance: 1e-9 });
+    cases.push(OracleCase {
+        name,
+        quantity: "max response, µs",
+        measured: max,
+        expected: 100.0,
+        tolerance: 1e-9,
+    });
     Ok(())
 }
 
-fn queues(cases: &mut Vec<Case>) -> Result<(), TargetError> {
+fn queues(cases: &mut Vec<OracleCase>) -> Result<(), TargetError> {
     let (lambda, mu) = (7_000.0, 10_000.0);
-    let exponential = SimOptions { service: Service::Exponential(1e9 / mu), ..SimOptions::default() };
+    let exponential = SimOptions { service: ServiceTime::Exponential(1e9 / mu), ..SimOptions::default() };
     let (totals, _) =
         simulate(job(open(lambda, Process::Poisson), 1_000, 1, operations(1_000_000)), exponential)?;
     let name = "M/M/1, load 0.7";
     let expected = mm1_response(lambda, mu) * 1e6;
-    cases.push(Case {
+    cases.push(OracleCase {
         name,
         quantity: "mean response, µs",
         measured: mean_us(&totals),
@@ -132,13 +138,13 @@ fn queues(cases: &mut Vec<Case>) -> Result<(), TargetError> {
     });
     let p99 = totals.ok_slot(0).map_or(0.0, |s| s.response.percentile_ns(99.0) as f64 / 1e3);
     let expected = mm1_response_quantile(lambda, mu, 0.99) * 1e6;
-    cases.push(Case { name, quantity: "p99 response, µs", measured: p99, expected, tolerance: 0.05 });
-    let constant = SimOptions { service: Service::Constant((1e9 / mu) as u64), ..SimOptions::default() };
+    cases.push(OracleCase { name, quantity: "p99 response, µs", measured: p99, expected, tolerance: 0.05 });
+    let constant = SimOptions { service: ServiceTime::Constant((1e9 / mu) as u64), ..SimOptions::default() };
     let (totals, _) =
         simulate(job(open(lambda, Process::Poisson), 1_000, 1, operations(1_000_000)), constant)?;
     let expected = md1_response(lambda, mu) * 1e6;
     let name = "M/D/1, load 0.7";
-    cases.push(Case {
+    cases.push(OracleCase {
         name,
         quantity: "mean response, µs",
         measured: mean_us(&totals),
@@ -149,9 +155,9 @@ fn queues(cases: &mut Vec<Case>) -> Result<(), TargetError> {
 }
 
 /// A server that stops for 1 s in a run at r per second: exactly r samples wait, evenly from 0 to 1 s.
-fn stall(cases: &mut Vec<Case>) -> Result<(), TargetError> {
+fn stall(cases: &mut Vec<OracleCase>) -> Result<(), TargetError> {
     let server = SimOptions {
-        service: Service::Constant(64),
+        service: ServiceTime::Constant(64),
         capacity: None,
         growth: 0.0,
         stalls: vec![(5_000_000_000, 1_000_000_000)],
@@ -166,14 +172,14 @@ fn stall(cases: &mut Vec<Case>) -> Result<(), TargetError> {
     let mut waited: Vec<u64> =
         totals.samples.iter().map(|s| s.response_ns).filter(|&ns| ns > 500_000).collect();
     waited.sort_unstable();
-    cases.push(Case {
+    cases.push(OracleCase {
         name,
         quantity: "operations",
         measured: totals.arrivals as f64,
         expected: 10_000.0,
         tolerance: 0.0,
     });
-    cases.push(Case {
+    cases.push(OracleCase {
         name,
         quantity: "operations that waited",
         measured: waited.len() as f64,
@@ -186,7 +192,7 @@ fn stall(cases: &mut Vec<Case>) -> Result<(), TargetError> {
         .enumerate()
         .map(|(i, &ns)| (ns as f64 / 1e6 - (i + 1) as f64).abs())
         .fold(0.0, f64::max);
-    cases.push(Case {
+    cases.push(OracleCase {
         name,
         quantity: "largest deviation + 1, ms",
         measured: 1.0 + worst,
@@ -198,7 +204,7 @@ fn stall(cases: &mut Vec<Case>) -> Result<(), TargetError> {
 
 /// A client that does not run for 50 ms of each second, before ten servers of 5 ms each at a load of 0.6: with arrivals by the
 /// kernel's clock service times are true, and the response times of an ideal client are those of one that was not disturbed.
-fn stolen(cases: &mut Vec<Case>) -> Result<(), TargetError> {
+fn stolen(cases: &mut Vec<OracleCase>) -> Result<(), TargetError> {
     let run = |stalls: bool| {
         let client_stalls = if stalls {
             (0..20).map(|s| (s * 1_000_000_000 + 400_000_000, 50_000_000)).collect()
@@ -206,7 +212,7 @@ fn stolen(cases: &mut Vec<Case>) -> Result<(), TargetError> {
             Vec::new()
         };
         let server = SimOptions {
-            service: Service::Constant(5_000_000),
+            service: ServiceTime::Constant(5_000_000),
             capacity: None,
             client_stalls,
             ..SimOptions::default()
@@ -226,25 +232,25 @@ fn stolen(cases: &mut Vec<Case>) -> Result<(), TargetError> {
         ("ideal as calm (1 yes)", equal(Some(&disturbed.ideal) == response(&calm).as_ref()), 1.0, 0.0),
         ("calm: ideal as plain", equal(Some(&calm.ideal) == response(&calm).as_ref()), 1.0, 0.0),
     ] {
-        cases.push(Case { name, quantity, measured, expected, tolerance });
+        cases.push(OracleCase { name, quantity, measured, expected, tolerance });
     }
     Ok(())
 }
 
-fn closed(cases: &mut Vec<Case>) -> Result<(), TargetError> {
+fn closed(cases: &mut Vec<OracleCase>) -> Result<(), TargetError> {
     let service_ns = 100_000;
     for (users, think_ns, name) in [
         (4usize, 900_000u64, "closed loop, 4 users, think 900 us"),
         (32, 900_000, "closed loop, 32 users, think 900 us (saturated)"),
     ] {
-        let server = SimOptions { service: Service::Constant(service_ns), ..SimOptions::default() };
+        let server = SimOptions { service: ServiceTime::Constant(service_ns), ..SimOptions::default() };
         let (totals, seconds) =
             simulate(job(Pacing::Closed { think_ns }, users, 1, operations(200_000)), server)?;
         let measured = totals.completed() as f64 / seconds;
         let expected = closed_throughput(users as f64, service_ns as f64 / 1e9, think_ns as f64 / 1e9);
-        cases.push(Case { name, quantity: "throughput, 1/s", measured, expected, tolerance: 0.001 });
+        cases.push(OracleCase { name, quantity: "throughput, 1/s", measured, expected, tolerance: 0.001 });
         let found = users_by_littles_law(&totals, think_ns, seconds, &["PING"]).unwrap_or(0.0);
-        cases.push(Case {
+        cases.push(OracleCase {
             name,
             quantity: "users by Little's law",
             measured: found,
@@ -256,15 +262,16 @@ fn closed(cases: &mut Vec<Case>) -> Result<(), TargetError> {
 }
 
 /// Four threads apply what one applies: same intended starts, same histogram.
-fn workers(cases: &mut Vec<Case>) -> Result<(), TargetError> {
-    let server = SimOptions { service: Service::Constant(250_000), capacity: None, ..SimOptions::default() };
+fn workers(cases: &mut Vec<OracleCase>) -> Result<(), TargetError> {
+    let server =
+        SimOptions { service: ServiceTime::Constant(250_000), capacity: None, ..SimOptions::default() };
     let run = |threads| {
         simulate(job(open(3_000.0, Process::Poisson), 4_000, threads, operations(60_000)), server.clone())
     };
     let ((one, _), (four, _)) = (run(1)?, run(4)?);
     let equal = one.ok_slot(0).map(|s| &s.response) == four.ok_slot(0).map(|s| &s.response)
         && one.ended == four.ended;
-    cases.push(Case {
+    cases.push(OracleCase {
         name: "four load threads against one, Poisson",
         quantity: "equal histograms",
         measured: f64::from(u8::from(equal)),
@@ -281,7 +288,7 @@ mod tests {
     #[test]
     fn the_engine_agrees_with_theory() {
         // Case by case, so that a failing one is named at once.
-        type Part = fn(&mut Vec<Case>) -> Result<(), TargetError>;
+        type Part = fn(&mut Vec<OracleCase>) -> Result<(), TargetError>;
         for part in [constant as Part, queues, stall, stolen, closed, workers] {
             let mut cases = Vec::new();
             part(&mut cases).unwrap();

@@ -1,9 +1,9 @@
 //! The edges of phases, as exact as the clock: they are marked in what monitors record, and written to the events.
 
-use crate::watch::Watch;
+use crate::watch::MonitorWatch;
 use dyno_analysis::summarise_monitors;
 use dyno_engine::{Control, Finished};
-use dyno_rundir::Writer;
+use dyno_rundir::RunWriter;
 use dyno_rundir::monitor::Recording;
 use dyno_rundir::schema::{OthersUse, Phase};
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub(crate) struct PhaseBoundaries<'a> {
     warmup: Duration,
     /// Length of the phase behind it, if that was asked for.
     length: Option<Duration>,
-    watch: Option<&'a Watch>,
+    watch: Option<&'a MonitorWatch>,
     epoch: Arc<Mutex<Option<SystemTime>>>,
     /// True if the warm-up is not over yet, as far as is known.
     warming: bool,
@@ -47,7 +47,7 @@ impl<'a> PhaseBoundaries<'a> {
     pub fn expect(
         name: &'static str,
         (warmup_ns, length_ns): (u64, Option<u64>),
-        watch: Option<&'a Watch>,
+        watch: Option<&'a MonitorWatch>,
         others: Option<OnEpoch>,
         control: &Control,
     ) -> Self {
@@ -79,7 +79,7 @@ impl<'a> PhaseBoundaries<'a> {
     }
 
     /// A second of the warm-up or of the phase has been counted: what has begun is written, and what monitors say.
-    pub fn second(&mut self, warmup: bool, writer: Option<&mut Writer>) {
+    pub fn second(&mut self, warmup: bool, writer: Option<&mut RunWriter>) {
         let epoch = *self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(epoch) = epoch.filter(|_| self.warming && !warmup) {
             self.warming = false;
@@ -89,13 +89,13 @@ impl<'a> PhaseBoundaries<'a> {
         if let Some(epoch) = epoch {
             self.write(epoch, warmup, writer);
         }
-        for (at, words) in self.watch.map(Watch::events).unwrap_or_default() {
+        for (at, words) in self.watch.map(MonitorWatch::events).unwrap_or_default() {
             tracing::warn!(event = words, "a monitor has something to say");
             writer.event_at(at, "monitor", &words);
         }
     }
 
-    fn write(&mut self, epoch: SystemTime, warmup: bool, writer: &mut Writer) {
+    fn write(&mut self, epoch: SystemTime, warmup: bool, writer: &mut RunWriter) {
         let begun = epoch + self.warmup;
         if self.written == 0 && !self.warmup.is_zero() {
             writer.event_at(epoch, "begin", "warmup");
@@ -116,7 +116,7 @@ impl<'a> PhaseBoundaries<'a> {
         finished: &Finished,
         phase: &mut Phase,
         warmup: Option<&mut Phase>,
-        writer: Option<&mut Writer>,
+        writer: Option<&mut RunWriter>,
     ) -> Option<WatchedPhase> {
         let begun = finished.epoch + self.warmup;
         let ended = begun + Duration::from_nanos(finished.measured_ns);

@@ -55,7 +55,7 @@ impl Workload for Presence {
 
 /// Results of reads of keys; those that failed are neither.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundKeys {
     pub there: u64,
     pub missing: u64,
 }
@@ -67,8 +67,8 @@ pub(crate) fn found(
     (first, count): (u64, u64),
     samples: u64,
     control: &Arc<Control>,
-) -> Result<Found, RunError> {
-    let mut found = Found::default();
+) -> Result<FoundKeys, RunError> {
+    let mut found = FoundKeys::default();
     asked(opened, job(Verb::Read, content, (first, count), samples, 1), control, &mut |ended| {
         // A record whose values are not the expected ones is there, too.
         found.there += ended[Outcome::Ok as usize] + ended[Outcome::Mismatch as usize];

@@ -7,7 +7,7 @@ use crate::load_generator::{Applied, LoadGenerator, threads};
 use crate::parts;
 use crate::phase_boundaries::{OnEpoch, PhaseBoundaries};
 use crate::silence::Silence;
-use crate::watch::Watch;
+use crate::watch::MonitorWatch;
 use crate::watch::seen::{ServerNow, SourceSnapshot};
 use dyno_analysis::faults::InjectedFault;
 use dyno_analysis::{
@@ -18,8 +18,8 @@ use dyno_db::target::TargetInfo;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, Finished, Job, Pacing, RunError, Second};
 use dyno_monitor::{CpuTimes, HostCpu, Queues};
-use dyno_record::{Sample, Totals};
-use dyno_rundir::Writer;
+use dyno_record::{RawSample, Totals};
+use dyno_rundir::RunWriter;
 use dyno_rundir::schema::{
     Claim, Client, CollectionFigures, Collections, Pair, Phase, PhaseHost, Planned, Status, Summary,
     Threshold, VERSION, Verdict,
@@ -41,7 +41,7 @@ pub struct PhasePlan {
 
 /// Progress of a phase, for viewers, about once a second.
 #[derive(Debug)]
-pub struct Progress<'a> {
+pub struct PhaseProgress<'a> {
     /// Phase being counted.
     pub phase: &'a str,
     /// Seconds since its epoch.
@@ -67,7 +67,7 @@ pub trait Observer {
     /// A phase begins.
     fn begin(&mut self, phase: &str, plan: &Job);
     /// A second has gone by.
-    fn second(&mut self, progress: &Progress<'_>);
+    fn second(&mut self, progress: &PhaseProgress<'_>);
     /// The phase has ended.
     fn end(&mut self, phase: &Phase);
 }
@@ -107,12 +107,12 @@ pub struct SessionPlan {
 }
 
 /// A run under way.
-pub struct Session<'a> {
+pub struct RunSession<'a> {
     plan: SessionPlan,
     generator: &'a dyn LoadGenerator,
     control: Arc<Control>,
-    writer: Option<Writer>,
-    watch: Option<Watch>,
+    writer: Option<RunWriter>,
+    watch: Option<MonitorWatch>,
     on_epoch: Option<OnEpoch>,
     grafana: Option<String>,
     samples: usize,
@@ -124,13 +124,13 @@ pub struct Session<'a> {
     history: IntervalHistory,
 }
 
-impl<'a> Session<'a> {
+impl<'a> RunSession<'a> {
     /// Nothing has run yet.
     pub fn new(
         plan: SessionPlan,
         generator: &'a dyn LoadGenerator,
         control: Arc<Control>,
-        writer: Option<Writer>,
+        writer: Option<RunWriter>,
     ) -> Self {
         let mut writer = writer;
         tracing::info!(
@@ -142,7 +142,7 @@ impl<'a> Session<'a> {
         if let (Some(writer), Some(missing)) = (&mut writer, generator.missing()) {
             writer.event("target", &format!("members or routers that do not answer: {missing}"));
         }
-        Session {
+        RunSession {
             plan,
             generator,
             control,
@@ -161,7 +161,7 @@ impl<'a> Session<'a> {
     }
 
     /// The run directory.
-    pub fn writer(&mut self) -> Option<&mut Writer> {
+    pub fn writer(&mut self) -> Option<&mut RunWriter> {
         self.writer.as_mut()
     }
 
@@ -201,7 +201,7 @@ impl<'a> Session<'a> {
     }
 
     /// Has monitors look on from now on.
-    pub fn watch(&mut self, watch: Watch) {
+    pub fn watch(&mut self, watch: MonitorWatch) {
         self.watch = Some(watch);
     }
 
@@ -259,7 +259,7 @@ impl<'a> Session<'a> {
         }
         let mut sums = [Totals::new(metrics.len(), job.scale), Totals::new(metrics.len(), job.scale)];
         let watch = self.watch.as_ref();
-        let neighbours = watch.map(Watch::neighbours);
+        let neighbours = watch.map(MonitorWatch::neighbours);
         let mut silence = Silence::of(job, &self.control);
         let control = silence.control.clone();
         let mut boundaries = PhaseBoundaries::expect(
@@ -303,8 +303,8 @@ impl<'a> Session<'a> {
             let elapsed_s = start.as_secs() as f64 + 1.0;
             let done = share_done(job, elapsed_s, so_far);
             let left_s = done.filter(|d| *d > 0.0).map(|d| elapsed_s * (1.0 - d) / d);
-            let server = watch.and_then(Watch::now);
-            observer.second(&Progress {
+            let server = watch.and_then(MonitorWatch::now);
+            observer.second(&PhaseProgress {
                 phase,
                 elapsed_s,
                 done,
@@ -313,7 +313,7 @@ impl<'a> Session<'a> {
                 last: &second.totals,
                 whole: is_whole(job, start.as_secs(), second.warmup) && done.is_none_or(|done| done < 1.0),
                 server,
-                said: watch.map(Watch::said).unwrap_or_default(),
+                said: watch.map(MonitorWatch::said).unwrap_or_default(),
             });
         };
         let before = self.generator.collections();
@@ -414,7 +414,7 @@ impl<'a> Session<'a> {
             on_disk: self.generator.target().on_disk,
             counted: job.end.operations.is_some(),
             watched: self.watch.is_some(),
-            silent: self.watch.as_ref().map(Watch::silent).unwrap_or_default(),
+            silent: self.watch.as_ref().map(MonitorWatch::silent).unwrap_or_default(),
             changed: Vec::new(),
             missing: self.generator.missing(),
             busy_rate: finished.busy_rate,
@@ -640,7 +640,7 @@ fn skew_s((wall, steady): (SystemTime, Instant)) -> f64 {
 }
 
 /// Keeps an interval's samples as long as there are not too many.
-fn keep(samples: &mut Vec<Sample>, totals: &Totals, most: usize) {
+fn keep(samples: &mut Vec<RawSample>, totals: &Totals, most: usize) {
     let room = most.saturating_sub(samples.len()).min(totals.samples.len());
     samples.extend_from_slice(&totals.samples[..room]);
 }

@@ -4,7 +4,7 @@
 use dyno_engine::arrivals::{Process, Profile};
 use dyno_engine::net::{Net, Ready, Received, Stamp, VirtualNet};
 use dyno_engine::null::NullDriver;
-use dyno_engine::sim::{Service, SimOptions};
+use dyno_engine::sim::{ServiceTime, SimOptions};
 use dyno_engine::{Clock, Control, End, Job, LateUsers, Pacing, Queue, run_on, run_virtual};
 use dyno_record::Totals;
 use dyno_session::oracle::{job, simulate};
@@ -25,7 +25,7 @@ fn for_seconds(n: u64) -> End {
 }
 
 fn server(service_ns: u64, capacity: Option<u32>) -> SimOptions {
-    SimOptions { service: Service::Constant(service_ns), capacity, ..SimOptions::default() }
+    SimOptions { service: ServiceTime::Constant(service_ns), capacity, ..SimOptions::default() }
 }
 
 /// Totals of the warm-up and of the measured part.

@@ -2,7 +2,7 @@
 
 use dyno_analysis::users_by_littles_law;
 use dyno_engine::arrivals::{Process, Profile};
-use dyno_engine::sim::{Service, SimOptions};
+use dyno_engine::sim::{ServiceTime, SimOptions};
 use dyno_engine::{Control, End, Finished, Job, Pacing, run_blocking, run_virtual};
 use dyno_record::Totals;
 use dyno_session::oracle::job;
@@ -13,7 +13,7 @@ use std::time::Duration;
 const SECOND_NS: u64 = 1_000_000_000;
 
 fn server(service_ns: u64, capacity: Option<u32>) -> SimOptions {
-    SimOptions { service: Service::Constant(service_ns), capacity, ..SimOptions::default() }
+    SimOptions { service: ServiceTime::Constant(service_ns), capacity, ..SimOptions::default() }
 }
 
 fn duration(seconds: u64) -> End {

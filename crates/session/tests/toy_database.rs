@@ -2,12 +2,12 @@
 //! spoken to in lines, `SET key value` and `GET key`, and is loaded and measured by dyno.
 
 use dyno_db::probe::Stop;
-use dyno_db::target::{Database, Login, OpenTarget, Scheme, Target, TargetInfo};
+use dyno_db::target::{Database, LoginForm, OpenTarget, Scheme, Target, TargetInfo};
 use dyno_db::target_error::TargetError;
 use dyno_engine::{Control, End, Finished, Job, RunError, Second, run_wire};
 use dyno_record::Totals;
 use dyno_session::oracle::job;
-use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
+use dyno_types::{Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, Refused, Request, Then, Verb};
 use dyno_workload::Workload;
 use dyno_workload::ycsb::{CoreConfig, CoreWorkload};
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ impl Database for Toy {
     }
 
     fn schemes(&self) -> &[Scheme] {
-        &[Scheme { name: "toy", form: "toy://host:port", login: Login::None }]
+        &[Scheme { name: "toy", form: "toy://host:port", login: LoginForm::None }]
     }
 
     fn parse(&self, uri: &str) -> Result<Box<dyn Target>, Refused> {
@@ -101,8 +101,8 @@ impl Driver for ToyDriver {
         false
     }
 
-    fn greeted(&mut self, _: u16, _: u32, _: u16, _: &[u8], _: &mut Vec<u8>) -> Hello {
-        Hello::Need
+    fn greeted(&mut self, _: u16, _: u32, _: u16, _: &[u8], _: &mut Vec<u8>) -> GreetingStep {
+        GreetingStep::Need
     }
 
     fn begin(&mut self, exchange: &mut Request, request: &Request) -> u32 {

@@ -85,9 +85,9 @@ impl Certificates {
 }
 
 /// A server; killed when dropped.
-pub struct Process(Child);
+pub struct ClusterProcess(Child);
 
-impl Process {
+impl ClusterProcess {
     /// Waits until this very process (or the one that it is) listens; false if it has ended instead.
     pub fn listens(&mut self, port: u16) -> bool {
         let begun = Instant::now();
@@ -107,7 +107,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ClusterProcess {
     fn drop(&mut self) {
         // It may have been killed already.
         let _ = self.0.kill();
@@ -116,7 +116,7 @@ impl Drop for Process {
 }
 
 /// A server from a configuration text; `None` where redis-server is not installed.
-pub fn launch(folder: &Path, configuration: &str) -> Option<Process> {
+pub fn launch(folder: &Path, configuration: &str) -> Option<ClusterProcess> {
     let path = folder.join("redis.conf");
     std::fs::write(&path, configuration).unwrap();
     let log = std::fs::File::create(folder.join("log")).unwrap();
@@ -127,11 +127,11 @@ pub fn launch(folder: &Path, configuration: &str) -> Option<Process> {
         .stderr(Stdio::null())
         .spawn()
         .ok()
-        .map(Process)
+        .map(ClusterProcess)
 }
 
-pub struct Cluster {
-    nodes: Vec<(u16, Process)>,
+pub struct RedisCluster {
+    nodes: Vec<(u16, ClusterProcess)>,
     /// With TLS there is an ACL user too.
     certificates: Option<Certificates>,
     folder: tempfile::TempDir,
@@ -142,7 +142,7 @@ fn port_pair() -> u16 {
     dyno_localhost::port::free_port().unwrap()
 }
 
-impl Cluster {
+impl RedisCluster {
     /// With certificates there are TLS and an ACL user; `None` where redis-server is not installed.
     pub fn start(certificates: Option<Certificates>) -> Option<Self> {
         Self::start_with(certificates, None)
@@ -158,7 +158,8 @@ impl Cluster {
         certificates: Option<Certificates>,
         mut front: Option<&mut dyn FnMut(u16, u16)>,
     ) -> Option<Self> {
-        let mut cluster = Cluster { nodes: Vec::new(), certificates, folder: tempfile::tempdir().unwrap() };
+        let mut cluster =
+            RedisCluster { nodes: Vec::new(), certificates, folder: tempfile::tempdir().unwrap() };
         // A port may be taken by another process between the look and the server's start: then with other ports once more.
         let mut attempts = 0;
         while cluster.nodes.len() < 6 {

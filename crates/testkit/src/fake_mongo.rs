@@ -10,14 +10,14 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 /// A command as it came: its document, and the sequences after it.
-pub struct Command {
+pub struct FakeCommand {
     pub document: Vec<u8>,
     pub sequences: Vec<u8>,
     /// The compressor it was packed by.
     pub packed: Option<u8>,
 }
 
-impl Command {
+impl FakeCommand {
     /// The command's name.
     pub fn name(&self) -> String {
         let first = bson::elements(&self.document).unwrap().next().unwrap().unwrap();
@@ -26,7 +26,7 @@ impl Command {
 }
 
 /// Answers a command by appending the fields of the reply.
-pub type Script = Arc<dyn Fn(&Command, &mut Vec<u8>) + Send + Sync>;
+pub type Script = Arc<dyn Fn(&FakeCommand, &mut Vec<u8>) + Send + Sync>;
 
 /// No server says this.
 const HANG_UP: &[u8] = b"<the line goes dead>";
@@ -103,7 +103,7 @@ fn talk(mut stream: impl Read + Write, script: &Script) {
         let from = if opcode == code::QUERY { 4 + "admin.$cmd".len() + 1 + 8 } else { 5 };
         let length = int(&body, from) as usize;
         let sequences = body[from + length..].to_vec();
-        let command = Command { document: body[from..from + length].to_vec(), sequences, packed };
+        let command = FakeCommand { document: body[from..from + length].to_vec(), sequences, packed };
         let mut out = Vec::new();
         if opcode == code::QUERY {
             out.extend_from_slice(&[0; 8]);

@@ -34,7 +34,7 @@ pub fn skip_because(what: &str, why: &str) {
 }
 
 /// A redis-server on a free loopback port; killed when dropped.
-pub struct Server {
+pub struct RedisProcess {
     program: &'static str,
     child: Child,
     pub port: u16,
@@ -68,21 +68,21 @@ fn launch(program: &str, port: u16, folder: &Path, options: &[String]) -> Option
         .ok()
 }
 
-impl Server {
+impl RedisProcess {
     /// Starts one with further options; `None` where redis-server is not installed.
-    pub fn start(options: &[&str]) -> Option<Server> {
-        Server::start_of("redis-server", options)
+    pub fn start(options: &[&str]) -> Option<RedisProcess> {
+        RedisProcess::start_of("redis-server", options)
     }
 
     /// The same of another program that takes its options.
-    pub fn start_of(program: &'static str, options: &[&str]) -> Option<Server> {
+    pub fn start_of(program: &'static str, options: &[&str]) -> Option<RedisProcess> {
         let options: Vec<String> = options.iter().map(|o| (*o).to_owned()).collect();
         // Another process may take a port between the look and the start: then another one is tried.
         for _ in 0..5 {
             let folder = tempfile::tempdir().unwrap();
             let port = free_port();
             let child = launch(program, port, folder.path(), &options)?;
-            let mut server = Server { program, child, port, folder, options: options.clone() };
+            let mut server = RedisProcess { program, child, port, folder, options: options.clone() };
             if server.answers() {
                 return Some(server);
             }
@@ -143,7 +143,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for RedisProcess {
     fn drop(&mut self) {
         // A stopped process must go on to be killed; one that has ended needs nothing.
         let _ = self.child.kill();
@@ -339,7 +339,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// stands, and is killed; so is one whose pipes another process keeps open.
 pub fn finish(mut child: Child) -> Output {
     drop(child.stdin.take());
-    let (out, err) = (Reading::of(child.stdout.take()), Reading::of(child.stderr.take()));
+    let (out, err) = (PipeReader::of(child.stdout.take()), PipeReader::of(child.stderr.take()));
     let begun = Instant::now();
     let status = loop {
         let status = child.try_wait().unwrap();
@@ -359,14 +359,14 @@ pub fn finish(mut child: Child) -> Output {
 }
 
 /// What comes through a pipe, read beside.
-struct Reading {
+struct PipeReader {
     text: Arc<Mutex<Vec<u8>>>,
     ended: Arc<AtomicBool>,
 }
 
-impl Reading {
+impl PipeReader {
     fn of(pipe: Option<impl Read + Send + 'static>) -> Self {
-        let reading = Reading { text: Arc::default(), ended: Arc::new(AtomicBool::new(pipe.is_none())) };
+        let reading = PipeReader { text: Arc::default(), ended: Arc::new(AtomicBool::new(pipe.is_none())) };
         let (text, ended) = (reading.text.clone(), reading.ended.clone());
         if let Some(mut pipe) = pipe {
             std::thread::spawn(move || {

@@ -1,7 +1,7 @@
 //! A player of mongod and mongos: versions that cannot be had as programs, after their published behaviour (manual, release
 //! notes, driver specifications, the server's sources). It keeps no data.
 
-use super::fake_mongo::{Command, Script, cursor, error, serve};
+use super::fake_mongo::{FakeCommand, Script, cursor, error, serve};
 use dyno_types::bson::{self, build, kind};
 use dyno_types::mongod::MongodVersion;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ const RETRYABLE: [i32; 11] = [6, 7, 89, 91, 189, 262, 9_001, 10_107, 11_600, 11_
 
 /// State of one server.
 #[derive(Default)]
-struct State {
+struct PlayerState {
     operations: AtomicI64,
     writes: AtomicU32,
 }
@@ -95,7 +95,7 @@ impl Player {
 
     /// The script of a server called `me` of a set with these members, the primary first.
     pub fn script(self, me: String, hosts: Vec<String>) -> Script {
-        let state = State::default();
+        let state = PlayerState::default();
         Arc::new(move |command, out| self.answer(command, (&me, &hosts), &state, out))
     }
 
@@ -113,7 +113,7 @@ impl Player {
         matches!(self.role, Role::Primary | Role::Secondary)
     }
 
-    fn answer(&self, command: &Command, set: (&str, &[String]), state: &State, out: &mut Vec<u8>) {
+    fn answer(&self, command: &FakeCommand, set: (&str, &[String]), state: &PlayerState, out: &mut Vec<u8>) {
         let name = command.name();
         let greets = ["hello", "isMaster", "ismaster"].contains(&name.as_str());
         // Only OP_MSG names its database in the document. OP_QUERY is left to greetings in 5.1.
@@ -171,7 +171,7 @@ impl Player {
     }
 
     /// Refuses a command that the Stable API does not allow; returns whether it did.
-    fn refuses_api(&self, command: &Command, name: &str, out: &mut Vec<u8>) -> bool {
+    fn refuses_api(&self, command: &FakeCommand, name: &str, out: &mut Vec<u8>) -> bool {
         if !self.since(5, 0) {
             return false;
         }
@@ -194,7 +194,7 @@ impl Player {
         true
     }
 
-    fn greet(&self, command: &Command, name: &str, (me, hosts): (&str, &[String]), out: &mut Vec<u8>) {
+    fn greet(&self, command: &FakeCommand, name: &str, (me, hosts): (&str, &[String]), out: &mut Vec<u8>) {
         if let Some(wait) = bson::find(&command.document, "maxAwaitTimeMS").and_then(|e| e.as_i64()) {
             // Nothing changes, so that the question is answered when its time is over.
             std::thread::sleep(Duration::from_millis(wait.clamp(0, 10_000).cast_unsigned()));
@@ -240,7 +240,7 @@ impl Player {
         done(out);
     }
 
-    fn write(&self, state: &State, out: &mut Vec<u8>) {
+    fn write(&self, state: &PlayerState, out: &mut Vec<u8>) {
         let number = state.writes.fetch_add(1, Ordering::Relaxed);
         if let Some(code) = self.refuse_writes.filter(|_| number.is_multiple_of(2)) {
             error(code, "the write is refused", out);
@@ -279,7 +279,7 @@ impl Player {
         done(out);
     }
 
-    fn parameters(&self, command: &Command, out: &mut Vec<u8>) {
+    fn parameters(&self, command: &FakeCommand, out: &mut Vec<u8>) {
         let asked = |name: &str| bson::find(&command.document, name).is_some();
         if asked("storageEngineConcurrencyAdjustmentAlgorithm") && self.version.adjusts_tickets() {
             bson::string(out, "storageEngineConcurrencyAdjustmentAlgorithm", "throughputProbing");
@@ -410,7 +410,7 @@ mod tests {
 
     fn ask(player: &Player, fields: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let document = build(fields);
-        let command = Command { document, sequences: Vec::new(), packed: None };
+        let command = FakeCommand { document, sequences: Vec::new(), packed: None };
         let script = player.clone().script("a:1".into(), vec!["a:1".into()]);
         build(|out| script(&command, out))
     }

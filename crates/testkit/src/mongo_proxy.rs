@@ -16,28 +16,28 @@ const CONNECTIONS: usize = 256;
 const KEPT: usize = 64 << 20;
 
 #[derive(Default)]
-struct Shared {
+struct ProxyState {
     stopping: AtomicBool,
     messages: Mutex<Vec<Vec<u8>>>,
     streams: Mutex<Vec<TcpStream>>,
 }
 
 /// Listens on a port of its own until it is dropped.
-pub struct Proxy {
+pub struct MongoProxy {
     pub port: u16,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
     acceptor: Option<JoinHandle<()>>,
 }
 
-impl Proxy {
+impl MongoProxy {
     /// Before the server on a port of this host.
-    pub fn start(server: u16) -> Proxy {
+    pub fn start(server: u16) -> MongoProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ProxyState::default());
         let of_acceptor = shared.clone();
         let acceptor = std::thread::spawn(move || accept(&listener, server, &of_acceptor));
-        Proxy { port, shared, acceptor: Some(acceptor) }
+        MongoProxy { port, shared, acceptor: Some(acceptor) }
     }
 
     /// The target in a database of its own.
@@ -51,7 +51,7 @@ impl Proxy {
     }
 }
 
-impl Drop for Proxy {
+impl Drop for MongoProxy {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::Release);
         // Wakes the acceptor.
@@ -62,7 +62,7 @@ impl Drop for Proxy {
     }
 }
 
-fn accept(listener: &TcpListener, server: u16, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, server: u16, shared: &Arc<ProxyState>) {
     let mut threads = Vec::new();
     for client in listener.incoming().take(CONNECTIONS).flatten() {
         if shared.stopping.load(Ordering::Acquire) {
@@ -125,25 +125,25 @@ fn mend(message: &mut [u8]) {
 }
 
 /// An element as its bytes: type, name, value.
-pub type Element = (u8, String, Vec<u8>);
+pub type WireElement = (u8, String, Vec<u8>);
 
 /// A command as it went over the wire.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Command {
+pub struct WireCommand {
     /// The elements of its document, in order.
-    pub body: Vec<Element>,
+    pub body: Vec<WireElement>,
     /// Sections of kind 1: name and documents.
     pub sequences: Vec<(String, Vec<Vec<u8>>)>,
 }
 
-impl Command {
+impl WireCommand {
     /// Name.
     pub fn name(&self) -> &str {
         &self.body[0].1
     }
 
     /// The command of an OP_MSG; `None` for other messages.
-    pub fn parse(message: &[u8]) -> Option<Command> {
+    pub fn parse(message: &[u8]) -> Option<WireCommand> {
         let int = |at: usize| i32::from_le_bytes(message[at..at + 4].try_into().unwrap());
         if int(12) != 2013 {
             return None;
@@ -169,7 +169,7 @@ impl Command {
             }
             at += 1 + section.len();
         }
-        Some(Command { body, sequences })
+        Some(WireCommand { body, sequences })
     }
 
     /// An array of the command's document as the section of kind 1 that it may travel in as well.
@@ -183,7 +183,7 @@ impl Command {
 }
 
 /// The elements of a document.
-pub fn elements(document: &[u8]) -> Vec<Element> {
+pub fn elements(document: &[u8]) -> Vec<WireElement> {
     let all = bson::elements(document).unwrap().map(Result::unwrap);
     all.map(|e| (e.kind, String::from_utf8(e.name.to_vec()).unwrap(), e.value.to_vec())).collect()
 }

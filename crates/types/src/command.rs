@@ -39,7 +39,7 @@ impl std::ops::AddAssign for Traffic {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandForm {
     /// The command's name and its arguments; the name is literal.
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<CommandArgument>,
     /// Number of the argument that is the key, by which a cluster finds the node; `None` where any node will do.
     pub key: Option<u16>,
     /// True if it changes data: it goes to a primary.
@@ -50,7 +50,7 @@ pub struct CommandForm {
 
 /// An argument of a command.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Argument {
+pub enum CommandArgument {
     /// Always these bytes.
     Literal(Vec<u8>),
     /// Rendered for each request.
@@ -61,7 +61,7 @@ impl CommandForm {
     /// The command's name as it was written.
     pub fn name(&self) -> &[u8] {
         match self.arguments.first() {
-            Some(Argument::Literal(name)) => name,
+            Some(CommandArgument::Literal(name)) => name,
             _ => b"",
         }
     }

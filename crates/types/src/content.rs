@@ -4,7 +4,7 @@
 //! request gives the same bytes, so that a retry, a redirect or a verification can render them again.
 
 use crate::command::{CommandTemplate, Traffic};
-use crate::document::{Operand, Shape};
+use crate::document::{Operand, OperationShape};
 use crate::request::Request;
 
 /// Renders the bytes of a request. Every method appends to `out` and never clears it.
@@ -28,7 +28,7 @@ pub trait Content: Send + Sync {
     fn value(&self, request: &Request, field: usize, out: &mut Vec<u8>);
 
     /// The operations on documents, by [`Request::shape`].
-    fn shapes(&self) -> &[Shape] {
+    fn shapes(&self) -> &[OperationShape] {
         &[]
     }
 
@@ -38,7 +38,7 @@ pub trait Content: Send + Sync {
     }
 
     /// The shapes that requests have.
-    fn shapes_used(&self) -> Vec<&Shape> {
+    fn shapes_used(&self) -> Vec<&OperationShape> {
         self.shapes()
             .iter()
             .zip(0..)

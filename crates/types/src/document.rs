@@ -1,13 +1,13 @@
 //! Operations on documents, as shapes that a driver or a store compiles once, before the run.
 //!
-//! A workload of documents lists its [`Shape`]s; a [`crate::Request`] with [`crate::Verb::Document`] names one by its
+//! A workload of documents lists its [`OperationShape`]s; a [`crate::Request`] with [`crate::Verb::Document`] names one by its
 //! number. What differs from request to request are the *operands*: the shape numbers them, and
 //! [`crate::Content::operand`] renders them as BSON elements. A database that cannot express a shape refuses it before
 //! any load is sent.
 
 /// One named operation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shape {
+pub struct OperationShape {
     /// Name of the operation in messages.
     pub name: String,
     /// Action.
@@ -28,11 +28,11 @@ pub enum Action {
     /// Reads documents.
     Find {
         /// Which.
-        filter: Filter,
+        filter: DocumentFilter,
         /// The fields returned; empty for all.
         fields: Projection,
         /// Order, by these fields.
-        sort: Vec<(String, Order)>,
+        sort: Vec<(String, SortOrder)>,
         /// At most so many; 0 for all, `None` for the request's own limit.
         limit: Option<u32>,
         /// No cursor: everything in the first reply.
@@ -41,7 +41,7 @@ pub enum Action {
     /// The sum of a field over the documents found.
     Sum {
         /// Which documents.
-        filter: Filter,
+        filter: DocumentFilter,
         /// Field added up.
         field: String,
         /// Name of the result.
@@ -50,19 +50,19 @@ pub enum Action {
     /// The different values of a field among the documents found.
     Distinct {
         /// Which documents.
-        filter: Filter,
+        filter: DocumentFilter,
         /// Field.
         field: String,
     },
     /// Any other aggregation, stage by stage.
     Aggregate {
         /// The stages, in order.
-        pipeline: Vec<Stage>,
+        pipeline: Vec<AggregationStage>,
     },
     /// Changes documents, `documents(request)` statements in one command.
     Update {
         /// Which.
-        filter: Filter,
+        filter: DocumentFilter,
         /// Change made to the documents.
         change: Change,
         /// All that match, not only the first.
@@ -75,7 +75,7 @@ pub enum Action {
     /// Removes documents, `documents(request)` statements in one command.
     Delete {
         /// Which.
-        filter: Filter,
+        filter: DocumentFilter,
         /// All that match, not only the first.
         many: bool,
         /// True if the first failure ends the batch.
@@ -84,13 +84,13 @@ pub enum Action {
     /// Changes one document and returns it.
     FindAndModify {
         /// Which.
-        filter: Filter,
+        filter: DocumentFilter,
         /// Change made to the document.
         change: Change,
         /// The fields returned; empty for all.
         fields: Projection,
         /// Order in which the first match is found.
-        sort: Vec<(String, Order)>,
+        sort: Vec<(String, SortOrder)>,
         /// Insert it if none matches.
         upsert: bool,
         /// Return the document after the change, not before it.
@@ -108,7 +108,7 @@ impl Action {
     pub fn writes(&self) -> bool {
         match self {
             Action::Find { .. } | Action::Sum { .. } | Action::Distinct { .. } => false,
-            Action::Aggregate { pipeline } => pipeline.last().is_some_and(Stage::writes),
+            Action::Aggregate { pipeline } => pipeline.last().is_some_and(AggregationStage::writes),
             Action::Insert { .. }
             | Action::Update { .. }
             | Action::Delete { .. }
@@ -162,7 +162,7 @@ impl Action {
             | Action::Delete { filter, .. } => filter.operands(&mut operands),
             Action::Aggregate { pipeline } => {
                 for stage in pipeline {
-                    if let Stage::Match(filter) = stage {
+                    if let AggregationStage::Match(filter) = stage {
                         filter.operands(&mut operands);
                     }
                 }
@@ -180,26 +180,26 @@ impl Action {
 
 /// Which documents are meant: all conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filter(pub Vec<Condition>);
+pub struct DocumentFilter(pub Vec<FieldCondition>);
 
-impl Filter {
+impl DocumentFilter {
     /// The documents whose `field` equals an operand.
     pub fn equal(field: &str, operand: Operand) -> Self {
-        Filter(vec![Condition { field: field.into(), test: Test::Equal(operand) }])
+        DocumentFilter(vec![FieldCondition { field: field.into(), test: FieldTest::Equal(operand) }])
     }
 
     /// The documents whose `field` lies between two operands, both included.
     pub fn between(field: &str, from: Operand, to: Operand) -> Self {
-        let test = Test::Range(vec![(Compare::AtLeast, from), (Compare::AtMost, to)]);
-        Filter(vec![Condition { field: field.into(), test }])
+        let test = FieldTest::Range(vec![(Compare::AtLeast, from), (Compare::AtMost, to)]);
+        DocumentFilter(vec![FieldCondition { field: field.into(), test }])
     }
 
     fn operands(&self, out: &mut Vec<Operand>) {
         for condition in &self.0 {
             match &condition.test {
-                Test::Equal(operand) => out.push(*operand),
-                Test::Range(tests) => out.extend(tests.iter().map(|(_, operand)| *operand)),
-                Test::In(operands) => out.extend_from_slice(operands),
+                FieldTest::Equal(operand) => out.push(*operand),
+                FieldTest::Range(tests) => out.extend(tests.iter().map(|(_, operand)| *operand)),
+                FieldTest::In(operands) => out.extend_from_slice(operands),
             }
         }
     }
@@ -207,16 +207,16 @@ impl Filter {
 
 /// One condition on one field.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Condition {
+pub struct FieldCondition {
     /// Dotted name of the field.
     pub field: String,
     /// Test.
-    pub test: Test,
+    pub test: FieldTest,
 }
 
 /// Test of a field.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Test {
+pub enum FieldTest {
     /// It equals the operand.
     Equal(Operand),
     /// All these comparisons hold, in this order on the wire.
@@ -252,7 +252,7 @@ impl Compare {
 
 /// Direction of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum SortOrder {
     /// Smallest first.
     Ascending,
     /// Largest first.
@@ -301,21 +301,21 @@ impl Modify {
 
 /// One stage of an aggregation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Stage {
+pub enum AggregationStage {
     /// `$match`
-    Match(Filter),
+    Match(DocumentFilter),
     /// `$sort`
-    Sort(Vec<(String, Order)>),
+    Sort(Vec<(String, SortOrder)>),
     /// `$limit`
     Limit(u32),
     /// Any other stage, a BSON document without operands.
     Raw(Vec<u8>),
 }
 
-impl Stage {
+impl AggregationStage {
     /// Returns whether the stage writes its result into a collection: `$merge`, `$out`. Only the last of a pipeline may.
     pub fn writes(&self) -> bool {
-        let Stage::Raw(document) = self else { return false };
+        let AggregationStage::Raw(document) = self else { return false };
         let first = crate::bson::elements(document).ok().and_then(|mut all| all.next()?.ok());
         first.is_some_and(|stage| matches!(stage.name, b"$merge" | b"$out"))
     }

@@ -127,7 +127,7 @@ pub enum Decoded {
 
 /// Result of looking for a reply of the greeting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hello {
+pub enum GreetingStep {
     /// Not complete yet.
     Need,
     /// `used` bytes were a reply; more are expected if `more`.
@@ -164,7 +164,14 @@ pub trait Driver: Send {
 
     /// Looks for the greeting's reply number `reply` at the start of `input`; what is to be said next is appended to
     /// `out`. `connection` tells apart the conversations that a driver has at the same time.
-    fn greeted(&mut self, node: u16, connection: u32, reply: u16, input: &[u8], out: &mut Vec<u8>) -> Hello;
+    fn greeted(
+        &mut self,
+        node: u16,
+        connection: u32,
+        reply: u16,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> GreetingStep;
 
     /// Starts an exchange; returns how many commands (0 .. n) are to be sent at once, at least 1.
     fn begin(&mut self, exchange: &mut Self::Exchange, request: &Request) -> u32;
@@ -283,12 +290,12 @@ pub struct Executed {
     /// Records read or found.
     pub records: u32,
     /// Result of verifying what was read, where the content verifies.
-    pub verified: Option<Verified>,
+    pub verified: Option<RecordVerification>,
 }
 
 /// The check of the values of a record that was read.
 #[derive(Clone, Copy, Debug)]
-pub struct Verified {
+pub struct RecordVerification {
     /// [`Outcome::Ok`] or [`Outcome::Mismatch`].
     pub outcome: Outcome,
     /// Time that decoding and checking took, nanoseconds.
@@ -296,13 +303,13 @@ pub struct Verified {
 }
 
 /// Checks are equal if they have found the same, however long they took.
-impl PartialEq for Verified {
+impl PartialEq for RecordVerification {
     fn eq(&self, other: &Self) -> bool {
         self.outcome == other.outcome
     }
 }
 
-impl Eq for Verified {}
+impl Eq for RecordVerification {}
 
 impl Executed {
     /// An execution that ended with `outcome` and touched `records` records.

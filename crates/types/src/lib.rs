@@ -28,7 +28,8 @@ pub mod units;
 
 pub use content::Content;
 pub use driver::{
-    ConnectionStep, Decoded, Driver, Endpoint, Executed, Hello, Refused, Store, StoreSession, Then, Verified,
+    ConnectionStep, Decoded, Driver, Endpoint, Executed, GreetingStep, RecordVerification, Refused, Store,
+    StoreSession, Then,
 };
 pub use outcome::Outcome;
 pub use request::{Fields, Request, Verb};

@@ -113,9 +113,9 @@ pub fn parse_rate(text: &str) -> Result<f64, BadUnit> {
 
 /// Nanoseconds for a person: three significant digits and the unit that suits them.
 #[derive(Clone, Copy, Debug)]
-pub struct Latency(pub u64);
+pub struct ShownLatency(pub u64);
 
-impl fmt::Display for Latency {
+impl fmt::Display for ShownLatency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0 as f64;
         let (value, unit) = match self.0 {
@@ -137,9 +137,9 @@ impl fmt::Display for Latency {
 
 /// Bytes in units of 1024: `3.0 MiB`.
 #[derive(Clone, Copy, Debug)]
-pub struct Bytes(pub f64);
+pub struct BinaryBytes(pub f64);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for BinaryBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut value = self.0;
         for unit in ["B", "KiB", "MiB", "GiB"] {
@@ -276,14 +276,14 @@ mod tests {
 
     #[test]
     fn people_read_these() {
-        assert_eq!(Latency(999).to_string(), "999 ns");
-        assert_eq!(Latency(1_234).to_string(), "1.23 µs");
-        assert_eq!(Latency(45_670_000).to_string(), "45.7 ms");
-        assert_eq!(Latency(999_700).to_string(), "1.00 ms");
-        assert_eq!(Latency(12_000_000_000).to_string(), "12.0 s");
+        assert_eq!(ShownLatency(999).to_string(), "999 ns");
+        assert_eq!(ShownLatency(1_234).to_string(), "1.23 µs");
+        assert_eq!(ShownLatency(45_670_000).to_string(), "45.7 ms");
+        assert_eq!(ShownLatency(999_700).to_string(), "1.00 ms");
+        assert_eq!(ShownLatency(12_000_000_000).to_string(), "12.0 s");
         assert_eq!(Thousands(1_234_567).to_string(), "1,234,567");
         assert_eq!(Thousands(12).to_string(), "12");
-        assert_eq!(Bytes(100.0).to_string(), "100 B");
-        assert_eq!(Bytes(3.0 * 1_048_576.0).to_string(), "3.0 MiB");
+        assert_eq!(BinaryBytes(100.0).to_string(), "100 B");
+        assert_eq!(BinaryBytes(3.0 * 1_048_576.0).to_string(), "3.0 MiB");
     }
 }

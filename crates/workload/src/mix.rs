@@ -26,7 +26,7 @@ const MAX_TOTAL: u64 = 1 << 31;
 
 /// Method by which kinds are spread over the indexes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum MixMode {
     /// Exact shares in every block of [`BLOCK`] indexes, in shuffled order.
     #[default]
     Stratified,
@@ -87,7 +87,7 @@ impl Divisor {
 pub struct Mix {
     blocks: Keyed,
     independent: Keyed,
-    mode: Mode,
+    mode: MixMode,
     inserts: Option<usize>,
     /// Kinds of positive weight, the inserts first.
     splits: Vec<Split>,
@@ -96,7 +96,7 @@ pub struct Mix {
 impl Mix {
     /// A mix of the kinds `0..weights.len()`; the kind `inserts`, if there is one, is left out by
     /// [`Mix::others_before`]. `None` if a weight is negative or not finite, or none is above 0.
-    pub fn new(weights: &[f64], inserts: Option<usize>, mode: Mode, seed: u64) -> Option<Self> {
+    pub fn new(weights: &[f64], inserts: Option<usize>, mode: MixMode, seed: u64) -> Option<Self> {
         let whole = integer_weights(weights)?;
         let inserts = inserts.filter(|&k| whole[k] > 0);
         let mut order: Vec<usize> = (0..whole.len()).filter(|&k| whole[k] > 0).collect();
@@ -119,8 +119,8 @@ impl Mix {
             return only.kind;
         }
         match self.mode {
-            Mode::Stratified => self.stratified(index),
-            Mode::Independent => self.drawn(index),
+            MixMode::Stratified => self.stratified(index),
+            MixMode::Independent => self.drawn(index),
         }
     }
 
@@ -155,7 +155,7 @@ impl Mix {
     /// Number of operations before `index` that are no inserts. Exact where the mix is stratified, which takes up to a
     /// microsecond; `index` itself where nothing is inserted or kinds are drawn one by one.
     pub fn others_before(&self, index: u64) -> u64 {
-        let (Some(_), Mode::Stratified) = (self.inserts, self.mode) else { return index };
+        let (Some(_), MixMode::Stratified) = (self.inserts, self.mode) else { return index };
         let inserts = self.splits[0];
         if self.splits.len() == 1 {
             return 0;
@@ -206,7 +206,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn check_shares(weights: &[f64], blocks: u64, seed: u64) -> Result<(), TestCaseError> {
-        let mix = Mix::new(weights, Some(0), Mode::Stratified, seed).unwrap();
+        let mix = Mix::new(weights, Some(0), MixMode::Stratified, seed).unwrap();
         let n = blocks * BLOCK;
         let mut counts = vec![0f64; weights.len()];
         for index in 0..n {
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn high_indexes_do_not_overflow() {
-        let mix = Mix::new(&[0.05, 0.95], Some(0), Mode::Stratified, 1).unwrap();
+        let mix = Mix::new(&[0.05, 0.95], Some(0), MixMode::Stratified, 1).unwrap();
         let start = (1u64 << 60) - BLOCK;
         let inserts = (start..start + BLOCK).filter(|i| mix.kind(*i) == 0).count() as u64;
         assert_eq!(mix.others_before(1 << 60), (1u64 << 60) - (1u64 << 60) / 20);
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn kinds_are_shuffled_inside_a_block() {
         // Runs of equal kinds in a fair mix of two: the expected number is n / 2, give or take sqrt(n) / 2.
-        let mix = Mix::new(&[0.5, 0.5], None, Mode::Stratified, 9).unwrap();
+        let mix = Mix::new(&[0.5, 0.5], None, MixMode::Stratified, 9).unwrap();
         let n = 100 * BLOCK;
         let kinds: Vec<usize> = (0..n).map(|i| mix.kind(i)).collect();
         let runs = kinds.windows(2).filter(|w| w[0] != w[1]).count() as f64;
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn independent_draws_have_their_shares() {
-        let mix = Mix::new(&[0.95, 0.0, 0.05], Some(2), Mode::Independent, 3).unwrap();
+        let mix = Mix::new(&[0.95, 0.0, 0.05], Some(2), MixMode::Independent, 3).unwrap();
         let n = 200_000;
         let kinds: Vec<usize> = (0..n).map(|i| mix.kind(i)).collect();
         let inserts = kinds.iter().filter(|kind| **kind == 2).count() as f64;
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn bad_weights_are_refused() {
         for weights in [&[0.0, 0.0][..], &[-1.0, 2.0], &[f64::NAN], &[f64::INFINITY], &[]] {
-            assert_eq!(Mix::new(weights, None, Mode::Stratified, 1), None);
+            assert_eq!(Mix::new(weights, None, MixMode::Stratified, 1), None);
         }
         assert_eq!(integer_weights(&[0.95, 0.05]), Some(vec![19, 1]));
         assert_eq!(integer_weights(&[95.0, 5.0]), Some(vec![19, 1]));

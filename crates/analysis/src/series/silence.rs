@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn slow_operations_are_no_silence() {
         let long = |length_ms: u64| {
-            let mut interval = dyno_record::Interval::new(1, Scale::Ns64);
+            let mut interval = dyno_record::ThreadInterval::new(1, Scale::Ns64);
             (0..9).for_each(|_| interval.record(0, dyno_types::Outcome::Ok, 100 * MS, 100 * MS));
             let mut totals = Totals::new(1, Scale::Ns64);
             totals.add(&interval);

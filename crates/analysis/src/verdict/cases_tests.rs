@@ -103,7 +103,7 @@ fn littles_law_counts_users_turnaround_and_think_time() {
     // 0.5 ms of thinking after each operation are the missing 10 s.
     assert_eq!(unlawful(|case| case.think_ns = Some(500_000)), None);
     let turned = |case: &mut Case| {
-        let mut interval = Interval::new(1, Scale::Ns64);
+        let mut interval = ThreadInterval::new(1, Scale::Ns64);
         (0..OPERATIONS).for_each(|_| interval.turnaround.record(500_000));
         case.totals.add(&interval);
     };
@@ -124,7 +124,7 @@ fn littles_law_counts_users_turnaround_and_think_time() {
 #[test]
 fn littles_law_counts_the_time_of_a_script_once() {
     // Of three metrics the first did not occur; the second is a part of the third.
-    let mut interval = Interval::new(3, Scale::Ns64);
+    let mut interval = ThreadInterval::new(3, Scale::Ns64);
     for _ in 0..OPERATIONS {
         interval.arrivals += 1;
         interval.ended[Outcome::Ok as usize] += 1;

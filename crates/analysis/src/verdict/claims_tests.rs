@@ -84,7 +84,7 @@ fn who_wakes_late_is_told_by_whom() {
 
 /// Responses of 10 ms of which so many nanoseconds are the server's.
 fn shared(server_ns: u64, stamps: Stamps) -> Case {
-    let mut interval = Interval::new(1, Scale::Ns64);
+    let mut interval = ThreadInterval::new(1, Scale::Ns64);
     for _ in 0..20_000 {
         interval.arrivals += 1;
         interval.ended[Outcome::Ok as usize] += 1;
@@ -115,7 +115,7 @@ fn the_clients_share_is_what_the_servers_lacks() {
 fn what_users_wait_for_their_client_is_missing_in_throughput() {
     // 20,000 operations of 1 ms by one user.
     let share = |turn_ns: u64| {
-        let mut interval = Interval::new(1, Scale::Ns64);
+        let mut interval = ThreadInterval::new(1, Scale::Ns64);
         (0..20_000).for_each(|_| interval.turnaround.record(turn_ns));
         let mut case = Case::usual_case();
         case.totals.add(&interval);
@@ -130,7 +130,7 @@ fn what_users_wait_for_their_client_is_missing_in_throughput() {
 
 /// Lags of this share of the operations are 300 us beside 1 ms, the others are none.
 fn late(share: u64) -> Case {
-    let mut interval = Interval::new(1, Scale::Ns64);
+    let mut interval = ThreadInterval::new(1, Scale::Ns64);
     for at in 0..1_000 {
         let ns = if at < share { 300_000 } else { 1_000 };
         interval.lag.record(ns);
@@ -153,7 +153,7 @@ fn a_lag_of_few_operations_affects_the_tail_and_one_of_most_the_median() {
     assert_eq!([reasons(100).len(), reasons(600).len()], [1, 1]);
     assert!(reasons(600)[0].starts_with("schedule lag p99 is 300"), "{:?}", reasons(600));
     let mut worse = late(600);
-    let mut interval = Interval::new(1, Scale::Ns64);
+    let mut interval = ThreadInterval::new(1, Scale::Ns64);
     (0..100).for_each(|_| interval.lag.record(900_000));
     worse.totals.add(&interval);
     let verdict = worse.judge_case();
@@ -246,7 +246,7 @@ fn a_threshold_rests_on_the_claim_of_its_figure() {
 #[test]
 fn a_threshold_is_judged_at_its_own_percentile() {
     // Of 10,000 operations 50 were sent 100 ms late, in a closed loop.
-    let mut interval = Interval::new(1, Scale::Ns64);
+    let mut interval = ThreadInterval::new(1, Scale::Ns64);
     for at in 0..10_000u64 {
         let late_ns = if at % 200 == 0 { 100_000_000 } else { 0 };
         interval.record(0, Outcome::Ok, 1_000_000, 1_000_000 + late_ns);

@@ -6,7 +6,7 @@ use super::evidence::{Evidence, ResponseTime};
 use super::hosts;
 use dyno_record::Buckets;
 use dyno_rundir::schema::{Claim, Trust};
-use dyno_types::units::Latency;
+use dyno_types::units::ShownLatency;
 
 /// The least percentile in nanoseconds over the metrics with a twentieth of the requests or more, of service or response time: a
 /// lag delays all of them alike, and is judged beside those that it delays most.
@@ -55,9 +55,9 @@ fn most_spoiled(shares: &[Shares<'_>], what: &str, figure: impl Fn(&Buckets) -> 
     let trust = spoiled(client, all)?;
     let text = format!(
         "of a response time {what} of {} {} are the client's own, the server's share is {}",
-        Latency(all),
-        Latency(client),
-        Latency(all - client)
+        ShownLatency(all),
+        ShownLatency(client),
+        ShownLatency(all - client)
     );
     Some((trust, text))
 }
@@ -124,7 +124,7 @@ fn waited(e: &Evidence<'_>) -> CheckFinding {
     let text = format!(
         "users waited for the client for {:.0} % of their time, {} for each operation: {}",
         share * 100.0,
-        Latency(mean_ns as u64),
+        ShownLatency(mean_ns as u64),
         receive_advice(e)
     );
     Some((trust, text))
@@ -217,7 +217,7 @@ fn spoiled(lag: u64, of: u64) -> Option<Trust> {
 /// long on some virtual machines.
 pub(crate) fn compare_lag(lag: u64, of: u64, percentile: f64, [name, of_name]: [&str; 2]) -> CheckFinding {
     let trust = spoiled(lag, of)?;
-    let (lag, of) = (Latency(lag), Latency(of));
+    let (lag, of) = (ShownLatency(lag), ShownLatency(of));
     Some((trust, format!("{name} p{percentile} is {lag} beside a {of_name} p{percentile} of {of}")))
 }
 

@@ -4,7 +4,7 @@ use super::checks::{CheckFinding, Checks, FIGURES, LATENCIES, TAIL};
 use super::counts::keeps_rate;
 use super::evidence::Evidence;
 use dyno_rundir::schema::{Claim, HostRole, PhaseHost, Trust};
-use dyno_types::units::Latency;
+use dyno_types::units::ShownLatency;
 
 /// Share of a host's CPU time that may go to others.
 const TAKEN: f64 = 0.02;
@@ -162,7 +162,7 @@ fn start_skew(e: &Evidence<'_>) -> CheckFinding {
             "workers did not begin together: {} began {} after the first one, {:.1} % of the phase: their sum is of phases that \
              only overlap; measure for longer, or see what delays it",
             if e.phase.hosts.len() == 1 { "the last one".to_owned() } else { format!("the last one on {}", host.name) },
-            Latency((late_s * 1e9) as u64),
+            ShownLatency((late_s * 1e9) as u64),
             share * 100.0
         );
         (Trust::Suspect, text)

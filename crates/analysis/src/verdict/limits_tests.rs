@@ -5,7 +5,7 @@ use crate::series::judge_stability;
 use crate::verdict::client::compare_lag;
 use crate::verdict::evidence::LoadFailures;
 use crate::{PhaseFacts, summarise_phase};
-use dyno_record::{Interval, Scale};
+use dyno_record::{Scale, ThreadInterval};
 use dyno_rundir::schema::{
     Claim, Client, HostRole, HostUse, Monitored, OthersUse, Pause, Phase, PhaseHost, Silence,
 };
@@ -32,7 +32,7 @@ pub(super) struct Case {
 impl Case {
     /// Operations of 1 ms.
     pub(super) fn usual_case() -> Case {
-        let mut interval = Interval::new(1, Scale::Ns64);
+        let mut interval = ThreadInterval::new(1, Scale::Ns64);
         for _ in 0..OPERATIONS {
             interval.arrivals += 1;
             interval.ended[Outcome::Ok as usize] += 1;
@@ -85,7 +85,7 @@ impl Case {
 
     /// The client was late: p99 of sending and of handling replies, nanoseconds.
     pub(super) fn with_lag(mut self, lag: Option<u64>, receive_lag: Option<u64>) -> Case {
-        let mut interval = Interval::new(1, Scale::Ns64);
+        let mut interval = ThreadInterval::new(1, Scale::Ns64);
         for _ in 0..1_000 {
             lag.iter().for_each(|ns| interval.lag.record(*ns));
             receive_lag.iter().for_each(|ns| interval.receive_lag.record(*ns));
@@ -134,7 +134,7 @@ fn one_long_pause_of_the_client_spoils_throughput_by_its_share_of_the_time() {
     let paused = |seconds: f64| {
         let mut case = Case::usual_case();
         case.think_ns = Some(0);
-        let mut interval = Interval::new(1, Scale::Ns64);
+        let mut interval = ThreadInterval::new(1, Scale::Ns64);
         (0..100_000).for_each(|_| interval.turnaround.record(1_000));
         interval.turnaround.record((seconds * 1e9) as u64);
         case.totals.add(&interval);

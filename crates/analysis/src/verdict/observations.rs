@@ -7,7 +7,7 @@ use crate::series::mean;
 use crate::series::trend::estimate_trend;
 use dyno_rundir::schema::{Phase, Silence, Trust};
 use dyno_types::Outcome;
-use dyno_types::units::{Bytes, Latency, Rate, Thousands};
+use dyno_types::units::{BinaryBytes, Rate, ShownLatency, Thousands};
 
 /// Disagreement of the clocks, seconds: more than any slewing does in a run of minutes.
 const SKEW_S: f64 = 0.25;
@@ -208,7 +208,7 @@ fn overload(e: &Evidence<'_>) -> CheckFinding {
     // The queue at the end must be worth a wait that is felt, beyond what chance queues at a rate that is kept.
     let enough = waited[3] - waited[0] > GROWTH_S && queued[3] > e.phase.client.users as f64;
     enough.then(|| {
-        let ns = |s: f64| Latency((s * 1e9) as u64);
+        let ns = |s: f64| ShownLatency((s * 1e9) as u64);
         let text = format!(
             "the queue grows: of {}/s that are due {}/s are done; from the first quarter of the run to the last the mean \
              response time rises from {} to {} and the backlog from {:.0} to {:.0}: response times say how long the run was; \
@@ -297,16 +297,16 @@ fn cache(e: &Evidence<'_>) -> CheckFinding {
             format!(
                 "{none}, although {} of data do not fit into {} of memory: the operations ask for a part that does; check \
                  requestdistribution and insertcount, or load more records",
-                Bytes(data as f64),
-                Bytes(memory as f64)
+                BinaryBytes(data as f64),
+                BinaryBytes(memory as f64)
             ),
         ),
         Some((data, memory)) => (
             Trust::Valid,
             format!(
                 "{none}: all {} of data fit into {} of memory, so the cache was measured",
-                Bytes(data as f64),
-                Bytes(memory as f64)
+                BinaryBytes(data as f64),
+                BinaryBytes(memory as f64)
             ),
         ),
         None => {

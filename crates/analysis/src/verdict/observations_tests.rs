@@ -2,7 +2,7 @@ use super::*;
 use crate::series::synthetic::{noise, random};
 use crate::verdict::{RunObservations, judge_run};
 use crate::{PhaseFacts, summarise_phase};
-use dyno_record::{Interval, Scale, Totals};
+use dyno_record::{Scale, ThreadInterval, Totals};
 use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::schema::{Client, Phase, Reason};
 use dyno_types::Outcome;
@@ -18,7 +18,7 @@ pub(super) fn failing_check_names(observations: RunObservations) -> Vec<String> 
 
 /// The same in full, of a run with so many failed operations.
 fn judged(observations: RunObservations, failed: u64) -> Vec<Reason> {
-    let mut interval = Interval::new(1, Scale::Ns64);
+    let mut interval = ThreadInterval::new(1, Scale::Ns64);
     for _ in 0..20_000 {
         interval.arrivals += 1;
         interval.ended[Outcome::Ok as usize] += 1;
@@ -80,7 +80,7 @@ fn a_good_run_has_no_reason() {
 fn users_who_have_done_their_share_are_not_missed() {
     // Ten thousand operations of 1 ms are ten seconds of one user.
     let law_fails = |counted: bool, users: usize, seconds: f64| {
-        let mut interval = Interval::new(1, Scale::Ns64);
+        let mut interval = ThreadInterval::new(1, Scale::Ns64);
         for _ in 0..10_000 {
             interval.arrivals += 1;
             interval.ended[Outcome::Ok as usize] += 1;
@@ -185,7 +185,7 @@ fn what_fails_by_a_fault_that_was_asked_for_is_no_surprise() {
 #[test]
 fn late_arrivals_are_blamed_on_who_made_them_late() {
     let advice = |busy: f64| {
-        let mut interval = Interval::new(1, Scale::Ns64);
+        let mut interval = ThreadInterval::new(1, Scale::Ns64);
         for _ in 0..10_000 {
             interval.arrivals += 1;
             interval.ended[Outcome::Ok as usize] += 1;
@@ -208,7 +208,7 @@ fn late_arrivals_are_blamed_on_who_made_them_late() {
 #[test]
 fn a_lag_is_judged_beside_the_operations_that_it_delays_most() {
     let lag = |reads: u64, scans: u64| {
-        let mut interval = Interval::new(2, Scale::Ns64);
+        let mut interval = ThreadInterval::new(2, Scale::Ns64);
         for (metric, count, ns) in [(0, reads, 1_000_000), (1, scans, 100_000_000)] {
             for _ in 0..count {
                 interval.arrivals += 1;

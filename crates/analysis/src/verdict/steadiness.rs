@@ -9,7 +9,7 @@ use crate::series::{
 };
 use dyno_rundir::closed;
 use dyno_rundir::schema::{Pause, Reason, Silence, Trust};
-use dyno_types::units::{Latency, Rate};
+use dyno_types::units::{Rate, ShownLatency};
 
 /// Figures of a run interval by interval.
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,7 +148,7 @@ fn per_s(rate: f64) -> String {
 }
 
 fn latency(s: f64) -> String {
-    Latency((s * 1e9) as u64).to_string()
+    ShownLatency((s * 1e9) as u64).to_string()
 }
 
 impl SeriesStability {

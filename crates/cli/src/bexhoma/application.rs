@@ -4,7 +4,7 @@
 use crate::exit::Failure;
 use crate::{pages, terminal};
 use dyno_compat_bexhoma::catalogue::{Catalogue, FILE};
-use dyno_compat_bexhoma::plan::config::{Metric, MetricKind};
+use dyno_compat_bexhoma::plan::config::{CatalogueMetric, MetricKind};
 use dyno_compat_bexhoma::promql::{QueryError, Reduction, evaluate, has_window, is_rate};
 use dyno_monitor::prometheus::{Url, UrlError};
 use dyno_rundir::monitor::Recording;
@@ -75,7 +75,8 @@ impl ApplicationMetrics for Catalogue {
     }
 
     fn of_the_whole_phase(&self) -> Option<String> {
-        let has_window = |metric: &&Metric| filled(&metric.query).is_ok_and(|query| has_window(&query));
+        let has_window =
+            |metric: &&CatalogueMetric| filled(&metric.query).is_ok_and(|query| has_window(&query));
         let count = self.metrics.iter().filter(has_window).count();
         (self.prometheus.is_none() && count > 0).then(|| {
             format!(
@@ -99,7 +100,7 @@ impl ApplicationMetrics for Catalogue {
             let mut phases = serde_json::Map::new();
             for phase in &run.phases {
                 let Some(boundaries) = run.phase_boundaries(phase)? else { continue };
-                let of = |metric: &Metric| {
+                let of = |metric: &CatalogueMetric| {
                     let value = value(self, metric, recording.as_ref(), boundaries);
                     let why = value.as_ref().err().map(ToString::to_string);
                     reasons.extend(why.iter().map(|why| format!("{}: {why}", metric.title)));
@@ -121,7 +122,7 @@ impl ApplicationMetrics for Catalogue {
 
 fn value(
     catalogue: &Catalogue,
-    metric: &Metric,
+    metric: &CatalogueMetric,
     recording: Option<&Recording>,
     boundaries: (f64, f64),
 ) -> Result<f64, NoFigure> {
@@ -235,7 +236,7 @@ mod tests {
 
     #[test]
     fn windows_that_are_not_kept_to_are_told() {
-        let metric = |query: &str| Metric {
+        let metric = |query: &str| CatalogueMetric {
             name: query.into(),
             title: query.into(),
             query: query.into(),

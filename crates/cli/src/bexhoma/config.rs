@@ -3,8 +3,8 @@
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_compat_bexhoma::catalogue::Catalogue;
-use dyno_compat_bexhoma::plan::config::{ClusterConfig, Docker, Metric, read_config};
-use dyno_compat_bexhoma::plan::flags::Typed;
+use dyno_compat_bexhoma::plan::config::{CatalogueMetric, ClusterConfig, Docker, read_config};
+use dyno_compat_bexhoma::plan::flags::TypedFlags;
 use dyno_compat_bexhoma::plan::options::Options;
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
@@ -23,7 +23,7 @@ pub struct Added {
 }
 
 /// The configuration that was named, or the one in this folder; warnings are printed.
-fn load(typed: &Typed) -> Result<Option<ClusterConfig>, Failure> {
+fn load(typed: &TypedFlags) -> Result<Option<ClusterConfig>, Failure> {
     let named = typed.value("cluster-config");
     let path = if named.is_empty() { NAME } else { named };
     let text = match bounded::text_file(path, TEXT_BYTES) {
@@ -66,7 +66,7 @@ pub fn added(options: &Options) -> Result<Added, Failure> {
         let price = added.catalogue.price_per_hour.unwrap_or(0.0).max(docker.price);
         added.catalogue.price_per_hour = Some(price).filter(|price| *price > 0.0);
         for metric in docker.metrics.values().flatten() {
-            if !added.catalogue.metrics.iter().any(|known: &Metric| known.title == metric.title) {
+            if !added.catalogue.metrics.iter().any(|known: &CatalogueMetric| known.title == metric.title) {
                 added.catalogue.metrics.push(metric.clone());
             }
         }
@@ -79,7 +79,11 @@ pub fn added(options: &Options) -> Result<Added, Failure> {
 }
 
 /// Context and namespace: of `-cx`, which must be known then, or of the only one there is.
-fn place(typed: &Typed, config: &ClusterConfig, sets: &mut Vec<String>) -> Result<Option<String>, Failure> {
+fn place(
+    typed: &TypedFlags,
+    config: &ClusterConfig,
+    sets: &mut Vec<String>,
+) -> Result<Option<String>, Failure> {
     let named = typed.value("context");
     let known: Vec<&str> = config.contexts.keys().map(String::as_str).collect();
     let name = match (named, known.as_slice()) {

@@ -1,12 +1,12 @@
 //! Folders of experiments in the folder of results, each called by its code: the seconds since 1970.
 
 use crate::exit::Failure;
-use dyno_compat_bexhoma::plan::flags::Typed;
+use dyno_compat_bexhoma::plan::flags::TypedFlags;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Experiments by their codes, the oldest first; of one code if one was named.
-pub fn experiments(typed: &Typed) -> Result<Vec<PathBuf>, Failure> {
+pub fn experiments(typed: &TypedFlags) -> Result<Vec<PathBuf>, Failure> {
     let folder = Path::new(typed.value("resultfolder"));
     let code = typed.value("experiment");
     let is_one = |path: &PathBuf| path.join("experiment.json").is_file();

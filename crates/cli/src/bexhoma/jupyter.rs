@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
-use dyno_compat_bexhoma::plan::flags::Typed;
+use dyno_compat_bexhoma::plan::flags::TypedFlags;
 use dyno_engine::Control;
 use dyno_localhost::process;
 use dyno_rundir::files;
@@ -44,7 +44,7 @@ fn on_path(name: &str) -> Option<PathBuf> {
 }
 
 /// The command.
-pub fn jupyter(typed: &Typed) -> Result<Exit, Failure> {
+pub fn jupyter(typed: &TypedFlags) -> Result<Exit, Failure> {
     let Some(experiment) = super::folders::experiments(typed)?.pop() else {
         let words = format!("jupyter: no experiments in {}", typed.value("resultfolder"));
         return Err(Failure::Usage(words));

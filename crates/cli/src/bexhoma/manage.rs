@@ -5,14 +5,14 @@ use super::run::show;
 use crate::exit::{Exit, Failure};
 use crate::options::{ListArgs, StatusArgs};
 use crate::{experiment, pages, terminal};
-use dyno_compat_bexhoma::plan::flags::Typed;
+use dyno_compat_bexhoma::plan::flags::TypedFlags;
 use dyno_experiment::directory::holder;
 use dyno_experiment::left_behind;
 use dyno_experiment::persistent_servers::PersistentServers;
 use std::path::{Path, PathBuf};
 
 /// Shows what runs, what is stored, and how far each experiment is.
-pub fn status(typed: &Typed) -> Result<Exit, Failure> {
+pub fn status(typed: &TypedFlags) -> Result<Exit, Failure> {
     let all = experiments(typed)?;
     terminal::out(&super::status::text(typed, &all)?);
     if all.is_empty() {
@@ -33,7 +33,7 @@ pub fn status(typed: &Typed) -> Result<Exit, Failure> {
 }
 
 /// Ends what runs; of one code what was left behind, too.
-pub fn stop(typed: &Typed) -> Result<Exit, Failure> {
+pub fn stop(typed: &TypedFlags) -> Result<Exit, Failure> {
     let mut all = experiments(typed)?;
     if typed.value("experiment").is_empty() {
         let stands = |dir: &Path| PersistentServers::of(dir).is_ok_and(|found| found.is_some());
@@ -46,7 +46,7 @@ pub fn stop(typed: &Typed) -> Result<Exit, Failure> {
 }
 
 /// The summary once more, made anew.
-pub fn summary(typed: &Typed) -> Result<Exit, Failure> {
+pub fn summary(typed: &TypedFlags) -> Result<Exit, Failure> {
     if typed.value("experiment").is_empty() {
         return Err(Failure::Usage(
             "summary: expected -e CODE; `dyno bexhoma localresults` lists codes".into(),
@@ -61,6 +61,6 @@ pub fn summary(typed: &Typed) -> Result<Exit, Failure> {
 }
 
 /// Everything in the folder, a line each.
-pub fn results(typed: &Typed) -> Result<Exit, Failure> {
+pub fn results(typed: &TypedFlags) -> Result<Exit, Failure> {
     crate::list::list(&ListArgs { folder: PathBuf::from(typed.value("resultfolder")) })
 }

@@ -15,7 +15,7 @@ mod status;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::Args;
-use dyno_compat_bexhoma::plan::flags::{Mode, Typed, help, parse};
+use dyno_compat_bexhoma::plan::flags::{BexhomaMode, TypedFlags, help, parse};
 
 /// `dyno bexhoma`: everything goes to a parser of its own, because bexhoma's flags have one dash.
 #[derive(Clone, Debug, Args)]
@@ -71,7 +71,7 @@ pub fn bexhoma(args: &BexhomaArgs) -> Result<Exit, Failure> {
 }
 
 /// Refuses flags that these commands do not take.
-fn only(command: &str, typed: Typed) -> Result<Typed, Failure> {
+fn only(command: &str, typed: TypedFlags) -> Result<TypedFlags, Failure> {
     let known = ["experiment", "resultfolder"];
     match typed.mode.is_some() || !typed.only(&known) {
         true => {
@@ -81,16 +81,16 @@ fn only(command: &str, typed: Typed) -> Result<Typed, Failure> {
     }
 }
 
-fn ycsb(typed: Typed) -> Result<Exit, Failure> {
+fn ycsb(typed: TypedFlags) -> Result<Exit, Failure> {
     if typed.given("help") {
         terminal::out(&format!("{USAGE}\n{}", help()));
         return Ok(Exit::Ok);
     }
     match typed.mode {
-        Some(Mode::Run) => run::run(typed),
-        Some(Mode::Summary) => manage::summary(&typed),
-        Some(Mode::Load) => run::leave(typed, true),
-        Some(Mode::Start) => run::leave(typed, false),
+        Some(BexhomaMode::Run) => run::run(typed),
+        Some(BexhomaMode::Summary) => manage::summary(&typed),
+        Some(BexhomaMode::Load) => run::leave(typed, true),
+        Some(BexhomaMode::Start) => run::leave(typed, false),
         None => Err(Failure::Usage("expected a mode: run, load, start or summary".into())),
     }
 }

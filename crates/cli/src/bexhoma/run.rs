@@ -7,11 +7,11 @@ use crate::exit::{Exit, Failure};
 use crate::{experiment, pages, signals, terminal};
 use dyno_compat_bexhoma::catalogue::Catalogue;
 use dyno_compat_bexhoma::plan::about::about;
-use dyno_compat_bexhoma::plan::expand::{Configuration, Job};
-use dyno_compat_bexhoma::plan::flags::Typed;
-use dyno_compat_bexhoma::plan::lower::{Lowered, lower};
+use dyno_compat_bexhoma::plan::expand::{Configuration, PodGroup};
+use dyno_compat_bexhoma::plan::flags::TypedFlags;
+use dyno_compat_bexhoma::plan::lower::{LoweredExperiment, lower};
 use dyno_compat_bexhoma::plan::options::Options;
-use dyno_config::experiment::{Plan, masked_set};
+use dyno_config::experiment::{ExperimentPlan, masked_set};
 use dyno_engine::Control;
 use dyno_experiment::directory::Directory;
 use dyno_experiment::journal::RunStatus;
@@ -32,15 +32,15 @@ const CALLED: &str = "bexhoma-ycsb";
 /// A command line of `ycsb`, read and checked.
 struct CheckedCommandLine {
     options: Options,
-    lowered: Lowered,
-    plan: Plan,
+    lowered: LoweredExperiment,
+    plan: ExperimentPlan,
     sets: Vec<String>,
     workflow: String,
     catalogue: Catalogue,
 }
 
 /// Reads and checks everything; nothing is touched. Notes are printed.
-fn read(typed: Typed) -> Result<CheckedCommandLine, Failure> {
+fn read(typed: TypedFlags) -> Result<CheckedCommandLine, Failure> {
     let options = Options::read(typed)?;
     let lowered = lower(&options)?;
     let mut notes = lowered.notes.clone();
@@ -64,7 +64,7 @@ fn read(typed: Typed) -> Result<CheckedCommandLine, Failure> {
 }
 
 impl CheckedCommandLine {
-    fn typed(&self) -> &Typed {
+    fn typed(&self) -> &TypedFlags {
         &self.options.typed
     }
 
@@ -94,7 +94,7 @@ impl CheckedCommandLine {
 }
 
 /// Requires an image of dyno for the pods, before anything is made in the cluster: no registry has one under the local name.
-fn has_image(plan: &Plan) -> Result<(), Failure> {
+fn has_image(plan: &ExperimentPlan) -> Result<(), Failure> {
     let asked = plan.base.kubernetes.as_ref();
     match asked.is_some_and(|asked| asked.image.is_none()) {
         true => Err(Failure::Usage(
@@ -108,7 +108,7 @@ fn has_image(plan: &Plan) -> Result<(), Failure> {
 
 /// The mode `run`, on servers that stand if `-e` names an experiment that has left some. With `-ss` its servers are loaded and
 /// left first, and it runs on those.
-pub fn run(typed: Typed) -> Result<Exit, Failure> {
+pub fn run(typed: TypedFlags) -> Result<Exit, Failure> {
     let mut persistent = persistent(&typed)?;
     let ready = read(typed)?;
     let leaves = persistent.is_none() && ready.typed().given("skip-shutdown");
@@ -162,7 +162,7 @@ fn run_on(
 }
 
 /// The experiment that `-e` names, whose servers must stand.
-fn persistent(typed: &Typed) -> Result<Option<PathBuf>, Failure> {
+fn persistent(typed: &TypedFlags) -> Result<Option<PathBuf>, Failure> {
     let code = typed.value("experiment").to_owned();
     if code.is_empty() {
         return Ok(None);
@@ -191,7 +191,7 @@ fn one_cell(ready: &CheckedCommandLine, mode: &str) -> Result<(), Failure> {
 }
 
 /// The modes `start` and `load`: servers are left running.
-pub fn leave(typed: Typed, load: bool) -> Result<Exit, Failure> {
+pub fn leave(typed: TypedFlags, load: bool) -> Result<Exit, Failure> {
     let mode = if load { "load" } else { "start" };
     if typed.given("experiment") {
         return Err(Failure::Usage(format!("-e: {mode} begins an experiment of its own")));
@@ -288,7 +288,7 @@ pub fn show(experiment_dir: &Path) -> Result<bool, Failure> {
 }
 
 /// Names and figures of everything that will be done, as the flags expand.
-fn workflow(options: &Options, lowered: &Lowered) -> String {
+fn workflow(options: &Options, lowered: &LoweredExperiment) -> String {
     let mut out = String::from("### Planned\n");
     for one in &lowered.configurations {
         for run in 1..=options.repetitions as u32 {
@@ -311,7 +311,7 @@ fn workflow(options: &Options, lowered: &Lowered) -> String {
     out
 }
 
-fn pods(out: &mut String, one: &Configuration, run: u32, client: u32, job: &Job) {
+fn pods(out: &mut String, one: &Configuration, run: u32, client: u32, job: &PodGroup) {
     let what = if client == 0 { "rows" } else { "operations" };
     for pod in job.each() {
         let name = one.connection(run, client, pod.child);

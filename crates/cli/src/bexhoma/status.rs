@@ -2,10 +2,10 @@
 
 use super::grid::grid;
 use crate::exit::Failure;
-use dyno_compat_bexhoma::plan::flags::Typed;
+use dyno_compat_bexhoma::plan::flags::TypedFlags;
 use dyno_compat_bexhoma::plan::options::Dbms;
 use dyno_config::experiment::kubernetes::Kubernetes;
-use dyno_config::experiment::{Cell, Plan, plan};
+use dyno_config::experiment::{ExperimentPlan, MatrixCell, plan};
 use dyno_config::server::{ServerSpec, Topology};
 use dyno_experiment::directory::{holder, read_journal, read_record};
 use dyno_experiment::journal::Entry;
@@ -58,7 +58,7 @@ const WORKERS: [&str; 9] = [
 const FIGURES: [&str; 3] = ["loaded [s]", "timeLoading [s]", "experiment code"];
 
 /// Everything that `status` says before the experiments themselves.
-pub fn text(typed: &Typed, experiments: &[PathBuf]) -> Result<String, Failure> {
+pub fn text(typed: &TypedFlags, experiments: &[PathBuf]) -> Result<String, Failure> {
     let results = Path::new(typed.value("resultfolder"));
     let mut out = components(results);
     let mut clusters: Vec<Kubernetes> = Vec::new();
@@ -105,7 +105,7 @@ fn components(results: &Path) -> String {
 
 /// The plan of a directory; `None` where its text is no longer one, or not the caller's own: what it names is asked, and kubectl
 /// is among that.
-fn planned(dir: &Path) -> Option<Plan> {
+fn planned(dir: &Path) -> Option<ExperimentPlan> {
     dyno_localhost::trusted::directory(dir).ok()?;
     let text = files::read_to_string(&dir.join("experiment.yaml")).ok()?;
     plan(&text, "experiment.yaml", &read_record(dir).ok()?.sets).ok()
@@ -113,7 +113,7 @@ fn planned(dir: &Path) -> Option<Plan> {
 
 /// State of an experiment now.
 struct Now<'a> {
-    cell: &'a Cell,
+    cell: &'a MatrixCell,
     repetition: u32,
     /// The run's directory, if one is under way.
     run: Option<PathBuf>,
@@ -121,7 +121,7 @@ struct Now<'a> {
 }
 
 /// The row of an experiment that has something running.
-fn row(dir: &Path, plan: &Plan) -> Result<Option<Vec<String>>, Failure> {
+fn row(dir: &Path, plan: &ExperimentPlan) -> Result<Option<Vec<String>>, Failure> {
     let persistent = PersistentServers::of(dir).map_err(Failure::usage)?;
     let mut under_way = None;
     for entry in read_journal(dir)? {

@@ -4,7 +4,7 @@ use super::watch::Watch;
 use crate::exit::Failure;
 use crate::pages;
 use crate::work::read_work;
-use dyno_config::experiment::Plan;
+use dyno_config::experiment::ExperimentPlan;
 use dyno_engine::Control;
 use dyno_experiment::context::ExperimentContext;
 use dyno_experiment::directory::Directory;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Starts the servers of a plan of one cell and leaves them; the reports of what was loaded are written.
 pub fn leave(
-    plan: &Plan,
+    plan: &ExperimentPlan,
     directory: &mut Directory,
     control: Arc<Control>,
     (quiet, load): (bool, bool),

@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_config::experiment::kubernetes::Kubernetes;
-use dyno_config::experiment::{Experiment, Plan};
+use dyno_config::experiment::{Experiment, ExperimentPlan};
 use dyno_hosts::kubernetes::manifests::{shown, yaml};
 use dyno_hosts::kubernetes::rights::{role, role_for_kubelets};
 use dyno_rundir::files;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Writes `rbac.yaml`, where the namespace is known `rbac-kubelet.yaml`, too, and a file for each cell. Names of runs, and
 /// passwords that dyno makes, are new in each run.
-pub fn write(plan: &Plan, folder: &Path) -> Result<(), Failure> {
+pub fn write(plan: &ExperimentPlan, folder: &Path) -> Result<(), Failure> {
     let Some(first) = &plan.base.kubernetes else {
         return Err(Failure::Usage("--manifests: the experiment has no section kubernetes".into()));
     };

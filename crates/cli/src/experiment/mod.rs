@@ -24,7 +24,7 @@ use crate::{junit, pages, signals, terminal};
 use dyno_compat_wsf::folder::continues;
 use dyno_config::experiment;
 use dyno_config::experiment::factors::short_name;
-use dyno_config::experiment::{Cell, Plan, Strategy};
+use dyno_config::experiment::{ExperimentPlan, MatrixCell, Strategy};
 use dyno_engine::Control;
 use dyno_experiment::check::check;
 use dyno_experiment::context::ExperimentContext;
@@ -77,7 +77,7 @@ fn text_of(name: &str, scale: Option<u32>) -> Result<String, Failure> {
 }
 
 /// A plan that has been checked as far as that goes without touching anything.
-pub fn planned(text: &str, name: &str, sets: &[String]) -> Result<Plan, Failure> {
+pub fn planned(text: &str, name: &str, sets: &[String]) -> Result<ExperimentPlan, Failure> {
     let plan = experiment::plan(text, name, sets)?;
     check(&plan, &read_work)?;
     Ok(plan)
@@ -209,7 +209,7 @@ fn again(
     directory: &Directory,
     text: String,
     wanted: impl Fn(&RunRecord) -> bool,
-) -> Result<(Plan, Vec<Again>), Failure> {
+) -> Result<(ExperimentPlan, Vec<Again>), Failure> {
     let record = &directory.record;
     if record.cwd.is_dir() {
         std::env::set_current_dir(&record.cwd)?;
@@ -217,7 +217,7 @@ fn again(
     let text = with_secrets(&record.path, text)?;
     let sets = sets_again(&record.sets, &args.sets)?;
     let plan = planned(&text, &record.path, &sets)?;
-    let label = |cell: &Cell| conceal(&cell.label()).into_owned();
+    let label = |cell: &MatrixCell| conceal(&cell.label()).into_owned();
     if plan.cells.iter().map(label).collect::<Vec<_>>()
         != record.cells.iter().map(|cell| cell.label.clone()).collect::<Vec<_>>()
     {
@@ -271,7 +271,7 @@ fn sets_again(kept: &[String], again: &[String]) -> Result<Vec<String>, Failure>
 
 /// Makes the runs that are still to be made and prints the table.
 pub fn carry_out(
-    plan: &Plan,
+    plan: &ExperimentPlan,
     directory: &mut Directory,
     control: Arc<Control>,
     how: CarryOut<'_>,
@@ -314,9 +314,9 @@ pub fn carry_out(
 }
 
 /// The answer of each search for the highest rate, a line for each cell and repetition.
-fn highest_rates(plan: &Plan, ended: &[RunRecord]) -> String {
+fn highest_rates(plan: &ExperimentPlan, ended: &[RunRecord]) -> String {
     let mut out = String::new();
-    let searches = |cell: &&Cell| matches!(cell.spec.strategy, Some(Strategy::HighestRate(_)));
+    let searches = |cell: &&MatrixCell| matches!(cell.spec.strategy, Some(Strategy::HighestRate(_)));
     for cell in plan.cells.iter().filter(searches) {
         for repetition in 1..=plan.base.repetitions {
             let found = highest_rate(ended, cell.number, repetition);

@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::terminal;
-use dyno_config::experiment::{Cell, Plan};
+use dyno_config::experiment::{ExperimentPlan, MatrixCell};
 use dyno_experiment::preflight::{
     MissingProgram, UnmetRequirement, missing_engines, missing_programs, unmet_requirements,
 };
@@ -19,7 +19,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    pub fn of(cells: &[Cell]) -> Self {
+    pub fn of(cells: &[MatrixCell]) -> Self {
         let machine = Machine::default();
         Findings {
             unmet_requirements: unmet_requirements(cells, &machine),
@@ -63,12 +63,12 @@ impl Findings {
 }
 
 /// Refuses a plan that this machine cannot carry out; cells whose program is missing are told, the rest goes on.
-pub fn ready(plan: &Plan) -> Result<(), Failure> {
+pub fn ready(plan: &ExperimentPlan) -> Result<(), Failure> {
     ready_for(&plan.cells)
 }
 
 /// The same of some of its cells; nothing is asked for by none.
-pub fn ready_for(cells: &[Cell]) -> Result<(), Failure> {
+pub fn ready_for(cells: &[MatrixCell]) -> Result<(), Failure> {
     if cells.is_empty() {
         return Ok(());
     }
@@ -89,7 +89,7 @@ pub fn ready_for(cells: &[Cell]) -> Result<(), Failure> {
 }
 
 /// Checks that the user's manifests parse; warns of unknown keys.
-fn manifests(cells: &[Cell]) -> Result<(), Failure> {
+fn manifests(cells: &[MatrixCell]) -> Result<(), Failure> {
     let asked = cells.iter().filter_map(|cell| cell.spec.kubernetes.as_ref()?.manifests.clone());
     for folder in asked.collect::<BTreeSet<String>>() {
         for warning in read_manifests(Path::new(&folder))?.warnings {

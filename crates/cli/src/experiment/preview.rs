@@ -6,7 +6,7 @@ use super::{planned, text_of};
 use crate::exit::{Exit, Failure};
 use crate::options::{PlanArgs, PresetsArgs};
 use crate::terminal;
-use dyno_config::experiment::Plan;
+use dyno_config::experiment::ExperimentPlan;
 use dyno_config::experiment::estimate::estimate;
 use dyno_presets::Preset;
 use dyno_types::secret::conceal_json;
@@ -37,7 +37,7 @@ pub fn plan(args: &PlanArgs) -> Result<Exit, Failure> {
     }
 }
 
-fn words(plan: &Plan, all: bool) -> String {
+fn words(plan: &ExperimentPlan, all: bool) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", plan.name);
     if let Some(description) = &plan.base.description {
@@ -68,7 +68,7 @@ fn words(plan: &Plan, all: bool) -> String {
     out
 }
 
-fn json(plan: &Plan, findings: &Findings) -> Result<String, Failure> {
+fn json(plan: &ExperimentPlan, findings: &Findings) -> Result<String, Failure> {
     let cells: Vec<serde_json::Value> = plan
         .cells
         .iter()

@@ -3,13 +3,13 @@
 use crate::live::Live;
 use crate::metrics::MetricsOutlets;
 use crate::{pages, terminal};
-use dyno_config::experiment::Cell;
+use dyno_config::experiment::MatrixCell;
 use dyno_engine::Job;
 use dyno_experiment::context::Watcher;
 use dyno_experiment::journal::{RunRecord, RunStatus};
 use dyno_experiment::point::SearchPoint;
 use dyno_rundir::schema::{Phase, Summary};
-use dyno_session::session::{Observer, Progress};
+use dyno_session::session::{Observer, PhaseProgress};
 use dyno_types::units::Rate;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -59,7 +59,7 @@ impl Observer for Watch {
         }
     }
 
-    fn second(&mut self, progress: &Progress<'_>) {
+    fn second(&mut self, progress: &PhaseProgress<'_>) {
         self.live.second(progress);
         if let Some(metrics) = &mut self.metrics {
             metrics.second(progress);
@@ -75,7 +75,7 @@ impl Observer for Watch {
 }
 
 impl Watcher for Watch {
-    fn run_begins(&mut self, cell: &Cell, point: &SearchPoint, ended: usize, planned: usize) {
+    fn run_begins(&mut self, cell: &MatrixCell, point: &SearchPoint, ended: usize, planned: usize) {
         if let Some(metrics) = &mut self.metrics {
             metrics.of_experiment(cell.number, point.repetition);
         }
@@ -99,7 +99,7 @@ impl Watcher for Watch {
         }
     }
 
-    fn run_ended(&mut self, _cell: &Cell, record: &RunRecord, _summary: Option<&Summary>) {
+    fn run_ended(&mut self, _cell: &MatrixCell, record: &RunRecord, _summary: Option<&Summary>) {
         self.ended += 1;
         let run = self.place.join(&record.dir);
         // A run that failed early has no directory.

@@ -1,13 +1,13 @@
 //! Figures in words.
 
-use dyno_types::units::{Latency, Rate};
+use dyno_types::units::{Rate, ShownLatency};
 
 pub(super) fn rate(value: f64) -> String {
     Rate(value).to_string()
 }
 
 pub(super) fn time(seconds: f64) -> String {
-    Latency((seconds * 1e9).round() as u64).to_string()
+    ShownLatency((seconds * 1e9).round() as u64).to_string()
 }
 
 /// Half an interval as a share of its middle. Of nothing there is none, nor of runs that are copies of each other, as simulated

@@ -6,8 +6,8 @@ use clap::{Args, ValueEnum};
 use dyno_exchange::export::intervals::intervals;
 use dyno_exchange::export::pivot::{Measure, Pivot, pivot};
 use dyno_exchange::export::runs::runs;
-use dyno_exchange::export::source::Source;
-use dyno_exchange::export::table::Table;
+use dyno_exchange::export::source::ExportSource;
+use dyno_exchange::export::table::ExportTable;
 use dyno_exchange::export::{ExportError, originals};
 use dyno_rundir::files;
 use std::io::Write;
@@ -111,7 +111,7 @@ pub fn export(args: &ExportArgs) -> Result<Exit, Failure> {
     if args.rows.is_some() && args.format != ExportFormat::Xlsx {
         return Err(Failure::Usage("--rows and --columns: a pivot goes with --format xlsx".into()));
     }
-    let source = Source::open(&args.dir)?;
+    let source = ExportSource::open(&args.dir)?;
     source.notes.iter().for_each(|note| terminal::warn(note));
     let bytes = bytes(args, &source)?;
     match &args.out {
@@ -128,7 +128,7 @@ pub fn export(args: &ExportArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn bytes(args: &ExportArgs, source: &Source) -> Result<Vec<u8>, Failure> {
+fn bytes(args: &ExportArgs, source: &ExportSource) -> Result<Vec<u8>, Failure> {
     let table = || -> Result<_, ExportError> {
         match args.table {
             TableArg::Intervals => intervals(source),
@@ -158,23 +158,23 @@ fn bytes(args: &ExportArgs, source: &Source) -> Result<Vec<u8>, Failure> {
 }
 
 #[cfg(feature = "parquet")]
-fn parquet(table: &Table) -> Result<Vec<u8>, Failure> {
+fn parquet(table: &ExportTable) -> Result<Vec<u8>, Failure> {
     Ok(dyno_exchange::export::parquet::parquet(table)?)
 }
 
 #[cfg(not(feature = "parquet"))]
-fn parquet(_: &Table) -> Result<Vec<u8>, Failure> {
+fn parquet(_: &ExportTable) -> Result<Vec<u8>, Failure> {
     Err(without("parquet"))
 }
 
 /// `pivot` is the name of a figure and its table.
 #[cfg(feature = "xlsx")]
-fn workbook(source: &Source, pivot: Option<&(String, Pivot)>, seed: u64) -> Result<Vec<u8>, Failure> {
+fn workbook(source: &ExportSource, pivot: Option<&(String, Pivot)>, seed: u64) -> Result<Vec<u8>, Failure> {
     Ok(dyno_exchange::export::workbook::workbook(source, pivot, seed)?)
 }
 
 #[cfg(not(feature = "xlsx"))]
-fn workbook(_: &Source, _: Option<&(String, Pivot)>, _: u64) -> Result<Vec<u8>, Failure> {
+fn workbook(_: &ExportSource, _: Option<&(String, Pivot)>, _: u64) -> Result<Vec<u8>, Failure> {
     Err(without("xlsx"))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use dyno_exchange::import::csv::Row;
+use dyno_exchange::import::csv::RunRow;
 use dyno_exchange::import::{ImportDetails, assemble};
 use dyno_rundir::files;
 use dyno_rundir::imported;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// One cell for each combination of levels; rows of the same levels are repetitions.
 pub(super) fn write(
-    rows: Vec<Row>,
+    rows: Vec<RunRow>,
     said: &ImportDetails,
     files: &str,
     written: &str,

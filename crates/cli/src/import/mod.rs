@@ -5,7 +5,7 @@ mod experiment;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::{Args, Subcommand};
-use dyno_compat_sysbench_mongodb::report::average::Window;
+use dyno_compat_sysbench_mongodb::report::average::AverageWindow;
 use dyno_exchange::import::{BadFile, Found, ImportDetails, Input, assemble, csv, pocdriver, sysbench, ycsb};
 use dyno_rundir::imported;
 use dyno_types::bounded;
@@ -65,7 +65,7 @@ pub struct Table {
     plain: Plain,
     /// Only the lines between these seconds, such as 3600-7200 for the second hour, which published results quote
     #[arg(long, value_name = "FROM-TO")]
-    window: Option<Window>,
+    window: Option<AverageWindow>,
 }
 
 /// `dyno import csv`.

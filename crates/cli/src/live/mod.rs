@@ -7,8 +7,8 @@ use dyno_analysis::Condition;
 use dyno_engine::{Job, Pacing};
 use dyno_record::{Scale, Totals};
 use dyno_rundir::schema::Phase;
-use dyno_session::session::{Observer, Progress};
-use dyno_types::units::{Latency, Rate, Thousands, counted};
+use dyno_session::session::{Observer, PhaseProgress};
+use dyno_types::units::{Rate, ShownLatency, Thousands, counted};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
 use textwrap::Options;
@@ -63,20 +63,20 @@ fn percentiles(totals: &Totals) -> String {
     if all.count() == 0 {
         return "no completed operation".into();
     }
-    let at = |p| Latency(all.percentile_ns(p)).to_string();
+    let at = |p| ShownLatency(all.percentile_ns(p)).to_string();
     format!("p50 {}  p99 {}  p99.9 {}", at(50.0), at(99.0), at(99.9))
 }
 
 fn lag(totals: &Totals) -> String {
     match totals.lag.count() {
         0 => String::new(),
-        _ => format!("  lag p99 {}", Latency(totals.lag.percentile_ns(99.0))),
+        _ => format!("  lag p99 {}", ShownLatency(totals.lag.percentile_ns(99.0))),
     }
 }
 
 fn time(seconds: f64) -> String {
     if seconds > 0.0 && seconds < 1.0 {
-        return Latency((seconds * 1e9).round() as u64).to_string();
+        return ShownLatency((seconds * 1e9).round() as u64).to_string();
     }
     let s = seconds.round().max(0.0) as u64;
     match s {
@@ -134,7 +134,7 @@ impl Observer for Live {
         }
     }
 
-    fn second(&mut self, p: &Progress<'_>) {
+    fn second(&mut self, p: &PhaseProgress<'_>) {
         let left = p.left_s.map_or(String::new(), |s| format!(", {} left", time(s)));
         match &mut self.screen {
             Screen::Quiet | Screen::Terminal(None) => {}

@@ -4,9 +4,9 @@ use dyno_analysis::{Condition, PhaseFacts, summarise_phase};
 use dyno_engine::{Job, Pacing};
 use dyno_record::Totals;
 use dyno_record::{Buckets, bucket_high};
-use dyno_session::session::Progress;
+use dyno_session::session::PhaseProgress;
 use dyno_session::watch::seen::ServerNow;
-use dyno_types::units::{Latency, Rate, Thousands};
+use dyno_types::units::{Rate, ShownLatency, Thousands};
 use std::collections::VecDeque;
 
 /// Seconds that are kept: more than the widest terminal shows.
@@ -68,12 +68,12 @@ impl Phase {
     }
 
     /// Operations of the last second, per second; `None` of one that did not last a second: the first or last of a phase.
-    pub fn rate(&self, p: &Progress<'_>) -> Option<f64> {
+    pub fn rate(&self, p: &PhaseProgress<'_>) -> Option<f64> {
         p.whole.then_some(p.last.completed() as f64 * self.each)
     }
 
     /// Rate at which operations are due after so many seconds of the phase.
-    fn due(&self, p: &Progress<'_>) -> Option<f64> {
+    fn due(&self, p: &PhaseProgress<'_>) -> Option<f64> {
         let before_ns = if p.phase == "warmup" { 0 } else { self.warmup_ns };
         match self.pacing.as_ref()? {
             Pacing::Open { profile, .. } => Some(profile.rate_at(before_ns + (p.elapsed_s * 1e9) as u64)),
@@ -82,7 +82,7 @@ impl Phase {
     }
 
     /// Takes a second.
-    pub fn take(&mut self, p: &Progress<'_>) {
+    pub fn take(&mut self, p: &PhaseProgress<'_>) {
         let all = merged(p.last);
         let keep = |kept: &mut VecDeque<f64>, value: f64| {
             kept.push_back(value);
@@ -102,13 +102,13 @@ impl Phase {
     /// Lines of the view, each narrower than the terminal, which has so many columns and rows.
     pub fn lines(
         &self,
-        p: &Progress<'_>,
+        p: &PhaseProgress<'_>,
         conditions: &[Condition],
         (columns, rows): (usize, usize),
     ) -> String {
         let room = columns.saturating_sub(LEFT + 2);
         let latest =
-            |kept: &VecDeque<f64>| kept.back().map_or("-".into(), |ns| Latency(*ns as u64).to_string());
+            |kept: &VecDeque<f64>| kept.back().map_or("-".into(), |ns| ShownLatency(*ns as u64).to_string());
         let drawn = |name: &str, figure: String, kept: &VecDeque<f64>, room: usize| {
             format!("{name:7}{figure:>11}  {}", sparkline(kept, room))
         };
@@ -125,7 +125,7 @@ impl Phase {
         }
         let lag = match p.last.lag.count() {
             0 => String::new(),
-            _ => format!(", lag p99 {}", Latency(p.last.lag.percentile_ns(99.0))),
+            _ => format!(", lag p99 {}", ShownLatency(p.last.lag.percentile_ns(99.0))),
         };
         lines.push(format!(
             "{} ok, {} failed{lag}",
@@ -140,7 +140,7 @@ impl Phase {
     }
 
     /// Thresholds by what has been measured so far.
-    fn thresholds(&self, p: &Progress<'_>, conditions: &[Condition]) -> Vec<String> {
+    fn thresholds(&self, p: &PhaseProgress<'_>, conditions: &[Condition]) -> Vec<String> {
         if conditions.is_empty() {
             return Vec::new();
         }
@@ -190,8 +190,8 @@ fn distribution(all: &Buckets, room: usize) -> Vec<String> {
     let most = counts.iter().copied().max().unwrap_or(1).max(1) as f64;
     let row = |bin: usize| {
         let name = match bin {
-            BINS => format!("> {}", Latency(end(BINS - 1) as u64)),
-            bin => format!("<= {}", Latency(end(bin) as u64)),
+            BINS => format!("> {}", ShownLatency(end(BINS - 1) as u64)),
+            bin => format!("<= {}", ShownLatency(end(bin) as u64)),
         };
         // The share stands behind the bar.
         let width = room.saturating_sub(8) as f64;

@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use clap::Args;
-use dyno_push::{Protocol, Receiver, parse_headers};
+use dyno_push::{PushProtocol, Receiver, parse_headers};
 use dyno_types::bounded;
 use dyno_types::limits::SECRET_BYTES;
 use dyno_types::secret::{mask_text, remember_variable};
@@ -114,8 +114,8 @@ impl LiveArgs {
     /// A value that cannot be meant.
     pub fn outlets(&self) -> Result<Outlets, Failure> {
         let named = [
-            (Protocol::RemoteWrite, "--remote-write", &self.remote_write, &self.remote_write_headers),
-            (Protocol::Otlp, "--otlp", &self.otlp, &self.otlp_headers),
+            (PushProtocol::RemoteWrite, "--remote-write", &self.remote_write, &self.remote_write_headers),
+            (PushProtocol::Otlp, "--otlp", &self.otlp, &self.otlp_headers),
         ];
         let mut receivers = Vec::new();
         for (protocol, option, url, headers) in named {

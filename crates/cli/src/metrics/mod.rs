@@ -16,7 +16,7 @@ use dyno_monitor::prometheus::{MetricsServer, text};
 use dyno_push::Sender;
 use dyno_record::Totals;
 use dyno_rundir::schema::Phase;
-use dyno_session::session::{Observer, Progress};
+use dyno_session::session::{Observer, PhaseProgress};
 use dyno_session::watch::seen::SourceSnapshot;
 use receivers::Receivers;
 use std::collections::BTreeMap;
@@ -148,7 +148,7 @@ impl Observer for MetricsOutlets {
         self.publish(true);
     }
 
-    fn second(&mut self, p: &Progress<'_>) {
+    fn second(&mut self, p: &PhaseProgress<'_>) {
         self.phase = p.phase.to_owned();
         self.said.clone_from(&p.said);
         let mut totals = Totals::new(self.metrics.len(), p.so_far.scale());
@@ -177,7 +177,7 @@ impl Observer for ObserverPair<'_> {
         }
     }
 
-    fn second(&mut self, progress: &Progress<'_>) {
+    fn second(&mut self, progress: &PhaseProgress<'_>) {
         self.0.second(progress);
         if let Some(metrics) = &mut self.1 {
             metrics.second(progress);

@@ -29,7 +29,7 @@ use dyno_engine::{Control, Job, Pacing};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Reason, Setting, Status, Summary, Trust};
 use dyno_session::conductor::Conductor;
-use dyno_session::load_generator::InProcess;
+use dyno_session::load_generator::LocalGenerator;
 use dyno_session::work::{Prepared, Work, jobs_of_workers};
 use dyno_types::rng::fresh_seed;
 use dyno_workload::Workload;
@@ -131,7 +131,7 @@ fn experiment(args: &PocArgs, config: &PocConfig) -> Experiment {
     spec
 }
 
-fn open(args: &PocArgs, work: &PocWork) -> Result<(Box<dyn Target>, InProcess), Failure> {
+fn open(args: &PocArgs, work: &PocWork) -> Result<(Box<dyn Target>, LocalGenerator), Failure> {
     let mut target = registry::parse_for(&args.host, args.client).map_err(Failure::from)?;
     target.set_database(args.names()?.0);
     let opened = conductor::open(target.as_ref(), &work.content(), &[], 1)?;

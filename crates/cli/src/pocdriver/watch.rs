@@ -3,11 +3,11 @@
 use crate::exit::Failure;
 use crate::terminal;
 use dyno_compat_pocdriver::plan::args::PocArgs;
-use dyno_compat_pocdriver::report::{Tick, csv, csv_head, interval, original_csv, summary};
+use dyno_compat_pocdriver::report::{PocTick, csv, csv_head, interval, original_csv, summary};
 use dyno_engine::Job;
 use dyno_rundir::files;
 use dyno_rundir::schema::Phase;
-use dyno_session::session::{Observer, Progress};
+use dyno_session::session::{Observer, PhaseProgress};
 use dyno_workload::pocdriver::PocWorkload;
 use std::fs::File;
 use std::io::Write;
@@ -56,7 +56,7 @@ impl PocWatch {
         }
     }
 
-    fn tick(&mut self) -> Tick {
+    fn tick(&mut self) -> PocTick {
         let elapsed_ms = self.begun.elapsed().as_millis() as u64;
         let add = |sum: &mut [u64; 4], own: [u64; 4]| sum.iter_mut().zip(own).for_each(|(all, n)| *all += n);
         let (mut counts, mut slow) = ([0; 4], vec![[0; 4]; self.thresholds_ms.len()]);
@@ -68,7 +68,7 @@ impl PocWatch {
         let mut since = counts;
         since.iter_mut().zip(self.last.0).for_each(|(now, before)| *now -= before.min(*now));
         let now = jiff::Zoned::now();
-        let tick = Tick {
+        let tick = PocTick {
             seconds: elapsed_ms / 1000,
             clock: (now.strftime("%H:%M:%S").to_string(), now.strftime("%Y-%m-%dT%H:%M:%S").to_string()),
             counts,
@@ -92,7 +92,7 @@ impl Observer for PocWatch {
         self.begun = Instant::now();
     }
 
-    fn second(&mut self, _progress: &Progress<'_>) {
+    fn second(&mut self, _progress: &PhaseProgress<'_>) {
         if self.begun.elapsed().as_secs() < self.next_s {
             return;
         }

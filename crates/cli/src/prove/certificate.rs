@@ -66,8 +66,8 @@ pub struct IngestMetrics {
 impl IngestMetrics {
     /// From ledger and history.
     pub fn of(ledger: &Ledger, history: &BatchHistory, copies: &[Copy]) -> Self {
-        use dyno_db::copies::ledger::Status;
-        let (acknowledged, seconds) = (ledger.count(Status::Acknowledged), history.seconds());
+        use dyno_db::copies::ledger::RecordStatus;
+        let (acknowledged, seconds) = (ledger.count(RecordStatus::Acknowledged), history.seconds());
         let slowest = |seconds: u64| {
             let mut all: Vec<f64> =
                 history.windows(seconds).iter().map(|n| *n as f64 / seconds as f64).collect();
@@ -79,8 +79,8 @@ impl IngestMetrics {
         let ms = |percentile| history.batch_s(percentile).map(|s| s * 1e3);
         IngestMetrics {
             acknowledged,
-            indeterminate: ledger.count(Status::Indeterminate),
-            failed: ledger.count(Status::Failed),
+            indeterminate: ledger.count(RecordStatus::Indeterminate),
+            failed: ledger.count(RecordStatus::Failed),
             seconds,
             records_per_s: if seconds > 0.0 { acknowledged as f64 / seconds } else { 0.0 },
             seconds_all_copies: late.map(|late| seconds + late.into_iter().fold(0.0, f64::max)),

@@ -172,9 +172,9 @@ impl FailoverArgs {
                 pocdriver: None,
             },
             by: match self.by {
-                By::Kill => failover::By::Kill,
-                By::Cut => failover::By::Cut,
-                By::Freeze => failover::By::Freeze,
+                By::Kill => failover::Disruption::Kill,
+                By::Cut => failover::Disruption::Cut,
+                By::Freeze => failover::Disruption::Freeze,
             },
             rounds: self.rounds,
             replicas,
@@ -192,7 +192,7 @@ impl FailoverArgs {
 #[derive(Clone, Debug, serde::Serialize)]
 struct FailoverDetails {
     server: String,
-    by: failover::By,
+    by: failover::Disruption,
     rounds: Vec<Round>,
     /// `None`: the last primary could not be looked at to the end.
     #[serde(flatten)]
@@ -213,7 +213,7 @@ fn again_inside() -> Failure {
 pub fn failover(args: &FailoverArgs) -> Result<Exit, Failure> {
     let plan = args.plan()?;
     let folder = certificate::folder(args.out.as_ref(), "proof-failover")?;
-    if plan.by == failover::By::Cut && !failover::partition::inside()? {
+    if plan.by == failover::Disruption::Cut && !failover::partition::inside()? {
         return Err(again_inside());
     }
     let work_dir = Temporary::proof().map_err(|e| Failure::Internal(e.to_string()))?;
@@ -281,9 +281,9 @@ fn target(plan: &FailoverPlan) -> String {
 
 fn claim(plan: &FailoverPlan) -> ProofClaim {
     let done = match plan.by {
-        failover::By::Kill => "killed",
-        failover::By::Cut => "cut off from the other servers",
-        failover::By::Freeze => "frozen",
+        failover::Disruption::Kill => "killed",
+        failover::Disruption::Cut => "cut off from the other servers",
+        failover::Disruption::Freeze => "frozen",
     };
     let copies = match (plan.election, plan.ingest.copies) {
         (Election::Members, 1) => "one member has (w:1)".to_owned(),
@@ -304,20 +304,20 @@ fn claim(plan: &FailoverPlan) -> ProofClaim {
 
 fn limits(plan: &FailoverPlan) -> Vec<String> {
     let mut all = vec![match plan.by {
-        failover::By::Kill => "All servers run on one host, and are killed, not cut off.".to_owned(),
-        failover::By::Freeze => {
+        failover::Disruption::Kill => "All servers run on one host, and are killed, not cut off.".to_owned(),
+        failover::Disruption::Freeze => {
             "All servers run on one host; the frozen one keeps its connections and its memory, as a host that swaps or a virtual \
              machine that is moved does."
                 .to_owned()
         }
-        failover::By::Cut => {
+        failover::Disruption::Cut => {
             "All servers run on one host, whose kernel drops what is cut: delays, losses in one direction and \
              partitions that come and go are not among it."
                 .to_owned()
         }
     }];
     all.push(match plan.election {
-        Election::Members if plan.by == failover::By::Cut => {
+        Election::Members if plan.by == failover::Disruption::Cut => {
             "A primary that is cut off goes on for `--down-after` and then steps down by itself; what it has acknowledged \
              meanwhile with w:1 is undone when it comes back."
         }

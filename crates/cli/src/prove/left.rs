@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use crate::{experiment, secret, terminal};
 use dyno_databases::registry;
-use dyno_db::copies::database::Database;
+use dyno_db::copies::database::ReplicatedStore;
 use dyno_db::copies::plan::IngestPlan;
 use dyno_db::copies::records::Records;
 use dyno_experiment::directory::{lock, verified_holder};
@@ -57,7 +57,7 @@ impl Drop for UnderWay {
 }
 
 /// A database that has copies elsewhere; none where the URI is of another kind.
-pub(super) fn database(uri: &str) -> Result<Option<Box<dyn Database>>, Failure> {
+pub(super) fn database(uri: &str) -> Result<Option<Box<dyn ReplicatedStore>>, Failure> {
     let refused = |why: Refused| Failure::Usage(format!("{}: {why}", dyno_types::secret::mask_text(uri)));
     registry::parse(uri)?.copies().transpose().map_err(refused)
 }

@@ -2,7 +2,7 @@
 
 use super::certificate::figure;
 use dyno_prove::failover::curve::Curve;
-use dyno_prove::failover::{By, OutcomeCounts, Round};
+use dyno_prove::failover::{Disruption, OutcomeCounts, Round};
 use dyno_report::html::plain::PageBlock;
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ pub struct Rounds<'a> {
     pub outcomes: Option<OutcomeCounts>,
 }
 
-fn done(by: By) -> &'static str {
+fn done(by: Disruption) -> &'static str {
     match by {
-        By::Kill => "killed",
-        By::Cut => "cut off",
-        By::Freeze => "frozen",
+        Disruption::Kill => "killed",
+        Disruption::Cut => "cut off",
+        Disruption::Freeze => "frozen",
     }
 }
 
@@ -180,7 +180,7 @@ mod tests {
             recovered_s: Some(1.5),
         };
         Round {
-            by: By::Cut,
+            by: Disruption::Cut,
             at_s: 3.0,
             primary: "a".into(),
             promoted: "b".into(),

@@ -6,13 +6,13 @@ use crate::terminal;
 use dyno_config::experiment::{Arrivals, Experiment};
 use dyno_config::values::{Count, Span};
 use dyno_databases::registry;
-use dyno_db::target::{Client, Target};
+use dyno_db::target::{ClientDriver, Target};
 use dyno_engine::{Control, Job, LateUsers};
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Phase, Reason, Setting, Status, Summary, Trust};
 use dyno_session::conductor::Conductor;
-use dyno_session::load_generator::InProcess;
-use dyno_session::session::{EndedPhase, Observer, Progress};
+use dyno_session::load_generator::LocalGenerator;
+use dyno_session::session::{EndedPhase, Observer, PhaseProgress};
 use dyno_session::work::measured_job;
 use dyno_types::{Content, Outcome};
 use dyno_workload::Workload;
@@ -168,7 +168,7 @@ impl Observer for UnansweredGuard<'_> {
         self.observer.begin(phase, plan);
     }
 
-    fn second(&mut self, now: &Progress<'_>) {
+    fn second(&mut self, now: &PhaseProgress<'_>) {
         self.observer.second(now);
         let answered = Outcome::ALL.iter().filter(|outcome| !outcome.is_unanswered());
         let answers: u64 = answered.map(|outcome| now.last.ended[*outcome as usize]).sum();
@@ -200,8 +200,8 @@ pub(super) fn open(
     uri: &str,
     content: &Arc<dyn Content>,
     pipeline: usize,
-) -> Result<(Box<dyn Target>, InProcess), Failure> {
-    let target = registry::parse_for(uri, Client::Wire).map_err(Failure::from)?;
+) -> Result<(Box<dyn Target>, LocalGenerator), Failure> {
+    let target = registry::parse_for(uri, ClientDriver::Wire).map_err(Failure::from)?;
     let opened = conductor::open(target.as_ref(), content, &[], pipeline)?;
     Ok((target, opened))
 }

@@ -7,20 +7,21 @@ use crate::exit::{Exit, Failure};
 use crate::run_directory::check_new;
 use crate::{signals, terminal};
 use dyno_compat_redis_tools::memtier::{
-    Kind, Parsed, Row, Run, Second, Settings, Staircase, Told, Verified, client_files, hdr_files, help, json,
-    load, parse, progress, records, report, rows, verification, verification_report,
+    MemtierRun, Parsed, RequestSecond, RequestTotals, RunSecond, Settings, Staircase, TableRow, Verified,
+    client_files, hdr_files, help, json, load, parse, progress, records, report, rows, verification,
+    verification_report,
 };
 use dyno_config::settings::DRAWN;
 use dyno_engine::{Control, Job, LateUsers};
 use dyno_record::{Buckets, Totals};
 use dyno_rundir::files;
 use dyno_rundir::schema::{Phase, Setting};
-use dyno_session::session::{Observer, Progress};
+use dyno_session::session::{Observer, PhaseProgress};
 use dyno_types::Outcome;
 use dyno_types::command::Traffic;
 use dyno_types::rng::fresh_seed;
 use dyno_types::secret::{conceal, conceal_json};
-use dyno_workload::commands::{CommandRun, Commands, Record};
+use dyno_workload::commands::{CommandRun, Commands, ImportedRecord};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,7 +134,7 @@ fn carry_out(settings: &Settings) -> Result<Exit, Failure> {
 fn write_beside(
     settings: &Settings,
     number: u64,
-    run: &Run,
+    run: &MemtierRun,
     clients: Vec<(String, String)>,
 ) -> Result<(), Failure> {
     let histograms = hdr_files(settings, number, run).into_iter().map(|file| {
@@ -148,7 +149,7 @@ fn write_beside(
 }
 
 /// The records of the file, where there is one.
-fn records_of(settings: &Settings) -> Result<Arc<[Record]>, Failure> {
+fn records_of(settings: &Settings) -> Result<Arc<[ImportedRecord]>, Failure> {
     let Some(import) = &settings.import else { return Ok(Arc::default()) };
     let mut bytes = Vec::new();
     files::open(Path::new(&import.path))
@@ -212,7 +213,7 @@ struct Quiet;
 impl Observer for Quiet {
     fn begin(&mut self, _phase: &str, _plan: &Job) {}
 
-    fn second(&mut self, _now: &Progress<'_>) {}
+    fn second(&mut self, _now: &PhaseProgress<'_>) {}
 
     fn end(&mut self, _phase: &Phase) {}
 }
@@ -231,7 +232,7 @@ fn one(
     (run, drawn): (u64, bool),
     out: Option<PathBuf>,
     control: &Arc<Control>,
-) -> Result<(Run, Exit, Vec<(String, String)>), Failure> {
+) -> Result<(MemtierRun, Exit, Vec<(String, String)>), Failure> {
     let users = settings.users();
     let mut listed: Vec<Setting> = settings
         .listed()
@@ -267,7 +268,7 @@ fn one(
     let AppliedLoad { ended, exit, doubts, .. } = load.apply(&workload, control, &mut watch)?;
     say(&doubts);
     let clients = client_files(settings, run, &workload.clients());
-    let run = Run {
+    let run = MemtierRun {
         times_ms: (began, now_ms()),
         seconds: ended.finished.measured_ns as f64 / 1e9,
         interrupted: control.stopping(),
@@ -285,8 +286,8 @@ struct MemtierWatch<'a> {
     settings: &'a Settings,
     run: u64,
     workload: Arc<CommandRun>,
-    rows: Vec<Row>,
-    seconds: Vec<Vec<Second>>,
+    rows: Vec<TableRow>,
+    seconds: Vec<Vec<RequestSecond>>,
     /// Bytes of each row up to the last second.
     bytes: Vec<(u64, u64)>,
     begun: Instant,
@@ -315,7 +316,7 @@ impl<'a> MemtierWatch<'a> {
         }
     }
 
-    fn traffic(&self, row: &Row) -> Traffic {
+    fn traffic(&self, row: &TableRow) -> Traffic {
         let add = |sum: Traffic, metric: &usize| {
             let own = self.workload.traffic(*metric);
             Traffic {
@@ -330,8 +331,8 @@ impl<'a> MemtierWatch<'a> {
     }
 
     /// What each row came to.
-    fn kinds(&self, totals: &Totals) -> Vec<Kind> {
-        let kind = |(number, row): (usize, &Row)| Kind {
+    fn kinds(&self, totals: &Totals) -> Vec<RequestTotals> {
+        let kind = |(number, row): (usize, &TableRow)| RequestTotals {
             name: row.name.clone(),
             count: counted(totals, &row.metrics),
             hits: (self.traffic(row).hits, self.traffic(row).misses),
@@ -401,7 +402,7 @@ impl Observer for MemtierWatch<'_> {
         }
     }
 
-    fn second(&mut self, now: &Progress<'_>) {
+    fn second(&mut self, now: &PhaseProgress<'_>) {
         let number = (now.elapsed_s as u64).saturating_sub(1);
         let (mut moved, mut sum) = (0, 0);
         for row in 0..self.rows.len() {
@@ -410,7 +411,7 @@ impl Observer for MemtierWatch<'_> {
             let own = (bytes.0 - before.0, bytes.1 - before.1);
             (moved, sum) = (moved + own.0 + own.1, sum + bytes.0 + bytes.1);
             let metrics = &self.rows[row].metrics;
-            self.seconds[row].push(Second {
+            self.seconds[row].push(RequestSecond {
                 number,
                 count: counted(now.last, metrics),
                 bytes: own,
@@ -438,7 +439,7 @@ impl Observer for MemtierWatch<'_> {
             let (now, so_far) = (of(now.last, moved), of(now.so_far, sum));
             let packets = statsd.second(
                 self.settings,
-                &Told {
+                &RunSecond {
                     ops: (now.0, per_second(so_far.0)),
                     bytes: (now.1, per_second(so_far.1)),
                     latency_ms: (now.2, so_far.2),

@@ -5,13 +5,13 @@ use super::load::{AppliedLoad, Load, settings_of};
 use crate::exit::{Exit, Failure};
 use crate::{signals, terminal};
 use dyno_compat_redis_tools::redis_benchmark::{
-    Parsed, Plan, Program, Progress as Going, Ran, Test, head, parse, progress, report, tail,
-    width_of_progress,
+    BenchmarkPlan, ParsedCommandLine, Program, Ran, Test, TestProgress as Going, head, parse, progress,
+    report, tail, width_of_progress,
 };
 use dyno_engine::{Control, Job};
 use dyno_record::{Buckets, Totals};
 use dyno_rundir::schema::{Phase, Reason};
-use dyno_session::session::{Observer, Progress};
+use dyno_session::session::{Observer, PhaseProgress};
 use dyno_types::Outcome;
 use std::io::Read as _;
 use std::sync::Arc;
@@ -34,11 +34,11 @@ fn benchmark(program: Program, args: &ToolArgs) -> Result<Exit, Failure> {
     };
     let plan =
         match parse(program, &args.words, stdin).map_err(|refusal| Failure::Usage(refusal.to_string()))? {
-            Parsed::Print { text, exit } => {
+            ParsedCommandLine::Print { text, exit } => {
                 terminal::out(&text);
                 return Ok(if exit == 0 { Exit::Ok } else { Exit::Usage });
             }
-            Parsed::Run(plan) => *plan,
+            ParsedCommandLine::Run(plan) => *plan,
         };
     plan.notes.iter().for_each(|note| terminal::warn(note));
     if plan.idle {
@@ -94,7 +94,7 @@ fn say(doubts: &[Reason]) {
 
 /// A test of them.
 fn one(
-    plan: &Plan,
+    plan: &BenchmarkPlan,
     test: &Test,
     config: Option<&[String; 2]>,
     control: &Arc<Control>,
@@ -169,7 +169,7 @@ fn mean_ms(totals: &Totals) -> f64 {
 
 /// Shows progress once a second.
 struct BenchmarkWatch<'a> {
-    plan: &'a Plan,
+    plan: &'a BenchmarkPlan,
     test: &'a Test,
     /// Length of the last text of progress.
     width: usize,
@@ -185,7 +185,7 @@ impl Observer for BenchmarkWatch<'_> {
         (self.begun, self.shown) = (Instant::now(), Instant::now());
     }
 
-    fn second(&mut self, now: &Progress<'_>) {
+    fn second(&mut self, now: &PhaseProgress<'_>) {
         let is_warmup = now.phase == "warmup";
         if self.is_warmup && !is_warmup {
             (self.is_warmup, self.begun) = (false, self.shown);

@@ -20,7 +20,7 @@ use dyno_config::experiment::Driver;
 use dyno_config::server::ServerKind;
 use dyno_databases::registry;
 use dyno_databases::spawn::{Spawned, find_server, meant, spawn_under};
-use dyno_db::target::{Client, OpenTarget, Target};
+use dyno_db::target::{ClientDriver, OpenTarget, Target};
 use dyno_engine::Control;
 use dyno_localhost::temporary::Temporary;
 use dyno_record::Scale;
@@ -28,7 +28,7 @@ use dyno_report::junit::{Document, of_run};
 use dyno_report::summary::SummaryExtras;
 use dyno_rundir::schema::Summary;
 use dyno_session::conductor::Conductor;
-use dyno_session::session::{EndedPhase, PhasePlan, Session};
+use dyno_session::session::{EndedPhase, PhasePlan, RunSession};
 use dyno_session::watch::WatchPlan;
 use dyno_types::secret::mask_text;
 use resolve::Resolved;
@@ -56,12 +56,12 @@ enum TargetKind {
 }
 
 /// Reads the positional: a URI.
-fn target_kind(args: &RunArgs, client: Client) -> Result<TargetKind, Failure> {
+fn target_kind(args: &RunArgs, client: ClientDriver) -> Result<TargetKind, Failure> {
     let Some(text) = &args.target else {
         if args.password_from.is_some() {
             return Err(Failure::Usage("--password-from: expected a target, such as redis://host".into()));
         }
-        if client == Client::Official {
+        if client == ClientDriver::Official {
             return Err(Failure::Usage(
                 "--client official: expected a target, such as mongodb://host".into(),
             ));
@@ -112,10 +112,10 @@ fn target_kind(args: &RunArgs, client: Client) -> Result<TargetKind, Failure> {
 }
 
 /// Client that speaks to the database.
-fn client_of(run: &RunSpec) -> Client {
+fn client_of(run: &RunSpec) -> ClientDriver {
     match run.experiment.client.driver {
-        Driver::Wire => Client::Wire,
-        Driver::Official => Client::Official,
+        Driver::Wire => ClientDriver::Wire,
+        Driver::Official => ClientDriver::Official,
     }
 }
 
@@ -264,7 +264,7 @@ fn phases(
     resolved: &mut Resolved,
     opened: &dyn OpenTarget,
     control: &Arc<Control>,
-    session: &mut Session<'_>,
+    session: &mut RunSession<'_>,
     metrics: Option<&mut MetricsOutlets>,
 ) -> Result<EndedPhase, Failure> {
     let live = Live::new(args.quiet || args.json && !terminal::live());
@@ -279,7 +279,7 @@ fn phases(
         "the records were looked for, and are loaded first or not"
     );
     if let Some(job) = load.filter(|_| !signals::interrupted()) {
-        if job.batch > 1 && client_of(&resolved.run) == Client::Official {
+        if job.batch > 1 && client_of(&resolved.run) == ClientDriver::Official {
             terminal::note(&format!(
                 "records are loaded one by one: {}",
                 dyno_db_mongodb::official::NO_BATCHES

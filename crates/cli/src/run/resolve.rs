@@ -7,7 +7,7 @@ use crate::exit::Failure;
 use crate::terminal;
 use dyno_analysis::Condition;
 use dyno_config::experiment::When;
-use dyno_config::settings::{Settings, Source};
+use dyno_config::settings::{PropertySettings, Source};
 use dyno_db::target::OpenTarget;
 use dyno_engine::arrivals::Profile;
 use dyno_engine::{Control, Job, Pacing};
@@ -138,7 +138,7 @@ impl Resolved {
     }
 
     /// Settings of the workload, and who set them.
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self) -> PropertySettings {
         self.work.settings()
     }
 }

@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use dyno_config::experiment::flags::RUN_FLAGS;
 use dyno_config::experiment::recorded::recorded_values;
 use dyno_config::experiment::{Experiment, Wait};
-use dyno_config::settings::Settings;
+use dyno_config::settings::PropertySettings;
 use dyno_config::values::Span;
 use dyno_engine::{Job, Pacing};
 use dyno_rundir::schema::Setting;
@@ -64,7 +64,7 @@ fn chosen(experiment: &Experiment, job: &Job, threads: usize) -> Experiment {
     experiment
 }
 
-fn of_workload(settings: &Settings) -> Vec<Setting> {
+fn of_workload(settings: &PropertySettings) -> Vec<Setting> {
     // Documents of one's own have none of YCSB's properties.
     let ycsb = settings.get("dyno.template").is_none();
     let defaults = known_properties().iter().filter(|_| ycsb).map(|p| (p.name, p.default));

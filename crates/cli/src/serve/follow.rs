@@ -224,7 +224,7 @@ fn rows(text: &str, metric: &str, axis: &dyn Fn(&str) -> Option<Axis>, tail: &mu
         tail.metric = most.map_or(String::new(), |(name, _)| name.to_owned());
     }
     // The operations of an interval stand before its total.
-    let mut last: Option<&series::Row> = None;
+    let mut last: Option<&series::ReadRow> = None;
     for row in &rows {
         if row.metric == tail.metric {
             last = Some(row);

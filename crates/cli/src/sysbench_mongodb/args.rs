@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use dyno_compat_sysbench_mongodb::plan::resolve::Overrides;
-use dyno_db::target::Client;
+use dyno_db::target::ClientDriver;
 use dyno_workload::sysbench_mongodb::Dialect;
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub struct SysbenchArgs {
     pub target: Option<String>,
     /// Client that speaks to MongoDB
     #[arg(long, value_enum, default_value = "wire")]
-    pub client: Client,
+    pub client: ClientDriver,
     /// Number of the first user, where several clients share the work
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub first_writer: u32,

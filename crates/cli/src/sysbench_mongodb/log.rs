@@ -2,12 +2,12 @@
 
 use crate::exit::Failure;
 use crate::terminal;
-use dyno_compat_sysbench_mongodb::report::console::{Reporter, Stage, Tick};
+use dyno_compat_sysbench_mongodb::report::console::{ReportedStage, Reporter, Tick};
 use dyno_engine::Job;
 use dyno_record::Totals;
 use dyno_rundir::files;
 use dyno_rundir::schema::Phase;
-use dyno_session::session::{Observer, Progress};
+use dyno_session::session::{Observer, PhaseProgress};
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{SysbenchLoad, TRANSACTION};
 use std::fs::File;
@@ -19,7 +19,7 @@ use std::time::Instant;
 /// Watches one phase.
 pub struct PhaseLog {
     reporter: Reporter,
-    stage: Stage,
+    stage: ReportedStage,
     /// Metric of a batch or a transaction.
     metric: usize,
     load: Option<Arc<SysbenchLoad>>,
@@ -38,7 +38,7 @@ pub struct LogLayout<'a> {
     /// Makes the lines.
     pub reporter: Reporter,
     /// Loading or transactions.
-    pub stage: Stage,
+    pub stage: ReportedStage,
     /// Path of the log file; the table is called the same with `.tsv` behind it.
     pub path: &'a Path,
     /// True if the console's lines go to stderr.
@@ -111,7 +111,7 @@ impl PhaseLog {
 
     /// The phase has ended; a load tells its total once more.
     pub fn finish(&mut self, totals: &Totals) {
-        if self.stage == Stage::Load {
+        if self.stage == ReportedStage::Load {
             let (text, row) = self.reporter.last_line(&self.tick(totals));
             self.say(&text);
             self.write_table(&row);
@@ -124,7 +124,7 @@ impl Observer for PhaseLog {
         self.begun = Instant::now();
     }
 
-    fn second(&mut self, progress: &Progress<'_>) {
+    fn second(&mut self, progress: &PhaseProgress<'_>) {
         let tick = self.tick(progress.so_far);
         let by_time = self.every_s.is_some_and(|_| tick.elapsed_ms / 1000 >= self.next_s);
         let by_count = self.every_documents.is_some_and(|_| tick.done >= self.next_documents);

@@ -16,9 +16,9 @@ use crate::exit::{Exit, Failure};
 use crate::run_directory::check_new;
 use crate::{report, signals, terminal};
 use dyno_compat_sysbench_mongodb::plan::parse;
-use dyno_compat_sysbench_mongodb::plan::resolve::{Phase, SysbenchPlan};
-use dyno_compat_sysbench_mongodb::report::average::{Window, average};
-use dyno_compat_sysbench_mongodb::report::console::{Reporter, Stage, Wording, finish, thread_line};
+use dyno_compat_sysbench_mongodb::plan::resolve::{BenchmarkPhase, SysbenchPlan};
+use dyno_compat_sysbench_mongodb::report::average::{AverageWindow, average};
+use dyno_compat_sysbench_mongodb::report::console::{ReportedStage, Reporter, Wording, finish, thread_line};
 use dyno_compat_sysbench_mongodb::report::header::{ExecuteHeader, LoadHeader};
 use dyno_compat_sysbench_mongodb::work::{SysbenchWork, same_collections};
 use dyno_config::experiment::{Experiment, Stamps, When};
@@ -32,8 +32,8 @@ use dyno_record::Scale;
 use dyno_report::summary::SummaryExtras;
 use dyno_rundir::schema::{Setting, Status, Summary, Trust};
 use dyno_session::conductor::Conductor;
-use dyno_session::load_generator::InProcess;
-use dyno_session::session::{EndedPhase, Session};
+use dyno_session::load_generator::LocalGenerator;
+use dyno_session::session::{EndedPhase, RunSession};
 use dyno_session::work::{Work, jobs_of_workers};
 use dyno_types::secret::mask_value;
 use dyno_workload::Workload;
@@ -48,7 +48,7 @@ struct SysbenchCommand<'a> {
     plan: SysbenchPlan,
     work: SysbenchWork,
     target: Box<dyn Target>,
-    opened: InProcess,
+    opened: LocalGenerator,
     control: Arc<Control>,
 }
 
@@ -102,14 +102,14 @@ impl SysbenchCommand<'_> {
 
     fn log(
         &self,
-        stage: Stage,
+        stage: ReportedStage,
         workload: &dyn Workload,
         load: Option<Arc<SysbenchLoad>>,
     ) -> Result<PhaseLog, Failure> {
         let config = &self.plan.config;
         let (phase, users) = match stage {
-            Stage::Load => (Phase::Load, config.loaders),
-            Stage::Execute => (Phase::Execute, config.writers),
+            ReportedStage::Load => (BenchmarkPhase::Load, config.loaders),
+            ReportedStage::Execute => (BenchmarkPhase::Execute, config.writers),
         };
         let layout = LogLayout {
             reporter: Reporter::new(self.wording(), stage, u64::from(users), config.faithful),
@@ -117,7 +117,7 @@ impl SysbenchCommand<'_> {
             path: &self.args.logs.join(self.plan.log_name(phase)),
             aside: self.args.json,
             every_s: self.plan.feedback_seconds,
-            every_documents: self.plan.feedback_inserts.filter(|_| stage == Stage::Load),
+            every_documents: self.plan.feedback_inserts.filter(|_| stage == ReportedStage::Load),
         };
         PhaseLog::new(layout, &log::metrics(workload), load)
     }
@@ -195,10 +195,10 @@ impl SysbenchCommand<'_> {
         if self.args.json { terminal::note(text.trim_end()) } else { terminal::out(text) }
     }
 
-    fn load(&self, session: &mut Session<'_>) -> Result<EndedPhase, Failure> {
+    fn load(&self, session: &mut RunSession<'_>) -> Result<EndedPhase, Failure> {
         let config = &self.plan.config;
         let workload = Arc::new(SysbenchLoad::new(config).map_err(refused)?);
-        let mut log = self.log(Stage::Load, workload.as_ref(), Some(workload.clone()))?;
+        let mut log = self.log(ReportedStage::Load, workload.as_ref(), Some(workload.clone()))?;
         log.say(&self.load_header());
         if let Some(admin) = MongoAdmin::from_target(self.opened.as_ref()) {
             for number in 1..=config.collections {
@@ -225,7 +225,7 @@ impl SysbenchCommand<'_> {
         let ended = session.run_workers("load", &jobs, &mut log).map_err(Failure::from)?;
         log.finish(&ended.totals);
         log.say(&thread_line("main", "Done!"));
-        self.print(&finish(Stage::Load, &date(), begun.elapsed().as_secs()));
+        self.print(&finish(ReportedStage::Load, &date(), begun.elapsed().as_secs()));
         self.complain(&ended);
         Ok(ended)
     }
@@ -243,9 +243,9 @@ impl SysbenchCommand<'_> {
         }
     }
 
-    fn execute(&self, job: &Job, session: &mut Session<'_>) -> Result<EndedPhase, Failure> {
+    fn execute(&self, job: &Job, session: &mut RunSession<'_>) -> Result<EndedPhase, Failure> {
         let config = &self.plan.config;
-        let mut log = self.log(Stage::Execute, job.workload.as_ref(), None)?;
+        let mut log = self.log(ReportedStage::Execute, job.workload.as_ref(), None)?;
         log.say(&self.execute_header());
         for writer in 0..config.writers {
             log.say(&thread_line(&format!("Thread-{writer}"), &format!("Writer thread {writer} : started")));
@@ -257,16 +257,16 @@ impl SysbenchCommand<'_> {
             &mut log,
         )?;
         log.say(&thread_line("main", "Done!"));
-        self.print(&finish(Stage::Execute, &date(), begun.elapsed().as_secs()));
+        self.print(&finish(ReportedStage::Execute, &date(), begun.elapsed().as_secs()));
         self.average();
         Ok(ended)
     }
 
     /// The average that results are published with, if the run was long enough to have one.
     fn average(&self) {
-        let path = self.args.logs.join(self.plan.log_name(Phase::Execute)).with_extension("txt.tsv");
+        let path = self.args.logs.join(self.plan.log_name(BenchmarkPhase::Execute)).with_extension("txt.tsv");
         let table = std::fs::read_to_string(path).unwrap_or_default();
-        if let Ok(found) = average(&table, Window::SECOND_HOUR) {
+        if let Ok(found) = average(&table, AverageWindow::SECOND_HOUR) {
             terminal::note(&format!(
                 "mean of {} lines of the second hour (3600 < t <= 7200 s): {:.2}/s; as it is quoted, cut off: {}/s",
                 found.lines,
@@ -287,7 +287,7 @@ impl SysbenchCommand<'_> {
             batch: config.batch,
             feedback_seconds: plan.feedback_seconds.map_or(-1, |s| s as i64),
             feedback_inserts: plan.feedback_inserts.map_or(-1, |n| n as i64),
-            table: format!("{}.tsv", plan.log_name(Phase::Load)),
+            table: format!("{}.tsv", plan.log_name(BenchmarkPhase::Load)),
             old: [plan.write_concern.clone(), plan.server.clone(), plan.user.clone()],
             uri: self.target.redacted(),
         }
@@ -305,7 +305,7 @@ impl SysbenchCommand<'_> {
             writers: config.writers,
             documents: config.documents,
             feedback_seconds: plan.feedback_seconds.map_or(-1, |s| s as i64),
-            table: format!("{}.tsv", plan.log_name(Phase::Execute)),
+            table: format!("{}.tsv", plan.log_name(BenchmarkPhase::Execute)),
             run_seconds: plan.run_seconds,
             counts: [
                 config.range_size,

@@ -2,7 +2,7 @@
 
 use crate::terminal;
 use dyno_compat_wsf::plan::Resolved;
-use dyno_compat_wsf::plan::lower::Lowered;
+use dyno_compat_wsf::plan::lower::LoweredCase;
 
 /// One iteration, ready to be carried out.
 pub struct Iteration {
@@ -10,7 +10,7 @@ pub struct Iteration {
     pub number: Option<(usize, Option<usize>)>,
     pub typed: String,
     pub resolved: Resolved,
-    pub lowered: Lowered,
+    pub lowered: LoweredCase,
     /// The points of a latency curve, which are cells of one experiment: one for each TARGET.
     pub sweep: Vec<Resolved>,
 }

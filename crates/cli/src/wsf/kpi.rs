@@ -7,7 +7,7 @@ use dyno_compat_wsf::folder::EXPERIMENT;
 use dyno_compat_wsf::report::client::read_log;
 use dyno_compat_wsf::report::grammar::{Kpis, read_kpis};
 use dyno_compat_wsf::report::kpis::kpi_text;
-use dyno_compat_wsf::report::list::{Axes, Iteration, Listing, csv, list, pivot};
+use dyno_compat_wsf::report::list::{Axes, IterationKpis, Listing, csv, list, pivot};
 use dyno_config::tree::Node;
 use dyno_rundir::files;
 use std::path::{Path, PathBuf};
@@ -144,7 +144,7 @@ fn listing(logs_dir: &Path, sutinfo: bool) -> Result<Listing, Failure> {
         let clients: Vec<PathBuf> = entries(&folder).into_iter().filter(|path| path.is_dir()).collect();
         let status = |client: &PathBuf| files::read_to_string(&client.join("status")).unwrap_or_default();
         let passed = !clients.is_empty() && clients.iter().all(|client| status(client).trim() == "0");
-        all.iterations.push(Iteration { name: name(&folder), kpis: kpis(&folder, &clients)?, passed });
+        all.iterations.push(IterationKpis { name: name(&folder), kpis: kpis(&folder, &clients)?, passed });
     }
     Ok(all)
 }

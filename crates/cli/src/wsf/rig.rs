@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::experiment::manifests as written;
 use crate::{experiment, terminal};
 use dyno_compat_wsf::plan::lower::options::{Rig, SshRig};
-use dyno_config::experiment::Plan;
+use dyno_config::experiment::ExperimentPlan;
 use dyno_config::inventory::Inventory;
 use dyno_hosts::servers::needs::program_version;
 use dyno_localhost::machine::Machine;
@@ -126,7 +126,7 @@ pub fn manifests(args: &WsfArgs, iterations: &[Iteration]) -> Result<Exit, Failu
 }
 
 /// Writes what the cluster is given beside other logs; names, passwords and the token of a run are its own.
-pub fn note(plan: &Plan, folder: &Path) -> Result<(), Failure> {
+pub fn note(plan: &ExperimentPlan, folder: &Path) -> Result<(), Failure> {
     let Some(asked) = &plan.base.kubernetes else { return Ok(()) };
     written::put(&folder.join(WRITTEN), &written::of_cell(&plan.base, asked)?)
 }

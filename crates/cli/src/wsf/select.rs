@@ -3,12 +3,12 @@
 use super::WsfArgs;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use dyno_compat_wsf::plan::cases::{CASES, Case, Reading, choose, names};
+use dyno_compat_wsf::plan::cases::{CASES, Reading, WsfCase, choose, names};
 use regex_lite::Regex;
 
 /// A test.
 pub struct Selected {
-    pub case: &'static Case,
+    pub case: &'static WsfCase,
     pub reading: Reading,
     /// The name by which it was chosen.
     pub typed: String,

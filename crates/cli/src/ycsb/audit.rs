@@ -3,7 +3,7 @@
 use super::output::say;
 use crate::exit::Failure;
 use crate::signals;
-use dyno_compat_ycsb::report::line::{Line, Value};
+use dyno_compat_ycsb::report::line::{Line, ReportNumber};
 use dyno_compat_ycsb::work::YcsbWork;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job};
@@ -51,11 +51,11 @@ pub(super) fn take(
 pub(super) fn lines(audit: &Audit) -> Vec<Line> {
     let line = |name: &str, value| Line::new("VALIDATE", name, value);
     vec![
-        line("STATUS", Value::Text(if audit.passed() { "PASSED" } else { "FAILED" })),
-        line("TOTAL CASH", Value::Int(audit.total as i64)),
-        line("COUNTED CASH", Value::Int(audit.counted)),
-        line("ACTUAL OPERATIONS", Value::Int(audit.operations as i64)),
-        line("ANOMALY SCORE", Value::Double(audit.anomaly_score())),
+        line("STATUS", ReportNumber::Text(if audit.passed() { "PASSED" } else { "FAILED" })),
+        line("TOTAL CASH", ReportNumber::Int(audit.total as i64)),
+        line("COUNTED CASH", ReportNumber::Int(audit.counted)),
+        line("ACTUAL OPERATIONS", ReportNumber::Int(audit.operations as i64)),
+        line("ANOMALY SCORE", ReportNumber::Double(audit.anomaly_score())),
     ]
 }
 

@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::terminal;
 use dyno_compat_ycsb::plan::Mode;
 use dyno_compat_ycsb::report::exporter::Exporter;
-use dyno_compat_ycsb::report::line::{Line, Value};
+use dyno_compat_ycsb::report::line::{Line, ReportNumber};
 use dyno_compat_ycsb::report::metrics::Metrics;
 use dyno_compat_ycsb::report::render::{Overall, raw_notices, report, write_raw};
 use dyno_compat_ycsb::work::YcsbWork;
@@ -110,15 +110,15 @@ pub(super) fn write(
 /// YCSB says of inserts that wait for their batch that they are done as such, and of the one that sends it what became of it.
 fn say_batched(lines: &mut Vec<Line>, batch: u64) {
     let place = lines.iter().position(|line| line.metric == "INSERT" && line.measurement == "Return=OK");
-    if let Some((at, Value::Int(inserts))) =
+    if let Some((at, ReportNumber::Int(inserts))) =
         place.map(|at| (at, lines[at].value.clone())).filter(|_| batch > 1)
     {
         let sent = (inserts as u64).div_ceil(batch) as i64;
         if inserts == sent {
             return;
         }
-        lines[at].value = Value::Int(sent);
-        lines.insert(at + 1, Line::new("INSERT", "Return=BATCHED_OK", Value::Int(inserts - sent)));
+        lines[at].value = ReportNumber::Int(sent);
+        lines.insert(at + 1, Line::new("INSERT", "Return=BATCHED_OK", ReportNumber::Int(inserts - sent)));
     }
 }
 

@@ -17,7 +17,7 @@ use dyno_record::Scale;
 use dyno_report::summary::SummaryExtras;
 use dyno_rundir::schema::Summary;
 use dyno_session::conductor::Conductor;
-use dyno_session::load_generator::InProcess;
+use dyno_session::load_generator::LocalGenerator;
 use dyno_session::work::{Work, jobs_of_workers};
 use dyno_workload::ycsb::Audit;
 use std::io::Write;
@@ -29,7 +29,7 @@ const YCSB: &str = "0.18.0-SNAPSHOT";
 
 /// A target that answers, and what belongs to it.
 struct OpenBinding {
-    opened: InProcess,
+    opened: LocalGenerator,
     /// URI of the target without secrets.
     shown: String,
     /// True if it runs on this host, so that a core is left to it.

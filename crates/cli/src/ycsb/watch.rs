@@ -9,12 +9,12 @@ use crate::terminal;
 use dyno_compat_ycsb::report::hdrfiles::{HdrFileError, HdrFiles};
 use dyno_compat_ycsb::report::metrics::{Metrics, metrics};
 use dyno_compat_ycsb::report::options::{Interval, MeasurementOptions};
-use dyno_compat_ycsb::report::status::{Progress as Where, StatusLines, local_zone};
+use dyno_compat_ycsb::report::status::{StatusLines, StatusProgress as Where, local_zone};
 use dyno_compat_ycsb::work::YcsbWork;
 use dyno_engine::Job;
 use dyno_record::{Scale, Totals};
 use dyno_rundir::schema::Phase;
-use dyno_session::session::{Observer, Progress};
+use dyno_session::session::{Observer, PhaseProgress};
 use dyno_types::Outcome;
 use jiff::Timestamp;
 use std::time::{Instant, SystemTime};
@@ -147,7 +147,7 @@ impl Observer for YcsbWatch {
         }
     }
 
-    fn second(&mut self, progress: &Progress<'_>) {
+    fn second(&mut self, progress: &PhaseProgress<'_>) {
         if progress.phase != "warmup" {
             self.pending.merge(progress.last);
             if self.options.status && self.options.needs_samples() {

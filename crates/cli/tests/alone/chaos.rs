@@ -4,7 +4,7 @@
 //! Records are inserted into a real Redis, whose own count says what was done: no fewer than dyno calls done, no more than it had
 //! sent. `make reliability PART=chaos` runs many rounds and writes the table of docs/reliability.md; `make test` one of each.
 
-use dyno_testkit::{Dyno, Server, signal, skip, skip_because};
+use dyno_testkit::{Dyno, RedisProcess, signal, skip, skip_because};
 use dyno_types::rng::{Purpose, Stream};
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -38,7 +38,7 @@ enum Must {
 
 struct Fixture {
     dyno: Dyno,
-    server: Server,
+    server: RedisProcess,
     exporter: Arc<AtomicU8>,
     child: Child,
 }
@@ -150,7 +150,7 @@ fn exporter() -> (u16, Arc<AtomicU8>) {
 
 impl Fixture {
     fn start() -> Option<Fixture> {
-        let server = Server::start(&[])?;
+        let server = RedisProcess::start(&[])?;
         let dyno = Dyno::new();
         let (port, exporter) = exporter();
         let text = format!(

@@ -3,7 +3,7 @@
 
 use dyno_testkit::behind::Behind;
 use dyno_testkit::strange_proxy::{Strange, before};
-use dyno_testkit::{Dyno, Server, finish, program, signal, skip_because, stderr};
+use dyno_testkit::{Dyno, RedisProcess, finish, program, signal, skip_because, stderr};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -214,7 +214,7 @@ fn starve(pid: u32, programs: usize) {
 
 /// The server of a fault, the group that it or the load is in, and the disk for results; `None` where they cannot be had.
 struct Place {
-    server: Option<Server>,
+    server: Option<RedisProcess>,
     behind: Option<Behind>,
     group: Option<Group>,
     _disk: Option<Disk>,
@@ -227,8 +227,8 @@ impl Place {
             Fault::Way(shape) if side == Side::Client => place.behind = Some(Behind::start(shape, "")?),
             Fault::Way(shape) => place.behind = Some(Behind::start("", shape)?),
             _ => {
-                let server = Server::start(&["--enable-debug-command", "local"]);
-                place.server = Some(server.or_else(|| Server::start(&[]))?);
+                let server = RedisProcess::start(&["--enable-debug-command", "local"]);
+                place.server = Some(server.or_else(|| RedisProcess::start(&[]))?);
             }
         }
         match fault {

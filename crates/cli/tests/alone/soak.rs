@@ -5,7 +5,7 @@
 //! second and a client scrapes the live metrics. Flat means: what the last third has at most is what the middle third had at
 //! most, but for a small allowance that does not grow with the time.
 
-use dyno_testkit::{Dyno, Server, free_port, skip};
+use dyno_testkit::{Dyno, RedisProcess, free_port, skip};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -58,7 +58,7 @@ fn report(line: &str) {
 
 #[test]
 fn memory_and_descriptors_stay_flat() {
-    let Some(server) = Server::start(&[]) else { return skip("the soak of dyno itself") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("the soak of dyno itself") };
     let seconds: u64 = std::env::var("SOAK_SECONDS").ok().and_then(|n| n.parse().ok()).unwrap_or(30);
     let (dyno, port) = (Dyno::new(), free_port());
     let text = format!(

@@ -1,7 +1,7 @@
 //! Run directories in which something is wrong: whatever reads one says so, or makes of it what there is; it never panics and
 //! never takes memory or time for a figure that stands there. `DAMAGED=20000` tries as many as it is told.
 
-use dyno_testkit::{Dyno, Server};
+use dyno_testkit::{Dyno, RedisProcess};
 use dyno_types::rng::{Purpose, Stream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -116,8 +116,8 @@ fn files(run: &Path) -> Vec<PathBuf> {
 }
 
 /// A run with everything that a directory can have: two phases, warm-up, monitors, a fault.
-fn make(dyno: &Dyno, server: Option<&Server>) {
-    let target = server.map_or("sqlite:a.db".into(), Server::uri);
+fn make(dyno: &Dyno, server: Option<&RedisProcess>) {
+    let target = server.map_or("sqlite:a.db".into(), RedisProcess::uri);
     let text = format!(
         "target: {target}\nworkload: {{ycsb: {{workload: a, records: 100}}}}\nmonitors: {{interval: 500ms}}\n\
          phases: {{measure: {{connections: 2, rate: 200, duration: 2s, warmup: 1s}}}}\nclient: {{workers: 2}}\n\
@@ -150,7 +150,7 @@ fn reads(dyno: &Dyno, arguments: &[&str]) -> Result<(), String> {
 #[test]
 fn whatever_stands_in_a_run_directory_it_is_read_or_refused() {
     let dyno = Dyno::new();
-    make(&dyno, Server::start(&[]).as_ref());
+    make(&dyno, RedisProcess::start(&[]).as_ref());
     let many = std::env::var("DAMAGED").ok().and_then(|n| n.parse().ok()).unwrap_or(FEW);
     let copied = Command::new("cp").args(["-r", "whole", "damaged"]).current_dir(dyno.path(".")).status();
     assert!(copied.unwrap().success());

@@ -1,7 +1,7 @@
 //! Known truth in, the command that a person types, the sentence that comes out: is a run steady, which figure stands for it,
 //! and what became of those who were not served.
 
-use dyno_testkit::{Dyno, Server, assert_exit, skip, stdout};
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, skip, stdout};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -186,7 +186,7 @@ fn a_stall_from_the_very_beginning_breaks_no_law() {
 /// `DEBUG SLEEP 3` in a run of the default length, on a host that may be busy with anything.
 #[test]
 fn a_real_server_that_sleeps_is_said_to_have_stood_still() {
-    let Some(server) = Server::start(&["--enable-debug-command", "yes"]) else {
+    let Some(server) = RedisProcess::start(&["--enable-debug-command", "yes"]) else {
         return skip("a server that sleeps");
     };
     let dyno = Dyno::new();
@@ -244,7 +244,7 @@ fn the_second_hour_of_a_table_can_be_imported_alone() {
 
 #[test]
 fn programs_that_take_the_processor_are_named() {
-    let Some(server) = Server::start(&[]) else { return skip("neighbours of a run") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("neighbours of a run") };
     let dyno = Dyno::new();
     let mut busy: Vec<_> = (0..2)
         .map(|_| std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
@@ -267,7 +267,7 @@ fn programs_that_take_the_processor_are_named() {
 
 #[test]
 fn a_server_that_was_gone_is_said_to_have_been() {
-    let Some(server) = Server::start(&[]) else { return skip("a server that is gone") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("a server that is gone") };
     let dyno = Dyno::new();
     let target = format!("redis://127.0.0.1:{}", server.port);
     let killer = std::thread::spawn(move || {

@@ -1,7 +1,7 @@
 //! What a scripted deployment says of itself over several heartbeats: servers that know only `isMaster`, two that claim to be
 //! primary, one that freezes, limits of messages, and servers that shed load.
 
-use dyno_testkit::fake_mongo::{Command, Script, cursor, error, hang_up, serve};
+use dyno_testkit::fake_mongo::{FakeCommand, Script, cursor, error, hang_up, serve};
 use dyno_testkit::{Dyno, arrivals, assert_exit, outcome, phase, stderr};
 use dyno_types::bson::{self, kind};
 use serde_json::Value;
@@ -72,7 +72,7 @@ impl Set {
         members[number].answered.iter().filter(|answered| *answered == name).count()
     }
 
-    fn answer(&self, number: usize, command: &Command, out: &mut Vec<u8>) {
+    fn answer(&self, number: usize, command: &FakeCommand, out: &mut Vec<u8>) {
         let mut members = self.members.0.lock().unwrap();
         while members[number].frozen {
             members = self.members.1.wait(members).unwrap();
@@ -111,7 +111,7 @@ impl Set {
         }
     }
 
-    fn greet(&self, number: usize, members: &[Member], command: &Command, out: &mut Vec<u8>) {
+    fn greet(&self, number: usize, members: &[Member], command: &FakeCommand, out: &mut Vec<u8>) {
         let (member, names) = (&members[number], self.names.wait());
         let primary = if command.name() == "hello" { "isWritablePrimary" } else { "ismaster" };
         bson::boolean(out, primary, member.primary);

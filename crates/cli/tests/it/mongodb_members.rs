@@ -1,6 +1,6 @@
 //! Members of a scripted replica set: who is read from, connections that are lost, and members that are new.
 
-use dyno_testkit::fake_mongo::{Command, cursor, cut, error, hang_up, hello, serve};
+use dyno_testkit::fake_mongo::{FakeCommand, cursor, cut, error, hang_up, hello, serve};
 use dyno_testkit::{Dyno, arrivals, assert_exit, outcome, phase, stderr};
 use dyno_types::bson::{self, kind};
 use serde_json::Value;
@@ -52,7 +52,7 @@ fn greet(state: &State, number: usize, names: &[String], out: &mut Vec<u8>) {
 }
 
 /// A write is done once for each number; what is sent again is only answered.
-fn write(state: &mut State, number: usize, command: &Command) {
+fn write(state: &mut State, number: usize, command: &FakeCommand) {
     let session = bson::path(&command.document, "lsid.id").map(|id| id.value.to_vec());
     let txn = bson::find(&command.document, "txnNumber").and_then(|e| e.as_i64());
     match (session, txn) {
@@ -65,7 +65,7 @@ fn write(state: &mut State, number: usize, command: &Command) {
     }
 }
 
-fn work(state: &mut State, number: usize, command: &Command, out: &mut Vec<u8>) {
+fn work(state: &mut State, number: usize, command: &FakeCommand, out: &mut Vec<u8>) {
     let writes = command.name() == "update";
     if writes && state.primary != number {
         return error(10_107, "not primary", out);

@@ -1,18 +1,18 @@
 //! Deployments that only a script can play: elections, routers, cursors on the right node, every compressor, servers
 //! that are too old or lie.
 
-use dyno_testkit::fake_mongo::{Command, Script, cursor, error, hello, serve};
+use dyno_testkit::fake_mongo::{FakeCommand, Script, cursor, error, hello, serve};
 use dyno_testkit::{Dyno, arrivals, assert_exit, outcome, phase, stderr};
 use dyno_types::bson;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-fn is_hello(command: &Command) -> bool {
+fn is_hello(command: &FakeCommand) -> bool {
     ["hello", "isMaster"].contains(&command.name().as_str())
 }
 
 /// Does everything that it is told.
-fn obedient(command: &Command, out: &mut Vec<u8>) {
+fn obedient(command: &FakeCommand, out: &mut Vec<u8>) {
     match command.name().as_str() {
         "find" => cursor(0, "firstBatch", 1, out),
         "insert" | "update" | "delete" => {

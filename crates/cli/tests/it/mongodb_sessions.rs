@@ -1,6 +1,6 @@
 //! Sessions and retryable writes of dyno's own MongoDB codec, before a scripted member of a replica set.
 
-use dyno_testkit::fake_mongo::{Command, Script, cursor, hello, serve};
+use dyno_testkit::fake_mongo::{FakeCommand, Script, cursor, hello, serve};
 use dyno_testkit::{Dyno, arrivals, outcome, phase};
 use dyno_types::bson::{self, kind};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ struct Log {
     refused: u64,
 }
 
-fn keep(command: &Command) -> Seen {
+fn keep(command: &FakeCommand) -> Seen {
     let session = bson::path(&command.document, "lsid.id").map(|id| id.value.to_vec());
     let number = bson::find(&command.document, "txnNumber").map(|e| {
         assert_eq!(e.kind, kind::INT64);

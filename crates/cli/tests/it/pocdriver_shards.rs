@@ -1,7 +1,7 @@
 //! `dyno pocdriver` and a sharded cluster, whose router a script plays: what is sharded, split and moved, what is tried
 //! again, and what becomes of the balancer.
 
-use dyno_testkit::fake_mongo::{Command, Script, cursor, error, serve};
+use dyno_testkit::fake_mongo::{FakeCommand, Script, cursor, error, serve};
 use dyno_testkit::{Dyno, assert_exit, stderr, stdout};
 use dyno_types::bson::{self, kind};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ fn id(document: &[u8], path: &str) -> String {
 }
 
 /// How many documents an insert brings.
-fn documents(command: &Command) -> i32 {
+fn documents(command: &FakeCommand) -> i32 {
     let mut rest = &command.sequences[5..];
     rest = &rest[rest.iter().position(|b| *b == 0).unwrap() + 1..];
     let mut count = 0;
@@ -43,7 +43,7 @@ fn list_of_shards(out: &mut Vec<u8>) {
 }
 
 /// The newest document of worker 6; the others have none.
-fn newest(command: &Command, out: &mut Vec<u8>) {
+fn newest(command: &FakeCommand, out: &mut Vec<u8>) {
     if bson::path(&command.document, "filter._id.$gte.w").and_then(|e| e.as_i64()) != Some(6) {
         return cursor(0, "firstBatch", 0, out);
     }
@@ -67,7 +67,7 @@ fn newest(command: &Command, out: &mut Vec<u8>) {
 }
 
 /// What the routers know of the collection, and of its chunks: that worker 6 begins one of them.
-fn known(command: &Command, key: &str, out: &mut Vec<u8>) {
+fn known(command: &FakeCommand, key: &str, out: &mut Vec<u8>) {
     let document = &command.document;
     let of_chunks = text(document, "find") == "chunks";
     bson::head(out, kind::DOCUMENT, "cursor");

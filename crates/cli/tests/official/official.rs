@@ -1,11 +1,11 @@
 //! `--client official`: the same commands as by dyno's own codec, the same counts, the same documents.
 
 use dyno_databases::registry;
-use dyno_db::target::Client;
+use dyno_db::target::ClientDriver;
 use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_testkit::fake_mongo::{Script, cursor, error, serve};
 use dyno_testkit::mongo::Mongo;
-use dyno_testkit::mongo_proxy::Proxy;
+use dyno_testkit::mongo_proxy::MongoProxy;
 use dyno_testkit::{Dyno, arrivals, assert_exit, finish, outcome, phase, skip_because, stderr, stdout};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex};
 const CLIENTS: [&str; 2] = ["wire", "official"];
 
 /// Every server there is, behind a proxy that makes all of them new enough for the driver.
-fn servers(what: &str) -> Vec<(&'static str, Mongo, Proxy)> {
+fn servers(what: &str) -> Vec<(&'static str, Mongo, MongoProxy)> {
     let all = [("FerretDB", Mongo::ferretdb(&[])), ("mongo-java-server", Mongo::java())];
     let all = all.into_iter().filter_map(|(name, server)| Some((name, server?)));
-    let all: Vec<_> = all.map(|(name, server)| (name, Proxy::start(server.port), server)).collect();
+    let all: Vec<_> = all.map(|(name, server)| (name, MongoProxy::start(server.port), server)).collect();
     if all.is_empty() {
         skip_because(what, "no server that speaks MongoDB's protocol is there (see scripts/need mongo)");
     }
@@ -191,7 +191,7 @@ fn passwords_are_proved_and_never_shown() {
     let Some(server) = Mongo::ferretdb(&options) else {
         return skip_because("authentication by the official driver", "FerretDB is not there");
     };
-    let proxy = Proxy::start(server.port);
+    let proxy = MongoProxy::start(server.port);
     let dyno = Dyno::new();
     let run = |login: &str, query: &str| {
         let uri = format!("mongodb://{login}127.0.0.1:{}/lab{query}", proxy.port);
@@ -245,8 +245,10 @@ fn what_cannot_be_reached_or_meant_is_said_before_any_load() {
         assert_exit(&run, &[code]);
         assert!(stderr(&run).contains(words), "{uri}: {}", stderr(&run));
     }
-    let (_, parsed) =
-        (Client::Official, registry::parse_for("mongodb+srv://u:p@h/db", Client::Official).unwrap());
+    let (_, parsed) = (
+        ClientDriver::Official,
+        registry::parse_for("mongodb+srv://u:p@h/db", ClientDriver::Official).unwrap(),
+    );
     assert_eq!(parsed.redacted(), "mongodb+srv://u:***@h/db");
 }
 

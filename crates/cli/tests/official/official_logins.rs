@@ -1,7 +1,7 @@
 //! Logins that only the official driver has, before a scripted server that checks them: AWS IAM (feature `aws`), PLAIN and
 //! OIDC of a Kubernetes pod; and what is said of those that are not built in.
 
-use dyno_testkit::fake_mongo::{Command, Script, cursor, error, serve};
+use dyno_testkit::fake_mongo::{FakeCommand, Script, cursor, error, serve};
 use dyno_testkit::{Dyno, assert_exit, outcome, phase, stderr};
 use dyno_types::bson;
 use std::process::Output;
@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A single server of today; `login` answers what belongs to logins. Whatever else it is asked counts in `served`.
-fn server(login: impl Fn(&Command, &mut Vec<u8>) + Send + Sync + 'static, served: &Arc<AtomicU64>) -> String {
+fn server(
+    login: impl Fn(&FakeCommand, &mut Vec<u8>) + Send + Sync + 'static,
+    served: &Arc<AtomicU64>,
+) -> String {
     let served = served.clone();
     serve(|_| -> Script {
         Arc::new(move |command, out| match command.name().as_str() {
@@ -35,11 +38,11 @@ fn server(login: impl Fn(&Command, &mut Vec<u8>) + Send + Sync + 'static, served
     })
 }
 
-fn text(command: &Command, name: &str) -> String {
+fn text(command: &FakeCommand, name: &str) -> String {
     bson::find(&command.document, name).and_then(|e| e.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn payload(command: &Command) -> Vec<u8> {
+fn payload(command: &FakeCommand) -> Vec<u8> {
     bson::find(&command.document, "payload").and_then(|e| e.as_bytes().map(<[u8]>::to_vec)).unwrap()
 }
 
@@ -80,7 +83,7 @@ fn assert_ran(dyno: &Dyno, output: &Output, served: &AtomicU64, secrets: &[&str]
 #[test]
 fn plain_is_user_and_password_in_one_message() {
     let served = Arc::default();
-    let check = |command: &Command, out: &mut Vec<u8>| {
+    let check = |command: &FakeCommand, out: &mut Vec<u8>| {
         let good = text(command, "mechanism") == "PLAIN" && text(command, "$db") == "$external";
         match good && payload(command) == b"\0pl4nt\0w0rd" {
             true => answer(out, b"", true),
@@ -102,7 +105,7 @@ fn plain_is_user_and_password_in_one_message() {
 #[test]
 fn a_pod_shows_its_token() {
     let served = Arc::default();
-    let check = |command: &Command, out: &mut Vec<u8>| {
+    let check = |command: &FakeCommand, out: &mut Vec<u8>| {
         let token = payload(command);
         let token = bson::find(&token, "jwt").and_then(|e| e.as_str().map(str::to_owned));
         match text(command, "mechanism") == "MONGODB-OIDC" && token.as_deref() == Some("t0ken") {
@@ -208,7 +211,7 @@ mod aws {
 
     fn service(token: Option<&'static str>, served: &Arc<AtomicU64>) -> String {
         let nonces = std::sync::Mutex::new(Vec::<Vec<u8>>::new());
-        let check = move |command: &Command, out: &mut Vec<u8>| {
+        let check = move |command: &FakeCommand, out: &mut Vec<u8>| {
             let said = payload(command);
             if command.name() == "saslStart" {
                 assert_eq!(text(command, "mechanism"), "MONGODB-AWS");

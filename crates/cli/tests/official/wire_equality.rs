@@ -3,10 +3,10 @@
 mod sequence;
 
 use dyno_databases::registry;
-use dyno_db::target::Client;
+use dyno_db::target::ClientDriver;
 use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_testkit::mongo::Mongo;
-use dyno_testkit::mongo_proxy::{Command, Proxy};
+use dyno_testkit::mongo_proxy::{MongoProxy, WireCommand};
 use dyno_testkit::skip_because;
 
 /// The commands that are compared; the others belong to connections, sessions and questions before the run.
@@ -21,17 +21,17 @@ const LISTS: [&str; 2] = ["updates", "deletes"];
 
 /// The compared commands of a lane, without what may differ, and how its requests ended.
 fn record(
-    proxy: &Proxy,
-    client: Client,
+    proxy: &MongoProxy,
+    client: ClientDriver,
     database: &str,
     query: &str,
-) -> (Vec<Command>, Vec<sequence::Ended>) {
+) -> (Vec<WireCommand>, Vec<sequence::Ended>) {
     let target = registry::parse_for(&format!("{}{query}", proxy.uri(database)), client).unwrap();
     let opened = target.open(sequence::content(), &|| false).unwrap();
     proxy.take();
     let ended = sequence::run(opened.as_ref());
-    let commands = proxy.take().into_iter().filter_map(|message| Command::parse(&message));
-    let mut commands: Vec<Command> = commands.filter(|c| COMPARED.contains(&c.name())).collect();
+    let commands = proxy.take().into_iter().filter_map(|message| WireCommand::parse(&message));
+    let mut commands: Vec<WireCommand> = commands.filter(|c| COMPARED.contains(&c.name())).collect();
     for command in &mut commands {
         for list in LISTS {
             command.array_as_sequence(list);
@@ -51,7 +51,7 @@ fn record(
 }
 
 /// Says what differs, for the reader of a failure.
-fn shown(command: &Command) -> String {
+fn shown(command: &WireCommand) -> String {
     let element = |(kind, name, value): &(u8, String, Vec<u8>)| {
         format!("{name}:{kind:02x}:{}", String::from_utf8_lossy(value).escape_debug())
     };
@@ -64,17 +64,17 @@ fn shown(command: &Command) -> String {
 }
 
 fn compare(name: &str, server: &Mongo, query: &str) {
-    let proxy = Proxy::start(server.port);
+    let proxy = MongoProxy::start(server.port);
     // The same database, so that no byte has to be left out for its name.
     let database = format!("equal{}", query.len());
-    let (ours, our_ends) = record(&proxy, Client::Wire, &database, query);
+    let (ours, our_ends) = record(&proxy, ClientDriver::Wire, &database, query);
     let opened =
         registry::parse(&server.uri(&database)).unwrap().open(sequence::content(), &|| false).unwrap();
     let admin = MongoAdmin::from_target(opened.as_ref()).unwrap();
     for collection in ["records", "documents"] {
         admin.drop_collection(collection).unwrap();
     }
-    let (theirs, their_ends) = record(&proxy, Client::Official, &database, query);
+    let (theirs, their_ends) = record(&proxy, ClientDriver::Official, &database, query);
     for (ours, theirs) in our_ends.iter().zip(&their_ends) {
         assert_eq!((ours.0, ours.1), (theirs.0, theirs.1), "{name}{query}");
         // mongo-java-server counts documents that it has refused among those it has written.
@@ -97,7 +97,7 @@ fn compare(name: &str, server: &Mongo, query: &str) {
 }
 
 /// The server names each cursor anew.
-fn without_cursor(command: &Command) -> Command {
+fn without_cursor(command: &WireCommand) -> WireCommand {
     let mut command = command.clone();
     if command.name() == "getMore" {
         command.body[0].2.clear();

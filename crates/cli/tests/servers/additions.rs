@@ -1,11 +1,11 @@
 //! What dyno adds to YCSB: records that expire, inserts that go on where an earlier run ended, short intervals, and a
 //! bound of single samples.
 
-use dyno_testkit::{Dyno, Server, assert_exit, skip, stderr, stdout};
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, skip, stderr, stdout};
 use std::process::Output;
 
 /// `dyno ycsb MODE redis` on workload `letter`, with further properties.
-fn ycsb(dyno: &Dyno, server: &Server, mode: &str, letter: &str, properties: &[&str]) -> Output {
+fn ycsb(dyno: &Dyno, server: &RedisProcess, mode: &str, letter: &str, properties: &[&str]) -> Output {
     let port = format!("redis.port={}", server.port);
     let workload = format!("workloads/workload{letter}");
     let mut arguments = vec!["ycsb", mode, "redis", "-P", &workload, "-threads", "4"];
@@ -14,7 +14,7 @@ fn ycsb(dyno: &Dyno, server: &Server, mode: &str, letter: &str, properties: &[&s
     dyno.run(&arguments)
 }
 
-fn expiring(server: &Server) -> u64 {
+fn expiring(server: &RedisProcess) -> u64 {
     let keyspace = server.cli(&["INFO", "keyspace"]);
     let found = keyspace.split("expires=").nth(1).and_then(|rest| rest.split(',').next());
     found.map_or(0, |digits| digits.parse().unwrap())
@@ -22,7 +22,7 @@ fn expiring(server: &Server) -> u64 {
 
 #[test]
 fn every_write_gives_a_record_its_time_to_live() {
-    let Some(server) = Server::start(&[]) else { return skip("time to live") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("time to live") };
     let dyno = Dyno::new();
     for layout in ["redis.layout=hash", "redis.layout=string"] {
         let fields = "fieldcount=1";
@@ -47,7 +47,7 @@ fn every_write_gives_a_record_its_time_to_live() {
 
 #[test]
 fn inserts_go_on_where_earlier_runs_have_ended() {
-    let Some(server) = Server::start(&[]) else { return skip("resumed inserts") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("resumed inserts") };
     let dyno = Dyno::new();
     dyno.assert_ran(&ycsb(&dyno, &server, "load", "d", &[]));
     let run = |extra: &[&str]| {
@@ -77,7 +77,7 @@ fn inserts_go_on_where_earlier_runs_have_ended() {
 
 #[test]
 fn clients_resume_their_own_inserts() {
-    let Some(server) = Server::start(&[]) else { return skip("resumed inserts of several clients") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("resumed inserts of several clients") };
     let dyno = Dyno::new();
     dyno.assert_ran(&ycsb(&dyno, &server, "load", "d", &[]));
     let mut done = [0, 0];
@@ -125,7 +125,7 @@ fn intervals_may_be_shorter_than_a_second() {
 
 #[test]
 fn samples_beyond_the_bound_are_told_and_the_report_stays_exact() {
-    let Some(server) = Server::start(&[]) else { return skip("bound of samples") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("bound of samples") };
     let dyno = Dyno::new();
     dyno.assert_ran(&ycsb(&dyno, &server, "load", "c", &[]));
     let output = ycsb(&dyno, &server, "run", "c", &["measurementtype=raw", "dyno.samples=100"]);

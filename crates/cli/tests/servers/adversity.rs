@@ -247,7 +247,7 @@ fn limited(fixture: &Fixture, limit: &str, words: &str) -> (i32, String) {
 
 #[test]
 fn a_limit_of_open_files_is_the_clients() {
-    let Some(server) = dyno_testkit::Server::start(&[]) else {
+    let Some(server) = dyno_testkit::RedisProcess::start(&[]) else {
         return dyno_testkit::skip("a limit of open files");
     };
     let fixture = Fixture::of("");

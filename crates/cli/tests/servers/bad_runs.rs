@@ -2,7 +2,7 @@
 //! `experiment.rs`.
 
 use dyno_testkit::strange_proxy::{Strange, before};
-use dyno_testkit::{Dyno, Server, assert_exit, signal, skip, skip_because, stderr};
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, signal, skip, skip_because, stderr};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Child;
@@ -130,7 +130,7 @@ fn disturbed(dyno: &Dyno, words: &[&str], seconds: &str, disturb: impl FnOnce(&C
 
 #[test]
 fn an_environment_that_changes() {
-    let Some(server) = Server::start(&[]) else { return skip("an environment that changes") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("an environment that changes") };
     let dyno = Dyno::new();
     disturbed(&dyno, &["run", &server.uri(), "--out", "changed"], "3s", |run| {
         // The run's own limit of open files is part of its environment.
@@ -162,7 +162,7 @@ fn exporter(answers: usize) -> u16 {
 
 #[test]
 fn a_monitor_that_is_lost() {
-    let Some(server) = Server::start(&[]) else { return skip("a monitor that is lost") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("a monitor that is lost") };
     let dyno = Dyno::new();
     let source = format!("x=http://127.0.0.1:{}/metrics", exporter(5));
     let uri = server.uri();
@@ -174,7 +174,7 @@ fn a_monitor_that_is_lost() {
 /// The wall clock of the run alone is set, by libfaketime.
 #[test]
 fn a_clock_that_jumps() {
-    let Some(server) = Server::start(&[]) else { return skip("a clock that jumps") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("a clock that jumps") };
     if std::process::Command::new("faketime").arg("--version").output().is_err() {
         return skip_because("a clock that jumps", "faketime is not on PATH");
     }
@@ -203,7 +203,7 @@ fn a_clock_that_jumps() {
 /// A real server that stands still for a while: too long for the rate, so that what was due came late.
 #[test]
 fn a_server_that_stands_still() {
-    let Some(server) = Server::start(&[]) else { return skip("a server that stands still") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("a server that stands still") };
     let dyno = Dyno::new();
     disturbed(&dyno, &["run", &server.uri(), "--out", "still"], "32s", |_| {
         std::thread::sleep(Duration::from_secs(10));
@@ -217,7 +217,7 @@ fn a_server_that_stands_still() {
 /// No operation fails, and yet it is not a server's usual work.
 #[test]
 fn unexpected_replies_and_lost_connections_are_told() {
-    let Some(server) = Server::start(&[]) else { return skip("bad_runs") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("bad_runs") };
     let dyno = Dyno::new();
     let port = server.uri().rsplit(':').next().unwrap().split('/').next().unwrap().parse().unwrap();
     for (name, strange, exit) in [("protocol", Strange::Twice, 5), ("reconnects", Strange::Closes, 0)] {

@@ -1,13 +1,13 @@
 //! Batches of inserts: every record and every index entry arrives, each insert is an arrival of its own, and a batch
 //! that is cut short fails as a whole.
 
-use dyno_testkit::cluster::Cluster;
-use dyno_testkit::{Dyno, Server, arrivals, assert_exit, finish, outcome, phase, skip, stdout};
+use dyno_testkit::cluster::RedisCluster;
+use dyno_testkit::{Dyno, RedisProcess, arrivals, assert_exit, finish, outcome, phase, skip, stdout};
 use std::time::Duration;
 
 #[test]
 fn a_batched_load_holds_every_record_and_index_entry() {
-    let Some(server) = Server::start(&[]) else { return skip("batched load") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("batched load") };
     let dyno = Dyno::new();
     // 1,000 is no multiple of 7: the last batch is a partial one.
     let uri = server.uri();
@@ -27,7 +27,7 @@ fn a_batched_load_holds_every_record_and_index_entry() {
 
 #[test]
 fn batches_of_ycsb_load_the_same_data_as_single_inserts() {
-    let Some(server) = Server::start(&[]) else { return skip("YCSB's batches") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("YCSB's batches") };
     let dyno = Dyno::new();
     let port = format!("redis.port={}", server.port);
     let common =
@@ -51,7 +51,7 @@ fn batches_of_ycsb_load_the_same_data_as_single_inserts() {
 
 #[test]
 fn batches_cross_the_nodes_of_a_cluster() {
-    let Some(cluster) = Cluster::start(None) else { return skip("batches in a cluster") };
+    let Some(cluster) = RedisCluster::start(None) else { return skip("batches in a cluster") };
     let dyno = Dyno::new();
     let uri = cluster.uri("");
     let load = [
@@ -79,7 +79,7 @@ fn batches_cross_the_nodes_of_a_cluster() {
 
 #[test]
 fn a_server_killed_while_batches_are_under_way_loses_no_count() {
-    let Some(mut server) = Server::start(&[]) else { return skip("killed during batches") };
+    let Some(mut server) = RedisProcess::start(&[]) else { return skip("killed during batches") };
     let dyno = Dyno::new();
     let uri = server.uri();
     let arguments =

@@ -1,8 +1,8 @@
 //! Redis with TLS, ACL and as a cluster: every way of logging in, redirections, and the death of a master.
 
-use dyno_testkit::cluster::{Certificates, Cluster, PASSWORD, USER, launch};
+use dyno_testkit::cluster::{Certificates, PASSWORD, RedisCluster, USER, launch};
 use dyno_testkit::{
-    Dyno, Server, arrivals, assert_exit, await_port, free_port, outcome, phase, skip, stderr, stdout,
+    Dyno, RedisProcess, arrivals, assert_exit, await_port, free_port, outcome, phase, skip, stderr, stdout,
 };
 use serde_json::Value;
 use std::io::Read;
@@ -39,7 +39,7 @@ fn tls_with_own_ca_and_client_certificate() {
     let wrong_password = run(&format!("{USER}:wrong"), &format!("ca={}{identity}", pem("ca.pem")));
     let no_file = run(&login, "ca=/nowhere/ca.pem");
     let plain = dyno.run(&["run", &format!("redis://127.0.0.1:{port}"), "--no-out"]);
-    let not_tls = match dyno_testkit::Server::start(&[]) {
+    let not_tls = match dyno_testkit::RedisProcess::start(&[]) {
         Some(plain_server) => {
             dyno.run(&["run", &format!("rediss://127.0.0.1:{}?insecure=true", plain_server.port), "--no-out"])
         }
@@ -102,7 +102,7 @@ fn finish(run: Child, seconds: u64) -> Output {
 }
 
 /// Every workload's operations succeed, wherever keys, index entries and scans are served.
-fn all_workloads(dyno: &Dyno, cluster: &Cluster, ops: u64) {
+fn all_workloads(dyno: &Dyno, cluster: &RedisCluster, ops: u64) {
     let count = ops.to_string();
     for (workload, options) in [("a", ""), ("e", ""), ("b", "&reads=replica"), ("f", "&reads=any")] {
         // A replica that is behind would not find a record.
@@ -129,7 +129,7 @@ fn all_workloads(dyno: &Dyno, cluster: &Cluster, ops: u64) {
 
 #[test]
 fn a_plain_cluster_serves_every_workload_and_a_reshard_goes_unnoticed() {
-    let Some(cluster) = Cluster::start(None) else { return skip("cluster") };
+    let Some(cluster) = RedisCluster::start(None) else { return skip("cluster") };
     let dyno = Dyno::new();
     all_workloads(&dyno, &cluster, 20_000);
     // Scans touch many records, each of which may have moved.
@@ -139,7 +139,7 @@ fn a_plain_cluster_serves_every_workload_and_a_reshard_goes_unnoticed() {
 }
 
 /// 500 slots move while the load goes on: redirections are followed, and nothing fails.
-fn reshard(dyno: &Dyno, cluster: &Cluster, workload: &str, rate: &str, (from, to): (usize, usize)) {
+fn reshard(dyno: &Dyno, cluster: &RedisCluster, workload: &str, rate: &str, (from, to): (usize, usize)) {
     let uri = cluster.uri("");
     let arguments = [
         "run",
@@ -195,13 +195,13 @@ fn a_cluster_with_tls_and_acl_survives_the_death_of_a_master() {
     let Some(certificates) = Certificates::make() else {
         return dyno_testkit::skip_because("cluster with TLS", "the openssl command is not installed");
     };
-    let Some(mut cluster) = Cluster::start(Some(certificates)) else { return skip("cluster with TLS") };
+    let Some(mut cluster) = RedisCluster::start(Some(certificates)) else { return skip("cluster with TLS") };
     let dyno = Dyno::new();
     all_workloads(&dyno, &cluster, 3_000);
     kill_a_master(&dyno, &mut cluster);
 }
 
-fn kill_a_master(dyno: &Dyno, cluster: &mut Cluster) {
+fn kill_a_master(dyno: &Dyno, cluster: &mut RedisCluster) {
     let run = dyno.start(&[
         "run",
         &cluster.uri(""),
@@ -248,7 +248,9 @@ fn kill_a_master(dyno: &Dyno, cluster: &mut Cluster) {
 /// A seed that was taken out of its cluster is no reason to give up the others.
 #[test]
 fn a_seed_outside_of_the_cluster_is_passed_over() {
-    let (Some(lone), Some(good)) = (Server::start(&[]), Server::start(&["--cluster-enabled", "yes"])) else {
+    let (Some(lone), Some(good)) =
+        (RedisProcess::start(&[]), RedisProcess::start(&["--cluster-enabled", "yes"]))
+    else {
         return skip("seeds of a cluster");
     };
     good.cli(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
@@ -272,7 +274,7 @@ fn a_seed_outside_of_the_cluster_is_passed_over() {
 /// `nopass`: whatever password is told, none among them.
 #[test]
 fn a_user_without_a_password_logs_in() {
-    let Some(server) = Server::start(&[]) else { return skip("users without a password") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("users without a password") };
     server.cli(&["ACL", "SETUSER", "open", "on", "nopass", "~*", "&*", "+@all"]);
     server.cli(&["ACL", "SETUSER", "shut", "on", ">secret", "~*", "&*", "+@all"]);
     server.cli(&["ACL", "SETUSER", "default", "off"]);

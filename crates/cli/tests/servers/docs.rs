@@ -5,7 +5,7 @@
 mod commands_of;
 use commands_of::{Row, Trial, Typed, documents};
 use dyno_testkit::mongo::Mongo;
-use dyno_testkit::{Dyno, Server};
+use dyno_testkit::{Dyno, RedisProcess};
 use std::path::Path;
 
 fn root() -> &'static Path {
@@ -185,7 +185,9 @@ fn every_command_of_the_documents_is_tried() {
             rows.iter().filter(|row| row.shown).map(|row| words(row.command)).collect();
         assert_eq!(shown, known, "{name}: what it shows, and what docs/commands.rs tries, in this order");
     }
-    let Some(server) = Server::start(&[]) else { return dyno_testkit::skip("commands of the documents") };
+    let Some(server) = RedisProcess::start(&[]) else {
+        return dyno_testkit::skip("commands of the documents");
+    };
     let mongo = Mongo::mongod().or_else(|| Mongo::ferretdb(&[]));
     let servers = Servers { redis: server.port, mongo: mongo.as_ref().map(|mongo| mongo.port) };
     for (name, rows) in &documents {

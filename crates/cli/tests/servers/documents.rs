@@ -1,8 +1,8 @@
 //! Documents and operations of one's own: `dyno sample` and `dyno run --workload FILE.yaml`.
 
-use dyno_testkit::cluster::Cluster;
+use dyno_testkit::cluster::RedisCluster;
 use dyno_testkit::mongo::Mongo;
-use dyno_testkit::{Dyno, Server, assert_exit, outcome, phase, skip, skip_because, stderr, stdout};
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, outcome, phase, skip, skip_because, stderr, stdout};
 
 /// The example of the documentation.
 const SHOP: &str = include_str!("../../../../docs/examples/shop.yaml");
@@ -112,7 +112,7 @@ operations:
 
 #[test]
 fn redis_keeps_documents_by_their_id_and_refuses_the_rest() {
-    let (Some(server), Some(cluster)) = (Server::start(&[]), Cluster::start(None)) else {
+    let (Some(server), Some(cluster)) = (RedisProcess::start(&[]), RedisCluster::start(None)) else {
         return skip("documents in Redis");
     };
     let dyno = Dyno::new();

@@ -190,7 +190,7 @@ fn mistakes_are_told_before_anything_is_started() {
 
 #[test]
 fn ctrl_c_keeps_what_was_measured_and_resume_makes_the_rest() {
-    let Some(_) = dyno_testkit::Server::start(&[]) else {
+    let Some(_) = dyno_testkit::RedisProcess::start(&[]) else {
         return dyno_testkit::skip("an experiment on redis");
     };
     let text =
@@ -228,7 +228,7 @@ fn ctrl_c_keeps_what_was_measured_and_resume_makes_the_rest() {
 
 #[test]
 fn a_killed_dyno_leaves_no_process_and_can_be_resumed() {
-    let Some(_) = dyno_testkit::Server::start(&[]) else {
+    let Some(_) = dyno_testkit::RedisProcess::start(&[]) else {
         return dyno_testkit::skip("an experiment on redis");
     };
     let text = "\
@@ -276,7 +276,7 @@ fn two_dynos_do_not_work_on_one_directory() {
 
 #[test]
 fn a_server_that_dies_fails_its_run_and_the_rest_goes_on() {
-    let Some(_) = dyno_testkit::Server::start(&[]) else {
+    let Some(_) = dyno_testkit::RedisProcess::start(&[]) else {
         return dyno_testkit::skip("an experiment on redis");
     };
     // The command after the load of the first run ends the server.
@@ -458,7 +458,7 @@ fn holding(folder: &Path, words: &str) -> Vec<PathBuf> {
 
 #[test]
 fn secrets_are_not_kept_and_resume_asks_for_them() {
-    let Some(server) = dyno_testkit::Server::start(&["--requirepass", "pl4nted"]) else {
+    let Some(server) = dyno_testkit::RedisProcess::start(&["--requirepass", "pl4nted"]) else {
         return dyno_testkit::skip("secrets of an experiment");
     };
     let target = format!("target=redis://:pl4nted@127.0.0.1:{}", server.port);

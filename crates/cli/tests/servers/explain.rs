@@ -1,6 +1,6 @@
 //! `dyno explain` on runs whose truth is known. The long proof of the diagnosis is in `diagnosis.rs`.
 
-use dyno_testkit::{Dyno, Server, assert_exit, skip, stderr, stdout};
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, skip, stderr, stdout};
 use serde_json::Value;
 
 fn json(dyno: &Dyno, dir: &str) -> Value {
@@ -60,7 +60,7 @@ fn levels_of_another_name_are_a_sweep_as_well() {
 
 #[test]
 fn a_quota_is_found_and_its_command_runs() {
-    let Some(_server) = Server::start(&[]) else { return skip("a quota explained") };
+    let Some(_server) = RedisProcess::start(&[]) else { return skip("a quota explained") };
     let dyno = Dyno::new();
     let text = "server: {kind: redis, limits: {cpus: 0.2}}\nworkload: {ycsb: {workload: a, records: 1000}}\n\
                 phases: {measure: {duration: 3s, warmup: 0s}}\nfactors: {users: [16], ycsb: [a]}\n";
@@ -89,7 +89,7 @@ fn a_quota_is_found_and_its_command_runs() {
 
 #[test]
 fn an_unloaded_server_has_no_finding() {
-    let Some(server) = Server::start(&[]) else { return skip("an unloaded server explained") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("an unloaded server explained") };
     let dyno = Dyno::new();
     let uri = server.uri();
     let run = [

@@ -2,7 +2,7 @@
 //! lost or counted twice, and what was measured must survive.
 
 use dyno_testkit::{
-    Dyno, Server, arrivals, assert_exit, finish, outcome, phase, signal, skip, stderr, stdout,
+    Dyno, RedisProcess, arrivals, assert_exit, finish, outcome, phase, signal, skip, stderr, stdout,
 };
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ fn pause(ms: u64) {
 
 #[test]
 fn a_server_killed_and_started_again() {
-    let Some(mut server) = Server::start(&[]) else { return skip("killed server") };
+    let Some(mut server) = RedisProcess::start(&[]) else { return skip("killed server") };
     let dyno = Dyno::new();
     let run = dyno.start(&[
         "run",
@@ -55,7 +55,7 @@ fn a_server_killed_and_started_again() {
 
 #[test]
 fn users_of_a_closed_loop_come_back_too() {
-    let Some(mut server) = Server::start(&[]) else { return skip("closed loop and a killed server") };
+    let Some(mut server) = RedisProcess::start(&[]) else { return skip("closed loop and a killed server") };
     let dyno = Dyno::new();
     let run = dyno.start(&[
         "run",
@@ -87,7 +87,7 @@ fn users_of_a_closed_loop_come_back_too() {
 
 #[test]
 fn a_stall_shows_in_the_response_time_as_the_simulator_says() {
-    let Some(server) = Server::start(&[]) else { return skip("stall") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("stall") };
     let dyno = Dyno::new();
     let run = dyno.start(&[
         "run",
@@ -132,7 +132,8 @@ fn a_stall_shows_in_the_response_time_as_the_simulator_says() {
 
 #[test]
 fn a_full_database_is_an_outcome() {
-    let Some(server) = Server::start(&["--maxmemory", "3mb", "--maxmemory-policy", "noeviction"]) else {
+    let Some(server) = RedisProcess::start(&["--maxmemory", "3mb", "--maxmemory-policy", "noeviction"])
+    else {
         return skip("out of memory");
     };
     let dyno = Dyno::new();
@@ -217,7 +218,7 @@ fn error_replies_become_their_classes() {
 
 #[test]
 fn the_first_interrupt_keeps_what_was_measured() {
-    let Some(server) = Server::start(&[]) else { return skip("interrupt") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("interrupt") };
     let dyno = Dyno::new();
     let run = dyno.start(&[
         "run",
@@ -247,7 +248,7 @@ fn the_first_interrupt_keeps_what_was_measured() {
 
 #[test]
 fn a_second_interrupt_does_not_wait_for_replies() {
-    let Some(server) = Server::start(&[]) else { return skip("second interrupt") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("second interrupt") };
     let dyno = Dyno::new();
     let run = dyno.start(&[
         "run",
@@ -286,7 +287,7 @@ fn a_second_interrupt_does_not_wait_for_replies() {
 
 #[test]
 fn a_killed_run_can_still_be_reported() {
-    let Some(server) = Server::start(&[]) else { return skip("killed run") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("killed run") };
     let dyno = Dyno::new();
     let mut run = dyno.start(&[
         "run",
@@ -321,7 +322,7 @@ fn a_killed_run_can_still_be_reported() {
     assert!((commands / operations - 1.0).abs() < 0.5, "{commands} and {operations}");
 }
 
-fn full_disk_run(dyno: &Dyno, server: &Server) -> std::process::Output {
+fn full_disk_run(dyno: &Dyno, server: &RedisProcess) -> std::process::Output {
     let uri = server.uri();
     dyno.run(&["run", &uri, "--records", "500", "--users", "2", "--duration", "3s", "--out", "disk/d"])
 }
@@ -339,7 +340,7 @@ fn a_full_disk_does_not_cost_the_result() {
     if !mounted {
         return dyno_testkit::skip_because("full disk", "a tmpfs cannot be mounted here");
     }
-    let server = Server::start(&[]);
+    let server = RedisProcess::start(&[]);
     let output = server.as_ref().map(|server| full_disk_run(&dyno, server));
     let unmounted = std::process::Command::new("umount").arg(&disk).status().unwrap();
     assert!(unmounted.success());

@@ -2,7 +2,7 @@
 
 use dyno_rundir::monitor::Recording;
 use dyno_testkit::mongo::Mongo;
-use dyno_testkit::{Dyno, Server, assert_exit, phase, skip, skip_because, stderr, stdout};
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, phase, skip, skip_because, stderr, stdout};
 use std::sync::{Mutex, PoisonError};
 
 /// One Java server at a time: two that start together on a small machine keep their first clients waiting.
@@ -48,7 +48,7 @@ fn watched(command: &[&str], database: bool) {
 
 #[test]
 fn ycsb_is_watched() {
-    let Some(server) = Server::start(&[]) else { return skip("monitors of ycsb") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("monitors of ycsb") };
     let port = format!("redis.port={}", server.uri().rsplit(':').next().unwrap());
     let common =
         ["-P", "workloads/workloada", "-p", "redis.host=127.0.0.1", "-p", &port, "-p", "recordcount=500"];

@@ -1,7 +1,7 @@
 //! The dashboards of `dyno grafana`: Grafana's JSON model, and every query against a real Prometheus that scrapes dyno, a node
 //! exporter and a Redis exporter; those of MongoDB with dyno alone.
 
-use dyno_testkit::{Dyno, Server, assert_exit, await_port, free_port, skip, skip_because};
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, await_port, free_port, skip, skip_because};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -154,7 +154,7 @@ fn queries(dashboards: &[Value]) -> Vec<(String, String)> {
 
 #[test]
 fn every_query_returns_data() {
-    let Some(server) = Server::start(&[]) else { return skip("queries of dashboards") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("queries of dashboards") };
     let dyno = Dyno::new();
     let folder = dyno.folder.path();
     let [redis, node, metrics, port] = [free_port(), free_port(), free_port(), free_port()];

@@ -3,7 +3,7 @@
 
 mod proxy;
 
-use dyno_testkit::cluster::{Certificates, Cluster};
+use dyno_testkit::cluster::{Certificates, RedisCluster};
 use dyno_testkit::{Dyno, arrivals, finish, outcome, phase, skip, skip_because};
 use proxy::{Ledger, identity, listen};
 use serde_json::Value;
@@ -16,7 +16,7 @@ const SECONDS: u64 = 16;
 const NODE_TIMEOUT_S: f64 = 2.0;
 
 /// The replica of a master.
-fn replica_of(cluster: &Cluster, master: usize) -> usize {
+fn replica_of(cluster: &RedisCluster, master: usize) -> usize {
     let port = cluster.port(master).to_string();
     let follows = |node: &usize| {
         let replication = cluster.ask(*node, &["INFO", "replication"]);
@@ -26,7 +26,7 @@ fn replica_of(cluster: &Cluster, master: usize) -> usize {
 }
 
 /// Waits, at most 20 s, until a node is a master.
-fn await_master(cluster: &Cluster, node: usize) {
+fn await_master(cluster: &RedisCluster, node: usize) {
     let begun = Instant::now();
     while !cluster.ask(node, &["ROLE"]).starts_with("master") {
         assert!(begun.elapsed() < Duration::from_secs(20), "node {node} does not become a master");
@@ -82,7 +82,7 @@ fn every_count_equals_the_ledger_while_masters_change_and_die() {
     let ledger = Arc::new(Ledger::default());
     let identity = identity(&certificates.path("server.pem"), &certificates.path("server.key"));
     let mut front = |port, node| listen(port, node, identity.clone(), ledger.clone());
-    let mut cluster = Cluster::behind(certificates, &mut front).unwrap();
+    let mut cluster = RedisCluster::behind(certificates, &mut front).unwrap();
     let dyno = Dyno::new();
     let loaded = dyno.run(&["run", &cluster.uri(""), "--records", "2000", "--ops", "100", "--no-out"]);
     dyno.assert_ran(&loaded);
@@ -149,7 +149,7 @@ fn resumed(dyno: &Dyno, rate: u64, due: f64) {
 
 #[test]
 fn a_master_that_stops_is_replaced_and_may_come_back() {
-    let Some(cluster) = Cluster::start(None) else { return skip("stopped master") };
+    let Some(cluster) = RedisCluster::start(None) else { return skip("stopped master") };
     let dyno = Dyno::new();
     let uri = cluster.uri("");
     let loaded = dyno.run(&["run", &uri, "--records", "2000", "--ops", "100", "--no-out"]);

@@ -1,7 +1,9 @@
 //! memcached on real servers: records and their counts, YCSB's binding, several servers, logins, TLS, and what goes wrong.
 
 use dyno_testkit::cluster::Certificates;
-use dyno_testkit::{Dyno, Server, assert_exit, await_port, free_port, outcome, phase, skip_because, stderr};
+use dyno_testkit::{
+    Dyno, RedisProcess, assert_exit, await_port, free_port, outcome, phase, skip_because, stderr,
+};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -271,7 +273,7 @@ fn what_goes_wrong_is_said() {
     let absent = dyno.run(&["run", &format!("memcached://127.0.0.1:{}", free_port()), "--ops", "1"]);
     assert_exit(&absent, &[3]);
     assert!(stderr(&absent).contains("connection refused"), "{}", stderr(&absent));
-    if let Some(redis) = Server::start(&[]) {
+    if let Some(redis) = RedisProcess::start(&[]) {
         let mistaken = dyno.run(&["run", &format!("memcached://127.0.0.1:{}", redis.port), "--ops", "1"]);
         assert_exit(&mistaken, &[3]);
         assert!(stderr(&mistaken).contains("not a memcached server"), "{}", stderr(&mistaken));

@@ -1,7 +1,7 @@
 //! Flags of `dyno memtier` that change what a load is, on real servers: what these counted, and what was written.
 
 use super::memcached::Memcached;
-use dyno_testkit::{Dyno, Server, assert_exit, signal, skip, stderr, stdout};
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, signal, skip, stderr, stdout};
 use serde_json::Value;
 use std::process::Output;
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ const IMPORT: &str = "dumpflags, time, exptime, nbytes, nsuffix, it_flags, clsid
     0, 0, 700, 7, 0, 0, 1, 4, \"pear\", \"green\"\n\
     0, 0, 0, 12, 0, 0, 1, 4, \"plum\", \"say \"\"x\"\", y\"\n";
 
-fn stat(server: &Server, name: &str) -> u64 {
+fn stat(server: &RedisProcess, name: &str) -> u64 {
     let all = server.cli(&["INFO", "stats"]);
     let found =
         all.split_whitespace().find_map(|line| line.strip_prefix(&format!("{name}:")).map(str::to_owned));
     found.unwrap_or_else(|| panic!("no {name} in {all}")).parse().unwrap()
 }
 
-fn calls(server: &Server, command: &str) -> u64 {
+fn calls(server: &RedisProcess, command: &str) -> u64 {
     let all = server.cli(&["INFO", "commandstats"]);
     let found = all.split("cmdstat_").find_map(|one| one.strip_prefix(&format!("{command}:calls=")));
     found.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
@@ -37,7 +37,7 @@ fn json(dyno: &Dyno, name: &str) -> Value {
 
 #[test]
 fn connections_are_made_anew_without_a_loss() {
-    let Some(server) = Server::start(&[]) else { return skip("--reconnect-interval of dyno memtier") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("--reconnect-interval of dyno memtier") };
     let dyno = Dyno::new();
     let target = server.uri();
     let words =
@@ -66,7 +66,7 @@ fn connections_are_made_anew_without_a_loss() {
 
 #[test]
 fn waits_stand_between_sets_and_have_a_row() {
-    let Some(server) = Server::start(&[]) else { return skip("--wait-ratio of dyno memtier") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("--wait-ratio of dyno memtier") };
     let dyno = Dyno::new();
     let target = server.uri();
     let words = ["memtier", "-u", &target, "-t", "1", "-c", "2", "-n", "24", "--json-out-file", "o.json"];
@@ -117,7 +117,7 @@ fn memcached_has_memtiers_data() {
 
 #[test]
 fn records_of_a_file_are_written_and_read_back() {
-    let Some(server) = Server::start(&[]) else { return skip("--data-import of dyno memtier") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("--data-import of dyno memtier") };
     let dyno = Dyno::new();
     std::fs::write(dyno.path("i.csv"), IMPORT).unwrap();
     let target = server.uri();
@@ -149,7 +149,7 @@ fn records_of_a_file_are_written_and_read_back() {
 
 #[test]
 fn a_scan_goes_on_from_its_cursor() {
-    let Some(server) = Server::start(&[]) else { return skip("SCANs of dyno memtier") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("SCANs of dyno memtier") };
     let dyno = Dyno::new();
     for key in 0..300 {
         server.cli(&["SET", &format!("k{key}"), "1"]);
@@ -170,7 +170,7 @@ fn a_scan_goes_on_from_its_cursor() {
 
 #[test]
 fn clients_begin_step_by_step() {
-    let Some(server) = Server::start(&[]) else { return skip("--clients-start of dyno memtier") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("--clients-start of dyno memtier") };
     let dyno = Dyno::new();
     let target = server.uri();
     let words = ["memtier", "-u", &target, "-t", "2", "-c", "5", "--test-time", "600", "--hide-histogram"];
@@ -199,7 +199,7 @@ fn clients_begin_step_by_step() {
 
 #[test]
 fn files_of_latencies_and_of_clients() {
-    let Some(server) = Server::start(&[]) else { return skip("files of dyno memtier") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("files of dyno memtier") };
     let dyno = Dyno::new();
     let target = server.uri();
     let words =

@@ -1,7 +1,7 @@
 //! TLS and logins by certificate: FerretDB behind TLS, and a scripted server that knows its clients by X.509.
 
 use dyno_testkit::cluster::Certificates;
-use dyno_testkit::fake_mongo::{Command, cursor, error, hello, serve_tls};
+use dyno_testkit::fake_mongo::{FakeCommand, cursor, error, hello, serve_tls};
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, assert_exit, await_port, free_port, outcome, phase, skip_because, stderr};
 use dyno_types::bson;
@@ -111,7 +111,7 @@ fn a_certificate_logs_in() {
     let Some(certificates) = certificates("logins by X.509") else { return };
     let logins = Arc::new(AtomicU64::new(0));
     let count = logins.clone();
-    let script = move |command: &Command, me: &str, out: &mut Vec<u8>| {
+    let script = move |command: &FakeCommand, me: &str, out: &mut Vec<u8>| {
         let text =
             |name: &str| bson::find(&command.document, name).and_then(|e| e.as_str().map(str::to_owned));
         match command.name().as_str() {

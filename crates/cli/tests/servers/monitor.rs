@@ -4,7 +4,7 @@
 use dyno_rundir::monitor::Recording;
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{
-    Dyno, Server, assert_exit, await_port, finish, free_port, phase, skip, skip_because, stderr, stdout,
+    Dyno, RedisProcess, assert_exit, await_port, finish, free_port, phase, skip, skip_because, stderr, stdout,
 };
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -32,7 +32,7 @@ fn events(dyno: &Dyno, directory: &str) -> Vec<(f64, String, String)> {
 
 #[test]
 fn a_run_is_watched_on_one_time_axis() {
-    let Some(server) = Server::start(&[]) else { return skip("monitors of a run") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("monitors of a run") };
     let dyno = Dyno::new();
     let output = dyno.run(&[
         "run",
@@ -170,7 +170,7 @@ fn a_run_can_be_left_alone() {
 
 #[test]
 fn an_experiment_is_watched_with_its_workers() {
-    let Some(server) = Server::start(&[]) else { return skip("monitors of an experiment") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("monitors of an experiment") };
     let dyno = Dyno::new();
     let text = format!(
         "target: {}\nworkload: {{ycsb: {{workload: c, records: 500}}}}\nclient: {{workers: 2}}\n\
@@ -289,7 +289,7 @@ fn prometheus_scrapes_a_run() {
 
 #[test]
 fn exporters_are_scraped() {
-    let Some(server) = Server::start(&[]) else { return skip("exporters") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("exporters") };
     let dyno = Dyno::new();
     let (node, redis) = (free_port(), free_port());
     let arguments = [format!("--web.listen-address=127.0.0.1:{node}")];
@@ -340,7 +340,7 @@ fn exporters_are_scraped() {
 
 #[test]
 fn top_shows_a_redis_server() {
-    let Some(server) = Server::start(&["--requirepass", "hunter2"]) else { return skip("dyno top") };
+    let Some(server) = RedisProcess::start(&["--requirepass", "hunter2"]) else { return skip("dyno top") };
     let dyno = Dyno::new();
     let uri = format!("redis://:hunter2@127.0.0.1:{}", server.port);
     let load = dyno.start(&[

@@ -3,7 +3,9 @@
 use dyno_databases::registry;
 use dyno_db_mongodb::admin::MongoAdmin;
 use dyno_testkit::mongo::Mongo;
-use dyno_testkit::{Dyno, Server, assert_exit, finish, phase, signal, skip, skip_because, stderr, stdout};
+use dyno_testkit::{
+    Dyno, RedisProcess, assert_exit, finish, phase, signal, skip, skip_because, stderr, stdout,
+};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
 use dyno_workload::pocdriver::{PocConfig, PocWorkload};
@@ -209,10 +211,10 @@ fn a_rate_that_is_missed_is_said_and_one_that_was_held_up_is_made_up_for() {
             && words.contains(" of 2,000,000,000 operations that were due"),
         "{words}"
     );
-    let Some(server) = Server::start(&[]) else { return skip("-q and a server that stands still") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("-q and a server that stands still") };
     let line = format!("pocdriver -c {} -t 2 -d 4 -q 400 -b 10 --out run", server.uri());
     let run = dyno.start(&line.split(' ').collect::<Vec<_>>());
-    let moving = |server: &Server| server.cli(&["DBSIZE"]).trim().parse::<u64>().unwrap() > 40;
+    let moving = |server: &RedisProcess| server.cli(&["DBSIZE"]).trim().parse::<u64>().unwrap() > 40;
     while !moving(&server) {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }

@@ -1,6 +1,6 @@
 //! Proofs on real servers: met where they must be, and not met where they must not be.
 
-use dyno_testkit::{Dyno, Server, assert_exit, finish, skip, skip_because, stderr, stdout};
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, finish, skip, skip_because, stderr, stdout};
 use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -10,15 +10,15 @@ fn certificate(dyno: &Dyno, folder: &str) -> Value {
 }
 
 /// A primary and its replica, online.
-fn pair() -> Option<(Server, Server)> {
+fn pair() -> Option<(RedisProcess, RedisProcess)> {
     pair_of("redis-server", &[])
 }
 
-fn pair_of(program: &'static str, options: &[&str]) -> Option<(Server, Server)> {
-    let primary = Server::start_of(program, options)?;
+fn pair_of(program: &'static str, options: &[&str]) -> Option<(RedisProcess, RedisProcess)> {
+    let primary = RedisProcess::start_of(program, options)?;
     let port = primary.uri().rsplit(':').next().unwrap().to_owned();
     let follows = [&format!("--replicaof 127.0.0.1 {port}"), "--repl-diskless-sync-delay 0"];
-    let replica = Server::start_of(program, &[&follows, options].concat())?;
+    let replica = RedisProcess::start_of(program, &[&follows, options].concat())?;
     let end = Instant::now() + Duration::from_secs(30);
     while !primary.cli(&["INFO", "replication"]).contains("state=online") {
         assert!(Instant::now() < end, "the replica does not come online");
@@ -151,7 +151,7 @@ fn an_ingest_rate_on_the_disks_of_two_valkeys() {
 
 #[test]
 fn copies_that_are_not_there_are_not_claimed() {
-    let Some(server) = Server::start(&[]) else { return skip("a proof without copies") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("a proof without copies") };
     let dyno = Dyno::new();
     let uri = server.uri();
     let alone = dyno.run(&["prove", "ingest", &uri, "-n", "100", "--quiet", "--out", "a"]);
@@ -206,7 +206,7 @@ fn a_copy_that_does_not_answer_is_no_copy() {
 /// A proof that is killed leaves its records; its folder knows where. Nothing else is touched, and nothing else is believed.
 #[test]
 fn what_a_killed_proof_left_is_removed() {
-    let Some(server) = Server::start(&["--requirepass open-sesame"]) else {
+    let Some(server) = RedisProcess::start(&["--requirepass open-sesame"]) else {
         return skip("a proof that is killed");
     };
     let dyno = Dyno::new();

@@ -1,7 +1,7 @@
 //! Proofs on MongoDB's protocol: FerretDB and mongo-java-server as single servers, and a scripted replica set of two that keeps
 //! what it is told, or does not. `mongod_replica_set.rs` has one on real members.
 
-use dyno_testkit::fake_mongo::{Command, error, hello, serve};
+use dyno_testkit::fake_mongo::{FakeCommand, error, hello, serve};
 use dyno_testkit::mongo::Mongo;
 use dyno_testkit::{Dyno, assert_exit, skip_because, stderr, stdout};
 use dyno_types::bson::{self, kind};
@@ -68,7 +68,7 @@ fn text(document: &[u8], name: &str) -> Option<String> {
 }
 
 /// Keeps what is inserted: the primary all of it, the other all but each `loses`th.
-fn insert(held: &HeldRecords, command: &Command, loses: Option<usize>, out: &mut Vec<u8>) {
+fn insert(held: &HeldRecords, command: &FakeCommand, loses: Option<usize>, out: &mut Vec<u8>) {
     let concern = bson::path(&command.document, "writeConcern.w").and_then(|w| w.as_str().map(str::to_owned));
     assert_eq!(concern.as_deref(), Some("majority"), "copies are acknowledged by a majority");
     assert!(bson::path(&command.document, "writeConcern.wtimeout").is_some());
@@ -88,7 +88,7 @@ fn insert(held: &HeldRecords, command: &Command, loses: Option<usize>, out: &mut
 }
 
 /// Finds by a list of `_id`s.
-fn find(held: &BTreeMap<String, Vec<u8>>, command: &Command, out: &mut Vec<u8>) {
+fn find(held: &BTreeMap<String, Vec<u8>>, command: &FakeCommand, out: &mut Vec<u8>) {
     let ids = bson::path(&command.document, "filter._id.$in").unwrap().as_document().unwrap().to_vec();
     bson::head(out, kind::DOCUMENT, "cursor");
     let cursor = bson::open(out);

@@ -1,12 +1,12 @@
 //! An ingest proof on servers that admit only a named user, by TLS alone.
 
-use dyno_testkit::cluster::{Certificates, PASSWORD, Process, USER, launch};
+use dyno_testkit::cluster::{Certificates, ClusterProcess, PASSWORD, USER, launch};
 use dyno_testkit::{Dyno, assert_exit, free_port, skip, stderr};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// A primary, or a replica of one that listens on a port.
-fn server(dyno: &Dyno, certificates: &Certificates, of: Option<u16>) -> Option<(u16, Process)> {
+fn server(dyno: &Dyno, certificates: &Certificates, of: Option<u16>) -> Option<(u16, ClusterProcess)> {
     let port = free_port();
     let folder = dyno.path(&format!("server-{port}"));
     std::fs::create_dir(&folder).unwrap();

@@ -1,6 +1,6 @@
 //! The live view in a terminal of 80 x 24, and what is printed where there is none.
 
-use dyno_testkit::{Dyno, Server, skip, stderr, stdout};
+use dyno_testkit::{Dyno, RedisProcess, skip, stderr, stdout};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -158,7 +158,7 @@ fn parts_of_seconds_are_not_shown_as_rates() {
 
 #[test]
 fn the_server_is_shown_beside_the_client() {
-    let Some(server) = dyno_testkit::Server::start(&[]) else {
+    let Some(server) = dyno_testkit::RedisProcess::start(&[]) else {
         return dyno_testkit::skip("the server in the live view");
     };
     let dyno = Dyno::new();
@@ -280,7 +280,7 @@ fn what_a_server_says_never_moves_the_cursor() {
     let (_, bytes) = watch(&dyno, &["run", &refusing, "--no-out", "--quiet"], true);
     assert_harmless(&bytes, r"\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}live");
 
-    let Some(server) = Server::start(&[]) else { return skip("a hostile server on a terminal") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("a hostile server on a terminal") };
     let port = server.port;
     // A real server whose version and whose answers to writes are not its own.
     let lying = hostile(move |mut client| {

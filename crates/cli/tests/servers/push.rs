@@ -1,7 +1,7 @@
 //! `--remote-write` against a real Prometheus: what it has afterwards is what the summary says.
 
 use crate::grafana::{Ended, await_ready, encoded, get, program};
-use dyno_testkit::{Dyno, Server, free_port, skip, skip_because, stderr};
+use dyno_testkit::{Dyno, RedisProcess, free_port, skip, skip_because, stderr};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn last(port: u16, selector: &str) -> Vec<(BTreeMap<String, String>, f64)> {
 #[test]
 fn prometheus_has_what_the_summary_says() {
     let what = "remote write to Prometheus";
-    let Some(server) = Server::start(&[]) else { return skip(what) };
+    let Some(server) = RedisProcess::start(&[]) else { return skip(what) };
     let dyno = Dyno::new();
     let Some((_prometheus, port)) = prometheus(dyno.folder.path()) else {
         return skip_because(what, "Prometheus is not installed");

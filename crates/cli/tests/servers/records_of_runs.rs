@@ -1,6 +1,8 @@
 //! Answer tests of what runs record and what is made of several: merges, settings, lists, counts.
 
-use dyno_testkit::{Dyno, Server, arrivals, assert_exit, finish, phase, skip, skip_because, stderr, stdout};
+use dyno_testkit::{
+    Dyno, RedisProcess, arrivals, assert_exit, finish, phase, skip, skip_because, stderr, stdout,
+};
 use serde_json::Value;
 use std::process::Output;
 
@@ -19,7 +21,7 @@ fn settings(dyno: &Dyno, directory: &str) -> Vec<(String, String, String)> {
 
 #[test]
 fn runs_side_by_side_merge_and_others_are_refused() {
-    let Some(server) = Server::start(&[]) else { return skip("merging runs") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("merging runs") };
     let dyno = Dyno::new();
     let line = |more: &str| format!("run {} -n 500 --warmup 0s --quiet {more}", server.uri());
     dyno.assert_ran(&run(&dyno, &line("--ops 100 --no-out")));
@@ -138,7 +140,7 @@ fn run_json_holds_what_shaped_the_load_and_compare_says_it_first() {
 
 #[test]
 fn lists_show_runs_and_a_run_under_way_is_called_running() {
-    let Some(server) = Server::start(&[]) else { return skip("a run under way") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("a run under way") };
     let dyno = Dyno::new();
     let base = format!("run {} -n 500 --quiet --warmup 0s", server.uri());
     dyno.assert_ran(&run(&dyno, &format!("{base} --duration 1s --users 4 --out runs/first")));
@@ -215,7 +217,7 @@ fn loads_in_batches_count_documents() {
 
 #[test]
 fn repetitions_have_seeds_of_their_own() {
-    let Some(server) = Server::start(&[]) else { return skip("seeds of repetitions") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("seeds of repetitions") };
     let dyno = Dyno::new();
     let file = format!(
         "name: seeds\ntarget: {}\nworkload: {{ycsb: {{workload: c, records: 300}}}}\nrepetitions: 3\n\
@@ -244,7 +246,7 @@ fn repetitions_have_seeds_of_their_own() {
 
 #[test]
 fn a_server_that_refuses_its_options_is_a_configuration_error_with_its_own_words() {
-    if Server::start(&[]).is_none() {
+    if RedisProcess::start(&[]).is_none() {
         return skip("a server with a wrong option");
     }
     let dyno = Dyno::new();
@@ -259,7 +261,7 @@ fn a_server_that_refuses_its_options_is_a_configuration_error_with_its_own_words
 
 #[test]
 fn records_of_another_shape_are_not_measured_instead() {
-    let Some(server) = Server::start(&[]) else { return skip("records of another shape") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("records of another shape") };
     let dyno = Dyno::new();
     let base = format!("run {} -n 300 --ops 200 --no-out --quiet", server.uri());
     dyno.assert_ran(&run(&dyno, &base));

@@ -1,30 +1,30 @@
 //! `dyno memtier`, `dyno redis-benchmark` and `dyno valkey-benchmark` on real servers: what the servers counted, what the
 //! programs themselves read back, and what goes wrong.
 
-use dyno_testkit::cluster::Cluster;
+use dyno_testkit::cluster::RedisCluster;
 use dyno_testkit::{
-    Dyno, Server, assert_exit, finish, free_port, signal, skip, skip_because, stderr, stdout,
+    Dyno, RedisProcess, assert_exit, finish, free_port, signal, skip, skip_because, stderr, stdout,
 };
 use serde_json::Value;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 /// Calls of a command since the statistics were reset.
-fn calls(server: &Server, command: &str) -> u64 {
+fn calls(server: &RedisProcess, command: &str) -> u64 {
     let all = server.cli(&["INFO", "commandstats"]);
     let found = all.split("cmdstat_").find_map(|one| one.strip_prefix(&format!("{command}:calls=")));
     found.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
 }
 
 /// A figure of INFO.
-fn info(server: &Server, name: &str) -> u64 {
+fn info(server: &RedisProcess, name: &str) -> u64 {
     let all = server.cli(&["INFO", "stats"]);
     let found =
         all.split_whitespace().find_map(|line| line.strip_prefix(&format!("{name}:")).map(str::to_owned));
     found.unwrap_or_else(|| panic!("no {name} in {all}")).parse().unwrap()
 }
 
-fn uri(server: &Server) -> String {
+fn uri(server: &RedisProcess) -> String {
     format!("redis://127.0.0.1:{}", server.port)
 }
 
@@ -41,7 +41,7 @@ fn ran(output: &Output) {
 
 #[test]
 fn memtiers_report_has_what_the_server_counted() {
-    let Some(server) = Server::start(&[]) else { return skip("dyno memtier") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("dyno memtier") };
     let dyno = Dyno::new();
     let target = uri(&server);
     let keys = ["--key-pattern", "S:S", "--key-minimum", "1", "--key-maximum", "10"];
@@ -82,7 +82,7 @@ fn memtiers_report_has_what_the_server_counted() {
 
 #[test]
 fn own_commands_of_memtier() {
-    let Some(server) = Server::start(&[]) else { return skip("own commands of dyno memtier") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("own commands of dyno memtier") };
     let dyno = Dyno::new();
     let target = uri(&server);
     let words = [
@@ -118,7 +118,7 @@ fn own_commands_of_memtier() {
 
 #[test]
 fn memtier_on_a_cluster() {
-    let Some(cluster) = Cluster::start(None) else { return skip("dyno memtier on a cluster") };
+    let Some(cluster) = RedisCluster::start(None) else { return skip("dyno memtier on a cluster") };
     let dyno = Dyno::new();
     let port = cluster.port(0).to_string();
     let words = ["memtier", "-s", "127.0.0.1", "-p", &port, "--cluster-mode", "-c", "4", "-t", "1"];
@@ -155,7 +155,7 @@ fn memtier_on_a_cluster() {
 
 #[test]
 fn redis_benchmarks_tests_send_their_commands() {
-    let Some(server) = Server::start(&[]) else { return skip("dyno redis-benchmark") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("dyno redis-benchmark") };
     let dyno = Dyno::new();
     let target = uri(&server);
     let words = ["redis-benchmark", "-u", &target, "-c", "5", "-n", "1000", "-r", "100", "--csv"];
@@ -186,7 +186,7 @@ fn redis_benchmarks_tests_send_their_commands() {
 
 #[test]
 fn sequences_of_valkey_benchmark() {
-    let Some(server) = Server::start(&[]) else { return skip("dyno valkey-benchmark") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("dyno valkey-benchmark") };
     let dyno = Dyno::new();
     let target = uri(&server);
     let words = ["valkey-benchmark", "-u", &target, "-c", "4", "-n", "900", "-r", "1000", "-q", "--"];
@@ -221,7 +221,7 @@ fn redis_benchmark_and_dyno_read_each_others_data() {
     if Command::new("redis-benchmark").arg("--version").output().is_err() {
         return skip_because("redis-benchmark beside dyno", "redis-benchmark is not installed");
     }
-    let Some(server) = Server::start(&[]) else { return skip("redis-benchmark beside dyno") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("redis-benchmark beside dyno") };
     let dyno = Dyno::new();
     let port = server.port.to_string();
     let common = ["-p", &port, "-c", "5", "-n", "3000", "-r", "20", "-q", "-t"];
@@ -254,7 +254,9 @@ fn files(folder: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 #[test]
 fn passwords_are_written_nowhere() {
     const SECRET: &str = "hunter2-not-a-word";
-    let Some(server) = Server::start(&["--requirepass", SECRET]) else { return skip("passwords of memtier") };
+    let Some(server) = RedisProcess::start(&["--requirepass", SECRET]) else {
+        return skip("passwords of memtier");
+    };
     let port = server.port.to_string();
     let by_uri = format!("redis://:{SECRET}@127.0.0.1:{port}");
     let alone = format!("redis://{SECRET}@127.0.0.1:{port}");
@@ -286,7 +288,7 @@ fn passwords_are_written_nowhere() {
 
 #[test]
 fn connections_that_count_together_are_as_many() {
-    let Some(server) = Server::start(&[]) else { return skip("dyno valkey-benchmark --sequential") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("dyno valkey-benchmark --sequential") };
     let dyno = Dyno::new();
     let before = info(&server, "total_connections_received");
     let target = uri(&server);
@@ -314,9 +316,11 @@ fn what_goes_wrong_is_said_and_has_its_exit_code() {
         assert_exit(&help, &[0]);
         assert!(stdout(&help).contains("Usage"), "{}", stdout(&help));
     }
-    let Some(mut server) = Server::start(&[]) else { return skip("dyno memtier and a server that dies") };
+    let Some(mut server) = RedisProcess::start(&[]) else {
+        return skip("dyno memtier and a server that dies");
+    };
     let target = uri(&server);
-    let serves = |server: &Server, command: &str| {
+    let serves = |server: &RedisProcess, command: &str| {
         let end = Instant::now() + Duration::from_secs(60);
         while calls(server, command) < 100 {
             assert!(Instant::now() < end, "no {command} within a minute");

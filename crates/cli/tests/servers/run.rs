@@ -1,12 +1,12 @@
 //! `dyno run`, `report` and `merge` against real targets, from the command line to the files.
 
-use dyno_testkit::{Dyno, Server, arrivals, assert_exit, outcome, phase, skip, stdout};
+use dyno_testkit::{Dyno, RedisProcess, arrivals, assert_exit, outcome, phase, skip, stdout};
 use std::os::unix::fs::PermissionsExt;
 
 /// 5 is a verdict on a noisy machine, not on the command.
 #[test]
 fn a_closed_loop_leaves_a_consistent_run_directory() {
-    let Some(server) = Server::start(&[]) else { return skip("closed loop") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("closed loop") };
     let dyno = Dyno::new();
     let output = dyno.run(&[
         "run",
@@ -51,7 +51,7 @@ fn a_closed_loop_leaves_a_consistent_run_directory() {
 
 #[test]
 fn reports_work_from_the_files_alone() {
-    let Some(server) = Server::start(&[]) else { return skip("report") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("report") };
     let dyno = Dyno::new();
     let output = dyno.run(&["run", &server.uri(), "--records", "1000", "--ops", "3000", "--out", "a"]);
     dyno.assert_ran(&output);
@@ -71,7 +71,7 @@ fn reports_work_from_the_files_alone() {
 
 #[test]
 fn records_are_loaded_once() {
-    let Some(server) = Server::start(&[]) else { return skip("loading once") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("loading once") };
     let dyno = Dyno::new();
     let base = ["run", &server.uri(), "--records", "500", "--ops", "1000", "--json", "--no-out"];
     let loads = |extra: &[&str]| {
@@ -88,7 +88,7 @@ fn records_are_loaded_once() {
 
 #[test]
 fn every_workload_runs_on_every_kind_of_target() {
-    let Some(server) = Server::start(&[]) else { return skip("workloads") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("workloads") };
     let dyno = Dyno::new();
     let store = |kind: &str| format!("{kind}:{}", dyno.path(&format!("{kind}.db")).display());
     let targets = [
@@ -135,7 +135,7 @@ fn ways_of_connecting() {
     let path = socket.path().join("redis.sock");
     let path = path.to_str().unwrap();
     let acl = "on >hunter2 ~* &* +@all";
-    let Some(server) = Server::start(&["--unixsocket", path, "--databases", "4"]) else {
+    let Some(server) = RedisProcess::start(&["--unixsocket", path, "--databases", "4"]) else {
         return skip("connecting");
     };
     let rules: Vec<&str> = ["ACL", "SETUSER", "bob"].into_iter().chain(acl.split(' ')).collect();
@@ -171,7 +171,7 @@ fn ways_of_connecting() {
 
 #[test]
 fn an_open_loop_ends_by_time_and_by_count() {
-    let Some(server) = Server::start(&[]) else { return skip("open loop") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("open loop") };
     let dyno = Dyno::new();
     for arrivals_option in ["poisson", "constant"] {
         let by_count =
@@ -207,7 +207,7 @@ fn an_open_loop_ends_by_time_and_by_count() {
 
 #[test]
 fn thresholds_decide_the_exit_code() {
-    let Some(server) = Server::start(&[]) else { return skip("thresholds") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("thresholds") };
     let dyno = Dyno::new();
     let run = |expression: &str| {
         dyno.run(&[
@@ -240,7 +240,7 @@ fn thresholds_decide_the_exit_code() {
 
 #[test]
 fn a_temporary_server_is_removed() {
-    if Server::start(&[]).is_none() {
+    if RedisProcess::start(&[]).is_none() {
         return skip("temporary server");
     }
     let dyno = Dyno::new();
@@ -282,7 +282,7 @@ fn service_times_end_by_the_clock_that_was_asked_for() {
     let socket = tempfile::tempdir().unwrap();
     let path = socket.path().join("redis.sock");
     let path = path.to_str().unwrap();
-    let Some(server) = Server::start(&["--unixsocket", path]) else { return skip("stamps") };
+    let Some(server) = RedisProcess::start(&["--unixsocket", path]) else { return skip("stamps") };
     let dyno = Dyno::new();
     let unix = format!("unix://{path}");
     let uri = server.uri();

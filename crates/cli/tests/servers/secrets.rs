@@ -5,7 +5,7 @@
 
 use dyno_databases::registry;
 use dyno_db_mongodb::admin::MongoAdmin;
-use dyno_testkit::{Dyno, Server, finish, skip, stderr, stdout};
+use dyno_testkit::{Dyno, RedisProcess, finish, skip, stderr, stdout};
 use dyno_types::bson::{self, kind};
 use dyno_workload::Workload;
 use dyno_workload::sysbench_mongodb::{SysbenchConfig, SysbenchRun};
@@ -125,7 +125,7 @@ fn typed(dyno: &Dyno, words: &[&str]) -> Output {
 
 #[test]
 fn a_planted_password_is_nowhere() {
-    let Some(server) = Server::start(&[&format!("--requirepass {SECRET}")]) else {
+    let Some(server) = RedisProcess::start(&[&format!("--requirepass {SECRET}")]) else {
         return skip("planted secrets");
     };
     let port = server.uri().rsplit(':').next().unwrap().to_owned();
@@ -202,7 +202,7 @@ fn a_planted_password_is_nowhere() {
 /// a plan, an error or a child.
 #[test]
 fn a_password_is_hidden_however_it_is_given() {
-    let Some(server) = Server::start(&[&format!("--requirepass {SECRET}")]) else {
+    let Some(server) = RedisProcess::start(&[&format!("--requirepass {SECRET}")]) else {
         return skip("forms of secrets");
     };
     let port = server.uri().rsplit(':').next().unwrap().to_owned();
@@ -317,7 +317,7 @@ fn asked(dyno: &Dyno, words: &[&str], types: &str) -> (u32, String) {
 
 #[test]
 fn a_password_comes_from_environment_file_or_prompt() {
-    let Some(server) = Server::start(&[&format!("--requirepass {SECRET}")]) else {
+    let Some(server) = RedisProcess::start(&[&format!("--requirepass {SECRET}")]) else {
         return skip("sources of secrets");
     };
     let uri = server.uri();

@@ -1,6 +1,6 @@
 //! A server that answers no client for a while, and one that lets too few connect, as a real server does both.
 
-use dyno_testkit::{Dyno, Server, assert_exit, finish, phase, signal, skip, stderr};
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, finish, phase, signal, skip, stderr};
 use serde_json::Value;
 use std::io::Write;
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ fn reason(dyno: &Dyno, directory: &str, check: &str) -> Option<(String, String)>
 /// Eight of fifteen seconds, in which no operation fails: the server has said so itself.
 #[test]
 fn a_pause_of_the_server_is_measured_from_what_waits() {
-    let Some(server) = Server::start(&[]) else { return skip("silences") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("silences") };
     let uri = server.uri();
     for (name, load) in [("closed", &["--users", "8"][..]), ("open", &["--rate", "500"])] {
         let dyno = Dyno::new();
@@ -42,7 +42,7 @@ fn a_pause_of_the_server_is_measured_from_what_waits() {
 
 #[test]
 fn too_many_connections_are_refused_in_the_words_of_the_server() {
-    let Some(server) = Server::start(&["--maxclients", "4"]) else { return skip("silences") };
+    let Some(server) = RedisProcess::start(&["--maxclients", "4"]) else { return skip("silences") };
     let dyno = Dyno::new();
     let output = dyno.run(&["run", &server.uri(), "--users", "8", "--records", "100", "--duration", "2s"]);
     assert_exit(&output, &[3]);
@@ -52,7 +52,7 @@ fn too_many_connections_are_refused_in_the_words_of_the_server() {
 /// Connections that are lost on the way and cannot be made again: the load is that of fewer users.
 #[test]
 fn users_that_have_lost_their_connections_are_counted() {
-    let Some(server) = Server::start(&[]) else { return skip("silences") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("silences") };
     let dyno = Dyno::new();
     let uri = server.uri();
     let words = [
@@ -90,7 +90,7 @@ fn users_that_have_lost_their_connections_are_counted() {
 /// A dyno that is killed has written no summary: what was recorded tells of the silence that had ended, and of the last one.
 #[test]
 fn silences_of_a_killed_run_are_told_from_what_was_recorded() {
-    let Some(server) = Server::start(&[]) else { return skip("silences") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("silences") };
     let dyno = Dyno::new();
     let uri = server.uri();
     let words = ["run", &uri, "--users", "8", "--records", "100", "--warmup", "1s", "--out", "r", "--quiet"];

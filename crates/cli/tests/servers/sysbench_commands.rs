@@ -1,7 +1,7 @@
 //! The 18 commands of sysbench-mongodb's transaction, as they go over the wire.
 
 use dyno_testkit::mongo::Mongo;
-use dyno_testkit::mongo_proxy::{Command, Element, Proxy, elements};
+use dyno_testkit::mongo_proxy::{MongoProxy, WireCommand, WireElement, elements};
 use dyno_testkit::{Dyno, skip_because, stderr};
 use dyno_types::bson::kind;
 
@@ -9,9 +9,9 @@ use dyno_types::bson::kind;
 const LEFT_OUT: [&str; 3] = ["lsid", "$clusterTime", "$readPreference"];
 
 /// An element as text: keys and ends of ranges are `#`, texts their length. Projections keep their numbers.
-fn shown(parent: &str, (kind, name, value): &Element) -> String {
+fn shown(parent: &str, (kind, name, value): &WireElement) -> String {
     let list = |open: &str, close: &str, named: bool| {
-        let of = |element: &Element| {
+        let of = |element: &WireElement| {
             let text = shown(name, element);
             if named { format!("{}: {text}", element.1) } else { text }
         };
@@ -38,7 +38,7 @@ fn shown(parent: &str, (kind, name, value): &Element) -> String {
 }
 
 /// A command as text; the order of what follows its name says nothing.
-fn text(command: &Command) -> String {
+fn text(command: &WireCommand) -> String {
     let mut parts: Vec<String> = command
         .body
         .iter()
@@ -61,7 +61,7 @@ fn a_transaction_is_these_commands() {
             "mongo-java-server is not there (see scripts/need mongo)",
         );
     };
-    let (dyno, proxy) = (Dyno::new(), Proxy::start(server.port));
+    let (dyno, proxy) = (Dyno::new(), MongoProxy::start(server.port));
     let uri = format!("URI={}", proxy.uri(""));
     let words = [
         "sysbench-mongodb",
@@ -76,7 +76,8 @@ fn a_transaction_is_these_commands() {
     ];
     let ran = dyno.run(&words);
     dyno.assert_ran(&ran);
-    let sent: Vec<Command> = proxy.take().iter().filter_map(|message| Command::parse(message)).collect();
+    let sent: Vec<WireCommand> =
+        proxy.take().iter().filter_map(|message| WireCommand::parse(message)).collect();
     let first = sent
         .iter()
         // The sample of what is there has no filter.

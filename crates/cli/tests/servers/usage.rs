@@ -1,6 +1,6 @@
 //! Bad input: a clear message and a distinct exit code, before any load is sent; and secrets that stay secret.
 
-use dyno_testkit::{Dyno, Server, assert_exit, skip, stderr, stdout};
+use dyno_testkit::{Dyno, RedisProcess, assert_exit, skip, stderr, stdout};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
@@ -88,7 +88,7 @@ fn a_target_that_will_not_have_us() {
 #[test]
 fn passwords_are_checked_and_never_written() {
     let secret = "s3cret-hunter2";
-    let Some(server) = Server::start(&["--requirepass", secret]) else { return skip("passwords") };
+    let Some(server) = RedisProcess::start(&["--requirepass", secret]) else { return skip("passwords") };
     let dyno = Dyno::new();
     let without = dyno.run(&["run", &server.uri(), "--no-out"]);
     assert_exit(&without, &[3]);
@@ -126,7 +126,7 @@ fn a_uri_of_another_protocol_is_told_so_within_a_second() {
         // The patience for a silent server is five seconds.
         assert!(begun.elapsed().as_secs() < 4, "{:?}", begun.elapsed());
     };
-    match dyno_testkit::Server::start(&[]) {
+    match dyno_testkit::RedisProcess::start(&[]) {
         None => dyno_testkit::skip("mongodb:// on Redis"),
         Some(redis) => told(
             format!("mongodb://127.0.0.1:{}/x", redis.port),
@@ -160,7 +160,7 @@ fn results_that_cannot_be_written_are_no_success() {
 /// `dyno top` ends when its reader has gone, or its lines cannot be written.
 #[test]
 fn top_ends_with_its_reader() {
-    let Some(server) = Server::start(&[]) else { return dyno_testkit::skip("usage") };
+    let Some(server) = RedisProcess::start(&[]) else { return dyno_testkit::skip("usage") };
     let dyno = Dyno::new();
     let uri = server.uri();
     // An hour to the next line: the closed pipe is seen all the same.

@@ -1,7 +1,7 @@
 //! Whose delay it was: dyno itself or its server is stopped for a while, and the right one must be named.
 
 use dyno_testkit::{
-    Dyno, Server, arrivals, assert_exit, finish, outcome, phase, signal, skip, stderr, stdout,
+    Dyno, RedisProcess, arrivals, assert_exit, finish, outcome, phase, signal, skip, stderr, stdout,
 };
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -52,7 +52,7 @@ fn stops_its_client(server: u16, stops_at: usize) -> (u16, Sender<u32>) {
 /// users connect.
 #[test]
 fn a_client_that_is_stopped_while_it_connects_calls_no_server_unreachable() {
-    let Some(server) = Server::start(&[]) else { return skip("whose_delay") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("whose_delay") };
     for stops_at in [1, 3, 6] {
         let dyno = Dyno::new();
         let (port, tell) = stops_its_client(server.port, stops_at);
@@ -79,7 +79,7 @@ fn checks(dyno: &Dyno, directory: &str) -> Vec<String> {
 /// Replies that came in time lie in the sockets while the client is stopped for longer than its time-out.
 #[test]
 fn a_client_that_is_stopped_for_longer_than_its_time_out_fails_no_operation() {
-    let Some(server) = Server::start(&[]) else { return skip("whose_delay") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("whose_delay") };
     let uri = server.uri();
     let pause = Duration::from_millis(2_600);
     let common = ["--timeout", "2s", "--records", "1000", "--warmup", "0s", "--quiet"];
@@ -138,7 +138,7 @@ fn a_stop_of_the_client_is_no_silence_of_an_embedded_store() {
 /// Arrivals that wait for a connection because the client was stopped have not waited for the server.
 #[test]
 fn a_stop_of_the_client_is_its_own_however_few_connections_it_has() {
-    let Some(server) = Server::start(&[]) else { return skip("whose_delay") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("whose_delay") };
     let dyno = Dyno::new();
     let uri = server.uri();
     let run = dyno.start(&[
@@ -189,7 +189,7 @@ fn trust_of(dyno: &Dyno, directory: &str, check: &str) -> Option<String> {
 /// Stops that move p99 by far more than any host delays a client: the verdict names the side that was stopped, and no other.
 #[test]
 fn the_side_that_was_stopped_is_named() {
-    let Some(server) = Server::start(&[]) else { return skip("whose_delay") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("whose_delay") };
     let uri = server.uri();
     for (load, stop_ms) in [
         (&["--rate", "200", "--connections", "1"][..], 400),

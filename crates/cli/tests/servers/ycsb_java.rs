@@ -1,7 +1,7 @@
 //! Beside YCSB's own client (its core from Maven, and a binding of ours that keeps to its layout): each reads what the other
 //! has written, value by value.
 
-use dyno_testkit::{Dyno, Server, skip, skip_because, stderr, stdout};
+use dyno_testkit::{Dyno, RedisProcess, skip, skip_because, stderr, stdout};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -31,7 +31,7 @@ fn each_reads_what_the_other_has_written() {
     let Some(folder) = client() else {
         return skip_because("YCSB's own client", "it is not there (see scripts/need ycsb)");
     };
-    let (Some(one), Some(other)) = (Server::start(&[]), Server::start(&[])) else {
+    let (Some(one), Some(other)) = (RedisProcess::start(&[]), RedisProcess::start(&[])) else {
         return skip("YCSB's client");
     };
     let dyno = Dyno::new();
@@ -174,7 +174,7 @@ fn which_records_are_read_while_others_are_inserted_is_as_with_ycsb() {
 /// A run that ends by its time leaves no record out that a later run would ask for.
 #[test]
 fn an_end_by_time_leaves_no_gap() {
-    let Some(server) = Server::start(&[]) else { return skip("gaps behind an end by time") };
+    let Some(server) = RedisProcess::start(&[]) else { return skip("gaps behind an end by time") };
     let dyno = Dyno::new();
     let target = format!("-p redis.host=127.0.0.1 -p redis.port={}", server.port);
     let common = format!(

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The part of a summary that follows from the flags; kept beside the experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub struct SummaryFacts {
     /// `YCSB SF=1`.
     pub name: String,
     /// Lines of the workload, in bexhoma's order and words.
@@ -33,7 +33,7 @@ fn round(configuration: &str, run: u32, client: &str, pods: usize) -> String {
 }
 
 /// Makes this part of the summary.
-pub fn about(options: &Options, configurations: &[Configuration]) -> About {
+pub fn about(options: &Options, configurations: &[Configuration]) -> SummaryFacts {
     let value = |long: &str| options.typed.value(long);
     let given = |long: &str| options.typed.given(long);
     let mut bullets = vec![
@@ -110,5 +110,5 @@ pub fn about(options: &Options, configurations: &[Configuration]) -> About {
         })
     });
     let sf = options.rows as f64 / 1e6;
-    About { name: format!("YCSB SF={sf}"), bullets, planned: planned.collect() }
+    SummaryFacts { name: format!("YCSB SF={sf}"), bullets, planned: planned.collect() }
 }

@@ -1,7 +1,7 @@
 //! bexhoma's `cluster.config`: contexts, databases and metrics, as far as they mean something here. Keys that are not known
 //! are named; those that are known and do nothing say why.
 
-use crate::plan::literal::{Literal, LiteralError, Value, read};
+use crate::plan::literal::{Literal, LiteralError, PythonLiteral, read};
 use dyno_types::suggest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub struct Docker {
     /// Price of an hour of it.
     pub price: f64,
     /// Metrics of each component (`sut`, `worker`), by key.
-    pub metrics: BTreeMap<String, Vec<Metric>>,
+    pub metrics: BTreeMap<String, Vec<CatalogueMetric>>,
     /// True if pods are to be discovered by a Prometheus.
     pub discovery: bool,
     /// Unknown keys, and what is left out.
@@ -50,7 +50,7 @@ pub enum MetricKind {
 
 /// A metric of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Metric {
+pub struct CatalogueMetric {
     /// Key.
     pub name: String,
     /// Column.
@@ -134,7 +134,7 @@ pub enum ConfigError {
     },
 }
 
-struct Draft<'a> {
+struct ConfigDraft<'a> {
     file: &'a str,
     root: &'a Literal,
     out: ClusterConfig,
@@ -147,7 +147,7 @@ pub fn read_config(text: &str, file: &str) -> Result<ClusterConfig, ConfigError>
         let Literal { line, column, .. } = root;
         return Err(ConfigError::NoDictionary { file: file.to_owned(), line, column });
     }
-    let mut draft = Draft { file, root: &root, out: ClusterConfig::default() };
+    let mut draft = ConfigDraft { file, root: &root, out: ClusterConfig::default() };
     // Sets of metrics may stand beside the rest.
     let top: Vec<&str> =
         root.entries().filter(|(_, value)| value.get("metrics").is_some()).map(|(key, _)| key).collect();
@@ -157,7 +157,7 @@ pub fn read_config(text: &str, file: &str) -> Result<ClusterConfig, ConfigError>
     Ok(draft.out)
 }
 
-impl<'a> Draft<'a> {
+impl<'a> ConfigDraft<'a> {
     fn unknown(&mut self, of: &Literal, path: &str, known: &[&str]) {
         for (key, value) in of.entries().filter(|(key, _)| !known.contains(key)) {
             let hint = suggest::hint(key, known.iter().copied());
@@ -173,13 +173,17 @@ impl<'a> Draft<'a> {
     }
 
     fn text(&self, of: &Literal, path: &str, key: &str) -> Result<Option<String>, ConfigError> {
-        let Some(found) = of.get(key).filter(|found| found.value != Value::Nothing) else { return Ok(None) };
+        let Some(found) = of.get(key).filter(|found| found.value != PythonLiteral::Nothing) else {
+            return Ok(None);
+        };
         let text = found.text().ok_or_else(|| self.wrong(found, &format!("{path}{key}"), "a text"))?;
         Ok(Some(text.to_owned()))
     }
 
     fn number(&self, of: &Literal, path: &str, key: &str) -> Result<f64, ConfigError> {
-        let Some(found) = of.get(key).filter(|found| found.value != Value::Nothing) else { return Ok(0.0) };
+        let Some(found) = of.get(key).filter(|found| found.value != PythonLiteral::Nothing) else {
+            return Ok(0.0);
+        };
         let number = found.number().filter(|n| n.is_finite() && *n >= 0.0);
         number.ok_or_else(|| self.wrong(found, &format!("{path}{key}"), "a number of 0 or more"))
     }
@@ -242,7 +246,7 @@ impl<'a> Draft<'a> {
     }
 
     /// A component's metrics: a set by its name, or the set itself.
-    fn metrics(&mut self, monitor: &Literal, path: &str) -> Result<Vec<Metric>, ConfigError> {
+    fn metrics(&mut self, monitor: &Literal, path: &str) -> Result<Vec<CatalogueMetric>, ConfigError> {
         let Some(asked) = monitor.get("metrics") else { return Ok(Vec::new()) };
         let set = match asked.text() {
             Some(name) => match set(self.root, name) {
@@ -278,7 +282,7 @@ impl<'a> Draft<'a> {
             };
             let title = self.text(metric, &path, "title")?.unwrap_or_else(|| name.to_owned());
             if metric.get("active").and_then(Literal::switch).unwrap_or(true) {
-                all.push(Metric { name: name.to_owned(), title, query, kind });
+                all.push(CatalogueMetric { name: name.to_owned(), title, query, kind });
             }
         }
         Ok(all)

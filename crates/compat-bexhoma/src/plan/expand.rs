@@ -10,7 +10,7 @@ pub struct Configuration {
     /// Database that is deployed.
     pub dbms: Dbms,
     /// The load.
-    pub loading: Job,
+    pub loading: PodGroup,
     /// Rounds, one after the other.
     pub rounds: Vec<Round>,
 }
@@ -21,12 +21,12 @@ pub struct Round {
     /// Number, from 1; loading is 0.
     pub client: u32,
     /// Work of its pods.
-    pub job: Job,
+    pub job: PodGroup,
 }
 
 /// Work of several pods together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct PodGroup {
     /// Pods.
     pub pods: u64,
     /// Threads of all pods.
@@ -39,7 +39,7 @@ pub struct Job {
 
 /// Part of a job that one pod does.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pod {
+pub struct PodShare {
     /// Number, from 1.
     pub child: u64,
     /// Threads.
@@ -55,10 +55,10 @@ pub fn share(all: u64, at: u64, of: u64) -> u64 {
     all / of + u64::from(at < all % of)
 }
 
-impl Job {
+impl PodGroup {
     /// Returns the part of each pod.
-    pub fn each(&self) -> Vec<Pod> {
-        let pod = |at: u64| Pod {
+    pub fn each(&self) -> Vec<PodShare> {
+        let pod = |at: u64| PodShare {
             child: at + 1,
             threads: share(self.threads, at, self.pods),
             target: self.target as f64 / self.pods as f64,
@@ -99,7 +99,7 @@ pub fn expand(options: &Options) -> Vec<Configuration> {
                 for dbms in &options.dbms {
                     let kind = options.deployment(*dbms);
                     let number = 1 + all.iter().filter(|one| options.deployment(one.dbms) == kind).count();
-                    let loading = Job {
+                    let loading = PodGroup {
                         pods: *pods,
                         threads: *threads,
                         target: options.base * factor,
@@ -120,7 +120,7 @@ fn rounds(options: &Options) -> Vec<Round> {
         for threads in &options.benchmarking_threads {
             for pods in &options.benchmarking_pods {
                 for executors in &options.executors {
-                    let job = Job {
+                    let job = PodGroup {
                         pods: pods * executors,
                         threads: threads * executors,
                         target: options.base * factor * executors,

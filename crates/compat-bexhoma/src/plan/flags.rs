@@ -29,7 +29,7 @@ pub enum Support {
 
 /// A flag.
 #[derive(Clone, Copy, Debug)]
-pub struct Flag {
+pub struct BexhomaFlag {
     /// Short form without its dash; blank if there is none.
     pub short: &'static str,
     /// Long form without its dashes.
@@ -48,8 +48,8 @@ const fn flag(
     takes: Takes,
     support: Support,
     help: &'static str,
-) -> Flag {
-    Flag { short, long, takes, support, help }
+) -> BexhomaFlag {
+    BexhomaFlag { short, long, takes, support, help }
 }
 
 const JDBC: &str = "is for databases that are reached by JDBC";
@@ -58,7 +58,7 @@ const TENANTS: &str = "key-value stores are not divided among tenants here";
 const GPU: &str = "none of these servers uses a GPU";
 
 /// All flags, in the original's order, and dyno's own.
-pub const FLAGS: [Flag; 66] = [
+pub const FLAGS: [BexhomaFlag; 66] = [
     flag(
         "aws",
         "aws",
@@ -219,7 +219,7 @@ pub const FLAGS: [Flag; 66] = [
 
 /// Command of a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum BexhomaMode {
     /// Start, load, benchmark, report, remove.
     Run,
     /// Start and load.
@@ -230,21 +230,25 @@ pub enum Mode {
     Summary,
 }
 
-const MODES: [(&str, Mode); 4] =
-    [("run", Mode::Run), ("load", Mode::Load), ("start", Mode::Start), ("summary", Mode::Summary)];
+const MODES: [(&str, BexhomaMode); 4] = [
+    ("run", BexhomaMode::Run),
+    ("load", BexhomaMode::Load),
+    ("start", BexhomaMode::Start),
+    ("summary", BexhomaMode::Summary),
+];
 
 /// A command line that has been read.
 #[derive(Clone, Debug, Default)]
-pub struct Typed {
+pub struct TypedFlags {
     /// Values by the flag's long name; a switch has none.
     values: BTreeMap<&'static str, Vec<String>>,
     /// The mode, if one was typed.
-    pub mode: Option<Mode>,
+    pub mode: Option<BexhomaMode>,
     /// Notes on flags that were given and have no effect.
     pub notes: Vec<String>,
 }
 
-impl Typed {
+impl TypedFlags {
     /// Returns whether a flag was typed.
     pub fn given(&self, long: &str) -> bool {
         self.values.contains_key(long)
@@ -315,9 +319,9 @@ pub enum FlagError {
     },
 }
 
-fn find(word: &str) -> Result<&'static Flag, FlagError> {
+fn find(word: &str) -> Result<&'static BexhomaFlag, FlagError> {
     let by_long = word.strip_prefix("--");
-    let is = |flag: &&Flag| match by_long {
+    let is = |flag: &&BexhomaFlag| match by_long {
         Some(long) => flag.long == long,
         None => !flag.short.is_empty() && word.strip_prefix('-') == Some(flag.short),
     };
@@ -332,7 +336,7 @@ fn find(word: &str) -> Result<&'static Flag, FlagError> {
     })
 }
 
-fn mode(word: &str) -> Result<Mode, FlagError> {
+fn mode(word: &str) -> Result<BexhomaMode, FlagError> {
     if let Some((_, mode)) = MODES.iter().find(|(name, _)| *name == word) {
         return Ok(*mode);
     }
@@ -341,8 +345,8 @@ fn mode(word: &str) -> Result<Mode, FlagError> {
 }
 
 /// Reads the words after `dyno bexhoma ycsb`.
-pub fn parse(words: &[String]) -> Result<Typed, FlagError> {
-    let mut typed = Typed::default();
+pub fn parse(words: &[String]) -> Result<TypedFlags, FlagError> {
+    let mut typed = TypedFlags::default();
     let mut rest = words.iter().peekable();
     while let Some(word) = rest.next() {
         if !word.starts_with('-') {
@@ -385,7 +389,7 @@ pub fn parse(words: &[String]) -> Result<Typed, FlagError> {
 }
 
 /// Refuses a flag that is not offered; notes one that does nothing.
-fn support(flag: &Flag, typed: &mut Typed) -> Result<(), FlagError> {
+fn support(flag: &BexhomaFlag, typed: &mut TypedFlags) -> Result<(), FlagError> {
     // A flag that is not offered may be given with the value that it would have anyway.
     let changed = !matches!(flag.takes, One(default) if default == typed.value(flag.long));
     match flag.support {
@@ -400,7 +404,7 @@ fn support(flag: &Flag, typed: &mut Typed) -> Result<(), FlagError> {
 
 /// All flags in words, for `--help`.
 pub fn help() -> String {
-    let line = |flag: &Flag| {
+    let line = |flag: &BexhomaFlag| {
         let names = match flag.short {
             "" => format!("    --{}", flag.long),
             short => format!("-{short}, --{}", flag.long),

@@ -9,7 +9,7 @@ use dyno_types::limits::LITERAL_DEPTH;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Literal {
     /// Content.
-    pub value: Value,
+    pub value: PythonLiteral,
     /// Line, from 1.
     pub line: usize,
     /// Column, from 1.
@@ -18,7 +18,7 @@ pub struct Literal {
 
 /// Kinds of literals.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum PythonLiteral {
     /// `{...}`: keys and values in their order; of a key that comes twice the last counts, as in Python.
     Dictionary(Vec<(Literal, Literal)>),
     /// `[...]` or `(...)`.
@@ -54,7 +54,7 @@ impl Literal {
     /// Keys that are texts, with their values.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = (&str, &Literal)> {
         let all = match &self.value {
-            Value::Dictionary(entries) => entries.as_slice(),
+            PythonLiteral::Dictionary(entries) => entries.as_slice(),
             _ => &[],
         };
         all.iter().filter_map(|(key, value)| Some((key.text()?, value)))
@@ -63,7 +63,7 @@ impl Literal {
     /// The text, if it is one.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
-            Value::Text(text) => Some(text),
+            PythonLiteral::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -71,7 +71,7 @@ impl Literal {
     /// The number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self.value {
-            Value::Number(n) => Some(n),
+            PythonLiteral::Number(n) => Some(n),
             _ => None,
         }
     }
@@ -79,18 +79,18 @@ impl Literal {
     /// The switch, if it is one.
     pub fn switch(&self) -> Option<bool> {
         match self.value {
-            Value::Switch(on) => Some(on),
+            PythonLiteral::Switch(on) => Some(on),
             _ => None,
         }
     }
 
     /// Returns whether it is a dictionary.
     pub fn is_dictionary(&self) -> bool {
-        matches!(self.value, Value::Dictionary(_))
+        matches!(self.value, PythonLiteral::Dictionary(_))
     }
 }
 
-struct Reader<'a> {
+struct LiteralReader<'a> {
     text: &'a str,
     at: usize,
     /// A place whose line and column are known, from which later ones are counted.
@@ -100,7 +100,7 @@ struct Reader<'a> {
 /// Reads a text that is one literal.
 pub fn read(text: &str) -> Result<Literal, LiteralError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader = Reader { text, at: 0, known: (0, 1, 1) };
+    let mut reader = LiteralReader { text, at: 0, known: (0, 1, 1) };
     let literal = reader.value(0)?;
     reader.skip();
     match reader.peek() {
@@ -109,7 +109,7 @@ pub fn read(text: &str) -> Result<Literal, LiteralError> {
     }
 }
 
-impl Reader<'_> {
+impl LiteralReader<'_> {
     fn peek(&self) -> Option<char> {
         self.text[self.at..].chars().next()
     }
@@ -173,7 +173,7 @@ impl Reader<'_> {
             Some('{') => self.dictionary(depth)?,
             Some('[') => self.list(']', depth)?,
             Some('(') => self.list(')', depth)?,
-            Some('\'' | '"') => Value::Text(self.texts()?),
+            Some('\'' | '"') => PythonLiteral::Text(self.texts()?),
             Some(c) if c.is_ascii_digit() || "+-.".contains(c) => self.number()?,
             Some(c) if c.is_alphabetic() || c == '_' => self.word()?,
             Some(c) => return Err(self.error(format!("{c:?}: expected a value"))),
@@ -197,7 +197,7 @@ impl Reader<'_> {
         }
     }
 
-    fn dictionary(&mut self, depth: usize) -> Result<Value, LiteralError> {
+    fn dictionary(&mut self, depth: usize) -> Result<PythonLiteral, LiteralError> {
         let opened = self.at;
         self.next();
         self.skip();
@@ -219,10 +219,10 @@ impl Reader<'_> {
             more = self.separator(opened, '}')?;
         }
         self.next();
-        Ok(Value::Dictionary(entries))
+        Ok(PythonLiteral::Dictionary(entries))
     }
 
-    fn list(&mut self, end: char, depth: usize) -> Result<Value, LiteralError> {
+    fn list(&mut self, end: char, depth: usize) -> Result<PythonLiteral, LiteralError> {
         let opened = self.at;
         self.next();
         self.skip();
@@ -239,7 +239,7 @@ impl Reader<'_> {
         // Brackets around one value are no tuple.
         match (end, commas, all.len()) {
             (')', false, 1) => Ok(all.swap_remove(0).value),
-            _ => Ok(Value::List(all)),
+            _ => Ok(PythonLiteral::List(all)),
         }
     }
 
@@ -321,7 +321,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<Value, LiteralError> {
+    fn number(&mut self) -> Result<PythonLiteral, LiteralError> {
         let begin = self.at;
         let sign = if self.takes("-") { -1.0 } else { 1.0 };
         self.takes("+");
@@ -343,22 +343,22 @@ impl Reader<'_> {
         let known = word.starts_with(|c: char| c.is_ascii_digit() || c == '.');
         let number = whole.or_else(|| word.parse().ok().filter(|_| known));
         number
-            .map(|n: f64| Value::Number(sign * n))
+            .map(|n: f64| PythonLiteral::Number(sign * n))
             .ok_or_else(|| self.error_at(begin, format!("{word:?} is no number")))
     }
 
-    fn word(&mut self) -> Result<Value, LiteralError> {
+    fn word(&mut self) -> Result<PythonLiteral, LiteralError> {
         let begin = self.at;
         let rest = &self.text[self.at..];
         let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
         let word = &rest[..length];
         self.at += length;
         match (word, self.peek()) {
-            ("True", _) => Ok(Value::Switch(true)),
-            ("False", _) => Ok(Value::Switch(false)),
-            ("None", _) => Ok(Value::Nothing),
-            ("r" | "R", Some('\'' | '"')) => self.quoted(true).map(Value::Text),
-            ("u" | "U", Some('\'' | '"')) => self.texts().map(Value::Text),
+            ("True", _) => Ok(PythonLiteral::Switch(true)),
+            ("False", _) => Ok(PythonLiteral::Switch(false)),
+            ("None", _) => Ok(PythonLiteral::Nothing),
+            ("r" | "R", Some('\'' | '"')) => self.quoted(true).map(PythonLiteral::Text),
+            ("u" | "U", Some('\'' | '"')) => self.texts().map(PythonLiteral::Text),
             _ => Err(self.error_at(
                 begin,
                 format!("{word:?}: only literals are read; names and calls are not evaluated"),
@@ -377,14 +377,14 @@ mod tests {
                     'e': 'one' \"two\",\n  'f': '''three\nlines''', 'g': (1,), 'h': (2), 'i': r'\\d',\n  \
                     'j': 'it\\'s\\n\\u00e4\\q',\n}\n";
         let read = read(text).unwrap();
-        let Value::List(numbers) = &read.get("a").unwrap().value else { panic!() };
+        let PythonLiteral::List(numbers) = &read.get("a").unwrap().value else { panic!() };
         let numbers: Vec<f64> = numbers.iter().filter_map(Literal::number).collect();
         assert_eq!(numbers, [1.0, -2.5, 1000.0, 16.0, 0.001]);
         assert_eq!(read.get("b").unwrap().get("c").unwrap().switch(), Some(true));
-        assert_eq!(read.get("b").unwrap().get("d").unwrap().value, Value::Nothing);
+        assert_eq!(read.get("b").unwrap().get("d").unwrap().value, PythonLiteral::Nothing);
         assert_eq!(read.get("e").unwrap().text(), Some("onetwo"));
         assert_eq!(read.get("f").unwrap().text(), Some("three\nlines"));
-        assert!(matches!(&read.get("g").unwrap().value, Value::List(one) if one.len() == 1));
+        assert!(matches!(&read.get("g").unwrap().value, PythonLiteral::List(one) if one.len() == 1));
         assert_eq!(read.get("h").unwrap().number(), Some(2.0));
         assert_eq!(read.get("i").unwrap().text(), Some("\\d"));
         assert_eq!(read.get("j").unwrap().text(), Some("it's\n\u{e4}\\q"));

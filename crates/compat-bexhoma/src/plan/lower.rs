@@ -1,6 +1,6 @@
 //! Turns configurations and rounds into the text of an experiment file.
 
-use crate::plan::expand::{Configuration, Job, dropped, expand};
+use crate::plan::expand::{Configuration, PodGroup, dropped, expand};
 use crate::plan::options::{Dbms, Options};
 use dyno_compat_wsf::plan::lower::text::Tree;
 use dyno_config::server::ServerKind;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 /// An experiment, and what one should know about it.
 #[derive(Clone, Debug)]
-pub struct Lowered {
+pub struct LoweredExperiment {
     /// The experiment file.
     pub text: String,
     /// Departures from the original, and what has no meaning here.
@@ -19,7 +19,7 @@ pub struct Lowered {
 }
 
 /// An experiment file in the making.
-struct Draft<'a> {
+struct ExperimentDraft<'a> {
     options: &'a Options,
     configurations: Vec<Configuration>,
     tree: Tree,
@@ -27,19 +27,19 @@ struct Draft<'a> {
 }
 
 /// Turns flags into an experiment.
-pub fn lower(options: &Options) -> Result<Lowered, Refused> {
+pub fn lower(options: &Options) -> Result<LoweredExperiment, Refused> {
     let configurations = expand(options);
     let mut notes = options.typed.notes.clone();
     notes.extend(dropped(&configurations));
-    let mut draft = Draft { options, configurations, tree: Tree::default(), notes };
+    let mut draft = ExperimentDraft { options, configurations, tree: Tree::default(), notes };
     draft.head();
     draft.servers()?;
     draft.clients();
     draft.workload();
     draft.phases();
     draft.varied();
-    let Draft { configurations, tree, notes, .. } = draft;
-    Ok(Lowered { text: tree.text(), notes, configurations })
+    let ExperimentDraft { configurations, tree, notes, .. } = draft;
+    Ok(LoweredExperiment { text: tree.text(), notes, configurations })
 }
 
 /// A quantity of Kubernetes, which must be one; `None` where it is "0": no limit.
@@ -71,7 +71,7 @@ fn cpus(flag: &str, text: &str) -> Result<f64, Refused> {
         .map_err(|_| Refused(format!("{flag} {text}: expected CPUs such as 4 or 500m")))
 }
 
-impl Draft<'_> {
+impl ExperimentDraft<'_> {
     /// Puts a value, with the flag it comes from.
     fn put(&mut self, path: &str, value: Value, flag: &str) {
         self.tree.put(path, value, flag);
@@ -412,7 +412,7 @@ impl Draft<'_> {
 }
 
 /// Settings of loading.
-fn of_loading(job: &Job) -> Vec<(String, Value)> {
+fn of_loading(job: &PodGroup) -> Vec<(String, Value)> {
     let mut all = vec![
         ("phases.load.workers".to_owned(), json!(job.pods)),
         ("phases.load.users".to_owned(), json!(job.threads)),
@@ -424,7 +424,7 @@ fn of_loading(job: &Job) -> Vec<(String, Value)> {
 }
 
 /// Settings of a round.
-fn of_round(job: &Job) -> Vec<(String, Value)> {
+fn of_round(job: &PodGroup) -> Vec<(String, Value)> {
     let concurrency = if job.target > 0 { "connections" } else { "users" };
     let mut all = vec![
         ("phases.measure.workers".to_owned(), json!(job.pods)),

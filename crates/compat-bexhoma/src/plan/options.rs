@@ -1,6 +1,6 @@
 //! The flags' values, typed and checked.
 
-use crate::plan::flags::{Typed, shown};
+use crate::plan::flags::{TypedFlags, shown};
 use dyno_config::server::ServerKind;
 use dyno_types::Refused;
 
@@ -111,10 +111,10 @@ pub struct Options {
     /// True if anything is watched.
     pub watched: bool,
     /// The flags themselves.
-    pub typed: Typed,
+    pub typed: TypedFlags,
 }
 
-fn number(typed: &Typed, long: &str, least: u64, most: u64) -> Result<u64, Refused> {
+fn number(typed: &TypedFlags, long: &str, least: u64, most: u64) -> Result<u64, Refused> {
     whole(&shown(long), typed.value(long), least, most)
 }
 
@@ -123,13 +123,13 @@ fn whole(flag: &str, text: &str, least: u64, most: u64) -> Result<u64, Refused> 
     found.ok_or_else(|| Refused(format!("{flag} {text}: expected a whole number from {least} to {most}")))
 }
 
-fn list(typed: &Typed, long: &str, least: u64, most: u64) -> Result<Vec<u64>, Refused> {
+fn list(typed: &TypedFlags, long: &str, least: u64, most: u64) -> Result<Vec<u64>, Refused> {
     typed.value(long).split(',').map(|text| whole(&shown(long), text, least, most)).collect()
 }
 
 impl Options {
     /// Takes what was typed.
-    pub fn read(typed: Typed) -> Result<Options, Refused> {
+    pub fn read(typed: TypedFlags) -> Result<Options, Refused> {
         let words = typed.all("dbms").iter().flat_map(|word| word.split(','));
         let dbms: Vec<Dbms> = words
             .map(str::trim)

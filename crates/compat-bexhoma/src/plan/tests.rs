@@ -1,9 +1,9 @@
-use crate::plan::expand::Pod;
+use crate::plan::expand::PodShare;
 use crate::plan::flags::parse;
-use crate::plan::lower::Lowered;
+use crate::plan::lower::LoweredExperiment;
 use crate::plan::lower::lower;
 use crate::plan::options::Options;
-use dyno_config::experiment::{Plan, plan};
+use dyno_config::experiment::{ExperimentPlan, plan};
 use dyno_config::server::data::Reuse;
 use dyno_config::server::{ServerKind, Topology};
 use dyno_presets as presets;
@@ -23,20 +23,20 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-fn made(text: &str) -> Result<Lowered, String> {
+fn made(text: &str) -> Result<LoweredExperiment, String> {
     let typed = parse(&words(text)).map_err(|error| error.to_string())?;
     Options::read(typed).and_then(|options| lower(&options)).map_err(|refused| refused.0)
 }
 
-fn seed(number: usize) -> Lowered {
+fn seed(number: usize) -> LoweredExperiment {
     made(&format!("{COMMON} {}", OWN[number - 1])).unwrap()
 }
 
-fn planned(text: &str) -> Plan {
+fn planned(text: &str) -> ExperimentPlan {
     plan(text, "x.yaml", &[]).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-fn small(more: &str) -> Result<Lowered, String> {
+fn small(more: &str) -> Result<LoweredExperiment, String> {
     made(&format!("-dbms Redis -xwl a {more} run"))
 }
 
@@ -48,7 +48,7 @@ fn presets_are_the_seeds_five_commands() {
         let text = presets::find(&name).unwrap().text(None).unwrap();
         let preset = planned(&text);
         assert_eq!(preset.runs, lowered.runs, "{name}");
-        let bare = |plan: &Plan| {
+        let bare = |plan: &ExperimentPlan| {
             let mut spec = plan.cells[0].spec.clone();
             (spec.name, spec.description) = (None, None);
             spec
@@ -110,7 +110,7 @@ fn the_seeds_pods_and_names() {
         );
         let [round] = one.rounds.as_slice() else { panic!("{number}: one round") };
         let drivers = round.job.each();
-        assert_eq!(drivers, [Pod { child: 1, threads: 128, target: 65_536.0, operations: 10_000_000 }]);
+        assert_eq!(drivers, [PodShare { child: 1, threads: 128, target: 65_536.0, operations: 10_000_000 }]);
         let kind = if [1, 4].contains(&number) { "Dragonfly" } else { "DragonflyCluster" };
         assert_eq!(one.name, format!("{kind}-1"));
         assert_eq!(one.run(1), format!("{kind}-1-1"));

@@ -11,7 +11,7 @@ mod parse;
 pub use error::QueryError;
 pub use parse::SyntaxError;
 
-use dyno_rundir::monitor::{Recording, Series};
+use dyno_rundir::monitor::{RecordedSeries, Recording};
 use parse::{Expr, Matcher, parse};
 
 /// Names of exporters, after `redis_` or `dragonfly_`, and what dyno's own monitor of databases calls it.
@@ -33,7 +33,7 @@ const OURS: [(&str, &str); 14] = [
 ];
 
 /// A phase: its begin and end, Unix time in milliseconds.
-pub type PhaseBoundaries = (f64, f64);
+pub type QueryWindow = (f64, f64);
 
 /// A number, or one for each series.
 enum Figure {
@@ -52,7 +52,7 @@ enum Instant {
 
 struct Evaluation<'a> {
     recording: &'a Recording,
-    boundaries: PhaseBoundaries,
+    boundaries: QueryWindow,
 }
 
 /// Returns whether a query names a window, for which the whole phase is taken here.
@@ -81,7 +81,7 @@ pub fn evaluate(
     query: &str,
     by: Reduction,
     recording: &Recording,
-    boundaries: PhaseBoundaries,
+    boundaries: QueryWindow,
 ) -> Result<f64, QueryError> {
     let expr = parse(query)?;
     let own = Evaluation { recording, boundaries };
@@ -117,7 +117,7 @@ impl Evaluation<'_> {
     }
 
     /// Series of a name: those of exporters, or dyno's own of databases.
-    fn series(&self, name: &str, matchers: &[Matcher]) -> Result<Vec<Series>, QueryError> {
+    fn series(&self, name: &str, matchers: &[Matcher]) -> Result<Vec<RecordedSeries>, QueryError> {
         let mut found = Vec::new();
         for source in self.recording.sources() {
             for full in self.recording.names(source) {
@@ -162,7 +162,7 @@ impl Evaluation<'_> {
             Expr::Number(value) => Ok(Figure::Scalar(*value)),
             Expr::Series { name, window: true, .. } => Err(QueryError::BareWindow(name.clone())),
             Expr::Series { name, matchers, .. } => {
-                let value = |series: Series| match instant {
+                let value = |series: RecordedSeries| match instant {
                     Instant::Increase => series.increase(from, to),
                     Instant::At(at) => {
                         let mut known =
@@ -205,7 +205,7 @@ impl Evaluation<'_> {
     fn call(&self, function: &str, inner: &Expr, instant: Instant) -> Result<Figure, QueryError> {
         if let Expr::Series { name, matchers, window: true } = inner {
             let (from, to) = self.boundaries;
-            let value = |series: &Series| match function {
+            let value = |series: &RecordedSeries| match function {
                 "increase" => series.increase(from, to),
                 _ => series.rate(from, to),
             };

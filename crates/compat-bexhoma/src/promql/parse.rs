@@ -132,13 +132,13 @@ pub enum SyntaxError {
     OpenText,
 }
 
-struct Reader<'a> {
+struct QueryReader<'a> {
     rest: &'a str,
 }
 
 /// Reads an expression.
 pub(super) fn parse(text: &str) -> Result<Expr, SyntaxError> {
-    let mut reader = Reader { rest: text };
+    let mut reader = QueryReader { rest: text };
     let expr = reader.sum(0)?;
     match reader.peek() {
         None => Ok(expr),
@@ -146,7 +146,7 @@ pub(super) fn parse(text: &str) -> Result<Expr, SyntaxError> {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> QueryReader<'a> {
     fn peek(&mut self) -> Option<char> {
         self.rest = self.rest.trim_start();
         self.rest.chars().next()

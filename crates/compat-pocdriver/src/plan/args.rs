@@ -2,10 +2,10 @@
 
 use crate::plan::locations;
 use clap::Args;
-use dyno_db::target::Client;
+use dyno_db::target::ClientDriver;
 use dyno_types::Refused;
 use dyno_types::limits::ASKED_S;
-use dyno_workload::pocdriver::{Choice, PocConfig, Shares, Step, Weights};
+use dyno_workload::pocdriver::{Choice, PocConfig, Step, WeightMeaning, Weights};
 use std::path::PathBuf;
 
 /// `dyno pocdriver`.
@@ -149,7 +149,7 @@ pub struct PocArgs {
     pub load_threads: Option<usize>,
     /// Client that speaks to MongoDB
     #[arg(long, value_enum, default_value = "wire", help_heading = "Added by dyno")]
-    pub client: Client,
+    pub client: ClientDriver,
     /// Run directory; none is kept without it
     #[arg(long, value_name = "DIR", help_heading = "Added by dyno")]
     pub out: Option<PathBuf>,
@@ -212,7 +212,7 @@ impl PocArgs {
                 updates: self.updates,
                 array_updates: self.arrayupdates,
             },
-            shares: if self.opsratio { Shares::Counts } else { Shares::Time },
+            shares: if self.opsratio { WeightMeaning::Counts } else { WeightMeaning::Time },
             workflow: workflow
                 .ok_or_else(|| usage(format!("--workflow {letters:?}: expected letters of i u I k K p")))?,
             find_and_modify: self.findandmodify,

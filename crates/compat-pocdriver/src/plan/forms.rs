@@ -42,7 +42,7 @@ pub fn effective(matches: &ArgMatches) -> Vec<Setting> {
     command.get_arguments().filter_map(of).collect()
 }
 
-struct Flag {
+struct PocFlag {
     letter: Option<char>,
     /// The name that the parser knows, and others for it.
     names: Vec<String>,
@@ -52,14 +52,14 @@ struct Flag {
 }
 
 /// All flags.
-fn flags() -> Vec<Flag> {
+fn flags() -> Vec<PocFlag> {
     let command = PocArgs::augment_args(Command::new("pocdriver"));
-    let mut all: Vec<Flag> = command
+    let mut all: Vec<PocFlag> = command
         .get_arguments()
         .filter_map(|flag| {
             let mut names = vec![flag.get_long()?.to_owned()];
             names.extend(flag.get_all_aliases().into_iter().flatten().map(str::to_owned));
-            Some(Flag {
+            Some(PocFlag {
                 letter: flag.get_short(),
                 has_value: flag.get_action().takes_values(),
                 // The original's text speaks of opsratio, its parser of opratio only.
@@ -68,13 +68,13 @@ fn flags() -> Vec<Flag> {
             })
         })
         .collect();
-    all.push(Flag { letter: Some('h'), names: vec!["help".into()], has_value: false, original: true });
+    all.push(PocFlag { letter: Some('h'), names: vec!["help".into()], has_value: false, original: true });
     all
 }
 
 /// The only flag with a name that is `word` or, failing that, begins with it.
-fn by_name<'a>(flags: &'a [Flag], word: &str) -> Vec<&'a Flag> {
-    let of = |is: &dyn Fn(&Flag, &str) -> bool| -> Vec<&'a Flag> {
+fn by_name<'a>(flags: &'a [PocFlag], word: &str) -> Vec<&'a PocFlag> {
+    let of = |is: &dyn Fn(&PocFlag, &str) -> bool| -> Vec<&'a PocFlag> {
         flags.iter().filter(|flag| flag.names.iter().any(|name| is(flag, name))).collect()
     };
     let exact = of(&|_, name| name == word);
@@ -88,12 +88,12 @@ fn by_name<'a>(flags: &'a [Flag], word: &str) -> Vec<&'a Flag> {
 /// Kinds of arguments.
 enum Argument<'a> {
     /// Flags, the last of them with a value if there is one behind it.
-    Flags(Vec<&'a Flag>, Option<String>),
+    Flags(Vec<&'a PocFlag>, Option<String>),
     /// Nothing that is known: left for the parser to refuse.
     Other(String),
 }
 
-fn read<'a>(flags: &'a [Flag], argument: &str) -> Argument<'a> {
+fn read<'a>(flags: &'a [PocFlag], argument: &str) -> Argument<'a> {
     let other = || Argument::Other(argument.to_owned());
     let Some(rest) = argument.strip_prefix('-').filter(|rest| !rest.is_empty()) else { return other() };
     let long = rest.strip_prefix('-').unwrap_or(rest);
@@ -117,7 +117,7 @@ fn read<'a>(flags: &'a [Flag], argument: &str) -> Argument<'a> {
         return other();
     }
     // A whole name and its value.
-    let named = |flag: &'a Flag| {
+    let named = |flag: &'a PocFlag| {
         let name = flag.names.iter().find(|name| long.starts_with(name.as_str()))?;
         (flag.has_value).then(|| Argument::Flags(vec![flag], Some(long[name.len()..].to_owned())))
     };
@@ -125,7 +125,7 @@ fn read<'a>(flags: &'a [Flag], argument: &str) -> Argument<'a> {
 }
 
 /// Letters in a row; what stands behind the first one that takes a value is its value.
-fn together<'a>(text: &str, letter: &dyn Fn(char) -> Option<&'a Flag>) -> Option<Argument<'a>> {
+fn together<'a>(text: &str, letter: &dyn Fn(char) -> Option<&'a PocFlag>) -> Option<Argument<'a>> {
     let mut found = Vec::new();
     for (at, c) in text.char_indices() {
         let flag = letter(c)?;
@@ -140,7 +140,7 @@ fn together<'a>(text: &str, letter: &dyn Fn(char) -> Option<&'a Flag>) -> Option
 }
 
 /// Returns whether an argument may be the value of the flag before it: no flag, or a negative number.
-fn is_value(flags: &[Flag], argument: &str) -> bool {
+fn is_value(flags: &[PocFlag], argument: &str) -> bool {
     argument.parse::<f64>().is_ok()
         || !argument.starts_with('-')
         || matches!(read(flags, argument), Argument::Other(_))
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn all_37_flags_of_the_original_are_there() {
         let flags = flags();
-        let of_the_original: Vec<&Flag> = flags.iter().filter(|flag| flag.original).collect();
+        let of_the_original: Vec<&PocFlag> = flags.iter().filter(|flag| flag.original).collect();
         // And opratio, the other name of opsratio.
         assert_eq!(of_the_original.len() + 1, 37);
         assert!(flags.iter().any(|flag| flag.names.contains(&"opratio".to_owned())));

@@ -3,8 +3,8 @@
 use crate::report::*;
 
 /// The two reports of a run of 24 seconds; shares in hundredths of a per cent.
-fn ticks() -> [Tick; 2] {
-    let tick = |seconds, clock: &str, counts, last, slow: [u64; 4]| Tick {
+fn ticks() -> [PocTick; 2] {
+    let tick = |seconds, clock: &str, counts, last, slow: [u64; 4]| PocTick {
         seconds,
         clock: (clock.into(), format!("2026-11-21T{clock}")),
         counts,
@@ -45,13 +45,13 @@ After 20 seconds (03:32:15), 11,004 new documents inserted - collection has 11,0
 
 ";
     assert_eq!(interval(&second, &[50]), expected);
-    let several = interval(&Tick { before: 1_000_000, ..first }, &[]);
+    let several = interval(&PocTick { before: 1_000_000, ..first }, &[]);
     assert!(several.contains("collection has 1,004,017 in total") && !several.contains('\t'));
 }
 
 #[test]
 fn shares_of_nothing_are_whole() {
-    let tick = Tick { slow: [0; 4].map(|_| vec![(0, 0), (1, 3)]), ..Tick::default() };
+    let tick = PocTick { slow: [0; 4].map(|_| vec![(0, 0), (1, 3)]), ..PocTick::default() };
     let text = interval(&tick, &[50, 100]);
     let pair = "0 updates per second since last report \n\t100.00 % in under 50 milliseconds\n\
                 \t66.67 % in under 100 milliseconds\n";
@@ -60,7 +60,7 @@ fn shares_of_nothing_are_whole() {
 
 #[test]
 fn the_summary() {
-    let tick = Tick { seconds: 24, counts: [13_976, 39_633, 69_500, 612], ..Tick::default() };
+    let tick = PocTick { seconds: 24, counts: [13_976, 39_633, 69_500, 612], ..PocTick::default() };
     let expected = "\
 ------------------------
 After 24 seconds, 13976 new documents inserted - collection has 13976 in total \n\
@@ -71,7 +71,7 @@ After 24 seconds, 13976 new documents inserted - collection has 13976 in total \
 
 ";
     assert_eq!(summary(&tick), expected);
-    let nothing = summary(&Tick { before: 7, ..Tick::default() });
+    let nothing = summary(&PocTick { before: 7, ..PocTick::default() });
     assert!(nothing.contains("collection has 7 in total \n0 inserts per second"), "{nothing}");
 }
 

@@ -9,7 +9,7 @@ pub const OPERATIONS: [&str; 4] = ["inserts", "keyqueries", "updates", "rangeque
 
 /// Counts up to a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tick {
+pub struct PocTick {
     /// Seconds since the start.
     pub seconds: u64,
     /// Time of day, `HH:mm:ss`, and date and time, `yyyy-MM-ddTHH:mm:ss`.
@@ -42,7 +42,7 @@ fn per_cent((slow, all): (u64, u64)) -> f64 {
 }
 
 /// The report of an interval; thresholds in milliseconds.
-pub fn interval(tick: &Tick, thresholds_ms: &[u64]) -> String {
+pub fn interval(tick: &PocTick, thresholds_ms: &[u64]) -> String {
     let inserted = tick.counts[0];
     let mut out = format!(
         "------------------------\nAfter {} seconds ({}), {} new documents inserted - collection has {} in total \n",
@@ -64,7 +64,7 @@ pub fn interval(tick: &Tick, thresholds_ms: &[u64]) -> String {
 }
 
 /// The summary at the end.
-pub fn summary(tick: &Tick) -> String {
+pub fn summary(tick: &PocTick) -> String {
     let inserted = tick.counts[0];
     let mut out = format!(
         "------------------------\nAfter {} seconds, {inserted} new documents inserted - collection has {} in total \n",
@@ -79,7 +79,7 @@ pub fn summary(tick: &Tick) -> String {
 }
 
 /// A line of the log file as the original writes it: the first fields run into each other, and there are no rates.
-pub fn original_csv(tick: &Tick) -> String {
+pub fn original_csv(tick: &PocTick) -> String {
     let mut out = format!("{},{}", tick.seconds, tick.counts[0]);
     for slow in &tick.slow {
         let _ = write!(out, "{},{},{}", tick.clock.1, tick.seconds, tick.counts[0]);
@@ -106,7 +106,7 @@ pub fn csv_head(thresholds_ms: &[u64]) -> String {
 }
 
 /// A line under [`csv_head`].
-pub fn csv(tick: &Tick) -> String {
+pub fn csv(tick: &PocTick) -> String {
     let mut out = format!("{},{}", tick.clock.1, tick.seconds);
     for at in 0..OPERATIONS.len() {
         let rate = tick.last.0[at] as f64 * 1000.0 / tick.last.1.max(1) as f64;

@@ -1,6 +1,6 @@
 //! Words into settings, as getopt and memtier's checks take them.
 
-use super::flags::{FLAGS, Flag};
+use super::flags::{FLAGS, MemtierFlag};
 use super::words;
 use dyno_types::secret::mask_text;
 use dyno_workload::commands::DataSize;
@@ -207,11 +207,11 @@ pub(super) fn check(text: impl Into<String>) -> Refusal {
 }
 
 /// The flag of a long name or of its beginning.
-fn by_name(word: &str) -> Result<&'static Flag, Refusal> {
+fn by_name(word: &str) -> Result<&'static MemtierFlag, Refusal> {
     if let Some(flag) = FLAGS.iter().find(|flag| flag.name == word) {
         return Ok(flag);
     }
-    let found: Vec<&'static Flag> = FLAGS.iter().filter(|flag| flag.name.starts_with(word)).collect();
+    let found: Vec<&'static MemtierFlag> = FLAGS.iter().filter(|flag| flag.name.starts_with(word)).collect();
     match found[..] {
         [flag] if !word.is_empty() => Ok(flag),
         [] => Err(Refusal::Unknown(format!("--{word}"))),
@@ -223,7 +223,7 @@ fn by_name(word: &str) -> Result<&'static Flag, Refusal> {
 }
 
 /// Flags and their values, in the order in which they were typed, and words that are no flags.
-fn flags(typed: &[String]) -> Result<(Vec<(&'static Flag, String)>, Vec<String>), Refusal> {
+fn flags(typed: &[String]) -> Result<(Vec<(&'static MemtierFlag, String)>, Vec<String>), Refusal> {
     let (mut found, mut others) = (Vec::new(), Vec::new());
     let mut all = typed.iter();
     while let Some(word) = all.next() {
@@ -293,7 +293,7 @@ fn last(own: &mut [OwnCommand]) -> Result<&mut OwnCommand, Refusal> {
     own.last_mut().ok_or_else(|| check("no arbitrary command found."))
 }
 
-fn own_commands(found: &[(&'static Flag, String)]) -> Result<Vec<OwnCommand>, Refusal> {
+fn own_commands(found: &[(&'static MemtierFlag, String)]) -> Result<Vec<OwnCommand>, Refusal> {
     let mut own: Vec<OwnCommand> = Vec::new();
     for (flag, text) in found {
         match flag.name {
@@ -367,7 +367,7 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
         .collect();
     let mut notes: Vec<String> =
         others.iter().map(|word| format!("{word:?} is no flag and is ignored, as memtier does")).collect();
-    let settings = Reader { typed: &typed, own: &own };
+    let settings = ValueReader { typed: &typed, own: &own };
     settings.check_together()?;
     let (requests, test_time) = settings.length()?;
     let users = settings.users()?;
@@ -424,12 +424,12 @@ pub fn parse(typed: &[String]) -> Result<Parsed, Refusal> {
 }
 
 /// Reads the values that were typed.
-pub(super) struct Reader<'a> {
+pub(super) struct ValueReader<'a> {
     typed: &'a BTreeMap<&'static str, String>,
     pub(super) own: &'a [OwnCommand],
 }
 
-impl Reader<'_> {
+impl ValueReader<'_> {
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.typed.get(name).map(String::as_str)
     }

@@ -1,10 +1,10 @@
 //! The files of `--client-stats`: one for each client, with its seconds and its latencies.
 
 use super::args::{Breakdown, Settings};
-use super::plan::{Row, rows_by};
+use super::plan::{TableRow, rows_by};
 use super::report::{capitals, histogram_from, steps_of};
 use dyno_types::command::Traffic;
-use dyno_workload::commands::{Client, ClientSecond};
+use dyno_workload::commands::{ClientSecond, CommandClient};
 use std::fmt::Write as _;
 
 /// Least and greatest latency of these files, microseconds, and its digits.
@@ -14,14 +14,14 @@ const FORM: (u64, u64, u8) = (10, 600_000_000, 2);
 pub type ClientFile = (String, String);
 
 /// The files of run number `run`, from 1 on; none where they are not asked for.
-pub fn client_files(settings: &Settings, run: u64, clients: &[Client]) -> Vec<ClientFile> {
+pub fn client_files(settings: &Settings, run: u64, clients: &[CommandClient]) -> Vec<ClientFile> {
     let Some(prefix) = settings.value("client-stats") else { return Vec::new() };
     let of_thread = settings.clients.0;
     // Here each command has columns of its own.
     let rows = rows_by(settings, Breakdown::Line);
     let begun = (0..).zip(clients).filter(|(_, client)| !client.seconds.is_empty());
     begun
-        .map(|(number, client): (u64, &Client)| {
+        .map(|(number, client): (u64, &CommandClient)| {
             let (thread, place) = (number / of_thread, number % of_thread);
             (format!("{prefix}-{run}-{thread}-{place}.csv"), file(settings, &rows, client))
         })
@@ -35,7 +35,7 @@ fn mean(second: &ClientSecond) -> String {
 }
 
 /// What a row's operations came to in a second.
-fn sum(row: &Row, second: &[ClientSecond]) -> ClientSecond {
+fn sum(row: &TableRow, second: &[ClientSecond]) -> ClientSecond {
     let mut all = ClientSecond::default();
     for one in row.metrics.iter().filter_map(|metric| second.get(*metric)) {
         all.count += one.count;
@@ -49,9 +49,9 @@ fn bytes(Traffic { sent, received, .. }: Traffic) -> String {
     format!("{},{sent},{received}", sent + received)
 }
 
-fn file(settings: &Settings, rows: &[Row], client: &Client) -> String {
+fn file(settings: &Settings, rows: &[TableRow], client: &CommandClient) -> String {
     let mut out = String::new();
-    let name = |row: &Row| capitals(&row.name);
+    let name = |row: &TableRow| capitals(&row.name);
     if settings.own.is_empty() {
         out.push_str("Per-Second Benchmark Data\nSecond");
         for row in ["SET", "GET"] {
@@ -94,7 +94,7 @@ fn file(settings: &Settings, rows: &[Row], client: &Client) -> String {
 }
 
 /// The distribution of a row's latencies.
-fn latencies(name: &str, row: &Row, client: &Client, out: &mut String) {
+fn latencies(name: &str, row: &TableRow, client: &CommandClient, out: &mut String) {
     let _ = writeln!(out, "\nFull-Test {name} Latency\nLatency (<= msec),Percent");
     let all = row.metrics.iter().filter_map(|metric| client.latencies_us.get(*metric)).flatten();
     let found = histogram_from(FORM, all.map(|(us, count)| (*us, *count)));
@@ -141,9 +141,9 @@ mod tests {
         ClientSecond { count: number(at), latency_us, traffic }
     }
 
-    fn client(seconds: Vec<ClientSecond>) -> Client {
+    fn client(seconds: Vec<ClientSecond>) -> CommandClient {
         let latencies = seconds.iter().map(|one| BTreeMap::from([(95, one.count)])).collect();
-        Client { seconds: BTreeMap::from([(0, seconds)]), latencies_us: latencies }
+        CommandClient { seconds: BTreeMap::from([(0, seconds)]), latencies_us: latencies }
     }
 
     fn titles(text: &str) -> Vec<&str> {
@@ -155,7 +155,7 @@ mod tests {
         let own = settings(&["-t", "2", "-c", "2", "--client-stats=cs"]);
         let columns: Vec<&str> = SETS.lines().nth(2).unwrap().split(',').collect();
         let one = client(vec![second(&columns, 1, 0), second(&columns, 6, 11)]);
-        let none = Client::default();
+        let none = CommandClient::default();
         let files = client_files(&own, 1, &[none.clone(), none, one.clone(), one]);
         let paths: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(paths, ["cs-1-1-0.csv", "cs-1-1-1.csv"]);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// A flag.
-pub(super) struct Flag {
+pub(super) struct MemtierFlag {
     /// Long name.
     pub(super) name: &'static str,
     /// Letter, or a blank.
@@ -16,16 +16,16 @@ pub(super) struct Flag {
     pub(super) has: bool,
 }
 
-const fn flag(name: &'static str, letter: char, value: &'static str, help: &'static str) -> Flag {
-    Flag { name, letter, value, help, has: true }
+const fn flag(name: &'static str, letter: char, value: &'static str, help: &'static str) -> MemtierFlag {
+    MemtierFlag { name, letter, value, help, has: true }
 }
 
-const fn without(name: &'static str, letter: char, value: &'static str, help: &'static str) -> Flag {
-    Flag { name, letter, value, help, has: false }
+const fn without(name: &'static str, letter: char, value: &'static str, help: &'static str) -> MemtierFlag {
+    MemtierFlag { name, letter, value, help, has: false }
 }
 
 /// memtier's flags, in its order, and dyno's.
-pub(super) const FLAGS: [Flag; 91] = [
+pub(super) const FLAGS: [MemtierFlag; 91] = [
     flag("server", 's', "ADDR", "Server (localhost)"),
     flag("host", 'h', "ADDR", "The same"),
     flag("port", 'p', "PORT", "Port (6379)"),
@@ -156,7 +156,7 @@ Usage: dyno memtier [FLAGS]
 
 "
     .to_owned();
-    let mut section = |title: &str, flags: &[Flag]| {
+    let mut section = |title: &str, flags: &[MemtierFlag]| {
         let _ = writeln!(text, "{title}:");
         for flag in flags.iter().filter(|flag| flag.has) {
             let letter = if flag.letter == ' ' { "    ".to_owned() } else { format!("-{}, ", flag.letter) };

@@ -2,7 +2,7 @@
 //! log.
 
 use super::args::Settings;
-use super::report::{Kind, Run, capitals, histogram_of, steps_of};
+use super::report::{MemtierRun, RequestTotals, capitals, histogram_of, steps_of};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
@@ -26,10 +26,10 @@ pub struct HdrFile {
 }
 
 /// The files of run number `run`, from 1 on; none where they are not asked for.
-pub fn hdr_files(settings: &Settings, run: u64, found: &Run) -> Vec<HdrFile> {
+pub fn hdr_files(settings: &Settings, run: u64, found: &MemtierRun) -> Vec<HdrFile> {
     let Some(prefix) = settings.value("hdr-file-prefix") else { return Vec::new() };
     let whole = (format!("{prefix}_FULL_RUN_{run}"), "Full Run".to_owned(), found.kinds.iter().collect());
-    let mut all: Vec<(String, String, Vec<&Kind>)> = vec![whole];
+    let mut all: Vec<(String, String, Vec<&RequestTotals>)> = vec![whole];
     // memtier has no files of WAITs between its sets and gets.
     for kind in found.kinds.iter().filter(|kind| !settings.own.is_empty() || kind.name != "Waits") {
         let name = capitals(&kind.name);
@@ -38,7 +38,7 @@ pub fn hdr_files(settings: &Settings, run: u64, found: &Run) -> Vec<HdrFile> {
             None => all.push((format!("{prefix}_{name}_command_run_{run}"), name, vec![kind])),
         }
     }
-    let files = |(path, name, kinds): (String, String, Vec<&Kind>)| {
+    let files = |(path, name, kinds): (String, String, Vec<&RequestTotals>)| {
         let latencies: Vec<_> = kinds.iter().map(|kind| &kind.latencies).collect();
         let latencies = histogram_of(FORM, &latencies);
         if latencies.is_empty() {

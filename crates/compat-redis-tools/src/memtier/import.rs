@@ -1,7 +1,7 @@
 //! Files of `--data-import`: a line of column names, then records, with keys and values in quotes.
 
 use super::args::{Refusal, check};
-use dyno_workload::commands::Record;
+use dyno_workload::commands::ImportedRecord;
 
 /// Begin of the first line.
 const HEAD: &[u8] = b"dumpflags, time, exptime";
@@ -16,7 +16,7 @@ const LINE_END: usize = 2;
 ///
 /// # Errors
 /// Names the line that is none, or whose key memcached would not take where they are for one.
-pub fn records(path: &str, bytes: &[u8], for_memcached: bool) -> Result<Vec<Record>, Refusal> {
+pub fn records(path: &str, bytes: &[u8], for_memcached: bool) -> Result<Vec<ImportedRecord>, Refusal> {
     if !bytes.starts_with(HEAD) {
         return Err(check(format!("{path}: invalid file, unexpected CSV header.")));
     }
@@ -114,7 +114,7 @@ impl File<'_> {
         }
     }
 
-    fn record(&mut self) -> Result<Record, Refusal> {
+    fn record(&mut self) -> Result<ImportedRecord, Refusal> {
         let mut numbers = [0; NUMBERS];
         for number in &mut numbers {
             *number = self.number()?;
@@ -131,7 +131,7 @@ impl File<'_> {
             return self.wrong("a key");
         }
         match self.peek() {
-            None | Some(b'\r' | b'\n') => Ok(Record { key, value, expiry_s }),
+            None | Some(b'\r' | b'\n') => Ok(ImportedRecord { key, value, expiry_s }),
             Some(_) => self.wrong("the line's end behind the value"),
         }
     }
@@ -146,8 +146,11 @@ mod tests {
 
     #[test]
     fn records_as_memtier_reads_them() {
-        let record =
-            |key: &str, value: &str, expiry_s| Record { key: key.into(), value: value.into(), expiry_s };
+        let record = |key: &str, value: &str, expiry_s| ImportedRecord {
+            key: key.into(),
+            value: value.into(),
+            expiry_s,
+        };
         let expected = [
             record("apple", "red", 0),
             record("pear", "green", 7),

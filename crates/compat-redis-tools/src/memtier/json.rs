@@ -1,26 +1,29 @@
 //! The file of `--json-out-file`.
 
 use super::args::{Settings, Staircase};
-use super::report::{Kind, Line, Run, Verified, capitals, histogram, no_latencies, parts, percentile, steps};
+use super::report::{
+    MemtierRun, RequestTotals, TableLine, Verified, capitals, histogram, no_latencies, parts, percentile,
+    steps,
+};
 use dyno_types::secret::mask_text;
 use serde_json::{Map, Value, json as value};
 
 /// The results as memtier writes them; the order of keys is its own.
-pub fn json(settings: &Settings, runs: &[Run], verified: Option<Verified>) -> String {
+pub fn json(settings: &Settings, runs: &[MemtierRun], verified: Option<Verified>) -> String {
     let mut out = Map::new();
     out.insert("configuration".into(), configuration(settings));
     if !runs.is_empty() {
         out.insert("run information".into(), about(settings));
     }
     for part in parts(settings, runs) {
-        let of: Vec<&Run> = match part.run {
+        let of: Vec<&MemtierRun> = match part.run {
             Some(number) => vec![&runs[number]],
             None => runs.iter().collect(),
         };
         let mut stats = Map::new();
         stats.insert("Runtime".into(), runtime(&of));
         for (number, line) in part.lines.iter().enumerate() {
-            let kinds: Vec<Vec<&Kind>> = of.iter().map(|run| kinds(run, line, number)).collect();
+            let kinds: Vec<Vec<&RequestTotals>> = of.iter().map(|run| kinds(run, line, number)).collect();
             stats.insert(numbered(&line.name, &stats), of_line(settings, line, &kinds));
         }
         if !settings.has("hide-histogram") {
@@ -57,7 +60,7 @@ fn about(settings: &Settings) -> Value {
 }
 
 /// The kinds of a line: the last line is of all.
-fn kinds<'a>(run: &'a Run, line: &Line, number: usize) -> Vec<&'a Kind> {
+fn kinds<'a>(run: &'a MemtierRun, line: &TableLine, number: usize) -> Vec<&'a RequestTotals> {
     if line.name == "Totals" {
         run.kinds.iter().collect()
     } else {
@@ -76,7 +79,7 @@ fn round(number: f64) -> Value {
     if rounded.is_finite() { rounded.into() } else { Value::Null }
 }
 
-fn runtime(runs: &[&Run]) -> Value {
+fn runtime(runs: &[&MemtierRun]) -> Value {
     let begin = runs.iter().map(|run| run.times_ms.0).min().unwrap_or(0);
     let end = runs.iter().map(|run| run.times_ms.1).max().unwrap_or(0);
     let took: u64 = runs.iter().map(|run| (run.seconds * 1e3).round() as u64).sum();
@@ -103,7 +106,7 @@ fn percentiles(settings: &Settings, latencies: &hdrhistogram::Histogram<u64>) ->
     all.into_iter().map(|one| (percentile_name(one), round(percentile(latencies, one)))).collect()
 }
 
-fn of_line(settings: &Settings, line: &Line, runs: &[Vec<&Kind>]) -> Value {
+fn of_line(settings: &Settings, line: &TableLine, runs: &[Vec<&RequestTotals>]) -> Value {
     let kinds = || runs.iter().flatten();
     let (min, max) = match line.count {
         0 => (0.0, 0.0),
@@ -139,7 +142,7 @@ fn of_line(settings: &Settings, line: &Line, runs: &[Vec<&Kind>]) -> Value {
 }
 
 /// Second by second.
-fn series(settings: &Settings, kinds: &[&Kind]) -> Value {
+fn series(settings: &Settings, kinds: &[&RequestTotals]) -> Value {
     let last = kinds.iter().flat_map(|kind| &kind.seconds).map(|second| second.number).max();
     let mut out = Map::new();
     for number in 0..=last.unwrap_or(0) {

@@ -24,9 +24,9 @@ pub use flags::help;
 pub use hdr::{HdrFile, hdr_files};
 pub use import::records;
 pub use json::json;
-pub use plan::{Row, load, rows, verification};
-pub use report::{Kind, Run, Second, Verified, progress, report, verification_report};
-pub use statsd::Told;
+pub use plan::{TableRow, load, rows, verification};
+pub use report::{MemtierRun, RequestSecond, RequestTotals, Verified, progress, report, verification_report};
+pub use statsd::RunSecond;
 
 #[cfg(test)]
 mod tests;

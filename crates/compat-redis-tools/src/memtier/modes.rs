@@ -1,6 +1,8 @@
 //! Flags that change what a load is: protocols, WAITs, records of a file, clients that begin step by step, cursors.
 
-use super::args::{Import, OwnCommand, Reader, Refusal, Staircase, Statsd, Waits, check, pair, positive};
+use super::args::{
+    Import, OwnCommand, Refusal, Staircase, Statsd, ValueReader, Waits, check, pair, positive,
+};
 
 /// Most keys of a get.
 const MULTI_KEYS: u64 = 10_000;
@@ -12,7 +14,7 @@ fn sane(text: &str, also: &str) -> String {
     text.chars().map(|letter| if keeps(&letter) { letter } else { '_' }).collect()
 }
 
-impl Reader<'_> {
+impl ValueReader<'_> {
     /// Server that is told each second.
     pub(super) fn statsd(&self) -> Result<Option<Statsd>, Refusal> {
         let read = |name: &str, default: u16| {

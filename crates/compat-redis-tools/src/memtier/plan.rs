@@ -2,7 +2,8 @@
 
 use super::args::{Breakdown, OwnCommand, Settings};
 use dyno_workload::commands::{
-    Between, CommandRun, Commands, FirstOf, KeySpace, Operation, Part, Pattern, Record, Records,
+    ArgumentPart, Between, CommandOperation, CommandRun, Commands, FirstOf, ImportedRecord, ImportedRecords,
+    KeySpace, Pattern,
 };
 use dyno_workload::distributions::RejectionInversion;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ const READS: [&str; 12] = [
 
 /// A row of the table: its name, and the numbers of the metrics that it adds up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct TableRow {
     /// The command's name as memtier shows it in the table: `Sets`.
     pub name: String,
     /// Metrics, by number.
@@ -54,29 +55,29 @@ fn space(settings: &Settings, letter: char) -> KeySpace {
     KeySpace { min: settings.keys.0, max: settings.keys.1, pattern: pattern(settings, letter) }
 }
 
-fn literal(text: &str) -> Vec<Part> {
-    vec![Part::Literal(text.as_bytes().to_vec())]
+fn literal(text: &str) -> Vec<ArgumentPart> {
+    vec![ArgumentPart::Literal(text.as_bytes().to_vec())]
 }
 
 /// A number of seconds.
-fn seconds((least, most): (u64, u64)) -> Vec<Part> {
-    vec![Part::Number { range: (least, most), digits: 0, group: None }]
+fn seconds((least, most): (u64, u64)) -> Vec<ArgumentPart> {
+    vec![ArgumentPart::Number { range: (least, most), digits: 0, group: None }]
 }
 
 /// The command that sets a key: `expiring` says that its record does not live for ever.
-fn set_of(settings: &Settings, expiring: bool) -> Vec<Vec<Part>> {
+fn set_of(settings: &Settings, expiring: bool) -> Vec<Vec<ArgumentPart>> {
     let import = settings.import.as_ref();
     let key = match import.filter(|import| !import.generate_keys) {
-        Some(_) => vec![Part::RecordKey],
+        Some(_) => vec![ArgumentPart::RecordKey],
         None => made_key(settings),
     };
-    let value = vec![if import.is_some() { Part::RecordValue } else { Part::Data }];
+    let value = vec![if import.is_some() { ArgumentPart::RecordValue } else { ArgumentPart::Data }];
     let of_record = import.is_some_and(|import| !import.no_expiry) && settings.expiry.is_none();
     let range = settings.expiry.filter(|_| import.is_none_or(|import| !import.no_expiry));
     if settings.memcached {
         let time = match range {
             Some(range) => seconds(range),
-            None if of_record => vec![Part::RecordExpiry],
+            None if of_record => vec![ArgumentPart::RecordExpiry],
             None => literal("0"),
         };
         return vec![literal("set"), key, literal("0"), time, value];
@@ -85,7 +86,7 @@ fn set_of(settings: &Settings, expiring: bool) -> Vec<Vec<Part>> {
         (Some(offset), _) => vec![literal("SETRANGE"), key, literal(offset), value],
         // A time of 0 is none that Redis takes.
         (None, Some((least, most))) => vec![literal("SETEX"), key, seconds((least.max(1), most)), value],
-        (None, None) if expiring => vec![literal("SETEX"), key, vec![Part::RecordExpiry], value],
+        (None, None) if expiring => vec![literal("SETEX"), key, vec![ArgumentPart::RecordExpiry], value],
         (None, None) => vec![literal("SET"), key, value],
     }
 }
@@ -100,13 +101,13 @@ fn has_expiring(settings: &Settings) -> bool {
         && !settings.has("data-offset")
 }
 
-fn made_key(settings: &Settings) -> Vec<Part> {
+fn made_key(settings: &Settings) -> Vec<ArgumentPart> {
     let prefix = settings.value("key-prefix").unwrap_or("memtier-");
-    vec![Part::Literal(prefix.as_bytes().to_vec()), Part::Key(0)]
+    vec![ArgumentPart::Literal(prefix.as_bytes().to_vec()), ArgumentPart::Key(0)]
 }
 
 /// The command that gets keys.
-fn get_of(settings: &Settings, key: Vec<Part>, keys: u64) -> Vec<Vec<Part>> {
+fn get_of(settings: &Settings, key: Vec<ArgumentPart>, keys: u64) -> Vec<Vec<ArgumentPart>> {
     match settings.value("data-offset") {
         _ if settings.memcached => {
             let keys = (0..keys).map(|_| key.clone());
@@ -117,8 +118,14 @@ fn get_of(settings: &Settings, key: Vec<Part>, keys: u64) -> Vec<Vec<Part>> {
     }
 }
 
-fn operation(name: &str, turns: u64, command: Vec<Vec<Part>>, space: KeySpace, writes: bool) -> Operation {
-    Operation {
+fn operation(
+    name: &str,
+    turns: u64,
+    command: Vec<Vec<ArgumentPart>>,
+    space: KeySpace,
+    writes: bool,
+) -> CommandOperation {
+    CommandOperation {
         name: name.to_owned(),
         turns,
         commands: vec![command],
@@ -131,12 +138,12 @@ fn operation(name: &str, turns: u64, command: Vec<Vec<Part>>, space: KeySpace, w
 }
 
 /// Sets and gets.
-fn standard(settings: &Settings) -> Vec<Operation> {
+fn standard(settings: &Settings) -> Vec<CommandOperation> {
     let (sets, gets) = settings.ratio;
     let (of_sets, of_gets) = settings.patterns;
     let set = set_of(settings, false);
     let key = match settings.import.as_ref().filter(|import| !import.generate_keys) {
-        Some(_) => vec![Part::KeyOfRecord],
+        Some(_) => vec![ArgumentPart::KeyOfRecord],
         None => made_key(settings),
     };
     let mut all = vec![operation("SET", sets, set, space(settings, of_sets), true)];
@@ -149,7 +156,7 @@ fn standard(settings: &Settings) -> Vec<Operation> {
             // The last one of a turn asks for what is left.
             all.push(get("GET", gets / keys, keys));
             let rest = get("GET-rest", u64::from(gets % keys > 0), gets % keys);
-            all.push(Operation { goes_on: gets / keys > 0, ..rest });
+            all.push(CommandOperation { goes_on: gets / keys > 0, ..rest });
         }
     }
     all.retain(|operation| operation.turns > 0);
@@ -157,12 +164,12 @@ fn standard(settings: &Settings) -> Vec<Operation> {
 }
 
 /// The WAIT command, and when its turn is. It is the last of the operations.
-fn waits(settings: &Settings, operations: &mut Vec<Operation>) -> Option<Between> {
+fn waits(settings: &Settings, operations: &mut Vec<CommandOperation>) -> Option<Between> {
     let waits = settings.waits?;
     let (least, most) = waits.replicas;
-    let replicas = vec![Part::Number { range: (least, most), digits: 0, group: None }];
-    let timeout = vec![Part::Middling(waits.timeout_ms.0, waits.timeout_ms.1)];
-    operations.push(Operation {
+    let replicas = vec![ArgumentPart::Number { range: (least, most), digits: 0, group: None }];
+    let timeout = vec![ArgumentPart::Middling(waits.timeout_ms.0, waits.timeout_ms.1)];
+    operations.push(CommandOperation {
         name: "WAIT".into(),
         turns: 0,
         commands: vec![vec![literal("WAIT"), replicas, timeout]],
@@ -178,26 +185,27 @@ fn waits(settings: &Settings, operations: &mut Vec<Operation>) -> Option<Between
 }
 
 /// The parts of an argument: the first `__key__` in it is a key.
-fn parts(word: &[u8], prefix: &str) -> Vec<Part> {
+fn parts(word: &[u8], prefix: &str) -> Vec<ArgumentPart> {
     const KEY: &[u8] = b"__key__";
     if word == b"__data__" {
-        return vec![Part::Data];
+        return vec![ArgumentPart::Data];
     }
     let Some(at) = word.windows(KEY.len()).position(|window| window == KEY) else {
-        return vec![Part::Literal(word.to_vec())];
+        return vec![ArgumentPart::Literal(word.to_vec())];
     };
-    let mut all = vec![Part::Literal([&word[..at], prefix.as_bytes()].concat()), Part::Key(0)];
+    let mut all =
+        vec![ArgumentPart::Literal([&word[..at], prefix.as_bytes()].concat()), ArgumentPart::Key(0)];
     if at + KEY.len() < word.len() {
-        all.push(Part::Literal(word[at + KEY.len()..].to_vec()));
+        all.push(ArgumentPart::Literal(word[at + KEY.len()..].to_vec()));
     }
     all
 }
 
-fn own(settings: &Settings, number: usize, command: &OwnCommand) -> Operation {
+fn own(settings: &Settings, number: usize, command: &OwnCommand) -> CommandOperation {
     let prefix = settings.value("key-prefix").unwrap_or("memtier-");
     let name = shown(command);
     let before = settings.own[..number].iter().filter(|earlier| shown(earlier) == name).count();
-    Operation {
+    CommandOperation {
         name: if before == 0 { name.clone() } else { format!("{name}-{}", before + 1) },
         turns: command.ratio,
         commands: vec![command.words.iter().map(|word| parts(word, prefix)).collect()],
@@ -223,7 +231,7 @@ fn shown(command: &OwnCommand) -> String {
 }
 
 /// The load; `seed` for draws, `records` of the file where there is one.
-pub fn load(settings: &Settings, seed: u64, records: &Arc<[Record]>) -> Commands {
+pub fn load(settings: &Settings, seed: u64, records: &Arc<[ImportedRecord]>) -> Commands {
     let ranged;
     let settings = match settings.import.as_ref().filter(|import| !import.generate_keys) {
         Some(_) => {
@@ -243,7 +251,7 @@ pub fn load(settings: &Settings, seed: u64, records: &Arc<[Record]>) -> Commands
         // Another with the cursor of the last reply.
         let mut goes_on = operations[0].clone();
         (goes_on.name, goes_on.turns) = ("SCAN <cursor>".into(), 0);
-        goes_on.commands[0][..2].clone_from_slice(&[literal("SCAN"), vec![Part::Cursor]]);
+        goes_on.commands[0][..2].clone_from_slice(&[literal("SCAN"), vec![ArgumentPart::Cursor]]);
         operations[0].name = "SCAN 0".into();
         operations.push(goes_on);
     }
@@ -265,7 +273,7 @@ pub fn load(settings: &Settings, seed: u64, records: &Arc<[Record]>) -> Commands
         stands_for: None,
         iterates: settings.iterates,
         by_user: settings.has("client-stats"),
-        records: Records { all: records.clone(), expiring, verify: false },
+        records: ImportedRecords { all: records.clone(), expiring, verify: false },
     }
 }
 
@@ -287,19 +295,19 @@ pub fn verification(settings: &Settings, commands: &Commands) -> Option<(Command
         users: 1,
         by_user: false,
         stands_for: Some(FirstOf { cycle: commands.cycle(), users }),
-        records: Records { expiring: None, verify: true, ..commands.records.clone() },
+        records: ImportedRecords { expiring: None, verify: true, ..commands.records.clone() },
         ..commands.clone()
     };
     (count > 0).then_some((one, count))
 }
 
 /// The rows of the table, without the one of all.
-pub fn rows(settings: &Settings) -> Vec<Row> {
+pub fn rows(settings: &Settings) -> Vec<TableRow> {
     rows_by(settings, settings.breakdown)
 }
 
 /// The same, where commands of one name share a row or do not.
-pub(super) fn rows_by(settings: &Settings, breakdown: Breakdown) -> Vec<Row> {
+pub(super) fn rows_by(settings: &Settings, breakdown: Breakdown) -> Vec<TableRow> {
     if settings.own.is_empty() {
         let (sets, gets) = settings.ratio;
         let kinds = match settings.multi_key_get.filter(|_| gets > 0) {
@@ -309,7 +317,8 @@ pub(super) fn rows_by(settings: &Settings, breakdown: Breakdown) -> Vec<Row> {
         let first = usize::from(sets > 0);
         let waits = first + kinds..first + kinds + usize::from(settings.waits.is_some());
         let expiring = waits.end..waits.end + usize::from(has_expiring(settings));
-        let row = |name: &str, metrics: Vec<usize>, bytes: bool| Row { name: name.into(), metrics, bytes };
+        let row =
+            |name: &str, metrics: Vec<usize>, bytes: bool| TableRow { name: name.into(), metrics, bytes };
         return vec![
             row("Sets", (0..first).chain(expiring).collect(), true),
             row("Gets", (first..first + kinds).collect(), true),
@@ -318,10 +327,11 @@ pub(super) fn rows_by(settings: &Settings, breakdown: Breakdown) -> Vec<Row> {
         ];
     }
     if settings.iterates.is_some() {
-        let row = |name: &str, metric: usize| Row { name: name.into(), metrics: vec![metric], bytes: true };
+        let row =
+            |name: &str, metric: usize| TableRow { name: name.into(), metrics: vec![metric], bytes: true };
         return vec![row("Scan 0s", 0), row("Scan <cursor>s", 1)];
     }
-    let mut all: Vec<Row> = Vec::new();
+    let mut all: Vec<TableRow> = Vec::new();
     let sent = settings.own.iter().filter(|command| command.ratio > 0);
     for (number, command) in sent.enumerate() {
         let word = shown(command).to_ascii_lowercase();
@@ -330,7 +340,7 @@ pub(super) fn rows_by(settings: &Settings, breakdown: Breakdown) -> Vec<Row> {
         let name = format!("{}{}s", first.map(String::from).unwrap_or_default(), letters.as_str());
         match all.iter_mut().find(|row| row.name == name && breakdown == Breakdown::Command) {
             Some(row) => row.metrics.push(number),
-            None => all.push(Row { name, metrics: vec![number], bytes: true }),
+            None => all.push(TableRow { name, metrics: vec![number], bytes: true }),
         }
     }
     all

@@ -13,7 +13,7 @@ const TICKS: u32 = 10;
 
 /// What a second of a kind of request came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Second {
+pub struct RequestSecond {
     /// Its number, from 0.
     pub number: u64,
     /// Requests.
@@ -26,7 +26,7 @@ pub struct Second {
 
 /// What a kind of request came to.
 #[derive(Clone, Debug)]
-pub struct Kind {
+pub struct RequestTotals {
     /// The row's name: `Sets`.
     pub name: String,
     /// Requests that were answered, or were not in time.
@@ -40,12 +40,12 @@ pub struct Kind {
     /// Latencies from sending to the reply, of all that were answered.
     pub latencies: Buckets,
     /// The same, second by second.
-    pub seconds: Vec<Second>,
+    pub seconds: Vec<RequestSecond>,
 }
 
 /// A run.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct MemtierRun {
     /// Begin and end, milliseconds since 1970.
     pub times_ms: (u64, u64),
     /// Length of the measured time, seconds.
@@ -53,12 +53,12 @@ pub struct Run {
     /// True if a signal has ended it.
     pub interrupted: bool,
     /// Kinds of requests, in the order of their rows.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<RequestTotals>,
 }
 
 /// A line of the table.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct TableLine {
     pub(super) name: String,
     pub(super) ops: f64,
     /// Hits and misses a second, where the row has them.
@@ -106,12 +106,12 @@ pub(super) fn percentile(latencies: &Histogram<u64>, percentile: f64) -> f64 {
     found.map_or(0.007, |step| latencies.highest_equivalent(step.value_iterated_to()) as f64 / 1e3)
 }
 
-impl Run {
+impl MemtierRun {
     /// The lines of the table: one for each kind, and that of all.
-    pub(super) fn lines(&self, standard: bool) -> Vec<Line> {
+    pub(super) fn lines(&self, standard: bool) -> Vec<TableLine> {
         let seconds = self.seconds.max(1e-6);
-        let line = |name: &str, kinds: &[&Kind], hits: bool| {
-            let sum = |of: fn(&Kind) -> u64| kinds.iter().map(|kind| of(kind)).sum::<u64>();
+        let line = |name: &str, kinds: &[&RequestTotals], hits: bool| {
+            let sum = |of: fn(&RequestTotals) -> u64| kinds.iter().map(|kind| of(kind)).sum::<u64>();
             let count = sum(|kind| kind.count);
             let (found, misses) = match standard {
                 // Gets alone hit and miss.
@@ -123,7 +123,7 @@ impl Run {
             };
             let all: Vec<&Buckets> = kinds.iter().map(|kind| &kind.latencies).collect();
             let kb = |bytes: u64| bytes as f64 / 1_024.0 / seconds;
-            Line {
+            TableLine {
                 name: name.to_owned(),
                 ops: count as f64 / seconds,
                 hits: hits.then_some((found as f64 / seconds, misses as f64 / seconds)),
@@ -134,7 +134,7 @@ impl Run {
             }
         };
         let each = self.kinds.iter().map(|kind| line(&kind.name, &[kind], kind.name == "Gets"));
-        let all: Vec<&Kind> = self.kinds.iter().collect();
+        let all: Vec<&RequestTotals> = self.kinds.iter().collect();
         each.chain([line("Totals", &all, true)]).collect()
     }
 
@@ -147,13 +147,13 @@ impl Run {
 /// What is printed under one title.
 pub(super) struct Part {
     pub(super) title: String,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<TableLine>,
     /// The run that it is of; `None` for all together.
     pub(super) run: Option<usize>,
 }
 
 /// The parts of a report, in order.
-pub(super) fn parts(settings: &Settings, runs: &[Run]) -> Vec<Part> {
+pub(super) fn parts(settings: &Settings, runs: &[MemtierRun]) -> Vec<Part> {
     let standard = settings.own.is_empty();
     let of =
         |number: usize, title: String| Part { title, lines: runs[number].lines(standard), run: Some(number) };
@@ -176,9 +176,9 @@ pub(super) fn parts(settings: &Settings, runs: &[Run]) -> Vec<Part> {
 }
 
 /// Means of rates, and percentiles of all latencies.
-fn averages(runs: &[Vec<Line>]) -> Vec<Line> {
+fn averages(runs: &[Vec<TableLine>]) -> Vec<TableLine> {
     let count = runs.len() as f64;
-    let mean = |number: usize, of: &dyn Fn(&Line) -> f64| {
+    let mean = |number: usize, of: &dyn Fn(&TableLine) -> f64| {
         runs.iter().map(|run| of(&run[number])).sum::<f64>() / count
     };
     let one = |number: usize| {
@@ -188,11 +188,11 @@ fn averages(runs: &[Vec<Line>]) -> Vec<Line> {
             // Histograms of one form add up.
             let _ = latencies.add(&run[number].latencies);
         }
-        Line {
+        TableLine {
             name: first.name.clone(),
             ops: mean(number, &|line| line.ops),
             hits: first.hits.map(|_| {
-                let of = |line: &Line| line.hits.unwrap_or_default();
+                let of = |line: &TableLine| line.hits.unwrap_or_default();
                 (mean(number, &|line| of(line).0), mean(number, &|line| of(line).1))
             }),
             latencies,
@@ -215,7 +215,7 @@ fn label(percentile: f64) -> String {
 }
 
 /// The whole report of these runs.
-pub fn report(settings: &Settings, runs: &[Run]) -> String {
+pub fn report(settings: &Settings, runs: &[MemtierRun]) -> String {
     let (clients, threads) = settings.clients;
     let mut out = format!("{threads:<9} Threads\n{clients:<9} Connections per thread\n");
     let _ = match (settings.requests, settings.test_time) {
@@ -277,7 +277,7 @@ pub(super) fn steps(latencies: &Histogram<u64>) -> Vec<(f64, f64)> {
 }
 
 /// A step of a distribution.
-pub(super) struct Step {
+pub(super) struct DistributionStep {
     /// Latency, microseconds.
     pub(super) us: u64,
     /// Part of all that is no longer.
@@ -287,7 +287,7 @@ pub(super) struct Step {
 }
 
 /// All steps: so many to each half of what is left, up to the greatest latency, and one for that.
-pub(super) fn steps_of(latencies: &Histogram<u64>) -> impl Iterator<Item = Step> + '_ {
+pub(super) fn steps_of(latencies: &Histogram<u64>) -> impl Iterator<Item = DistributionStep> + '_ {
     let mut recorded = latencies.iter_recorded();
     let (mut us, mut seen, mut percent) = (0, 0, 0.0f64);
     let (all, mut ended) = (latencies.len(), latencies.is_empty());
@@ -297,7 +297,7 @@ pub(super) fn steps_of(latencies: &Histogram<u64>) -> impl Iterator<Item = Step>
         }
         if seen == all {
             ended = true;
-            return Some(Step { us, part: 1.0, seen });
+            return Some(DistributionStep { us, part: 1.0, seen });
         }
         while seen == 0 || percent > 100.0 * seen as f64 / all as f64 {
             let next = recorded.next()?;
@@ -307,7 +307,7 @@ pub(super) fn steps_of(latencies: &Histogram<u64>) -> impl Iterator<Item = Step>
         let part = percent / 100.0;
         let halvings = (100.0 / (100.0 - percent)).log2().floor() + 1.0;
         percent += 100.0 / (f64::from(TICKS) * halvings.exp2());
-        Some(Step { us, part, seen })
+        Some(DistributionStep { us, part, seen })
     })
 }
 

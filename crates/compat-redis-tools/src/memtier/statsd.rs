@@ -9,7 +9,7 @@ const FORM: (u64, u64, u8) = (10, 600_000_000, 2);
 
 /// A second of a run.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct RunSecond {
     /// Requests in this second, and a second so far.
     pub ops: (u64, u64),
     /// Bytes, the same.
@@ -33,7 +33,7 @@ fn place(percentile: f64) -> String {
 
 impl Statsd {
     /// The packets of a second.
-    pub fn second(&self, settings: &Settings, told: &Told) -> Vec<String> {
+    pub fn second(&self, settings: &Settings, told: &RunSecond) -> Vec<String> {
         let mut all = vec![
             format!("ops_sec:{}|g", told.ops.0),
             format!("ops_sec_avg:{}|g", told.ops.1),
@@ -112,7 +112,7 @@ mod tests {
         let theirs: Vec<&str> = SENT.lines().filter_map(|line| line.strip_prefix("UDP ")).collect();
         let mut latencies = Buckets::new(Scale::Ns64);
         latencies.record(31_000);
-        let told = Told {
+        let told = RunSecond {
             ops: (57_378, 57_378),
             bytes: (2_492_096, 2_492_096),
             latency_ms: (0.069, 0.069),

@@ -1,8 +1,8 @@
 //! The target of the settings, as dyno names it.
 
-use super::args::{Reader, Refusal, check};
+use super::args::{Refusal, ValueReader, check};
 
-impl Reader<'_> {
+impl ValueReader<'_> {
     /// The target as dyno names it.
     pub(super) fn uri(&self, notes: &mut Vec<String>) -> Result<String, Refusal> {
         let protocol = match self.get("protocol").unwrap_or("redis") {

@@ -1,10 +1,10 @@
 //! Flags, loads and reports beside what memtier_benchmark printed (tests/data/memtier).
 
 use super::args::{Parsed, Settings, parse};
-use super::report::{Kind, Run, Second, report};
+use super::report::{MemtierRun, RequestSecond, RequestTotals, report};
 use super::{json, load, records, rows, verification, words};
 use dyno_record::{Buckets, Scale};
-use dyno_workload::commands::{CommandRun, Commands, Part};
+use dyno_workload::commands::{ArgumentPart, CommandRun, Commands};
 use dyno_workload::{Frontier, Workload};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -35,10 +35,10 @@ fn sent(commands: &Commands, user: u64, count: u64) -> Vec<String> {
     let line = |turn: u64| {
         let request = run.request(turn * commands.users + user, &Frontier::new(0));
         let arguments = &commands.operations[usize::from(request.shape)].commands[0];
-        let argument = |(number, parts): (u16, &Vec<Part>)| {
+        let argument = |(number, parts): (u16, &Vec<ArgumentPart>)| {
             let mut out = Vec::new();
             match parts.as_slice() {
-                [Part::Literal(bytes)] => out.extend_from_slice(bytes),
+                [ArgumentPart::Literal(bytes)] => out.extend_from_slice(bytes),
                 _ => content.argument(&request, 0, number, &mut out),
             }
             format!("\"{}\"", String::from_utf8(out).unwrap())
@@ -370,7 +370,7 @@ fn a_scan_follows_its_cursor_as_monitor_saw_it() {
         let words = (0..).zip(arguments).map(|(number, parts)| {
             let mut out = Vec::new();
             match parts.as_slice() {
-                [Part::Literal(bytes)] => out.extend_from_slice(bytes),
+                [ArgumentPart::Literal(bytes)] => out.extend_from_slice(bytes),
                 _ => content.argument(&request, 0, number, &mut out),
             }
             format!("\"{}\"", String::from_utf8(out).unwrap())
@@ -424,13 +424,13 @@ fn every_form_of_a_flag() {
 }
 
 /// A run whose latencies are 1 to `count` tenths of a millisecond.
-fn run(settings: &Settings, count: u64) -> Run {
-    let kind = |row: super::Row| {
+fn run(settings: &Settings, count: u64) -> MemtierRun {
+    let kind = |row: super::TableRow| {
         let mut latencies = Buckets::new(Scale::Ns64);
         let own = if row.metrics.is_empty() { 0 } else { count };
         (1..=own).for_each(|tenth| latencies.record(tenth * 100_000));
-        let second = Second { number: 0, count: own, bytes: (10, 20), latencies: latencies.clone() };
-        Kind {
+        let second = RequestSecond { number: 0, count: own, bytes: (10, 20), latencies: latencies.clone() };
+        RequestTotals {
             name: row.name,
             count: own,
             hits: (own - own / 2, own / 2),
@@ -440,7 +440,7 @@ fn run(settings: &Settings, count: u64) -> Run {
             seconds: vec![second],
         }
     };
-    Run {
+    MemtierRun {
         times_ms: (1_000, 3_000),
         seconds: 2.0,
         interrupted: false,
@@ -486,7 +486,7 @@ fn reports_have_memtiers_form() {
         ),
     ] {
         let settings = settings(line);
-        let runs: Vec<Run> = (0..runs).map(|_| run(&settings, 40)).collect();
+        let runs: Vec<MemtierRun> = (0..runs).map(|_| run(&settings, 40)).collect();
         let found = report(&settings, &runs);
         // Steps of a distribution depend on the latencies: theirs and ours are one form.
         let form = |text: &str| {

@@ -1,6 +1,6 @@
 //! The server: `-h`, `-p`, `-s`, `-u` and the flags of login and TLS, as one URI of dyno.
 
-use super::{Program, Refusal};
+use super::{BenchmarkRefusal, Program};
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 
 /// Characters that are encoded in a host: the colons of IPv6 addresses are not.
@@ -10,7 +10,7 @@ pub(super) const PATH: &AsciiSet = &RESERVED.remove(b'/');
 
 /// The server and the login.
 #[derive(Debug)]
-pub(super) struct Address {
+pub(super) struct ServerAddress {
     pub host: String,
     pub port: u16,
     pub socket: Option<String>,
@@ -25,9 +25,9 @@ pub(super) struct Address {
     pub key: Option<String>,
 }
 
-impl Default for Address {
+impl Default for ServerAddress {
     fn default() -> Self {
-        Address {
+        ServerAddress {
             host: "127.0.0.1".to_owned(),
             port: 6379,
             socket: None,
@@ -44,10 +44,10 @@ impl Default for Address {
     }
 }
 
-impl Address {
+impl ServerAddress {
     /// Takes the parts that a URI of the original has; the others stay. A login without a colon is a password.
-    pub fn read_uri(&mut self, program: Program, uri: &str) -> Result<(), Refusal> {
-        let (is_tls, rest) = without_scheme(program, uri).ok_or(Refusal::UriScheme)?;
+    pub fn read_uri(&mut self, program: Program, uri: &str) -> Result<(), BenchmarkRefusal> {
+        let (is_tls, rest) = without_scheme(program, uri).ok_or(BenchmarkRefusal::UriScheme)?;
         self.tls |= is_tls;
         let place = match rest.split_once('@') {
             None => rest,
@@ -74,7 +74,7 @@ impl Address {
     }
 
     /// Reads `HOST`, `HOST:PORT` or, beyond the original, `[IPv6]:PORT`.
-    fn read_host(&mut self, text: &str) -> Result<(), Refusal> {
+    fn read_host(&mut self, text: &str) -> Result<(), BenchmarkRefusal> {
         let (host, rest) = match text.strip_prefix('[').and_then(|text| text.split_once(']')) {
             Some((host, rest)) => (host, rest.strip_prefix(':')),
             None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
@@ -98,16 +98,19 @@ impl Address {
     }
 
     /// The place, without login and options.
-    pub fn place(&self) -> Result<String, Refusal> {
+    pub fn place(&self) -> Result<String, BenchmarkRefusal> {
         if let Some(socket) = &self.socket {
             let path = std::path::absolute(socket).ok();
             let path = path.as_deref().and_then(|path| path.to_str());
-            let refused =
-                || Refusal::Value { flag: "-s", value: socket.clone(), expected: "the path of a socket" };
+            let refused = || BenchmarkRefusal::Value {
+                flag: "-s",
+                value: socket.clone(),
+                expected: "the path of a socket",
+            };
             return Ok(percent::encode(path.ok_or_else(refused)?, PATH));
         }
         if self.host.is_empty() {
-            return Err(Refusal::Value { flag: "-h", value: String::new(), expected: "a host" });
+            return Err(BenchmarkRefusal::Value { flag: "-h", value: String::new(), expected: "a host" });
         }
         let host = percent::encode(&self.host, HOST);
         Ok(if host.contains(':') {
@@ -123,13 +126,13 @@ impl Address {
         format!("{user}:{}@", percent::encode(password, RESERVED))
     }
 
-    pub fn tls_options(&self) -> Result<Vec<(&'static str, String)>, Refusal> {
+    pub fn tls_options(&self) -> Result<Vec<(&'static str, String)>, BenchmarkRefusal> {
         if !self.tls {
             return Ok(Vec::new());
         }
         match (&self.cert, &self.key) {
-            (Some(_), None) => return Err(Refusal::Needs { flag: "--cert", other: "--key" }),
-            (None, Some(_)) => return Err(Refusal::Needs { flag: "--key", other: "--cert" }),
+            (Some(_), None) => return Err(BenchmarkRefusal::Needs { flag: "--cert", other: "--key" }),
+            (None, Some(_)) => return Err(BenchmarkRefusal::Needs { flag: "--key", other: "--cert" }),
             _ => {}
         }
         let insecure = self.insecure.then(|| "true".to_owned());
@@ -169,12 +172,12 @@ fn without_scheme(program: Program, uri: &str) -> Option<(bool, &str)> {
     }
 }
 
-fn decoded(text: &str) -> Result<String, Refusal> {
+fn decoded(text: &str) -> Result<String, BenchmarkRefusal> {
     if text.split('%').skip(1).any(|rest| rest.len() < 2) {
-        return Err(Refusal::UriIncomplete);
+        return Err(BenchmarkRefusal::UriIncomplete);
     }
-    let bytes = percent::decode(text).ok_or(Refusal::UriCharacter)?;
-    String::from_utf8(bytes).map_err(|_| Refusal::UriCharacter)
+    let bytes = percent::decode(text).ok_or(BenchmarkRefusal::UriCharacter)?;
+    String::from_utf8(bytes).map_err(|_| BenchmarkRefusal::UriCharacter)
 }
 
 /// The number at the beginning of a text.
@@ -184,6 +187,6 @@ pub(super) fn leading_number(text: &str) -> Option<i64> {
 }
 
 /// Port 0 is no port to connect to.
-pub(super) fn port(number: i64) -> Result<u16, Refusal> {
-    u16::try_from(number).ok().filter(|port| *port > 0).ok_or(Refusal::Port)
+pub(super) fn port(number: i64) -> Result<u16, BenchmarkRefusal> {
+    u16::try_from(number).ok().filter(|port| *port > 0).ok_or(BenchmarkRefusal::Port)
 }

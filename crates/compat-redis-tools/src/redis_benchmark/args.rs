@@ -3,9 +3,9 @@
 //! A flag is matched exactly, and its value is the next word. The first word without a dash begins the command. The original
 //! reads numbers with `atoi`, so that `-n 10k` is 10; here a value that is no whole number is refused.
 
-use super::address::{Address, port};
+use super::address::{ServerAddress, port};
 use super::flags::{FLAGS, Flag, flag_of};
-use super::{Program, Reads, Refusal};
+use super::{BenchmarkRefusal, Program, Reads};
 
 /// Longest value, bytes.
 const LONGEST: i64 = 1 << 30;
@@ -18,7 +18,7 @@ const KEYS: i64 = 1_000_000_000_000;
 #[derive(Debug)]
 pub(super) struct Args {
     pub program: Program,
-    pub address: Address,
+    pub address: ServerAddress,
     pub cluster: bool,
     pub reads: Reads,
     pub resp3: bool,
@@ -62,7 +62,7 @@ impl Args {
     fn new(program: Program) -> Self {
         Args {
             program,
-            address: Address::default(),
+            address: ServerAddress::default(),
             cluster: false,
             reads: Reads::Primary,
             resp3: false,
@@ -92,7 +92,7 @@ impl Args {
     }
 
     /// Reads the words behind the program's name.
-    pub fn read(program: Program, words: &[String]) -> Result<CommandLine, Refusal> {
+    pub fn read(program: Program, words: &[String]) -> Result<CommandLine, BenchmarkRefusal> {
         let mut args = Args::new(program);
         let mut at = 0;
         while let Some(word) = words.get(at) {
@@ -102,7 +102,7 @@ impl Args {
             }
             let Some((number, flag)) = flag_of(program, word) else {
                 if word.starts_with('-') {
-                    return Err(Refusal::Option(word.clone()));
+                    return Err(BenchmarkRefusal::Option(word.clone()));
                 }
                 break;
             };
@@ -115,7 +115,7 @@ impl Args {
                 "" => "true",
                 _ => {
                     at += 1;
-                    words.get(at).ok_or_else(|| Refusal::Option(word.clone()))?
+                    words.get(at).ok_or_else(|| BenchmarkRefusal::Option(word.clone()))?
                 }
             };
             args.apply(flag, value)?;
@@ -127,9 +127,9 @@ impl Args {
         Ok(CommandLine::Settings(Box::new(args)))
     }
 
-    fn apply(&mut self, flag: &'static Flag, value: &str) -> Result<(), Refusal> {
+    fn apply(&mut self, flag: &'static Flag, value: &str) -> Result<(), BenchmarkRefusal> {
         if let Some(reason) = flag.refused {
-            return Err(Refusal::Unavailable { what: flag.name, reason });
+            return Err(BenchmarkRefusal::Unavailable { what: flag.name, reason });
         }
         let taken = self.set_server(flag.name, value)?
             || self.set_load(flag.name, value)?
@@ -139,7 +139,7 @@ impl Args {
         Ok(())
     }
 
-    fn set_server(&mut self, flag: &'static str, value: &str) -> Result<bool, Refusal> {
+    fn set_server(&mut self, flag: &'static str, value: &str) -> Result<bool, BenchmarkRefusal> {
         let address = &mut self.address;
         match flag {
             "-h" => address.host = value.to_owned(),
@@ -162,7 +162,7 @@ impl Args {
                     "no" => Reads::Primary,
                     "yes" => Reads::Replica,
                     "all" => Reads::Any,
-                    _ => return Err(Refusal::Option(value.to_owned())),
+                    _ => return Err(BenchmarkRefusal::Option(value.to_owned())),
                 }
             }
             _ => return Ok(false),
@@ -170,12 +170,12 @@ impl Args {
         Ok(true)
     }
 
-    fn set_load(&mut self, flag: &'static str, value: &str) -> Result<bool, Refusal> {
+    fn set_load(&mut self, flag: &'static str, value: &str) -> Result<bool, BenchmarkRefusal> {
         match flag {
             "-c" => self.clients = positive(flag, value, "a number of connections from 1")?,
-            "-n" if self.duration_s.is_some() => return Err(Refusal::RequestsAndDuration),
+            "-n" if self.duration_s.is_some() => return Err(BenchmarkRefusal::RequestsAndDuration),
             "-n" => self.requests = Some(positive(flag, value, "a number of requests from 1")?),
-            "--duration" if self.requests.is_some() => return Err(Refusal::RequestsAndDuration),
+            "--duration" if self.requests.is_some() => return Err(BenchmarkRefusal::RequestsAndDuration),
             "--duration" => self.duration_s = Some(positive(flag, value, "seconds from 1")?),
             "--warmup" => self.warmup_s = natural(flag, value, "seconds from 0")?,
             "--rps" => self.rate = natural(flag, value, "requests a second, or 0 for no limit")?,
@@ -184,7 +184,7 @@ impl Args {
             "-k" => match integer(flag, value)? {
                 1 => {}
                 0 => {
-                    return Err(Refusal::Unavailable {
+                    return Err(BenchmarkRefusal::Unavailable {
                         what: "-k 0",
                         reason: "it keeps its connections open",
                     });
@@ -206,12 +206,12 @@ impl Args {
         self.threads = (threads > 0).then_some(threads.min(THREADS) as usize);
     }
 
-    fn set_commands(&mut self, flag: &'static str, value: &str) -> Result<bool, Refusal> {
+    fn set_commands(&mut self, flag: &'static str, value: &str) -> Result<bool, BenchmarkRefusal> {
         match flag {
             "-d" => self.data_size = integer(flag, value)?.clamp(1, LONGEST) as u32,
             "-r" => {
                 if value.starts_with('-') && !value[1..].starts_with(|digit: char| digit.is_ascii_digit()) {
-                    return Err(Refusal::Option(value.to_owned()));
+                    return Err(BenchmarkRefusal::Option(value.to_owned()));
                 }
                 let keys = integer(flag, value)?.max(0);
                 if keys > KEYS {
@@ -234,7 +234,7 @@ impl Args {
         Ok(true)
     }
 
-    fn set_output(&mut self, flag: &'static str, value: &str) -> Result<bool, Refusal> {
+    fn set_output(&mut self, flag: &'static str, value: &str) -> Result<bool, BenchmarkRefusal> {
         match flag {
             "-q" => self.quiet = true,
             "--csv" => self.csv = true,
@@ -255,9 +255,9 @@ impl Args {
     }
 
     /// Refuses combinations, and notes flags that have no effect.
-    fn check(&mut self) -> Result<(), Refusal> {
+    fn check(&mut self) -> Result<(), BenchmarkRefusal> {
         if self.reads != Reads::Primary && !self.cluster {
-            return Err(Refusal::Needs { flag: "--rfr", other: "--cluster" });
+            return Err(BenchmarkRefusal::Needs { flag: "--rfr", other: "--cluster" });
         }
         if !self.command.is_empty() && self.tests.is_some() {
             self.notes.push("WARNING: Option -t is ignored.".into());
@@ -294,21 +294,29 @@ impl Args {
     }
 }
 
-fn refused(flag: &'static str, value: &str, expected: &'static str) -> Refusal {
-    Refusal::Value { flag, value: value.to_owned(), expected }
+fn refused(flag: &'static str, value: &str, expected: &'static str) -> BenchmarkRefusal {
+    BenchmarkRefusal::Value { flag, value: value.to_owned(), expected }
 }
 
-fn integer(flag: &'static str, value: &str) -> Result<i64, Refusal> {
+fn integer(flag: &'static str, value: &str) -> Result<i64, BenchmarkRefusal> {
     value.trim().parse().map_err(|_| refused(flag, value, "a whole number"))
 }
 
 /// A number from 0.
-fn natural<T: TryFrom<i64>>(flag: &'static str, value: &str, expected: &'static str) -> Result<T, Refusal> {
+fn natural<T: TryFrom<i64>>(
+    flag: &'static str,
+    value: &str,
+    expected: &'static str,
+) -> Result<T, BenchmarkRefusal> {
     T::try_from(integer(flag, value)?).map_err(|_| refused(flag, value, expected))
 }
 
 /// A number from 1.
-fn positive<T: TryFrom<i64>>(flag: &'static str, value: &str, expected: &'static str) -> Result<T, Refusal> {
+fn positive<T: TryFrom<i64>>(
+    flag: &'static str,
+    value: &str,
+    expected: &'static str,
+) -> Result<T, BenchmarkRefusal> {
     let number = integer(flag, value)?;
     if number < 1 {
         return Err(refused(flag, value, expected));

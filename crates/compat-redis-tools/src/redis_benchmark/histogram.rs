@@ -14,7 +14,7 @@ const FINE_UNTIL: u64 = 2_000;
 
 /// A line of a list.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Line {
+pub(super) struct ListLine {
     /// Share of latencies, per cent.
     pub percent: f64,
     /// Bound, microseconds.
@@ -85,7 +85,7 @@ impl Latencies {
     }
 
     /// The first list: half of the remaining way to 100 % in each step.
-    pub fn percentiles(&self) -> Vec<Line> {
+    pub fn percentiles(&self) -> Vec<ListLine> {
         let total = self.0.len();
         let (mut seen, mut bound_us, mut wanted) = (0, 0, 0.0);
         let mut lines = Vec::new();
@@ -93,19 +93,19 @@ impl Latencies {
             seen += count;
             bound_us = self.0.highest_equivalent(value);
             while wanted <= 100.0 * seen as f64 / total as f64 {
-                lines.push(Line { percent: wanted, bound_us, count: seen });
+                lines.push(ListLine { percent: wanted, bound_us, count: seen });
                 wanted += step_towards_hundred(wanted);
                 if seen == total {
                     break;
                 }
             }
         }
-        lines.push(Line { percent: 100.0, bound_us, count: seen });
+        lines.push(ListLine { percent: 100.0, bound_us, count: seen });
         changed(lines, total)
     }
 
     /// The second list: steps of equal length.
-    pub fn distribution(&self) -> Vec<Line> {
+    pub fn distribution(&self) -> Vec<ListLine> {
         let total = self.0.len();
         let mut lines = Vec::new();
         let mut place = Place { all: &self.0, passed: 0, value: 0, seen: 0 };
@@ -116,7 +116,7 @@ impl Latencies {
             level += step;
             let bound_us = self.0.highest_equivalent(place.value);
             let percent = place.seen as f64 / total as f64 * 100.0;
-            lines.push(Line { percent, bound_us, count: place.seen });
+            lines.push(ListLine { percent, bound_us, count: place.seen });
             if bound_us > FINE_UNTIL {
                 step = COARSE;
             }
@@ -165,8 +165,8 @@ fn step_towards_hundred(percent: f64) -> f64 {
 }
 
 /// Leaves out lines whose count is that of the line before, unless it is the total.
-fn changed(lines: Vec<Line>, total: u64) -> Vec<Line> {
+fn changed(lines: Vec<ListLine>, total: u64) -> Vec<ListLine> {
     let mut last = None;
-    let is_shown = |line: &Line| last.replace(line.count) != Some(line.count) || line.count == total;
+    let is_shown = |line: &ListLine| last.replace(line.count) != Some(line.count) || line.count == total;
     lines.into_iter().filter(is_shown).collect()
 }

@@ -18,7 +18,7 @@ mod report;
 mod uri;
 
 pub use plan::parse;
-pub use report::{Progress, Ran, head, progress, report, tail, width_of_progress};
+pub use report::{Ran, TestProgress, head, progress, report, tail, width_of_progress};
 
 use dyno_workload::commands::Commands;
 
@@ -43,9 +43,9 @@ impl Program {
 
 /// Result of reading a command line.
 #[derive(Clone, Debug)]
-pub enum Parsed {
+pub enum ParsedCommandLine {
     /// A benchmark.
-    Run(Box<Plan>),
+    Run(Box<BenchmarkPlan>),
     /// Help or version.
     Print {
         /// Text for standard output.
@@ -57,7 +57,7 @@ pub enum Parsed {
 
 /// Reason why a command line is refused. All of them are usage errors.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum BenchmarkRefusal {
     /// A flag that the program does not have, or one without its value.
     #[error("Invalid option \"{0}\" or option argument missing")]
     Option(String),
@@ -134,7 +134,7 @@ pub enum Reads {
 
 /// A benchmark as its command line describes it.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct BenchmarkPlan {
     /// The program.
     pub program: Program,
     /// The server in dyno's form, with its password.

@@ -4,8 +4,8 @@ use super::address::leading_number;
 use super::args::{Args, CommandLine};
 use super::flags::{help, version};
 use super::uri::uri;
-use super::{Output, Parsed, Plan, Program, Refusal, Test};
-use dyno_workload::commands::{Commands, DataSize, KeySpace, Operation, Part, Pattern};
+use super::{BenchmarkPlan, BenchmarkRefusal, Output, ParsedCommandLine, Program, Test};
+use dyno_workload::commands::{ArgumentPart, CommandOperation, Commands, DataSize, KeySpace, Pattern};
 
 /// Requests of a test without `-n`.
 const REQUESTS: u64 = 100_000;
@@ -43,7 +43,7 @@ const READS: [&str; 40] = [
 const LOOKUPS: [&str; 4] = ["GET", "HGET", "LINDEX", "ZSCORE"];
 
 /// A test of the default suite.
-struct Known {
+struct SuiteTest {
     /// Names that `-t` selects it by.
     names: &'static [&'static str],
     title: &'static str,
@@ -56,13 +56,13 @@ struct Known {
     by_default: bool,
 }
 
-const fn known(names: &'static [&'static str], title: &'static str, words: &'static str) -> Known {
-    Known { names, title, words, times: 1, valkey_only: false, by_default: true }
+const fn known(names: &'static [&'static str], title: &'static str, words: &'static str) -> SuiteTest {
+    SuiteTest { names, title, words, times: 1, valkey_only: false, by_default: true }
 }
 
 /// The suite of `redis-benchmark` 7.2 and `valkey-benchmark` 9, in its order.
 #[rustfmt::skip]
-const SUITE: &[Known] = &[
+const SUITE: &[SuiteTest] = &[
     known(&["ping_inline", "ping"], "PING_INLINE", "PING"),
     known(&["ping_mbulk", "ping"], "PING_MBULK", "PING"),
     known(&["set"], "SET", "SET key{t}:__rand_int__ {data}"),
@@ -83,10 +83,10 @@ const SUITE: &[Known] = &[
     known(&["lrange", "lrange_300"], "LRANGE_300 (first 300 elements)", "LRANGE mylist{t} 0 299"),
     known(&["lrange", "lrange_500"], "LRANGE_500 (first 500 elements)", "LRANGE mylist{t} 0 499"),
     known(&["lrange", "lrange_600"], "LRANGE_600 (first 600 elements)", "LRANGE mylist{t} 0 599"),
-    Known { times: 10, ..known(&["mset"], "MSET (10 keys)", "MSET key{t}:__rand_int__ {data}") },
-    Known { times: 10, valkey_only: true, ..known(&["mget"], "MGET (10 keys)", "MGET key{t}:__rand_int__") },
+    SuiteTest { times: 10, ..known(&["mset"], "MSET (10 keys)", "MSET key{t}:__rand_int__ {data}") },
+    SuiteTest { times: 10, valkey_only: true, ..known(&["mget"], "MGET (10 keys)", "MGET key{t}:__rand_int__") },
     known(&["xadd"], "XADD", "XADD mystream{t} * myfield {data}"),
-    Known { valkey_only: true, by_default: false,
+    SuiteTest { valkey_only: true, by_default: false,
         ..known(&["function_load"], "FUNCTION LOAD", "function load replace {script}") },
 ];
 
@@ -104,26 +104,26 @@ pub fn parse(
     program: Program,
     words: &[String],
     stdin: impl FnOnce() -> std::io::Result<Vec<u8>>,
-) -> Result<Parsed, Refusal> {
+) -> Result<ParsedCommandLine, BenchmarkRefusal> {
     let args = match Args::read(program, words)? {
         CommandLine::Settings(args) => *args,
-        CommandLine::Help => return Ok(Parsed::Print { text: help(program), exit: 0 }),
-        CommandLine::Version => return Ok(Parsed::Print { text: version(program), exit: 0 }),
+        CommandLine::Help => return Ok(ParsedCommandLine::Print { text: help(program), exit: 0 }),
+        CommandLine::Version => return Ok(ParsedCommandLine::Print { text: version(program), exit: 0 }),
     };
     let own = match args.command.as_slice() {
         [] => None,
         command => {
             let mut all: Words = command.iter().map(|word| word.clone().into_bytes()).collect();
             if args.stdin {
-                all.push(stdin().map_err(Refusal::Stdin)?);
+                all.push(stdin().map_err(BenchmarkRefusal::Stdin)?);
             }
             Some(all)
         }
     };
-    plan(&args, own).map(|plan| Parsed::Run(Box::new(plan)))
+    plan(&args, own).map(|plan| ParsedCommandLine::Run(Box::new(plan)))
 }
 
-fn plan(args: &Args, own: Option<Words>) -> Result<Plan, Refusal> {
+fn plan(args: &Args, own: Option<Words>) -> Result<BenchmarkPlan, BenchmarkRefusal> {
     let mut notes = args.notes.clone();
     let uri = uri(args, &mut notes)?;
     let is_own = own.is_some();
@@ -145,7 +145,7 @@ fn plan(args: &Args, own: Option<Words>) -> Result<Plan, Refusal> {
         (false, true) => Output::Quiet,
         (false, false) => Output::Text,
     };
-    Ok(Plan {
+    Ok(BenchmarkPlan {
         program: args.program,
         uri,
         cluster: args.cluster,
@@ -171,14 +171,14 @@ fn plan(args: &Args, own: Option<Words>) -> Result<Plan, Refusal> {
 }
 
 /// The tests of the suite that are selected. Names that no test has select nothing, as in the original.
-fn suite(args: &Args, notes: &mut Vec<String>) -> Result<Vec<Test>, Refusal> {
+fn suite(args: &Args, notes: &mut Vec<String>) -> Result<Vec<Test>, BenchmarkRefusal> {
     let is_valkey = args.program == Program::ValkeyBenchmark;
     let own = SUITE.iter().filter(|known| is_valkey || !known.valkey_only);
-    let selected: Vec<&Known> = match &args.tests {
+    let selected: Vec<&SuiteTest> = match &args.tests {
         None => own.filter(|known| known.by_default).collect(),
         Some(names) => {
             let is_named =
-                |known: &&Known| known.names.iter().any(|name| names.iter().any(|own| own == name));
+                |known: &&SuiteTest| known.names.iter().any(|name| names.iter().any(|own| own == name));
             note_names(names, is_valkey, notes)?;
             own.filter(is_named).collect()
         }
@@ -190,7 +190,7 @@ fn suite(args: &Args, notes: &mut Vec<String>) -> Result<Vec<Test>, Refusal> {
     }
     let mut state = DATA_SEED;
     let data = random_data(&mut state, args.data_size);
-    let test = |(number, known): (usize, &&Known)| Test {
+    let test = |(number, known): (usize, &&SuiteTest)| Test {
         title: known.title.to_owned(),
         commands: commands(args, number as u64, operation_of(args, known), &data),
         payload: u64::from(args.data_size),
@@ -198,13 +198,13 @@ fn suite(args: &Args, notes: &mut Vec<String>) -> Result<Vec<Test>, Refusal> {
     Ok(selected.iter().enumerate().map(test).collect())
 }
 
-fn note_names(names: &[String], is_valkey: bool, notes: &mut Vec<String>) -> Result<(), Refusal> {
+fn note_names(names: &[String], is_valkey: bool, notes: &mut Vec<String>) -> Result<(), BenchmarkRefusal> {
     let is_known = |name: &str| {
         SUITE.iter().any(|known| known.names.contains(&name) && (is_valkey || !known.valkey_only))
     };
     for name in names.iter().filter(|name| !name.is_empty()) {
         if is_valkey && name == FCALL {
-            return Err(Refusal::Unavailable {
+            return Err(BenchmarkRefusal::Unavailable {
                 what: "-t fcall",
                 reason: "it loads no library before a test",
             });
@@ -220,7 +220,7 @@ fn note_names(names: &[String], is_valkey: bool, notes: &mut Vec<String>) -> Res
 }
 
 /// The operation of a test of the suite.
-fn operation_of(args: &Args, known: &Known) -> Operation {
+fn operation_of(args: &Args, known: &SuiteTest) -> CommandOperation {
     let mut words = known.words.split(' ');
     let name = words.next().unwrap_or_default();
     let rest: Vec<&str> = words.collect();
@@ -232,9 +232,9 @@ fn operation_of(args: &Args, known: &Known) -> Operation {
     operation(args, known.title, vec![command], vec![key], !READS.contains(&name), LOOKUPS.contains(&name))
 }
 
-fn word_of_suite(args: &Args, word: &str) -> Vec<Part> {
+fn word_of_suite(args: &Args, word: &str) -> Vec<ArgumentPart> {
     match word {
-        "{data}" => vec![Part::Data],
+        "{data}" => vec![ArgumentPart::Data],
         "{script}" => literal(&script(args.functions)),
         // A counter of its own, which the load cannot have: scores are drawn where members are counted.
         "{score}" => match args.keyspace {
@@ -265,25 +265,25 @@ fn script(functions: u32) -> String {
 }
 
 /// The test of the user's own command, or sequence of commands.
-fn own_test(args: &Args, words: Words) -> Result<Test, Refusal> {
+fn own_test(args: &Args, words: Words) -> Result<Test, BenchmarkRefusal> {
     let title = args.command.join(" ");
     let sequence = match args.program {
         Program::RedisBenchmark => vec![words],
         Program::ValkeyBenchmark => sequence(args, words)?,
     };
     if sequence.is_empty() {
-        return Err(Refusal::Command("there is none to repeat"));
+        return Err(BenchmarkRefusal::Command("there is none to repeat"));
     }
     if sequence.iter().any(|command| command.len() > usize::from(u16::MAX)) {
-        return Err(Refusal::Command("it has more than 65,535 arguments"));
+        return Err(BenchmarkRefusal::Command("it has more than 65,535 arguments"));
     }
     if args.cluster && sequence.len() > 1 {
-        return Err(Refusal::Command(
+        return Err(BenchmarkRefusal::Command(
             "dyno sends several commands with ';' to one server only, not to a cluster",
         ));
     }
     let payload = sequence.iter().map(encoded_len).sum();
-    let rendered: Vec<Vec<Vec<Part>>> =
+    let rendered: Vec<Vec<Vec<ArgumentPart>>> =
         sequence.iter().map(|command| command.iter().map(|word| parts(args, word)).collect()).collect();
     let keys = sequence.iter().map(|command| key_of(args, command)).collect();
     let is_of = |names: &[&str], command: &Words| {
@@ -299,7 +299,7 @@ fn own_test(args: &Args, words: Words) -> Result<Test, Refusal> {
 
 /// Divides words into commands: `[N] command args [';' [N] command args ...]`. A `;` where a command begins belongs to the
 /// command, as in the original.
-fn sequence(args: &Args, mut words: Words) -> Result<Vec<Words>, Refusal> {
+fn sequence(args: &Args, mut words: Words) -> Result<Vec<Words>, BenchmarkRefusal> {
     let mut state = DATA_SEED;
     let mut all = Vec::new();
     let (mut start, mut repeat) = (0, 1);
@@ -316,7 +316,7 @@ fn sequence(args: &Args, mut words: Words) -> Result<Vec<Words>, Refusal> {
             _ if at == start => {}
             _ => {
                 if repeat > SEQUENCE || all.len() + repeat > SEQUENCE {
-                    return Err(Refusal::Command("a sequence has at most 10,000 commands"));
+                    return Err(BenchmarkRefusal::Command("a sequence has at most 10,000 commands"));
                 }
                 all.extend(std::iter::repeat_n(words[start..at].to_vec(), repeat));
                 (start, repeat) = (at + 1, 1);
@@ -360,12 +360,12 @@ fn encoded_len(command: &Words) -> u64 {
 }
 
 /// Refuses numbers that the load cannot keep equal, or count apart.
-fn check_numbers(args: &Args, sequence: &[Vec<Vec<Part>>]) -> Result<(), Refusal> {
-    let in_command = |command: &Vec<Vec<Part>>, group: u16| {
+fn check_numbers(args: &Args, sequence: &[Vec<Vec<ArgumentPart>>]) -> Result<(), BenchmarkRefusal> {
+    let in_command = |command: &Vec<Vec<ArgumentPart>>, group: u16| {
         command
             .iter()
             .flatten()
-            .any(|part| matches!(part, Part::Number { group: Some(own), .. } if *own == group))
+            .any(|part| matches!(part, ArgumentPart::Number { group: Some(own), .. } if *own == group))
     };
     if !args.sequential || args.keyspace.is_none() {
         return Ok(());
@@ -375,18 +375,18 @@ fn check_numbers(args: &Args, sequence: &[Vec<Vec<Part>>]) -> Result<(), Refusal
         (1..=GROUPED.len() as u16).any(|group| sequence.iter().any(|command| in_command(command, group)));
     if has_group {
         let reason = "with --sequential, dyno has one counter: use __rand_int__, or one placeholder only";
-        return Err(Refusal::Command(reason));
+        return Err(BenchmarkRefusal::Command(reason));
     }
     Ok(())
 }
 
-fn literal(text: &str) -> Vec<Part> {
-    vec![Part::Literal(text.as_bytes().to_vec())]
+fn literal(text: &str) -> Vec<ArgumentPart> {
+    vec![ArgumentPart::Literal(text.as_bytes().to_vec())]
 }
 
 /// A random number of 12 digits.
-fn number(args: &Args, group: Option<u16>) -> Part {
-    Part::Number { range: (0, last_key(args)), digits: DIGITS, group }
+fn number(args: &Args, group: Option<u16>) -> ArgumentPart {
+    ArgumentPart::Number { range: (0, last_key(args)), digits: DIGITS, group }
 }
 
 fn last_key(args: &Args) -> u64 {
@@ -394,7 +394,7 @@ fn last_key(args: &Args) -> u64 {
 }
 
 /// An argument: its placeholders are numbers with `-r`, and its tags in a cluster; everything else stays.
-fn parts(args: &Args, word: &[u8]) -> Vec<Part> {
+fn parts(args: &Args, word: &[u8]) -> Vec<ArgumentPart> {
     let mut out = Vec::new();
     let (mut from, mut at) = (0, 0);
     while at < word.len() {
@@ -415,59 +415,68 @@ fn parts(args: &Args, word: &[u8]) -> Vec<Part> {
 }
 
 /// Appends bytes to the last literal, or as a new one.
-fn push_literal(parts: &mut Vec<Part>, bytes: &[u8]) {
+fn push_literal(parts: &mut Vec<ArgumentPart>, bytes: &[u8]) {
     match parts.last_mut() {
         _ if bytes.is_empty() => {}
-        Some(Part::Literal(last)) => last.extend_from_slice(bytes),
-        _ => parts.push(Part::Literal(bytes.to_vec())),
+        Some(ArgumentPart::Literal(last)) => last.extend_from_slice(bytes),
+        _ => parts.push(ArgumentPart::Literal(bytes.to_vec())),
     }
 }
 
-struct Found {
-    part: Part,
+struct FoundOption {
+    part: ArgumentPart,
     is_tag: bool,
 }
 
 /// The placeholder at the beginning of a text, and its length.
-fn placeholder(args: &Args, text: &[u8]) -> Option<(usize, Found)> {
+fn placeholder(args: &Args, text: &[u8]) -> Option<(usize, FoundOption)> {
     if args.cluster && text.starts_with(TAG.as_bytes()) {
         // Three characters, as the original's tags have. Tags of a thousand numbers reach all nodes.
-        let part = Part::Number { range: (0, 999), digits: 3, group: Some(TAG_GROUP) };
-        return Some((TAG.len(), Found { part, is_tag: true }));
+        let part = ArgumentPart::Number { range: (0, 999), digits: 3, group: Some(TAG_GROUP) };
+        return Some((TAG.len(), FoundOption { part, is_tag: true }));
     }
     args.keyspace?;
     let part = if text.starts_with(RANDOM.as_bytes()) {
-        if args.sequential { Part::Key(DIGITS) } else { number(args, None) }
+        if args.sequential { ArgumentPart::Key(DIGITS) } else { number(args, None) }
     } else if args.program == Program::ValkeyBenchmark {
         let group = GROUPED.iter().position(|name| text.starts_with(name.as_bytes()))?;
         number(args, Some(group as u16 + 1))
     } else {
         return None;
     };
-    Some((RANDOM.len(), Found { part, is_tag: false }))
+    Some((RANDOM.len(), FoundOption { part, is_tag: false }))
 }
 
 fn operation(
     args: &Args,
     name: &str,
-    mut commands: Vec<Vec<Vec<Part>>>,
+    mut commands: Vec<Vec<Vec<ArgumentPart>>>,
     keys: Vec<Option<u16>>,
     writes: bool,
     misses: bool,
-) -> Operation {
+) -> CommandOperation {
     let pattern = if args.sequential { Pattern::Sequential } else { Pattern::Uniform };
     let space = KeySpace { min: 0, max: last_key(args), pattern };
     if args.sequential {
         count_single_group(&mut commands);
     }
-    Operation { name: name.to_owned(), turns: 1, commands, keys, writes, misses, space, goes_on: false }
+    CommandOperation {
+        name: name.to_owned(),
+        turns: 1,
+        commands,
+        keys,
+        writes,
+        misses,
+        space,
+        goes_on: false,
+    }
 }
 
 /// With `--sequential` a placeholder of a group is a counter; the load has one, which the only such placeholder gets.
-fn count_single_group(commands: &mut [Vec<Vec<Part>>]) {
-    let is_counted = |part: &Part| match part {
-        Part::Key(_) => true,
-        Part::Number { group, .. } => group.is_some_and(|group| group != TAG_GROUP),
+fn count_single_group(commands: &mut [Vec<Vec<ArgumentPart>>]) {
+    let is_counted = |part: &ArgumentPart| match part {
+        ArgumentPart::Key(_) => true,
+        ArgumentPart::Number { group, .. } => group.is_some_and(|group| group != TAG_GROUP),
         _ => false,
     };
     let all = || commands.iter().flatten().flatten();
@@ -475,13 +484,13 @@ fn count_single_group(commands: &mut [Vec<Vec<Part>>]) {
         return;
     }
     for part in commands.iter_mut().flatten().flatten().filter(|part| is_counted(part)) {
-        *part = Part::Key(DIGITS);
+        *part = ArgumentPart::Key(DIGITS);
     }
 }
 
 /// The load of an operation. Each test draws numbers of its own, as the original's go on from test to test.
-fn commands(args: &Args, test: u64, operation: Operation, data: &[u8]) -> Commands {
-    let has_data = operation.commands.iter().flatten().flatten().any(|part| *part == Part::Data);
+fn commands(args: &Args, test: u64, operation: CommandOperation, data: &[u8]) -> Commands {
+    let has_data = operation.commands.iter().flatten().flatten().any(|part| *part == ArgumentPart::Data);
     Commands {
         operations: vec![operation],
         between: None,

@@ -2,8 +2,8 @@
 //!
 //! Rates and milliseconds are computed in single precision, as the original does: its last digits show it.
 
-use super::histogram::{Latencies, Line};
-use super::{Output, Plan, Program, Reads, Test};
+use super::histogram::{Latencies, ListLine};
+use super::{BenchmarkPlan, Output, Program, Reads, Test};
 use dyno_record::Buckets;
 use std::fmt::Write;
 
@@ -30,7 +30,7 @@ pub struct Ran<'a> {
 
 /// How a test goes.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct TestProgress {
     /// Operations so far.
     pub requests: u64,
     /// Time so far, milliseconds.
@@ -53,7 +53,7 @@ const CSV_HEAD: &str = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\
     \"p99_latency_ms\",\"max_latency_ms\"\n";
 
 /// Text before the first test: a CSV's head.
-pub fn head(plan: &Plan) -> String {
+pub fn head(plan: &BenchmarkPlan) -> String {
     match plan.output {
         Output::Csv => CSV_HEAD.to_owned(),
         Output::Text | Output::Quiet => String::new(),
@@ -61,7 +61,7 @@ pub fn head(plan: &Plan) -> String {
 }
 
 /// Text behind the last test, with `-l` behind the last of each loop.
-pub fn tail(plan: &Plan) -> String {
+pub fn tail(plan: &BenchmarkPlan) -> String {
     if plan.is_own || plan.output == Output::Csv { String::new() } else { "\n".to_owned() }
 }
 
@@ -74,7 +74,7 @@ fn role(reads: Reads) -> &'static str {
 }
 
 /// The progress text: the last one is wiped out, and a carriage return ends the new one. Empty with `--csv`.
-pub fn progress(plan: &Plan, test: &Test, now: &Progress) -> String {
+pub fn progress(plan: &BenchmarkPlan, test: &Test, now: &TestProgress) -> String {
     if plan.output == Output::Csv {
         return String::new();
     }
@@ -112,7 +112,7 @@ pub fn width_of_progress(text: &str) -> usize {
 }
 
 /// The report of a test.
-pub fn report(plan: &Plan, test: &Test, ran: &Ran<'_>) -> String {
+pub fn report(plan: &BenchmarkPlan, test: &Test, ran: &Ran<'_>) -> String {
     let all = Latencies::new(ran.latencies, plan.precision, test.commands_of_operation());
     let requests = ran.requests * test.commands_of_operation();
     let rate = fixed(per_second(requests, ran.elapsed_ms), 2);
@@ -146,7 +146,7 @@ pub fn report(plan: &Plan, test: &Test, ran: &Ran<'_>) -> String {
     }
 }
 
-fn push_settings(out: &mut String, plan: &Plan, test: &Test, ran: &Ran<'_>) {
+fn push_settings(out: &mut String, plan: &BenchmarkPlan, test: &Test, ran: &Ran<'_>) {
     // Writing into a string cannot fail.
     let _ = write!(
         out,
@@ -178,7 +178,7 @@ fn push_settings(out: &mut String, plan: &Plan, test: &Test, ran: &Ran<'_>) {
     };
 }
 
-fn push_nodes(out: &mut String, plan: &Plan, nodes: usize, config: Option<(&str, &str)>) {
+fn push_nodes(out: &mut String, plan: &BenchmarkPlan, nodes: usize, config: Option<(&str, &str)>) {
     let kind = match plan.program {
         Program::RedisBenchmark => "masters",
         Program::ValkeyBenchmark => role(plan.reads),
@@ -194,7 +194,7 @@ fn push_nodes(out: &mut String, plan: &Plan, nodes: usize, config: Option<(&str,
 }
 
 /// The summary of `--rps`.
-fn push_rates(out: &mut String, plan: &Plan, test: &Test, ran: &Ran<'_>) {
+fn push_rates(out: &mut String, plan: &BenchmarkPlan, test: &Test, ran: &Ran<'_>) {
     let Some(target) = plan.rate.filter(|_| !ran.rates.is_empty()) else { return };
     let each = test.commands_of_operation() as f64;
     let rates: Vec<f64> = ran.rates.iter().map(|rate| rate * each).collect();
@@ -209,7 +209,7 @@ fn push_rates(out: &mut String, plan: &Plan, test: &Test, ran: &Ran<'_>) {
     push_summary(out, figures(&all).map(|rate| fixed(f64::from(rate as f32), 3)));
 }
 
-fn push_lines(out: &mut String, title: &str, lines: &[Line]) {
+fn push_lines(out: &mut String, title: &str, lines: &[ListLine]) {
     // Writing into a string cannot fail.
     let _ = writeln!(out, "\n{title}:");
     for line in lines {

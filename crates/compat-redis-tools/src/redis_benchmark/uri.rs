@@ -2,15 +2,15 @@
 
 use super::address::PATH;
 use super::args::Args;
-use super::{Program, Reads, Refusal};
+use super::{BenchmarkRefusal, Program, Reads};
 use dyno_types::percent;
 
 /// The server as dyno's URI; a database that does not count is noted.
-pub(super) fn uri(args: &Args, notes: &mut Vec<String>) -> Result<String, Refusal> {
+pub(super) fn uri(args: &Args, notes: &mut Vec<String>) -> Result<String, BenchmarkRefusal> {
     let address = &args.address;
     let scheme = match (&address.socket, address.tls) {
         (Some(_), true) => {
-            return Err(Refusal::Unavailable {
+            return Err(BenchmarkRefusal::Unavailable {
                 what: "--tls with -s",
                 reason: "it speaks TLS over TCP only",
             });
@@ -41,7 +41,7 @@ pub(super) fn uri(args: &Args, notes: &mut Vec<String>) -> Result<String, Refusa
 }
 
 /// The database; `None` for the first.
-fn database(args: &Args, notes: &mut Vec<String>) -> Result<Option<u32>, Refusal> {
+fn database(args: &Args, notes: &mut Vec<String>) -> Result<Option<u32>, BenchmarkRefusal> {
     let database = args.address.database;
     match (database, args.cluster, args.program) {
         (0, _, _) => Ok(None),
@@ -50,7 +50,7 @@ fn database(args: &Args, notes: &mut Vec<String>) -> Result<Option<u32>, Refusal
             notes.push("WARNING: --dbnum has no effect with --cluster.".to_owned());
             Ok(None)
         }
-        (_, true, Program::ValkeyBenchmark) => Err(Refusal::Unavailable {
+        (_, true, Program::ValkeyBenchmark) => Err(BenchmarkRefusal::Unavailable {
             what: "--dbnum with --cluster",
             reason: "it uses database 0 of a cluster",
         }),

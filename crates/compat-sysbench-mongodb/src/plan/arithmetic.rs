@@ -57,19 +57,19 @@ pub(super) fn evaluate(
     text: &str,
     variable: &mut dyn FnMut(&str) -> Result<String, Unassigned>,
 ) -> Result<i64, ArithmeticError> {
-    let mut reader = Reader { rest: text, variable, depth: 0 };
+    let mut reader = ArithmeticReader { rest: text, variable, depth: 0 };
     let value = reader.sum()?;
     reader.skip();
     if reader.rest.is_empty() { Ok(value) } else { Err(reader.unexpected()) }
 }
 
-struct Reader<'a, 'v> {
+struct ArithmeticReader<'a, 'v> {
     rest: &'a str,
     variable: &'v mut dyn FnMut(&str) -> Result<String, Unassigned>,
     depth: usize,
 }
 
-impl Reader<'_, '_> {
+impl ArithmeticReader<'_, '_> {
     fn skip(&mut self) {
         self.rest = self.rest.trim_start();
     }

@@ -1,12 +1,12 @@
 //! Variables as configurations and the command line set them, the last one over those before.
 
-use dyno_config::settings::{Setting, Settings, Source};
+use dyno_config::settings::{PropertySettings, Setting, Source};
 
 /// Variables that are set, in order.
 #[derive(Debug, Default)]
 pub(super) struct Layers {
     /// Values with their sources.
-    pub settings: Settings,
+    pub settings: PropertySettings,
     /// Names in the order of their last assignment.
     pub order: Vec<String>,
     /// Notes for the user.

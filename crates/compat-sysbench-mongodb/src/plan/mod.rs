@@ -16,7 +16,7 @@ pub mod variables;
 
 use crate::plan::layers::Layers;
 use crate::plan::resolve::{Overrides, SysbenchPlan};
-use crate::plan::shell::{Assignment, LineError, Shell};
+use crate::plan::shell::{ScriptAssignment, ScriptLineError, Shell};
 use dyno_config::settings::{BadSetting, Source};
 use dyno_types::bounded;
 use dyno_types::limits::TEXT_BYTES;
@@ -49,7 +49,7 @@ pub enum SysbenchError {
         line: u32,
         /// Problem of the line.
         #[source]
-        problem: LineError,
+        problem: ScriptLineError,
     },
     /// A variable that dyno does not know.
     #[error("{place}: unknown variable {name}{hint}")]
@@ -88,13 +88,13 @@ pub fn parse_named(
 }
 
 /// Value of a variable of the environment.
-type Environment = fn(&str) -> Option<String>;
+type EnvironmentLookup = fn(&str) -> Option<String>;
 
 fn read(
     words: &[String],
     overrides: &Overrides,
     now_s: u64,
-    own: Option<Environment>,
+    own: Option<EnvironmentLookup>,
 ) -> Result<SysbenchPlan, SysbenchError> {
     let (pairs, files): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| is_pair(word));
     if let Some(third) = files.get(2) {
@@ -111,7 +111,8 @@ fn read(
     }
     // A file that assigns a variable has the last word, as in a shell.
     // Configurations of 2015 assign all of theirs, and environments have such names for other things.
-    let is_old = |name: &str| variables::variable(name).is_some_and(|one| one.known == variables::Known::Old);
+    let is_old =
+        |name: &str| variables::variable(name).is_some_and(|one| one.known == variables::KnownVersions::Old);
     let taken = |name: &&str| !is_old(name) && layers.get(name).is_none();
     let names: Vec<&str> = variables::names().filter(taken).collect();
     for name in names {
@@ -157,7 +158,7 @@ fn read_file(
         line: bad.line,
         problem: bad.problem,
     })?;
-    for Assignment { name, value, line } in &shell.assignments[known..] {
+    for ScriptAssignment { name, value, line } in &shell.assignments[known..] {
         layers.set(name, value, Source::File { path: path.to_owned(), line: *line });
     }
     Ok(())

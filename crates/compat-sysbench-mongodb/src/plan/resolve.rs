@@ -1,7 +1,7 @@
 //! Turns variables into a plan: dialect, numbers, connection string.
 
 use crate::plan::layers::Layers;
-use crate::plan::variables::{Known, SEED, VARIABLES, names, variable};
+use crate::plan::variables::{KnownVersions, SEED, VARIABLES, names, variable};
 use dyno_config::settings::{BadSetting, Provenance, Source};
 use dyno_types::limits::{COLLECTIONS, CONNECTIONS};
 use dyno_types::percent;
@@ -25,7 +25,7 @@ pub struct Overrides {
 
 /// A phase of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum BenchmarkPhase {
     /// Loading.
     Load,
     /// Transactions.
@@ -69,10 +69,10 @@ pub struct SysbenchPlan {
 
 impl SysbenchPlan {
     /// Name of the original's log file; with `.tsv` behind it that of the table.
-    pub fn log_name(&self, phase: Phase) -> String {
+    pub fn log_name(&self, phase: BenchmarkPhase) -> String {
         let (what, users) = match phase {
-            Phase::Load => ("Load", self.config.loaders),
-            Phase::Execute => ("Execute", self.config.writers),
+            BenchmarkPhase::Load => ("Load", self.config.loaders),
+            BenchmarkPhase::Execute => ("Execute", self.config.writers),
         };
         // The last version puts a variable in front that its own configuration does not assign.
         let gap = match self.config.dialect {
@@ -86,11 +86,11 @@ impl SysbenchPlan {
 
 /// Draws the conclusions.
 pub(super) fn resolve(layers: Layers, overrides: &Overrides, now_s: u64) -> Result<SysbenchPlan, BadSetting> {
-    let mut reader = Reader { dialect: dialect(&layers, overrides)?, layers, now: now_s.to_string() };
+    let mut reader = VariableReader { dialect: dialect(&layers, overrides)?, layers, now: now_s.to_string() };
     let config = reader.config(overrides)?;
     let run_seconds = reader.run_seconds()?;
     let uri = reader.uri(overrides)?;
-    let feedback = |reader: &Reader, key| match reader.whole(key, -1, i64::from(i32::MAX))? {
+    let feedback = |reader: &VariableReader, key| match reader.whole(key, -1, i64::from(i32::MAX))? {
         n @ 1.. => Ok::<_, BadSetting>(Some(n as u64)),
         _ => Ok(None),
     };
@@ -135,18 +135,19 @@ fn dialect(layers: &Layers, overrides: &Overrides) -> Result<Dialect, BadSetting
         let why = "either URI or MONGO_SERVER and MONGO_PORT, not both";
         return Err(layers.settings.refuse("URI", why));
     }
-    let old = |v: &&crate::plan::variables::Variable| v.known == Known::Old && layers.get(v.name).is_some();
+    let old =
+        |v: &&crate::plan::variables::Variable| v.known == KnownVersions::Old && layers.get(v.name).is_some();
     let guessed = if !uri && VARIABLES.iter().any(|v| old(&v)) { Dialect::Y2015 } else { Dialect::Head };
     Ok(overrides.dialect.unwrap_or(guessed))
 }
 
-struct Reader {
+struct VariableReader {
     layers: Layers,
     dialect: Dialect,
     now: String,
 }
 
-impl Reader {
+impl VariableReader {
     fn default(&self, key: &str) -> &str {
         match (variable(key), self.dialect) {
             (Some(v), Dialect::Y2015) => v.defaults.0,
@@ -343,7 +344,7 @@ impl Reader {
 
     /// The variables of this dialect, and whatever else is set.
     fn provenance(&self) -> Vec<Provenance> {
-        let foreign = if self.dialect == Dialect::Y2015 { Known::Head } else { Known::Old };
+        let foreign = if self.dialect == Dialect::Y2015 { KnownVersions::Head } else { KnownVersions::Old };
         let of_dialect = |name: &&str| variable(name).is_none_or(|v| v.known != foreign);
         let defaults: Vec<(&str, &str)> =
             names().filter(of_dialect).map(|name| (name, self.default(name))).collect();

@@ -15,7 +15,7 @@ const META: [char; 4] = ['|', '&', '(', ')'];
 
 /// An assignment, values filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assignment {
+pub struct ScriptAssignment {
     /// Variable.
     pub name: String,
     /// Value.
@@ -27,17 +27,17 @@ pub struct Assignment {
 /// A line that is not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
-pub struct BadLine {
+pub struct UnknownScriptLine {
     /// Line, from 1.
     pub line: u32,
     /// Problem of the line.
     #[source]
-    pub problem: LineError,
+    pub problem: ScriptLineError,
 }
 
 /// Problem of a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LineError {
+pub enum ScriptLineError {
     /// Something other than an assignment; its beginning.
     #[error(
         "{0:?} is no assignment: expected NAME=VALUE or export NAME=VALUE, or a comment that starts with #"
@@ -87,7 +87,7 @@ pub struct Shell {
     /// Seconds since 1970, the value of `$(date +%s)`.
     now_s: u64,
     /// All assignments in order.
-    pub assignments: Vec<Assignment>,
+    pub assignments: Vec<ScriptAssignment>,
     /// Variables whose value was asked for.
     pub used: BTreeSet<String>,
 }
@@ -99,7 +99,7 @@ impl Shell {
     }
 
     /// Reads a file's text; what earlier files have assigned is known.
-    pub fn read(&mut self, text: &str) -> Result<(), BadLine> {
+    pub fn read(&mut self, text: &str) -> Result<(), UnknownScriptLine> {
         let mut lines = text.lines().enumerate();
         while let Some((number, line)) = lines.next() {
             let mut joined = line.to_owned();
@@ -109,12 +109,12 @@ impl Shell {
                 joined.push_str(lines.next().map_or("", |(_, next)| next));
             }
             let line = number as u32 + 1;
-            self.line(&joined, line).map_err(|problem| BadLine { line, problem })?;
+            self.line(&joined, line).map_err(|problem| UnknownScriptLine { line, problem })?;
         }
         Ok(())
     }
 
-    fn line(&mut self, text: &str, line: u32) -> Result<(), LineError> {
+    fn line(&mut self, text: &str, line: u32) -> Result<(), ScriptLineError> {
         let mut rest = text;
         let mut exports = false;
         loop {
@@ -136,7 +136,7 @@ impl Shell {
             match after.strip_prefix('=') {
                 Some(value) if named => {
                     let (value, after) = self.word(value)?;
-                    self.assignments.push(Assignment { name: name.to_owned(), value, line });
+                    self.assignments.push(ScriptAssignment { name: name.to_owned(), value, line });
                     rest = after;
                 }
                 // `export NAME` of what is assigned changes nothing here.
@@ -165,7 +165,7 @@ impl Shell {
     }
 
     /// A word, and what follows it.
-    fn word<'a>(&mut self, text: &'a str) -> Result<(String, &'a str), LineError> {
+    fn word<'a>(&mut self, text: &'a str) -> Result<(String, &'a str), ScriptLineError> {
         let mut out = String::new();
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
@@ -173,21 +173,21 @@ impl Shell {
             match c {
                 ' ' | '\t' | ';' => break,
                 '\'' => {
-                    let end = after.find('\'').ok_or(LineError::OpenQuote('\''))?;
+                    let end = after.find('\'').ok_or(ScriptLineError::OpenQuote('\''))?;
                     out.push_str(&after[..end]);
                     rest = &after[end + 1..];
                 }
                 '"' => rest = self.quoted(after, &mut out)?,
                 '\\' => {
-                    let next = after.chars().next().ok_or(LineError::Backslash)?;
+                    let next = after.chars().next().ok_or(ScriptLineError::Backslash)?;
                     out.push(next);
                     rest = &after[next.len_utf8()..];
                 }
                 '$' => rest = self.expansion(after, &mut out)?,
                 '`' if is_date(after.split('`').next()) => rest = self.date(after, '`', &mut out),
-                '`' => return Err(LineError::Command),
+                '`' => return Err(ScriptLineError::Command),
                 c if META.contains(&c) => {
-                    return Err(LineError::Meta(c));
+                    return Err(ScriptLineError::Meta(c));
                 }
                 c => {
                     out.push(c);
@@ -199,10 +199,10 @@ impl Shell {
     }
 
     /// The rest of a text in double quotes; returns what follows it.
-    fn quoted<'a>(&mut self, text: &'a str, out: &mut String) -> Result<&'a str, LineError> {
+    fn quoted<'a>(&mut self, text: &'a str, out: &mut String) -> Result<&'a str, ScriptLineError> {
         let mut rest = text;
         loop {
-            let c = rest.chars().next().ok_or(LineError::OpenQuote('"'))?;
+            let c = rest.chars().next().ok_or(ScriptLineError::OpenQuote('"'))?;
             let after = &rest[c.len_utf8()..];
             match c {
                 '"' => return Ok(after),
@@ -212,7 +212,7 @@ impl Shell {
                 }
                 '$' => rest = self.expansion(after, out)?,
                 '`' if is_date(after.split('`').next()) => rest = self.date(after, '`', out),
-                '`' => return Err(LineError::Command),
+                '`' => return Err(ScriptLineError::Command),
                 c => {
                     out.push(c);
                     rest = after;
@@ -222,14 +222,14 @@ impl Shell {
     }
 
     /// Reads the expansion after a `$`; returns the text behind it.
-    fn expansion<'a>(&mut self, text: &'a str, out: &mut String) -> Result<&'a str, LineError> {
+    fn expansion<'a>(&mut self, text: &'a str, out: &mut String) -> Result<&'a str, ScriptLineError> {
         if let Some(inner) = text.strip_prefix("((") {
-            let end = closing(inner, "))").ok_or(LineError::Open { open: "$((", close: "))" })?;
+            let end = closing(inner, "))").ok_or(ScriptLineError::Open { open: "$((", close: "))" })?;
             out.push_str(&self.arithmetic(&inner[..end])?);
             return Ok(&inner[end + 2..]);
         }
         if let Some(inner) = text.strip_prefix('[') {
-            let end = inner.find(']').ok_or(LineError::Open { open: "$[", close: "]" })?;
+            let end = inner.find(']').ok_or(ScriptLineError::Open { open: "$[", close: "]" })?;
             out.push_str(&self.arithmetic(&inner[..end])?);
             return Ok(&inner[end + 1..]);
         }
@@ -237,17 +237,17 @@ impl Shell {
             return if is_date(inner.split(')').next()) {
                 Ok(self.date(inner, ')', out))
             } else {
-                Err(LineError::Command)
+                Err(ScriptLineError::Command)
             };
         }
         if let Some(inner) = text.strip_prefix('{') {
-            let end = brace(inner).ok_or(LineError::Open { open: "${", close: "}" })?;
+            let end = brace(inner).ok_or(ScriptLineError::Open { open: "${", close: "}" })?;
             out.push_str(&self.parameter(&inner[..end])?);
             return Ok(&inner[end + 1..]);
         }
         let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
         if text[..end].is_empty() || text.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(LineError::Dollar);
+            return Err(ScriptLineError::Dollar);
         }
         out.push_str(&self.value(&text[..end])?);
         Ok(&text[end..])
@@ -255,10 +255,10 @@ impl Shell {
 
     /// What stands between braces: a name, and behind `-` the word that stands for what is not assigned; with a colon before it
     /// also for what is empty.
-    fn parameter(&mut self, text: &str) -> Result<String, LineError> {
+    fn parameter(&mut self, text: &str) -> Result<String, ScriptLineError> {
         self.depth += 1;
         let value = if self.depth > EXPRESSION_DEPTH {
-            Err(LineError::Braces(text.chars().take(60).collect()))
+            Err(ScriptLineError::Braces(text.chars().take(60).collect()))
         } else {
             self.parameter_within(text)
         };
@@ -266,10 +266,10 @@ impl Shell {
         value
     }
 
-    fn parameter_within(&mut self, text: &str) -> Result<String, LineError> {
+    fn parameter_within(&mut self, text: &str) -> Result<String, ScriptLineError> {
         let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
         let (name, behind) = text.split_at(end);
-        let other = || LineError::Braces(text.to_owned());
+        let other = || ScriptLineError::Braces(text.to_owned());
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(other());
         }
@@ -287,11 +287,11 @@ impl Shell {
         }
     }
 
-    fn arithmetic(&mut self, text: &str) -> Result<String, LineError> {
+    fn arithmetic(&mut self, text: &str) -> Result<String, ScriptLineError> {
         // What stands between braces is put in its place first, as a shell does.
         let (mut whole, mut rest) = (String::new(), text);
         while let Some((before, inner)) = rest.split_once("${") {
-            let end = brace(inner).ok_or(LineError::Open { open: "${", close: "}" })?;
+            let end = brace(inner).ok_or(ScriptLineError::Open { open: "${", close: "}" })?;
             whole.push_str(before);
             whole.push_str(&self.parameter(&inner[..end])?);
             rest = &inner[end + 1..];
@@ -342,8 +342,8 @@ fn brace(text: &str) -> Option<usize> {
     None
 }
 
-fn not_an_assignment(text: &str) -> LineError {
-    LineError::NotAnAssignment(text.trim().chars().take(60).collect())
+fn not_an_assignment(text: &str) -> ScriptLineError {
+    ScriptLineError::NotAnAssignment(text.trim().chars().take(60).collect())
 }
 
 #[cfg(test)]
@@ -351,7 +351,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(text: &str) -> Result<Vec<(String, String)>, BadLine> {
+    fn read(text: &str) -> Result<Vec<(String, String)>, UnknownScriptLine> {
         let environment = |name: &str| (name == "FROM_OUTSIDE").then(|| "out side".to_owned());
         let mut shell = Shell::new(1_435_936_321, environment);
         shell.read(text)?;

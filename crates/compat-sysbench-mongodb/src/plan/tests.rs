@@ -1,4 +1,4 @@
-use crate::plan::resolve::Phase;
+use crate::plan::resolve::BenchmarkPhase;
 use crate::plan::variables::VARIABLES;
 use crate::plan::*;
 use dyno_workload::sysbench_mongodb::{Dialect, Streams};
@@ -90,8 +90,8 @@ fn the_configuration_of_2015() {
     assert_eq!(plan.uri, "mongodb://db.example:27018/?w=1");
     assert_eq!((plan.database.as_str(), plan.server.as_str()), ("sbtest", "db.example:27018"));
     assert!(plan.load && plan.query && config.counts.commands() == 18);
-    assert_eq!(plan.log_name(Phase::Execute), "mongoSysbenchExecute-640-1000000-64.txt");
-    assert_eq!(plan.log_name(Phase::Load), "mongoSysbenchLoad-640-1000000-24.txt");
+    assert_eq!(plan.log_name(BenchmarkPhase::Execute), "mongoSysbenchExecute-640-1000000-64.txt");
+    assert_eq!(plan.log_name(BenchmarkPhase::Load), "mongoSysbenchLoad-640-1000000-24.txt");
     assert_eq!(plan.notes.len(), 2, "{:?}", plan.notes);
     assert!(plan.notes[0].contains("config.bash:6: MONGO_COMPRESSION has no effect"));
     let shown: Vec<String> =
@@ -111,7 +111,7 @@ fn the_configuration_of_the_last_version() {
     assert!(plan.notes.iter().any(|note| note.contains("tlsCAFile")));
     assert!(!format!("{:?}", plan.provenance).contains("secret"));
     let faithful = self::plan(HEAD, &[], Overrides { faithful: true, ..Overrides::default() }).unwrap();
-    assert_eq!(faithful.log_name(Phase::Execute), "mongoSysbenchExecute--10-1000000-32.txt");
+    assert_eq!(faithful.log_name(BenchmarkPhase::Execute), "mongoSysbenchExecute--10-1000000-32.txt");
 }
 
 #[test]
@@ -217,5 +217,5 @@ fn sharded_collections_are_a_product() {
         "{:?}",
         plan.notes
     );
-    assert!(plan.log_name(Phase::Load).contains("-10-10000-"));
+    assert!(plan.log_name(BenchmarkPhase::Load).contains("-10-10000-"));
 }

@@ -2,7 +2,7 @@
 
 /// Versions that know a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum KnownVersions {
     /// All.
     Both,
     /// Versions that name server and port; the value marks them as such.
@@ -17,7 +17,7 @@ pub struct Variable {
     /// Name.
     pub name: &'static str,
     /// Versions that know it.
-    pub known: Known,
+    pub known: KnownVersions,
     /// Defaults in the version of 2015 and in the last one; empty for nothing.
     pub defaults: (&'static str, &'static str),
     /// Meaning.
@@ -25,7 +25,7 @@ pub struct Variable {
 }
 
 const fn both(name: &'static str, default: &'static str, meaning: &'static str) -> Variable {
-    Variable { name, known: Known::Both, defaults: (default, default), meaning }
+    Variable { name, known: KnownVersions::Both, defaults: (default, default), meaning }
 }
 
 const fn differs(
@@ -34,15 +34,15 @@ const fn differs(
     head: &'static str,
     meaning: &'static str,
 ) -> Variable {
-    Variable { name, known: Known::Both, defaults: (old, head), meaning }
+    Variable { name, known: KnownVersions::Both, defaults: (old, head), meaning }
 }
 
 const fn old(name: &'static str, default: &'static str, meaning: &'static str) -> Variable {
-    Variable { name, known: Known::Old, defaults: (default, ""), meaning }
+    Variable { name, known: KnownVersions::Old, defaults: (default, ""), meaning }
 }
 
 const fn head(name: &'static str, default: &'static str, meaning: &'static str) -> Variable {
-    Variable { name, known: Known::Head, defaults: ("", default), meaning }
+    Variable { name, known: KnownVersions::Head, defaults: ("", default), meaning }
 }
 
 /// All variables.

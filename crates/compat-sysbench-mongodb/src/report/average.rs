@@ -2,16 +2,16 @@
 
 /// A part of a run, seconds since its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct AverageWindow {
     /// Lines later than this count.
     pub after_s: u64,
     /// Lines up to this count.
     pub to_s: u64,
 }
 
-impl Window {
+impl AverageWindow {
     /// 3600 < t <= 7200.
-    pub const SECOND_HOUR: Window = Window { after_s: 3_600, to_s: 7_200 };
+    pub const SECOND_HOUR: AverageWindow = AverageWindow { after_s: 3_600, to_s: 7_200 };
 }
 
 /// A window that cannot be understood.
@@ -19,18 +19,18 @@ impl Window {
 #[error("expected FROM-TO in whole seconds, such as 3600-7200")]
 pub struct BadWindow;
 
-impl std::str::FromStr for Window {
+impl std::str::FromStr for AverageWindow {
     type Err = BadWindow;
 
     fn from_str(text: &str) -> Result<Self, BadWindow> {
         let (from, to) = text.split_once('-').ok_or(BadWindow)?;
         let seconds = |text: &str| text.trim().parse::<u64>().map_err(|_| BadWindow);
-        let window = Window { after_s: seconds(from)?, to_s: seconds(to)? };
+        let window = AverageWindow { after_s: seconds(from)?, to_s: seconds(to)? };
         if window.after_s < window.to_s { Ok(window) } else { Err(BadWindow) }
     }
 }
 
-impl std::fmt::Display for Window {
+impl std::fmt::Display for AverageWindow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} to {} s", self.after_s, self.to_s)
     }
@@ -72,14 +72,14 @@ pub enum BadTable {
     #[error("no line lies after {from} s and up to {to} s: the last is of {last_s} s", from = window.after_s, to = window.to_s)]
     Empty {
         /// The window.
-        window: Window,
+        window: AverageWindow,
         /// Time of the last line, seconds.
         last_s: u64,
     },
 }
 
 /// The mean rate of the lines of a table, of either version and either phase, that lie in `window`.
-pub fn average(table: &str, window: Window) -> Result<Average, BadTable> {
+pub fn average(table: &str, window: AverageWindow) -> Result<Average, BadTable> {
     let mut lines = table.lines();
     let header = lines.next().unwrap_or_default();
     let columns: Vec<&str> = header.split('\t').collect();

@@ -14,7 +14,7 @@ pub enum Wording {
 
 /// Phase that is reported on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum ReportedStage {
     /// Loading.
     Load,
     /// Transactions.
@@ -40,7 +40,7 @@ pub struct Tick {
 #[derive(Debug)]
 pub struct Reporter {
     wording: Wording,
-    stage: Stage,
+    stage: ReportedStage,
     faithful: bool,
     writers: u64,
     last: Tick,
@@ -52,8 +52,8 @@ pub fn thread_line(name: &str, text: &str) -> String {
 }
 
 /// The script's last line: what has ended and how long it took.
-pub fn finish(stage: Stage, date: &str, seconds: u64) -> String {
-    let what = if stage == Stage::Load { "loader" } else { "benchmark" };
+pub fn finish(stage: ReportedStage, date: &str, seconds: u64) -> String {
+    let what = if stage == ReportedStage::Load { "loader" } else { "benchmark" };
     let (days, hours) = (seconds / 86_400, seconds / 3_600 % 24);
     let (minutes, seconds) = (seconds / 60 % 60, seconds % 60);
     format!("{date} | sysbench {what} duration = {days:02}:{hours:02}:{minutes:02}:{seconds:02}\n")
@@ -78,25 +78,25 @@ fn rate(events: u64, ms: u64) -> f64 {
 
 impl Reporter {
     /// Nothing has been reported yet. `faithful` leaves out of the load's table what the original forgets.
-    pub fn new(wording: Wording, stage: Stage, writers: u64, faithful: bool) -> Self {
+    pub fn new(wording: Wording, stage: ReportedStage, writers: u64, faithful: bool) -> Self {
         Reporter { wording, stage, faithful, writers, last: Tick::default() }
     }
 
     /// The name of the thread that reports.
     pub fn thread(&self) -> String {
         match self.stage {
-            Stage::Load => "Thread-0".into(),
-            Stage::Execute => format!("Thread-{}", self.writers),
+            ReportedStage::Load => "Thread-0".into(),
+            ReportedStage::Execute => format!("Thread-{}", self.writers),
         }
     }
 
     /// The table's first line.
     pub fn table_header(&self) -> &'static str {
         match (self.stage, self.wording) {
-            (Stage::Load, Wording::Y2015) => "tot_inserts\telap_secs\tcum_ips\tint_ips\n",
-            (Stage::Load, Wording::Head) => "tot_inserts\telap_secs\tcum_ips\tint_ips\tint_lat\n",
-            (Stage::Execute, Wording::Y2015) => "elap_secs\tcum_tps\tint_tps\tcum_ips\tint_ips\n",
-            (Stage::Execute, Wording::Head) => {
+            (ReportedStage::Load, Wording::Y2015) => "tot_inserts\telap_secs\tcum_ips\tint_ips\n",
+            (ReportedStage::Load, Wording::Head) => "tot_inserts\telap_secs\tcum_ips\tint_ips\tint_lat\n",
+            (ReportedStage::Execute, Wording::Y2015) => "elap_secs\tcum_tps\tint_tps\tcum_ips\tint_ips\n",
+            (ReportedStage::Execute, Wording::Head) => {
                 "elap_secs\tcum_tps\tint_tps\tcum_ips\tint_ips\tcum_excp\tint_excp\tint_lat\n"
             }
         }
@@ -121,7 +121,7 @@ impl Reporter {
         let latency = if count == 0 { 0.0 } else { (tick.latency_ms - last.latency_ms) / count as f64 };
         let latency_shown = self.wording == Wording::Head && with_latency;
         let (text, row) = match self.stage {
-            Stage::Load => {
+            ReportedStage::Load => {
                 let text = format!(
                     "{} inserts : {} seconds : cum ips={} : int ips={}",
                     Thousands(tick.done),
@@ -131,14 +131,14 @@ impl Reporter {
                 );
                 (text, format!("{}\t{seconds}\t{}\t{}", tick.done, fixed(cumulative), fixed(interval)))
             }
-            Stage::Execute => self.transactions(tick, &last, cumulative, interval),
+            ReportedStage::Execute => self.transactions(tick, &last, cumulative, interval),
         };
         let mut text = text;
         if latency_shown {
             text.push_str(&format!(" : int lat={}", grouped(latency)));
         }
         // The original names the column of the load's latency and leaves it empty.
-        let empty = self.stage == Stage::Load && self.faithful;
+        let empty = self.stage == ReportedStage::Load && self.faithful;
         let row = if self.wording == Wording::Head && !empty {
             format!("{row}\t{}\n", fixed(latency))
         } else {

@@ -1,10 +1,10 @@
 //! Lines of real runs of the original.
 
 use crate::report::average::Average;
-use crate::report::average::Window;
+use crate::report::average::AverageWindow;
 use crate::report::average::average;
+use crate::report::console::ReportedStage;
 use crate::report::console::Reporter;
-use crate::report::console::Stage;
 use crate::report::console::Tick;
 use crate::report::console::Wording;
 use crate::report::console::finish;
@@ -27,7 +27,7 @@ const LOAD: [(u64, u64, u64, f64); 11] = [
 ];
 
 fn load(faithful: bool) -> (String, String) {
-    let mut reporter = Reporter::new(Wording::Head, Stage::Load, 2, faithful);
+    let mut reporter = Reporter::new(Wording::Head, ReportedStage::Load, 2, faithful);
     let (mut console, mut table) = (String::new(), reporter.table_header().to_owned());
     for (number, (elapsed_ms, done, latencies, latency_ms)) in LOAD.into_iter().enumerate() {
         let tick = Tick { elapsed_ms, done, failed: 0, latency_ms, latencies };
@@ -69,7 +69,7 @@ const RUN: [(u64, u64, f64); 4] =
 #[test]
 fn a_run_of_both_versions() {
     let run = |wording| {
-        let mut reporter = Reporter::new(wording, Stage::Execute, 4, false);
+        let mut reporter = Reporter::new(wording, ReportedStage::Execute, 4, false);
         let (mut console, mut table) = (String::new(), reporter.table_header().to_owned());
         let mut tick = Tick::default();
         for (elapsed_ms, done, latency) in RUN {
@@ -109,7 +109,7 @@ fn a_run_of_both_versions() {
 
 #[test]
 fn failures_and_large_numbers() {
-    let mut reporter = Reporter::new(Wording::Head, Stage::Execute, 64, false);
+    let mut reporter = Reporter::new(Wording::Head, ReportedStage::Execute, 64, false);
     reporter.line(&Tick { elapsed_ms: 3_600_000, done: 1_000_000, failed: 1_200, ..Tick::default() });
     let (text, row) = reporter.line(&Tick {
         elapsed_ms: 3_610_000,
@@ -122,8 +122,11 @@ fn failures_and_large_numbers() {
                     int ips=0.00 : cum excp=1,203 : int excpt=3 : writers=64 : int lat=2,000.00\n";
     assert_eq!(text, expected);
     assert_eq!(row, "3610\t282.55\t2000.00\t0.00\t0.00\t1203\t3\t2000.00\n");
-    assert_eq!(finish(Stage::Execute, "Mon", 93_784), "Mon | sysbench benchmark duration = 01:02:03:04\n");
-    assert_eq!(finish(Stage::Load, "Mon", 5), "Mon | sysbench loader duration = 00:00:00:05\n");
+    assert_eq!(
+        finish(ReportedStage::Execute, "Mon", 93_784),
+        "Mon | sysbench benchmark duration = 01:02:03:04\n"
+    );
+    assert_eq!(finish(ReportedStage::Load, "Mon", 5), "Mon | sysbench loader duration = 00:00:00:05\n");
 }
 
 #[test]
@@ -213,7 +216,7 @@ setting mongodb driver log level to WARNING
 /// A table of three hours: a first hour that must not count, a second of 26.59 on the average, a third.
 fn three_hours(head: bool) -> String {
     let mut table =
-        Reporter::new(if head { Wording::Head } else { Wording::Y2015 }, Stage::Execute, 64, true)
+        Reporter::new(if head { Wording::Head } else { Wording::Y2015 }, ReportedStage::Execute, 64, true)
             .table_header()
             .to_owned();
     for t in (10..=10_800).step_by(10) {
@@ -234,19 +237,19 @@ fn three_hours(head: bool) -> String {
 #[test]
 fn the_second_hour_is_averaged_and_cut_off() {
     for head in [false, true] {
-        let second = average(&three_hours(head), Window::SECOND_HOUR).unwrap();
+        let second = average(&three_hours(head), AverageWindow::SECOND_HOUR).unwrap();
         assert_eq!((second.lines, second.truncated()), (360, 26));
         assert!((second.mean - 26.59).abs() < 1e-9);
     }
     assert_eq!(Average { mean: 53.95, lines: 1 }.truncated(), 53);
     let (_, load) = load(false);
-    let all = average(&load, Window { after_s: 0, to_s: 100 }).unwrap();
+    let all = average(&load, AverageWindow { after_s: 0, to_s: 100 }).unwrap();
     assert_eq!(all.lines, 11);
 }
 
 #[test]
 fn tables_that_are_none() {
-    let why = |table: &str| average(table, Window::SECOND_HOUR).unwrap_err().to_string();
+    let why = |table: &str| average(table, AverageWindow::SECOND_HOUR).unwrap_err().to_string();
     assert!(why("a\tb\n").contains("expected columns elap_secs"));
     assert!(
         why("elap_secs\tint_tps\n10\tx\n")

@@ -38,7 +38,7 @@ pub type Overwrites = &'static [(&'static str, &'static str)];
 
 /// A case.
 #[derive(Clone, Copy, Debug)]
-pub struct Case {
+pub struct WsfCase {
     /// Suffix of the test's name.
     pub name: &'static str,
     /// In a line.
@@ -51,7 +51,7 @@ pub struct Case {
     pub registered: bool,
 }
 
-impl Case {
+impl WsfCase {
     /// Returns the values that it overwrites in a reading; `None` where it does not exist.
     pub fn overwrites(&self, reading: Reading, faithful: bool) -> Option<Overwrites> {
         let at = reading as usize;
@@ -96,18 +96,18 @@ const GATED: Overwrites = mix!(
     "CLIENT_COUNT" = "1"
 );
 
-const fn case(name: &'static str, about: &'static str, overwrites: [Option<Overwrites>; 2]) -> Case {
-    Case { name, about, overwrites, faithful: [None, None], registered: true }
+const fn case(name: &'static str, about: &'static str, overwrites: [Option<Overwrites>; 2]) -> WsfCase {
+    WsfCase { name, about, overwrites, faithful: [None, None], registered: true }
 }
 
 /// All cases.
-pub const CASES: [Case; 8] = [
+pub const CASES: [WsfCase; 8] = [
     case(
         "gated",
         "checks that everything works: 1,000 records, 10,000 operations",
         [Some(GATED), Some(GATED)],
     ),
-    Case {
+    WsfCase {
         faithful: [Some(&[]), Some(&[])],
         ..case(
             "pkm",
@@ -128,7 +128,7 @@ pub const CASES: [Case; 8] = [
     ),
     case("read", "nothing but reads", [Some(mix!("1.0", "0", "0")), Some(mix!("1.0", "0", "0"))]),
     case("50read50update", "half reads, half updates (reading 25)", [None, Some(mix!("0.50", "0.50", "0"))]),
-    Case {
+    WsfCase {
         registered: false,
         ..case(
             "30write60read10insert",
@@ -142,7 +142,7 @@ pub const CASES: [Case; 8] = [
 #[derive(Clone, Copy, Debug)]
 pub struct Chosen {
     /// The case.
-    pub case: &'static Case,
+    pub case: &'static WsfCase,
     /// The reading that the name says, such as `wsf-23.3/write`.
     pub reading: Option<Reading>,
 }
@@ -192,7 +192,7 @@ pub fn choose(text: &str) -> Result<Chosen, CaseError> {
 }
 
 /// Names under which a case is found by a pattern, the plainest first.
-pub fn names(case: &Case) -> [String; 4] {
+pub fn names(case: &WsfCase) -> [String; 4] {
     let name = case.name;
     [
         format!("test_mongodb_ycsb_{name}"),

@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 
 /// An experiment, and what one should know about it.
 #[derive(Clone, Debug)]
-pub struct Lowered {
+pub struct LoweredCase {
     /// The experiment file.
     pub text: String,
     /// Notes: departures, and what has no meaning here.
@@ -35,12 +35,12 @@ pub struct Lowered {
 }
 
 /// Turns a case into an experiment.
-pub fn lower(resolved: &Resolved, means: &LowerOptions) -> Result<Lowered, LowerError> {
+pub fn lower(resolved: &Resolved, means: &LowerOptions) -> Result<LoweredCase, LowerError> {
     lower_sweep(std::slice::from_ref(resolved), means)
 }
 
 /// Turns a case into an experiment with a cell for each TARGET; iterations differ in nothing else ([`is_sweep`]).
-pub fn lower_sweep(iterations: &[Resolved], means: &LowerOptions) -> Result<Lowered, LowerError> {
+pub fn lower_sweep(iterations: &[Resolved], means: &LowerOptions) -> Result<LoweredCase, LowerError> {
     let Some(first) = iterations.first() else { return Err(Refused("no iteration".into()).into()) };
     let notes = first.notes.clone();
     let mut draft = Draft { from: first, means, tree: Tree::default(), notes };
@@ -58,7 +58,7 @@ pub fn lower_sweep(iterations: &[Resolved], means: &LowerOptions) -> Result<Lowe
     let windows = draft.windows()?;
     draft.remark();
     let (text, notes) = (draft.tree.text(), draft.notes);
-    Ok(Lowered { text, notes, windows, pairs: first.number("CLIENT_SERVER_PAIR").unwrap_or(1) })
+    Ok(LoweredCase { text, notes, windows, pairs: first.number("CLIENT_SERVER_PAIR").unwrap_or(1) })
 }
 
 /// Returns whether iterations are points of one latency curve: they differ in TARGET alone, and all limit the rate.

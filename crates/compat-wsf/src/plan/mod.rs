@@ -21,10 +21,10 @@ mod rig_tests;
 #[cfg(test)]
 mod tests;
 
-use crate::plan::cases::{Case, Reading, names};
+use crate::plan::cases::{Reading, WsfCase, names};
 use crate::plan::config::Config;
 use crate::plan::sets::SetOption;
-use crate::plan::variables::{BadValue, Kind, VARIABLES, find, switch};
+use crate::plan::variables::{BadValue, VARIABLES, VariableKind, find, switch};
 use crate::plan::window::{Window, WindowError};
 use dyno_types::suggest;
 use std::fmt;
@@ -75,7 +75,7 @@ pub struct Given {
 /// A case and everything that changes its values.
 pub struct CaseRequest<'a> {
     /// The case.
-    pub case: &'static Case,
+    pub case: &'static WsfCase,
     /// The reading.
     pub reading: Reading,
     /// The name that was typed.
@@ -94,7 +94,7 @@ pub struct CaseRequest<'a> {
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// The case.
-    pub case: &'static Case,
+    pub case: &'static WsfCase,
     /// The reading.
     pub reading: Reading,
     /// Values in the order of [`VARIABLES`].
@@ -246,7 +246,7 @@ pub fn resolve(asked: &CaseRequest<'_>, iteration: usize) -> Result<Resolved, Re
         }
     }
     for given in &all.values {
-        let kind = find(given.name).map_or(Kind::Text, |variable| variable.kind);
+        let kind = find(given.name).map_or(VariableKind::Text, |variable| variable.kind);
         kind.check(&given.value).map_err(|source| ResolveError::Value {
             name: given.name,
             from: given.source.clone(),

@@ -1,7 +1,7 @@
 //! Hosts of an inventory and pods instead of this host.
 
 use crate::plan::cases::choose;
-use crate::plan::lower::Lowered;
+use crate::plan::lower::LoweredCase;
 use crate::plan::lower::lower;
 use crate::plan::lower::options::LowerOptions;
 use crate::plan::lower::options::Rig;
@@ -10,7 +10,7 @@ use crate::plan::*;
 use dyno_config::experiment::{Experiment, plan};
 use serde_json::json;
 
-fn lowered(sets: &[&str], rig: Rig) -> Result<Lowered, String> {
+fn lowered(sets: &[&str], rig: Rig) -> Result<LoweredCase, String> {
     let sets: Vec<SetOption> = sets.iter().map(|text| SetOption::parse(text).unwrap()).collect();
     let case = choose("gated").unwrap().case;
     let nothing: &dyn Fn(&str) -> Option<String> = &|_| None;

@@ -162,7 +162,7 @@ fn split(text: &str) -> Vec<&str> {
 
 /// Condition on the numbers of a series that stay.
 #[derive(Clone, Copy)]
-enum Filter {
+enum SeriesFilter {
     MultiplesOf(u64),
     DivisorsOf(u64),
 }
@@ -173,9 +173,9 @@ fn values(text: &str) -> Result<Vec<String>, SeriesError> {
     if let Some(last) = words.last().copied()
         && let Some((before, after)) = last.split_once('|')
     {
-        let (number, rest, kind): (&str, &str, fn(u64) -> Filter) = match (before, after) {
-            (m, "") => (m, "", Filter::DivisorsOf),
-            (value, d) => (d, value, Filter::MultiplesOf),
+        let (number, rest, kind): (&str, &str, fn(u64) -> SeriesFilter) = match (before, after) {
+            (m, "") => (m, "", SeriesFilter::DivisorsOf),
+            (value, d) => (d, value, SeriesFilter::MultiplesOf),
         };
         let n = number.parse::<u64>().ok().filter(|n| *n > 0);
         let Some(n) = n else {
@@ -197,13 +197,13 @@ fn values(text: &str) -> Result<Vec<String>, SeriesError> {
     Ok(all.into_iter().map(|value| value.replace("%20", " ")).collect())
 }
 
-fn keep(all: &mut Vec<String>, filter: Filter) -> Result<(), SeriesError> {
+fn keep(all: &mut Vec<String>, filter: SeriesFilter) -> Result<(), SeriesError> {
     let mut kept = Vec::new();
     for value in all.drain(..) {
         let n: u64 = value.parse().map_err(|_| SeriesError::FilterValue(value.clone()))?;
         let stays = match filter {
-            Filter::MultiplesOf(d) => n.is_multiple_of(d),
-            Filter::DivisorsOf(m) => n > 0 && m.is_multiple_of(n),
+            SeriesFilter::MultiplesOf(d) => n.is_multiple_of(d),
+            SeriesFilter::DivisorsOf(m) => n > 0 && m.is_multiple_of(n),
         };
         if stays {
             kept.push(value);

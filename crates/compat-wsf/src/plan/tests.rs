@@ -2,7 +2,7 @@ use crate::plan::cases::CASES;
 use crate::plan::cases::choose;
 use crate::plan::config::matches;
 use crate::plan::known::best_known;
-use crate::plan::lower::Lowered;
+use crate::plan::lower::LoweredCase;
 use crate::plan::lower::lower;
 use crate::plan::lower::options::LowerOptions;
 use crate::plan::sets::covering;
@@ -21,11 +21,11 @@ fn asked<'a>(
 
 const NOTHING: &dyn Fn(&str) -> Option<String> = &|_| None;
 
-fn lowered(name: &str, reading: Reading) -> Lowered {
+fn lowered(name: &str, reading: Reading) -> LoweredCase {
     lower(&resolve(&asked(name, reading, NOTHING), 0).unwrap(), &LowerOptions::default()).unwrap()
 }
 
-fn experiment(lowered: &Lowered) -> dyno_config::experiment::Experiment {
+fn experiment(lowered: &LoweredCase) -> dyno_config::experiment::Experiment {
     plan(&lowered.text, "wsf", &[]).unwrap_or_else(|e| panic!("{e}\n{}", lowered.text)).base
 }
 

@@ -1,7 +1,7 @@
 //! One client's log: what YCSB would have printed in both phases, and its reading.
 
 use dyno_compat_ycsb::report::exporter::Exporter;
-use dyno_compat_ycsb::report::line::{Line, Value};
+use dyno_compat_ycsb::report::line::{Line, ReportNumber};
 use dyno_compat_ycsb::report::return_code::ReturnCode;
 use dyno_rundir::schema::{Latency, Metric, Phase};
 use dyno_types::Outcome;
@@ -74,8 +74,8 @@ pub fn lines(phase: &Phase) -> Vec<Line> {
     let run_s = phase.until_last_s();
     let rate = if run_s > 0.0 { done as f64 / run_s } else { f64::NAN };
     let mut out = vec![
-        Line::new("OVERALL", "RunTime(ms)", Value::Int((run_s * 1e3).round() as i64)),
-        Line::new("OVERALL", "Throughput(ops/sec)", Value::Double(rate)),
+        Line::new("OVERALL", "RunTime(ms)", ReportNumber::Int((run_s * 1e3).round() as i64)),
+        Line::new("OVERALL", "Throughput(ops/sec)", ReportNumber::Double(rate)),
     ];
     for metric in &phase.metrics {
         let failed = format!("{}-FAILED", metric.name);
@@ -92,7 +92,7 @@ pub fn lines(phase: &Phase) -> Vec<Line> {
         }
         if has_codes(metric) {
             let words = codes.into_iter().map(|(code, n)| (format!("Return={}", code.name()), n));
-            out.extend(words.map(|(word, n)| Line::new(&metric.name, &word, Value::Int(n as i64))));
+            out.extend(words.map(|(word, n)| Line::new(&metric.name, &word, ReportNumber::Int(n as i64))));
         }
     }
     out
@@ -103,14 +103,14 @@ fn has_codes(metric: &Metric) -> bool {
 }
 
 fn latencies(name: &str, latency: &Latency, out: &mut Vec<Line>) {
-    out.push(Line::new(name, "Operations", Value::Int(latency.count as i64)));
-    out.push(Line::new(name, "AverageLatency(us)", Value::Double(latency.mean_us)));
+    out.push(Line::new(name, "Operations", ReportNumber::Int(latency.count as i64)));
+    out.push(Line::new(name, "AverageLatency(us)", ReportNumber::Double(latency.mean_us)));
     for (word, value) in [("MinLatency(us)", latency.min_us), ("MaxLatency(us)", latency.max_us)] {
-        out.extend(value.map(|value| Line::new(name, word, Value::Int(value as i64))));
+        out.extend(value.map(|value| Line::new(name, word, ReportNumber::Int(value as i64))));
     }
     for (key, word) in [("p95", "95thPercentileLatency(us)"), ("p99", "99thPercentileLatency(us)")] {
         if let Some(Some(value)) = latency.percentiles_us.get(key) {
-            out.push(Line::new(name, word, Value::Int(*value as i64)));
+            out.push(Line::new(name, word, ReportNumber::Int(*value as i64)));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 /// One iteration's KPIs.
 #[derive(Clone, Debug, Default)]
-pub struct Iteration {
+pub struct IterationKpis {
     /// Folder's name, such as `itr-1`.
     pub name: String,
     /// KPIs of the iteration.
@@ -24,7 +24,7 @@ pub struct Listing {
     /// Facts about the host, if they are wanted.
     pub host: Vec<(String, String)>,
     /// Iterations in order.
-    pub iterations: Vec<Iteration>,
+    pub iterations: Vec<IterationKpis>,
 }
 
 /// Figures of a KPI over iterations.
@@ -158,7 +158,7 @@ fn field(text: &str) -> String {
 
 /// The listings as one table: rows are parameters and KPIs, columns iterations.
 pub fn csv(listings: &[Listing], all: bool, parameters: bool) -> String {
-    let columns: Vec<(&Listing, &Iteration)> = listings
+    let columns: Vec<(&Listing, &IterationKpis)> = listings
         .iter()
         .flat_map(|listing| listing.iterations.iter().map(move |one| (listing, one)))
         .collect();
@@ -198,7 +198,7 @@ pub fn csv(listings: &[Listing], all: bool, parameters: bool) -> String {
         }
     }
     for (name, primary) in names {
-        let value = |one: &Iteration| {
+        let value = |one: &IterationKpis| {
             let found = one.kpis.kpis.iter().find(|kpi| kpi.name == name);
             found.map_or(String::new(), |kpi| kpi.value.to_string())
         };

@@ -7,7 +7,7 @@ use crate::report::grammar::read_kpis;
 use crate::report::kpis::CombinedKpis;
 use crate::report::kpis::kpi_text;
 use crate::report::list::Axes;
-use crate::report::list::Iteration;
+use crate::report::list::IterationKpis;
 use crate::report::list::Listing;
 use crate::report::list::csv;
 use crate::report::list::list;
@@ -167,7 +167,7 @@ fn listing(values: &[f64]) -> Listing {
     let iterations = values
         .iter()
         .enumerate()
-        .map(|(at, value)| Iteration {
+        .map(|(at, value)| IterationKpis {
             name: format!("itr-{}", at + 1),
             kpis: read_kpis(&format!("*rate (ops/s): {value}\nother: 3\n")),
             passed: *value > 0.0,
@@ -211,13 +211,13 @@ fn a_table_of_iterations() {
 fn a_table_by_two_parameters() {
     let of = |threads: &str, pairs: &str, value: f64| {
         let kpi = Kpi { name: "Throughput".into(), value, primary: true };
-        let one = |passed| Iteration {
+        let one = |passed| IterationKpis {
             name: "itr-1".into(),
             kpis: Kpis { kpis: vec![kpi.clone()], ..Kpis::default() },
             passed,
         };
         let parameters = vec![("THREADS".into(), threads.into()), ("PAIRS".into(), pairs.into())];
-        let failed = Iteration { kpis: Kpis::default(), ..one(false) };
+        let failed = IterationKpis { kpis: Kpis::default(), ..one(false) };
         Listing { name: "x".into(), parameters, host: Vec::new(), iterations: vec![one(true), failed] }
     };
     let all = [of("16", "1", 5.0), of("2", "1", 3.0), of("2", "2", 4.0), of("2", "2", 6.0)];

@@ -5,20 +5,20 @@
 use crate::bindings::target::BindingTarget;
 use crate::property::Known;
 use dyno_config::client::duration_ns;
-use dyno_config::settings::{BadSetting, Settings};
+use dyno_config::settings::{BadSetting, PropertySettings};
 use dyno_db_memcached::protocol::MemcachedOptions;
 use dyno_types::secret::mask_value;
-use dyno_workload::ycsb::properties::Reader;
+use dyno_workload::ycsb::properties::PropertyReader;
 
 /// Name, default, what is accepted, what it does.
-type Row = (&'static str, &'static str, &'static str, &'static str);
+type MemcachedProperty = (&'static str, &'static str, &'static str, &'static str);
 
 const HOSTS: &str = "host[:port], such as -p memcached.hosts=127.0.0.1; several: a:11211,b:11211";
 
 /// Longest `memcached.opTimeoutMillis`: a day.
 const MOST_MS: u64 = 86_400_000;
 
-const ROWS: [Row; 11] = [
+const ROWS: [MemcachedProperty; 11] = [
     ("memcached.hosts", "", HOSTS, "where the servers are; required unless memcached.uri is set"),
     (
         "memcached.opTimeoutMillis",
@@ -85,21 +85,24 @@ pub(super) fn properties() -> impl Iterator<Item = Known> {
     })
 }
 
-fn row(key: &str) -> Row {
+fn row(key: &str) -> MemcachedProperty {
     ROWS.into_iter().find(|(name, ..)| *name == key).unwrap_or((ROWS[0].0, "", "", ""))
 }
 
-fn refuse(settings: &Settings, key: &str) -> BadSetting {
+fn refuse(settings: &PropertySettings, key: &str) -> BadSetting {
     settings.refuse(key, row(key).2)
 }
 
 /// The value of `key` without surrounding white space, unless nothing is left of it.
-fn word<'a>(settings: &'a Settings, key: &str) -> Option<&'a str> {
+fn word<'a>(settings: &'a PropertySettings, key: &str) -> Option<&'a str> {
     settings.text(key).map(str::trim).filter(|value| !value.is_empty())
 }
 
 /// Reads the target.
-pub(super) fn target(settings: &Settings, notes: &mut Vec<String>) -> Result<BindingTarget, BadSetting> {
+pub(super) fn target(
+    settings: &PropertySettings,
+    notes: &mut Vec<String>,
+) -> Result<BindingTarget, BadSetting> {
     for key in IDLE {
         if let Some(value) = word(settings, key).filter(|value| *value != row(key).1) {
             notes.push(format!(
@@ -134,9 +137,9 @@ pub(super) fn target(settings: &Settings, notes: &mut Vec<String>) -> Result<Bin
     Ok(BindingTarget::Memcached { options: Box::new(options), timeout_ns: timeout_ns(settings)? })
 }
 
-fn timeout_ns(settings: &Settings) -> Result<Option<u64>, BadSetting> {
+fn timeout_ns(settings: &PropertySettings) -> Result<Option<u64>, BadSetting> {
     let key = "memcached.opTimeoutMillis";
-    let own = Reader::new(&mut settings.lookup()).count(key, 60_000, 0..=MOST_MS);
+    let own = PropertyReader::new(&mut settings.lookup()).count(key, 60_000, 0..=MOST_MS);
     let own_ns = own.map_err(|_| refuse(settings, key))? * 1_000_000;
     let ns = match settings.text("dyno.timeout") {
         Some(_) => duration_ns(settings, "dyno.timeout")?,
@@ -145,7 +148,7 @@ fn timeout_ns(settings: &Settings) -> Result<Option<u64>, BadSetting> {
     Ok((ns > 0).then_some(ns))
 }
 
-fn from_uri(uri: &str, settings: &Settings) -> Result<MemcachedOptions, BadSetting> {
+fn from_uri(uri: &str, settings: &PropertySettings) -> Result<MemcachedOptions, BadSetting> {
     if !["memcached:", "memcacheds:"].iter().any(|scheme| uri.starts_with(scheme)) {
         return Err(refuse(settings, "memcached.uri"));
     }
@@ -159,7 +162,7 @@ fn from_uri(uri: &str, settings: &Settings) -> Result<MemcachedOptions, BadSetti
     })
 }
 
-fn from_properties(settings: &Settings) -> Result<MemcachedOptions, BadSetting> {
+fn from_properties(settings: &PropertySettings) -> Result<MemcachedOptions, BadSetting> {
     let hosts = word(settings, "memcached.hosts").ok_or_else(|| refuse(settings, "memcached.hosts"))?;
     // No login, path or option can stand there.
     let places: String = hosts.split(',').map(str::trim).collect::<Vec<_>>().join(",");
@@ -174,7 +177,7 @@ fn from_properties(settings: &Settings) -> Result<MemcachedOptions, BadSetting> 
             .map_err(|refused| settings.refuse(key, format!("{}; {}", row(key).2, refused.0)))
     };
     // Keys are the table's name and YCSB's key.
-    let table = Reader::new(&mut settings.lookup()).text("table", "usertable");
+    let table = PropertyReader::new(&mut settings.lookup()).text("table", "usertable");
     set("table", "prefix", &format!("{table}-"))?;
     for (key, option) in [
         ("memcached.objectExpirationTime", "expiry"),
@@ -189,13 +192,13 @@ fn from_properties(settings: &Settings) -> Result<MemcachedOptions, BadSetting> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bindings::{Binding, Bound, resolve};
+    use crate::bindings::{Binding, BoundTarget, resolve};
     use dyno_config::settings::Source;
     use dyno_db_memcached::protocol::{Hash, Update};
     use dyno_types::address::Address;
 
-    fn bound(pairs: &[(&str, &str)]) -> Result<Bound, String> {
-        let mut settings = Settings::new();
+    fn bound(pairs: &[(&str, &str)]) -> Result<BoundTarget, String> {
+        let mut settings = PropertySettings::new();
         for (key, value) in pairs {
             settings.set(key, *value, Source::CommandLine);
         }
@@ -204,7 +207,7 @@ mod tests {
 
     fn options(pairs: &[(&str, &str)]) -> (MemcachedOptions, Option<u64>, Vec<String>) {
         match bound(pairs).unwrap() {
-            Bound { target: BindingTarget::Memcached { options, timeout_ns }, notes } => {
+            BoundTarget { target: BindingTarget::Memcached { options, timeout_ns }, notes } => {
                 (*options, timeout_ns, notes)
             }
             other => panic!("{other:?}"),

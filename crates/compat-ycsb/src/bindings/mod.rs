@@ -13,7 +13,7 @@ mod target;
 pub use target::BindingTarget;
 
 use crate::property::Known;
-use dyno_config::settings::{BadSetting, Settings, Source};
+use dyno_config::settings::{BadSetting, PropertySettings, Source};
 use dyno_types::suggest;
 
 /// The databases that can be named on YCSB's command line.
@@ -121,7 +121,7 @@ fn known_names() -> impl Iterator<Item = &'static str> {
 
 /// A target, and what is worth saying about how it was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
+pub struct BoundTarget {
     /// The target.
     pub target: BindingTarget,
     /// Warnings, each a line of its own without an end.
@@ -129,7 +129,7 @@ pub struct Bound {
 }
 
 /// Reads what `settings` say about the target of `binding`.
-pub fn resolve(binding: Binding, settings: &Settings) -> Result<Bound, BadSetting> {
+pub fn resolve(binding: Binding, settings: &PropertySettings) -> Result<BoundTarget, BadSetting> {
     let mut notes = Vec::new();
     let store = |uri| BindingTarget::Store { uri };
     if !matches!(binding, Binding::Mongo | Binding::MongoAsync) && mongodb::wants_official(settings)? {
@@ -148,7 +148,7 @@ pub fn resolve(binding: Binding, settings: &Settings) -> Result<Bound, BadSettin
         | Binding::Wiredtiger => store(stores::file_uri(binding.name(), settings)?),
         Binding::Null => BindingTarget::Null,
     };
-    Ok(Bound { target, notes })
+    Ok(BoundTarget { target, notes })
 }
 
 /// The properties of all bindings, save the mock's `basicdb.*`, which YCSB counts among the client's.
@@ -170,7 +170,7 @@ pub const ENVIRONMENT: [(&str, &str); 4] = [
 
 /// Takes over the variables of [`ENVIRONMENT`] that `lookup` finds; they are stronger than files and weaker than the
 /// command line.
-pub fn take_environment(settings: &mut Settings, lookup: impl Fn(&str) -> Option<String>) {
+pub fn take_environment(settings: &mut PropertySettings, lookup: impl Fn(&str) -> Option<String>) {
     for (variable, key) in ENVIRONMENT {
         if let Some(value) = lookup(variable) {
             settings.set(key, value, Source::Environment { variable: variable.to_owned() });
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_environment_stands_between_files_and_the_command_line() {
-        let mut settings = Settings::new();
+        let mut settings = PropertySettings::new();
         let line = Source::File { path: "f".into(), line: 1 };
         settings.set("redis.password", "file", line);
         settings.set("redis.user", "typed", Source::CommandLine);

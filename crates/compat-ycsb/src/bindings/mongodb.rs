@@ -6,10 +6,10 @@
 use crate::bindings::target::BindingTarget;
 use crate::property::Known;
 use dyno_config::client::duration_ns;
-use dyno_config::settings::{BadSetting, Settings};
+use dyno_config::settings::{BadSetting, PropertySettings};
 use dyno_db_mongodb::protocol::{MongoOptions, ReadPreference, WriteConcern};
 use dyno_types::secret::mask_value;
-use dyno_workload::ycsb::properties::Reader;
+use dyno_workload::ycsb::properties::PropertyReader;
 
 const URL: &str = "mongodb://[user:password@]host:port/[database][?options]";
 
@@ -58,7 +58,7 @@ pub(super) fn properties() -> impl Iterator<Item = Known> {
 }
 
 /// Returns whether the official driver is asked for.
-pub(super) fn wants_official(settings: &Settings) -> Result<bool, BadSetting> {
+pub(super) fn wants_official(settings: &PropertySettings) -> Result<bool, BadSetting> {
     match settings.text("dyno.client").map_or("wire", str::trim) {
         "wire" => Ok(false),
         "official" => Ok(true),
@@ -84,7 +84,7 @@ fn with_option(uri: &str, name: &str, value: &str) -> String {
 }
 
 /// Reads the target of the official driver, which reads the URI by itself: what properties say becomes options of it.
-fn official(settings: &Settings, notes: &mut Vec<String>) -> Result<BindingTarget, BadSetting> {
+fn official(settings: &PropertySettings, notes: &mut Vec<String>) -> Result<BindingTarget, BadSetting> {
     let own = settings.text("mongodb.url").map(str::trim);
     let mut uri = own.unwrap_or("mongodb://localhost:27017/ycsb").to_owned();
     let set = uri_options(&uri);
@@ -117,7 +117,7 @@ fn official(settings: &Settings, notes: &mut Vec<String>) -> Result<BindingTarge
         "admin" => Some("ycsb".to_owned()),
         _ => database.map(str::to_owned),
     };
-    let upsert = Reader::new(&mut settings.lookup())
+    let upsert = PropertyReader::new(&mut settings.lookup())
         .flag("mongodb.upsert", false)
         .map_err(|bad| settings.blame(bad))?;
     let ns = duration_ns(settings, "dyno.timeout")?;
@@ -125,7 +125,10 @@ fn official(settings: &Settings, notes: &mut Vec<String>) -> Result<BindingTarge
 }
 
 /// Reads the target.
-pub(super) fn target(settings: &Settings, notes: &mut Vec<String>) -> Result<BindingTarget, BadSetting> {
+pub(super) fn target(
+    settings: &PropertySettings,
+    notes: &mut Vec<String>,
+) -> Result<BindingTarget, BadSetting> {
     if wants_official(settings)? {
         return official(settings, notes);
     }
@@ -147,7 +150,7 @@ pub(super) fn target(settings: &Settings, notes: &mut Vec<String>) -> Result<Bin
     let own_url = settings.text("mongodb.url").is_some();
     take_write_concern(&mut options, settings, own_url, notes)?;
     take_read_preference(&mut options, settings)?;
-    options.upsert = Reader::new(&mut settings.lookup())
+    options.upsert = PropertyReader::new(&mut settings.lookup())
         .flag("mongodb.upsert", false)
         .map_err(|bad| settings.blame(bad))?;
     options.check().map_err(|refused| settings.refuse("mongodb.url", refused.0))?;
@@ -160,7 +163,7 @@ pub(super) fn target(settings: &Settings, notes: &mut Vec<String>) -> Result<Bin
 
 fn take_write_concern(
     options: &mut MongoOptions,
-    settings: &Settings,
+    settings: &PropertySettings,
     own_url: bool,
     notes: &mut Vec<String>,
 ) -> Result<(), BadSetting> {
@@ -174,7 +177,7 @@ fn take_write_concern(
 }
 
 /// `mongodb.writeConcern`: its name and what it means.
-fn named_concern(settings: &Settings) -> Result<Option<(&str, WriteConcern)>, BadSetting> {
+fn named_concern(settings: &PropertySettings) -> Result<Option<(&str, WriteConcern)>, BadSetting> {
     let Some(name) = settings.text("mongodb.writeConcern").map(str::trim).filter(|n| !n.is_empty()) else {
         return Ok(None);
     };
@@ -197,7 +200,7 @@ fn named_concern(settings: &Settings) -> Result<Option<(&str, WriteConcern)>, Ba
     Ok(Some((name, concern)))
 }
 
-fn take_read_preference(options: &mut MongoOptions, settings: &Settings) -> Result<(), BadSetting> {
+fn take_read_preference(options: &mut MongoOptions, settings: &PropertySettings) -> Result<(), BadSetting> {
     let Some(mode) = named_preference(settings)? else { return Ok(()) };
     if options.read_preference == ReadPreference::Primary {
         options.read_preference = mode;
@@ -206,7 +209,7 @@ fn take_read_preference(options: &mut MongoOptions, settings: &Settings) -> Resu
 }
 
 /// `mongodb.readPreference`.
-fn named_preference(settings: &Settings) -> Result<Option<ReadPreference>, BadSetting> {
+fn named_preference(settings: &PropertySettings) -> Result<Option<ReadPreference>, BadSetting> {
     let Some(name) = settings.text("mongodb.readPreference").map(str::trim).filter(|n| !n.is_empty()) else {
         return Ok(None);
     };
@@ -230,7 +233,7 @@ mod tests {
     use dyno_config::settings::Source;
 
     fn resolved(pairs: &[(&str, &str)]) -> Result<(MongoOptions, Vec<String>), BadSetting> {
-        let mut settings = Settings::new();
+        let mut settings = PropertySettings::new();
         for (key, value) in pairs {
             settings.set(key, *value, Source::CommandLine);
         }
@@ -256,7 +259,7 @@ mod tests {
     #[test]
     fn the_official_driver_gets_a_uri() {
         let resolve = |pairs: &[(&str, &str)]| {
-            let mut settings = Settings::new();
+            let mut settings = PropertySettings::new();
             settings.set("dyno.client", "official", Source::CommandLine);
             for (key, value) in pairs {
                 settings.set(key, *value, Source::CommandLine);

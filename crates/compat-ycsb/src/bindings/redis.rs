@@ -6,11 +6,11 @@
 use crate::bindings::target::BindingTarget;
 use crate::property::Known;
 use dyno_config::client::duration_ns;
-use dyno_config::settings::{BadSetting, Settings};
+use dyno_config::settings::{BadSetting, PropertySettings};
 use dyno_db_redis::protocol::RedisOptions;
 use dyno_types::address::Address;
 use dyno_types::secret::mask_value;
-use dyno_workload::ycsb::properties::Reader;
+use dyno_workload::ycsb::properties::PropertyReader;
 
 /// Time-out in milliseconds where none is set: Jedis' own.
 const TIMEOUT_MS: u64 = 2_000;
@@ -19,12 +19,12 @@ const TIMEOUT_MS: u64 = 2_000;
 const MOST_MS: u64 = 86_400_000;
 
 /// Name, default, what is accepted, what it does.
-type Row = (&'static str, &'static str, &'static str, &'static str);
+type RedisProperty = (&'static str, &'static str, &'static str, &'static str);
 
 const HOST: &str =
     "a host name or address, such as -p redis.host=127.0.0.1; several for a cluster: a:7000,b:7000";
 
-const ROWS: [Row; 21] = [
+const ROWS: [RedisProperty; 21] = [
     ("redis.host", "", HOST, "where the server is; required unless redis.socket or redis.uri is set"),
     ("redis.port", "6379", "a port, 1 to 65535", "port of hosts that name none"),
     ("redis.password", "", "a password", "password for AUTH; safer in a -P file or in $DYNO_REDIS_PASSWORD"),
@@ -96,7 +96,10 @@ const PLAIN: [(&str, &str); 7] = [
 ];
 
 /// Reads the target.
-pub(super) fn target(settings: &Settings, notes: &mut Vec<String>) -> Result<BindingTarget, BadSetting> {
+pub(super) fn target(
+    settings: &PropertySettings,
+    notes: &mut Vec<String>,
+) -> Result<BindingTarget, BadSetting> {
     let options = match settings.text("redis.uri") {
         Some(uri) => from_uri(uri.trim(), settings, notes)?,
         None => from_properties(settings, notes)?,
@@ -104,13 +107,13 @@ pub(super) fn target(settings: &Settings, notes: &mut Vec<String>) -> Result<Bin
     Ok(BindingTarget::Redis { options: Box::new(options), timeout_ns: timeout_ns(settings)? })
 }
 
-fn refuse(settings: &Settings, key: &str) -> BadSetting {
+fn refuse(settings: &PropertySettings, key: &str) -> BadSetting {
     let accepted = ROWS.iter().find(|(name, ..)| *name == key).map_or("", |(_, _, accepted, _)| accepted);
     settings.refuse(key, accepted)
 }
 
-fn timeout_ns(settings: &Settings) -> Result<Option<u64>, BadSetting> {
-    let own = Reader::new(&mut settings.lookup()).count("redis.timeout", TIMEOUT_MS, 0..=MOST_MS);
+fn timeout_ns(settings: &PropertySettings) -> Result<Option<u64>, BadSetting> {
+    let own = PropertyReader::new(&mut settings.lookup()).count("redis.timeout", TIMEOUT_MS, 0..=MOST_MS);
     let own_ns = own.map_err(|_| refuse(settings, "redis.timeout"))? * 1_000_000;
     let ns = match settings.text("dyno.timeout") {
         Some(_) => duration_ns(settings, "dyno.timeout")?,
@@ -120,15 +123,19 @@ fn timeout_ns(settings: &Settings) -> Result<Option<u64>, BadSetting> {
 }
 
 /// The value of `key` without surrounding white space, unless nothing is left of it.
-fn word<'a>(settings: &'a Settings, key: &str) -> Option<&'a str> {
+fn word<'a>(settings: &'a PropertySettings, key: &str) -> Option<&'a str> {
     settings.text(key).map(str::trim).filter(|value| !value.is_empty())
 }
 
-fn flag(settings: &Settings, key: &str) -> Result<bool, BadSetting> {
-    Reader::new(&mut settings.lookup()).flag(key, false).map_err(|bad| settings.blame(bad))
+fn flag(settings: &PropertySettings, key: &str) -> Result<bool, BadSetting> {
+    PropertyReader::new(&mut settings.lookup()).flag(key, false).map_err(|bad| settings.blame(bad))
 }
 
-fn from_uri(uri: &str, settings: &Settings, notes: &mut Vec<String>) -> Result<RedisOptions, BadSetting> {
+fn from_uri(
+    uri: &str,
+    settings: &PropertySettings,
+    notes: &mut Vec<String>,
+) -> Result<RedisOptions, BadSetting> {
     let scheme = uri.split(':').next().unwrap_or_default();
     if !["redis", "rediss", "unix"].contains(&scheme) {
         return Err(refuse(settings, "redis.uri"));
@@ -162,7 +169,7 @@ fn from_uri(uri: &str, settings: &Settings, notes: &mut Vec<String>) -> Result<R
     Ok(options)
 }
 
-fn from_properties(settings: &Settings, notes: &mut Vec<String>) -> Result<RedisOptions, BadSetting> {
+fn from_properties(settings: &PropertySettings, notes: &mut Vec<String>) -> Result<RedisOptions, BadSetting> {
     let mut options =
         RedisOptions { addresses: addresses(settings, notes)?, scan_window: 1, ..RedisOptions::default() };
     options.cluster = flag(settings, "redis.cluster")?;
@@ -177,7 +184,7 @@ fn from_properties(settings: &Settings, notes: &mut Vec<String>) -> Result<Redis
 
 fn set_plain(
     options: &mut RedisOptions,
-    settings: &Settings,
+    settings: &PropertySettings,
     key: &str,
     name: &str,
 ) -> Result<(), BadSetting> {
@@ -187,13 +194,13 @@ fn set_plain(
     }
 }
 
-fn take_login(options: &mut RedisOptions, settings: &Settings) {
+fn take_login(options: &mut RedisOptions, settings: &PropertySettings) {
     let text = |key| settings.text(key).filter(|value| !value.is_empty()).map(str::to_owned);
     options.password = text("redis.password");
     options.user = text("redis.user");
 }
 
-fn take_tls(options: &mut RedisOptions, settings: &Settings) -> Result<(), BadSetting> {
+fn take_tls(options: &mut RedisOptions, settings: &PropertySettings) -> Result<(), BadSetting> {
     let wanted = flag(settings, "redis.tls")?;
     if settings.get("redis.tls").is_some() && !wanted {
         return Ok(());
@@ -218,7 +225,7 @@ fn take_tls(options: &mut RedisOptions, settings: &Settings) -> Result<(), BadSe
     }
 }
 
-fn check(options: &RedisOptions, settings: &Settings) -> Result<(), BadSetting> {
+fn check(options: &RedisOptions, settings: &PropertySettings) -> Result<(), BadSetting> {
     let by_uri = settings.get("redis.uri").is_some();
     let refuse_part = |key: &str, why: &str| match by_uri {
         true => settings.refuse("redis.uri", format!("a URI that agrees with itself; {why}")),
@@ -236,14 +243,14 @@ fn check(options: &RedisOptions, settings: &Settings) -> Result<(), BadSetting> 
     options.check().map_err(|refused| refuse_part("redis.host", &refused.0))
 }
 
-fn addresses(settings: &Settings, notes: &mut Vec<String>) -> Result<Vec<Address>, BadSetting> {
+fn addresses(settings: &PropertySettings, notes: &mut Vec<String>) -> Result<Vec<Address>, BadSetting> {
     if let Some(path) = word(settings, "redis.socket") {
         if settings.get("redis.host").is_some() {
             notes.push("redis.socket is set: redis.host has no effect".to_owned());
         }
         return Ok(vec![Address::Unix(path.into())]);
     }
-    let port = Reader::new(&mut settings.lookup()).count("redis.port", 6379, 1..=65_535);
+    let port = PropertyReader::new(&mut settings.lookup()).count("redis.port", 6379, 1..=65_535);
     let port = port.map_err(|_| refuse(settings, "redis.port"))? as u16;
     let hosts = word(settings, "redis.host").ok_or_else(|| refuse(settings, "redis.host"))?;
     let all: Option<Vec<Address>> = hosts.split(',').map(|host| address(host.trim(), port)).collect();

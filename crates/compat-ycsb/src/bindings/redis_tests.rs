@@ -3,10 +3,10 @@
 use crate::bindings::redis::*;
 use crate::bindings::{Binding, resolve};
 use dyno_config::settings::Source;
-use dyno_db_redis::protocol::{Index, Layout};
+use dyno_db_redis::protocol::{Index, RecordLayout};
 
-fn settings(pairs: &[(&str, &str)]) -> Settings {
-    let mut settings = Settings::new();
+fn settings(pairs: &[(&str, &str)]) -> PropertySettings {
+    let mut settings = PropertySettings::new();
     for (i, (key, value)) in pairs.iter().enumerate() {
         settings.set(key, *value, Source::File { path: "w".into(), line: i as u32 + 1 });
     }
@@ -33,7 +33,7 @@ fn tcp(host: &str, port: u16) -> Address {
 fn ycsbs_own_properties() {
     let (options, timeout_ns, notes) = redis(&[("redis.host", "db1 ")]);
     assert_eq!(options.addresses, [tcp("db1", 6379)]);
-    assert_eq!((options.scan_window, options.layout, options.index), (1, Layout::Hash, Index::Zset));
+    assert_eq!((options.scan_window, options.layout, options.index), (1, RecordLayout::Hash, Index::Zset));
     assert_eq!((timeout_ns, notes.len()), (Some(2_000_000_000), 0));
     let (options, timeout_ns, _) = redis(&[
         ("redis.host", "a,b:7001,[::1]:7002"),
@@ -62,7 +62,7 @@ fn our_additions() {
     ]);
     assert_eq!(options.addresses, [Address::Unix("/run/r.sock".into())]);
     assert_eq!((options.user.as_deref(), options.database, options.protocol), (Some("bob"), 3, 3));
-    assert_eq!((options.layout, options.index, options.scan_window), (Layout::String, Index::None, 16));
+    assert_eq!((options.layout, options.index, options.scan_window), (RecordLayout::String, Index::None, 16));
     assert_eq!(timeout_ns, Some(50_000_000));
     let tls = |pairs: &[(&str, &str)]| {
         let mut all = vec![("redis.host", "h")];

@@ -5,13 +5,13 @@
 //! left (sizes, paths) the store itself refuses when it is opened.
 
 use crate::property::Known;
-use dyno_config::settings::{BadSetting, Settings};
+use dyno_config::settings::{BadSetting, PropertySettings};
 use dyno_db_embedded::KINDS;
 use dyno_db_embedded::kind::StoreKind;
 use dyno_db_embedded::options::OptionSpec;
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 use dyno_types::units::parse_duration_ns;
-use dyno_workload::ycsb::properties::Reader;
+use dyno_workload::ycsb::properties::PropertyReader;
 use std::fmt::Write;
 
 /// Help on a property that is the path of a store.
@@ -52,7 +52,7 @@ pub(super) fn properties() -> impl Iterator<Item = Known> {
 }
 
 /// The URI of the store with this scheme.
-pub(super) fn file_uri(scheme: &str, settings: &Settings) -> Result<String, BadSetting> {
+pub(super) fn file_uri(scheme: &str, settings: &PropertySettings) -> Result<String, BadSetting> {
     let key = format!("{scheme}.path");
     let other = if scheme == "rocksdb" { settings.text(ROCKSDB_DIR) } else { None };
     let path = settings.text(&key).or(other).filter(|path| !path.trim().is_empty());
@@ -90,9 +90,9 @@ fn plausible(spec: &OptionSpec, value: &str) -> bool {
 }
 
 /// The URI of YCSB's mock.
-pub(super) fn basic_uri(settings: &Settings, notes: &mut Vec<String>) -> Result<String, BadSetting> {
+pub(super) fn basic_uri(settings: &PropertySettings, notes: &mut Vec<String>) -> Result<String, BadSetting> {
     let mut lookup = settings.lookup();
-    let mut r = Reader::new(&mut lookup);
+    let mut r = PropertyReader::new(&mut lookup);
     let blame = |bad| settings.blame(bad);
     let mut options = Vec::new();
     for (key, name) in [("basicdb.verbose", "verbose"), ("basicdb.randomizedelay", "randomizedelay")] {
@@ -145,7 +145,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn bound(binding: Binding, pairs: &[(&str, &str)]) -> Result<(String, Vec<String>), String> {
-        let mut settings = Settings::new();
+        let mut settings = PropertySettings::new();
         for (key, value) in pairs {
             settings.set(key, *value, Source::CommandLine);
         }

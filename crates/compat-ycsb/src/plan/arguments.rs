@@ -4,8 +4,8 @@ use crate::bindings::Binding;
 use crate::plan::command::{Extras, Mode, YcsbCommand};
 use crate::plan::error::YcsbError;
 use crate::plan::files;
-use crate::plan::flags::{FLAGS, Flag};
-use dyno_config::settings::{Settings, Source};
+use crate::plan::flags::{FLAGS, YcsbFlag};
+use dyno_config::settings::{PropertySettings, Source};
 use dyno_types::limits::{CONNECTIONS, OPERATIONS_PER_S};
 use dyno_types::units::parse_count;
 use dyno_workload::ycsb::workload_class;
@@ -21,7 +21,7 @@ pub(super) struct Taken {
     phase: Option<Mode>,
     /// Flags seen, for the check against the mode, which may stand behind them.
     seen: Vec<&'static str>,
-    settings: Settings,
+    settings: PropertySettings,
     notes: Vec<String>,
     extras: Extras,
 }
@@ -47,7 +47,7 @@ pub(super) fn take(arguments: &[String]) -> Result<Option<Taken>, YcsbError> {
 
 /// The flag that `argument` names, and the value behind its `=`, which only the flags of our own and of the wrapper
 /// (`bin/ycsb`) take there.
-fn find(argument: &str) -> Option<(&'static Flag, Option<&str>)> {
+fn find(argument: &str) -> Option<(&'static YcsbFlag, Option<&str>)> {
     let exact = FLAGS.iter().find(|flag| flag.name == argument);
     if let Some(flag) = exact {
         return Some((flag, None));

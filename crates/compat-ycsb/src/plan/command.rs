@@ -1,7 +1,7 @@
 //! A command line of YCSB, understood.
 
 use crate::bindings::Binding;
-use dyno_config::settings::Settings;
+use dyno_config::settings::PropertySettings;
 use std::path::PathBuf;
 
 /// Command.
@@ -76,7 +76,7 @@ pub struct YcsbCommand {
     /// The database.
     pub binding: Binding,
     /// All properties with their sources.
-    pub settings: Settings,
+    pub settings: PropertySettings,
     /// Notes for the user, each a line of its own without an end.
     pub notes: Vec<String>,
     /// Our own options.

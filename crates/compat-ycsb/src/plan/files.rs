@@ -2,24 +2,30 @@
 
 use crate::plan::error::YcsbError;
 use dyno_config::properties;
-use dyno_config::properties::{Entry, ReadError};
-use dyno_config::settings::{Settings, Source};
+use dyno_config::properties::{PropertiesError, PropertyEntry};
+use dyno_config::settings::{PropertySettings, Source};
 use dyno_types::suggest;
 use dyno_workload::ycsb::stock::{stock, stock_names};
 use std::io::ErrorKind;
 use std::path::Path;
 
 /// Adds the properties that `-P path` names to `settings`.
-pub(super) fn add(path: &str, settings: &mut Settings, notes: &mut Vec<String>) -> Result<(), YcsbError> {
+pub(super) fn add(
+    path: &str,
+    settings: &mut PropertySettings,
+    notes: &mut Vec<String>,
+) -> Result<(), YcsbError> {
     let (entries, built_in) = match properties::read_file(Path::new(path)) {
         Ok(entries) => (entries, false),
-        Err(ReadError::Io(error)) if error.kind() == ErrorKind::NotFound => (built_in(path, notes)?, true),
-        Err(ReadError::Line(bad)) => return Err(bad_line(path, bad)),
+        Err(PropertiesError::Io(error)) if error.kind() == ErrorKind::NotFound => {
+            (built_in(path, notes)?, true)
+        }
+        Err(PropertiesError::Line(bad)) => return Err(bad_line(path, bad)),
         Err(other) => {
             return Err(YcsbError::Unreadable { path: path.to_owned(), reason: other.to_string() });
         }
     };
-    for Entry { key, value, line } in entries {
+    for PropertyEntry { key, value, line } in entries {
         let source = match built_in {
             true => Source::BuiltIn { name: path.to_owned(), line },
             false => Source::File { path: path.to_owned(), line },
@@ -29,7 +35,7 @@ pub(super) fn add(path: &str, settings: &mut Settings, notes: &mut Vec<String>) 
     Ok(())
 }
 
-fn built_in(path: &str, notes: &mut Vec<String>) -> Result<Vec<Entry>, YcsbError> {
+fn built_in(path: &str, notes: &mut Vec<String>) -> Result<Vec<PropertyEntry>, YcsbError> {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let Some(text) = stock(path) else {
         let near = suggest::nearest(name, stock_names());

@@ -1,7 +1,7 @@
 //! The flags of the command line, and what their values are.
 
 /// A flag of the command line.
-pub(super) struct Flag {
+pub(super) struct YcsbFlag {
     /// Name with its dashes.
     pub(super) name: &'static str,
     /// Description of its value; empty if it takes none.
@@ -10,16 +10,16 @@ pub(super) struct Flag {
     pub(super) modes: (bool, bool),
 }
 
-const fn run(name: &'static str, value: &'static str) -> Flag {
-    Flag { name, value, modes: (true, false) }
+const fn run(name: &'static str, value: &'static str) -> YcsbFlag {
+    YcsbFlag { name, value, modes: (true, false) }
 }
 
-const fn any(name: &'static str, value: &'static str) -> Flag {
-    Flag { name, value, modes: (true, true) }
+const fn any(name: &'static str, value: &'static str) -> YcsbFlag {
+    YcsbFlag { name, value, modes: (true, true) }
 }
 
 /// All flags, those for help aside.
-pub(super) const FLAGS: [Flag; 19] = [
+pub(super) const FLAGS: [YcsbFlag; 19] = [
     any("-P", "a property file or a built-in workload, such as workloads/workloada"),
     any("-p", "key=value, such as -p operationcount=99999"),
     any("-db", "a class or name of a binding, such as site.ycsb.db.RedisClient"),
@@ -29,7 +29,7 @@ pub(super) const FLAGS: [Flag; 19] = [
     run("-l", "a label for the status lines"),
     run("-load", ""),
     run("-t", ""),
-    Flag { name: "-table", value: "the name of a table", modes: (false, true) },
+    YcsbFlag { name: "-table", value: "the name of a table", modes: (false, true) },
     any("-cp", "a class path, which is ignored"),
     any("-jvm-args", "arguments of a JVM, which are ignored"),
     any("--compat-exit", ""),

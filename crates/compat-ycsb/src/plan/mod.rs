@@ -22,7 +22,7 @@ pub use command::{Extras, Mode, YcsbCommand};
 
 use crate::known;
 use crate::plan::error::YcsbError;
-use dyno_config::settings::{Settings, Source, unknown_property};
+use dyno_config::settings::{PropertySettings, Source, unknown_property};
 use dyno_types::secret::{MASK, mask_value};
 
 /// A command line: help, or a command.
@@ -48,7 +48,7 @@ pub fn wants_compat_exit(arguments: &[String]) -> bool {
     arguments.iter().any(|argument| argument == "--compat-exit")
 }
 
-fn passwords(settings: &Settings) -> impl Iterator<Item = String> + '_ {
+fn passwords(settings: &PropertySettings) -> impl Iterator<Item = String> + '_ {
     let typed = settings.iter().filter(|(_, setting)| setting.source == Source::CommandLine);
     let secret = typed.filter(|(key, setting)| mask_value(key, &setting.value) != setting.value);
     secret.map(|(key, _)| {
@@ -58,7 +58,7 @@ fn passwords(settings: &Settings) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-fn unknown(settings: &Settings) -> impl Iterator<Item = String> + '_ {
+fn unknown(settings: &PropertySettings) -> impl Iterator<Item = String> + '_ {
     let known = known::all();
     settings.iter().filter_map(move |(key, setting)| {
         let names = || known.iter().map(|p| p.name.as_ref());

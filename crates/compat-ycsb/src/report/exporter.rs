@@ -1,7 +1,7 @@
 //! The three exporters: text, a sequence of JSON objects, one JSON array; byte for byte as YCSB writes them.
 
 use crate::report::java;
-use crate::report::line::{Line, Value};
+use crate::report::line::{Line, ReportNumber};
 use std::io::{self, Write};
 
 /// A layout of the report.
@@ -60,8 +60,8 @@ impl Exporter {
 /// Jackson's pretty print of one call: numbers that JSON does not have become strings.
 fn object(line: &Line) -> String {
     let value = match &line.value {
-        Value::Double(x) if !x.is_finite() => format!("\"{}\"", java::double(*x)),
-        Value::Text(word) => format!("\"{word}\""),
+        ReportNumber::Double(x) if !x.is_finite() => format!("\"{}\"", java::double(*x)),
+        ReportNumber::Text(word) => format!("\"{word}\""),
         value => value.to_string(),
     };
     let text = |t: &str| serde_json::Value::from(t).to_string();
@@ -79,8 +79,8 @@ mod tests {
     #[test]
     fn layouts() {
         let lines = [
-            Line::new("OVERALL", "RunTime(ms)", Value::Int(390)),
-            Line::new("READ", "AverageLatency(us)", Value::Double(f64::NAN)),
+            Line::new("OVERALL", "RunTime(ms)", ReportNumber::Int(390)),
+            Line::new("READ", "AverageLatency(us)", ReportNumber::Double(f64::NAN)),
         ];
         assert_eq!(
             Exporter::Text.export(&lines),

@@ -4,8 +4,8 @@
 //! percentile where the rank lies beyond them, `timeseries` leaves out a unit without samples.
 
 use crate::report::java;
-use crate::report::line::{Line, Value};
-use crate::report::metrics::{Metric, Point};
+use crate::report::line::{Line, ReportNumber};
+use crate::report::metrics::{Metric, MetricSample};
 use crate::report::options::{Form, MeasurementOptions};
 use dyno_record::bucket_high;
 use std::io::{self, Write};
@@ -44,12 +44,12 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn add(&mut self, measurement: &str, value: Value) {
+    fn add(&mut self, measurement: &str, value: ReportNumber) {
         self.out.push(Line::new(&self.name, measurement, value));
     }
 
     fn count(&mut self, measurement: &str, value: u64) {
-        self.add(measurement, Value::Int(value as i64));
+        self.add(measurement, ReportNumber::Int(value as i64));
     }
 
     fn returns(&mut self, metric: &Metric) {
@@ -62,12 +62,12 @@ impl Lines<'_> {
 
     /// Count, mean and extremes, as the forms other than HdrHistogram's give them when there is nothing, too.
     fn basics(&mut self, all: &Sums, variance: bool) {
-        let extreme = |value: u64| Value::Int(if all.count == 0 { -1 } else { value as i64 });
+        let extreme = |value: u64| ReportNumber::Int(if all.count == 0 { -1 } else { value as i64 });
         self.count("Operations", all.count);
-        self.add("AverageLatency(us)", Value::Double(all.mean()));
+        self.add("AverageLatency(us)", ReportNumber::Double(all.mean()));
         if variance {
             let mean_of_squares = all.squares / all.count as f64;
-            self.add("LatencyVariance(us)", Value::Double(mean_of_squares - all.mean() * all.mean()));
+            self.add("LatencyVariance(us)", ReportNumber::Double(mean_of_squares - all.mean() * all.mean()));
         }
         self.add("MinLatency(us)", extreme(all.min));
         self.add("MaxLatency(us)", extreme(all.max));
@@ -77,7 +77,7 @@ impl Lines<'_> {
 fn hdr(metric: &Metric, options: &MeasurementOptions, out: &mut Lines<'_>) {
     let buckets = &metric.buckets;
     out.count("Operations", buckets.count());
-    out.add("AverageLatency(us)", Value::Double(buckets.hdr_mean_units()));
+    out.add("AverageLatency(us)", ReportNumber::Double(buckets.hdr_mean_units()));
     out.count("MinLatency(us)", buckets.hdr_min_units());
     out.count("MaxLatency(us)", buckets.hdr_max_units());
     for &percentile in &options.percentiles {
@@ -87,7 +87,7 @@ fn hdr(metric: &Metric, options: &MeasurementOptions, out: &mut Lines<'_>) {
     out.returns(metric);
     if options.verbose {
         for (bucket, count) in buckets.iter() {
-            out.add(&bucket_high(bucket).to_string(), Value::Double(count as f64));
+            out.add(&bucket_high(bucket).to_string(), ReportNumber::Double(count as f64));
         }
     }
 }
@@ -119,7 +119,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(points: &[Point]) -> Sums {
+    fn of(points: &[MetricSample]) -> Sums {
         let mut all = Sums { min: u64::MAX, ..Sums::default() };
         for point in points {
             let us = point.latency_us;
@@ -172,12 +172,12 @@ fn time_series(metric: &Metric, options: &MeasurementOptions, out: &mut Lines<'_
     out.basics(&Sums::of(&metric.points), false);
     out.returns(metric);
     let Some(first) = metric.points.first() else {
-        return out.add("0", Value::Double(f64::NAN));
+        return out.add("0", ReportNumber::Double(f64::NAN));
     };
-    let unit_of = |p: &Point| (p.done_ms - first.done_ms) / options.granularity_ms;
+    let unit_of = |p: &MetricSample| (p.done_ms - first.done_ms) / options.granularity_ms;
     for unit in metric.points.chunk_by(|a, b| unit_of(a) == unit_of(b)) {
         let start_ms = unit_of(&unit[0]) * options.granularity_ms;
-        out.add(&start_ms.to_string(), Value::Double(Sums::of(unit).mean()));
+        out.add(&start_ms.to_string(), ReportNumber::Double(Sums::of(unit).mean()));
     }
 }
 
@@ -186,8 +186,8 @@ fn raw(metric: &Metric, options: &MeasurementOptions, out: &mut Lines<'_>) {
     sorted.sort_unstable();
     out.count("Total Operations", sorted.len() as u64);
     if let (Some(&min), Some(&max), false) = (sorted.first(), sorted.last(), options.raw_no_summary) {
-        out.add("Below is a summary of latency in microseconds:", Value::Int(-1));
-        out.add("Average", Value::Double(Sums::of(&metric.points).mean()));
+        out.add("Below is a summary of latency in microseconds:", ReportNumber::Int(-1));
+        out.add("Average", ReportNumber::Double(Sums::of(&metric.points).mean()));
         out.count("Min", min);
         out.count("Max", max);
         for (label, share) in RAW_RANKS {
@@ -266,7 +266,7 @@ mod tests {
         let mut metric = Metric::empty("READ");
         for (i, &latency_us) in latencies.iter().enumerate() {
             metric.buckets.record(latency_us * 1_000);
-            metric.points.push(Point { done_ms: 5_000 + i as u64 * 100, latency_us });
+            metric.points.push(MetricSample { done_ms: 5_000 + i as u64 * 100, latency_us });
         }
         metric
     }

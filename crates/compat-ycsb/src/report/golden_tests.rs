@@ -2,7 +2,7 @@
 
 use crate::report::exporter::Exporter;
 use crate::report::line::Line;
-use crate::report::line::Value;
+use crate::report::line::ReportNumber;
 use crate::report::metrics::Metrics;
 use crate::report::metrics::metrics;
 use crate::report::options::Interval;
@@ -11,9 +11,9 @@ use crate::report::render::Overall;
 use crate::report::render::raw_notices;
 use crate::report::render::report;
 use crate::report::render::write_raw;
-use crate::report::status::Progress;
 use crate::report::status::StatusLines;
-use dyno_record::{Buckets, MergedSlot, Sample, Scale, Totals};
+use crate::report::status::StatusProgress;
+use dyno_record::{Buckets, MergedSlot, RawSample, Scale, Totals};
 use dyno_rundir::hlog;
 use dyno_types::Outcome;
 use jiff::tz::TimeZone;
@@ -103,7 +103,7 @@ fn embedded_logs_give_the_real_lines() {
     let (read, _) = log(READ_INTERVAL);
     let interval = seen(&totals(&[("READ", read)]), &options);
     let mut lines = StatusLines::new(&options, TimeZone::UTC);
-    let progress = Progress { elapsed_ms: 0, operations: 0, todo: 0 };
+    let progress = StatusProgress { elapsed_ms: 0, operations: 0, todo: 0 };
     let line = lines.line("2026-11-21T03:30:41.936Z".parse().unwrap(), progress, &interval);
     let expected = "2026-11-21 03:30:41:936 0 sec: 0 operations; [READ: Count=12603, Max=7203, Min=18, Avg=67.35, \
                     50=51, 90=97, 99=172, 99.9=3567, 99.99=4915] ";
@@ -145,7 +145,7 @@ fn logs_of_a_run_give_its_status_lines() {
         let (date, time) = (&expected[..10], &expected[11..23]);
         let (clock, millis) = time.rsplit_once(':').unwrap();
         let at = format!("{date}T{clock}.{millis}Z").parse().unwrap();
-        let progress = Progress { elapsed_ms, operations, todo: 100_000 - operations };
+        let progress = StatusProgress { elapsed_ms, operations, todo: 100_000 - operations };
         assert_eq!(lines.line(at, progress, &seen(interval, &options)), expected);
     }
 }
@@ -153,13 +153,13 @@ fn logs_of_a_run_give_its_status_lines() {
 /// Totals with every sample of (name, completion in ms since the Unix epoch, microseconds), counted from `epoch_ms`.
 fn sampled(records: &[(&str, u64, u64)], epoch_ms: u64) -> (Vec<String>, Totals) {
     let names = ["READ", "UPDATE", "CLEANUP"].map(str::to_owned).to_vec();
-    let mut counts = dyno_record::Interval::new(names.len(), Scale::Micros);
+    let mut counts = dyno_record::ThreadInterval::new(names.len(), Scale::Micros);
     for (i, (name, done_ms, us)) in records.iter().enumerate() {
         let metric = names.iter().position(|n| n == name).unwrap() as u16;
         let (service_ns, outcome) = (us * 1_000 + 7, Outcome::Ok);
         counts.record(metric, outcome, service_ns, service_ns);
         let done_ns = (done_ms - epoch_ms) * 1_000_000 + i as u64;
-        counts.samples.push(Sample { metric, outcome, done_ns, service_ns, response_ns: service_ns });
+        counts.samples.push(RawSample { metric, outcome, done_ns, service_ns, response_ns: service_ns });
     }
     let mut totals = Totals::new(names.len(), Scale::Micros);
     totals.ended[Outcome::Ok as usize] = records.iter().filter(|r| r.0 != "CLEANUP").count() as u64;
@@ -299,8 +299,8 @@ fn parse_text(text: &str) -> Vec<Line> {
     text.lines().filter(|l| l.starts_with('[')).map(line).collect()
 }
 
-fn parse_value(text: &str) -> Value {
-    text.parse().map_or_else(|_| Value::Double(text.parse().unwrap()), Value::Int)
+fn parse_value(text: &str) -> ReportNumber {
+    text.parse().map_or_else(|_| ReportNumber::Double(text.parse().unwrap()), ReportNumber::Int)
 }
 
 fn parse_json(objects: &[serde_json::Value]) -> Vec<Line> {
@@ -344,11 +344,11 @@ fn order_is_that_of_the_samples() {
         let text = sample(&format!("ycsb-{name}.out"));
         let options = options(set);
         let names: Vec<String> = metric_names.split(' ').map(str::to_owned).collect();
-        let mut counts = dyno_record::Interval::new(names.len(), Scale::Micros);
+        let mut counts = dyno_record::ThreadInterval::new(names.len(), Scale::Micros);
         for metric in 0..names.len() as u16 {
             let outcome = Outcome::Ok;
             counts.record(metric, outcome, 5_000, 5_000);
-            counts.samples.push(Sample {
+            counts.samples.push(RawSample {
                 metric,
                 outcome,
                 done_ns: 1,

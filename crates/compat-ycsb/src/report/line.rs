@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A number of the report.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum ReportNumber {
     /// A whole number.
     Int(i64),
     /// A Java double.
@@ -14,12 +14,12 @@ pub enum Value {
     Text(&'static str),
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ReportNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Int(n) => write!(f, "{n}"),
-            Value::Double(x) => f.write_str(&java::double(*x)),
-            Value::Text(word) => f.write_str(word),
+            ReportNumber::Int(n) => write!(f, "{n}"),
+            ReportNumber::Double(x) => f.write_str(&java::double(*x)),
+            ReportNumber::Text(word) => f.write_str(word),
         }
     }
 }
@@ -32,12 +32,12 @@ pub struct Line {
     /// Name of the measurement, with its unit.
     pub measurement: String,
     /// The number.
-    pub value: Value,
+    pub value: ReportNumber,
 }
 
 impl Line {
     /// A line.
-    pub fn new(metric: &str, measurement: &str, value: Value) -> Line {
+    pub fn new(metric: &str, measurement: &str, value: ReportNumber) -> Line {
         Line { metric: metric.to_owned(), measurement: measurement.to_owned(), value }
     }
 }

@@ -2,19 +2,19 @@
 //!
 //! Input are [`Totals`] in microseconds, of a whole run or of one interval, with the names of their metrics. Each
 //! operation becomes a metric of its successes (with `Return=` lines for all its outcomes) and metrics of its
-//! failures; a few measurements of YCSB's workload have rules of their own ([`Kind`]). How the numbers are shown is
+//! failures; a few measurements of YCSB's workload have rules of their own ([`MeasurementKind`]). How the numbers are shown is
 //! the business of `forms`.
 
 use crate::report::java;
 use crate::report::options::{Interval, MeasurementOptions};
 use crate::report::return_code::ReturnCode;
-use dyno_record::{Buckets, MergedSlot, Sample, Scale, Totals};
+use dyno_record::{Buckets, MergedSlot, RawSample, Scale, Totals};
 use dyno_types::Outcome;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// One sample of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point {
+pub struct MetricSample {
     /// Completion, milliseconds since the Unix epoch.
     pub done_ms: u64,
     /// Latency, microseconds, truncated.
@@ -29,7 +29,7 @@ pub struct Metric {
     /// Latencies in microseconds.
     pub buckets: Buckets,
     /// Single latencies in order of completion; empty unless [`MeasurementOptions::needs_samples`].
-    pub points: Vec<Point>,
+    pub points: Vec<MetricSample>,
     /// `Return=` lines.
     pub returns: Vec<(ReturnCode, u64)>,
 }
@@ -59,7 +59,7 @@ pub struct Metrics {
 
 /// Way in which YCSB's workload measures something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum MeasurementKind {
     /// An operation of the database: failures apart, with return codes.
     Operation,
     /// Successes and failures together, no return codes.
@@ -70,22 +70,22 @@ enum Kind {
     Verify,
 }
 
-impl Kind {
-    fn of(name: &str) -> Kind {
+impl MeasurementKind {
+    fn of(name: &str) -> MeasurementKind {
         match name {
-            "READ-MODIFY-WRITE" | "CLEANUP" => Kind::Whole,
-            "SCAN-LATENCY-PER-RECORD" => Kind::WholeOp,
-            "VERIFY" => Kind::Verify,
-            _ => Kind::Operation,
+            "READ-MODIFY-WRITE" | "CLEANUP" => MeasurementKind::Whole,
+            "SCAN-LATENCY-PER-RECORD" => MeasurementKind::WholeOp,
+            "VERIFY" => MeasurementKind::Verify,
+            _ => MeasurementKind::Operation,
         }
     }
 
     fn has_returns(self) -> bool {
-        matches!(self, Kind::Operation | Kind::Verify)
+        matches!(self, MeasurementKind::Operation | MeasurementKind::Verify)
     }
 
     fn has_intended(self) -> bool {
-        matches!(self, Kind::Operation | Kind::Whole)
+        matches!(self, MeasurementKind::Operation | MeasurementKind::Whole)
     }
 }
 
@@ -100,7 +100,7 @@ enum LatencySource<'a> {
 /// A metric before it is decided which of its latencies are shown.
 struct Series<'a> {
     name: String,
-    kind: Kind,
+    kind: MeasurementKind,
     metric: usize,
     outcomes: Vec<Outcome>,
     held: LatencySource<'a>,
@@ -123,7 +123,7 @@ pub fn metrics(
     let mut warnings = Vec::new();
     let mut series = Vec::new();
     for (metric, name) in names.iter().enumerate() {
-        if Kind::of(name) == Kind::Operation {
+        if MeasurementKind::of(name) == MeasurementKind::Operation {
             series.extend(operation(name, metric, totals, options, samples, &mut warnings));
         } else {
             series.extend(whole(name, metric, totals));
@@ -135,9 +135,11 @@ pub fn metrics(
         // Without an intended start there is no latency, but return codes are counted all the same.
         let shown: Vec<&Series<'_>> =
             series.iter().filter(|s| s.kind.has_intended() || !s.returns.is_empty()).collect();
-        list.extend(in_order(shown, |s| points.metric(s, s.kind.has_intended().then_some(Clock::Response))));
+        list.extend(in_order(shown, |s| {
+            points.metric(s, s.kind.has_intended().then_some(SampleClock::Response))
+        }));
     } else {
-        list.extend(in_order(series.iter().collect(), |s| points.metric(s, Some(Clock::Service))));
+        list.extend(in_order(series.iter().collect(), |s| points.metric(s, Some(SampleClock::Service))));
     }
     if interval == Interval::Both {
         let shown: Vec<&Series<'_>> =
@@ -145,7 +147,7 @@ pub fn metrics(
         list.extend(in_order(shown, |s| Metric {
             name: format!("Intended-{}", s.name),
             returns: Vec::new(),
-            ..points.metric(s, Some(Clock::Response))
+            ..points.metric(s, Some(SampleClock::Response))
         }));
     }
     Metrics { list, warnings, samples }
@@ -165,9 +167,9 @@ impl Series<'_> {
 }
 
 /// Counts of a metric's return codes. Of records that were not read, for whatever reason, YCSB's verification says ERROR.
-fn returns(kind: Kind, counts: &[u64; Outcome::COUNT]) -> Vec<(ReturnCode, u64)> {
+fn returns(kind: MeasurementKind, counts: &[u64; Outcome::COUNT]) -> Vec<(ReturnCode, u64)> {
     let code_of = move |outcome| match (kind, ReturnCode::of(outcome)) {
-        (Kind::Verify, code) if !matches!(code, ReturnCode::Ok | ReturnCode::UnexpectedState) => {
+        (MeasurementKind::Verify, code) if !matches!(code, ReturnCode::Ok | ReturnCode::UnexpectedState) => {
             ReturnCode::Error
         }
         (_, code) => code,
@@ -184,7 +186,7 @@ fn returns(kind: Kind, counts: &[u64; Outcome::COUNT]) -> Vec<(ReturnCode, u64)>
 fn whole<'a>(name: &str, metric: usize, totals: &'a Totals) -> Option<Series<'a>> {
     let slots: Vec<&MergedSlot> =
         [totals.ok_slot(metric), totals.failed_slot(metric)].into_iter().flatten().collect();
-    let kind = Kind::of(name);
+    let kind = MeasurementKind::of(name);
     (!slots.is_empty()).then(|| Series {
         name: name.to_owned(),
         kind,
@@ -213,7 +215,7 @@ fn operation<'a>(
     warnings: &mut Vec<String>,
 ) -> Vec<Series<'a>> {
     let counts = &without_unsent(metric, totals);
-    let codes = returns(Kind::Operation, counts);
+    let codes = returns(MeasurementKind::Operation, counts);
     if codes.is_empty() {
         return Vec::new();
     }
@@ -239,7 +241,7 @@ fn operation<'a>(
     let several = failures.len() > 1;
     let series = |name: String, outcomes, held, returns| Series {
         name,
-        kind: Kind::Operation,
+        kind: MeasurementKind::Operation,
         metric,
         outcomes,
         held,
@@ -259,36 +261,36 @@ fn operation<'a>(
 
 /// Latency of a sample that is taken.
 #[derive(Clone, Copy)]
-enum Clock {
+enum SampleClock {
     Service,
     Response,
 }
 
-impl Clock {
-    fn ns(self, sample: &Sample) -> u64 {
+impl SampleClock {
+    fn ns(self, sample: &RawSample) -> u64 {
         match self {
-            Clock::Service => sample.service_ns,
-            Clock::Response => sample.response_ns,
+            SampleClock::Service => sample.service_ns,
+            SampleClock::Response => sample.response_ns,
         }
     }
 
     fn buckets(self, slot: &MergedSlot) -> &Buckets {
         match self {
-            Clock::Service => &slot.service,
-            Clock::Response => &slot.response,
+            SampleClock::Service => &slot.service,
+            SampleClock::Response => &slot.response,
         }
     }
 }
 
 /// Single samples by metric, in order of completion; empty where the report does not need them.
 struct Points<'a> {
-    by_metric: Vec<Vec<&'a Sample>>,
+    by_metric: Vec<Vec<&'a RawSample>>,
     epoch_ns: u128,
 }
 
 impl<'a> Points<'a> {
     fn new(metrics: usize, totals: &'a Totals, epoch: SystemTime, options: &MeasurementOptions) -> Self {
-        let mut by_metric: Vec<Vec<&Sample>> = vec![Vec::new(); metrics];
+        let mut by_metric: Vec<Vec<&RawSample>> = vec![Vec::new(); metrics];
         if options.needs_samples() {
             for sample in &totals.samples {
                 by_metric[usize::from(sample.metric)].push(sample);
@@ -301,7 +303,7 @@ impl<'a> Points<'a> {
     }
 
     /// A series' metric with the latencies of `clock`, or without any.
-    fn metric(&self, series: &Series<'_>, clock: Option<Clock>) -> Metric {
+    fn metric(&self, series: &Series<'_>, clock: Option<SampleClock>) -> Metric {
         let mut metric = Metric { returns: series.returns.clone(), ..Metric::empty(&series.name) };
         let Some(clock) = clock else { return metric };
         let samples =
@@ -315,7 +317,7 @@ impl<'a> Points<'a> {
             }
         }
         metric.points = samples
-            .map(|sample| Point {
+            .map(|sample| MetricSample {
                 done_ms: ((self.epoch_ns + u128::from(sample.done_ns)) / 1_000_000) as u64,
                 latency_us: clock.ns(sample) / 1_000,
             })

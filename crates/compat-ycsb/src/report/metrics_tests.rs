@@ -1,5 +1,5 @@
 use super::*;
-use dyno_record::Interval as Counts;
+use dyno_record::ThreadInterval as Counts;
 
 fn options(set: &[(&str, &str)]) -> MeasurementOptions {
     let mut lookup = |key: &str| set.iter().find(|(k, _)| *k == key).map(|(_, v)| (*v).to_owned());
@@ -21,7 +21,7 @@ fn totals(records: &[(&str, Outcome, u64, u64)], samples: bool) -> (Vec<String>,
         counts.record(metric, outcome, service_ns, response_ns);
         if samples {
             let done_ns = (i as u64 + 1) * 1_000_000;
-            counts.samples.push(Sample { metric, outcome, done_ns, service_ns, response_ns });
+            counts.samples.push(RawSample { metric, outcome, done_ns, service_ns, response_ns });
         }
     }
     let mut totals = Totals::new(names.len(), Scale::Micros);

@@ -92,7 +92,7 @@ pub struct MeasurementOptions {
 impl MeasurementOptions {
     /// Reads all properties through `lookup`, which answers `None` for a property that is not set.
     pub fn from_lookup(lookup: &mut dyn FnMut(&str) -> Option<String>) -> Result<Self, BadProperty> {
-        let mut read = Reader { lookup };
+        let mut read = OptionReader { lookup };
         let mut warnings = Vec::new();
         let files = read.flag("hdrhistogram.fileoutput")?;
         let path = read.text("hdrhistogram.output.path").unwrap_or_default();
@@ -161,7 +161,7 @@ impl MeasurementOptions {
 }
 
 /// `hdrhistogram.percentiles`, or its default and YCSB's warning.
-fn read_percentiles(read: &mut Reader<'_>, warnings: &mut Vec<String>) -> Vec<f64> {
+fn read_percentiles(read: &mut OptionReader<'_>, warnings: &mut Vec<String>) -> Vec<f64> {
     let key = "hdrhistogram.percentiles";
     let text = read.text(key).unwrap_or_else(|| DEFAULT_PERCENTILES.to_owned());
     // Java drops empty strings at the end of a split.
@@ -194,7 +194,7 @@ fn read_tracked(text: Option<&str>, warnings: &mut Vec<String>) -> Vec<String> {
 }
 
 /// `exporter`; an unknown class gets YCSB's message and the text exporter.
-fn read_exporter(read: &mut Reader<'_>, warnings: &mut Vec<String>) -> Exporter {
+fn read_exporter(read: &mut OptionReader<'_>, warnings: &mut Vec<String>) -> Exporter {
     let Some(name) = read.text("exporter") else { return Exporter::Text };
     Exporter::from_name(name.trim()).unwrap_or_else(|| {
         warnings.push(format!("Could not find exporter {name}, will use default text reporter."));
@@ -203,11 +203,11 @@ fn read_exporter(read: &mut Reader<'_>, warnings: &mut Vec<String>) -> Exporter 
 }
 
 /// Typed reading of properties.
-struct Reader<'a> {
+struct OptionReader<'a> {
     lookup: &'a mut dyn FnMut(&str) -> Option<String>,
 }
 
-impl Reader<'_> {
+impl OptionReader<'_> {
     fn text(&mut self, key: &str) -> Option<String> {
         (self.lookup)(key)
     }

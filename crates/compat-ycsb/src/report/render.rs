@@ -1,7 +1,7 @@
 //! The final report as a list of (metric, measurement, value), in the order of YCSB's calls of its exporter.
 
 use crate::report::forms;
-use crate::report::line::{Line, Value};
+use crate::report::line::{Line, ReportNumber};
 use crate::report::metrics::Metrics;
 use crate::report::options::{Form, MeasurementOptions};
 use dyno_record::Totals;
@@ -53,26 +53,30 @@ pub fn report(
         return Err(SamplesMissing);
     }
     let mut out = vec![
-        Line::new("OVERALL", "RunTime(ms)", Value::Int(overall.run_ms as i64)),
-        Line::new("OVERALL", "Throughput(ops/sec)", Value::Double(overall.throughput())),
+        Line::new("OVERALL", "RunTime(ms)", ReportNumber::Int(overall.run_ms as i64)),
+        Line::new("OVERALL", "Throughput(ops/sec)", ReportNumber::Double(overall.throughput())),
     ];
     if !compat {
         let successes = 1000.0 * overall.successes as f64 / overall.run_ms as f64;
-        out.push(Line::new("OVERALL", "SuccessfulThroughput(ops/sec)", Value::Double(successes)));
-        out.push(Line::new("OVERALL", "RunTimeWithoutConnect(ms)", Value::Int(overall.load_ms as i64)));
+        out.push(Line::new("OVERALL", "SuccessfulThroughput(ops/sec)", ReportNumber::Double(successes)));
+        out.push(Line::new(
+            "OVERALL",
+            "RunTimeWithoutConnect(ms)",
+            ReportNumber::Int(overall.load_ms as i64),
+        ));
     }
     // There is no garbage collector; parsers expect the three totals, and after YCSB those of Java's usual collector.
     for generation in ["Young", "Old"].into_iter().filter(|_| compat) {
         let line = |what: &str, unit, value| {
             Line::new(&format!("TOTAL_{what}_G1_{generation}_Generation"), unit, value)
         };
-        out.push(line("GCS", "Count", Value::Int(0)));
-        out.push(line("GC_TIME", "Time(ms)", Value::Int(0)));
-        out.push(line("GC_TIME_%", "Time(%)", Value::Double(0.0)));
+        out.push(line("GCS", "Count", ReportNumber::Int(0)));
+        out.push(line("GC_TIME", "Time(ms)", ReportNumber::Int(0)));
+        out.push(line("GC_TIME_%", "Time(%)", ReportNumber::Double(0.0)));
     }
-    out.push(Line::new("TOTAL_GCs", "Count", Value::Int(0)));
-    out.push(Line::new("TOTAL_GC_TIME", "Time(ms)", Value::Int(0)));
-    out.push(Line::new("TOTAL_GC_TIME_%", "Time(%)", Value::Double(0.0)));
+    out.push(Line::new("TOTAL_GCs", "Count", ReportNumber::Int(0)));
+    out.push(Line::new("TOTAL_GC_TIME", "Time(ms)", ReportNumber::Int(0)));
+    out.push(Line::new("TOTAL_GC_TIME_%", "Time(%)", ReportNumber::Double(0.0)));
     for metric in &metrics.list {
         forms::lines(metric, options, &mut out);
     }

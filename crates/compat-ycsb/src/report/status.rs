@@ -15,7 +15,7 @@ const INTENDED: &str = "Intended-";
 
 /// Progress of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct StatusProgress {
     /// Time since the run began, milliseconds, monotonic.
     pub elapsed_ms: u64,
     /// Operations done, failed ones included.
@@ -30,18 +30,18 @@ pub struct StatusLines {
     options: MeasurementOptions,
     zone: TimeZone,
     seen: Vec<String>,
-    last: Progress,
+    last: StatusProgress,
 }
 
 impl StatusLines {
     /// Before the first line. Local times are those of `zone`.
     pub fn new(options: &MeasurementOptions, zone: TimeZone) -> Self {
-        let last = Progress { elapsed_ms: 0, operations: 0, todo: 0 };
+        let last = StatusProgress { elapsed_ms: 0, operations: 0, todo: 0 };
         StatusLines { options: options.clone(), zone, seen: Vec::new(), last }
     }
 
     /// The line at wall-clock time `at`, without its line end; `interval` holds what was recorded since the last line.
-    pub fn line(&mut self, at: Timestamp, progress: Progress, interval: &Metrics) -> String {
+    pub fn line(&mut self, at: Timestamp, progress: StatusProgress, interval: &Metrics) -> String {
         let local = at.to_zoned(self.zone.clone());
         let mut line = format!(
             "{}{}:{:03} {} sec: {} operations; ",
@@ -161,8 +161,9 @@ mod tests {
         let none = Metrics { list: Vec::new(), warnings: Vec::new(), samples: false };
         let at: Timestamp = "2026-11-21T03:30:18.417Z".parse().unwrap();
         let mut run_a = StatusLines::new(&options(&[("label", "")]), TimeZone::UTC);
-        let mut shown =
-            |elapsed_ms, operations, todo| run_a.line(at, Progress { elapsed_ms, operations, todo }, &none);
+        let mut shown = |elapsed_ms, operations, todo| {
+            run_a.line(at, StatusProgress { elapsed_ms, operations, todo }, &none)
+        };
         let head = "2026-11-21 03:30:18:417";
         assert_eq!(shown(0, 0, 200_000), format!("{head} 0 sec: 0 operations; est completion in 0 second "));
         assert_eq!(
@@ -183,8 +184,9 @@ mod tests {
         );
 
         let mut maxexec = StatusLines::new(&options(&[("label", "one:")]), TimeZone::UTC);
-        let mut shown =
-            |elapsed_ms, operations, todo| maxexec.line(at, Progress { elapsed_ms, operations, todo }, &none);
+        let mut shown = |elapsed_ms, operations, todo| {
+            maxexec.line(at, StatusProgress { elapsed_ms, operations, todo }, &none)
+        };
         let head = format!("one:{head}");
         assert_eq!(
             shown(0, 238, 99_999_762),
@@ -198,7 +200,7 @@ mod tests {
         );
         let mut stalled = StatusLines::new(&options(&[]), TimeZone::fixed(jiff::tz::offset(2)));
         assert_eq!(
-            stalled.line(at, Progress { elapsed_ms: 1_000, operations: 0, todo: 5 }, &none),
+            stalled.line(at, StatusProgress { elapsed_ms: 1_000, operations: 0, todo: 5 }, &none),
             "2026-11-21 05:30:18:417 1 sec: 0 operations; est completion in 106751991167300 days 15 hours "
         );
     }
@@ -207,7 +209,7 @@ mod tests {
     fn a_metric_once_seen_stays() {
         let names = ["UPDATE".to_owned(), "READ".to_owned()];
         let metrics = |metric: Option<u16>, interval| {
-            let mut counts = dyno_record::Interval::new(2, Scale::Micros);
+            let mut counts = dyno_record::ThreadInterval::new(2, Scale::Micros);
             if let Some(metric) = metric {
                 counts.record(metric, Outcome::Ok, 88_000, 90_000);
             }
@@ -218,7 +220,7 @@ mod tests {
         let at: Timestamp = "2026-11-21T03:30:18.417Z".parse().unwrap();
         let mut lines = StatusLines::new(&options(&[]), TimeZone::UTC);
         let mut shown = |metric, interval| {
-            let progress = Progress { elapsed_ms: 0, operations: 0, todo: 0 };
+            let progress = StatusProgress { elapsed_ms: 0, operations: 0, todo: 0 };
             let line = lines.line(at, progress, &metrics(metric, interval));
             line["2026-11-21 03:30:18:417 0 sec: 0 operations; ".len()..].to_owned()
         };

@@ -6,7 +6,7 @@ use crate::tree::{Node, TreeError};
 
 /// One cell of the matrix.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct MatrixCell {
     /// From 1.
     pub number: usize,
     /// The level of each factor: (factor, label).
@@ -19,7 +19,7 @@ pub struct Cell {
     pub(super) unfilled: Node,
 }
 
-impl Cell {
+impl MatrixCell {
     /// The cell with keys set to the values of a search's point: variables are filled in, and everything is checked, as
     /// if the file said so. The tree's secrets are masked.
     pub fn at(&self, sets: &[(String, String)]) -> Result<(Experiment, Node), TreeError> {

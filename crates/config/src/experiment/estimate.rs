@@ -1,6 +1,6 @@
 //! Time that an experiment takes.
 
-use crate::experiment::{Experiment, Plan, Strategy, When};
+use crate::experiment::{Experiment, ExperimentPlan, Strategy, When};
 use dyno_types::units::parse_rate;
 
 /// Start and end of servers and workers of one run, seconds.
@@ -8,7 +8,7 @@ const OVERHEAD_S: f64 = 2.0;
 
 /// A duration, as far as it can be told.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Estimate {
+pub struct DurationEstimate {
     /// Seconds that are known.
     pub seconds: f64,
     /// True if loads add to it: how long they take depends on the target.
@@ -18,8 +18,8 @@ pub struct Estimate {
 }
 
 /// Estimates how long all runs of a plan take.
-pub fn estimate(plan: &Plan) -> Estimate {
-    let mut all = Estimate::default();
+pub fn estimate(plan: &ExperimentPlan) -> DurationEstimate {
+    let mut all = DurationEstimate::default();
     for run in &plan.runs {
         let one = of_run(&plan.cells[run.cell].spec);
         all.seconds += one.seconds;
@@ -29,7 +29,7 @@ pub fn estimate(plan: &Plan) -> Estimate {
     all
 }
 
-fn of_run(spec: &Experiment) -> Estimate {
+fn of_run(spec: &Experiment) -> DurationEstimate {
     let measure = &spec.phases.measure;
     let seconds = |span: &Option<crate::values::Span>| span.as_ref().map(|span| span.0 as f64 / 1e9);
     let by_time = seconds(&measure.duration).or(measure.operations.is_none().then_some(10.0));
@@ -39,7 +39,7 @@ fn of_run(spec: &Experiment) -> Estimate {
     let own = spec.phases.warmup.as_ref().map(|warmup| warmup.duration.0 as f64 / 1e9);
     let warmup = own.or(seconds(&measure.warmup)).or(by_time.map(|s| (s / 10.0).min(5.0))).unwrap_or(0.0);
     let searched = matches!(spec.strategy, Some(Strategy::Ladder(_) | Strategy::HighestRate(_)));
-    Estimate {
+    DurationEstimate {
         seconds: by_time.unwrap_or(by_rate)
             + warmup
             + seconds(&spec.phases.pause).unwrap_or(0.0)

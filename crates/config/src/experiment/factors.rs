@@ -32,7 +32,7 @@ pub fn short_name(path: &str) -> &str {
 
 /// One value of a factor.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Level {
+pub struct FactorLevel {
     /// Name of the level in tables, `exclude` and `overrides`.
     pub label: String,
     /// Keys and values that it sets.
@@ -41,7 +41,7 @@ pub struct Level {
     pub changed: String,
 }
 
-impl Level {
+impl FactorLevel {
     /// Replaces what it says of keys that `--set` names.
     pub(super) fn give(&mut self, last: &[(String, Node)]) {
         for (key, value) in last {
@@ -63,7 +63,7 @@ pub struct Factor {
     /// Name.
     pub name: String,
     /// Values.
-    pub levels: Vec<Level>,
+    pub levels: Vec<FactorLevel>,
     /// Labels of levels that `--set` has taken away: `exclude` and `overrides` may name them still.
     pub gone: Vec<String>,
 }
@@ -200,11 +200,11 @@ fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, Tre
     if list.is_empty() {
         return Err(at.error(&path, "an empty list leaves no cell of the matrix"));
     }
-    let mut levels: Vec<Level> = Vec::new();
+    let mut levels: Vec<FactorLevel> = Vec::new();
     for value in list {
         let level = match value.entries() {
             // Keys that are set together.
-            Some(pairs) => Level {
+            Some(pairs) => FactorLevel {
                 label: value.shown("").label(),
                 changed: String::new(),
                 set: pairs
@@ -216,7 +216,7 @@ fn levels(name: &str, key: &str, list: &[Node], at: &Node) -> Result<Factor, Tre
             None => {
                 known(&path, key, at)?;
                 let set = vec![(key.to_owned(), value.clone())];
-                Level { label: mask_value(key, &value.label()), set, changed: String::new() }
+                FactorLevel { label: mask_value(key, &value.label()), set, changed: String::new() }
             }
         };
         if levels.iter().any(|known| known.label == level.label) {
@@ -261,12 +261,12 @@ fn written(n: f64, origin: &Origin) -> Node {
 }
 
 /// Every combination of levels; the last factor varies fastest. `None` where there are more than `most`.
-pub(super) fn product(factors: &[Factor], most: usize) -> Option<Vec<Vec<&Level>>> {
+pub(super) fn product(factors: &[Factor], most: usize) -> Option<Vec<Vec<&FactorLevel>>> {
     let count = factors.iter().try_fold(1usize, |n, factor| n.checked_mul(factor.levels.len()));
     if count.is_none_or(|n| n > most) {
         return None;
     }
-    let mut rows: Vec<Vec<&Level>> = vec![Vec::new()];
+    let mut rows: Vec<Vec<&FactorLevel>> = vec![Vec::new()];
     for factor in factors {
         rows = rows
             .iter()

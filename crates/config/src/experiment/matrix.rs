@@ -1,6 +1,6 @@
 //! From the text of an experiment to its matrix of cells, and the runs to be made of them.
 
-use crate::experiment::cell::Cell;
+use crate::experiment::cell::MatrixCell;
 use crate::experiment::factors::{self, Factor, Filter, Override};
 use crate::experiment::order::{PlannedRun, order};
 use crate::experiment::spec::Experiment;
@@ -10,7 +10,7 @@ use dyno_types::limits::RUNS;
 
 /// An experiment, resolved.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ExperimentPlan {
     /// Part of the directory's name.
     pub name: String,
     /// Values that hold for the whole experiment (the first cell's values where a factor varies them).
@@ -18,19 +18,21 @@ pub struct Plan {
     /// Factors that are varied.
     pub factors: Vec<Factor>,
     /// The matrix.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<MatrixCell>,
     /// Runs in their order.
     pub runs: Vec<PlannedRun>,
 }
 
 /// Reads an experiment; `path` is what messages call the text, `sets` are `--set`'s `KEY=VALUE`.
-pub fn plan(text: &str, path: &str, sets: &[String]) -> Result<Plan, TreeError> {
+pub fn plan(text: &str, path: &str, sets: &[String]) -> Result<ExperimentPlan, TreeError> {
     let mut tree = Node::parse(text, path)?;
     if tree.entries().is_none() {
         return Err(tree.error("", "expected a mapping such as `target: redis://127.0.0.1:6379`"));
     }
-    let mut given =
-        Given { last: Vec::new(), written: tree.get("factors").map(factors::labels).unwrap_or_default() };
+    let mut given = SetChanges {
+        last: Vec::new(),
+        written: tree.get("factors").map(factors::labels).unwrap_or_default(),
+    };
     for set in sets {
         given.last.extend(apply(&mut tree, set)?);
     }
@@ -70,14 +72,14 @@ fn apply(tree: &mut Node, set: &str) -> Result<Option<(String, Node)>, TreeError
 }
 
 /// Changes that `--set` has made to factors.
-struct Given {
+struct SetChanges {
     /// Keys and values that replace what levels of several keys say.
     last: Vec<(String, Node)>,
     /// Labels of the levels before.
     written: Vec<(String, Vec<String>)>,
 }
 
-fn plan_of(mut tree: Node, stem: &str, given: &Given) -> Result<Plan, TreeError> {
+fn plan_of(mut tree: Node, stem: &str, given: &SetChanges) -> Result<ExperimentPlan, TreeError> {
     let mut factors = match tree.take("factors") {
         Some(node) => factors::read(&node)?,
         None => Vec::new(),
@@ -116,7 +118,7 @@ fn plan_of(mut tree: Node, stem: &str, given: &Given) -> Result<Plan, TreeError>
             .zip(&levels)
             .map(|((name, label), level)| (name, label + &level.changed))
             .collect();
-        let cell = Cell { number: cells.len() + 1, levels: shown, tree: own, spec, unfilled };
+        let cell = MatrixCell { number: cells.len() + 1, levels: shown, tree: own, spec, unfilled };
         if let Some(strategy) = &cell.spec.strategy {
             check_strategy(&cell, strategy, &factors)?;
         }
@@ -131,5 +133,11 @@ fn plan_of(mut tree: Node, stem: &str, given: &Given) -> Result<Plan, TreeError>
         return Err(tree.error("repetitions", format!("{count} runs: expected at most {RUNS}")));
     }
     let runs = order(cells.len(), base.repetitions, base.order, base.seed);
-    Ok(Plan { name: base.name.clone().unwrap_or_else(|| stem.to_owned()), base, factors, cells, runs })
+    Ok(ExperimentPlan {
+        name: base.name.clone().unwrap_or_else(|| stem.to_owned()),
+        base,
+        factors,
+        cells,
+        runs,
+    })
 }

@@ -28,8 +28,8 @@ pub mod strategies;
 pub mod strategy_check;
 pub mod traces;
 
-pub use crate::experiment::cell::Cell;
-pub use crate::experiment::matrix::{Plan, masked, masked_set, plan};
+pub use crate::experiment::cell::MatrixCell;
+pub use crate::experiment::matrix::{ExperimentPlan, masked, masked_set, plan};
 pub use crate::experiment::order::PlannedRun;
 pub use crate::experiment::spec::*;
 pub use crate::experiment::strategies::*;

@@ -1,6 +1,6 @@
 //! Checks of a strategy that the types cannot make: its points must be experiments that can be run.
 
-use crate::experiment::cell::Cell;
+use crate::experiment::cell::MatrixCell;
 use crate::experiment::check;
 use crate::experiment::factors::{self, Factor};
 use crate::experiment::strategies::{Strategy, Tune};
@@ -8,7 +8,11 @@ use crate::tree::TreeError;
 use dyno_types::limits::RUNS;
 
 /// Refuses a factor that varies what is searched, too: its levels would all make the same search.
-pub(super) fn check_strategy(cell: &Cell, strategy: &Strategy, factors: &[Factor]) -> Result<(), TreeError> {
+pub(super) fn check_strategy(
+    cell: &MatrixCell,
+    strategy: &Strategy,
+    factors: &[Factor],
+) -> Result<(), TreeError> {
     let (name, keys): (&str, Vec<&str>) = match strategy {
         Strategy::Ladder(_) => ("ladder", vec!["phases.measure.users"]),
         Strategy::HighestRate(_) => ("highest_rate", vec!["phases.measure.rate"]),
@@ -54,7 +58,7 @@ fn beyond(strategy: &Strategy, users: u64) -> Option<(&'static str, usize)> {
 
 /// Parameters must be there, be keys of the file, and have values, each of which makes an experiment that can be run and
 /// that is not what another value makes.
-fn check_tune(cell: &Cell, tune: &Tune) -> Result<(), TreeError> {
+fn check_tune(cell: &MatrixCell, tune: &Tune) -> Result<(), TreeError> {
     let path = "strategy.tune.parameters";
     let place = cell.tree.find(path).unwrap_or(&cell.tree);
     let refuse = |text: String| Err(place.error(path, text));

@@ -20,7 +20,7 @@ fn error(text: &str) -> String {
 fn cells_are_every_combination() {
     let plan = plan(LADDER, "dir/ladder.yaml", &[]).unwrap();
     assert_eq!((plan.name.as_str(), plan.cells.len(), plan.runs.len()), ("ladder", 8, 24));
-    let labels: Vec<String> = plan.cells.iter().map(Cell::label).collect();
+    let labels: Vec<String> = plan.cells.iter().map(MatrixCell::label).collect();
     assert_eq!(labels[..3], ["users=1 memory=small", "users=1 memory=large", "users=2 memory=small"]);
     let large = &plan.cells[1].spec;
     assert_eq!((large.phases.measure.pipeline, large.phases.load.batch), (4, 8));
@@ -157,7 +157,7 @@ fn cells_can_be_left_out_and_changed() {
     );
     let plan = plan(&text, "x.yaml", &[]).unwrap();
     assert_eq!(plan.cells.len(), 6);
-    let long = |cell: &&Cell| cell.spec.phases.measure.duration.as_ref().unwrap().to_string() == "3h";
+    let long = |cell: &&MatrixCell| cell.spec.phases.measure.duration.as_ref().unwrap().to_string() == "3h";
     assert_eq!(plan.cells.iter().filter(long).count(), 2);
     let wrong = error("factors: {users: [1]}\nexclude: [{usres: 1}]\n");
     assert!(

@@ -1,6 +1,6 @@
 //! The INI form: hosts with variables in sections that are groups.
 
-use crate::inventory::{Inventory, InventoryError, LineError};
+use crate::inventory::{Inventory, InventoryError, InventoryLineError};
 use dyno_types::limits::INVENTORY_HOSTS;
 use dyno_types::shell::words;
 
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, InventoryError>
             continue;
         }
         if line.starts_with('[') && !line.contains(']') {
-            return Err(wrong(LineError::Section));
+            return Err(wrong(InventoryLineError::Section));
         }
         if let Some((name, behind)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']'))
             && (behind.trim().is_empty() || behind.trim_start().starts_with('#'))
@@ -37,7 +37,8 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, InventoryError>
                 inventory.group(group).children.insert(child.to_owned());
             }
             Section::Variables(group) => {
-                let (name, value) = line.split_once('=').ok_or_else(|| wrong(LineError::Variable))?;
+                let (name, value) =
+                    line.split_once('=').ok_or_else(|| wrong(InventoryLineError::Variable))?;
                 let value = literal(value.trim()).to_owned();
                 inventory.group(group).variables.insert(name.trim().to_owned(), value);
             }
@@ -46,13 +47,13 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, InventoryError>
     Ok(inventory)
 }
 
-fn begin(name: &str) -> Result<Section, LineError> {
+fn begin(name: &str) -> Result<Section, InventoryLineError> {
     match name.split_once(':') {
-        _ if name.is_empty() => Err(LineError::Section),
+        _ if name.is_empty() => Err(InventoryLineError::Section),
         None => Ok(Section::Hosts(name.to_owned())),
         Some((name, "children")) => Ok(Section::Children(name.to_owned())),
         Some((name, "vars")) => Ok(Section::Variables(name.to_owned())),
-        Some(_) => Err(LineError::SectionKind),
+        Some(_) => Err(InventoryLineError::SectionKind),
     }
 }
 
@@ -89,12 +90,13 @@ fn uncommented(line: &str) -> &str {
 }
 
 /// `db[01:03].lab:2222 ansible_user=admin`
-fn host(inventory: &mut Inventory, group: &str, line: &str) -> Result<(), LineError> {
+fn host(inventory: &mut Inventory, group: &str, line: &str) -> Result<(), InventoryLineError> {
     let mut all = words(uncommented(line))?.into_iter();
     let pattern = all.next().unwrap_or_default();
     let mut variables = Vec::new();
     for word in all {
-        let (name, value) = word.split_once('=').ok_or_else(|| LineError::HostVariable(word.clone()))?;
+        let (name, value) =
+            word.split_once('=').ok_or_else(|| InventoryLineError::HostVariable(word.clone()))?;
         variables.push((name.to_owned(), value.to_owned()));
     }
     hosts(inventory, group, &pattern, variables)
@@ -106,7 +108,7 @@ pub(super) fn hosts(
     group: &str,
     pattern: &str,
     variables: impl IntoIterator<Item = (String, String)> + Clone,
-) -> Result<(), LineError> {
+) -> Result<(), InventoryLineError> {
     let (pattern, port) = addressed(pattern);
     let names = if pattern.contains("::") { vec![pattern.to_owned()] } else { ranged(pattern)? };
     for name in names {
@@ -136,10 +138,11 @@ fn addressed(pattern: &str) -> (&str, Option<&str>) {
 }
 
 /// `db[01:03].lab` as names; a pattern without brackets is one.
-fn ranged(pattern: &str) -> Result<Vec<String>, LineError> {
+fn ranged(pattern: &str) -> Result<Vec<String>, InventoryLineError> {
     let Some((before, rest)) = pattern.split_once('[') else { return Ok(vec![pattern.to_owned()]) };
-    let (range, after) = rest.split_once(']').ok_or_else(|| LineError::OpenRange(pattern.to_owned()))?;
-    let bad = || LineError::Range(range.to_owned());
+    let (range, after) =
+        rest.split_once(']').ok_or_else(|| InventoryLineError::OpenRange(pattern.to_owned()))?;
+    let bad = || InventoryLineError::Range(range.to_owned());
     let parts: Vec<&str> = range.split(':').collect();
     let (&[from, to] | &[from, to, _]) = parts.as_slice() else { return Err(bad()) };
     let step: usize =
@@ -158,7 +161,7 @@ fn ranged(pattern: &str) -> Result<Vec<String>, LineError> {
     };
     let tails = ranged(after)?;
     if middles.len().saturating_mul(tails.len()) > INVENTORY_HOSTS {
-        return Err(LineError::TooManyHosts(pattern.to_owned()));
+        return Err(InventoryLineError::TooManyHosts(pattern.to_owned()));
     }
     Ok(middles.iter().flat_map(|m| tails.iter().map(move |tail| format!("{before}{m}{tail}"))).collect())
 }

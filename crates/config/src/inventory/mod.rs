@@ -17,17 +17,17 @@ pub type Variables = BTreeMap<String, String>;
 
 /// A host and what holds for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Host {
+pub struct InventoryHost {
     /// Name in the inventory.
     pub name: String,
     /// Variables of its groups and its own, which win.
     pub variables: Variables,
 }
 
-impl Host {
+impl InventoryHost {
     /// A host that no inventory names: the user's ssh configuration knows it.
     pub fn named(name: &str) -> Self {
-        Host { name: name.to_owned(), variables: Variables::new() }
+        InventoryHost { name: name.to_owned(), variables: Variables::new() }
     }
 
     /// A variable.
@@ -43,7 +43,7 @@ impl Host {
 
 /// A group of hosts.
 #[derive(Clone, Debug, Default)]
-struct Group {
+struct HostGroup {
     hosts: BTreeSet<String>,
     children: BTreeSet<String>,
     variables: Variables,
@@ -55,7 +55,7 @@ pub struct Inventory {
     hosts: BTreeMap<String, Variables>,
     /// In the order of the file.
     order: Vec<String>,
-    groups: BTreeMap<String, Group>,
+    groups: BTreeMap<String, HostGroup>,
 }
 
 /// What an encrypted file or value begins with.
@@ -81,7 +81,7 @@ pub enum InventoryError {
         line: u64,
         /// Problem of the line.
         #[source]
-        problem: LineError,
+        problem: InventoryLineError,
     },
     /// A group has a child that is not there.
     #[error("{path}: group {group} has a child {child} that is no group")]
@@ -97,7 +97,7 @@ pub enum InventoryError {
 
 /// Problem of a line of an inventory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LineError {
+pub enum InventoryLineError {
     /// A bracket that begins no section.
     #[error("expected a section such as [name]")]
     Section,
@@ -170,7 +170,7 @@ impl Inventory {
         self.hosts.entry(name.to_owned()).or_default()
     }
 
-    fn group(&mut self, name: &str) -> &mut Group {
+    fn group(&mut self, name: &str) -> &mut HostGroup {
         self.groups.entry(name.to_owned()).or_default()
     }
 
@@ -180,7 +180,7 @@ impl Inventory {
     }
 
     /// The hosts of a group, or the one of this name; `all` is every one. In the order of the file.
-    pub fn select(&self, name: &str) -> Result<Vec<Host>, NoSuchHost> {
+    pub fn select(&self, name: &str) -> Result<Vec<InventoryHost>, NoSuchHost> {
         let wanted: BTreeSet<&str> = if name == "all" {
             self.order.iter().map(String::as_str).collect()
         } else if self.groups.contains_key(name) {
@@ -192,7 +192,8 @@ impl Inventory {
             return Err(NoSuchHost { name: name.to_owned(), there });
         };
         let groups = self.ranked();
-        let of = |host: &String| Host { name: host.clone(), variables: self.variables(host, &groups) };
+        let of =
+            |host: &String| InventoryHost { name: host.clone(), variables: self.variables(host, &groups) };
         Ok(self.order.iter().filter(|host| wanted.contains(host.as_str())).map(of).collect())
     }
 

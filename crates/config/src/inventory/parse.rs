@@ -1,13 +1,17 @@
 //! Reads an inventory in whichever form it has.
 
-use crate::inventory::{Inventory, InventoryError, LineError, VAULT, ini, yaml};
+use crate::inventory::{Inventory, InventoryError, InventoryLineError, VAULT, ini, yaml};
 
 impl Inventory {
     /// Reads the text of an inventory; `path` is for messages, and its ending tells the form: `.yml` and `.yaml` are YAML, what
     /// begins with `---` or `all:` too.
     pub fn parse(text: &str, path: &str) -> Result<Self, InventoryError> {
         if text.starts_with(VAULT) {
-            return Err(InventoryError::Line { path: path.to_owned(), line: 1, problem: LineError::Vaulted });
+            return Err(InventoryError::Line {
+                path: path.to_owned(),
+                line: 1,
+                problem: InventoryLineError::Vaulted,
+            });
         }
         let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
         let yaml = path.ends_with(".yml")

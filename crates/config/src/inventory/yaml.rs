@@ -1,20 +1,20 @@
 //! The YAML form: groups with hosts, vars and children.
 
 use crate::inventory::ini::hosts;
-use crate::inventory::{Inventory, InventoryError, LineError, VAULT, Variables};
-use crate::yaml::{Node, Yaml};
+use crate::inventory::{Inventory, InventoryError, InventoryLineError, VAULT, Variables};
+use crate::yaml::{Yaml, YamlNode};
 
 pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, InventoryError> {
-    let root: Node = serde_saphyr::from_str(text)
+    let root: YamlNode = serde_saphyr::from_str(text)
         .map_err(|error| InventoryError::Yaml { path: path.to_owned(), source: Box::new(error) })?;
     let mut inventory = Inventory::default();
-    let wrong = |(node, problem): Wrong<'_>| InventoryError::Line {
+    let wrong = |(node, problem): InventoryProblem<'_>| InventoryError::Line {
         path: path.to_owned(),
         line: node.line(),
         problem,
     };
     let Yaml::Map(groups) = root.value() else {
-        return Err(wrong((&root, LineError::Groups)));
+        return Err(wrong((&root, InventoryLineError::Groups)));
     };
     for (name, node) in groups {
         group(&mut inventory, name, node, 0).map_err(wrong)?;
@@ -22,14 +22,19 @@ pub(super) fn parse(text: &str, path: &str) -> Result<Inventory, InventoryError>
     Ok(inventory)
 }
 
-type Wrong<'a> = (&'a Node, LineError);
+type InventoryProblem<'a> = (&'a YamlNode, InventoryLineError);
 
-fn group<'a>(inventory: &mut Inventory, name: &str, node: &'a Node, depth: usize) -> Result<(), Wrong<'a>> {
+fn group<'a>(
+    inventory: &mut Inventory,
+    name: &str,
+    node: &'a YamlNode,
+    depth: usize,
+) -> Result<(), InventoryProblem<'a>> {
     inventory.group(name);
     if depth > dyno_types::limits::GROUP_DEPTH {
-        return Err((node, LineError::TooDeep(name.to_owned())));
+        return Err((node, InventoryLineError::TooDeep(name.to_owned())));
     }
-    let no_mapping = |key| LineError::NoMapping { group: name.to_owned(), key };
+    let no_mapping = |key| InventoryLineError::NoMapping { group: name.to_owned(), key };
     let parts = map(node).ok_or_else(|| (node, no_mapping(None)))?;
     for (key, value) in parts {
         let entries = || map(value).ok_or_else(|| (value, no_mapping(Some(key.clone()))));
@@ -51,7 +56,10 @@ fn group<'a>(inventory: &mut Inventory, name: &str, node: &'a Node, depth: usize
                 }
             }
             _ => {
-                return Err((value, LineError::UnknownKey { group: name.to_owned(), key: key.clone() }));
+                return Err((
+                    value,
+                    InventoryLineError::UnknownKey { group: name.to_owned(), key: key.clone() },
+                ));
             }
         }
     }
@@ -59,7 +67,7 @@ fn group<'a>(inventory: &mut Inventory, name: &str, node: &'a Node, depth: usize
 }
 
 /// A mapping; nothing is an empty one.
-fn map(node: &Node) -> Option<&[(String, Node)]> {
+fn map(node: &YamlNode) -> Option<&[(String, YamlNode)]> {
     match node.value() {
         Yaml::Map(entries) => Some(entries),
         Yaml::Null => Some(&[]),
@@ -67,10 +75,10 @@ fn map(node: &Node) -> Option<&[(String, Node)]> {
     }
 }
 
-fn variables<'a>(node: &'a Node) -> Result<Variables, Wrong<'a>> {
-    let entries = map(node).ok_or((node, LineError::Variables))?;
-    let text = |value: &'a Node| match value.value() {
-        Yaml::Text(text) if text.starts_with(VAULT) => Err((value, LineError::Vaulted)),
+fn variables<'a>(node: &'a YamlNode) -> Result<Variables, InventoryProblem<'a>> {
+    let entries = map(node).ok_or((node, InventoryLineError::Variables))?;
+    let text = |value: &'a YamlNode| match value.value() {
+        Yaml::Text(text) if text.starts_with(VAULT) => Err((value, InventoryLineError::Vaulted)),
         Yaml::Text(text) => Ok(text.clone()),
         _ => Ok(value.word()),
     };

@@ -1,6 +1,6 @@
 //! Mappings taken apart, key by key.
 
-use crate::yaml::{Node, Yaml};
+use crate::yaml::{Yaml, YamlNode};
 use dyno_types::suggest::hint;
 use dyno_types::units::parse_count;
 
@@ -8,19 +8,19 @@ use dyno_types::units::parse_count;
 pub(super) type Bad = (u64, String);
 
 /// Reports a problem at a value.
-pub(super) fn bad<T>(node: &Node, text: impl Into<String>) -> Result<T, Bad> {
+pub(super) fn bad<T>(node: &YamlNode, text: impl Into<String>) -> Result<T, Bad> {
     Err((node.line(), text.into()))
 }
 
 /// The keys of a mapping that its reader has not taken yet.
 pub(super) struct Fields<'a> {
-    node: &'a Node,
-    left: Vec<(&'a str, &'a Node)>,
+    node: &'a YamlNode,
+    left: Vec<(&'a str, &'a YamlNode)>,
 }
 
 impl<'a> Fields<'a> {
     /// Of a mapping that is called `what` in messages.
-    pub fn of(node: &'a Node, what: &str) -> Result<Self, Bad> {
+    pub fn of(node: &'a YamlNode, what: &str) -> Result<Self, Bad> {
         match node.value() {
             Yaml::Map(all) => Ok(Fields { node, left: all.iter().map(|(k, v)| (k.as_str(), v)).collect() }),
             _ => bad(node, format!("{what}: {}: expected a mapping", node.word())),
@@ -28,13 +28,13 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of a key, if it is there.
-    pub fn take(&mut self, key: &str) -> Option<&'a Node> {
+    pub fn take(&mut self, key: &str) -> Option<&'a YamlNode> {
         let at = self.left.iter().position(|(name, _)| *name == key)?;
         Some(self.left.remove(at).1)
     }
 
     /// The value of a key that must be there.
-    pub fn need(&mut self, key: &str, what: &str) -> Result<&'a Node, Bad> {
+    pub fn need(&mut self, key: &str, what: &str) -> Result<&'a YamlNode, Bad> {
         let line = self.node.line();
         self.take(key).ok_or_else(|| (line, format!("{key} is missing: {what}")))
     }
@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
 }
 
 /// A whole number within bounds.
-pub(super) fn whole(node: &Node, least: i64, most: i64) -> Result<i64, Bad> {
+pub(super) fn whole(node: &YamlNode, least: i64, most: i64) -> Result<i64, Bad> {
     match node.value() {
         Yaml::Int(n) if (least..=most).contains(n) => Ok(*n),
         _ => bad(node, format!("{}: expected a whole number, {least} to {most}", node.word())),
@@ -60,7 +60,7 @@ pub(super) fn whole(node: &Node, least: i64, most: i64) -> Result<i64, Bad> {
 }
 
 /// A number of things, such as 1000 or 10k.
-pub(super) fn count(node: &Node) -> Result<u64, Bad> {
+pub(super) fn count(node: &YamlNode) -> Result<u64, Bad> {
     let read = match node.value() {
         Yaml::Int(n) => u64::try_from(*n).ok(),
         Yaml::Text(text) => parse_count(text).ok(),
@@ -73,7 +73,7 @@ pub(super) fn count(node: &Node) -> Result<u64, Bad> {
 }
 
 /// Any number.
-pub(super) fn number(node: &Node) -> Result<f64, Bad> {
+pub(super) fn number(node: &YamlNode) -> Result<f64, Bad> {
     match node.value() {
         Yaml::Int(n) => Ok(*n as f64),
         Yaml::Float(n) if n.is_finite() => Ok(*n),
@@ -82,7 +82,7 @@ pub(super) fn number(node: &Node) -> Result<f64, Bad> {
 }
 
 /// Text.
-pub(super) fn text(node: &Node) -> Result<&str, Bad> {
+pub(super) fn text(node: &YamlNode) -> Result<&str, Bad> {
     match node.value() {
         Yaml::Text(text) => Ok(text),
         _ => bad(node, format!("{}: expected text", node.word())),
@@ -90,7 +90,7 @@ pub(super) fn text(node: &Node) -> Result<&str, Bad> {
 }
 
 /// True or false.
-pub(super) fn flag(node: &Node) -> Result<bool, Bad> {
+pub(super) fn flag(node: &YamlNode) -> Result<bool, Bad> {
     match node.value() {
         Yaml::Bool(flag) => Ok(*flag),
         _ => bad(node, format!("{}: expected true or false", node.word())),
@@ -98,7 +98,10 @@ pub(super) fn flag(node: &Node) -> Result<bool, Bad> {
 }
 
 /// One value, or the least and the greatest.
-pub(super) fn range<T: Copy>(node: &Node, read: impl Fn(&Node) -> Result<T, Bad>) -> Result<(T, T), Bad> {
+pub(super) fn range<T: Copy>(
+    node: &YamlNode,
+    read: impl Fn(&YamlNode) -> Result<T, Bad>,
+) -> Result<(T, T), Bad> {
     match node.value() {
         Yaml::List(two) => match &two[..] {
             [from, to] => Ok((read(from)?, read(to)?)),

@@ -12,10 +12,10 @@ pub mod operations;
 pub mod values;
 
 use crate::template::fields::{Bad, Fields, bad, count, whole};
-use crate::template::values::Names;
-use crate::yaml::{Node, Yaml};
+use crate::template::values::CollectionNames;
+use crate::yaml::{Yaml, YamlNode};
 use dyno_types::limits::BSON_BYTES;
-use dyno_workload::template::{Collection, Index, Template, Value};
+use dyno_workload::template::{TemplateCollection, TemplateIndex, ValueTemplate, WorkloadTemplate};
 use std::fmt;
 
 /// Problem of a file, and its place.
@@ -39,13 +39,13 @@ impl fmt::Display for TemplateError {
 }
 
 /// Reads a template; `path` is what messages call it.
-pub fn parse(text: &str, path: &str) -> Result<Template, TemplateError> {
+pub fn parse(text: &str, path: &str) -> Result<WorkloadTemplate, TemplateError> {
     let error = |(line, text): Bad| TemplateError { path: path.to_owned(), line, text };
-    let root: Node = serde_saphyr::from_str(text).map_err(|e| error((0, e.to_string())))?;
+    let root: YamlNode = serde_saphyr::from_str(text).map_err(|e| error((0, e.to_string())))?;
     template(&root).map_err(error)
 }
 
-fn template(root: &Node) -> Result<Template, Bad> {
+fn template(root: &YamlNode) -> Result<WorkloadTemplate, Bad> {
     let mut top = Fields::of(root, "a template")?;
     let seed = top.take("seed").map_or(Ok(1), |node| whole(node, 0, i64::MAX))? as u64;
     let batch = top.take("batch").map_or(Ok(1_000), |node| whole(node, 1, 100_000))? as u32;
@@ -55,18 +55,18 @@ fn template(root: &Node) -> Result<Template, Bad> {
     let Yaml::Map(named) = data.value() else {
         return bad(data, format!("collections: {}: expected a mapping of names", data.word()));
     };
-    let names = Names(named.iter().map(|(name, _)| name.clone()).collect());
+    let names = CollectionNames(named.iter().map(|(name, _)| name.clone()).collect());
     let collections =
         named.iter().map(|(name, node)| collection(name, node, &names)).collect::<Result<_, _>>()?;
     let operations = operations::read(mix, &names)?;
-    let template = Template { collections, operations, seed, batch };
+    let template = WorkloadTemplate { collections, operations, seed, batch };
     match template.check() {
         Ok(()) => Ok(template),
         Err(wrong) => bad(root, format!("{} {}: expected {}", wrong.key, wrong.value, wrong.expected)),
     }
 }
 
-fn collection(name: &str, node: &Node, names: &Names) -> Result<Collection, Bad> {
+fn collection(name: &str, node: &YamlNode, names: &CollectionNames) -> Result<TemplateCollection, Bad> {
     if name.is_empty() || name.contains(['$', '\0']) {
         return bad(node, format!("{name:?} is no name of a collection"));
     }
@@ -78,7 +78,7 @@ fn collection(name: &str, node: &Node, names: &Names) -> Result<Collection, Bad>
     let Yaml::Map(all) = shape.value() else {
         return bad(shape, format!("document: {}: expected fields", shape.word()));
     };
-    let (mut id, mut rest) = (Value::Sequence, Vec::new());
+    let (mut id, mut rest) = (ValueTemplate::Sequence, Vec::new());
     for (field, node) in all {
         let value = values::value(node, names)?;
         match field.as_str() {
@@ -95,11 +95,11 @@ fn collection(name: &str, node: &Node, names: &Names) -> Result<Collection, Bad>
     if longest > BSON_BYTES {
         return bad(shape, format!("document: up to {longest} bytes: expected at most {BSON_BYTES}"));
     }
-    Ok(Collection { name: name.to_owned(), count: documents, id, fields: rest, indexes })
+    Ok(TemplateCollection { name: name.to_owned(), count: documents, id, fields: rest, indexes })
 }
 
 /// Names of fields, or mappings of fields to 1 and -1.
-fn indexes(node: &Node) -> Result<Vec<Index>, Bad> {
+fn indexes(node: &YamlNode) -> Result<Vec<TemplateIndex>, Bad> {
     let Yaml::List(all) = node.value() else {
         return bad(
             node,

@@ -1,13 +1,14 @@
 //! The mix: what each operation does, in MongoDB's own words.
 
 use crate::template::fields::{Bad, Fields, bad, flag, number, text, whole};
-use crate::template::values::{Names, element, value};
-use crate::yaml::{Node, Yaml};
+use crate::template::values::{CollectionNames, element, value};
+use crate::yaml::{Yaml, YamlNode};
 use dyno_types::bson;
 use dyno_types::document::{
-    Action, Change, Compare, Condition, Filter, Modify, Operand, Order, Projection, Stage, Test,
+    Action, AggregationStage, Change, Compare, DocumentFilter, FieldCondition, FieldTest, Modify, Operand,
+    Projection, SortOrder,
 };
-use dyno_workload::template::{Kind, Operation, Step, Value};
+use dyno_workload::template::{OperationKind, OperationStep, TemplateOperation, ValueTemplate};
 
 /// Verbs of operations: each is the key that names its operation's collection.
 const VERBS: [&str; 11] = [
@@ -25,7 +26,7 @@ const VERBS: [&str; 11] = [
 ];
 
 /// All operations.
-pub(super) fn read(node: &Node, names: &Names) -> Result<Vec<Operation>, Bad> {
+pub(super) fn read(node: &YamlNode, names: &CollectionNames) -> Result<Vec<TemplateOperation>, Bad> {
     let Yaml::Map(all) = node.value() else {
         return bad(node, format!("operations: {}: expected a mapping of names", node.word()));
     };
@@ -34,18 +35,18 @@ pub(super) fn read(node: &Node, names: &Names) -> Result<Vec<Operation>, Bad> {
 
 /// The operands of an operation, as they are met.
 struct Operands<'a> {
-    names: &'a Names,
-    values: Vec<Value>,
+    names: &'a CollectionNames,
+    values: Vec<ValueTemplate>,
 }
 
 impl Operands<'_> {
-    fn add(&mut self, node: &Node) -> Result<Operand, Bad> {
+    fn add(&mut self, node: &YamlNode) -> Result<Operand, Bad> {
         self.values.push(value(node, self.names)?);
         Ok((self.values.len() - 1) as Operand)
     }
 }
 
-fn operation(name: &str, node: &Node, names: &Names) -> Result<Operation, Bad> {
+fn operation(name: &str, node: &YamlNode, names: &CollectionNames) -> Result<TemplateOperation, Bad> {
     let mut fields = Fields::of(node, name)?;
     let weight = fields.take("weight").map_or(Ok(1.0), number)?;
     if weight < 0.0 {
@@ -56,7 +57,7 @@ fn operation(name: &str, node: &Node, names: &Names) -> Result<Operation, Bad> {
         None => vec![step(name, fields, node, names)?],
         Some((_, Yaml::List(all))) if !all.is_empty() => {
             fields.end(&["weight", "transaction"])?;
-            let one = |(number, node): (usize, &Node)| {
+            let one = |(number, node): (usize, &YamlNode)| {
                 let mut fields = Fields::of(node, "a step")?;
                 let numbered = format!("{}", number + 1);
                 let name = fields.take("name").map_or(Ok(numbered.as_str()), text)?;
@@ -68,11 +69,16 @@ fn operation(name: &str, node: &Node, names: &Names) -> Result<Operation, Bad> {
             return bad(list, format!("{name}: transaction: {}: expected a list of operations", list.word()));
         }
     };
-    Ok(Operation { name: name.to_owned(), weight, steps, transaction: transaction.is_some() })
+    Ok(TemplateOperation { name: name.to_owned(), weight, steps, transaction: transaction.is_some() })
 }
 
-fn step(name: &str, mut fields: Fields<'_>, node: &Node, names: &Names) -> Result<Step, Bad> {
-    let found: Vec<(&str, &Node)> =
+fn step(
+    name: &str,
+    mut fields: Fields<'_>,
+    node: &YamlNode,
+    names: &CollectionNames,
+) -> Result<OperationStep, Bad> {
+    let found: Vec<(&str, &YamlNode)> =
         VERBS.iter().filter_map(|verb| Some((*verb, fields.take(verb)?))).collect();
     let [(verb, of)] = found[..] else {
         return bad(node, format!("{name}: expected exactly one of {}", VERBS.join(", ")));
@@ -83,17 +89,17 @@ fn step(name: &str, mut fields: Fields<'_>, node: &Node, names: &Names) -> Resul
         "insert" => {
             let count = fields.take("documents").map_or(Ok(1), |node| whole(node, 1, 100_000))?;
             fields.end(&["weight", "insert", "documents"])?;
-            Kind::Insert(count as u32)
+            OperationKind::Insert(count as u32)
         }
-        _ => Kind::Action(Box::new(action(verb, fields, node, &mut operands)?)),
+        _ => OperationKind::Action(Box::new(action(verb, fields, node, &mut operands)?)),
     };
-    Ok(Step { name: name.to_owned(), collection, kind, values: operands.values })
+    Ok(OperationStep { name: name.to_owned(), collection, kind, values: operands.values })
 }
 
 fn action(
     verb: &str,
     mut fields: Fields<'_>,
-    node: &Node,
+    node: &YamlNode,
     operands: &mut Operands<'_>,
 ) -> Result<Action, Bad> {
     let filter = match (fields.take("filter"), verb) {
@@ -101,7 +107,7 @@ fn action(
         (None, "update" | "delete" | "findAndModify") => {
             return bad(node, "filter is missing: which document is meant");
         }
-        (None, _) => Filter::default(),
+        (None, _) => DocumentFilter::default(),
     };
     let (action, known): (Action, &[&str]) = match verb {
         "find" | "findOne" => {
@@ -152,12 +158,12 @@ fn action(
     Ok(action)
 }
 
-fn limit(node: Option<&Node>) -> Result<Option<u32>, Bad> {
+fn limit(node: Option<&YamlNode>) -> Result<Option<u32>, Bad> {
     Ok(Some(node.map_or(Ok(0), |node| whole(node, 0, i64::from(i32::MAX)))? as u32))
 }
 
 /// Fields and conditions.
-fn filter(node: &Node, operands: &mut Operands<'_>) -> Result<Filter, Bad> {
+fn filter(node: &YamlNode, operands: &mut Operands<'_>) -> Result<DocumentFilter, Bad> {
     let Yaml::Map(all) = node.value() else {
         return bad(node, format!("filter: {}: expected fields and values", node.word()));
     };
@@ -169,9 +175,9 @@ fn filter(node: &Node, operands: &mut Operands<'_>) -> Result<Filter, Bad> {
                 format!("{field}: a filter has fields that must all match; no $or and the like"),
             );
         }
-        conditions.push(Condition { field: field.clone(), test: test(node, operands)? });
+        conditions.push(FieldCondition { field: field.clone(), test: test(node, operands)? });
     }
-    Ok(Filter(conditions))
+    Ok(DocumentFilter(conditions))
 }
 
 fn compare(word: &str) -> Option<Compare> {
@@ -180,28 +186,28 @@ fn compare(word: &str) -> Option<Compare> {
         .find(|c| c.operator() == word)
 }
 
-fn test(node: &Node, operands: &mut Operands<'_>) -> Result<Test, Bad> {
-    let Yaml::Map(all) = node.value() else { return operands.add(node).map(Test::Equal) };
+fn test(node: &YamlNode, operands: &mut Operands<'_>) -> Result<FieldTest, Bad> {
+    let Yaml::Map(all) = node.value() else { return operands.add(node).map(FieldTest::Equal) };
     match &all[..] {
-        [(word, of)] if word == "$eq" => operands.add(of).map(Test::Equal),
+        [(word, of)] if word == "$eq" => operands.add(of).map(FieldTest::Equal),
         [(word, of)] if word == "$in" => match of.value() {
             Yaml::List(values) => {
-                Ok(Test::In(values.iter().map(|one| operands.add(one)).collect::<Result<_, _>>()?))
+                Ok(FieldTest::In(values.iter().map(|one| operands.add(one)).collect::<Result<_, _>>()?))
             }
             _ => bad(of, format!("$in: {}: expected a list", of.word())),
         },
         all if all.iter().any(|(word, _)| compare(word).is_some()) => {
-            let one = |(word, of): &(String, Node)| match compare(word) {
+            let one = |(word, of): &(String, YamlNode)| match compare(word) {
                 Some(compare) => Ok((compare, operands.add(of)?)),
                 None => bad(of, format!("{word:?} beside a comparison: accepted are $gt, $gte, $lt, $lte")),
             };
-            Ok(Test::Range(all.iter().map(one).collect::<Result<_, _>>()?))
+            Ok(FieldTest::Range(all.iter().map(one).collect::<Result<_, _>>()?))
         }
-        _ => operands.add(node).map(Test::Equal),
+        _ => operands.add(node).map(FieldTest::Equal),
     }
 }
 
-fn change(node: &Node, operands: &mut Operands<'_>) -> Result<Change, Bad> {
+fn change(node: &YamlNode, operands: &mut Operands<'_>) -> Result<Change, Bad> {
     let operators = [Modify::Set, Modify::Increment, Modify::Push, Modify::Unset];
     let accepted = "$set, $inc, $push and $unset with fields and values";
     let Yaml::Map(all) = node.value() else {
@@ -225,13 +231,13 @@ fn change(node: &Node, operands: &mut Operands<'_>) -> Result<Change, Bad> {
     Ok(Change::Fields(changes))
 }
 
-fn orders(node: &Node) -> Result<Vec<(String, Order)>, Bad> {
-    let order = |way: i32| if way > 0 { Order::Ascending } else { Order::Descending };
+fn orders(node: &YamlNode) -> Result<Vec<(String, SortOrder)>, Bad> {
+    let order = |way: i32| if way > 0 { SortOrder::Ascending } else { SortOrder::Descending };
     Ok(directions(node)?.into_iter().map(|(field, way)| (field, order(way))).collect())
 }
 
 /// Fields with 1 or -1.
-pub(super) fn directions(node: &Node) -> Result<Vec<(String, i32)>, Bad> {
+pub(super) fn directions(node: &YamlNode) -> Result<Vec<(String, i32)>, Bad> {
     let Yaml::Map(all) = node.value() else {
         return bad(node, format!("{}: expected fields with 1 or -1", node.word()));
     };
@@ -244,7 +250,7 @@ pub(super) fn directions(node: &Node) -> Result<Vec<(String, i32)>, Bad> {
 }
 
 /// A list of fields that are shown, or a mapping of fields to true and false.
-fn projection(node: &Node) -> Result<Projection, Bad> {
+fn projection(node: &YamlNode) -> Result<Projection, Bad> {
     match node.value() {
         Yaml::List(all) => {
             let shown = all.iter().map(|one| Ok((text(one)?.to_owned(), true)));
@@ -261,24 +267,26 @@ fn projection(node: &Node) -> Result<Projection, Bad> {
     }
 }
 
-fn pipeline(node: &Node, operands: &mut Operands<'_>) -> Result<Vec<Stage>, Bad> {
+fn pipeline(node: &YamlNode, operands: &mut Operands<'_>) -> Result<Vec<AggregationStage>, Bad> {
     let Yaml::List(all) = node.value() else {
         return bad(node, format!("pipeline: {}: expected a list of stages", node.word()));
     };
-    let stage = |node: &Node| {
+    let stage = |node: &YamlNode| {
         let Yaml::Map(one) = node.value() else {
             return bad(node, format!("{}: expected a stage such as $match", node.word()));
         };
         match &one[..] {
-            [(word, of)] if word == "$match" => Ok(Stage::Match(filter(of, operands)?)),
-            [(word, of)] if word == "$sort" => Ok(Stage::Sort(orders(of)?)),
-            [(word, of)] if word == "$limit" => Ok(Stage::Limit(whole(of, 1, i64::from(i32::MAX))? as u32)),
+            [(word, of)] if word == "$match" => Ok(AggregationStage::Match(filter(of, operands)?)),
+            [(word, of)] if word == "$sort" => Ok(AggregationStage::Sort(orders(of)?)),
+            [(word, of)] if word == "$limit" => {
+                Ok(AggregationStage::Limit(whole(of, 1, i64::from(i32::MAX))? as u32))
+            }
             [(word, of)] if word.starts_with('$') => {
                 let mut raw = Vec::new();
                 let at = bson::open(&mut raw);
                 element(of, word, &mut raw);
                 bson::close(&mut raw, at);
-                Ok(Stage::Raw(raw))
+                Ok(AggregationStage::Raw(raw))
             }
             _ => bad(node, "expected a stage: one key that begins with $"),
         }

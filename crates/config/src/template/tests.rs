@@ -1,6 +1,6 @@
 use crate::template::*;
-use dyno_types::document::{Action, Change, Modify, Stage, Test};
-use dyno_workload::template::Kind;
+use dyno_types::document::{Action, AggregationStage, Change, FieldTest, Modify};
+use dyno_workload::template::OperationKind;
 
 const SHOP: &str = "
 collections:
@@ -25,10 +25,10 @@ fn a_template_is_read() {
     let template = parse(SHOP, "shop.yaml").unwrap();
     let users = &template.collections[0];
     assert_eq!((users.name.as_str(), users.count, template.seed), ("users", 1_000, 1));
-    assert_eq!(users.id, Value::Sequence);
-    assert_eq!(users.fields[1].1, Value::Constant(0x10, vec![3, 0, 0, 0]));
-    assert!(matches!(&users.fields[2].1, Value::Constant(0x12, bytes) if bytes.len() == 8));
-    assert!(matches!(&users.fields[3].1, Value::List(two) if two.len() == 2));
+    assert_eq!(users.id, ValueTemplate::Sequence);
+    assert_eq!(users.fields[1].1, ValueTemplate::Constant(0x10, vec![3, 0, 0, 0]));
+    assert!(matches!(&users.fields[2].1, ValueTemplate::Constant(0x12, bytes) if bytes.len() == 8));
+    assert!(matches!(&users.fields[3].1, ValueTemplate::List(two) if two.len() == 2));
     let both = vec![("n".to_owned(), 1), ("big".to_owned(), -1)];
     assert_eq!(
         users.indexes,
@@ -37,19 +37,22 @@ fn a_template_is_read() {
     let weights: Vec<f64> = template.operations.iter().map(|o| o.weight).collect();
     assert_eq!(weights, [3.0, 1.0, 1.0, 1.0, 1.0]);
     let action = |number: usize| match &template.operations[number].steps[0].kind {
-        Kind::Action(action) => (**action).clone(),
-        Kind::Insert(_) => panic!("an insert"),
+        OperationKind::Action(action) => (**action).clone(),
+        OperationKind::Insert(_) => panic!("an insert"),
     };
     assert!(matches!(action(0), Action::Find { limit: Some(1), .. }));
     let Action::Find { filter, limit: Some(5), .. } = action(1) else { panic!("{:?}", action(1)) };
-    assert!(matches!(&filter.0[0].test, Test::Range(two) if two.len() == 2));
-    assert!(matches!(&filter.0[1].test, Test::In(two) if two[..] == [2, 3]));
+    assert!(matches!(&filter.0[0].test, FieldTest::Range(two) if two.len() == 2));
+    assert!(matches!(&filter.0[1].test, FieldTest::In(two) if two[..] == [2, 3]));
     assert_eq!(template.operations[1].steps[0].values.len(), 4);
     let Action::Update { change: Change::Fields(fields), upsert: true, .. } = action(2) else { panic!() };
     assert_eq!(fields[1], (Modify::Increment, "n".to_owned(), 2));
-    assert_eq!(template.operations[3].steps[0].kind, Kind::Insert(5));
+    assert_eq!(template.operations[3].steps[0].kind, OperationKind::Insert(5));
     let Action::Aggregate { pipeline } = action(4) else { panic!() };
-    assert!(matches!(&pipeline[..], [Stage::Match(_), Stage::Raw(_), Stage::Limit(2)]));
+    assert!(matches!(
+        &pipeline[..],
+        [AggregationStage::Match(_), AggregationStage::Raw(_), AggregationStage::Limit(2)]
+    ));
 }
 
 #[test]

@@ -1,18 +1,18 @@
 //! Generators of values: a mapping whose only key begins with `$`; anything else is meant as it stands.
 
 use crate::template::fields::{Bad, Fields, bad, count, number, range, text, whole};
-use crate::yaml::{Node, Yaml};
+use crate::yaml::{Yaml, YamlNode};
 use dyno_types::bson::{self, kind};
 use dyno_types::limits::{BSON_BYTES, VALUE_BYTES};
 use dyno_types::suggest::hint;
-use dyno_workload::template::{Keys, Spread, Value};
+use dyno_workload::template::{AddressableDocuments, NumberDistribution, ValueTemplate};
 
 /// Names of the collections.
-pub(super) struct Names(pub Vec<String>);
+pub(super) struct CollectionNames(pub Vec<String>);
 
-impl Names {
+impl CollectionNames {
     /// The number of a collection.
-    pub fn find(&self, node: &Node, name: &str) -> Result<usize, Bad> {
+    pub fn find(&self, node: &YamlNode, name: &str) -> Result<usize, Bad> {
         self.0.iter().position(|known| known == name).map_or_else(
             || {
                 let near = hint(name, self.0.iter().map(String::as_str));
@@ -41,10 +41,10 @@ const KNOWN: [&str; 13] = [
 ];
 
 /// A value, or how it is drawn.
-pub(super) fn value(node: &Node, names: &Names) -> Result<Value, Bad> {
+pub(super) fn value(node: &YamlNode, names: &CollectionNames) -> Result<ValueTemplate, Bad> {
     match node.value() {
         Yaml::List(all) => {
-            Ok(Value::List(all.iter().map(|one| value(one, names)).collect::<Result<_, _>>()?))
+            Ok(ValueTemplate::List(all.iter().map(|one| value(one, names)).collect::<Result<_, _>>()?))
         }
         Yaml::Map(all) => match &all[..] {
             [(name, how)] if name.starts_with('$') => generator(name, how, node, names),
@@ -52,8 +52,8 @@ pub(super) fn value(node: &Node, names: &Names) -> Result<Value, Bad> {
                 if let Some((name, at)) = all.iter().find(|(name, _)| name.starts_with('$')) {
                     return bad(at, format!("{name:?} beside other keys: a generator stands alone"));
                 }
-                let field = |(name, node): &(String, Node)| Ok((name.clone(), value(node, names)?));
-                Ok(Value::Document(all.iter().map(field).collect::<Result<_, _>>()?))
+                let field = |(name, node): &(String, YamlNode)| Ok((name.clone(), value(node, names)?));
+                Ok(ValueTemplate::Document(all.iter().map(field).collect::<Result<_, _>>()?))
             }
         },
         _ => Ok(constant(node)),
@@ -61,15 +61,15 @@ pub(super) fn value(node: &Node, names: &Names) -> Result<Value, Bad> {
 }
 
 /// A scalar as BSON has it: whole numbers take 32 bits where they fit.
-fn constant(node: &Node) -> Value {
+fn constant(node: &YamlNode) -> ValueTemplate {
     let mut out = Vec::new();
     element(node, "", &mut out);
     // Type byte and the end of the empty name come first.
-    Value::Constant(out[0], out[2..].to_vec())
+    ValueTemplate::Constant(out[0], out[2..].to_vec())
 }
 
 /// Appends a value as it stands.
-pub(super) fn element(node: &Node, name: &str, out: &mut Vec<u8>) {
+pub(super) fn element(node: &YamlNode, name: &str, out: &mut Vec<u8>) {
     match node.value() {
         Yaml::Null => bson::null(out, name),
         Yaml::Bool(flag) => bson::boolean(out, name, *flag),
@@ -94,16 +94,21 @@ pub(super) fn element(node: &Node, name: &str, out: &mut Vec<u8>) {
     }
 }
 
-fn generator(name: &str, how: &Node, node: &Node, names: &Names) -> Result<Value, Bad> {
+fn generator(
+    name: &str,
+    how: &YamlNode,
+    node: &YamlNode,
+    names: &CollectionNames,
+) -> Result<ValueTemplate, Bad> {
     match name {
-        "$sequence" => Ok(Value::Sequence),
-        "$objectId" => Ok(Value::ObjectId),
+        "$sequence" => Ok(ValueTemplate::Sequence),
+        "$objectId" => Ok(ValueTemplate::ObjectId),
         "$int" => int(how, i64::from(i32::MIN), i64::from(i32::MAX), false),
         "$long" => int(how, i64::MIN, i64::MAX, true),
         "$double" => double(how),
         "$bool" => match how.value() {
-            Yaml::Null => Ok(Value::Bool(0.5)),
-            _ => share(how).map(Value::Bool),
+            Yaml::Null => Ok(ValueTemplate::Bool(0.5)),
+            _ => share(how).map(ValueTemplate::Bool),
         },
         "$string" => string(how),
         "$binary" => {
@@ -117,14 +122,14 @@ fn generator(name: &str, how: &Node, node: &Node, names: &Names) -> Result<Value
                 }
                 _ => (length(how)?, 1),
             };
-            Ok(Value::Binary { length, ratio })
+            Ok(ValueTemplate::Binary { length, ratio })
         }
         "$date" => {
             let (from, to) = range(how, instant)?;
             if to < from {
                 return bad(how, "the second date lies before the first");
             }
-            Ok(Value::Date(from, to))
+            Ok(ValueTemplate::Date(from, to))
         }
         "$oneOf" => one_of(how, names),
         "$array" => {
@@ -132,7 +137,7 @@ fn generator(name: &str, how: &Node, node: &Node, names: &Names) -> Result<Value
             let length = length(fields.need("length", "elements, N or [LEAST, GREATEST]")?)?;
             let of = value(fields.need("of", "what the elements are")?, names)?;
             fields.end(&["length", "of"])?;
-            let array = Value::Array(length, Box::new(of));
+            let array = ValueTemplate::Array(length, Box::new(of));
             match array.longest() > BSON_BYTES {
                 true => bad(how, format!("an array of more than {BSON_BYTES} bytes: no document holds it")),
                 false => Ok(array),
@@ -140,15 +145,15 @@ fn generator(name: &str, how: &Node, node: &Node, names: &Names) -> Result<Value
         }
         "$key" => {
             let (collection, spread) = reference(how, "collection")?;
-            Ok(Value::Key(Keys { collection: names.find(how, &collection)?, spread }))
+            Ok(ValueTemplate::Key(AddressableDocuments { collection: names.find(how, &collection)?, spread }))
         }
         "$of" => {
             let (path, spread) = reference(how, "field")?;
             let Some((collection, field)) = path.split_once('.') else {
                 return bad(how, format!("{path:?}: expected COLLECTION.FIELD"));
             };
-            let keys = Keys { collection: names.find(how, collection)?, spread };
-            Ok(Value::Of(keys, field.to_owned()))
+            let keys = AddressableDocuments { collection: names.find(how, collection)?, spread };
+            Ok(ValueTemplate::Of(keys, field.to_owned()))
         }
         _ => {
             let near = hint(name, KNOWN);
@@ -157,8 +162,8 @@ fn generator(name: &str, how: &Node, node: &Node, names: &Names) -> Result<Value
     }
 }
 
-fn int(how: &Node, least: i64, most: i64, wide: bool) -> Result<Value, Bad> {
-    let bound = |node: &Node| whole(node, least, most);
+fn int(how: &YamlNode, least: i64, most: i64, wide: bool) -> Result<ValueTemplate, Bad> {
+    let bound = |node: &YamlNode| whole(node, least, most);
     let ((min, max), spread) = match how.value() {
         Yaml::Map(_) => {
             let mut fields = Fields::of(how, "$int")?;
@@ -168,16 +173,16 @@ fn int(how: &Node, least: i64, most: i64, wide: bool) -> Result<Value, Bad> {
             fields.end(&["min", "max", "distribution"])?;
             ((min, max), spread)
         }
-        Yaml::Null => ((0, most), Spread::Uniform),
-        _ => (range(how, bound)?, Spread::Uniform),
+        Yaml::Null => ((0, most), NumberDistribution::Uniform),
+        _ => (range(how, bound)?, NumberDistribution::Uniform),
     };
     if max < min {
         return bad(how, format!("from {min} to {max} there is no number"));
     }
-    Ok(Value::Int { min, max, spread, wide })
+    Ok(ValueTemplate::Int { min, max, spread, wide })
 }
 
-fn double(how: &Node) -> Result<Value, Bad> {
+fn double(how: &YamlNode) -> Result<ValueTemplate, Bad> {
     let ((min, max), decimals) = match how.value() {
         Yaml::Map(_) => {
             let mut fields = Fields::of(how, "$double")?;
@@ -193,12 +198,17 @@ fn double(how: &Node) -> Result<Value, Bad> {
     if max < min {
         return bad(how, format!("from {min} to {max} there is no number"));
     }
-    Ok(Value::Double { min, max, decimals })
+    Ok(ValueTemplate::Double { min, max, decimals })
 }
 
-fn string(how: &Node) -> Result<Value, Bad> {
+fn string(how: &YamlNode) -> Result<ValueTemplate, Bad> {
     if !matches!(how.value(), Yaml::Map(_)) {
-        return Ok(Value::Text { length: length(how)?, distinct: None, spread: Spread::Uniform, ratio: 1 });
+        return Ok(ValueTemplate::Text {
+            length: length(how)?,
+            distinct: None,
+            spread: NumberDistribution::Uniform,
+            ratio: 1,
+        });
     }
     let mut fields = Fields::of(how, "$string")?;
     let length = length(fields.need("length", "bytes, N or [LEAST, GREATEST]")?)?;
@@ -207,13 +217,17 @@ fn string(how: &Node) -> Result<Value, Bad> {
     if let (Some(node), None) = (skew, distinct) {
         return bad(node, "distribution chooses among distinct values: give distinct too");
     }
-    let value =
-        Value::Text { length, distinct, spread: spread(skew)?, ratio: ratio(fields.take("compressible"))? };
+    let value = ValueTemplate::Text {
+        length,
+        distinct,
+        spread: spread(skew)?,
+        ratio: ratio(fields.take("compressible"))?,
+    };
     fields.end(&["length", "distinct", "distribution", "compressible"])?;
     Ok(value)
 }
 
-fn one_of(how: &Node, names: &Names) -> Result<Value, Bad> {
+fn one_of(how: &YamlNode, names: &CollectionNames) -> Result<ValueTemplate, Bad> {
     let (list, weights) = match how.value() {
         Yaml::Map(_) => {
             let mut fields = Fields::of(how, "$oneOf")?;
@@ -227,7 +241,7 @@ fn one_of(how: &Node, names: &Names) -> Result<Value, Bad> {
     let Yaml::List(all) = list.value() else {
         return bad(list, format!("{}: expected a list of values", list.word()));
     };
-    let weights: Vec<f64> = match weights.map(Node::value) {
+    let weights: Vec<f64> = match weights.map(YamlNode::value) {
         None => vec![1.0; all.len()],
         Some(Yaml::List(weights)) if weights.len() == all.len() => {
             weights.iter().map(number).collect::<Result<_, _>>()?
@@ -246,11 +260,11 @@ fn one_of(how: &Node, names: &Names) -> Result<Value, Bad> {
     if sum <= 0.0 {
         return bad(how, "expected at least one value with a weight above 0");
     }
-    Ok(Value::OneOf(choices))
+    Ok(ValueTemplate::OneOf(choices))
 }
 
 /// A name, or a mapping of it and a distribution.
-fn reference(how: &Node, key: &str) -> Result<(String, Spread), Bad> {
+fn reference(how: &YamlNode, key: &str) -> Result<(String, NumberDistribution), Bad> {
     if let Yaml::Map(_) = how.value() {
         let mut fields = Fields::of(how, "the reference")?;
         let name = text(fields.need(key, "whose documents are meant")?)?.to_owned();
@@ -258,23 +272,23 @@ fn reference(how: &Node, key: &str) -> Result<(String, Spread), Bad> {
         fields.end(&[key, "distribution"])?;
         return Ok((name, spread));
     }
-    Ok((text(how)?.to_owned(), Spread::Uniform))
+    Ok((text(how)?.to_owned(), NumberDistribution::Uniform))
 }
 
 /// `uniform`, `zipfian`, `zipfian:THETA`, `hotspot:DATA:OPERATIONS`.
-fn spread(node: Option<&Node>) -> Result<Spread, Bad> {
-    let Some(node) = node else { return Ok(Spread::Uniform) };
+fn spread(node: Option<&YamlNode>) -> Result<NumberDistribution, Bad> {
+    let Some(node) = node else { return Ok(NumberDistribution::Uniform) };
     let words: Vec<&str> = text(node)?.split(':').collect();
     let share = |word: &str| word.parse::<f64>().ok().filter(|s| (0.0..=1.0).contains(s));
     let found = match words[..] {
-        ["uniform"] => Some(Spread::Uniform),
-        ["zipfian"] => Some(Spread::zipfian(0.99)),
+        ["uniform"] => Some(NumberDistribution::Uniform),
+        ["zipfian"] => Some(NumberDistribution::zipfian(0.99)),
         ["zipfian", theta] => {
-            theta.parse().ok().filter(|t: &f64| (0.0..=100.0).contains(t)).map(Spread::zipfian)
+            theta.parse().ok().filter(|t: &f64| (0.0..=100.0).contains(t)).map(NumberDistribution::zipfian)
         }
-        ["hotspot", data, operations] => {
-            share(data).zip(share(operations)).map(|(data, operations)| Spread::Hotspot { data, operations })
-        }
+        ["hotspot", data, operations] => share(data)
+            .zip(share(operations))
+            .map(|(data, operations)| NumberDistribution::Hotspot { data, operations }),
         _ => None,
     };
     let expected =
@@ -282,14 +296,14 @@ fn spread(node: Option<&Node>) -> Result<Spread, Bad> {
     found.map_or_else(|| bad(node, format!("distribution {}: {expected}", node.word())), Ok)
 }
 
-fn share(node: &Node) -> Result<f64, Bad> {
+fn share(node: &YamlNode) -> Result<f64, Bad> {
     match number(node)? {
         share if (0.0..=1.0).contains(&share) => Ok(share),
         other => bad(node, format!("{other}: expected a number from 0 to 1")),
     }
 }
 
-fn length(node: &Node) -> Result<(u32, u32), Bad> {
+fn length(node: &YamlNode) -> Result<(u32, u32), Bad> {
     let (least, most) = range(node, |node| whole(node, 0, VALUE_BYTES))?;
     if most < least {
         return bad(node, format!("from {least} to {most} there is no length"));
@@ -297,12 +311,12 @@ fn length(node: &Node) -> Result<(u32, u32), Bad> {
     Ok((least as u32, most as u32))
 }
 
-fn ratio(node: Option<&Node>) -> Result<u32, Bad> {
+fn ratio(node: Option<&YamlNode>) -> Result<u32, Bad> {
     Ok(node.map_or(Ok(1), |node| whole(node, 1, 1_000))? as u32)
 }
 
 /// A date such as 2024-01-31, or with a time, UTC; milliseconds since 1970.
-fn instant(node: &Node) -> Result<i64, Bad> {
+fn instant(node: &YamlNode) -> Result<i64, Bad> {
     let text = text(node)?;
     let day = text.parse::<jiff::civil::Date>().map(|date| date.to_datetime(jiff::civil::Time::midnight()));
     let parsed = text.parse::<jiff::Timestamp>().or_else(|_| {

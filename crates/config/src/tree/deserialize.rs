@@ -12,7 +12,7 @@ use std::fmt::Display;
 impl Node {
     /// Reads the tree into a typed value.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, TreeError> {
-        T::deserialize(Reader(self)).map_err(|mut error| {
+        T::deserialize(NodeReader(self)).map_err(|mut error| {
             error.origin.get_or_insert_with(|| self.origin.clone());
             error
         })
@@ -91,9 +91,9 @@ fn below(mut error: TreeError, key: &str, node: &Node) -> TreeError {
 }
 
 /// Reads from a node.
-pub(super) struct Reader<'a>(pub &'a Node);
+pub(super) struct NodeReader<'a>(pub &'a Node);
 
-impl<'de> Deserializer<'de> for Reader<'_> {
+impl<'de> Deserializer<'de> for NodeReader<'_> {
     type Error = TreeError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TreeError> {
@@ -173,7 +173,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
         let Some(node) = self.all.get(self.at) else { return Ok(None) };
         self.at += 1;
         let number = self.at.to_string();
-        seed.deserialize(Reader(node)).map(Some).map_err(|error| below(error, &number, node))
+        seed.deserialize(NodeReader(node)).map(Some).map_err(|error| below(error, &number, node))
     }
 }
 
@@ -199,7 +199,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
             return Err(TreeError::custom("a value without a key"));
         };
         self.at += 1;
-        seed.deserialize(Reader(node)).map_err(|error| below(error, key, node))
+        seed.deserialize(NodeReader(node)).map_err(|error| below(error, key, node))
     }
 }
 
@@ -208,17 +208,20 @@ struct Variant<'a>(String, Option<&'a Node>);
 
 impl<'de, 'a> EnumAccess<'de> for Variant<'a> {
     type Error = TreeError;
-    type Variant = Content<'a>;
+    type Variant = VariantContent<'a>;
 
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Content<'a>), TreeError> {
+    fn variant_seed<V: DeserializeSeed<'de>>(
+        self,
+        seed: V,
+    ) -> Result<(V::Value, VariantContent<'a>), TreeError> {
         let name: serde::de::value::StringDeserializer<TreeError> = self.0.into_deserializer();
-        Ok((seed.deserialize(name)?, Content(self.1)))
+        Ok((seed.deserialize(name)?, VariantContent(self.1)))
     }
 }
 
-struct Content<'a>(Option<&'a Node>);
+struct VariantContent<'a>(Option<&'a Node>);
 
-impl<'de> VariantAccess<'de> for Content<'_> {
+impl<'de> VariantAccess<'de> for VariantContent<'_> {
     type Error = TreeError;
 
     fn unit_variant(self) -> Result<(), TreeError> {
@@ -230,14 +233,14 @@ impl<'de> VariantAccess<'de> for Content<'_> {
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, TreeError> {
         match self.0 {
-            Some(node) => seed.deserialize(Reader(node)),
+            Some(node) => seed.deserialize(NodeReader(node)),
             None => Err(TreeError::custom("expected a mapping with one key, the name")),
         }
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, TreeError> {
         match self.0 {
-            Some(node) => Reader(node).deserialize_any(visitor),
+            Some(node) => NodeReader(node).deserialize_any(visitor),
             None => Err(TreeError::custom("expected a mapping with one key, the name")),
         }
     }

@@ -140,7 +140,7 @@ impl Node {
     /// The same; in a text that dyno made, too, values are of the lines on which they stand.
     pub fn as_written(text: &str, path: &str) -> Result<Node, TreeError> {
         let name: Arc<str> = path.into();
-        let parsed: Result<yaml::Node, _> = serde_saphyr::from_str(text);
+        let parsed: Result<yaml::YamlNode, _> = serde_saphyr::from_str(text);
         match parsed {
             Ok(root) => Node::of(&root, &name),
             Err(error) => {
@@ -159,7 +159,7 @@ impl Node {
         }
     }
 
-    fn of(node: &yaml::Node, path: &Arc<str>) -> Result<Node, TreeError> {
+    fn of(node: &yaml::YamlNode, path: &Arc<str>) -> Result<Node, TreeError> {
         let (line, column) = (node.line(), node.column());
         let origin = Origin::File { path: path.clone(), line, column, bytes: node.bytes() };
         let value = match node.value() {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum ToyKind {
     Plain,
     Sized(Bytes),
 }
@@ -15,7 +15,7 @@ struct Inner {
     cache: Option<Bytes>,
     #[serde(default)]
     cores: Option<Cores>,
-    kind: Option<Kind>,
+    kind: Option<ToyKind>,
 }
 
 #[derive(Debug, PartialEq, Deserialize)]
@@ -35,7 +35,7 @@ fn trees_become_values() {
     let read: Outer = tree.read().unwrap();
     assert_eq!((read.name.as_str(), read.time), ("7", Span(60_000_000_000)));
     assert_eq!(read.inner[0].cache, Some(Bytes(8 << 30)));
-    assert_eq!(read.inner[1].kind, Some(Kind::Plain));
+    assert_eq!(read.inner[1].kind, Some(ToyKind::Plain));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Bytes that were a good message once.
 
-use dyno_types::document::Shape;
+use dyno_types::document::OperationShape;
 use dyno_types::{Content, Endpoint, Request};
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -65,7 +65,7 @@ pub fn spoil(message: &mut Vec<u8>, spoils: &[Spoil]) {
 }
 
 /// A content with these shapes that looks at every value.
-pub struct Curious(pub Vec<Shape>);
+pub struct Curious(pub Vec<OperationShape>);
 
 impl Content for Curious {
     fn table(&self) -> &str {
@@ -92,7 +92,7 @@ impl Content for Curious {
         out.extend_from_slice(b"value");
     }
 
-    fn shapes(&self) -> &[Shape] {
+    fn shapes(&self) -> &[OperationShape] {
         &self.0
     }
 

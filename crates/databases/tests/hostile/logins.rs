@@ -4,7 +4,7 @@ use crate::common::{Curious, endpoint, spoil, spoils};
 use dyno_db_mongodb::protocol::message::{self, HEADER};
 use dyno_db_mongodb::protocol::{Deployment, MongoDriver, MongoOptions};
 use dyno_types::bson::{self, kind};
-use dyno_types::{Driver, Hello, Outcome};
+use dyno_types::{Driver, GreetingStep, Outcome};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ proptest! {
         let mut out = Vec::new();
         driver.hello(0, 1, &mut out);
         out.clear();
-        let begun = matches!(driver.greeted(0, 1, 0, &hello(), &mut out), Hello::Reply { more: true, .. });
+        let begun = matches!(driver.greeted(0, 1, 0, &hello(), &mut out), GreetingStep::Reply { more: true, .. });
         prop_assert!(begun);
         let said = payload(&out);
         let nonce = said.rsplit("r=").next().unwrap();
@@ -98,13 +98,13 @@ proptest! {
         }
         out.clear();
         match driver.greeted(0, 1, 1, &bytes, &mut out) {
-            Hello::Need => prop_assert!(bytes.len() < HEADER || !first_spoils.is_empty()),
-            Hello::Refused(outcome, _) => {
+            GreetingStep::Need => prop_assert!(bytes.len() < HEADER || !first_spoils.is_empty()),
+            GreetingStep::Refused(outcome, _) => {
                 prop_assert!(outcome != Outcome::Ok);
                 let right = ours && first_spoils.is_empty();
                 prop_assert!(!right, "a good first message is refused");
             }
-            Hello::Reply { used, more } => {
+            GreetingStep::Reply { used, more } => {
                 prop_assert!(more && (HEADER..=bytes.len()).contains(&used));
                 prop_assert!(!out.is_empty() && out.len() < 4_096);
                 // The signature cannot be known: whatever is said now, the login fails.
@@ -112,7 +112,7 @@ proptest! {
                 spoil(&mut bytes, &last_spoils);
                 out.clear();
                 let heard = driver.greeted(0, 1, 2, &bytes, &mut out);
-                prop_assert!(!matches!(heard, Hello::Reply { .. }), "{:?}", heard);
+                prop_assert!(!matches!(heard, GreetingStep::Reply { .. }), "{:?}", heard);
             }
         }
     }
@@ -133,7 +133,7 @@ proptest! {
         driver.hello(0, 1, &mut out);
         out.clear();
         let _ = driver.greeted(0, 1, 0, &bytes, &mut out);
-        let mut x = dyno_db_mongodb::protocol::Exchange::default();
+        let mut x = dyno_db_mongodb::protocol::MongoExchange::default();
         driver.begin(&mut x, &dyno_types::Request::default());
         let decoded = driver.decode(&mut x, 0, &bytes);
         if let dyno_types::Decoded::Reply { used, .. } = decoded {

@@ -3,8 +3,8 @@
 use crate::common::{Curious, endpoint, spoil, spoils};
 use dyno_db::probe::FactsStep;
 use dyno_db_memcached::protocol::reply::reply;
-use dyno_db_memcached::protocol::{Exchange, Facts, MemcachedDriver, MemcachedOptions, Servers};
-use dyno_types::{Decoded, Driver, Fields, Hello, Request, Verb};
+use dyno_db_memcached::protocol::{Exchange, MemcachedDriver, MemcachedFacts, MemcachedOptions, Servers};
+use dyno_types::{Decoded, Driver, Fields, GreetingStep, Request, Verb};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -105,18 +105,18 @@ proptest! {
     fn greetings_and_questions_stand_it_too(mut bytes in messages(), spoils in spoils(), reply in 0..2u16) {
         spoil(&mut bytes, &spoils);
         let (mut driver, mut out) = (driver(), Vec::new());
-        if let Hello::Reply { used, .. } = driver.greeted(0, 0, reply, &bytes, &mut out) {
+        if let GreetingStep::Reply { used, .. } = driver.greeted(0, 0, reply, &bytes, &mut out) {
             prop_assert!((1..=bytes.len()).contains(&used));
         }
         let answers = [&bytes[..], b"STAT version 1.6.18\r\nEND\r\nEND\r\n"].concat();
         for uri in ["memcached://h", "memcached://u:p@h", "memcached://h?protocol=text"] {
             let options = MemcachedOptions::from_uri(uri).unwrap();
-            let (mut facts, mut again) = (Facts::default(), Facts::default());
-            let step = Facts::take(&options, &answers, &mut facts);
+            let (mut facts, mut again) = (MemcachedFacts::default(), MemcachedFacts::default());
+            let step = MemcachedFacts::take(&options, &answers, &mut facts);
             // A peer that is taken for a server has answered in full: what follows changes nothing.
             let longer = [&answers[..], b"STAT x"].concat();
             if step == FactsStep::Done {
-                prop_assert_eq!(Facts::take(&options, &longer, &mut again), FactsStep::Done);
+                prop_assert_eq!(MemcachedFacts::take(&options, &longer, &mut again), FactsStep::Done);
                 prop_assert_eq!(again, facts);
             }
         }

@@ -4,17 +4,17 @@ use crate::common::{Curious, endpoint, spoil, spoils};
 use dyno_db_mongodb::protocol::compress::{Codec, Compressor};
 use dyno_db_mongodb::protocol::message::{self, HEADER, code};
 use dyno_db_mongodb::protocol::{
-    Deployment, Exchange, Facts, MongoDriver, MongoOptions, QUESTIONS, take_document,
+    Deployment, MongoDriver, MongoExchange, MongoFacts, MongoOptions, QUESTIONS, take_document,
 };
 use dyno_types::bson::{self, kind};
-use dyno_types::document::{Action, Change, Filter, Modify, Projection, Shape};
+use dyno_types::document::{Action, Change, DocumentFilter, Modify, OperationShape, Projection};
 use dyno_types::driver::NOWHERE;
-use dyno_types::{ConnectionStep, Decoded, Driver, Hello, Outcome, Request, Then, Verb};
+use dyno_types::{ConnectionStep, Decoded, Driver, GreetingStep, Outcome, Request, Then, Verb};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-fn shapes() -> Vec<Shape> {
-    let by_id = || Filter::equal("_id", 0);
+fn shapes() -> Vec<OperationShape> {
+    let by_id = || DocumentFilter::equal("_id", 0);
     let find = |limit| Action::Find {
         filter: by_id(),
         fields: Projection::default(),
@@ -39,7 +39,7 @@ fn shapes() -> Vec<Shape> {
             returns_new: false,
         },
     ];
-    actions.into_iter().map(|action| Shape { name: "x".into(), action }).collect()
+    actions.into_iter().map(|action| OperationShape { name: "x".into(), action }).collect()
 }
 
 fn driver() -> MongoDriver {
@@ -167,7 +167,7 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn decode(request: &Request, bytes: &[u8]) -> (Decoded, u32) {
-    let (mut driver, mut x) = (driver(), Exchange::default());
+    let (mut driver, mut x) = (driver(), MongoExchange::default());
     driver.begin(&mut x, request);
     let decoded = driver.decode(&mut x, 0, bytes);
     (decoded, driver.records(&x))
@@ -248,11 +248,11 @@ proptest! {
         let (mut driver, mut out) = (driver(), Vec::new());
         driver.hello(0, 7, &mut out);
         out.clear();
-        if let Hello::Reply { used, .. } = driver.greeted(0, 7, 0, &bytes, &mut out) {
+        if let GreetingStep::Reply { used, .. } = driver.greeted(0, 7, 0, &bytes, &mut out) {
             prop_assert!((HEADER..=bytes.len()).contains(&used));
         }
         prop_assert!(out.len() < 4_096);
-        if let Ok(Some(used)) = Facts::default().take(question, &bytes) {
+        if let Ok(Some(used)) = MongoFacts::default().take(question, &bytes) {
             prop_assert!((HEADER..=bytes.len()).contains(&used));
         }
         let (mut rest, before) = (bytes.clone(), bytes.len());
@@ -270,7 +270,7 @@ proptest! {
         let options = Arc::new(MongoOptions::from_uri(uri).unwrap());
         let set = Deployment::replica_set("rs", vec![endpoint(), endpoint()], 0);
         let mut driver = MongoDriver::new(options, Arc::new(Curious(shapes())), set).unwrap();
-        let (mut asked, mut x) = (Exchange::default(), Exchange::default());
+        let (mut asked, mut x) = (MongoExchange::default(), MongoExchange::default());
         let topology = Request { verb: Verb::Topology, ..Request::default() };
         for (node, documents, spoils, lost) in told {
             let mut bytes = whole(6, documents, 2);

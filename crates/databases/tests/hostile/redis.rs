@@ -2,15 +2,15 @@
 
 use crate::common::{Curious, endpoint, spoil, spoils};
 use dyno_db::probe::FactsStep;
-use dyno_db_redis::protocol::{Exchange, Facts, RedisDriver, RedisOptions, Topology, resp};
-use dyno_types::{Decoded, Driver, Hello, Request, Verb};
+use dyno_db_redis::protocol::{ClusterTopology, RedisDriver, RedisExchange, RedisFacts, RedisOptions, resp};
+use dyno_types::{Decoded, Driver, GreetingStep, Request, Verb};
 use proptest::prelude::*;
 use std::sync::Arc;
 
 fn driver() -> RedisDriver {
     let content = Arc::new(Curious(Vec::new()));
     let verbs = [Verb::Read, Verb::Insert, Verb::Update, Verb::Scan, Verb::Delete];
-    RedisDriver::new(Arc::new(RedisOptions::default()), content, Topology::single(endpoint()), &verbs)
+    RedisDriver::new(Arc::new(RedisOptions::default()), content, ClusterTopology::single(endpoint()), &verbs)
         .unwrap()
 }
 
@@ -43,7 +43,7 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn decode(request: &Request, command: u32, bytes: &[u8]) -> (Decoded, u32) {
-    let (mut driver, mut x) = (driver(), Exchange::default());
+    let (mut driver, mut x) = (driver(), RedisExchange::default());
     driver.begin(&mut x, request);
     let decoded = driver.decode(&mut x, command, bytes);
     (decoded, driver.records(&x))
@@ -107,11 +107,11 @@ proptest! {
     fn greetings_and_questions_stand_it_too(mut bytes in messages(), spoils in spoils(), reply in 0..3u16) {
         spoil(&mut bytes, &spoils);
         let (mut driver, mut out) = (driver(), Vec::new());
-        if let Hello::Reply { used, .. } = driver.greeted(0, 0, reply, &bytes, &mut out) {
+        if let GreetingStep::Reply { used, .. } = driver.greeted(0, 0, reply, &bytes, &mut out) {
             prop_assert!((1..=bytes.len()).contains(&used));
         }
-        let mut topology = Topology::single(endpoint());
-        let step = Facts::take(&RedisOptions::default(), &mut topology, &bytes, &mut Facts::default());
+        let mut topology = ClusterTopology::single(endpoint());
+        let step = RedisFacts::take(&RedisOptions::default(), &mut topology, &bytes, &mut RedisFacts::default());
         // A peer that is taken for a server has answered at least once in full.
         prop_assert!(!matches!(step, FactsStep::Done) || matches!(resp::skip(&bytes, 0), Ok(Some(_))));
     }

@@ -3,7 +3,7 @@
 
 use crate::ordered::{Engine, Handle, OrderedFailure, Reader, RequestError, Visit, Writer};
 use dyno_types::Refused;
-use dyno_types::document::Order;
+use dyno_types::document::SortOrder;
 use fjall::{
     Iter, KeyspaceCreateOptions, PersistMode, Readable, SingleWriterTxDatabase, SingleWriterTxKeyspace,
     SingleWriterWriteTx, Snapshot,
@@ -120,9 +120,9 @@ fn bounds<'k>(low: &'k [u8], high: &'k [u8]) -> (Bound<&'k [u8]>, Bound<&'k [u8]
     (Bound::Included(low), end)
 }
 
-fn walk(mut range: Iter, order: Order, visit: &mut Visit<'_>) -> Result<(), OrderedFailure> {
+fn walk(mut range: Iter, order: SortOrder, visit: &mut Visit<'_>) -> Result<(), OrderedFailure> {
     loop {
-        let next = if order == Order::Ascending { range.next() } else { range.next_back() };
+        let next = if order == SortOrder::Ascending { range.next() } else { range.next_back() };
         let Some(entry) = next else { return Ok(()) };
         let (key, value) = entry.into_inner().map_err(failed)?;
         if !visit(&key, &value)? {
@@ -146,7 +146,7 @@ impl Reader for FjallSnapshot<'_> {
         table: usize,
         low: &[u8],
         high: &[u8],
-        order: Order,
+        order: SortOrder,
         visit: &mut Visit<'_>,
     ) -> Result<(), OrderedFailure> {
         walk(self.snapshot.range::<&[u8], _>(&self.user.tables[table].1, bounds(low, high)), order, visit)
@@ -168,7 +168,7 @@ impl Reader for FjallWrite<'_> {
         table: usize,
         low: &[u8],
         high: &[u8],
-        order: Order,
+        order: SortOrder,
         visit: &mut Visit<'_>,
     ) -> Result<(), OrderedFailure> {
         walk(self.transaction.range::<&[u8], _>(&self.user.tables[table].1, bounds(low, high)), order, visit)

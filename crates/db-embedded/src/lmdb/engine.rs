@@ -4,7 +4,7 @@
 use crate::options::GivenOptions;
 use crate::ordered::{self, Engine, Handle, OrderedFailure, Patience, Reader, RequestError, Visit, Writer};
 use crate::uri::StoreUri;
-use dyno_types::document::Order;
+use dyno_types::document::SortOrder;
 use dyno_types::{Content, Refused, Store};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, NulError, c_char, c_int, c_uint, c_void};
@@ -435,14 +435,14 @@ fn range(
     txn: *mut c_void,
     table: c_uint,
     (low, high): (&[u8], &[u8]),
-    order: Order,
+    order: SortOrder,
     visit: &mut Visit<'_>,
 ) -> Result<(), OrderedFailure> {
     let mut cursor = null_mut();
     // SAFETY: transaction and table are open; `cursor` is written by the library.
     ok(unsafe { mdb_cursor_open(txn, table, &raw mut cursor) })?;
     let cursor = LmdbCursor(cursor);
-    let up = order == Order::Ascending;
+    let up = order == SortOrder::Ascending;
     let (start, next) = if up { (low, NEXT) } else { (high, PREV) };
     let (mut key, mut value) = (Val::of(start), Val::none());
     let edge = if up { FIRST } else { LAST };
@@ -484,7 +484,7 @@ impl Reader for LmdbRead<'_> {
         table: usize,
         low: &[u8],
         high: &[u8],
-        order: Order,
+        order: SortOrder,
         visit: &mut Visit<'_>,
     ) -> Result<(), OrderedFailure> {
         range(self.0.resting, self.0.tables[table].1, (low, high), order, visit)
@@ -506,7 +506,7 @@ impl Reader for LmdbWrite<'_> {
         table: usize,
         low: &[u8],
         high: &[u8],
-        order: Order,
+        order: SortOrder,
         visit: &mut Visit<'_>,
     ) -> Result<(), OrderedFailure> {
         range(self.txn.txn, self.user.tables[table].1, (low, high), order, visit)

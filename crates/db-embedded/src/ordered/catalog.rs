@@ -3,7 +3,7 @@
 
 use super::collection::{Collection, FieldIndex, index_entry};
 use super::{Handle, OrderedFailure, Reader, RequestError, Writer, key};
-use dyno_types::document::Order;
+use dyno_types::document::SortOrder;
 
 /// The table of all indexes: collection, 0, name of the index -> field.
 const CATALOG: &str = "dyno.catalog";
@@ -22,11 +22,17 @@ pub(super) fn collection<H: Handle>(
     let mut prefix = name.as_bytes().to_vec();
     prefix.push(0);
     let mut known: Vec<(String, String)> = Vec::new();
-    handle.read()?.range(catalog, &prefix, &key::after(&prefix), Order::Ascending, &mut |entry, field| {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        known.push((text(&entry[prefix.len()..]), text(field)));
-        Ok(true)
-    })?;
+    handle.read()?.range(
+        catalog,
+        &prefix,
+        &key::after(&prefix),
+        SortOrder::Ascending,
+        &mut |entry, field| {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            known.push((text(&entry[prefix.len()..]), text(field)));
+            Ok(true)
+        },
+    )?;
     let mut indexes = Vec::new();
     for (index, field) in &known {
         indexes.push(FieldIndex { field: field.clone(), table: handle.table(&table_of(name, index))? });
@@ -69,7 +75,7 @@ const AT_ONCE: usize = 1_000;
 fn clear<H: Handle>(handle: &mut H, table: usize, (low, high): (&[u8], &[u8])) -> Result<(), OrderedFailure> {
     loop {
         let mut keys = Vec::new();
-        handle.read()?.range(table, low, high, Order::Ascending, &mut |key, _| {
+        handle.read()?.range(table, low, high, SortOrder::Ascending, &mut |key, _| {
             keys.push(key.to_vec());
             Ok(keys.len() < AT_ONCE)
         })?;
@@ -96,7 +102,7 @@ fn fill(
     (catalog, entry): (usize, &[u8]),
 ) -> Result<(), OrderedFailure> {
     let mut entries = Vec::new();
-    writer.range(documents, &[], &[], Order::Ascending, &mut |id, document| {
+    writer.range(documents, &[], &[], SortOrder::Ascending, &mut |id, document| {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         index_entry(index, document, id, &mut key, &mut value)?;
         entries.push((key, value));

@@ -6,7 +6,7 @@
 use super::query::{AccessPath, Query, QueryPlan};
 use super::{OrderedFailure, Reader, RequestError, key};
 use dyno_types::bson::{self, kind};
-use dyno_types::document::Order;
+use dyno_types::document::SortOrder;
 
 /// A collection, open.
 pub(super) struct Collection {
@@ -66,7 +66,7 @@ pub(super) fn walk(
         Ok(false) => Ok(true),
         Err(why) => Err(why.into()),
     };
-    let downwards = plan.order == Order::Descending;
+    let downwards = plan.order == SortOrder::Descending;
     let table = collection.documents;
     match &plan.access {
         AccessPath::Points(keys) => {
@@ -113,7 +113,7 @@ fn along_index(
     reader: &mut impl Reader,
     (index, documents): (usize, usize),
     (low, high): &(Vec<u8>, Vec<u8>),
-    order: Order,
+    order: SortOrder,
     tested: &mut DocumentVisitor<'_>,
 ) -> Result<bool, OrderedFailure> {
     let (mut low, mut high, mut chunk) = (low.clone(), high.clone(), CHUNK.0);
@@ -138,11 +138,11 @@ fn along_index(
         }
         match order {
             // The next key is this one with a zero byte more.
-            Order::Ascending => {
+            SortOrder::Ascending => {
                 last.push(0);
                 low = last;
             }
-            Order::Descending => high = last,
+            SortOrder::Descending => high = last,
         }
         chunk = (chunk * 2).min(CHUNK.1);
     }

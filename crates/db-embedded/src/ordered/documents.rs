@@ -7,7 +7,7 @@ use super::collection::Collection;
 use super::job::Job;
 use super::{Engine, Handle, OrderedFailure, Patience, Reader, RequestError, catalog, key, reads, writes};
 use dyno_types::bson;
-use dyno_types::document::{Action, Order};
+use dyno_types::document::{Action, SortOrder};
 use dyno_types::{Content, Executed, Outcome, Refused, Request, Store, StoreSession, Verb};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,7 +82,7 @@ impl<E: Engine> Store for DocumentStore<E> {
         self.with(collection, |handle| {
             let mut found = Vec::new();
             let documents = catalog::collection(handle, collection, &[])?.documents;
-            handle.read()?.range(documents, &[], &[], Order::Ascending, &mut |_, document| {
+            handle.read()?.range(documents, &[], &[], SortOrder::Ascending, &mut |_, document| {
                 found.push(document.to_vec());
                 Ok(found.len() < count as usize)
             })?;
@@ -94,7 +94,7 @@ impl<E: Engine> Store for DocumentStore<E> {
         self.with(collection, |handle| {
             let mut count = 0;
             let documents = catalog::collection(handle, collection, &[])?.documents;
-            handle.read()?.range(documents, &[], &[], Order::Ascending, &mut |_, _| {
+            handle.read()?.range(documents, &[], &[], SortOrder::Ascending, &mut |_, _| {
                 count += 1;
                 Ok(true)
             })?;
@@ -114,7 +114,7 @@ impl<E: Engine> Store for DocumentStore<E> {
         self.with(collection, |handle| {
             let mut found = None;
             let documents = catalog::collection(handle, collection, &[])?.documents;
-            handle.read()?.range(documents, &low, &high, Order::Descending, &mut |_, document| {
+            handle.read()?.range(documents, &low, &high, SortOrder::Descending, &mut |_, document| {
                 found = Some(document.to_vec());
                 Ok(false)
             })?;

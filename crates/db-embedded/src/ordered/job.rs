@@ -3,7 +3,7 @@
 use super::OrderedFailure;
 use super::collection::Collection;
 use super::query::{Query, QueryPlan};
-use dyno_types::document::{Action, Filter, Order};
+use dyno_types::document::{Action, DocumentFilter, SortOrder};
 use dyno_types::{Content, Request};
 
 /// A request and what it is about.
@@ -21,11 +21,11 @@ impl<'j> Job<'j> {
     }
 
     /// A filter with the operands of statement `number`.
-    pub(super) fn query(&self, filter: &'j Filter, number: u32) -> Result<Query<'j>, OrderedFailure> {
+    pub(super) fn query(&self, filter: &'j DocumentFilter, number: u32) -> Result<Query<'j>, OrderedFailure> {
         Ok(Query::new(filter, &mut self.render(number))?)
     }
 
-    pub(super) fn plan(&self, query: &Query<'_>, sort: &[(String, Order)]) -> QueryPlan {
+    pub(super) fn plan(&self, query: &Query<'_>, sort: &[(String, SortOrder)]) -> QueryPlan {
         let fields: Vec<&str> = self.collection.indexes.iter().map(|index| index.field.as_str()).collect();
         query.plan(&fields, sort)
     }

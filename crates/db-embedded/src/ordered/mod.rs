@@ -24,7 +24,7 @@ pub(crate) use records::store;
 pub(crate) use request_error::RequestError;
 
 use crate::record::RecordError;
-use dyno_types::document::Order;
+use dyno_types::document::SortOrder;
 use dyno_types::{Executed, Outcome, Refused};
 use std::fmt::Write;
 use std::time::Duration;
@@ -108,7 +108,7 @@ pub(crate) trait Reader {
         table: usize,
         low: &[u8],
         high: &[u8],
-        order: Order,
+        order: SortOrder,
         visit: &mut Visit<'_>,
     ) -> Result<(), OrderedFailure>;
 }

@@ -6,7 +6,7 @@
 
 use super::{RequestError, key};
 use dyno_types::bson::{self, Element, kind};
-use dyno_types::document::{self, Compare, Operand, Order, Test};
+use dyno_types::document::{self, Compare, FieldTest, Operand, SortOrder};
 
 /// From the first bytes on, below the second; empty second bytes are beyond all keys.
 pub(super) type Range = (Vec<u8>, Vec<u8>);
@@ -39,7 +39,7 @@ pub(super) enum AccessPath {
 pub(super) struct QueryPlan {
     pub(super) access: AccessPath,
     /// In which direction.
-    pub(super) order: Order,
+    pub(super) order: SortOrder,
     /// True if they are reached in the order asked for.
     pub(super) sorted: bool,
     /// The condition that needs no test.
@@ -63,7 +63,10 @@ pub(super) fn operand<'b>(
 }
 
 impl<'s> Query<'s> {
-    pub(super) fn new(filter: &'s document::Filter, render: &mut Render<'_>) -> Result<Self, RequestError> {
+    pub(super) fn new(
+        filter: &'s document::DocumentFilter,
+        render: &mut Render<'_>,
+    ) -> Result<Self, RequestError> {
         let mut bytes = Vec::new();
         let mut encoded = |wanted: Operand| -> Result<Vec<u8>, RequestError> {
             let mut out = Vec::new();
@@ -74,15 +77,15 @@ impl<'s> Query<'s> {
         for condition in &filter.0 {
             let (mut ranges, mut alone, mut points) = (Vec::new(), Vec::new(), true);
             match &condition.test {
-                Test::Equal(one) => ranges.push(single(encoded(*one)?)),
-                Test::In(all) => {
+                FieldTest::Equal(one) => ranges.push(single(encoded(*one)?)),
+                FieldTest::In(all) => {
                     for one in all {
                         ranges.push(single(encoded(*one)?));
                     }
                     ranges.sort_unstable();
                     ranges.dedup();
                 }
-                Test::Range(all) => {
+                FieldTest::Range(all) => {
                     for (compare, bound) in all {
                         alone.push(compared(*compare, encoded(*bound)?));
                     }
@@ -121,14 +124,14 @@ impl<'s> Query<'s> {
 
     /// The best access path: a condition on `_id`, then one on an indexed field, then all documents. `indexes` are the fields
     /// that have one.
-    pub(super) fn plan(&self, indexes: &[&str], sort: &[(String, Order)]) -> QueryPlan {
+    pub(super) fn plan(&self, indexes: &[&str], sort: &[(String, SortOrder)]) -> QueryPlan {
         let by = match sort {
             [(field, order)] => Some((field.as_str(), *order)),
             _ => None,
         };
         let make = |access, field: &str, met| {
             let sorted = sort.is_empty() || by.is_some_and(|(by, _)| by == field);
-            let order = by.filter(|_| sorted).map_or(Order::Ascending, |(_, order)| order);
+            let order = by.filter(|_| sorted).map_or(SortOrder::Ascending, |(_, order)| order);
             QueryPlan { access, order, sorted, met }
         };
         let of = |field: &str| {
@@ -212,7 +215,7 @@ fn common(ranges: &[Range]) -> Option<Range> {
 /// Appends bytes that compare as `sort` wants documents ordered. `value` is a buffer.
 pub(super) fn sort_key(
     document: &[u8],
-    sort: &[(String, Order)],
+    sort: &[(String, SortOrder)],
     value: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) -> Result<(), RequestError> {
@@ -223,7 +226,7 @@ pub(super) fn sort_key(
             Some(array) => extreme(array.value, *order, value, out)?,
             None => key::encode_field(element.as_ref(), out)?,
         }
-        if *order == Order::Descending {
+        if *order == SortOrder::Descending {
             out[at..].iter_mut().for_each(|byte| *byte = !*byte);
         }
     }
@@ -231,12 +234,17 @@ pub(super) fn sort_key(
 }
 
 /// An array sorts as its least item, or downwards as its largest; an empty one below null.
-fn extreme(array: &[u8], order: Order, value: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<(), RequestError> {
+fn extreme(
+    array: &[u8],
+    order: SortOrder,
+    value: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Result<(), RequestError> {
     let mut best: Option<Vec<u8>> = None;
     for item in bson::elements(array).into_iter().flatten().flatten() {
         value.clear();
         key::encode(&item, value)?;
-        let better = best.as_ref().is_none_or(|best| (order == Order::Ascending) == (*value < *best));
+        let better = best.as_ref().is_none_or(|best| (order == SortOrder::Ascending) == (*value < *best));
         if better {
             best = Some(value.clone());
         }

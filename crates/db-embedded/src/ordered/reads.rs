@@ -6,29 +6,29 @@ use super::job::Job;
 use super::query::{project, sort_key};
 use super::{OrderedFailure, Reader, RequestError, key};
 use dyno_types::bson::{self, Element, kind};
-use dyno_types::document::{Action, Filter, Order, Projection, Stage};
+use dyno_types::document::{Action, AggregationStage, DocumentFilter, Projection, SortOrder};
 use dyno_types::{Executed, Outcome};
 use std::collections::HashSet;
 use std::hint::black_box;
 
 /// A filter that every document meets.
-static ALL: Filter = Filter(Vec::new());
+static ALL: DocumentFilter = DocumentFilter(Vec::new());
 static WHOLE: Projection = Projection(Vec::new());
 
 /// Two runs of bytes that belong together.
 pub(super) type BytePair = (Vec<u8>, Vec<u8>);
 
 /// An aggregation's matches, its sort and its limit, if it consists of nothing else, in this order.
-type Stages<'s> = (Option<&'s Filter>, &'s [(String, Order)], u32);
+type Stages<'s> = (Option<&'s DocumentFilter>, &'s [(String, SortOrder)], u32);
 
-pub(super) fn stages(pipeline: &[Stage]) -> Result<Stages<'_>, RequestError> {
+pub(super) fn stages(pipeline: &[AggregationStage]) -> Result<Stages<'_>, RequestError> {
     let (mut filter, mut sort, mut limit) = (None, &[][..], 0);
     for (number, stage) in pipeline.iter().enumerate() {
         match stage {
-            Stage::Match(first) if number == 0 => filter = Some(first),
-            Stage::Sort(by) if sort.is_empty() && limit == 0 => sort = by,
-            Stage::Limit(most) if limit == 0 => limit = *most,
-            Stage::Raw(_) => return Err(RequestError::RawStage),
+            AggregationStage::Match(first) if number == 0 => filter = Some(first),
+            AggregationStage::Sort(by) if sort.is_empty() && limit == 0 => sort = by,
+            AggregationStage::Limit(most) if limit == 0 => limit = *most,
+            AggregationStage::Raw(_) => return Err(RequestError::RawStage),
             _ => return Err(RequestError::Stages),
         }
     }
@@ -101,8 +101,8 @@ fn find(
 pub(super) fn first(
     job: &Job<'_>,
     reader: &mut impl Reader,
-    filter: &Filter,
-    sort: &[(String, Order)],
+    filter: &DocumentFilter,
+    sort: &[(String, SortOrder)],
 ) -> Result<Option<Vec<u8>>, OrderedFailure> {
     let query = job.query(filter, 0)?;
     let plan = job.plan(&query, sort);
@@ -124,7 +124,7 @@ pub(super) fn first(
 fn sum(
     job: &Job<'_>,
     reader: &mut impl Reader,
-    filter: &Filter,
+    filter: &DocumentFilter,
     field: &str,
     result: &str,
 ) -> Result<u32, OrderedFailure> {
@@ -161,7 +161,7 @@ fn sum(
 fn distinct(
     job: &Job<'_>,
     reader: &mut impl Reader,
-    filter: &Filter,
+    filter: &DocumentFilter,
     field: &str,
 ) -> Result<u32, OrderedFailure> {
     let query = job.query(filter, 0)?;

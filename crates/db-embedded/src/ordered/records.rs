@@ -3,7 +3,7 @@
 use super::{DocumentStore, Engine, Handle, OrderedFailure, Patience, Reader, Writer, check};
 use crate::reading::Buffers;
 use crate::reading::whole_record;
-use dyno_types::document::Order;
+use dyno_types::document::SortOrder;
 use dyno_types::{Content, Executed, Outcome, Refused, Request, Store, StoreSession, Verb};
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ impl<E: Engine> Store for RecordStore<E> {
         let mut session = self.enter(self.common.content.clone())?;
         let (mut count, table) = (0, session.table);
         let counted = session.handle.read().and_then(|mut reader| {
-            reader.range(table, &[], &[], Order::Ascending, &mut |_, _| {
+            reader.range(table, &[], &[], SortOrder::Ascending, &mut |_, _| {
                 count += 1;
                 Ok(count <= COUNTED)
             })
@@ -179,7 +179,7 @@ fn look(
             buffers.render_key(content, request);
             let key = std::mem::take(&mut buffers.key);
             let mut records = 0;
-            let walked = reader.range(table, &key, &[], Order::Ascending, &mut |_, stored| {
+            let walked = reader.range(table, &key, &[], SortOrder::Ascending, &mut |_, stored| {
                 if records == request.limit {
                     return Ok(false);
                 }

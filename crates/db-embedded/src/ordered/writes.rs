@@ -8,7 +8,7 @@ use super::query::{AccessPath, Query, operand, project};
 use super::reads::BytePair;
 use super::{OrderedFailure, RequestError, Writer, key, reads};
 use dyno_types::bson::{self, kind};
-use dyno_types::document::{Action, Change, Filter, Test};
+use dyno_types::document::{Action, Change, DocumentFilter, FieldTest};
 use dyno_types::{Executed, Outcome};
 
 pub(super) fn execute(job: &Job<'_>, mut writer: impl Writer) -> Result<Executed, OrderedFailure> {
@@ -213,7 +213,7 @@ fn changed(job: &Job<'_>, old: &[u8], change: &Change, number: u32) -> Result<Ve
 fn upsert_one(
     job: &Job<'_>,
     writer: &mut impl Writer,
-    filter: &Filter,
+    filter: &DocumentFilter,
     change: &Change,
     number: u32,
 ) -> Result<Vec<u8>, OrderedFailure> {
@@ -222,12 +222,17 @@ fn upsert_one(
     Ok(document)
 }
 
-fn fresh(job: &Job<'_>, filter: &Filter, change: &Change, number: u32) -> Result<Vec<u8>, RequestError> {
+fn fresh(
+    job: &Job<'_>,
+    filter: &DocumentFilter,
+    change: &Change,
+    number: u32,
+) -> Result<Vec<u8>, RequestError> {
     let mut base = Vec::new();
     let at = bson::open(&mut base);
     let equal = |path_is_id: bool| {
         filter.0.iter().filter_map(move |condition| match condition.test {
-            Test::Equal(wanted) if (condition.field == "_id") == path_is_id => {
+            FieldTest::Equal(wanted) if (condition.field == "_id") == path_is_id => {
                 Some((&condition.field, wanted))
             }
             _ => None,

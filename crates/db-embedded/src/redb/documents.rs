@@ -4,7 +4,7 @@
 use super::shared::{self, RecordTable, RedbShared};
 use crate::ordered::{Engine, Handle, OrderedFailure, Reader, RequestError, Visit, Writer};
 use dyno_types::Refused;
-use dyno_types::document::Order;
+use dyno_types::document::SortOrder;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, TableError, WriteTransaction};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -99,13 +99,13 @@ fn walk(
     table: &impl ReadableTable<&'static [u8], &'static [u8]>,
     low: &[u8],
     high: &[u8],
-    order: Order,
+    order: SortOrder,
     visit: &mut Visit<'_>,
 ) -> Result<(), OrderedFailure> {
     let end = if high.is_empty() { Bound::Unbounded } else { Bound::Excluded(high) };
     let mut range = table.range::<&[u8]>((Bound::Included(low), end)).map_err(failed)?;
     loop {
-        let next = if order == Order::Ascending { range.next() } else { range.next_back() };
+        let next = if order == SortOrder::Ascending { range.next() } else { range.next_back() };
         let Some(entry) = next else { return Ok(()) };
         let (key, value) = entry.map_err(failed)?;
         if !visit(key.value(), value.value())? {
@@ -146,7 +146,7 @@ impl Reader for RedbRead<'_> {
         table: usize,
         low: &[u8],
         high: &[u8],
-        order: Order,
+        order: SortOrder,
         visit: &mut Visit<'_>,
     ) -> Result<(), OrderedFailure> {
         walk(self.table(table)?, low, high, order, visit)
@@ -174,7 +174,7 @@ impl Reader for RedbWrite<'_> {
         table: usize,
         low: &[u8],
         high: &[u8],
-        order: Order,
+        order: SortOrder,
         visit: &mut Visit<'_>,
     ) -> Result<(), OrderedFailure> {
         walk(&self.table(table)?, low, high, order, visit)

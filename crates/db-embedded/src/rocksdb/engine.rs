@@ -5,7 +5,7 @@ use super::sys::*;
 use crate::options::GivenOptions;
 use crate::ordered::{self, Engine, Handle, OrderedFailure, Patience, Reader, RequestError, Visit, Writer};
 use crate::uri::StoreUri;
-use dyno_types::document::Order;
+use dyno_types::document::SortOrder;
 use dyno_types::{Content, Refused, Store};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -385,10 +385,10 @@ impl Walk {
         &self,
         low: &[u8],
         high: &[u8],
-        order: Order,
+        order: SortOrder,
         visit: &mut Visit<'_>,
     ) -> Result<(), OrderedFailure> {
-        let (iter, up) = (self.0, order == Order::Ascending);
+        let (iter, up) = (self.0, order == SortOrder::Ascending);
         // SAFETY: the iterator is open; keys handed in live until the call returns; what it stands on lives until it
         // moves, and `visit` cannot reach it.
         unsafe {
@@ -435,7 +435,7 @@ impl Reader for RocksSnapshot<'_> {
         table: usize,
         low: &[u8],
         high: &[u8],
-        order: Order,
+        order: SortOrder,
         visit: &mut Visit<'_>,
     ) -> Result<(), OrderedFailure> {
         let (db, family) = (self.user.database.db, self.user.tables[table].1.0);
@@ -466,7 +466,7 @@ impl Reader for RocksWrite<'_> {
         table: usize,
         low: &[u8],
         high: &[u8],
-        order: Order,
+        order: SortOrder,
         visit: &mut Visit<'_>,
     ) -> Result<(), OrderedFailure> {
         let family = self.user.tables[table].1.0;

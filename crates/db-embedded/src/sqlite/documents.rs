@@ -7,7 +7,9 @@
 
 use super::session::outcome;
 use dyno_types::bson::{self, Element, kind};
-use dyno_types::document::{Action, Change, Compare, Filter, Modify, Operand, Order, Projection, Test};
+use dyno_types::document::{
+    Action, Change, Compare, DocumentFilter, FieldTest, Modify, Operand, Projection, SortOrder,
+};
 use dyno_types::{Content, Executed, Outcome, Refused, Request, StoreSession, Verb};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, Error, ErrorCode};
@@ -70,11 +72,11 @@ fn quoted(name: &str) -> Result<String, ShapeError> {
 
 /// The statement of a shape; parameters stand in the order of [`operands`]. Inserts depend on their documents.
 fn statement(action: &Action, table: &str) -> Result<Option<String>, ShapeError> {
-    let sorted = |by: &[(String, Order)]| -> Result<String, ShapeError> {
+    let sorted = |by: &[(String, SortOrder)]| -> Result<String, ShapeError> {
         let mut out = String::new();
         for (number, (field, order)) in by.iter().enumerate() {
             let word = if number == 0 { " ORDER BY " } else { ", " };
-            let direction = if *order == Order::Ascending { "" } else { " DESC" };
+            let direction = if *order == SortOrder::Ascending { "" } else { " DESC" };
             let _ = write!(out, "{word}{}{direction}", quoted(field)?);
         }
         Ok(out)
@@ -110,8 +112,8 @@ fn statement(action: &Action, table: &str) -> Result<Option<String>, ShapeError>
 }
 
 /// A statement for one document must name it.
-fn whole(filter: &Filter, many: bool) -> Result<(), ShapeError> {
-    let named = filter.0.iter().any(|c| c.field == "_id" && matches!(c.test, Test::Equal(_)));
+fn whole(filter: &DocumentFilter, many: bool) -> Result<(), ShapeError> {
+    let named = filter.0.iter().any(|c| c.field == "_id" && matches!(c.test, FieldTest::Equal(_)));
     if many || named { Ok(()) } else { Err(ShapeError::OneOfSeveral) }
 }
 
@@ -122,13 +124,13 @@ fn columns(fields: &Projection) -> Result<String, ShapeError> {
     Ok(if shown.is_empty() { "*".into() } else { shown.join(", ") })
 }
 
-fn condition(filter: &Filter) -> Result<String, ShapeError> {
+fn condition(filter: &DocumentFilter) -> Result<String, ShapeError> {
     let mut out = String::new();
     for condition in &filter.0 {
         let field = quoted(&condition.field)?;
         let tests: Vec<String> = match &condition.test {
-            Test::Equal(_) => vec![format!("{field} = ?")],
-            Test::Range(all) => all
+            FieldTest::Equal(_) => vec![format!("{field} = ?")],
+            FieldTest::Range(all) => all
                 .iter()
                 .map(|(compare, _)| {
                     let sign = match compare {
@@ -140,7 +142,7 @@ fn condition(filter: &Filter) -> Result<String, ShapeError> {
                     format!("{field} {sign} ?")
                 })
                 .collect(),
-            Test::In(all) => vec![format!("{field} IN ({})", vec!["?"; all.len()].join(", "))],
+            FieldTest::In(all) => vec![format!("{field} IN ({})", vec!["?"; all.len()].join(", "))],
         };
         for test in tests {
             let word = if out.is_empty() { " WHERE " } else { " AND " };

@@ -5,7 +5,7 @@ use super::sys::{self, Item};
 use crate::options::GivenOptions;
 use crate::ordered::{self, Engine, Handle, OrderedFailure, Patience, Reader, RequestError, Visit, Writer};
 use crate::uri::StoreUri;
-use dyno_types::document::Order;
+use dyno_types::document::SortOrder;
 use dyno_types::percent::{self, AsciiSet, RESERVED};
 use dyno_types::{Content, Refused, Store};
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -396,10 +396,10 @@ impl Reader for Transaction<'_> {
         table: usize,
         low: &[u8],
         high: &[u8],
-        order: Order,
+        order: SortOrder,
         visit: &mut Visit<'_>,
     ) -> Result<(), OrderedFailure> {
-        let (cursor, up) = (At(self.user.tables[table].1), order == Order::Ascending);
+        let (cursor, up) = (At(self.user.tables[table].1), order == SortOrder::Ascending);
         let mut there = cursor.start(low, high, up)?;
         while there {
             // SAFETY: the cursor stands on a record; `visit` cannot reach it.

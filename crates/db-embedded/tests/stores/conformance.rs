@@ -1,7 +1,7 @@
 //! What every store that stores must do alike. Each test runs over all stores and their ways of being durable.
 
 use crate::content::{Sample, request};
-use dyno_types::{Executed, Fields, Outcome, Request, Store, StoreSession, Verb, Verified};
+use dyno_types::{Executed, Fields, Outcome, RecordVerification, Request, Store, StoreSession, Verb};
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 
@@ -65,7 +65,7 @@ fn each(sample: &Sample, test: impl Fn(&str, &Path, Arc<dyn Store>)) {
 }
 
 fn ok(records: u32, verified: Option<Outcome>) -> Executed {
-    let verified = verified.map(|outcome| Verified { outcome, took_ns: 0 });
+    let verified = verified.map(|outcome| RecordVerification { outcome, took_ns: 0 });
     Executed { outcome: Outcome::Ok, records, verified }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::model::{self, Document, Given, Model, Value, field};
 use dyno_types::document::{
-    Action, Change, Compare, Condition, Filter, Modify, Order, Projection, Shape, Stage, Test,
+    Action, AggregationStage, Change, Compare, DocumentFilter, FieldCondition, FieldTest, Modify,
+    OperationShape, Projection, SortOrder,
 };
 use dyno_types::rng::{Purpose, Stream};
 use dyno_types::{Content, Outcome, Request, StoreSession, Verb};
@@ -25,7 +26,7 @@ pub fn stores() -> Vec<&'static str> {
 
 /// A workload whose next request is set by hand.
 struct Hand {
-    shapes: Vec<Shape>,
+    shapes: Vec<OperationShape>,
     indexes: Vec<(String, String)>,
     given: Mutex<Given>,
     seen: Mutex<Vec<Document>>,
@@ -33,7 +34,7 @@ struct Hand {
 
 impl Hand {
     fn new(actions: Vec<Action>) -> Arc<Self> {
-        let shape = |(number, action)| Shape { name: format!("shape {number}"), action };
+        let shape = |(number, action)| OperationShape { name: format!("shape {number}"), action };
         Arc::new(Hand {
             shapes: actions.into_iter().enumerate().map(shape).collect(),
             indexes: vec![("k_1".into(), "k".into())],
@@ -56,7 +57,7 @@ impl Content for Hand {
         0
     }
     fn value(&self, _: &Request, _: usize, _: &mut Vec<u8>) {}
-    fn shapes(&self) -> &[Shape] {
+    fn shapes(&self) -> &[OperationShape] {
         &self.shapes
     }
     fn indexes(&self) -> Vec<(String, String)> {
@@ -96,21 +97,21 @@ fn ask(
     (done.outcome, done.records, std::mem::take(&mut *hand.seen.lock().unwrap()))
 }
 
-fn test(field: &str, test: Test) -> Filter {
-    Filter(vec![Condition { field: field.into(), test }])
+fn test(field: &str, test: FieldTest) -> DocumentFilter {
+    DocumentFilter(vec![FieldCondition { field: field.into(), test }])
 }
 
-fn both(a: Filter, b: Filter) -> Filter {
-    Filter(a.0.into_iter().chain(b.0).collect())
+fn both(a: DocumentFilter, b: DocumentFilter) -> DocumentFilter {
+    DocumentFilter(a.0.into_iter().chain(b.0).collect())
 }
 
-fn find(filter: Filter, sort: &[(&str, Order)], limit: u32, fields: &[(&str, bool)]) -> Action {
+fn find(filter: DocumentFilter, sort: &[(&str, SortOrder)], limit: u32, fields: &[(&str, bool)]) -> Action {
     let fields = Projection(fields.iter().map(|(name, shown)| ((*name).to_owned(), *shown)).collect());
     let sort = sort.iter().map(|(name, order)| ((*name).to_owned(), *order)).collect();
     Action::Find { filter, fields, sort, limit: Some(limit), single_batch: false }
 }
 
-fn update(filter: Filter, change: Change, upsert: bool) -> Action {
+fn update(filter: DocumentFilter, change: Change, upsert: bool) -> Action {
     Action::Update { filter, change, many: true, upsert, ordered: true }
 }
 
@@ -118,31 +119,32 @@ fn fields(modify: Modify, field: &str) -> Change {
     Change::Fields(vec![(modify, field.into(), 2)])
 }
 
-fn filters() -> Vec<Filter> {
-    let open = |field, compare| test(field, Test::Range(vec![(compare, 0)]));
-    let mut all = vec![Filter::default(), Filter::equal("n", 0), test("list", Test::Equal(0))];
+fn filters() -> Vec<DocumentFilter> {
+    let open = |field, compare| test(field, FieldTest::Range(vec![(compare, 0)]));
+    let mut all =
+        vec![DocumentFilter::default(), DocumentFilter::equal("n", 0), test("list", FieldTest::Equal(0))];
     for field in ["_id", "k"] {
-        let inner = Test::Range(vec![(Compare::Above, 0), (Compare::Below, 1)]);
+        let inner = FieldTest::Range(vec![(Compare::Above, 0), (Compare::Below, 1)]);
         all.extend([
-            Filter::equal(field, 0),
-            Filter::between(field, 0, 1),
-            test(field, Test::In(vec![0, 1, 2])),
+            DocumentFilter::equal(field, 0),
+            DocumentFilter::between(field, 0, 1),
+            test(field, FieldTest::In(vec![0, 1, 2])),
             test(field, inner),
             open(field, Compare::Above),
             open(field, Compare::AtMost),
-            both(Filter::between(field, 0, 1), Filter::equal("n", 2)),
+            both(DocumentFilter::between(field, 0, 1), DocumentFilter::equal("n", 2)),
         ]);
     }
     all.extend([
         both(open("k", Compare::AtLeast), open("_id", Compare::Below)),
-        Filter::between("list", 0, 1),
+        DocumentFilter::between("list", 0, 1),
     ]);
     all
 }
 
 /// Every way of asking for every filter.
 fn actions() -> Vec<Action> {
-    use Order::{Ascending as Up, Descending as Down};
+    use SortOrder::{Ascending as Up, Descending as Down};
     let mut all = vec![Action::Insert { ordered: true }, Action::Insert { ordered: false }];
     for filter in filters() {
         let f = || filter.clone();
@@ -167,14 +169,14 @@ fn actions() -> Vec<Action> {
             all.push(Action::FindAndModify { filter: f(), change, fields, sort, upsert, returns_new });
         }
     }
-    let by_id = || Filter::equal("_id", 0);
+    let by_id = || DocumentFilter::equal("_id", 0);
     all.extend([
         update(by_id(), Change::SetDocument, true),
         update(by_id(), Change::Replace, true),
-        update(both(by_id(), Filter::equal("n", 1)), fields(Modify::Set, "k"), true),
+        update(both(by_id(), DocumentFilter::equal("n", 1)), fields(Modify::Set, "k"), true),
         Action::Delete { filter: by_id(), many: true, ordered: true },
-        Action::Delete { filter: Filter::between("k", 0, 1), many: true, ordered: true },
-        Action::Distinct { filter: Filter::default(), field: "list".into() },
+        Action::Delete { filter: DocumentFilter::between("k", 0, 1), many: true, ordered: true },
+        Action::Distinct { filter: DocumentFilter::default(), field: "list".into() },
     ]);
     all
 }
@@ -303,8 +305,12 @@ fn users_side_by_side_lose_no_update_and_keep_the_index_whole() {
     let increment = Change::Fields(vec![(Modify::Increment, "k".into(), 0)]);
     let actions = vec![
         Action::Insert { ordered: true },
-        update(Filter(vec![Condition { field: "_id".into(), test: Test::In(vec![0, 1]) }]), increment, false),
-        find(Filter::between("k", 1, 2), &[], 0, &[]),
+        update(
+            DocumentFilter(vec![FieldCondition { field: "_id".into(), test: FieldTest::In(vec![0, 1]) }]),
+            increment,
+            false,
+        ),
+        find(DocumentFilter::between("k", 1, 2), &[], 0, &[]),
     ];
     const USERS: i32 = 4;
     const EACH: i32 = 40;
@@ -348,7 +354,7 @@ fn users_side_by_side_lose_no_update_and_keep_the_index_whole() {
 
 #[test]
 fn an_index_that_comes_later_holds_what_is_there() {
-    let actions = vec![Action::Insert { ordered: true }, find(Filter::equal("k", 0), &[], 0, &[])];
+    let actions = vec![Action::Insert { ordered: true }, find(DocumentFilter::equal("k", 0), &[], 0, &[])];
     for form in stores() {
         let directory = tempfile::tempdir().unwrap();
         let mut plain = Hand::new(actions.clone());
@@ -375,18 +381,21 @@ fn an_index_that_comes_later_holds_what_is_there() {
 
 #[test]
 fn what_cannot_be_done_is_refused() {
-    let sort = || Stage::Sort(vec![("k".into(), Order::Ascending)]);
+    let sort = || AggregationStage::Sort(vec![("k".into(), SortOrder::Ascending)]);
     let aggregate = |pipeline| Action::Aggregate { pipeline };
     for form in stores() {
         let directory = tempfile::tempdir().unwrap();
         let uri = form.replace("{}", directory.path().to_str().unwrap());
-        for pipeline in
-            [vec![Stage::Raw(vec![5, 0, 0, 0, 0])], vec![Stage::Limit(1), sort()], vec![sort(), sort()]]
-        {
+        for pipeline in [
+            vec![AggregationStage::Raw(vec![5, 0, 0, 0, 0])],
+            vec![AggregationStage::Limit(1), sort()],
+            vec![sort(), sort()],
+        ] {
             let refused = dyno_db_embedded::open(&uri, Hand::new(vec![aggregate(pipeline)])).err().unwrap();
             assert!(refused.0.contains("\"shape 0\" cannot be done: "), "{refused}");
         }
-        let stages = vec![Stage::Match(Filter::equal("n", 0)), sort(), Stage::Limit(2)];
+        let stages =
+            vec![AggregationStage::Match(DocumentFilter::equal("n", 0)), sort(), AggregationStage::Limit(2)];
         let hand = Hand::new(vec![Action::Insert { ordered: true }, aggregate(stages)]);
         let store = open(form, directory.path(), &hand);
         let mut session = store.session().unwrap();

@@ -1,7 +1,9 @@
 //! A collection as a list of documents, and what requests mean to it: the measure of the stores of documents.
 
 use dyno_types::bson::{self, Element, kind};
-use dyno_types::document::{Action, Change, Compare, Filter, Modify, Order, Projection, Test};
+use dyno_types::document::{
+    Action, Change, Compare, DocumentFilter, FieldTest, Modify, Projection, SortOrder,
+};
 use std::cmp::Ordering;
 
 /// A value. Numbers of both kinds are equal by worth; values of different classes have the order of the variants.
@@ -118,7 +120,7 @@ pub struct Given {
 /// What a request has come to: an error changes nothing.
 pub type Answer = Result<(u32, Vec<Document>), &'static str>;
 
-fn matches(document: &Document, filter: &Filter, given: &Given) -> bool {
+fn matches(document: &Document, filter: &DocumentFilter, given: &Given) -> bool {
     filter.0.iter().all(|condition| {
         let value = field(document, &condition.field).cloned().unwrap_or(Value::Null);
         let mut values = vec![value.clone()];
@@ -129,9 +131,9 @@ fn matches(document: &Document, filter: &Filter, given: &Given) -> bool {
             values.iter().any(|value| value.compare(&given.operands[usize::from(*operand)]).is_eq())
         };
         match &condition.test {
-            Test::Equal(operand) => equal(operand),
-            Test::In(operands) => operands.iter().any(equal),
-            Test::Range(all) => all.iter().all(|(compare, operand)| {
+            FieldTest::Equal(operand) => equal(operand),
+            FieldTest::In(operands) => operands.iter().any(equal),
+            FieldTest::Range(all) => all.iter().all(|(compare, operand)| {
                 let bound = &given.operands[usize::from(*operand)];
                 values.iter().any(|value| {
                     let order = value.compare(bound);
@@ -148,12 +150,12 @@ fn matches(document: &Document, filter: &Filter, given: &Given) -> bool {
     })
 }
 
-fn sorted(documents: &mut [Document], sort: &[(String, Order)]) {
+fn sorted(documents: &mut [Document], sort: &[(String, SortOrder)]) {
     documents.sort_by(|a, b| {
-        let one = |(name, order): &(String, Order)| {
+        let one = |(name, order): &(String, SortOrder)| {
             let value = |d: &Document| field(d, name).cloned().unwrap_or(Value::Null);
             let compared = value(a).compare(&value(b));
-            if *order == Order::Ascending { compared } else { compared.reverse() }
+            if *order == SortOrder::Ascending { compared } else { compared.reverse() }
         };
         sort.iter().map(one).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
@@ -239,7 +241,7 @@ impl Model {
 
     /// What `action` comes to; after an error the caller puts the old model back.
     pub fn execute(&mut self, action: &Action, given: &Given) -> Answer {
-        let found = |all: &[Document], filter: &Filter| -> Vec<Document> {
+        let found = |all: &[Document], filter: &DocumentFilter| -> Vec<Document> {
             all.iter().filter(|document| matches(document, filter, given)).cloned().collect()
         };
         match action {
@@ -324,10 +326,15 @@ impl Model {
         }
     }
 
-    fn upsert(&mut self, filter: &Filter, how: &Change, given: &Given) -> Result<Document, &'static str> {
+    fn upsert(
+        &mut self,
+        filter: &DocumentFilter,
+        how: &Change,
+        given: &Given,
+    ) -> Result<Document, &'static str> {
         let mut new = Document::new();
         for condition in &filter.0 {
-            if let Test::Equal(operand) = condition.test {
+            if let FieldTest::Equal(operand) = condition.test {
                 set(&mut new, &condition.field, given.operands[usize::from(operand)].clone());
             }
         }

@@ -2,7 +2,7 @@
 
 /// A key as it is sent.
 #[derive(Clone, Copy)]
-pub(super) struct Key<'a> {
+pub(super) struct SentKey<'a> {
     pub bytes: &'a [u8],
     /// True if it travels in base64 (meta protocol).
     pub encoded: bool,
@@ -10,7 +10,7 @@ pub(super) struct Key<'a> {
 
 /// The condition of a write.
 #[derive(Clone, Copy)]
-pub(super) enum Mode {
+pub(super) enum WriteCondition {
     /// The key is new.
     Add,
     /// The key is there.

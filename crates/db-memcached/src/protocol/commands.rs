@@ -2,10 +2,10 @@
 
 use super::driver::{Exchange, MemcachedDriver};
 use super::errors::loses_step;
-use super::own::Kind;
+use super::own::CommandKind;
 use super::reply::{NotMemcached, Reply, reply, values};
 use dyno_db::command_traffic::command_words;
-use dyno_types::command::{Argument, Traffic};
+use dyno_types::command::{CommandArgument, Traffic};
 use dyno_types::{Outcome, Request};
 use dyno_workload::keys::push_decimal;
 
@@ -13,8 +13,8 @@ impl MemcachedDriver {
     /// Appends an argument of a request's command.
     fn put_argument(&self, request: &Request, number: u16, out: &mut Vec<u8>) {
         match &self.own[usize::from(request.shape)].arguments[usize::from(number)] {
-            Argument::Literal(bytes) => out.extend_from_slice(bytes),
-            Argument::Rendered => self.content.argument(request, 0, number, out),
+            CommandArgument::Literal(bytes) => out.extend_from_slice(bytes),
+            CommandArgument::Rendered => self.content.argument(request, 0, number, out),
         }
     }
 
@@ -28,7 +28,7 @@ impl MemcachedDriver {
         let before = out.len();
         let own = &self.own[usize::from(request.shape)];
         match own.kind {
-            Kind::Set => {
+            CommandKind::Set => {
                 out.extend_from_slice(b"set ");
                 for number in 1..4 {
                     self.put_argument(request, number, out);
@@ -42,7 +42,7 @@ impl MemcachedDriver {
                 out.extend_from_slice(&value);
                 self.value = value;
             }
-            Kind::Get(keys) => {
+            CommandKind::Get(keys) => {
                 out.extend_from_slice(b"get");
                 for number in 1..=keys as u16 {
                     out.push(b' ');
@@ -63,7 +63,7 @@ impl MemcachedDriver {
     ) -> Result<Option<(Outcome, usize)>, NotMemcached> {
         let (mut hits, mut misses) = (0, 0);
         let (outcome, end) = match self.own[usize::from(x.request.shape)].kind {
-            Kind::Get(keys) => {
+            CommandKind::Get(keys) => {
                 let Some((found, end)) = values(input)? else { return Ok(None) };
                 let wrong = self.content.expected(&x.request).and_then(|expected| match reply(input) {
                     Ok(Some((Reply::Value { data, .. }, _))) if data == expected => None,
@@ -86,7 +86,7 @@ impl MemcachedDriver {
                     Err(text) => (self.fail(text), end),
                 }
             }
-            Kind::Set => {
+            CommandKind::Set => {
                 let Some((found, end)) = reply(input)? else { return Ok(None) };
                 match found {
                     Reply::Done => (Outcome::Ok, end),

@@ -4,7 +4,7 @@
 //! round trips: the value with its version (command 0), then the changed value on condition of that version (1). Where another
 //! client was faster, both follow again (2 and 3, 4 and 5 ...), at most [`TRIES`] times. A batch is one insert for each record.
 
-use super::command::{Key, Mode};
+use super::command::{SentKey, WriteCondition};
 use super::errors::{classify, loses_step};
 use super::facts;
 use super::ketama::Servers;
@@ -14,7 +14,7 @@ use super::reply::{NotMemcached, Reply, reply};
 use super::{meta, records, text};
 use dyno_db::command_traffic::Unreported;
 use dyno_types::driver::NOWHERE;
-use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb};
+use dyno_types::{Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, Refused, Request, Then, Verb};
 use std::sync::Arc;
 
 /// Number of times that an update of some fields is tried before it ends as [`Outcome::Busy`]. With 8 users on 2,000 records
@@ -40,7 +40,7 @@ pub struct Exchange {
     /// The record's key; of a batch the keys of all, end to end.
     keys: Vec<u8>,
     /// Apart, so that what all operations touch fills few cache lines.
-    more: Box<More>,
+    more: Box<UpdateState>,
 }
 
 /// Where a record is, and where its key ends among the keys of the exchange.
@@ -54,7 +54,7 @@ struct KeySpan {
 
 /// State that only batches and updates of some fields need.
 #[derive(Debug, Default)]
-struct More {
+struct UpdateState {
     /// The changed value of an update.
     merged: Vec<u8>,
     batch: Vec<(Request, KeySpan, Outcome)>,
@@ -174,11 +174,11 @@ impl MemcachedDriver {
     }
 
     /// Appends a write of the value that `request` has.
-    fn put_write(&mut self, x: &Exchange, command: u32, key: Key<'_>, classic: bool, out: &mut Vec<u8>) {
+    fn put_write(&mut self, x: &Exchange, command: u32, key: SentKey<'_>, classic: bool, out: &mut Vec<u8>) {
         let (request, _) = x.part(command);
         let mut value = std::mem::take(&mut self.value);
         let (mode, bytes) = if x.merges {
-            (Mode::Swap(x.version), &x.more.merged)
+            (WriteCondition::Swap(x.version), &x.more.merged)
         } else {
             value.clear();
             match self.options.layout {
@@ -187,7 +187,7 @@ impl MemcachedDriver {
                 }
                 Layout::String => records::put_string(self.content.as_ref(), request, &mut value),
             }
-            (if request.verb == Verb::Insert { Mode::Add } else { Mode::Replace }, &value)
+            (if request.verb == Verb::Insert { WriteCondition::Add } else { WriteCondition::Replace }, &value)
         };
         let expiry_s = self.options.expiry_s;
         if classic {
@@ -296,7 +296,7 @@ impl Driver for MemcachedDriver {
         reply: u16,
         input: &[u8],
         _out: &mut Vec<u8>,
-    ) -> Hello {
+    ) -> GreetingStep {
         let (hello, protocol) = facts::greeting_reply(&self.options, reply, input);
         if let Some(protocol) = protocol {
             self.servers.set_protocol(node, protocol);
@@ -355,7 +355,8 @@ impl Driver for MemcachedDriver {
             return self.put_own(&x.request, out);
         }
         let (request, place) = x.part(command);
-        let key = Key { bytes: &x.keys[place.begin as usize..place.end as usize], encoded: place.encoded };
+        let key =
+            SentKey { bytes: &x.keys[place.begin as usize..place.end as usize], encoded: place.encoded };
         // An encoded key has been meant for the meta protocol.
         let classic = self.servers.protocol(place.server) == Protocol::Text && !key.encoded;
         let version = x.merges && command.is_multiple_of(2);

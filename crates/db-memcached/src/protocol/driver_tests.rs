@@ -4,7 +4,7 @@ use super::super::ketama::Ring;
 use super::*;
 use dyno_types::Fields;
 use dyno_types::address::Address;
-use dyno_types::document::Shape;
+use dyno_types::document::OperationShape;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Records with these fields, whose keys are `user` and a number unless told otherwise.
@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 pub struct Rows {
     rows: Vec<(Vec<u8>, Vec<u8>)>,
     key: Option<Vec<u8>>,
-    shapes: Vec<Shape>,
+    shapes: Vec<OperationShape>,
 }
 
 impl Rows {
@@ -62,7 +62,7 @@ impl Content for Rows {
         out.extend_from_slice(&self.row(request, field).1);
     }
 
-    fn shapes(&self) -> &[Shape] {
+    fn shapes(&self) -> &[OperationShape] {
         &self.shapes
     }
 
@@ -358,7 +358,10 @@ fn keys_that_cannot_be_sent() {
     driver.begin(&mut x, &request(Verb::Read));
     assert_eq!(written(&mut driver, &mut x, 0), "mg YSBi v b\r\n");
     // The greeting says that the server knows no meta protocol: nothing is sent.
-    assert_eq!(driver.greeted(0, 0, 0, b"ERROR\r\n", &mut Vec::new()), Hello::Reply { used: 7, more: false });
+    assert_eq!(
+        driver.greeted(0, 0, 0, b"ERROR\r\n", &mut Vec::new()),
+        GreetingStep::Reply { used: 7, more: false }
+    );
     driver.begin(&mut x, &request(Verb::Read));
     assert_eq!(driver.route(&x, 0), NOWHERE);
     assert!(driver.last_error().contains("a b"), "{}", driver.last_error());

@@ -5,7 +5,7 @@ use super::options::{MemcachedOptions, Protocol};
 use super::reply::{NotMemcached, Reply, line, reply};
 use super::{meta, text};
 use dyno_db::probe::FactsStep;
-use dyno_types::{Hello, Outcome, Refused};
+use dyno_types::{GreetingStep, Outcome, Refused};
 
 /// Returns whether the greeting begins with a login.
 fn logs_in(options: &MemcachedOptions) -> bool {
@@ -25,22 +25,22 @@ pub(super) fn greeting_reply(
     options: &MemcachedOptions,
     number: u16,
     input: &[u8],
-) -> (Hello, Option<Protocol>) {
+) -> (GreetingStep, Option<Protocol>) {
     let (found, used) = match reply(input) {
-        Ok(None) => return (Hello::Need, None),
+        Ok(None) => return (GreetingStep::Need, None),
         Ok(Some(found)) => found,
-        Err(NotMemcached) => return (Hello::Refused(Outcome::Protocol, not_memcached(input)), None),
+        Err(NotMemcached) => return (GreetingStep::Refused(Outcome::Protocol, not_memcached(input)), None),
     };
     let login = logs_in(options) && number == 0;
-    let good = |protocol| (Hello::Reply { used, more: false }, Some(protocol));
+    let good = |protocol| (GreetingStep::Reply { used, more: false }, Some(protocol));
     match (found, options.protocol) {
-        (Reply::Done, _) if login => (Hello::Reply { used, more: true }, None),
+        (Reply::Done, _) if login => (GreetingStep::Reply { used, more: true }, None),
         (Reply::Fence, Protocol::Auto | Protocol::Meta) if !login => good(Protocol::Meta),
         (Reply::Error(b"ERROR"), Protocol::Auto) if !login => good(Protocol::Text),
         (Reply::Version(_), Protocol::Text) if !login => good(Protocol::Text),
         (Reply::Error(b"ERROR"), Protocol::Meta) if !login => {
             let words = "protocol=meta, but the server does not know the meta protocol: use protocol=text";
-            (Hello::Refused(Outcome::NotImplemented, words.into()), None)
+            (GreetingStep::Refused(Outcome::NotImplemented, words.into()), None)
         }
         (Reply::Error(text), _) => {
             let mut words = String::from_utf8_lossy(text).into_owned();
@@ -49,9 +49,9 @@ pub(super) fn greeting_reply(
                 // A refused login that others follow is answered as if there had been none ("unauthenticated").
                 words.push_str(": the server does not accept this user name and password");
             }
-            (Hello::Refused(outcome, words), None)
+            (GreetingStep::Refused(outcome, words), None)
         }
-        _ => (Hello::Refused(Outcome::Protocol, not_memcached(input)), None),
+        _ => (GreetingStep::Refused(Outcome::Protocol, not_memcached(input)), None),
     }
 }
 
@@ -62,7 +62,7 @@ fn not_memcached(input: &[u8]) -> String {
 
 /// Facts that a server reports of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct MemcachedFacts {
     /// Names and values of `stats`, in its order. Empty where the server does not tell.
     pub stats: Vec<(String, String)>,
     /// Names and values of `stats settings`, in its order. Empty where the server does not tell.
@@ -76,7 +76,7 @@ fn value<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
     pairs.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
 }
 
-impl Facts {
+impl MemcachedFacts {
     /// A value of `stats`: `version`, `curr_items`, `bytes`, `limit_maxbytes`, `threads`, `evictions` and so on.
     pub fn get(&self, name: &str) -> Option<&str> {
         value(&self.stats, name)
@@ -124,15 +124,15 @@ impl Facts {
     }
 
     /// Reads greeting and answers from the start of everything received.
-    pub fn take(options: &MemcachedOptions, input: &[u8], facts: &mut Facts) -> FactsStep {
+    pub fn take(options: &MemcachedOptions, input: &[u8], facts: &mut MemcachedFacts) -> FactsStep {
         let mut at = 0;
         for number in 0..=u16::from(logs_in(options)) {
             let (hello, protocol) = greeting_reply(options, number, &input[at..]);
             facts.protocol = protocol.or(facts.protocol);
             match hello {
-                Hello::Need => return FactsStep::Need,
-                Hello::Refused(outcome, words) => return FactsStep::Refused(outcome, words),
-                Hello::Reply { used, .. } => at += used,
+                GreetingStep::Need => return FactsStep::Need,
+                GreetingStep::Refused(outcome, words) => return FactsStep::Refused(outcome, words),
+                GreetingStep::Reply { used, .. } => at += used,
             }
         }
         for pairs in [&mut facts.stats, &mut facts.settings] {
@@ -217,13 +217,13 @@ mod tests {
     fn replies_to_the_greeting() {
         let reply =
             |uri: &str, number: u16, input: &str| greeting_reply(&options(uri), number, input.as_bytes());
-        let done = |used, protocol| (Hello::Reply { used, more: false }, Some(protocol));
+        let done = |used, protocol| (GreetingStep::Reply { used, more: false }, Some(protocol));
         assert_eq!(reply("memcached://h", 0, "MN\r\n"), done(4, Protocol::Meta));
         assert_eq!(reply("memcached://h", 0, "ERROR\r\n"), done(7, Protocol::Text));
         assert_eq!(reply("memcached://h?protocol=text", 0, "VERSION 1.4.5\r\n"), done(15, Protocol::Text));
-        assert_eq!(reply("memcached://h", 0, "ERR"), (Hello::Need, None));
+        assert_eq!(reply("memcached://h", 0, "ERR"), (GreetingStep::Need, None));
         let login = "memcached://me:secret@h";
-        assert_eq!(reply(login, 0, "STORED\r\nMN\r\n"), (Hello::Reply { used: 8, more: true }, None));
+        assert_eq!(reply(login, 0, "STORED\r\nMN\r\n"), (GreetingStep::Reply { used: 8, more: true }, None));
         assert_eq!(reply(login, 1, "MN\r\n"), done(4, Protocol::Meta));
         let refused = [
             ("memcached://h?protocol=meta", "ERROR\r\n", Outcome::NotImplemented, "protocol=text"),
@@ -243,7 +243,7 @@ mod tests {
         ];
         for (uri, input, outcome, words) in refused {
             match reply(uri, 0, input) {
-                (Hello::Refused(found, said), None) => {
+                (GreetingStep::Refused(found, said), None) => {
                     assert!(found == outcome && said.contains(words), "{uri} {input:?}: {found:?} {said}");
                 }
                 other => panic!("{uri} {input:?}: {other:?}"),
@@ -256,11 +256,11 @@ mod tests {
         let login = options("memcached://me:secret@h");
         let input = format!("STORED\r\nMN\r\n{STATS}");
         for cut in 0..input.len() {
-            let step = Facts::take(&login, &input.as_bytes()[..cut], &mut Facts::default());
+            let step = MemcachedFacts::take(&login, &input.as_bytes()[..cut], &mut MemcachedFacts::default());
             assert_eq!(step, FactsStep::Need, "cut at {cut}");
         }
-        let mut facts = Facts::default();
-        assert_eq!(Facts::take(&login, input.as_bytes(), &mut facts), FactsStep::Done);
+        let mut facts = MemcachedFacts::default();
+        assert_eq!(MemcachedFacts::take(&login, input.as_bytes(), &mut facts), FactsStep::Done);
         assert_eq!((facts.product().as_str(), facts.items()), ("memcached 1.6.18", Some(4)));
         assert_eq!((facts.setting("maxconns"), facts.setting("inter")), (Some("1024"), Some("")));
         assert_eq!(facts.protocol, Some(Protocol::Meta));
@@ -271,20 +271,20 @@ mod tests {
 
     #[test]
     fn who_does_not_tell_may_be_used_all_the_same() {
-        let mut facts = Facts::default();
+        let mut facts = MemcachedFacts::default();
         let input = b"ERROR\r\nERROR\r\nSERVER_ERROR no\r\n";
-        assert_eq!(Facts::take(&options("memcached://h"), input, &mut facts), FactsStep::Done);
+        assert_eq!(MemcachedFacts::take(&options("memcached://h"), input, &mut facts), FactsStep::Done);
         assert_eq!((facts.product().as_str(), facts.items()), ("memcached of unknown version", None));
         assert_eq!(facts.protocol, Some(Protocol::Text));
-        let wrong = Facts::take(&options("memcached://h"), b"MN\r\nHTTP/1.1 200\r\n", &mut facts);
+        let wrong = MemcachedFacts::take(&options("memcached://h"), b"MN\r\nHTTP/1.1 200\r\n", &mut facts);
         assert!(matches!(wrong, FactsStep::Refused(Outcome::Protocol, _)), "{wrong:?}");
     }
 
     #[test]
     fn stats_for_a_monitor() {
-        let (text, used) = Facts::text(STATS.as_bytes()).unwrap().unwrap();
+        let (text, used) = MemcachedFacts::text(STATS.as_bytes()).unwrap().unwrap();
         assert!(text.contains("STAT pid 7\r\n") && text.ends_with("END\r\n") && used == text.len());
-        assert_eq!(Facts::text(b"STAT pid"), Ok(None));
-        assert!(Facts::text(b"NO\r\n").is_err());
+        assert_eq!(MemcachedFacts::text(b"STAT pid"), Ok(None));
+        assert!(MemcachedFacts::text(b"NO\r\n").is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Commands of the meta protocol (memcached 1.6): `mg`, `ms`, `md`, `mn`.
 
-use super::command::{Key, Mode};
+use super::command::{SentKey, WriteCondition};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use dyno_workload::keys::push_decimal;
@@ -18,7 +18,7 @@ pub(super) fn fits_base64(bytes: usize) -> bool {
 
 /// Appends the key as it is, or in base64.
 #[inline]
-fn put_key(key: Key<'_>, out: &mut Vec<u8>) {
+fn put_key(key: SentKey<'_>, out: &mut Vec<u8>) {
     if !key.encoded {
         return out.extend_from_slice(key.bytes);
     }
@@ -31,13 +31,13 @@ fn put_key(key: Key<'_>, out: &mut Vec<u8>) {
 
 /// Appends the flag that says that a key is encoded, and the end of the line.
 #[inline]
-fn put_end(key: Key<'_>, out: &mut Vec<u8>) {
+fn put_end(key: SentKey<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(if key.encoded { b" b\r\n" } else { b"\r\n" });
 }
 
 /// Appends a read; with `version`, the reply has it.
 #[inline]
-pub(super) fn put_read(key: Key<'_>, version: bool, out: &mut Vec<u8>) {
+pub(super) fn put_read(key: SentKey<'_>, version: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(b"mg ");
     put_key(key, out);
     out.extend_from_slice(if version { b" v c" } else { b" v" });
@@ -46,15 +46,21 @@ pub(super) fn put_read(key: Key<'_>, version: bool, out: &mut Vec<u8>) {
 
 /// Appends a write of `value`, which expires after `expiry_s` seconds unless that is 0.
 #[inline]
-pub(super) fn put_write(key: Key<'_>, mode: Mode, expiry_s: u32, value: &[u8], out: &mut Vec<u8>) {
+pub(super) fn put_write(
+    key: SentKey<'_>,
+    mode: WriteCondition,
+    expiry_s: u32,
+    value: &[u8],
+    out: &mut Vec<u8>,
+) {
     out.extend_from_slice(b"ms ");
     put_key(key, out);
     out.push(b' ');
     push_decimal(value.len() as u64, out);
     match mode {
-        Mode::Add => out.extend_from_slice(b" ME"),
-        Mode::Replace => out.extend_from_slice(b" MR"),
-        Mode::Swap(version) => {
+        WriteCondition::Add => out.extend_from_slice(b" ME"),
+        WriteCondition::Replace => out.extend_from_slice(b" MR"),
+        WriteCondition::Swap(version) => {
             out.extend_from_slice(b" C");
             push_decimal(version, out);
             out.extend_from_slice(b" MR");
@@ -71,7 +77,7 @@ pub(super) fn put_write(key: Key<'_>, mode: Mode, expiry_s: u32, value: &[u8], o
 
 /// Appends a removal.
 #[inline]
-pub(super) fn put_delete(key: Key<'_>, out: &mut Vec<u8>) {
+pub(super) fn put_delete(key: SentKey<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"md ");
     put_key(key, out);
     put_end(key, out);
@@ -89,16 +95,22 @@ mod tests {
 
     #[test]
     fn golden_bytes() {
-        let plain = Key { bytes: b"user1", encoded: false };
-        let odd = Key { bytes: b"hello world", encoded: true };
+        let plain = SentKey { bytes: b"user1", encoded: false };
+        let odd = SentKey { bytes: b"hello world", encoded: true };
         assert_eq!(written(|out| put_read(plain, false, out)), "mg user1 v\r\n");
         assert_eq!(written(|out| put_read(odd, true, out)), "mg aGVsbG8gd29ybGQ= v c b\r\n");
         assert_eq!(written(|out| put_delete(plain, out)), "md user1\r\n");
         assert_eq!(written(|out| put_delete(odd, out)), "md aGVsbG8gd29ybGQ= b\r\n");
-        assert_eq!(written(|out| put_write(plain, Mode::Add, 0, b"{}", out)), "ms user1 2 ME\r\n{}\r\n");
-        assert_eq!(written(|out| put_write(plain, Mode::Replace, 60, b"", out)), "ms user1 0 MR T60\r\n\r\n");
         assert_eq!(
-            written(|out| put_write(odd, Mode::Swap(12), 0, b"abc", out)),
+            written(|out| put_write(plain, WriteCondition::Add, 0, b"{}", out)),
+            "ms user1 2 ME\r\n{}\r\n"
+        );
+        assert_eq!(
+            written(|out| put_write(plain, WriteCondition::Replace, 60, b"", out)),
+            "ms user1 0 MR T60\r\n\r\n"
+        );
+        assert_eq!(
+            written(|out| put_write(odd, WriteCondition::Swap(12), 0, b"abc", out)),
             "ms aGVsbG8gd29ybGQ= 3 C12 MR b\r\nabc\r\n"
         );
     }
@@ -106,7 +118,7 @@ mod tests {
     #[test]
     fn the_longest_keys_in_base64() {
         assert!(fits_base64(186) && !fits_base64(187));
-        let key = Key { bytes: &[0; 186], encoded: true };
+        let key = SentKey { bytes: &[0; 186], encoded: true };
         assert_eq!(written(|out| put_delete(key, out)).len(), "md ".len() + 248 + " b\r\n".len());
     }
 }

@@ -24,6 +24,6 @@ mod text;
 
 pub use driver::{Exchange, MemcachedDriver};
 pub use errors::classify;
-pub use facts::Facts;
+pub use facts::MemcachedFacts;
 pub use ketama::{Ring, Servers};
 pub use options::{Hash, Layout, MemcachedOptions, Protocol, Update};

@@ -2,11 +2,11 @@
 //! words alone, and are refused before any load is sent.
 
 use dyno_types::Refused;
-use dyno_types::command::{Argument, CommandForm, CommandTemplate};
+use dyno_types::command::{CommandArgument, CommandForm, CommandTemplate};
 
 /// What a command is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CommandKind {
     /// Key, flags, expiry and value.
     Set,
     /// So many keys.
@@ -16,14 +16,14 @@ pub(super) enum Kind {
 /// A command.
 #[derive(Clone, Debug)]
 pub(super) struct Own {
-    pub(super) kind: Kind,
-    pub(super) arguments: Vec<Argument>,
+    pub(super) kind: CommandKind,
+    pub(super) arguments: Vec<CommandArgument>,
 }
 
 fn own(form: &CommandForm) -> Result<Own, Refused> {
     let kind = match (form.name(), form.arguments.len()) {
-        (b"set", 5) => Kind::Set,
-        (b"get", 2..) => Kind::Get(form.arguments.len() as u32 - 1),
+        (b"set", 5) => CommandKind::Set,
+        (b"get", 2..) => CommandKind::Get(form.arguments.len() as u32 - 1),
         (name, _) => {
             let name = String::from_utf8_lossy(name);
             return Err(Refused(format!(
@@ -42,7 +42,7 @@ pub(super) fn compile(templates: &[CommandTemplate], servers: usize) -> Result<V
             return Err(Refused(words));
         };
         match own(form)? {
-            Own { kind: Kind::Get(2..), .. } if servers > 1 => {
+            Own { kind: CommandKind::Get(2..), .. } if servers > 1 => {
                 Err(Refused(format!("memcached: a get of several keys goes to one server, not to {servers}")))
             }
             own => Ok(own),
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     fn form(words: &[&str]) -> CommandTemplate {
-        let arguments = words.iter().map(|word| Argument::Literal(word.as_bytes().to_vec())).collect();
+        let arguments = words.iter().map(|word| CommandArgument::Literal(word.as_bytes().to_vec())).collect();
         let form = CommandForm { arguments, key: Some(1), writes: false, misses: false };
         CommandTemplate { name: words[0].to_owned(), commands: vec![form] }
     }
@@ -64,9 +64,9 @@ mod tests {
     #[test]
     fn what_has_a_form_of_words_is_taken() {
         let kind = |words: &[&str], servers| compile(&[form(words)], servers).map(|all| all[0].kind);
-        assert_eq!(kind(&["set", "k", "0", "0", "v"], 2).unwrap(), Kind::Set);
-        assert_eq!(kind(&["get", "k"], 2).unwrap(), Kind::Get(1));
-        assert_eq!(kind(&["get", "k", "l"], 1).unwrap(), Kind::Get(2));
+        assert_eq!(kind(&["set", "k", "0", "0", "v"], 2).unwrap(), CommandKind::Set);
+        assert_eq!(kind(&["get", "k"], 2).unwrap(), CommandKind::Get(1));
+        assert_eq!(kind(&["get", "k", "l"], 1).unwrap(), CommandKind::Get(2));
         for (words, servers) in
             [(&["get", "k", "l"][..], 2), (&["get"], 1), (&["set", "k", "v"], 1), (&["incr", "k", "1"], 1)]
         {

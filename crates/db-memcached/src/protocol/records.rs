@@ -99,7 +99,7 @@ struct Members<'a> {
 }
 
 /// A name and its value: what stands between their quotation marks, escapes as they are.
-type Member<'a> = (&'a [u8], &'a [u8]);
+type JsonMember<'a> = (&'a [u8], &'a [u8]);
 
 impl<'a> Members<'a> {
     fn of(input: &'a [u8]) -> Result<Self, NotRecord> {
@@ -139,7 +139,7 @@ impl<'a> Members<'a> {
     }
 
     /// The next member; `None` after the last, where nothing may follow.
-    fn next(&mut self) -> Result<Option<Member<'a>>, NotRecord> {
+    fn next(&mut self) -> Result<Option<JsonMember<'a>>, NotRecord> {
         if self.peek() == Some(b'}') {
             self.at += 1;
             return if self.peek().is_none() { Ok(None) } else { Err(NotRecord) };

@@ -1,6 +1,6 @@
 //! Commands of the classic text protocol, for servers that do not speak the meta protocol.
 
-use super::command::Mode;
+use super::command::WriteCondition;
 use dyno_workload::keys::push_decimal;
 
 /// The question of a greeting: any server answers it with `VERSION`.
@@ -16,18 +16,18 @@ pub(super) fn put_read(key: &[u8], version: bool, out: &mut Vec<u8>) {
 
 /// Appends a write of `value`, which expires after `expiry_s` seconds unless that is 0.
 #[inline]
-pub(super) fn put_write(key: &[u8], mode: Mode, expiry_s: u32, value: &[u8], out: &mut Vec<u8>) {
+pub(super) fn put_write(key: &[u8], mode: WriteCondition, expiry_s: u32, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(match mode {
-        Mode::Add => b"add ",
-        Mode::Replace => b"replace ",
-        Mode::Swap(_) => b"cas ",
+        WriteCondition::Add => b"add ",
+        WriteCondition::Replace => b"replace ",
+        WriteCondition::Swap(_) => b"cas ",
     });
     out.extend_from_slice(key);
     out.extend_from_slice(b" 0 ");
     push_decimal(u64::from(expiry_s), out);
     out.push(b' ');
     push_decimal(value.len() as u64, out);
-    if let Mode::Swap(version) = mode {
+    if let WriteCondition::Swap(version) = mode {
         out.push(b' ');
         push_decimal(version, out);
     }
@@ -70,13 +70,16 @@ mod tests {
         assert_eq!(written(|out| put_read(key, false, out)), "get user1\r\n");
         assert_eq!(written(|out| put_read(key, true, out)), "gets user1\r\n");
         assert_eq!(written(|out| put_delete(key, out)), "delete user1\r\n");
-        assert_eq!(written(|out| put_write(key, Mode::Add, 0, b"{}", out)), "add user1 0 0 2\r\n{}\r\n");
         assert_eq!(
-            written(|out| put_write(key, Mode::Replace, 60, b"", out)),
+            written(|out| put_write(key, WriteCondition::Add, 0, b"{}", out)),
+            "add user1 0 0 2\r\n{}\r\n"
+        );
+        assert_eq!(
+            written(|out| put_write(key, WriteCondition::Replace, 60, b"", out)),
             "replace user1 0 60 0\r\n\r\n"
         );
         assert_eq!(
-            written(|out| put_write(key, Mode::Swap(12), 0, b"abc", out)),
+            written(|out| put_write(key, WriteCondition::Swap(12), 0, b"abc", out)),
             "cas user1 0 0 3 12\r\nabc\r\n"
         );
         assert_eq!(written(|out| put_login("me", "secret", out)), "set dyno-login 0 -1 9\r\nme secret\r\n");

@@ -3,7 +3,7 @@
 use crate::command_error::CommandError;
 use crate::line::MongoLine;
 use crate::protocol::put_command;
-use dyno_db::copies::database::{DatabaseError, Part, Talk, WriteOutcome};
+use dyno_db::copies::database::{DatabaseError, IngestClient, RecordSpan, WriteOutcome};
 use dyno_db::copies::plan::{Durability, IngestPlan};
 use dyno_db::copies::records::Records;
 use dyno_db::copies::sent::Sent;
@@ -98,7 +98,7 @@ impl MongoTalk {
     }
 
     /// The command that inserts records, and their sizes.
-    fn insert(&self, records: &Records, part: Part, plan: &IngestPlan) -> (Vec<u8>, Sent) {
+    fn insert(&self, records: &Records, part: RecordSpan, plan: &IngestPlan) -> (Vec<u8>, Sent) {
         let sent = Cell::new(Sent::default());
         let ms = i32::try_from(plan.patience.as_millis()).unwrap_or(i32::MAX);
         let mut words = Vec::new();
@@ -158,13 +158,13 @@ fn trouble(reply: &[u8], count: u64) -> Option<String> {
 /// The code by which a server says that it is no primary.
 const NOT_PRIMARY: i64 = 10_107;
 
-impl Talk for MongoTalk {
-    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome {
+impl IngestClient for MongoTalk {
+    fn put(&mut self, records: &Records, part: RecordSpan, plan: &IngestPlan) -> WriteOutcome {
         let step = (INSERT_BYTES / (plan.record_bytes as u64 + 200)).max(1);
         let pieces = (part.from..part.to).step_by(step as usize);
         let pieces: Vec<_> = pieces
             .map(|from| {
-                let piece = Part { from, to: (from + step).min(part.to), ..part };
+                let piece = RecordSpan { from, to: (from + step).min(part.to), ..part };
                 (piece.to - piece.from, self.insert(records, piece, plan))
             })
             .collect();
@@ -198,7 +198,7 @@ impl Talk for MongoTalk {
         out
     }
 
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, DatabaseError> {
+    fn get(&mut self, records: &Records, part: RecordSpan) -> Result<Vec<Option<Vec<u8>>>, DatabaseError> {
         let count = i32::try_from(part.to - part.from).unwrap_or(i32::MAX);
         let reply = self.line.call(&self.database, COMMAND, &|out| {
             bson::string(out, "find", &records.collection());

@@ -1,9 +1,9 @@
 //! A deployment that answers, and what it says of itself.
 
-use crate::official_driver::errors::Failure;
+use crate::official_driver::errors::OfficialFailure;
 use crate::official_driver::options::OfficialOptions;
 use crate::official_driver::shapes;
-use crate::protocol::{Facts, QUESTIONS};
+use crate::protocol::{MongoFacts, QUESTIONS};
 use dyno_types::{Content, Outcome, Refused};
 use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::error::ErrorKind;
@@ -24,26 +24,26 @@ pub struct Official {
     options: OfficialOptions,
     client_options: ClientOptions,
     client: Client,
-    facts: Facts,
+    facts: MongoFacts,
 }
 
 impl Official {
     /// Connects once, and asks the server what it is.
-    pub fn open(options: &OfficialOptions) -> Result<Self, Failure> {
+    pub fn open(options: &OfficialOptions) -> Result<Self, OfficialFailure> {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("mongodb")
             .enable_all()
             .build()
-            .map_err(|e| Failure::new(Outcome::ServerError, format!("the driver's runtime: {e}")))?;
+            .map_err(|e| OfficialFailure::new(Outcome::ServerError, format!("the driver's runtime: {e}")))?;
         let (client_options, client, facts) = runtime.block_on(async {
             let mut client_options = ClientOptions::parse(options.uri()).await?;
             client_options.app_name.get_or_insert_with(|| "dyno".into());
             client_options.server_selection_timeout.get_or_insert(SELECTION);
             let client = Client::with_options(client_options.clone())?;
             let facts = ask(&client, &options.database).await?;
-            Ok::<_, Failure>((client_options, client, facts))
+            Ok::<_, OfficialFailure>((client_options, client, facts))
         })?;
         Ok(Official { runtime: Some(runtime), options: options.clone(), client_options, client, facts })
     }
@@ -60,14 +60,14 @@ impl Official {
     }
 
     /// Runs a command, given as BSON, on a database; returns the reply as BSON, or why there is none.
-    pub fn command(&self, database: &str, command: &[u8]) -> Result<Vec<u8>, Failure> {
+    pub fn command(&self, database: &str, command: &[u8]) -> Result<Vec<u8>, OfficialFailure> {
         let command = RawDocumentBuf::from_bytes(command.to_vec());
-        let command = command.map_err(|e| Failure::malformed(e.to_string()))?;
+        let command = command.map_err(|e| OfficialFailure::malformed(e.to_string()))?;
         let database = self.client.database(database);
         let reply = self.block_on(async { database.run_raw_command(command).await });
-        let reply = reply.map_err(Failure::from)?;
+        let reply = reply.map_err(OfficialFailure::from)?;
         let bytes = RawDocumentBuf::try_from(&reply).map(RawDocumentBuf::into_bytes);
-        bytes.map_err(|e| Failure::new(Outcome::Protocol, e.to_string()))
+        bytes.map_err(|e| OfficialFailure::new(Outcome::Protocol, e.to_string()))
     }
 
     /// Product and version.
@@ -137,8 +137,8 @@ impl Drop for Official {
 }
 
 /// Asks all questions; only the first must be answered.
-async fn ask(client: &Client, database: &str) -> Result<Facts, Failure> {
-    let mut facts = Facts::default();
+async fn ask(client: &Client, database: &str) -> Result<MongoFacts, OfficialFailure> {
+    let mut facts = MongoFacts::default();
     // Selects a server and logs in. Any server knows the command, and any user may send it.
     client.database(database).run_command(doc! { "ping": 1 }).await?;
     for (number, (command, asked)) in QUESTIONS.iter().enumerate() {
@@ -153,7 +153,7 @@ async fn ask(client: &Client, database: &str) -> Result<Facts, Failure> {
                 _ => continue,
             },
         };
-        let broken = |words: String| Failure::new(Outcome::Protocol, words);
+        let broken = |words: String| OfficialFailure::new(Outcome::Protocol, words);
         let raw = RawDocumentBuf::try_from(&reply).map_err(|e| broken(e.to_string()))?;
         facts
             .learn(number, raw.as_bytes())

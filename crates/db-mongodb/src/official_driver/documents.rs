@@ -1,10 +1,10 @@
 //! Operations on documents, by the interface that applications use. What it has no form for goes out as a command:
 //! several statements of update or delete in one (`Client::bulk_write` needs MongoDB 8).
 
-use crate::official_driver::errors::Failure;
+use crate::official_driver::errors::OfficialFailure;
 use crate::official_driver::render::{Statement, projection, sort_option};
-use crate::official_driver::session::{Session, drain, drain_within, found, number};
-use dyno_types::document::{Action, Change, Filter, Order, Projection};
+use crate::official_driver::session::{OfficialSession, drain, drain_within, found, number};
+use dyno_types::document::{Action, Change, DocumentFilter, Projection, SortOrder};
 use dyno_types::{Executed, Outcome, Request};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc, to_document};
 use mongodb::error::ErrorKind;
@@ -26,10 +26,10 @@ macro_rules! within {
 }
 
 /// What a find needs beside its filter.
-struct Finding<'a> {
-    filter: &'a Filter,
+struct FindOptions<'a> {
+    filter: &'a DocumentFilter,
     fields: &'a Projection,
-    sort: &'a [(String, Order)],
+    sort: &'a [(String, SortOrder)],
     limit: u32,
     single_batch: bool,
     must_find: bool,
@@ -37,10 +37,10 @@ struct Finding<'a> {
 
 /// What findAndModify needs.
 struct Modifying<'a> {
-    filter: &'a Filter,
+    filter: &'a DocumentFilter,
     change: &'a Change,
     fields: &'a Projection,
-    sort: &'a [(String, Order)],
+    sort: &'a [(String, SortOrder)],
     upsert: bool,
     returns_new: bool,
 }
@@ -50,27 +50,31 @@ fn see(_number: u32, document: &Document) {
     std::hint::black_box(document);
 }
 
-impl Session {
+impl OfficialSession {
     fn statement<'a>(&'a self, request: &'a Request, number: u32) -> Statement<'a> {
         Statement { content: self.content.as_ref(), request, number }
     }
 
     /// The collection that a request addresses, of documents as `T`.
-    fn collection<T: Send + Sync>(&self, request: &Request) -> Result<Collection<T>, Failure> {
+    fn collection<T: Send + Sync>(&self, request: &Request) -> Result<Collection<T>, OfficialFailure> {
         let mut name = Vec::new();
         self.content.collection(request, &mut name);
-        let name = String::from_utf8(name).map_err(|_| Failure::malformed("a name is not UTF-8"))?;
+        let name = String::from_utf8(name).map_err(|_| OfficialFailure::malformed("a name is not UTF-8"))?;
         Ok(self.database.collection(&name))
     }
 
-    pub(crate) async fn document(&self, request: &Request, session: Within<'_>) -> Result<Executed, Failure> {
+    pub(crate) async fn document(
+        &self,
+        request: &Request,
+        session: Within<'_>,
+    ) -> Result<Executed, OfficialFailure> {
         let first = self.statement(request, 0);
         match &self.content.shapes()[usize::from(request.shape)].action {
             Action::Insert { ordered } => self.insert_documents(request, *ordered, session).await,
             Action::Find { filter, fields, sort, limit, single_batch } => {
                 let must_find = *limit == Some(1);
                 let (limit, single_batch) = (limit.unwrap_or(request.limit), *single_batch);
-                let wanted = Finding { filter, fields, sort, limit, single_batch, must_find };
+                let wanted = FindOptions { filter, fields, sort, limit, single_batch, must_find };
                 self.find(request, &wanted, session).await
             }
             Action::Sum { filter, field, result } => {
@@ -128,9 +132,9 @@ impl Session {
         request: &Request,
         ordered: bool,
         session: Within<'_>,
-    ) -> Result<Executed, Failure> {
+    ) -> Result<Executed, OfficialFailure> {
         let count = self.content.documents(request);
-        let documents: Result<Vec<RawDocumentBuf>, Failure> =
+        let documents: Result<Vec<RawDocumentBuf>, OfficialFailure> =
             (0..count).map(|number| self.statement(request, number).document()).collect();
         let collection: Collection<RawDocumentBuf> = self.collection(request)?;
         match within!(collection.insert_many(documents?).ordered(ordered), session) {
@@ -145,7 +149,7 @@ impl Session {
                         _ => count - (errors.len() as u32).min(count),
                     };
                 }
-                Err(Failure { records, ..Failure::from(error) })
+                Err(OfficialFailure { records, ..OfficialFailure::from(error) })
             }
         }
     }
@@ -153,9 +157,9 @@ impl Session {
     async fn find(
         &self,
         request: &Request,
-        wanted: &Finding<'_>,
+        wanted: &FindOptions<'_>,
         session: Within<'_>,
-    ) -> Result<Executed, Failure> {
+    ) -> Result<Executed, OfficialFailure> {
         let collection: Collection<Document> = self.collection(request)?;
         let mut find = collection.find(self.statement(request, 0).filter(wanted.filter)?);
         if let Some(fields) = projection(wanted.fields) {
@@ -182,7 +186,7 @@ impl Session {
         request: &Request,
         pipeline: Vec<Document>,
         session: Within<'_>,
-    ) -> Result<Executed, Failure> {
+    ) -> Result<Executed, OfficialFailure> {
         let collection: Collection<Document> = self.collection(request)?;
         let aggregate = collection.aggregate(pipeline);
         let records = match session {
@@ -195,11 +199,11 @@ impl Session {
     async fn update(
         &self,
         request: &Request,
-        filter: &Filter,
+        filter: &DocumentFilter,
         change: &Change,
         (many, upsert): (bool, bool),
         session: Within<'_>,
-    ) -> Result<Executed, Failure> {
+    ) -> Result<Executed, OfficialFailure> {
         let one = self.statement(request, 0);
         let filter = one.filter(filter)?;
         let done: UpdateResult = if *change == Change::Replace {
@@ -224,10 +228,10 @@ impl Session {
     async fn delete(
         &self,
         request: &Request,
-        filter: &Filter,
+        filter: &DocumentFilter,
         many: bool,
         session: Within<'_>,
-    ) -> Result<Executed, Failure> {
+    ) -> Result<Executed, OfficialFailure> {
         let collection: Collection<Document> = self.collection(request)?;
         let filter = self.statement(request, 0).filter(filter)?;
         let delete = if many { collection.delete_many(filter) } else { collection.delete_one(filter) };
@@ -239,7 +243,7 @@ impl Session {
         request: &Request,
         wanted: &Modifying<'_>,
         session: Within<'_>,
-    ) -> Result<Executed, Failure> {
+    ) -> Result<Executed, OfficialFailure> {
         let one = self.statement(request, 0);
         let filter = one.filter(wanted.filter)?;
         let returned = wanted.returns_new.then_some(ReturnDocument::After);
@@ -272,11 +276,11 @@ impl Session {
         [command, list]: [&str; 2],
         ordered: bool,
         session: Within<'_>,
-        statement: impl Fn(&Statement<'_>) -> Result<Document, Failure>,
-    ) -> Result<Executed, Failure> {
+        statement: impl Fn(&Statement<'_>) -> Result<Document, OfficialFailure>,
+    ) -> Result<Executed, OfficialFailure> {
         let collection: Collection<Document> = self.collection(request)?;
         let count = self.content.documents(request);
-        let statements: Result<Vec<Document>, Failure> =
+        let statements: Result<Vec<Document>, OfficialFailure> =
             (0..count).map(|number| statement(&self.statement(request, number))).collect();
         let mut whole = doc! { command: collection.name(), list: statements?, "ordered": ordered };
         // Commands do not inherit it; a transaction has its own.
@@ -286,21 +290,25 @@ impl Session {
         let reply = within!(self.database.run_command(whole), session)?;
         let n = number(reply.get("n")).unwrap_or(0).max(0);
         if let Some(failure) = failure_of(&reply) {
-            return Err(Failure { records: n as u32, ..failure });
+            return Err(OfficialFailure { records: n as u32, ..failure });
         }
         Ok(found(n as u64))
     }
 }
 
-fn of_bson(error: impl std::fmt::Display) -> Failure {
-    Failure::malformed(error.to_string())
+fn of_bson(error: impl std::fmt::Display) -> OfficialFailure {
+    OfficialFailure::malformed(error.to_string())
 }
 
 /// The first write error of a reply, else its write-concern error.
-fn failure_of(reply: &Document) -> Option<Failure> {
+fn failure_of(reply: &Document) -> Option<OfficialFailure> {
     let failed = |error: &Document| {
         let words = error.get_str("errmsg").unwrap_or("no words");
-        Failure::of_code(number(error.get("code")).unwrap_or(0), error.get_str("codeName").ok(), words)
+        OfficialFailure::of_code(
+            number(error.get("code")).unwrap_or(0),
+            error.get_str("codeName").ok(),
+            words,
+        )
     };
     if let Some(Bson::Document(first)) = reply.get_array("writeErrors").ok().and_then(|all| all.first()) {
         return Some(failed(first));

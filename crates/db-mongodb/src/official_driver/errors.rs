@@ -11,7 +11,7 @@ const WORDS: usize = 400;
 
 /// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct OfficialFailure {
     /// The outcome.
     pub outcome: Outcome,
     /// The server's code, where it has refused.
@@ -24,11 +24,11 @@ pub struct Failure {
     pub records: u32,
 }
 
-impl Failure {
+impl OfficialFailure {
     /// A failure of this kind.
     pub(crate) fn new(outcome: Outcome, words: impl Into<String>) -> Self {
         let words: String = words.into();
-        Failure {
+        OfficialFailure {
             outcome,
             code: None,
             code_name: None,
@@ -45,62 +45,66 @@ impl Failure {
             None => format!("{code}: {message}"),
         };
         let code_name = name.map(str::to_owned);
-        Failure { code: Some(code), code_name, ..Failure::new(classify(code), words) }
+        OfficialFailure { code: Some(code), code_name, ..OfficialFailure::new(classify(code), words) }
     }
 
     /// No reply within the time-out.
     pub(crate) fn timed_out(limit: Duration) -> Self {
-        Failure::new(Outcome::TimedOut, format!("no reply within {limit:?}"))
+        OfficialFailure::new(Outcome::TimedOut, format!("no reply within {limit:?}"))
     }
 
     /// A request that has no form in the driver's interface.
     pub(crate) fn malformed(words: impl Into<String>) -> Self {
-        Failure::new(Outcome::BadRequest, words)
+        OfficialFailure::new(Outcome::BadRequest, words)
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for OfficialFailure {
     fn from(error: Error) -> Self {
         match &*error.kind {
-            ErrorKind::Command(e) => Failure::of_code(e.code.into(), Some(&e.code_name), &e.message),
+            ErrorKind::Command(e) => OfficialFailure::of_code(e.code.into(), Some(&e.code_name), &e.message),
             ErrorKind::Write(WriteFailure::WriteError(e)) => {
-                Failure::of_code(e.code.into(), e.code_name.as_deref(), &e.message)
+                OfficialFailure::of_code(e.code.into(), e.code_name.as_deref(), &e.message)
             }
             ErrorKind::Write(WriteFailure::WriteConcernError(e)) => {
-                Failure::of_code(e.code.into(), Some(&e.code_name), &e.message)
+                OfficialFailure::of_code(e.code.into(), Some(&e.code_name), &e.message)
             }
             ErrorKind::InsertMany(e) => of_insert(e),
-            ErrorKind::Authentication { message, .. } => Failure::new(Outcome::Forbidden, message.as_str()),
-            ErrorKind::Io(e) => Failure::new(of_io(e), format!("I/O error: {e}")),
+            ErrorKind::Authentication { message, .. } => {
+                OfficialFailure::new(Outcome::Forbidden, message.as_str())
+            }
+            ErrorKind::Io(e) => OfficialFailure::new(of_io(e), format!("I/O error: {e}")),
             ErrorKind::ConnectionPoolCleared { message, .. } => {
-                Failure::new(Outcome::Disconnected, message.as_str())
+                OfficialFailure::new(Outcome::Disconnected, message.as_str())
             }
             ErrorKind::ServerSelection { message, .. }
             | ErrorKind::DnsResolve { message, .. }
             | ErrorKind::InvalidTlsConfig { message, .. } => {
-                Failure::new(Outcome::Unreachable, message.as_str())
+                OfficialFailure::new(Outcome::Unreachable, message.as_str())
             }
-            ErrorKind::InvalidResponse { message, .. } => Failure::new(Outcome::Protocol, message.as_str()),
-            ErrorKind::BsonDeserialization(e) => Failure::new(Outcome::Protocol, e.to_string()),
-            ErrorKind::InvalidArgument { message, .. } => Failure::malformed(message.as_str()),
-            ErrorKind::BsonSerialization(e) => Failure::malformed(e.to_string()),
+            ErrorKind::InvalidResponse { message, .. } => {
+                OfficialFailure::new(Outcome::Protocol, message.as_str())
+            }
+            ErrorKind::BsonDeserialization(e) => OfficialFailure::new(Outcome::Protocol, e.to_string()),
+            ErrorKind::InvalidArgument { message, .. } => OfficialFailure::malformed(message.as_str()),
+            ErrorKind::BsonSerialization(e) => OfficialFailure::malformed(e.to_string()),
             ErrorKind::SessionsNotSupported | ErrorKind::IncompatibleServer { .. } => {
-                Failure::new(Outcome::NotImplemented, error.kind.to_string())
+                OfficialFailure::new(Outcome::NotImplemented, error.kind.to_string())
             }
-            ErrorKind::Shutdown => Failure::new(Outcome::Aborted, "the client has been shut down"),
-            kind => Failure::new(Outcome::ServerError, kind.to_string()),
+            ErrorKind::Shutdown => OfficialFailure::new(Outcome::Aborted, "the client has been shut down"),
+            kind => OfficialFailure::new(Outcome::ServerError, kind.to_string()),
         }
     }
 }
 
 /// The outcome of a bulk is that of its first failure.
-fn of_insert(error: &InsertManyError) -> Failure {
+fn of_insert(error: &InsertManyError) -> OfficialFailure {
     if let Some(e) = error.write_errors.as_ref().and_then(|all| all.first()) {
-        return Failure::of_code(e.code.into(), e.code_name.as_deref(), &e.message);
+        return OfficialFailure::of_code(e.code.into(), e.code_name.as_deref(), &e.message);
     }
     match &error.write_concern_error {
-        Some(e) => Failure::of_code(e.code.into(), Some(&e.code_name), &e.message),
-        None => Failure::new(Outcome::ServerError, "insert failed without words"),
+        Some(e) => OfficialFailure::of_code(e.code.into(), Some(&e.code_name), &e.message),
+        None => OfficialFailure::new(Outcome::ServerError, "insert failed without words"),
     }
 }
 
@@ -119,24 +123,24 @@ fn of_io(error: &io::Error) -> Outcome {
 mod tests {
     use super::*;
 
-    fn of(kind: ErrorKind) -> Failure {
-        Failure::from(Error::from(kind))
+    fn of(kind: ErrorKind) -> OfficialFailure {
+        OfficialFailure::from(Error::from(kind))
     }
 
     #[test]
     fn codes_and_words_are_those_of_the_event_loop() {
-        let duplicate = Failure::of_code(11_000, None, "E11000 duplicate key");
+        let duplicate = OfficialFailure::of_code(11_000, None, "E11000 duplicate key");
         assert_eq!(
             (duplicate.outcome, duplicate.words.as_str()),
             (Outcome::Duplicate, "11000: E11000 duplicate key")
         );
-        let named = Failure::of_code(18, Some("AuthenticationFailed"), "no");
+        let named = OfficialFailure::of_code(18, Some("AuthenticationFailed"), "no");
         assert_eq!(
             (named.outcome, named.words.as_str()),
             (Outcome::Forbidden, "AuthenticationFailed (18): no")
         );
-        assert_eq!(Failure::of_code(112, Some(""), "x").words, "112: x");
-        assert_eq!(Failure::new(Outcome::Ok, "x".repeat(1_000)).words.len(), WORDS);
+        assert_eq!(OfficialFailure::of_code(112, Some(""), "x").words, "112: x");
+        assert_eq!(OfficialFailure::new(Outcome::Ok, "x".repeat(1_000)).words.len(), WORDS);
     }
 
     #[test]

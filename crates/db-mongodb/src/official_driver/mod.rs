@@ -22,7 +22,7 @@ mod shapes;
 mod store;
 
 pub use deployment::Official;
-pub use errors::Failure;
+pub use errors::OfficialFailure;
 pub use options::OfficialOptions;
 pub use store::OfficialStore;
 

@@ -1,8 +1,10 @@
 //! The driver's documents, made of what a content renders.
 
-use crate::official_driver::errors::Failure;
+use crate::official_driver::errors::OfficialFailure;
 use dyno_types::bson as bytes;
-use dyno_types::document::{Change, Filter, Modify, Operand, Order, Projection, Stage, Test};
+use dyno_types::document::{
+    AggregationStage, Change, DocumentFilter, FieldTest, Modify, Operand, Projection, SortOrder,
+};
 use dyno_types::{Content, Request};
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document, RawDocument, RawDocumentBuf, doc};
@@ -14,62 +16,62 @@ pub(crate) struct Statement<'a> {
     pub number: u32,
 }
 
-fn parsed(bytes: &[u8]) -> Result<Document, Failure> {
-    let raw = RawDocument::from_bytes(bytes).map_err(|e| Failure::malformed(e.to_string()))?;
-    Document::try_from(raw).map_err(|e| Failure::malformed(e.to_string()))
+fn parsed(bytes: &[u8]) -> Result<Document, OfficialFailure> {
+    let raw = RawDocument::from_bytes(bytes).map_err(|e| OfficialFailure::malformed(e.to_string()))?;
+    Document::try_from(raw).map_err(|e| OfficialFailure::malformed(e.to_string()))
 }
 
-fn utf8(bytes: Vec<u8>) -> Result<String, Failure> {
-    String::from_utf8(bytes).map_err(|_| Failure::malformed("a name is not UTF-8"))
+fn utf8(bytes: Vec<u8>) -> Result<String, OfficialFailure> {
+    String::from_utf8(bytes).map_err(|_| OfficialFailure::malformed("a name is not UTF-8"))
 }
 
 impl Statement<'_> {
-    fn operand(&self, operand: Operand) -> Result<Bson, Failure> {
+    fn operand(&self, operand: Operand) -> Result<Bson, OfficialFailure> {
         let mut out = Vec::new();
         let at = bytes::open(&mut out);
         self.content.operand(self.request, self.number, operand, "v", &mut out);
         bytes::close(&mut out, at);
-        parsed(&out)?.remove("v").ok_or_else(|| Failure::malformed("an operand without a value"))
+        parsed(&out)?.remove("v").ok_or_else(|| OfficialFailure::malformed("an operand without a value"))
     }
 
     /// The document of the statement, as it is stored.
-    pub fn document(&self) -> Result<RawDocumentBuf, Failure> {
+    pub fn document(&self) -> Result<RawDocumentBuf, OfficialFailure> {
         let mut out = Vec::new();
         self.content.document(self.request, self.number, &mut out);
-        RawDocumentBuf::from_bytes(out).map_err(|e| Failure::malformed(e.to_string()))
+        RawDocumentBuf::from_bytes(out).map_err(|e| OfficialFailure::malformed(e.to_string()))
     }
 
     /// A filter.
-    pub fn filter(&self, filter: &Filter) -> Result<Document, Failure> {
+    pub fn filter(&self, filter: &DocumentFilter) -> Result<Document, OfficialFailure> {
         let mut out = Document::new();
         for condition in &filter.0 {
             let test = match &condition.test {
-                Test::Equal(operand) => self.operand(*operand)?,
-                Test::Range(comparisons) => {
+                FieldTest::Equal(operand) => self.operand(*operand)?,
+                FieldTest::Range(comparisons) => {
                     let mut range = Document::new();
                     for (compare, operand) in comparisons {
                         range.insert(compare.operator(), self.operand(*operand)?);
                     }
                     range.into()
                 }
-                Test::In(operands) => {
-                    let list: Result<Vec<Bson>, Failure> =
+                FieldTest::In(operands) => {
+                    let list: Result<Vec<Bson>, OfficialFailure> =
                         operands.iter().map(|operand| self.operand(*operand)).collect();
                     doc! { "$in": list? }.into()
                 }
             };
             if out.insert(&condition.field, test).is_some() {
-                return Err(Failure::malformed(format!("two conditions on {}", condition.field)));
+                return Err(OfficialFailure::malformed(format!("two conditions on {}", condition.field)));
             }
         }
         Ok(out)
     }
 
     /// The operators of a change that is no replacement.
-    pub fn change(&self, change: &Change) -> Result<Document, Failure> {
+    pub fn change(&self, change: &Change) -> Result<Document, OfficialFailure> {
         let mut out = Document::new();
         match change {
-            Change::Replace => return Err(Failure::malformed("a replacement has no operators")),
+            Change::Replace => return Err(OfficialFailure::malformed("a replacement has no operators")),
             Change::SetDocument => {
                 let document = self.document()?;
                 out.insert("$set", parsed(document.as_bytes())?);
@@ -90,7 +92,7 @@ impl Statement<'_> {
         modify: Modify,
         field: &str,
         operand: Operand,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OfficialFailure> {
         let value = self.operand(operand)?;
         match out.get_mut(modify.operator()) {
             Some(Bson::Document(fields)) => drop(fields.insert(field, value)),
@@ -100,18 +102,23 @@ impl Statement<'_> {
     }
 
     /// The stages of an aggregation.
-    pub fn pipeline(&self, stages: &[Stage]) -> Result<Vec<Document>, Failure> {
-        let stage = |stage: &Stage| match stage {
-            Stage::Match(filter) => Ok(doc! { "$match": self.filter(filter)? }),
-            Stage::Sort(by) => Ok(doc! { "$sort": sort(by) }),
-            Stage::Limit(limit) => Ok(doc! { "$limit": i64::from(*limit) }),
-            Stage::Raw(document) => parsed(document),
+    pub fn pipeline(&self, stages: &[AggregationStage]) -> Result<Vec<Document>, OfficialFailure> {
+        let stage = |stage: &AggregationStage| match stage {
+            AggregationStage::Match(filter) => Ok(doc! { "$match": self.filter(filter)? }),
+            AggregationStage::Sort(by) => Ok(doc! { "$sort": sort(by) }),
+            AggregationStage::Limit(limit) => Ok(doc! { "$limit": i64::from(*limit) }),
+            AggregationStage::Raw(document) => parsed(document),
         };
         stages.iter().map(stage).collect()
     }
 
     /// The stages that add up a field.
-    pub fn sum(&self, filter: &Filter, field: &str, result: &str) -> Result<Vec<Document>, Failure> {
+    pub fn sum(
+        &self,
+        filter: &DocumentFilter,
+        field: &str,
+        result: &str,
+    ) -> Result<Vec<Document>, OfficialFailure> {
         Ok(vec![
             doc! { "$match": self.filter(filter)? },
             doc! { "$project": { field: 1, "_id": 0 } },
@@ -127,23 +134,23 @@ pub(crate) fn projection(fields: &Projection) -> Option<Document> {
 }
 
 /// An order; `None` for any.
-pub(crate) fn sort_option(by: &[(String, Order)]) -> Option<Document> {
+pub(crate) fn sort_option(by: &[(String, SortOrder)]) -> Option<Document> {
     (!by.is_empty()).then(|| sort(by))
 }
 
-fn sort(by: &[(String, Order)]) -> Document {
-    let direction = |order: &Order| if *order == Order::Ascending { 1 } else { -1 };
+fn sort(by: &[(String, SortOrder)]) -> Document {
+    let direction = |order: &SortOrder| if *order == SortOrder::Ascending { 1 } else { -1 };
     by.iter().map(|(field, order)| (field.clone(), Bson::from(direction(order)))).collect()
 }
 
-fn name(content: &dyn Content, request: &Request, field: usize) -> Result<String, Failure> {
+fn name(content: &dyn Content, request: &Request, field: usize) -> Result<String, OfficialFailure> {
     let mut out = Vec::new();
     content.name(request, field, &mut out);
     utf8(out)
 }
 
 /// The projection of a request that names fields; `None` where it does not.
-pub(crate) fn named(content: &dyn Content, request: &Request) -> Result<Option<Document>, Failure> {
+pub(crate) fn named(content: &dyn Content, request: &Request) -> Result<Option<Document>, OfficialFailure> {
     let mut out = Document::new();
     for field in 0..content.fields(request) {
         out.insert(name(content, request, field)?, 1);
@@ -152,7 +159,7 @@ pub(crate) fn named(content: &dyn Content, request: &Request) -> Result<Option<D
 }
 
 /// The fields that a request writes, each as bytes of the generic subtype.
-pub(crate) fn written(content: &dyn Content, request: &Request) -> Result<Document, Failure> {
+pub(crate) fn written(content: &dyn Content, request: &Request) -> Result<Document, OfficialFailure> {
     let mut out = Document::new();
     for field in 0..content.fields(request) {
         let mut bytes = Vec::with_capacity(content.value_len(request, field));

@@ -1,11 +1,11 @@
 //! One user: what YCSB asks for, and how an operation on documents is waited for.
 
 use crate::official_driver::deployment::Official;
-use crate::official_driver::errors::Failure;
+use crate::official_driver::errors::OfficialFailure;
 use crate::official_driver::render::{named, shown, written};
 use dyno_types::bson as bytes;
 use dyno_types::document::Action;
-use dyno_types::{Content, Executed, Outcome, Request, StoreSession, Verb, Verified};
+use dyno_types::{Content, Executed, Outcome, RecordVerification, Request, StoreSession, Verb};
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::options::{ReadPreference, SelectionCriteria};
 use mongodb::{ClientSession, Collection, Cursor, Database, SessionCursor};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// See the module.
-pub(crate) struct Session {
+pub(crate) struct OfficialSession {
     official: Arc<Official>,
     pub(crate) database: Database,
     records: Collection<Document>,
@@ -25,14 +25,14 @@ pub(crate) struct Session {
     transaction: Option<ClientSession>,
 }
 
-impl Session {
+impl OfficialSession {
     pub(crate) fn new(
         official: Arc<Official>,
         database: Database,
         content: Arc<dyn Content>,
         timeout: Option<Duration>,
     ) -> Self {
-        Session {
+        OfficialSession {
             records: database.collection(content.table()),
             upsert: official.options().upsert,
             database,
@@ -44,7 +44,7 @@ impl Session {
         }
     }
 
-    async fn perform(&self, request: &Request) -> Result<Executed, Failure> {
+    async fn perform(&self, request: &Request) -> Result<Executed, OfficialFailure> {
         match request.verb {
             Verb::Read => self.read(request).await,
             Verb::Scan => self.scan(request).await,
@@ -63,14 +63,16 @@ impl Session {
     }
 
     /// An operation of a transaction. A time-out drops the session, and with it what it has begun.
-    async fn in_transaction(&mut self, request: &Request) -> Result<Executed, Failure> {
+    async fn in_transaction(&mut self, request: &Request) -> Result<Executed, OfficialFailure> {
         let action = &self.content.shapes()[usize::from(request.shape)].action;
         let (commits, ends) = (*action == Action::Commit, action.ends_transaction());
         let mut session = match (self.transaction.take(), request.step) {
             (Some(session), _) => session,
             (None, 0) => self.database.client().start_session().await?,
             (None, _) if ends && !commits => return Ok(Executed::new(Outcome::Ok, 0)),
-            (None, _) => return Err(Failure::new(Outcome::Aborted, "the transaction has been given up")),
+            (None, _) => {
+                return Err(OfficialFailure::new(Outcome::Aborted, "the transaction has been given up"));
+            }
         };
         if request.step == 0 {
             // Whatever is preferred for other reads.
@@ -82,25 +84,25 @@ impl Session {
                 .commit_transaction()
                 .await
                 .map(|()| Executed::new(Outcome::Ok, 0))
-                .map_err(Failure::from),
+                .map_err(OfficialFailure::from),
             (true, false) => session
                 .abort_transaction()
                 .await
                 .map(|()| Executed::new(Outcome::Ok, 0))
-                .map_err(Failure::from),
+                .map_err(OfficialFailure::from),
             _ => self.document(request, Some(&mut session)).await,
         };
         self.transaction = Some(session);
         done
     }
 
-    fn key(&self, request: &Request) -> Result<String, Failure> {
+    fn key(&self, request: &Request) -> Result<String, OfficialFailure> {
         let mut key = Vec::new();
         self.content.key(request, &mut key);
-        String::from_utf8(key).map_err(|_| Failure::malformed("the key is not UTF-8"))
+        String::from_utf8(key).map_err(|_| OfficialFailure::malformed("the key is not UTF-8"))
     }
 
-    async fn read(&self, request: &Request) -> Result<Executed, Failure> {
+    async fn read(&self, request: &Request) -> Result<Executed, OfficialFailure> {
         let content = self.content.as_ref();
         let mut find = self.records.find_one(doc! { "_id": self.key(request)? });
         if let Some(fields) = named(content, request)? {
@@ -118,12 +120,12 @@ impl Session {
             // A field that is missing holds nothing right.
             good &= fields >= content.fields(request).max(1);
             let outcome = if good { Outcome::Ok } else { Outcome::Mismatch };
-            done.verified = Some(Verified { outcome, took_ns: since.elapsed().as_nanos() as u64 });
+            done.verified = Some(RecordVerification { outcome, took_ns: since.elapsed().as_nanos() as u64 });
         }
         Ok(done)
     }
 
-    async fn scan(&self, request: &Request) -> Result<Executed, Failure> {
+    async fn scan(&self, request: &Request) -> Result<Executed, OfficialFailure> {
         let content = self.content.as_ref();
         let mut find = self
             .records
@@ -142,7 +144,7 @@ impl Session {
         Ok(Executed::new(Outcome::Ok, records.await?))
     }
 
-    async fn insert(&self, request: &Request) -> Result<Executed, Failure> {
+    async fn insert(&self, request: &Request) -> Result<Executed, OfficialFailure> {
         let mut record = Vec::new();
         let at = bytes::open(&mut record);
         bytes::string(&mut record, "_id", &self.key(request)?);
@@ -155,7 +157,8 @@ impl Session {
             self.content.value(request, field, &mut record);
         }
         bytes::close(&mut record, at);
-        let record = RawDocumentBuf::from_bytes(record).map_err(|e| Failure::malformed(e.to_string()))?;
+        let record =
+            RawDocumentBuf::from_bytes(record).map_err(|e| OfficialFailure::malformed(e.to_string()))?;
         let records = self.records.clone_with_type::<RawDocumentBuf>();
         if self.upsert {
             let done = records.replace_one(doc! { "_id": self.key(request)? }, record).upsert(true).await?;
@@ -177,7 +180,7 @@ pub(crate) fn found(records: u64) -> Executed {
 pub(crate) async fn drain(
     mut cursor: Cursor<Document>,
     mut see: impl FnMut(u32, &Document),
-) -> Result<u32, Failure> {
+) -> Result<u32, OfficialFailure> {
     let mut records = 0;
     while cursor.advance().await? {
         see(records, &cursor.deserialize_current()?);
@@ -191,7 +194,7 @@ pub(crate) async fn drain_within(
     mut cursor: SessionCursor<Document>,
     session: &mut ClientSession,
     mut see: impl FnMut(u32, &Document),
-) -> Result<u32, Failure> {
+) -> Result<u32, OfficialFailure> {
     let mut records = 0;
     while cursor.advance(session).await? {
         see(records, &cursor.deserialize_current()?);
@@ -210,7 +213,7 @@ pub(crate) fn number(value: Option<&Bson>) -> Option<i64> {
     }
 }
 
-impl StoreSession for Session {
+impl StoreSession for OfficialSession {
     fn execute(&mut self, request: &Request) -> Executed {
         let (official, timeout) = (self.official.clone(), self.timeout);
         let transaction = self.content.in_transaction(request);
@@ -220,9 +223,9 @@ impl StoreSession for Session {
             };
             match timeout {
                 None => work.await,
-                Some(limit) => {
-                    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(Failure::timed_out(limit)))
-                }
+                Some(limit) => tokio::time::timeout(limit, work)
+                    .await
+                    .unwrap_or_else(|_| Err(OfficialFailure::timed_out(limit))),
             }
         });
         self.error.clear();

@@ -1,10 +1,10 @@
 //! Shapes that the driver's interface has no form for.
 
 use dyno_types::Refused;
-use dyno_types::document::{Action, Change, Shape};
+use dyno_types::document::{Action, Change, OperationShape};
 
 /// Refuses shapes that the driver has no form for.
-pub(crate) fn check(shapes: &[Shape]) -> Result<(), Refused> {
+pub(crate) fn check(shapes: &[OperationShape]) -> Result<(), Refused> {
     for shape in shapes {
         let why = match &shape.action {
             Action::Find { limit: Some(0), single_batch: true, .. } => "one batch without a limit",

@@ -1,8 +1,8 @@
 //! One client, shared by all users of a job.
 
 use crate::official_driver::deployment::Official;
-use crate::official_driver::errors::Failure;
-use crate::official_driver::session::Session;
+use crate::official_driver::errors::OfficialFailure;
+use crate::official_driver::session::OfficialSession;
 use dyno_types::{Content, Refused, Store, StoreSession};
 use mongodb::Client;
 use mongodb::bson::doc;
@@ -31,7 +31,7 @@ impl OfficialStore {
         users: usize,
         timeout: Option<Duration>,
         content: Arc<dyn Content>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, OfficialFailure> {
         let mut options = official.client_options();
         // A pool that the URI makes smaller than the users stays so: an application would wait for it too.
         let most = *options.max_pool_size.get_or_insert(users.max(1) as u32);
@@ -53,7 +53,7 @@ impl OfficialStore {
             // Connections that are made while operations wait for them would count as their latency.
             let filled = tokio::time::timeout(FILLING, ready.acquire_many(least)).await;
             drop(filled);
-            Ok::<_, Failure>(client)
+            Ok::<_, OfficialFailure>(client)
         })?;
         Ok(OfficialStore { official, client, content, timeout })
     }
@@ -70,6 +70,11 @@ impl Store for OfficialStore {
 
     fn session(&self) -> Result<Box<dyn StoreSession>, Refused> {
         let database = self.client.database(&self.official.options().database);
-        Ok(Box::new(Session::new(self.official.clone(), database, self.content.clone(), self.timeout)))
+        Ok(Box::new(OfficialSession::new(
+            self.official.clone(),
+            database,
+            self.content.clone(),
+            self.timeout,
+        )))
     }
 }

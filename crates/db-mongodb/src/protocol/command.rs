@@ -5,23 +5,25 @@
 //! document, as drivers send them; so nothing is copied and no length is known beforehand.
 
 use super::description::Limits;
-use super::exchange::Exchange;
+use super::exchange::MongoExchange;
 use super::message;
 use super::options::MongoOptions;
 use super::selection::ReadPreference;
-use super::session::{self, Session};
+use super::session::{self, LogicalSession};
 use dyno_types::bson::{self, kind};
-use dyno_types::document::{Action, Change, Filter, Order, Projection, Stage, Test};
+use dyno_types::document::{
+    Action, AggregationStage, Change, DocumentFilter, FieldTest, Projection, SortOrder,
+};
 use dyno_types::{Content, Request, Verb};
 
 /// Parts that every command needs.
-pub(super) struct Writer<'a> {
+pub(super) struct CommandWriter<'a> {
     pub options: &'a MongoOptions,
     pub content: &'a dyn Content,
     /// Where the name of the collection is rendered.
     pub name: &'a mut Vec<u8>,
     /// The session, where the server expects one.
-    pub session: Option<Session>,
+    pub session: Option<LogicalSession>,
     /// True if the command is a retryable write, whose number is told.
     pub numbered: bool,
     /// True if the command belongs to a transaction, and whether it begins it.
@@ -39,9 +41,9 @@ fn text(name: &[u8]) -> &str {
     std::str::from_utf8(name).unwrap_or_default()
 }
 
-impl Writer<'_> {
+impl CommandWriter<'_> {
     /// Appends the next command of an exchange.
-    pub fn put(&mut self, x: &mut Exchange, id: i32, out: &mut Vec<u8>) {
+    pub fn put(&mut self, x: &mut MongoExchange, id: i32, out: &mut Vec<u8>) {
         let at = message::begin(out, id);
         let request = &x.request;
         self.name.clear();
@@ -67,7 +69,7 @@ impl Writer<'_> {
 
     /// A write, with as many of its statements as the server takes in one message that begins at `from`; returns the number of
     /// the statement behind the last.
-    fn write(&self, x: &Exchange, from: usize, out: &mut Vec<u8>) -> u32 {
+    fn write(&self, x: &MongoExchange, from: usize, out: &mut Vec<u8>) -> u32 {
         let request = &x.request;
         let upserts = self.options.upsert;
         let all = (x, from);
@@ -139,7 +141,7 @@ impl Writer<'_> {
         bson::close(out, body);
     }
 
-    fn get_more(&self, x: &Exchange, out: &mut Vec<u8>) {
+    fn get_more(&self, x: &MongoExchange, out: &mut Vec<u8>) {
         let body = bson::open(out);
         bson::int64(out, "getMore", x.cursor);
         bson::string(out, "collection", text(self.name));
@@ -179,7 +181,7 @@ impl Writer<'_> {
     /// A writing command with statements.
     fn statements(
         &self,
-        of: (&Exchange, usize),
+        of: (&MongoExchange, usize),
         command: &str,
         sequence: &str,
         ordered: bool,
@@ -197,7 +199,7 @@ impl Writer<'_> {
     /// one. Returns the number behind the last.
     fn sequence(
         &self,
-        (x, from): (&Exchange, usize),
+        (x, from): (&MongoExchange, usize),
         (command, ordered): (&str, bool),
         name: &str,
         out: &mut Vec<u8>,
@@ -225,7 +227,7 @@ impl Writer<'_> {
     }
 
     /// A write of documents in statements.
-    fn document_statements(&self, x: &Exchange, from: usize, out: &mut Vec<u8>) -> u32 {
+    fn document_statements(&self, x: &MongoExchange, from: usize, out: &mut Vec<u8>) -> u32 {
         let (request, all) = (&x.request, (x, from));
         match &self.content.shapes()[usize::from(request.shape)].action {
             Action::Insert { ordered } => {
@@ -256,7 +258,7 @@ impl Writer<'_> {
     }
 
     /// Any other operation on documents.
-    fn document(&self, x: &Exchange, out: &mut Vec<u8>) {
+    fn document(&self, x: &MongoExchange, out: &mut Vec<u8>) {
         let request = &x.request;
         let action = &self.content.shapes()[usize::from(request.shape)].action;
         match action {
@@ -303,15 +305,15 @@ impl Writer<'_> {
         }
     }
 
-    fn filter(&self, name: &str, filter: &Filter, request: &Request, number: u32, out: &mut Vec<u8>) {
+    fn filter(&self, name: &str, filter: &DocumentFilter, request: &Request, number: u32, out: &mut Vec<u8>) {
         bson::head(out, kind::DOCUMENT, name);
         let at = bson::open(out);
         for condition in &filter.0 {
             match &condition.test {
-                Test::Equal(operand) => {
+                FieldTest::Equal(operand) => {
                     self.content.operand(request, number, *operand, &condition.field, out);
                 }
-                Test::Range(comparisons) => {
+                FieldTest::Range(comparisons) => {
                     bson::head(out, kind::DOCUMENT, &condition.field);
                     let range = bson::open(out);
                     for (compare, operand) in comparisons {
@@ -319,7 +321,7 @@ impl Writer<'_> {
                     }
                     bson::close(out, range);
                 }
-                Test::In(operands) => {
+                FieldTest::In(operands) => {
                     bson::head(out, kind::DOCUMENT, &condition.field);
                     let any = bson::open(out);
                     bson::head(out, kind::ARRAY, "$in");
@@ -365,7 +367,7 @@ impl Writer<'_> {
         bson::close(out, at);
     }
 
-    fn sum(&self, filter: &Filter, field: &str, result: &str, request: &Request, out: &mut Vec<u8>) {
+    fn sum(&self, filter: &DocumentFilter, field: &str, result: &str, request: &Request, out: &mut Vec<u8>) {
         self.pipeline(false, out, |out| {
             stage(0, out, |out| self.filter("$match", filter, request, 0, out));
             stage(1, out, |out| {
@@ -388,19 +390,19 @@ impl Writer<'_> {
         });
     }
 
-    fn aggregate(&self, pipeline: &[Stage], writes: bool, request: &Request, out: &mut Vec<u8>) {
+    fn aggregate(&self, pipeline: &[AggregationStage], writes: bool, request: &Request, out: &mut Vec<u8>) {
         self.pipeline(writes, out, |out| {
             for (index, one) in pipeline.iter().enumerate() {
-                if let Stage::Raw(document) = one {
+                if let AggregationStage::Raw(document) = one {
                     bson::item(out, kind::DOCUMENT, index as u32);
                     out.extend_from_slice(document);
                     continue;
                 }
                 stage(index as u32, out, |out| match one {
-                    Stage::Match(filter) => self.filter("$match", filter, request, 0, out),
-                    Stage::Sort(by) => sort_as("$sort", by, out),
-                    Stage::Limit(limit) => bson::int64(out, "$limit", i64::from(*limit)),
-                    Stage::Raw(_) => {}
+                    AggregationStage::Match(filter) => self.filter("$match", filter, request, 0, out),
+                    AggregationStage::Sort(by) => sort_as("$sort", by, out),
+                    AggregationStage::Limit(limit) => bson::int64(out, "$limit", i64::from(*limit)),
+                    AggregationStage::Raw(_) => {}
                 });
             }
         });
@@ -438,17 +440,17 @@ fn projection(name: &str, fields: &Projection, out: &mut Vec<u8>) {
     bson::close(out, at);
 }
 
-pub(super) fn sort(by: &[(String, Order)], out: &mut Vec<u8>) {
+pub(super) fn sort(by: &[(String, SortOrder)], out: &mut Vec<u8>) {
     if !by.is_empty() {
         sort_as("sort", by, out);
     }
 }
 
-fn sort_as(name: &str, by: &[(String, Order)], out: &mut Vec<u8>) {
+fn sort_as(name: &str, by: &[(String, SortOrder)], out: &mut Vec<u8>) {
     bson::head(out, kind::DOCUMENT, name);
     let at = bson::open(out);
     for (field, order) in by {
-        bson::int32(out, field, if *order == Order::Ascending { 1 } else { -1 });
+        bson::int32(out, field, if *order == SortOrder::Ascending { 1 } else { -1 });
     }
     bson::close(out, at);
 }

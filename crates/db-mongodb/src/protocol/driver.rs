@@ -3,25 +3,26 @@
 //! An operation is one command (0) and, where its result does not fit one reply or its statements do not fit one message,
 //! further ones (1, 2 ...) on the same node. A batch of inserts is one operation with an outcome for each.
 
-use super::command::Writer;
+use super::command::CommandWriter;
 use super::compress::{Codec, Compressor};
 use super::deployment::Deployment;
 use super::description::{Limits, ServerType};
 use super::errors::{StateChange, is_ok};
-use super::exchange::Exchange;
+use super::exchange::MongoExchange;
 use super::greeting::{self, Credentials, Talk};
 use super::message::{self, HEADER, Header, NotMessage, code};
 use super::options::MongoOptions;
 use super::reply;
 use super::retry::{RetryAdvice, Retryable};
 use super::selection::ReadPreference;
-use super::session::{self, Session};
+use super::session::{self, LogicalSession};
 use super::topology::{ApplicationError, Handshake, TopologyType};
 use dyno_types::bson;
 use dyno_types::document::Action;
 use dyno_types::driver::NOWHERE;
 use dyno_types::{
-    ConnectionStep, Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb, rng,
+    ConnectionStep, Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, Refused, Request, Then, Verb,
+    rng,
 };
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -117,7 +118,7 @@ impl MongoDriver {
     }
 
     /// Returns whether statements behind one that failed are not carried out.
-    fn is_ordered(&self, x: &Exchange) -> bool {
+    fn is_ordered(&self, x: &MongoExchange) -> bool {
         if !x.batch.is_empty() {
             return false;
         }
@@ -147,7 +148,7 @@ impl MongoDriver {
     }
 
     /// A command has failed by this reply: whether it is sent once more, else the outcome of its operation.
-    fn failed(&mut self, x: &mut Exchange, command: u32, outcome: Outcome, reply: &[u8]) -> Then {
+    fn failed(&mut self, x: &mut MongoExchange, command: u32, outcome: Outcome, reply: &[u8]) -> Then {
         if StateChange::of(reply).is_some() && self.deployment.is_single_member() {
             let hint = " (the members of its replica set are followed with replicaSet=NAME and without directConnection)";
             self.error.push_str(hint);
@@ -180,7 +181,7 @@ impl MongoDriver {
     }
 
     /// A try has failed: returns whether there is another one, for which servers that failed come last.
-    fn may_try_again(&mut self, x: &mut Exchange, overloaded: bool) -> bool {
+    fn may_try_again(&mut self, x: &mut MongoExchange, overloaded: bool) -> bool {
         x.tries.failed += 1;
         x.tries.overloaded |= overloaded;
         let most = if x.tries.overloaded { self.options.max_adaptive_retries } else { 1 };
@@ -193,7 +194,7 @@ impl MongoDriver {
 
     /// A command of a write has been carried out with this outcome: the next statements follow, or the operation ends. With
     /// `in_doubt` those without an error of their own have it too: they did not reach the members asked for.
-    fn next_part(&mut self, x: &mut Exchange, command: u32, outcome: Outcome, in_doubt: bool) -> Then {
+    fn next_part(&mut self, x: &mut MongoExchange, command: u32, outcome: Outcome, in_doubt: bool) -> Then {
         let first = x.part.0;
         let stops = x.failed.last().is_some_and(|(number, _)| *number >= first) && self.is_ordered(x);
         if in_doubt {
@@ -237,7 +238,7 @@ impl MongoDriver {
 }
 
 impl Driver for MongoDriver {
-    type Exchange = Exchange;
+    type Exchange = MongoExchange;
 
     fn endpoints(&self) -> &[Endpoint] {
         &self.deployment.endpoints
@@ -255,7 +256,14 @@ impl Driver for MongoDriver {
         self.begin_talk(node, connection, Talk::HelloAlone, out)
     }
 
-    fn greeted(&mut self, node: u16, connection: u32, _reply: u16, input: &[u8], out: &mut Vec<u8>) -> Hello {
+    fn greeted(
+        &mut self,
+        node: u16,
+        connection: u32,
+        _reply: u16,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> GreetingStep {
         let id = self.next_id();
         let talk = self.talks.entry(connection).or_insert(Talk::Hello);
         let (heard, agreed) = greeting::heard(&self.options, &self.credentials, talk, input, id, out);
@@ -267,24 +275,24 @@ impl Driver for MongoDriver {
                 (self.compressor, self.sessions) = (agreed.compressor, agreed.sessions);
             }
         }
-        if let (Hello::Refused(..), Ok(Some((_, reply)))) = (&heard, greeting::split(input)) {
+        if let (GreetingStep::Refused(..), Ok(Some((_, reply)))) = (&heard, greeting::split(input)) {
             let generation = self.generations.get(connection as usize).copied().unwrap_or(0);
             let error = ApplicationError::HandshakeReply(reply);
             self.deployment.failed(node, generation, error, &self.options);
         }
-        if !matches!(heard, Hello::Need | Hello::Reply { more: true, .. }) {
+        if !matches!(heard, GreetingStep::Need | GreetingStep::Reply { more: true, .. }) {
             self.talks.remove(&connection);
         }
         heard
     }
 
-    fn begin(&mut self, x: &mut Exchange, request: &Request) -> u32 {
+    fn begin(&mut self, x: &mut MongoExchange, request: &Request) -> u32 {
         // An operation that was given up may go on at the server: its session is not used again.
         if !x.answered || !self.sessions {
             x.session = None;
         }
         if self.sessions && x.session.is_none() {
-            x.session = Session::begin();
+            x.session = LogicalSession::begin();
         }
         let in_transaction = self.content.in_transaction(request);
         (x.in_transaction, x.writes) = (in_transaction, in_transaction || self.content.writes(request));
@@ -317,31 +325,31 @@ impl Driver for MongoDriver {
         true
     }
 
-    fn begin_batch(&mut self, x: &mut Exchange, requests: &[Request]) -> u32 {
+    fn begin_batch(&mut self, x: &mut MongoExchange, requests: &[Request]) -> u32 {
         self.begin(x, &requests[0]);
         x.batch.extend_from_slice(requests);
         x.statements = requests.len() as u32;
         1
     }
 
-    fn batch_outcome(&self, x: &Exchange, number: u32, outcome: Outcome) -> Outcome {
+    fn batch_outcome(&self, x: &MongoExchange, number: u32, outcome: Outcome) -> Outcome {
         if number >= x.settled {
             return outcome;
         }
         x.failed.iter().find(|(failed, _)| *failed == number).map_or(Outcome::Ok, |(_, own)| *own)
     }
 
-    fn route(&mut self, x: &Exchange, _command: u32) -> u16 {
+    fn route(&mut self, x: &MongoExchange, _command: u32) -> u16 {
         x.node
     }
 
-    fn encode(&mut self, x: &mut Exchange, _command: u32, out: &mut Vec<u8>) {
+    fn encode(&mut self, x: &mut MongoExchange, _command: u32, out: &mut Vec<u8>) {
         let id = self.next_id();
         x.id = id;
         let mut name = std::mem::take(&mut self.name);
         let knows_hello = self.options.server_api.is_some()
             || self.deployment.description(x.node).is_some_and(|server| server.knows_hello);
-        let mut writer = Writer {
+        let mut writer = CommandWriter {
             options: &self.options,
             content: self.content.as_ref(),
             name: &mut name,
@@ -367,7 +375,7 @@ impl Driver for MongoDriver {
         self.name = name;
     }
 
-    fn decode(&mut self, x: &mut Exchange, command: u32, input: &[u8]) -> Decoded {
+    fn decode(&mut self, x: &mut MongoExchange, command: u32, input: &[u8]) -> Decoded {
         let (header, document) = match Self::open(&mut self.codec, &mut self.packed, input) {
             Ok(None) => return Decoded::Need,
             // 0: it does not say what it answers.
@@ -411,11 +419,11 @@ impl Driver for MongoDriver {
         }
     }
 
-    fn records(&self, x: &Exchange) -> u32 {
+    fn records(&self, x: &MongoExchange) -> u32 {
         x.records
     }
 
-    fn verified(&self, x: &Exchange) -> Option<Outcome> {
+    fn verified(&self, x: &MongoExchange) -> Option<Outcome> {
         x.verified
     }
 
@@ -437,7 +445,7 @@ impl Driver for MongoDriver {
         self.deployment.timed_out(node, &self.options);
     }
 
-    fn lost_command(&mut self, x: &mut Exchange, command: u32, sent: bool) -> bool {
+    fn lost_command(&mut self, x: &mut MongoExchange, command: u32, sent: bool) -> bool {
         // A cursor's further batches are where it is, and nowhere else.
         if !x.retryable || (command > 0 && x.statements == 0) || !self.may_try_again(x, false) {
             return false;
@@ -450,7 +458,7 @@ impl Driver for MongoDriver {
         true
     }
 
-    fn again(&mut self, x: &mut Exchange) -> Option<u16> {
+    fn again(&mut self, x: &mut MongoExchange) -> Option<u16> {
         if x.tries.pinned {
             return Some(x.node);
         }
@@ -489,7 +497,7 @@ impl Driver for MongoDriver {
         self.deployment.check_failed(node, "hello was not answered in time", &self.options);
     }
 
-    fn begin_topology(&mut self, x: &mut Exchange, request: &Request, node: u16, now_ns: u64) {
+    fn begin_topology(&mut self, x: &mut MongoExchange, request: &Request, node: u16, now_ns: u64) {
         // The session is left for the operations that come after it.
         (x.request, x.statements, x.cursor, x.in_transaction) = (*request, 0, 0, false);
         (x.node, x.asked_ms, x.answered) = (node, (now_ns / 1_000_000) as i64, true);

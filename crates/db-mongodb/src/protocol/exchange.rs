@@ -1,11 +1,11 @@
 //! The state of one operation in flight, from its command to its last reply.
 
-use super::session::Session;
+use super::session::LogicalSession;
 use dyno_types::{Outcome, Request};
 
 /// State of one operation in flight.
 #[derive(Debug, Default)]
-pub struct Exchange {
+pub struct MongoExchange {
     pub(super) request: Request,
     /// Number of the message that asked last: each command follows the reply to the one before.
     pub(super) id: i32,
@@ -36,7 +36,7 @@ pub struct Exchange {
     /// The reply has been read to its end.
     pub(super) answered: bool,
     /// Kept from operation to operation, where the server expects one.
-    pub(super) session: Option<Session>,
+    pub(super) session: Option<LogicalSession>,
     /// A retryable write.
     pub(super) numbered: bool,
     /// It may be sent once more after errors that pass.
@@ -65,7 +65,7 @@ pub(super) struct Tries {
     pub pinned: bool,
 }
 
-impl Exchange {
+impl MongoExchange {
     /// Begins the next command of the operation.
     pub(super) fn next_command(&mut self) {
         self.records_before = self.records;

@@ -59,7 +59,7 @@ const REFUSED: [i64; 2] = [13, 8_000];
 
 /// Facts by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct MongoFacts {
     /// Name and value.
     pub all: BTreeMap<String, String>,
     /// Members of the replica set, `host:port`.
@@ -71,21 +71,21 @@ pub struct Facts {
     /// Questions that were answered.
     answered: Vec<&'static str>,
     /// The members of the set's configuration, where it can be read.
-    members: Option<Members>,
+    members: Option<MemberCounts>,
 }
 
 /// Numbers of members of a replica set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Members {
+struct MemberCounts {
     arbiters: usize,
     others: usize,
     voters: usize,
 }
 
-impl Members {
+impl MemberCounts {
     /// Counts the array of a configuration.
     fn count(list: &[u8]) -> Option<Self> {
-        let mut all = Members { arbiters: 0, others: 0, voters: 0 };
+        let mut all = MemberCounts { arbiters: 0, others: 0, voters: 0 };
         for member in bson::elements(list).ok()? {
             let member = member.ok()?.as_document()?;
             let is_arbiter = bson::find(member, "arbiterOnly").is_some_and(|e| e.is_true());
@@ -141,7 +141,7 @@ impl fmt::Display for DefaultWriteConcern {
     }
 }
 
-impl Facts {
+impl MongoFacts {
     /// Appends question number `number`.
     pub fn ask(number: usize, options: &MongoOptions, out: &mut Vec<u8>) {
         let (command, database) = QUESTIONS[number];
@@ -163,7 +163,7 @@ impl Facts {
             self.refused.remove(command);
             if command == "replSetGetConfig" {
                 let list = bson::path(reply, "config.members").and_then(|e| e.as_document());
-                self.members = list.and_then(Members::count);
+                self.members = list.and_then(MemberCounts::count);
             }
             for (_, path, name) in KEPT.iter().filter(|(asked, ..)| *asked == command) {
                 if let Some(value) = bson::path(reply, path).and_then(shown) {
@@ -309,7 +309,7 @@ mod tests {
         QUESTIONS.iter().position(|(asked, _)| *asked == command).unwrap()
     }
 
-    fn answer(facts: &mut Facts, command: &str, fields: impl FnOnce(&mut Vec<u8>)) {
+    fn answer(facts: &mut MongoFacts, command: &str, fields: impl FnOnce(&mut Vec<u8>)) {
         let reply = build(|out| {
             fields(out);
             bson::double(out, "ok", 1.0);
@@ -317,7 +317,7 @@ mod tests {
         facts.learn(number_of(command), &reply).unwrap();
     }
 
-    fn refuse(facts: &mut Facts, command: &str) {
+    fn refuse(facts: &mut MongoFacts, command: &str) {
         let reply = build(|out| {
             bson::double(out, "ok", 0.0);
             bson::string(out, "errmsg", "not authorized on admin");
@@ -338,8 +338,8 @@ mod tests {
     }
 
     /// A member of a set of this version, with these arbiters.
-    fn member(version: &str, arbiters: &[&str]) -> Facts {
-        let mut facts = Facts::default();
+    fn member(version: &str, arbiters: &[&str]) -> MongoFacts {
+        let mut facts = MongoFacts::default();
         answer(&mut facts, "isMaster", |out| {
             bson::string(out, "setName", "rs0");
             list(out, "hosts", &["a:1", "b:1"]);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     /// A readable configuration of so many arbiters and others.
-    fn configure(facts: &mut Facts, arbiters: u32, others: u32) {
+    fn configure(facts: &mut MongoFacts, arbiters: u32, others: u32) {
         answer(facts, "replSetGetConfig", |out| {
             let members = build(|out| {
                 for index in 0..arbiters + others {
@@ -370,7 +370,7 @@ mod tests {
         });
     }
 
-    fn words(facts: &Facts) -> String {
+    fn words(facts: &MongoFacts) -> String {
         facts.default_write_concern().to_string()
     }
 
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn a_single_server_acknowledges_alone() {
         for version in ["3.6.8", "8.2.0"] {
-            let mut facts = Facts::default();
+            let mut facts = MongoFacts::default();
             answer(&mut facts, "isMaster", |out| bson::boolean(out, "ismaster", true));
             answer(&mut facts, "buildInfo", |out| bson::string(out, "version", version));
             refuse(&mut facts, "serverStatus");
@@ -449,7 +449,7 @@ mod tests {
     #[test]
     fn a_router_of_old_and_a_server_without_a_version_do_not_tell() {
         let router = |version: Option<&str>| {
-            let mut facts = Facts::default();
+            let mut facts = MongoFacts::default();
             answer(&mut facts, "isMaster", |out| bson::string(out, "msg", "isdbgrid"));
             if let Some(version) = version {
                 answer(&mut facts, "buildInfo", |out| bson::string(out, "version", version));
@@ -462,6 +462,6 @@ mod tests {
             router(None),
             "write concern: not told by the server (hello was not answered; buildInfo was not answered)"
         );
-        assert!(words(&Facts::default()).contains("not told by the server"));
+        assert!(words(&MongoFacts::default()).contains("not told by the server"));
     }
 }

@@ -7,7 +7,7 @@ use super::options::{Auth, MongoOptions};
 use super::scram::{Conversation, Login, Mechanism, ScramError};
 use super::session;
 use dyno_types::bson::{self, kind};
-use dyno_types::{Hello, Outcome, Refused};
+use dyno_types::{GreetingStep, Outcome, Refused};
 use std::sync::{Arc, OnceLock};
 
 /// Least wire version that knows OP_MSG (MongoDB 3.6).
@@ -118,15 +118,15 @@ pub(super) fn heard(
     input: &[u8],
     id: i32,
     out: &mut Vec<u8>,
-) -> (Hello, Option<Agreed>) {
+) -> (GreetingStep, Option<Agreed>) {
     let (used, reply) = match split(input) {
-        Ok(None) => return (Hello::Need, None),
+        Ok(None) => return (GreetingStep::Need, None),
         Ok(Some(found)) => found,
         Err(NotMessage) => return (not_mongodb(input), None),
     };
     if !is_ok(bson::find(reply, "ok")) {
         let refusal = describe(reply);
-        return (Hello::Refused(classify(refusal.code), refusal.words), None);
+        return (GreetingStep::Refused(classify(refusal.code), refusal.words), None);
     }
     if matches!(talk, Talk::Hello | Talk::HelloAlone) {
         let sessions = session::expected(reply);
@@ -142,9 +142,12 @@ pub(super) fn split(input: &[u8]) -> Result<Option<(usize, &[u8])>, NotMessage> 
     Ok(Some((header.bytes, message::document(header.code, &input[HEADER..header.bytes])?)))
 }
 
-fn not_mongodb(input: &[u8]) -> Hello {
+fn not_mongodb(input: &[u8]) -> GreetingStep {
     let shown: String = String::from_utf8_lossy(&input[..input.len().min(60)]).escape_debug().collect();
-    Hello::Refused(Outcome::Protocol, format!("what answered does not speak MongoDB's protocol: {shown:?}"))
+    GreetingStep::Refused(
+        Outcome::Protocol,
+        format!("what answered does not speak MongoDB's protocol: {shown:?}"),
+    )
 }
 
 fn greeted(
@@ -155,30 +158,30 @@ fn greeted(
     used: usize,
     id: i32,
     out: &mut Vec<u8>,
-) -> (Hello, Option<Compressor>) {
+) -> (GreetingStep, Option<Compressor>) {
     let number = |name: &str| bson::find(reply, name).and_then(|e| e.as_i64()).unwrap_or(0);
     if number("maxWireVersion") < LEAST_WIRE {
         let words = format!(
             "the server is too old: wire version {} (MongoDB 3.6 or later has {LEAST_WIRE} and more)",
             number("maxWireVersion")
         );
-        return (Hello::Refused(Outcome::NotImplemented, words), None);
+        return (GreetingStep::Refused(Outcome::NotImplemented, words), None);
     }
     if options.load_balanced && bson::find(reply, "serviceId").is_none() {
         let words = "loadBalanced=true, but the server is not set up to stand behind a load balancer (no serviceId in its hello)";
-        return (Hello::Refused(Outcome::Protocol, words.into()), None);
+        return (GreetingStep::Refused(Outcome::Protocol, words.into()), None);
     }
     let offered = bson::find(reply, "compression").and_then(|e| e.as_document());
     let compressor =
         options.compressors.iter().copied().find(|c| offered.is_some_and(|o| names(o, c.name())));
     if matches!(talk, Talk::HelloAlone) {
-        return (Hello::Reply { used, more: false }, compressor);
+        return (GreetingStep::Reply { used, more: false }, compressor);
     }
     let more = match begin_login(options, credentials, talk, reply, id, out) {
         Ok(more) => more,
-        Err(error) => return (Hello::Refused(Outcome::Forbidden, error.to_string()), None),
+        Err(error) => return (GreetingStep::Refused(Outcome::Forbidden, error.to_string()), None),
     };
-    (Hello::Reply { used, more }, compressor)
+    (GreetingStep::Reply { used, more }, compressor)
 }
 
 fn names(array: &[u8], name: &str) -> bool {
@@ -259,7 +262,7 @@ fn logged_in(
     used: usize,
     id: i32,
     out: &mut Vec<u8>,
-) -> Hello {
+) -> GreetingStep {
     let payload = bson::find(reply, "payload").and_then(|e| e.as_bytes()).unwrap_or_default();
     let payload = String::from_utf8_lossy(payload).into_owned();
     let conversation_id = bson::find(reply, "conversationId").and_then(|e| e.as_i64()).unwrap_or(1) as i32;
@@ -276,19 +279,19 @@ fn logged_in(
             Ok(proof) => {
                 go_on(proof.as_bytes(), out);
                 *talk = Talk::Final(conversation);
-                Hello::Reply { used, more: true }
+                GreetingStep::Reply { used, more: true }
             }
-            Err(error) => Hello::Refused(Outcome::Forbidden, error.to_string()),
+            Err(error) => GreetingStep::Refused(Outcome::Forbidden, error.to_string()),
         },
         Talk::Final(conversation) => match conversation.check(&payload) {
-            Ok(()) if done => Hello::Reply { used, more: false },
+            Ok(()) if done => GreetingStep::Reply { used, more: false },
             Ok(()) => {
                 go_on(b"", out);
-                Hello::Reply { used, more: true }
+                GreetingStep::Reply { used, more: true }
             }
-            Err(error) => Hello::Refused(Outcome::Forbidden, error.to_string()),
+            Err(error) => GreetingStep::Refused(Outcome::Forbidden, error.to_string()),
         },
-        Talk::Last | Talk::Hello | Talk::HelloAlone => Hello::Reply { used, more: false },
+        Talk::Last | Talk::Hello | Talk::HelloAlone => GreetingStep::Reply { used, more: false },
     }
 }
 

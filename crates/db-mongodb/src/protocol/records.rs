@@ -1,12 +1,12 @@
 //! YCSB's records as commands: `_id` is the key, fields are bytes.
 
-use super::command::{Writer, sort};
-use super::exchange::Exchange;
+use super::command::{CommandWriter, sort};
+use super::exchange::MongoExchange;
 use dyno_types::bson::{self, kind};
-use dyno_types::document::Order;
+use dyno_types::document::SortOrder;
 use dyno_types::{Request, Verb};
 
-impl Writer<'_> {
+impl CommandWriter<'_> {
     /// Appends the key as the element `name`.
     fn key(&self, request: &Request, name: &str, out: &mut Vec<u8>) {
         bson::head(out, kind::STRING, name);
@@ -53,7 +53,7 @@ impl Writer<'_> {
         bson::close(out, inner);
     }
 
-    pub(super) fn read(&self, x: &Exchange, out: &mut Vec<u8>) {
+    pub(super) fn read(&self, x: &MongoExchange, out: &mut Vec<u8>) {
         let request = &x.request;
         let body = self.begin("find", out);
         bson::boolean(out, "singleBatch", true);
@@ -63,12 +63,12 @@ impl Writer<'_> {
         self.end(false, body, out);
     }
 
-    pub(super) fn scan(&self, x: &Exchange, out: &mut Vec<u8>) {
+    pub(super) fn scan(&self, x: &MongoExchange, out: &mut Vec<u8>) {
         let request = &x.request;
         let body = self.begin("find", out);
         bson::int64(out, "limit", i64::from(request.limit));
         self.projected(request, out);
-        sort(&[("_id".to_owned(), Order::Ascending)], out);
+        sort(&[("_id".to_owned(), SortOrder::Ascending)], out);
         bson::head(out, kind::DOCUMENT, "filter");
         let filter = bson::open(out);
         bson::head(out, kind::DOCUMENT, "_id");

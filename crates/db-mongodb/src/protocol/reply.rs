@@ -1,7 +1,7 @@
 //! Replies into outcomes. Nothing is copied; lengths are believed as far as the reply reaches.
 
 use super::errors::{ServerError, classify, describe, is_ok};
-use super::exchange::Exchange;
+use super::exchange::MongoExchange;
 use dyno_types::bson::{self, Element, NotBson, kind};
 use dyno_types::document::Action;
 use dyno_types::{Content, Outcome, Then, Verb};
@@ -41,7 +41,7 @@ fn parts(reply: &[u8]) -> Result<Parts<'_>, NotBson> {
 /// Takes a reply and returns what it means for its exchange. `error` receives the server's words where it failed.
 pub(super) fn take(
     content: &dyn Content,
-    x: &mut Exchange,
+    x: &mut MongoExchange,
     command: u32,
     reply: &[u8],
     error: &mut String,
@@ -109,7 +109,12 @@ pub(super) fn fail(document: &[u8], error: &mut String) -> Outcome {
 }
 
 /// Some statements of a bulk have failed. The outcome is that of the first; a batch keeps one for each.
-fn write_errors(x: &mut Exchange, errors: &[u8], n: i64, error: &mut String) -> Result<Outcome, NotBson> {
+fn write_errors(
+    x: &mut MongoExchange,
+    errors: &[u8],
+    n: i64,
+    error: &mut String,
+) -> Result<Outcome, NotBson> {
     let mut first = Outcome::ServerError;
     x.records += n.max(0) as u32;
     for (number, element) in bson::elements(errors)?.enumerate() {
@@ -137,7 +142,12 @@ fn count(array: &[u8]) -> Result<u32, NotBson> {
 }
 
 /// A batch of documents: counted, verified where the content can, and the next one asked for.
-fn cursor(content: &dyn Content, x: &mut Exchange, command: u32, parts: &Parts<'_>) -> Result<Then, NotBson> {
+fn cursor(
+    content: &dyn Content,
+    x: &mut MongoExchange,
+    command: u32,
+    parts: &Parts<'_>,
+) -> Result<Then, NotBson> {
     let (mut id, mut batch) = (0, None);
     for element in bson::elements(parts.cursor.ok_or(NotBson)?)? {
         let element = element?;
@@ -169,7 +179,7 @@ fn cursor(content: &dyn Content, x: &mut Exchange, command: u32, parts: &Parts<'
 }
 
 /// Shows a document's fields to the content.
-fn look(content: &dyn Content, x: &mut Exchange, document: &[u8], watched: bool) -> Result<(), NotBson> {
+fn look(content: &dyn Content, x: &mut MongoExchange, document: &[u8], watched: bool) -> Result<(), NotBson> {
     let (mut good, mut fields) = (true, 0);
     for element in bson::elements(document)? {
         let element = element?;

@@ -262,18 +262,18 @@ fn staleness_ms(topology: &Topology, member: &ServerDescription, selection: &Sel
 
 #[cfg(test)]
 mod tests {
-    use super::super::topology::Server;
+    use super::super::topology::TopologyServer;
     use super::*;
 
     #[test]
     fn members_that_are_farther_than_the_nearest_are_left_out() {
-        let server = |kind, rtt_ms: u64| Server {
+        let server = |kind, rtt_ms: u64| TopologyServer {
             description: ServerDescription {
                 kind,
                 rtt_us: Some(rtt_ms * 1_000),
                 ..ServerDescription::default()
             },
-            ..Server::default()
+            ..TopologyServer::default()
         };
         let (primary, secondary) = (ServerType::RsPrimary, ServerType::RsSecondary);
         let servers =

@@ -11,12 +11,12 @@ use dyno_types::{Content, Request, Verb};
 
 /// A session: its random id, and the number of its last retryable write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Session {
+pub(super) struct LogicalSession {
     id: [u8; 16],
     number: i64,
 }
 
-impl Session {
+impl LogicalSession {
     /// A session with a fresh id; `None` where the system has no random bytes.
     pub fn begin() -> Option<Self> {
         let mut id = [0; 16];
@@ -24,7 +24,7 @@ impl Session {
         // A UUID of version 4.
         id[6] = id[6] & 0x0F | 0x40;
         id[8] = id[8] & 0x3F | 0x80;
-        Some(Session { id, number: 0 })
+        Some(LogicalSession { id, number: 0 })
     }
 
     /// A retryable write begins; a retry of it has the same number.
@@ -59,7 +59,12 @@ impl Session {
 }
 
 /// Writes the end of a transaction: a command to the database `admin`.
-pub(super) fn put_end(action: &Action, session: Option<&Session>, options: &MongoOptions, out: &mut Vec<u8>) {
+pub(super) fn put_end(
+    action: &Action,
+    session: Option<&LogicalSession>,
+    options: &MongoOptions,
+    out: &mut Vec<u8>,
+) {
     let body = bson::open(out);
     let name = if *action == Action::Commit { "commitTransaction" } else { "abortTransaction" };
     bson::int32(out, name, 1);
@@ -124,7 +129,7 @@ mod tests {
 
     #[test]
     fn ids_are_uuids_of_their_own() {
-        let (one, two) = (Session::begin().unwrap(), Session::begin().unwrap());
+        let (one, two) = (LogicalSession::begin().unwrap(), LogicalSession::begin().unwrap());
         assert_ne!(one, two);
         let out = document(|out| one.put_id(out));
         let id = bson::path(&out, "lsid.id").unwrap();

@@ -34,7 +34,7 @@ pub enum TopologyType {
 
 /// A server of the topology.
 #[derive(Clone, Debug, Default)]
-pub struct Server {
+pub struct TopologyServer {
     /// `host:port` as members name it, in lower case.
     pub address: String,
     /// Its last reply to hello.
@@ -82,7 +82,7 @@ pub enum ApplicationError<'a> {
 pub struct Topology {
     kind: TopologyType,
     set_name: Option<String>,
-    servers: Vec<Server>,
+    servers: Vec<TopologyServer>,
     seeds: usize,
     max_set_version: Option<i64>,
     max_election_id: Option<[u8; 12]>,
@@ -95,18 +95,18 @@ impl Topology {
             TopologyType::LoadBalanced => ServerType::LoadBalancer,
             _ => ServerType::Unknown,
         };
-        let server = |address: &String| Server {
+        let server = |address: &String| TopologyServer {
             address: address.to_ascii_lowercase(),
             description: ServerDescription { kind: first, ..ServerDescription::default() },
-            ..Server::default()
+            ..TopologyServer::default()
         };
-        let servers: Vec<Server> = addresses.iter().map(server).collect();
+        let servers: Vec<TopologyServer> = addresses.iter().map(server).collect();
         let seeds = servers.len();
         Topology { kind, set_name, servers, seeds, max_set_version: None, max_election_id: None }
     }
 
     /// A topology of servers that are known already.
-    pub fn of_servers(kind: TopologyType, servers: Vec<Server>) -> Self {
+    pub fn of_servers(kind: TopologyType, servers: Vec<TopologyServer>) -> Self {
         Topology { kind, seeds: servers.len(), servers, ..Topology::default() }
     }
 
@@ -121,7 +121,7 @@ impl Topology {
     }
 
     /// All servers by number, those that are removed too.
-    pub fn servers(&self) -> &[Server] {
+    pub fn servers(&self) -> &[TopologyServer] {
         &self.servers
     }
 
@@ -160,7 +160,7 @@ impl Topology {
         })
     }
 
-    fn present(&self) -> impl Iterator<Item = (usize, &Server)> {
+    fn present(&self) -> impl Iterator<Item = (usize, &TopologyServer)> {
         self.servers.iter().enumerate().filter(|(_, server)| !server.removed)
     }
 
@@ -186,7 +186,7 @@ impl Topology {
     /// Counts a round trip of hello: an exponentially weighted moving average with a weight of 0.2 for the newest ("Server
     /// Selection" specification).
     pub fn measured(&mut self, node: u16, rtt_us: u64) {
-        let known = |server: &&mut Server| !server.description.kind.is_unknown();
+        let known = |server: &&mut TopologyServer| !server.description.kind.is_unknown();
         if let Some(server) = self.servers.get_mut(usize::from(node)).filter(known) {
             let before = server.description.rtt_us;
             server.description.rtt_us = Some(before.map_or(rtt_us, |before| (rtt_us + 4 * before) / 5));
@@ -347,7 +347,7 @@ impl Topology {
                 removed.removed = false;
                 removed.description = ServerDescription::default();
             } else if self.servers.len() < NODES {
-                self.servers.push(Server { address: address.clone(), ..Server::default() });
+                self.servers.push(TopologyServer { address: address.clone(), ..TopologyServer::default() });
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::harness::{Checked, Mismatch, Suite, expect};
 use dyno_db_mongodb::protocol::{
-    MongoOptions, Server, ServerDescription, ServerType, Topology, TopologyType, nearest, suitable,
+    MongoOptions, ServerDescription, ServerType, Topology, TopologyServer, TopologyType, nearest, suitable,
 };
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub fn check(case: &Value, _data: &Value) -> Checked {
         (Ok(_), true) => return expect(false, || "is accepted".into()),
         (Err(why), false) => return Err(Mismatch(why)),
     };
-    let servers: Vec<Server> = case["servers"].as_array().unwrap().iter().map(server).collect();
+    let servers: Vec<TopologyServer> = case["servers"].as_array().unwrap().iter().map(server).collect();
     let topology = Topology::of_servers(topology_type(case["type"].as_str().unwrap()), servers);
     let address_of = |at: &u16| topology.servers()[usize::from(*at)].address.as_str();
     let deprioritized: Vec<u16> = (0..topology.servers().len() as u16)
@@ -63,7 +63,7 @@ fn options(case: &Value) -> Result<MongoOptions, String> {
     MongoOptions::from_uri(&format!("mongodb://h/?{}", query.join("&"))).map_err(|refused| refused.0)
 }
 
-fn server(case: &Value) -> Server {
+fn server(case: &Value) -> TopologyServer {
     let kind = match case["type"].as_str().unwrap() {
         "Standalone" => ServerType::Standalone,
         "Mongos" => ServerType::Mongos,
@@ -80,7 +80,7 @@ fn server(case: &Value) -> Server {
     let tags = case["tags"].as_object().into_iter().flatten();
     let wrote =
         case["lastWrite"]["lastWriteDate"]["$numberLong"].as_str().map_or(0, |ms| ms.parse().unwrap());
-    Server {
+    TopologyServer {
         address: case["address"].as_str().unwrap().to_owned(),
         description: ServerDescription {
             kind,
@@ -90,7 +90,7 @@ fn server(case: &Value) -> Server {
             rtt_us: case["avg_rtt_ms"].as_f64().map(|ms| (ms * 1e3) as u64),
             ..ServerDescription::default()
         },
-        ..Server::default()
+        ..TopologyServer::default()
     }
 }
 
@@ -108,13 +108,13 @@ fn topology_type(name: &str) -> TopologyType {
 
 fn check_average(case: &Value) -> Checked {
     let us = |value: &Value| value.as_f64().map(|ms| (ms * 1e3).round() as u64);
-    let server = Server {
+    let server = TopologyServer {
         description: ServerDescription {
             kind: ServerType::Standalone,
             rtt_us: us(&case["before_ms"]),
             ..ServerDescription::default()
         },
-        ..Server::default()
+        ..TopologyServer::default()
     };
     let mut topology = Topology::of_servers(TopologyType::Single, vec![server]);
     topology.measured(0, us(&case["sample_ms"]).unwrap());

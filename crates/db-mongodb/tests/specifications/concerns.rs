@@ -1,9 +1,9 @@
 //! Read and write concerns (suite `read-write-concern`): in URIs, in commands, and left out of commands by default.
 
 use crate::harness::{Checked, Mismatch, Suite, expect};
-use dyno_db_mongodb::protocol::{Deployment, Exchange, MongoDriver, MongoOptions, take_document};
+use dyno_db_mongodb::protocol::{Deployment, MongoDriver, MongoExchange, MongoOptions, take_document};
 use dyno_types::bson::{self, kind};
-use dyno_types::document::{Action, Change, Filter, Modify, Operand, Shape};
+use dyno_types::document::{Action, Change, DocumentFilter, Modify, Operand, OperationShape};
 use dyno_types::{Content, Driver, Endpoint, Request, Verb};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -62,7 +62,7 @@ fn as_json(document: &[u8]) -> Value {
 
 /// The command of the operation has no write concern where none is set.
 fn check_default(operation: &str) -> Checked {
-    let by_id = || Filter::equal("_id", 0);
+    let by_id = || DocumentFilter::equal("_id", 0);
     let change = || Change::Fields(vec![(Modify::Set, "x".into(), 1)]);
     let update =
         |many| Action::Update { filter: by_id(), change: change(), many, upsert: false, ordered: true };
@@ -76,14 +76,15 @@ fn check_default(operation: &str) -> Checked {
         other => return Err(Mismatch(format!("{other} is no operation of dyno"))),
     };
     let request = Request { verb: Verb::Document, ..Request::default() };
-    let command = command(MongoOptions::default(), vec![Shape { name: "x".into(), action }], request);
+    let command =
+        command(MongoOptions::default(), vec![OperationShape { name: "x".into(), action }], request);
     expect(bson::find(&command, "writeConcern").is_none(), || format!("{operation} has a write concern"))
 }
 
 /// The command that a request becomes.
-fn command(options: MongoOptions, shapes: Vec<Shape>, request: Request) -> Vec<u8> {
+fn command(options: MongoOptions, shapes: Vec<OperationShape>, request: Request) -> Vec<u8> {
     let mut driver = driver(options, shapes);
-    let mut exchange = Exchange::default();
+    let mut exchange = MongoExchange::default();
     driver.begin(&mut exchange, &request);
     let mut out = Vec::new();
     driver.encode(&mut exchange, 0, &mut out);
@@ -91,14 +92,14 @@ fn command(options: MongoOptions, shapes: Vec<Shape>, request: Request) -> Vec<u
 }
 
 /// A driver that no server answers.
-pub fn driver(options: MongoOptions, shapes: Vec<Shape>) -> MongoDriver {
+pub fn driver(options: MongoOptions, shapes: Vec<OperationShape>) -> MongoDriver {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     let endpoint = Endpoint::Tcp { host: "127.0.0.1".into(), address };
     MongoDriver::new(Arc::new(options), Arc::new(Records(shapes)), Deployment::single(endpoint)).unwrap()
 }
 
 /// Records without fields, and documents of these shapes.
-pub struct Records(pub Vec<Shape>);
+pub struct Records(pub Vec<OperationShape>);
 
 impl Content for Records {
     fn table(&self) -> &str {
@@ -129,7 +130,7 @@ impl Content for Records {
         bson::int32(out, name, 1);
     }
 
-    fn shapes(&self) -> &[Shape] {
+    fn shapes(&self) -> &[OperationShape] {
         &self.0
     }
 }

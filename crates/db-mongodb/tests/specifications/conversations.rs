@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use dyno_db_mongodb::protocol::scram::{Conversation, Login};
 use dyno_db_mongodb::protocol::{Mechanism, MongoOptions, message, take_document};
-use dyno_types::{Driver, Hello, bson};
+use dyno_types::{Driver, GreetingStep, bson};
 use serde_json::Value;
 
 #[test]
@@ -64,7 +64,7 @@ fn check_plain(user: &str, password: &str, payload: &str) -> Checked {
     driver.hello(0, 1, &mut out);
     out.clear();
     let begun = driver.greeted(0, 1, 0, &reply(|out| bson::int32(out, "maxWireVersion", 21)), &mut out);
-    expect(matches!(begun, Hello::Reply { more: true, .. }), || format!("{begun:?}"))?;
+    expect(matches!(begun, GreetingStep::Reply { more: true, .. }), || format!("{begun:?}"))?;
     let command = take_document(&mut out).unwrap().unwrap();
     let field = |name: &str| bson::find(&command, name).and_then(|element| element.as_str());
     expect(field("mechanism") == Some("PLAIN") && field("$db") == Some("$external"), || {
@@ -78,7 +78,7 @@ fn check_plain(user: &str, password: &str, payload: &str) -> Checked {
         bson::binary(out, "payload", b"");
     });
     let heard = driver.greeted(0, 1, 1, &done, &mut Vec::new());
-    expect(matches!(heard, Hello::Reply { more: false, .. }), || format!("{heard:?}"))
+    expect(matches!(heard, GreetingStep::Reply { more: false, .. }), || format!("{heard:?}"))
 }
 
 fn reply(fields: impl Fn(&mut Vec<u8>)) -> Vec<u8> {

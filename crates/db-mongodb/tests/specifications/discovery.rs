@@ -3,7 +3,8 @@
 use crate::documents::{document, object_id};
 use crate::harness::{Checked, Mismatch, Suite, expect};
 use dyno_db_mongodb::protocol::{
-    ApplicationError, Handshake, MongoOptions, Server, ServerType, Topology, TopologyType, TopologyVersion,
+    ApplicationError, Handshake, MongoOptions, ServerType, Topology, TopologyServer, TopologyType,
+    TopologyVersion,
 };
 use dyno_types::address::Address;
 use serde_json::{Value, json};
@@ -105,7 +106,7 @@ fn compare(topology: &Topology, expected: &Value) -> Checked {
     Ok(())
 }
 
-fn compare_server(server: &Server, expected: &Value) -> Checked {
+fn compare_server(server: &TopologyServer, expected: &Value) -> Checked {
     let description = &server.description;
     let kind = server_kind(description.kind);
     expect(kind == expected["type"], || format!("type {kind}"))?;

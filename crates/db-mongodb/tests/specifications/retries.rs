@@ -4,9 +4,11 @@ use crate::concerns::Records;
 use crate::documents::document;
 use crate::harness::{Checked, Mismatch, Suite, expect};
 use dyno_db_mongodb::protocol::message;
-use dyno_db_mongodb::protocol::{Deployment, Exchange, MongoDriver, MongoOptions, take_document};
+use dyno_db_mongodb::protocol::{Deployment, MongoDriver, MongoExchange, MongoOptions, take_document};
 use dyno_types::bson;
-use dyno_types::document::{Action, Change, Filter, Modify, Projection, Shape, Stage};
+use dyno_types::document::{
+    Action, AggregationStage, Change, DocumentFilter, Modify, OperationShape, Projection,
+};
 use dyno_types::{Decoded, Driver, Endpoint, Request, Then, Verb};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,7 +26,7 @@ fn commands_are_sent_again() {
 pub fn check(case: &Value, _data: &Value) -> Checked {
     let failures = case["times"].as_u64().unwrap();
     let mut driver = driver(case)?;
-    let mut exchange = Exchange::default();
+    let mut exchange = MongoExchange::default();
     let request = Request { verb: Verb::Document, ..Request::default() };
     driver.begin(&mut exchange, &request);
     let (mut sent, mut command, mut numbers) = (0, 0, Vec::new());
@@ -64,10 +66,10 @@ pub fn check(case: &Value, _data: &Value) -> Checked {
 }
 
 /// Selects a server for another try, after a check of the only one if its state has changed.
-fn select(driver: &mut MongoDriver, exchange: &mut Exchange, case: &Value) -> Checked {
+fn select(driver: &mut MongoDriver, exchange: &mut MongoExchange, case: &Value) -> Checked {
     if driver.again(exchange).is_none() {
         let (mut check, request) =
-            (Exchange::default(), Request { verb: Verb::Topology, ..Request::default() });
+            (MongoExchange::default(), Request { verb: Verb::Topology, ..Request::default() });
         driver.begin_topology(&mut check, &request, 0, 0);
         driver.decode(&mut check, 0, &framed(&hello(case)));
     }
@@ -115,7 +117,7 @@ fn driver(case: &Value) -> Result<MongoDriver, Mismatch> {
         true => Deployment::routers(vec![endpoint]),
         false => Deployment::replica_set("rs", vec![endpoint], 0),
     };
-    let shapes = vec![Shape { name: "x".into(), action: action(case)? }];
+    let shapes = vec![OperationShape { name: "x".into(), action: action(case)? }];
     let mut driver = MongoDriver::new(Arc::new(options), Arc::new(Records(shapes)), deployment).unwrap();
     let mut out = Vec::new();
     driver.hello(0, 0, &mut out);
@@ -125,7 +127,7 @@ fn driver(case: &Value) -> Result<MongoDriver, Mismatch> {
 
 /// The operation that a case is about; of a bulk the one whose command fails.
 fn action(case: &Value) -> Result<Action, Mismatch> {
-    let filter = || Filter::equal("_id", 0);
+    let filter = || DocumentFilter::equal("_id", 0);
     let change = || Change::Fields(vec![(Modify::Set, "x".into(), 1)]);
     let fails = case["fails"][0].as_str().unwrap_or_default();
     let name = case["operation"].as_str().unwrap();
@@ -156,7 +158,7 @@ fn action(case: &Value) -> Result<Action, Mismatch> {
         "distinct" => Action::Distinct { filter: filter(), field: "x".into() },
         "aggregate" => {
             let stage = case["last_stage"].as_str().unwrap();
-            Action::Aggregate { pipeline: vec![Stage::Raw(document(&json!({ stage: {"x": 1} })))] }
+            Action::Aggregate { pipeline: vec![AggregationStage::Raw(document(&json!({ stage: {"x": 1} })))] }
         }
         other => return Err(Mismatch(format!("{other} is no operation of dyno"))),
     })
@@ -212,7 +214,7 @@ fn hello_is_never_compressed_and_goes_by_a_name_that_the_server_knows() {
         driver.hello(0, 0, &mut out);
         out.clear();
         driver.greeted(0, 0, 0, &framed(&document(&hello)), &mut out);
-        let mut exchange = Exchange::default();
+        let mut exchange = MongoExchange::default();
         driver.begin(&mut exchange, &Request { verb: Verb::Insert, ..Request::default() });
         driver.encode(&mut exchange, 0, &mut out);
         assert_eq!(message::frame(&out).unwrap().unwrap().code, message::code::COMPRESSED);

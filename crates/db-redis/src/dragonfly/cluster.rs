@@ -6,8 +6,8 @@ use crate::client::Client;
 use crate::cluster as redis;
 use crate::cluster::password;
 use dyno_config::server::ServerSpec;
-use dyno_db::cluster::{COMMAND, ClusterError, Group, primary_of};
-use dyno_db::servers::Node;
+use dyno_db::cluster::{COMMAND, ClusterError, ProcessGroup, primary_of};
+use dyno_db::servers::ServerNode;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(super) fn admin_port(port: u16) -> u16 {
 ///
 /// # Errors
 /// A node refuses, or they are not whole in time.
-pub fn form(group: &Group<'_>) -> Result<(), ClusterError> {
+pub fn form(group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
     let (spec, nodes) = (group.spec, group.nodes);
     redis::each_replica(spec, nodes, |primary, node| redis::follows(spec, primary, node))?;
     assign(spec, nodes, false)?;
@@ -32,7 +32,7 @@ pub fn form(group: &Group<'_>) -> Result<(), ClusterError> {
 ///
 /// # Errors
 /// It does not answer, or a node refuses.
-pub fn rejoin(spec: &ServerSpec, nodes: &[&Node], i: usize) -> Result<(), ClusterError> {
+pub fn rejoin(spec: &ServerSpec, nodes: &[&ServerNode], i: usize) -> Result<(), ClusterError> {
     if let Some(primary) = primary_of(spec, i) {
         redis::follows(spec, nodes[primary], nodes[i])?;
     }
@@ -40,7 +40,7 @@ pub fn rejoin(spec: &ServerSpec, nodes: &[&Node], i: usize) -> Result<(), Cluste
 }
 
 /// The name that a node has since its start; versions before 1.14 tell it elsewhere.
-fn name(spec: &ServerSpec, node: &Node, patience: Duration) -> Result<String, ClusterError> {
+fn name(spec: &ServerSpec, node: &ServerNode, patience: Duration) -> Result<String, ClusterError> {
     let client = |socket| Client::connect(socket, password(spec).as_deref(), patience);
     let told = client(node.socket())?.call(&["CLUSTER", "MYID"]);
     let told = told.or_else(|_| client(admin_socket(node))?.call(&["DFLYCLUSTER", "MYID"]))?;
@@ -50,12 +50,12 @@ fn name(spec: &ServerSpec, node: &Node, patience: Duration) -> Result<String, Cl
     }
 }
 
-fn admin_socket(node: &Node) -> SocketAddr {
+fn admin_socket(node: &ServerNode) -> SocketAddr {
     SocketAddr::new(node.address, admin_port(node.port))
 }
 
 /// Shards and the slots of each: contiguous ranges for the primaries, each with its replicas.
-fn shards(spec: &ServerSpec, nodes: &[&Node], names: &[String]) -> Value {
+fn shards(spec: &ServerSpec, nodes: &[&ServerNode], names: &[String]) -> Value {
     let primaries = spec.primaries();
     let node = |i: usize| json!({"id": names[i], "ip": nodes[i].address.to_string(), "port": nodes[i].port});
     let shard = |i: u32| {
@@ -71,7 +71,7 @@ fn shards(spec: &ServerSpec, nodes: &[&Node], names: &[String]) -> Value {
 }
 
 /// Tells every node. Where some may be `absent`, those that cannot be reached are told of all the same.
-fn assign(spec: &ServerSpec, nodes: &[&Node], absent: bool) -> Result<(), ClusterError> {
+fn assign(spec: &ServerSpec, nodes: &[&ServerNode], absent: bool) -> Result<(), ClusterError> {
     // Nodes that may be absent are not waited for long.
     let patience = if absent { Duration::from_secs(1) } else { COMMAND };
     let mut names = Vec::new();

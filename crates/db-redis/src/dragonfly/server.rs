@@ -4,8 +4,8 @@ use crate::cluster::password;
 use crate::dragonfly::cluster::{self, admin_port};
 use crate::server::RedisServer;
 use dyno_config::server::{ServerSpec, Topology};
-use dyno_db::cluster::{ClusterError, Group};
-use dyno_db::servers::{DatabaseServer, LaunchConfig, Node, NotReady, flags, reserved};
+use dyno_db::cluster::{ClusterError, ProcessGroup};
+use dyno_db::servers::{DatabaseServer, LaunchConfig, NotReady, ServerNode, flags, reserved};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 
@@ -26,7 +26,7 @@ const OF_CLUSTERS: [(&str, &str); 2] =
 /// Memory that Dragonfly demands for each of its threads, bytes.
 const EACH_THREAD: u64 = 256 << 20;
 
-fn configure(spec: &ServerSpec, node: &Node) -> Result<LaunchConfig, LocalError> {
+fn configure(spec: &ServerSpec, node: &ServerNode) -> Result<LaunchConfig, LocalError> {
     reserved(spec, &RESERVED)?;
     let keeps = spec.data.snapshot || spec.data.volume.is_some();
     let mut own = vec![
@@ -78,7 +78,12 @@ fn configure(spec: &ServerSpec, node: &Node) -> Result<LaunchConfig, LocalError>
 pub struct DragonflyServer;
 
 impl DatabaseServer for DragonflyServer {
-    fn configure(&self, spec: &ServerSpec, node: &Node, _version: &str) -> Result<LaunchConfig, LocalError> {
+    fn configure(
+        &self,
+        spec: &ServerSpec,
+        node: &ServerNode,
+        _version: &str,
+    ) -> Result<LaunchConfig, LocalError> {
         configure(spec, node)
     }
 
@@ -86,13 +91,13 @@ impl DatabaseServer for DragonflyServer {
     fn ready(
         &self,
         spec: &ServerSpec,
-        node: &Node,
+        node: &ServerNode,
         _started: Option<(&Machine, u32)>,
     ) -> Result<Option<u32>, NotReady> {
         RedisServer.ready(spec, node, None)
     }
 
-    fn uri(&self, spec: &ServerSpec, nodes: &[&Node]) -> String {
+    fn uri(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> String {
         RedisServer.uri(spec, nodes)
     }
 
@@ -100,26 +105,26 @@ impl DatabaseServer for DragonflyServer {
         password(spec)
     }
 
-    fn count(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<u64, LocalError> {
+    fn count(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<u64, LocalError> {
         RedisServer.count(spec, nodes)
     }
 
-    fn save(&self, spec: &ServerSpec, nodes: &[&Node]) -> Result<(), LocalError> {
+    fn save(&self, spec: &ServerSpec, nodes: &[&ServerNode]) -> Result<(), LocalError> {
         RedisServer.save(spec, nodes)
     }
 
-    fn save_and_end(&self, spec: &ServerSpec, node: &Node) -> bool {
+    fn save_and_end(&self, spec: &ServerSpec, node: &ServerNode) -> bool {
         RedisServer.save_and_end(spec, node)
     }
 
-    fn form(&self, group: &Group<'_>) -> Result<(), ClusterError> {
+    fn form(&self, group: &ProcessGroup<'_>) -> Result<(), ClusterError> {
         match group.spec.topology {
             Topology::Cluster => cluster::form(group),
             _ => RedisServer.form(group),
         }
     }
 
-    fn rejoin(&self, spec: &ServerSpec, nodes: &[&Node], i: usize) -> Result<(), ClusterError> {
+    fn rejoin(&self, spec: &ServerSpec, nodes: &[&ServerNode], i: usize) -> Result<(), ClusterError> {
         match spec.topology {
             Topology::Cluster => cluster::rejoin(spec, nodes, i),
             _ => RedisServer.rejoin(spec, nodes, i),

@@ -3,8 +3,8 @@
 use crate::cluster as redis;
 use crate::dragonfly::server::DragonflyServer;
 use dyno_config::server::ServerSpec;
-use dyno_db::cluster::{ClusterError, Group};
-use dyno_db::servers::{DatabaseServer, Node};
+use dyno_db::cluster::{ClusterError, ProcessGroup};
+use dyno_db::servers::{DatabaseServer, ServerNode};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
@@ -21,12 +21,12 @@ fn slots_are_contiguous_and_all_of_them() {
 }
 
 /// Commands that the nodes of a scripted cluster have received, by port.
-pub type Told = Arc<Mutex<BTreeMap<u16, Vec<Vec<String>>>>>;
+pub type ReceivedCommands = Arc<Mutex<BTreeMap<u16, Vec<Vec<String>>>>>;
 
 /// A node of Dragonfly in cluster mode: until it is told a configuration its state is "fail", and only the port for
 /// administration takes one.
 struct Dragonfly {
-    node: Node,
+    node: ServerNode,
 }
 
 fn words(reader: &mut BufReader<TcpStream>) -> Option<Vec<String>> {
@@ -47,7 +47,7 @@ fn words(reader: &mut BufReader<TcpStream>) -> Option<Vec<String>> {
         .collect()
 }
 
-fn answer(told: &Told, port: u16, is_admin: bool, words: &[String]) -> String {
+fn answer(told: &ReceivedCommands, port: u16, is_admin: bool, words: &[String]) -> String {
     let mut told = told.lock().unwrap();
     let all = told.entry(port).or_default();
     let has = |what: &str| all.iter().any(|words| words[0] == what);
@@ -75,7 +75,7 @@ fn answer(told: &Told, port: u16, is_admin: bool, words: &[String]) -> String {
 
 impl Dragonfly {
     /// Listens on two ports that are 10,000 apart, until the test ends.
-    fn start(told: &Told, number: usize) -> Dragonfly {
+    fn start(told: &ReceivedCommands, number: usize) -> Dragonfly {
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let pair = (0..1_000).find_map(|_| {
             let port = dyno_localhost::port::free_port().ok().filter(|port| *port < 55_000)?;
@@ -101,7 +101,7 @@ impl Dragonfly {
             });
         }
         let home = std::path::PathBuf::from("/nowhere");
-        let node = Node {
+        let node = ServerNode {
             name: format!("dragonfly-{port}"),
             address: here,
             port,
@@ -122,12 +122,12 @@ fn spec(text: &str) -> ServerSpec {
 
 #[test]
 fn nodes_of_dragonfly_are_told_whose_which_slots_are() {
-    let told = Told::default();
+    let told = ReceivedCommands::default();
     let spec = spec(r#"{"kind": "dragonfly", "topology": "cluster", "members": 3, "replicas": 1}"#);
     spec.check().unwrap();
     let all: Vec<Dragonfly> = (0..6).map(|number| Dragonfly::start(&told, number)).collect();
-    let nodes: Vec<&Node> = all.iter().map(|one| &one.node).collect();
-    DragonflyServer.form(&Group { spec: &spec, nodes: &nodes, made: false, control: None }).unwrap();
+    let nodes: Vec<&ServerNode> = all.iter().map(|one| &one.node).collect();
+    DragonflyServer.form(&ProcessGroup { spec: &spec, nodes: &nodes, made: false, control: None }).unwrap();
     let told_before = told.lock().unwrap().clone();
     let ports: Vec<u16> = nodes.iter().map(|node| node.port).collect();
     let shard = |i: usize, start: u32, end: u32| {
@@ -157,12 +157,12 @@ fn nodes_of_dragonfly_are_told_whose_which_slots_are() {
 
 #[test]
 fn copies_of_one_primary_are_told_whose_they_are() {
-    let told = Told::default();
+    let told = ReceivedCommands::default();
     let spec = spec(r#"{"kind": "dragonfly", "topology": "replication", "replicas": 2}"#);
     spec.check().unwrap();
     assert_eq!((spec.primaries(), spec.processes()), (1, 3));
     let all: Vec<Dragonfly> = (0..3).map(|number| Dragonfly::start(&told, number)).collect();
-    let nodes: Vec<&Node> = all.iter().map(|one| &one.node).collect();
+    let nodes: Vec<&ServerNode> = all.iter().map(|one| &one.node).collect();
     redis::follow(&spec, &nodes).unwrap();
     // The scripted primary does not count them.
     let why = redis::followed(&spec, &nodes).unwrap_err();

@@ -3,17 +3,17 @@
 //! failed alone; without the index entries none of them is whole.
 
 use super::cluster::key_slot;
-use super::exchange::{Exchange, Part};
+use super::exchange::{BatchPart, RedisExchange};
 use super::index::{INDEX_KEY, put_score};
 use super::resp::{put_array, put_bulk};
 use super::state::RedisDriver;
 
 impl RedisDriver {
     /// The slot of a command's key.
-    pub(super) fn batched_slot(&mut self, x: &Exchange, command: u32) -> u16 {
+    pub(super) fn batched_slot(&mut self, x: &RedisExchange, command: u32) -> u16 {
         let request = match x.more.batch.part(command) {
-            Part::Index => return self.index_slot,
-            Part::Record(request) | Part::Expiry(request) => request,
+            BatchPart::Index => return self.index_slot,
+            BatchPart::Record(request) | BatchPart::Expiry(request) => request,
         };
         self.batch_key.clear();
         self.content.key(request, &mut self.batch_key);
@@ -21,19 +21,19 @@ impl RedisDriver {
     }
 
     /// A command of a batch: one of its records, or after them all its index entries.
-    pub(super) fn put_batched(&mut self, x: &Exchange, command: u32, out: &mut Vec<u8>) {
+    pub(super) fn put_batched(&mut self, x: &RedisExchange, command: u32, out: &mut Vec<u8>) {
         let mut key = std::mem::take(&mut self.batch_key);
         key.clear();
         match x.more.batch.part(command) {
-            Part::Record(request) => {
+            BatchPart::Record(request) => {
                 self.content.key(request, &mut key);
                 self.put_write(request, &key, out);
             }
-            Part::Expiry(request) => {
+            BatchPart::Expiry(request) => {
                 self.content.key(request, &mut key);
                 self.put_expiry(&key, out);
             }
-            Part::Index => {
+            BatchPart::Index => {
                 put_array(out, 2 + 2 * x.more.batch.requests.len());
                 out.extend_from_slice(b"$4\r\nZADD\r\n");
                 put_bulk(out, INDEX_KEY);

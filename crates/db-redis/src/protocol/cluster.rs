@@ -40,7 +40,7 @@ pub fn key_slot(key: &[u8]) -> u16 {
 
 /// Knowledge of one load thread about the nodes and about who serves which slot.
 #[derive(Clone, Debug)]
-pub struct Topology {
+pub struct ClusterTopology {
     endpoints: Vec<Endpoint>,
     primary: Vec<u16>,
     replicas: Vec<(u16, Vec<u16>)>,
@@ -51,10 +51,10 @@ pub struct Topology {
     awaited: Option<String>,
 }
 
-impl Topology {
+impl ClusterTopology {
     /// One node that serves everything.
     pub fn single(endpoint: Endpoint) -> Self {
-        Topology {
+        ClusterTopology {
             endpoints: vec![endpoint],
             primary: Vec::new(),
             replicas: Vec::new(),
@@ -271,8 +271,8 @@ impl Topology {
 mod tests {
     use super::*;
 
-    fn start() -> Topology {
-        Topology::single(Endpoint::Tcp {
+    fn start() -> ClusterTopology {
+        ClusterTopology::single(Endpoint::Tcp {
             host: "127.0.0.1".into(),
             address: "127.0.0.1:7000".parse().unwrap(),
         })

@@ -3,7 +3,7 @@
 use super::cluster::key_slot;
 use super::resp::{put_array, put_bulk};
 use dyno_types::Content;
-use dyno_types::command::{Argument, CommandForm};
+use dyno_types::command::{CommandArgument, CommandForm};
 
 /// A part of a command on the wire.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,8 +36,8 @@ fn compiled(form: &CommandForm) -> Compiled {
     put_array(&mut bytes, form.arguments.len());
     for (number, argument) in (0..).zip(&form.arguments) {
         match argument {
-            Argument::Literal(literal) => put_bulk(&mut bytes, literal),
-            Argument::Rendered => {
+            CommandArgument::Literal(literal) => put_bulk(&mut bytes, literal),
+            CommandArgument::Rendered => {
                 pieces.push(Piece::Bytes(std::mem::take(&mut bytes)));
                 pieces.push(Piece::Rendered(number));
             }
@@ -46,8 +46,8 @@ fn compiled(form: &CommandForm) -> Compiled {
     pieces.push(Piece::Bytes(bytes));
     pieces.retain(|piece| !matches!(piece, Piece::Bytes(bytes) if bytes.is_empty()));
     let key = form.key.and_then(|number| match form.arguments.get(usize::from(number))? {
-        Argument::Literal(literal) => Some(Key::Slot(key_slot(literal))),
-        Argument::Rendered => Some(Key::Rendered(number)),
+        CommandArgument::Literal(literal) => Some(Key::Slot(key_slot(literal))),
+        CommandArgument::Rendered => Some(Key::Rendered(number)),
     });
     Compiled { pieces, key, misses: form.misses }
 }
@@ -61,14 +61,14 @@ pub(super) fn compile(content: &dyn Content) -> Vec<Vec<Compiled>> {
 mod tests {
     use super::*;
 
-    fn form(arguments: Vec<Argument>, key: Option<u16>) -> CommandForm {
+    fn form(arguments: Vec<CommandArgument>, key: Option<u16>) -> CommandForm {
         CommandForm { arguments, key, writes: true, misses: false }
     }
 
     #[test]
     fn what_never_changes_is_one_piece() {
-        let literal = |text: &str| Argument::Literal(text.as_bytes().to_vec());
-        let set = form(vec![literal("SET"), Argument::Rendered, literal("xxx")], Some(1));
+        let literal = |text: &str| CommandArgument::Literal(text.as_bytes().to_vec());
+        let set = form(vec![literal("SET"), CommandArgument::Rendered, literal("xxx")], Some(1));
         let found = compiled(&set);
         assert_eq!(
             found.pieces,

@@ -2,7 +2,7 @@
 
 use super::cluster::key_slot;
 use super::command_templates::{Compiled, Key, Piece};
-use super::exchange::Exchange;
+use super::exchange::RedisExchange;
 use super::resp::{NotResp, Token, put_bulk, skip, token};
 use super::state::RedisDriver;
 use dyno_db::command_traffic::command_words;
@@ -52,7 +52,7 @@ impl RedisDriver {
     /// The reply to a command of a command request, and the position after it.
     pub(super) fn take_own(
         &mut self,
-        x: &mut Exchange,
+        x: &mut RedisExchange,
         command: u32,
         input: &[u8],
     ) -> Result<Option<(Outcome, usize)>, NotResp> {

@@ -3,11 +3,11 @@
 //! so that searches and changes of single fields are refused.
 
 use super::cluster::key_slot;
-use super::exchange::Exchange;
+use super::exchange::RedisExchange;
 use super::resp::{NotResp, Token, put_array, put_bulk, put_command, put_length, token};
 use super::state::RedisDriver;
 use dyno_types::bson::{self, Element, kind};
-use dyno_types::document::{Action, Change, Filter, Test};
+use dyno_types::document::{Action, Change, DocumentFilter, FieldTest};
 use dyno_types::{Content, Outcome, Refused, Request};
 use std::io::Write;
 
@@ -35,10 +35,10 @@ pub(super) fn check(content: &dyn Content) -> Result<(), Refused> {
 }
 
 /// The filter's only operand, which `_id` must equal.
-fn by_id(filter: &Filter) -> Result<u16, &'static str> {
+fn by_id(filter: &DocumentFilter) -> Result<u16, &'static str> {
     match &filter.0[..] {
         [one] if one.field == "_id" => match &one.test {
-            Test::Equal(operand) => Ok(*operand),
+            FieldTest::Equal(operand) => Ok(*operand),
             _ => Err("searches of a range or a list"),
         },
         _ => Err("searches by anything but _id"),
@@ -129,7 +129,7 @@ impl RedisDriver {
     /// The reply to a command of a document request, and the position after it.
     pub(super) fn take_document(
         &mut self,
-        x: &mut Exchange,
+        x: &mut RedisExchange,
         input: &[u8],
     ) -> Result<Option<(Outcome, usize)>, NotResp> {
         let Some((found, next)) = token(input, 0)? else { return Ok(None) };

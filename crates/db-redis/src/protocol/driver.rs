@@ -4,17 +4,17 @@
 //! index entry (1), sent together; a delete likewise; a scan asks the index (0) and then for record i (1 + i), with a
 //! window of records under way.
 
-use super::cluster::{Topology, key_slot};
+use super::cluster::{ClusterTopology, key_slot};
 use super::command_templates::compile;
-use super::exchange::Exchange;
+use super::exchange::RedisExchange;
 use super::index::{INDEX_KEY, put_score};
-use super::options::{Index, Layout, ReadFrom, RedisOptions};
+use super::options::{Index, ReadFrom, RecordLayout, RedisOptions};
 use super::resp::{NotResp, Token, put_bulk, put_command, skip, token};
 use super::state::RedisDriver;
 use super::{documents, facts};
 use dyno_db::command_traffic::Unreported;
 use dyno_types::{
-    ConnectionStep, Content, Decoded, Driver, Endpoint, Hello, Outcome, Refused, Request, Then, Verb,
+    ConnectionStep, Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, Refused, Request, Then, Verb,
 };
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl RedisDriver {
     pub fn new(
         options: Arc<RedisOptions>,
         content: Arc<dyn Content>,
-        mut topology: Topology,
+        mut topology: ClusterTopology,
         verbs: &[Verb],
     ) -> Result<Self, Refused> {
         if options.index == Index::None && verbs.contains(&Verb::Scan) {
@@ -38,7 +38,8 @@ impl RedisDriver {
             ));
         }
         let all = Request { verb: Verb::Insert, ..Request::default() };
-        if options.layout == Layout::String && verbs.contains(&Verb::Update) && content.fields(&all) > 1 {
+        if options.layout == RecordLayout::String && verbs.contains(&Verb::Update) && content.fields(&all) > 1
+        {
             return Err(Refused(
                 "layout=string keeps a record as one value: updates need fieldcount=1, or use layout=hash"
                     .into(),
@@ -61,7 +62,7 @@ impl RedisDriver {
     }
 
     /// The slot of the command's key.
-    fn slot_of(&mut self, x: &Exchange, command: u32) -> u16 {
+    fn slot_of(&mut self, x: &RedisExchange, command: u32) -> u16 {
         if x.batched {
             return self.batched_slot(x, command);
         }
@@ -89,12 +90,12 @@ impl RedisDriver {
     /// Returns whether a request of this kind ends with a command about the record's time to live. A string's is in its `SET`.
     fn expires(&self, verb: Verb) -> bool {
         self.options.ttl_ms.is_some()
-            && self.options.layout == Layout::Hash
+            && self.options.layout == RecordLayout::Hash
             && matches!(verb, Verb::Insert | Verb::Update)
     }
 
     /// A command about one record, whose key is `key`.
-    fn put_record(&mut self, x: &Exchange, command: u32, key: &[u8], out: &mut Vec<u8>) {
+    fn put_record(&mut self, x: &RedisExchange, command: u32, key: &[u8], out: &mut Vec<u8>) {
         match (x.request.verb, command) {
             (Verb::Read, _) => self.put_read(&x.request, key, out),
             (Verb::Scan, _) => self.put_scan(&x.request, key, out),
@@ -117,7 +118,7 @@ impl RedisDriver {
     /// it.
     fn take_record(
         &mut self,
-        x: &mut Exchange,
+        x: &mut RedisExchange,
         command: u32,
         input: &[u8],
     ) -> Result<Option<(Outcome, usize)>, NotResp> {
@@ -191,7 +192,7 @@ impl RedisDriver {
     }
 
     /// The index's reply to a scan: keeps the keys and says which records to ask for first.
-    fn take_keys(&mut self, x: &mut Exchange, input: &[u8]) -> Result<Option<(Then, usize)>, NotResp> {
+    fn take_keys(&mut self, x: &mut RedisExchange, input: &[u8]) -> Result<Option<(Then, usize)>, NotResp> {
         let Some(end) = skip(input, 0)? else { return Ok(None) };
         let (count, mut at) = match token(input, 0)? {
             Some((Token::Array(n), next)) => (n, next),
@@ -214,7 +215,7 @@ impl RedisDriver {
     }
 
     /// A simple acknowledgement: `+OK` or a number.
-    fn take_ack(&mut self, x: &mut Exchange, input: &[u8]) -> Result<Option<(Outcome, usize)>, NotResp> {
+    fn take_ack(&mut self, x: &mut RedisExchange, input: &[u8]) -> Result<Option<(Outcome, usize)>, NotResp> {
         const OK: &[u8] = b"+OK\r\n";
         if input.starts_with(OK) {
             return Ok(Some((Outcome::Ok, OK.len())));
@@ -232,7 +233,7 @@ impl RedisDriver {
     }
 
     /// One of several replies has come: folds its outcome and says what follows.
-    fn fold(&mut self, x: &mut Exchange, command: u32, outcome: Outcome) -> Then {
+    fn fold(&mut self, x: &mut RedisExchange, command: u32, outcome: Outcome) -> Then {
         let scanned = x.request.verb == Verb::Scan && command > 0;
         if x.batched && !outcome.is_ok() {
             x.more.batch.fail(command, outcome);
@@ -277,7 +278,7 @@ impl RedisDriver {
     }
 
     #[inline(always)]
-    fn reply(&mut self, x: &mut Exchange, command: u32, input: &[u8]) -> Result<Decoded, NotResp> {
+    fn reply(&mut self, x: &mut RedisExchange, command: u32, input: &[u8]) -> Result<Decoded, NotResp> {
         match input.first() {
             None => return Ok(Decoded::Need),
             Some(b'>') => {
@@ -319,7 +320,7 @@ impl RedisDriver {
 }
 
 impl Driver for RedisDriver {
-    type Exchange = Exchange;
+    type Exchange = RedisExchange;
 
     fn endpoints(&self) -> &[Endpoint] {
         self.topology.endpoints()
@@ -341,11 +342,11 @@ impl Driver for RedisDriver {
         reply: u16,
         input: &[u8],
         _out: &mut Vec<u8>,
-    ) -> Hello {
+    ) -> GreetingStep {
         facts::greeting_reply(&self.options, reply, input)
     }
 
-    fn begin(&mut self, x: &mut Exchange, request: &Request) -> u32 {
+    fn begin(&mut self, x: &mut RedisExchange, request: &Request) -> u32 {
         x.request = *request;
         x.outcome = Outcome::Ok;
         x.verified = None;
@@ -372,7 +373,7 @@ impl Driver for RedisDriver {
         true
     }
 
-    fn begin_batch(&mut self, x: &mut Exchange, requests: &[Request]) -> u32 {
+    fn begin_batch(&mut self, x: &mut RedisExchange, requests: &[Request]) -> u32 {
         self.begin(x, &requests[0]);
         x.batched = true;
         let (verb, records) = (requests[0].verb, requests.len() as u32);
@@ -382,13 +383,13 @@ impl Driver for RedisDriver {
         x.waiting
     }
 
-    fn batch_outcome(&self, x: &Exchange, number: u32, outcome: Outcome) -> Outcome {
+    fn batch_outcome(&self, x: &RedisExchange, number: u32, outcome: Outcome) -> Outcome {
         // Answered to the end: each has its own. Cut short: it is unknown which were done.
         if x.waiting == 0 { x.more.batch.outcome(number) } else { outcome }
     }
 
     #[inline]
-    fn route(&mut self, x: &Exchange, command: u32) -> u16 {
+    fn route(&mut self, x: &RedisExchange, command: u32) -> u16 {
         let any = self.options.reads == ReadFrom::Any;
         let primary = self.options.reads == ReadFrom::Primary || self.content.writes(&x.request);
         if !self.topology.is_cluster() {
@@ -407,7 +408,7 @@ impl Driver for RedisDriver {
         if primary { self.topology.primary_of(slot) } else { self.topology.reader_of(slot, any) }
     }
 
-    fn encode(&mut self, x: &mut Exchange, command: u32, out: &mut Vec<u8>) {
+    fn encode(&mut self, x: &mut RedisExchange, command: u32, out: &mut Vec<u8>) {
         match (x.request.verb, command) {
             _ if x.batched => self.put_batched(x, command, out),
             (Verb::Scan, n) if n > 0 => self.put_read(&x.request, x.scan_key(n - 1), out),
@@ -430,7 +431,7 @@ impl Driver for RedisDriver {
     }
 
     #[inline]
-    fn decode(&mut self, x: &mut Exchange, command: u32, input: &[u8]) -> Decoded {
+    fn decode(&mut self, x: &mut RedisExchange, command: u32, input: &[u8]) -> Decoded {
         self.reply(x, command, input).unwrap_or(Decoded::Broken)
     }
 
@@ -443,11 +444,11 @@ impl Driver for RedisDriver {
         }
     }
 
-    fn records(&self, x: &Exchange) -> u32 {
+    fn records(&self, x: &RedisExchange) -> u32 {
         x.records
     }
 
-    fn verified(&self, x: &Exchange) -> Option<Outcome> {
+    fn verified(&self, x: &RedisExchange) -> Option<Outcome> {
         x.verified
     }
 
@@ -459,7 +460,7 @@ impl Driver for RedisDriver {
         self.stale |= self.topology.is_cluster();
     }
 
-    fn again(&mut self, _: &mut Exchange) -> Option<u16> {
+    fn again(&mut self, _: &mut RedisExchange) -> Option<u16> {
         (!self.topology.awaits_name()).then(|| self.topology.any())
     }
 

@@ -4,7 +4,7 @@ use dyno_types::{Outcome, Request};
 
 /// State of one operation in flight.
 #[derive(Debug, Default)]
-pub struct Exchange {
+pub struct RedisExchange {
     pub(super) request: Request,
     /// Replies still awaited.
     pub(super) waiting: u32,
@@ -15,12 +15,12 @@ pub struct Exchange {
     /// True if it is a batch of inserts.
     pub(super) batched: bool,
     /// Apart, so that what all operations touch fills few cache lines.
-    pub(super) more: Box<More>,
+    pub(super) more: Box<ScanState>,
 }
 
 /// State that only scans and batches need.
 #[derive(Debug, Default)]
-pub(super) struct More {
+pub(super) struct ScanState {
     /// A scan's keys end to end, and where each ends.
     pub(super) keys: Vec<u8>,
     pub(super) ends: Vec<u32>,
@@ -30,7 +30,7 @@ pub(super) struct More {
     pub(super) batch: Batch,
 }
 
-impl Exchange {
+impl RedisExchange {
     /// A document more was found or written.
     pub(super) fn count(&mut self) {
         self.records += 1;
@@ -51,7 +51,7 @@ pub(super) struct Batch {
 }
 
 /// Purpose of a command of a batch.
-pub(super) enum Part<'a> {
+pub(super) enum BatchPart<'a> {
     /// A record's content.
     Record(&'a Request),
     /// The index entries of all.
@@ -68,12 +68,12 @@ impl Batch {
     }
 
     /// Purpose of a command.
-    pub fn part(&self, command: u32) -> Part<'_> {
+    pub fn part(&self, command: u32) -> BatchPart<'_> {
         let command = command as usize;
         match self.record_of(command) {
-            None => Part::Index,
-            Some(record) if record == command => Part::Record(&self.requests[record].0),
-            Some(record) => Part::Expiry(&self.requests[record].0),
+            None => BatchPart::Index,
+            Some(record) if record == command => BatchPart::Record(&self.requests[record].0),
+            Some(record) => BatchPart::Expiry(&self.requests[record].0),
         }
     }
 

@@ -1,15 +1,15 @@
 //! The greeting of a connection, and the questions asked of a server before a run: who it is, and its slots.
 
-use super::cluster::Topology;
+use super::cluster::ClusterTopology;
 use super::errors::classify;
 use super::options::{ReadFrom, RedisOptions};
 use super::resp::{Token, put_command, skip, token};
 use dyno_db::probe::FactsStep;
 use dyno_types::limits::GREETING_BYTES;
-use dyno_types::{Hello, Outcome};
+use dyno_types::{GreetingStep, Outcome};
 
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum AnswerPart {
     Hello3,
     Auth,
     Select,
@@ -17,18 +17,18 @@ enum Part {
     Ping,
 }
 
-fn parts(options: &RedisOptions) -> impl Iterator<Item = Part> {
+fn parts(options: &RedisOptions) -> impl Iterator<Item = AnswerPart> {
     let resp3 = options.protocol == 3;
     let (auth, select) = (!resp3 && options.logs_in(), options.database != 0);
     // Copies outside of a cluster need no leave.
     let read_only = options.cluster && options.reads != ReadFrom::Primary;
     let wanted = [
-        (Part::Hello3, resp3),
-        (Part::Auth, auth),
-        (Part::Select, select),
-        (Part::ReadOnly, read_only),
+        (AnswerPart::Hello3, resp3),
+        (AnswerPart::Auth, auth),
+        (AnswerPart::Select, select),
+        (AnswerPart::ReadOnly, read_only),
         // A connection is ready when the server has answered on it: it may have too many.
-        (Part::Ping, !(resp3 || auth || select || read_only)),
+        (AnswerPart::Ping, !(resp3 || auth || select || read_only)),
     ];
     wanted.into_iter().filter(|(_, wanted)| *wanted).map(|(part, _)| part)
 }
@@ -39,50 +39,50 @@ pub(super) fn greeting(options: &RedisOptions, out: &mut Vec<u8>) {
     let password = options.password.as_deref().unwrap_or("").as_bytes();
     for part in parts(options) {
         match part {
-            Part::Hello3 if options.logs_in() => {
+            AnswerPart::Hello3 if options.logs_in() => {
                 put_command(out, &[b"HELLO", b"3", b"AUTH", user.unwrap_or("default").as_bytes(), password]);
             }
-            Part::Hello3 => put_command(out, &[b"HELLO", b"3"]),
-            Part::Auth => match user {
+            AnswerPart::Hello3 => put_command(out, &[b"HELLO", b"3"]),
+            AnswerPart::Auth => match user {
                 Some(user) => put_command(out, &[b"AUTH", user.as_bytes(), password]),
                 None => put_command(out, &[b"AUTH", password]),
             },
-            Part::Select => put_command(out, &[b"SELECT", options.database.to_string().as_bytes()]),
-            Part::ReadOnly => put_command(out, &[b"READONLY"]),
-            Part::Ping => put_command(out, &[b"PING"]),
+            AnswerPart::Select => put_command(out, &[b"SELECT", options.database.to_string().as_bytes()]),
+            AnswerPart::ReadOnly => put_command(out, &[b"READONLY"]),
+            AnswerPart::Ping => put_command(out, &[b"PING"]),
         }
     }
 }
 
 /// Reads the greeting's reply number `reply`.
-pub(super) fn greeting_reply(options: &RedisOptions, reply: u16, input: &[u8]) -> Hello {
+pub(super) fn greeting_reply(options: &RedisOptions, reply: u16, input: &[u8]) -> GreetingStep {
     let not_redis = || {
         let shown: String = String::from_utf8_lossy(&input[..input.len().min(60)]).escape_debug().collect();
-        Hello::Refused(Outcome::Protocol, format!("what answered is not a Redis server: {shown:?}"))
+        GreetingStep::Refused(Outcome::Protocol, format!("what answered is not a Redis server: {shown:?}"))
     };
     // A user who may not send PING, or whose server does not know it, has been answered all the same.
-    let is_ping = parts(options).nth(usize::from(reply)) == Some(Part::Ping);
+    let is_ping = parts(options).nth(usize::from(reply)) == Some(AnswerPart::Ping);
     let is_answer = |text: &[u8]| text.starts_with(b"NOPERM") || text.starts_with(b"ERR unknown command");
     match skip(input, 0) {
         Err(_) => not_redis(),
         Ok(None) if input.len() > GREETING_BYTES => {
             let words = format!("its reply to the greeting is longer than {GREETING_BYTES} bytes");
-            Hello::Refused(Outcome::Protocol, words)
+            GreetingStep::Refused(Outcome::Protocol, words)
         }
-        Ok(None) => Hello::Need,
+        Ok(None) => GreetingStep::Need,
         Ok(Some(used)) => match token(input, 0) {
             Ok(Some((Token::Error(text), _))) if !(is_ping && is_answer(text)) => {
                 let words = String::from_utf8_lossy(text).into_owned();
-                Hello::Refused(classify(text), words)
+                GreetingStep::Refused(classify(text), words)
             }
-            _ => Hello::Reply { used, more: usize::from(reply) + 1 < parts(options).count() },
+            _ => GreetingStep::Reply { used, more: usize::from(reply) + 1 < parts(options).count() },
         },
     }
 }
 
 /// Facts that a server reports of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct RedisFacts {
     /// `name value` pairs of INFO, in its order.
     pub info: Vec<(String, String)>,
     /// Number of primaries, if it is a cluster.
@@ -91,7 +91,7 @@ pub struct Facts {
     pub copies: Option<usize>,
 }
 
-impl Facts {
+impl RedisFacts {
     /// A value of INFO.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.info.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
@@ -108,7 +108,7 @@ impl Facts {
     }
 }
 
-impl Facts {
+impl RedisFacts {
     /// Appends the greeting and the questions that follow it.
     pub fn ask_all(options: &RedisOptions, out: &mut Vec<u8>) {
         greeting(options, out);
@@ -121,16 +121,16 @@ impl Facts {
     /// Reads greeting and answers from the start of everything received; fills `topology` for a cluster.
     pub fn take(
         options: &RedisOptions,
-        topology: &mut Topology,
+        topology: &mut ClusterTopology,
         input: &[u8],
-        facts: &mut Facts,
+        facts: &mut RedisFacts,
     ) -> FactsStep {
         let mut at = 0;
         for reply in 0..parts(options).count() {
             match greeting_reply(options, reply as u16, &input[at..]) {
-                Hello::Need => return FactsStep::Need,
-                Hello::Refused(outcome, words) => return FactsStep::Refused(outcome, words),
-                Hello::Reply { used, .. } => at += used,
+                GreetingStep::Need => return FactsStep::Need,
+                GreetingStep::Refused(outcome, words) => return FactsStep::Refused(outcome, words),
+                GreetingStep::Reply { used, .. } => at += used,
             }
         }
         let info = match (skip(input, at), token(input, at)) {
@@ -160,7 +160,7 @@ impl Facts {
     }
 
     /// Which nodes copy the server, by its own words: `slave0:ip=...,port=...,state=online`.
-    fn take_copies(topology: &mut Topology, facts: &mut Facts) -> FactsStep {
+    fn take_copies(topology: &mut ClusterTopology, facts: &mut RedisFacts) -> FactsStep {
         if facts.info.is_empty() {
             let words = "reads from replicas: it does not let us ask which it has (INFO replication)".into();
             return FactsStep::Refused(Outcome::Forbidden, words);
@@ -200,7 +200,7 @@ impl Facts {
         }
     }
 
-    fn take_slots(topology: &mut Topology, input: &[u8], facts: &mut Facts) -> FactsStep {
+    fn take_slots(topology: &mut ClusterTopology, input: &[u8], facts: &mut RedisFacts) -> FactsStep {
         match skip(input, 0) {
             Ok(None) => FactsStep::Need,
             Err(_) => Self::not_redis(input),
@@ -237,9 +237,11 @@ mod tests {
     fn a_greeting_has_an_end() {
         let options = RedisOptions::from_uri("redis://h:1/1").unwrap();
         let begun = [b"*500000000\r\n".as_slice(), &b":1\r\n".repeat(GREETING_BYTES / 4)].concat();
-        assert_eq!(greeting_reply(&options, 0, &begun[..GREETING_BYTES]), Hello::Need);
+        assert_eq!(greeting_reply(&options, 0, &begun[..GREETING_BYTES]), GreetingStep::Need);
         match greeting_reply(&options, 0, &begun) {
-            Hello::Refused(Outcome::Protocol, words) => assert!(words.contains("longer than"), "{words}"),
+            GreetingStep::Refused(Outcome::Protocol, words) => {
+                assert!(words.contains("longer than"), "{words}")
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -249,9 +251,9 @@ mod tests {
         let options = RedisOptions::from_uri("redis://h:1").unwrap();
         let took = |text: &str| greeting_reply(&options, 0, format!("-{text}\r\n").as_bytes());
         for text in ["ERR unknown command 'PING'", "NOPERM this user has no permissions"] {
-            assert_eq!(took(text), Hello::Reply { used: text.len() + 3, more: false });
+            assert_eq!(took(text), GreetingStep::Reply { used: text.len() + 3, more: false });
         }
-        assert!(matches!(took("ERR max number of clients reached"), Hello::Refused(..)));
+        assert!(matches!(took("ERR max number of clients reached"), GreetingStep::Refused(..)));
     }
 
     #[test]
@@ -261,8 +263,8 @@ mod tests {
             let input =
                 "+OK\r\n".repeat(parts(&options).count()) + "-NOPERM this user has no permissions\r\n";
             let endpoint = dyno_types::Endpoint::Unix("/s".into());
-            let (mut topology, mut facts) = (Topology::single(endpoint), Facts::default());
-            Facts::take(&options, &mut topology, input.as_bytes(), &mut facts)
+            let (mut topology, mut facts) = (ClusterTopology::single(endpoint), RedisFacts::default());
+            RedisFacts::take(&options, &mut topology, input.as_bytes(), &mut facts)
         };
         assert_eq!(took("redis://h:1"), FactsStep::Done);
         match took("redis://h:1?reads=replica") {

@@ -22,9 +22,9 @@ mod records;
 pub mod resp;
 mod state;
 
-pub use cluster::{SLOTS, Topology, key_slot};
+pub use cluster::{ClusterTopology, SLOTS, key_slot};
 pub use errors::classify;
-pub use exchange::Exchange;
-pub use facts::Facts;
-pub use options::{Index, Layout, ReadFrom, RedisOptions};
+pub use exchange::RedisExchange;
+pub use facts::RedisFacts;
+pub use options::{Index, ReadFrom, RecordLayout, RedisOptions};
 pub use state::RedisDriver;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Form in which a record is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum RecordLayout {
     /// A hash of fields (YCSB's Redis binding).
     Hash,
     /// One string that holds all fields' values end to end: GET and SET.
@@ -54,7 +54,7 @@ pub struct RedisOptions {
     /// Where reads go.
     pub reads: ReadFrom,
     /// Form in which records are stored.
-    pub layout: Layout,
+    pub layout: RecordLayout,
     /// Where keys are listed.
     pub index: Index,
     /// Records of one scan asked for at once; 1 asks one by one, as YCSB does.
@@ -74,7 +74,7 @@ impl Default for RedisOptions {
             tls: None,
             cluster: false,
             reads: ReadFrom::Primary,
-            layout: Layout::Hash,
+            layout: RecordLayout::Hash,
             index: Index::Zset,
             scan_window: 16,
             ttl_ms: None,
@@ -173,10 +173,10 @@ impl RedisOptions {
             },
             "layout" => match value {
                 "hash" => {
-                    let _: () = self.layout = Layout::Hash;
+                    let _: () = self.layout = RecordLayout::Hash;
                     Some(())
                 }
-                "string" => Some((self.layout, self.index) = (Layout::String, Index::None)),
+                "string" => Some((self.layout, self.index) = (RecordLayout::String, Index::None)),
                 _ => None,
             },
             "index" => match value {

@@ -1,7 +1,7 @@
 //! YCSB's records as commands: a hash or a string each, and the index of keys.
 
 use super::index::INDEX_KEY;
-use super::options::Layout;
+use super::options::RecordLayout;
 use super::resp::{put_array, put_bulk, put_command, put_length};
 use super::state::RedisDriver;
 use dyno_types::Request;
@@ -10,7 +10,7 @@ use dyno_workload::keys::java_hash_ascii;
 
 impl RedisDriver {
     pub(super) fn put_read(&mut self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
-        if self.options.layout == Layout::String {
+        if self.options.layout == RecordLayout::String {
             return put_command(out, &[b"GET", key]);
         }
         let fields = self.content.fields(request);
@@ -40,7 +40,7 @@ impl RedisDriver {
 
     pub(super) fn put_write(&mut self, request: &Request, key: &[u8], out: &mut Vec<u8>) {
         let fields = self.content.fields(request);
-        if self.options.layout == Layout::String {
+        if self.options.layout == RecordLayout::String {
             let ttl_ms = self.options.ttl_ms;
             put_array(out, if ttl_ms.is_some() { 5 } else { 3 });
             out.extend_from_slice(b"$3\r\nSET\r\n");

@@ -31,7 +31,7 @@ pub enum Token<'a> {
 }
 
 /// A token and the position after it; `None` if the buffer ends before the token does.
-pub type Found<'a> = Result<Option<(Token<'a>, usize)>, NotResp>;
+pub type FoundToken<'a> = Result<Option<(Token<'a>, usize)>, NotResp>;
 
 #[inline]
 fn line(input: &[u8], at: usize) -> Option<(&[u8], usize)> {
@@ -74,7 +74,7 @@ fn length(text: &[u8], limit: usize) -> Result<Option<usize>, NotResp> {
 
 /// Reads the token at `at`.
 #[inline]
-pub fn token(input: &[u8], at: usize) -> Found<'_> {
+pub fn token(input: &[u8], at: usize) -> FoundToken<'_> {
     let Some(&kind) = input.get(at) else { return Ok(None) };
     if !matches!(
         kind,
@@ -120,7 +120,7 @@ pub fn token(input: &[u8], at: usize) -> Found<'_> {
 }
 
 #[inline]
-fn blob<'a>(input: &'a [u8], kind: u8, text: &[u8], next: usize) -> Found<'a> {
+fn blob<'a>(input: &'a [u8], kind: u8, text: &[u8], next: usize) -> FoundToken<'a> {
     let Some(n) = length(text, REPLY_BYTES)? else { return Ok(Some((Token::Null, next))) };
     let end = next + n;
     if input.len() < end + 2 {
@@ -182,22 +182,22 @@ impl ErrorReply {
 
 /// A whole reply with what it holds, for those who need not be fast.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum RespReply {
     /// A status, a text or a number.
     Text(String),
     /// Nothing.
     Null,
     /// Several, maps and attributes too.
-    List(Vec<Reply>),
+    List(Vec<RespReply>),
     /// The server refuses.
     Error(ErrorReply),
 }
 
-impl Reply {
+impl RespReply {
     /// The text; empty for what is none.
     pub fn text(&self) -> &str {
         match self {
-            Reply::Text(text) => text,
+            RespReply::Text(text) => text,
             _ => "",
         }
     }
@@ -207,7 +207,7 @@ impl Reply {
 ///
 /// # Errors
 /// The bytes are not RESP, nest deeper than [`REPLY_DEPTH`], or would take more than `most` bytes of memory.
-pub fn reply(input: &[u8], most: usize) -> Result<Option<(Reply, usize)>, NotResp> {
+pub fn reply(input: &[u8], most: usize) -> Result<Option<(RespReply, usize)>, NotResp> {
     match skip_within(input, 0, most)? {
         Some(_) => part(input, 0, REPLY_DEPTH, &mut { most }),
         None => Ok(None),
@@ -215,15 +215,20 @@ pub fn reply(input: &[u8], most: usize) -> Result<Option<(Reply, usize)>, NotRes
 }
 
 /// The part of a reply at `at`, of at most `depth` lists in each other and `left` bytes.
-fn part(input: &[u8], at: usize, depth: usize, left: &mut usize) -> Result<Option<(Reply, usize)>, NotResp> {
+fn part(
+    input: &[u8],
+    at: usize,
+    depth: usize,
+    left: &mut usize,
+) -> Result<Option<(RespReply, usize)>, NotResp> {
     let Some((found, mut next)) = token(input, at)? else { return Ok(None) };
-    *left = left.checked_sub(size_of::<Reply>() + next - at).ok_or(NotResp)?;
+    *left = left.checked_sub(size_of::<RespReply>() + next - at).ok_or(NotResp)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let count = match found {
-        Token::Simple(bytes) | Token::Bulk(bytes) => return Ok(Some((Reply::Text(text(bytes)), next))),
-        Token::Int(number) => return Ok(Some((Reply::Text(number.to_string()), next))),
-        Token::Error(bytes) => return Ok(Some((Reply::Error(ErrorReply(text(bytes))), next))),
-        Token::Null => return Ok(Some((Reply::Null, next))),
+        Token::Simple(bytes) | Token::Bulk(bytes) => return Ok(Some((RespReply::Text(text(bytes)), next))),
+        Token::Int(number) => return Ok(Some((RespReply::Text(number.to_string()), next))),
+        Token::Error(bytes) => return Ok(Some((RespReply::Error(ErrorReply(text(bytes))), next))),
+        Token::Null => return Ok(Some((RespReply::Null, next))),
         Token::Array(n) | Token::Push(n) => n,
         Token::Map(n) => 2 * n,
         Token::Attribute(n) => 2 * n + 1,
@@ -235,7 +240,7 @@ fn part(input: &[u8], at: usize, depth: usize, left: &mut usize) -> Result<Optio
         parts.push(reply);
         next = end;
     }
-    Ok(Some((Reply::List(parts), next)))
+    Ok(Some((RespReply::List(parts), next)))
 }
 
 /// Appends `n` in decimal.
@@ -336,13 +341,18 @@ mod tests {
 
     #[test]
     fn replies_are_read_with_what_they_hold() {
-        let text = |text: &str| Reply::Text(text.into());
+        let text = |text: &str| RespReply::Text(text.into());
         let read = |bytes: &[u8]| reply(bytes, 1 << 20);
-        let list = Reply::List(vec![text("abc"), text("-7"), Reply::Null, Reply::List(vec![text("OK")])]);
+        let list = RespReply::List(vec![
+            text("abc"),
+            text("-7"),
+            RespReply::Null,
+            RespReply::List(vec![text("OK")]),
+        ]);
         let bytes = b"*4\r\n$3\r\nabc\r\n:-7\r\n$-1\r\n*1\r\n+OK\r\n";
         assert_eq!(read(&[&bytes[..], b"+more"].concat()), Ok(Some((list, bytes.len()))));
         (0..bytes.len()).for_each(|cut| assert_eq!(read(&bytes[..cut]), Ok(None), "cut at {cut}"));
-        let Ok(Some((Reply::Error(refused), 9))) = read(b"-ERR no\r\n") else { panic!("an error reply") };
+        let Ok(Some((RespReply::Error(refused), 9))) = read(b"-ERR no\r\n") else { panic!("an error reply") };
         assert_eq!((refused.code(), refused.to_string().as_str()), ("ERR", "ERR no"));
     }
 
@@ -353,7 +363,7 @@ mod tests {
         assert!(reply(&nested(REPLY_DEPTH), most).is_ok_and(|read| read.is_some()));
         assert_eq!(reply(&nested(REPLY_DEPTH + 1), most), Err(NotResp));
         let long = |count: usize| [format!("*{count}\r\n").as_bytes(), &b"_\r\n".repeat(count)].concat();
-        let fits = most / (size_of::<Reply>() + 3) - 1;
+        let fits = most / (size_of::<RespReply>() + 3) - 1;
         assert!(reply(&long(fits), most).is_ok_and(|read| read.is_some()));
         assert_eq!(reply(&long(fits + 1), most), Err(NotResp));
         // Bytes that are not there are not believed.

@@ -1,6 +1,6 @@
 //! State of one load thread: options and content, the map of the nodes, and the last error.
 
-use super::cluster::Topology;
+use super::cluster::ClusterTopology;
 use super::command_templates::Compiled;
 use super::errors::classify;
 use super::options::RedisOptions;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct RedisDriver {
     pub(super) options: Arc<RedisOptions>,
     pub(super) content: Arc<dyn Content>,
-    pub(super) topology: Topology,
+    pub(super) topology: ClusterTopology,
     pub(super) stale: bool,
     pub(super) error: String,
     pub(super) scratch: Vec<u8>,

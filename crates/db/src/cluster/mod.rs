@@ -5,7 +5,7 @@ mod error;
 
 pub use error::ClusterError;
 
-use crate::node::Node;
+use crate::node::ServerNode;
 use dyno_config::server::{ServerSpec, Topology};
 use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
@@ -18,18 +18,18 @@ pub const COMMAND: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The processes of one instance, and who may end the waiting for them.
-pub struct Group<'a> {
+pub struct ProcessGroup<'a> {
     /// Specification of the group that they are to be.
     pub spec: &'a ServerSpec,
     /// The processes; primaries come before replicas.
-    pub nodes: &'a [&'a Node],
+    pub nodes: &'a [&'a ServerNode],
     /// True if their data say that it has been made.
     pub made: bool,
     /// The wait ends once it stops.
     pub control: Option<&'a Control>,
 }
 
-impl Group<'_> {
+impl ProcessGroup<'_> {
     /// Tries until it works, for as long as servers may take to be ready.
     ///
     /// # Errors
@@ -66,8 +66,8 @@ impl Group<'_> {
 /// # Errors
 /// As [`Group::take`]; says so where the caller no longer waited.
 pub fn with_all(
-    groups: &[Group<'_>],
-    step: impl Fn(&Group<'_>) -> Result<(), ClusterError> + Sync,
+    groups: &[ProcessGroup<'_>],
+    step: impl Fn(&ProcessGroup<'_>) -> Result<(), ClusterError> + Sync,
     control: Option<&Control>,
     end: &dyn Fn(),
 ) -> Result<(), LocalError> {

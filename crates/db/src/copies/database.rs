@@ -65,10 +65,10 @@ impl DatabaseError {
 }
 
 /// Unit that copies are counted behind in, and by how much each is.
-pub type Behind = (&'static str, Vec<(String, f64)>);
+pub type ReplicationLag = (&'static str, Vec<(String, f64)>);
 
 /// A primary, and copies elsewhere; members are `host:port`.
-pub trait Database: Send + Sync {
+pub trait ReplicatedStore: Send + Sync {
     /// The primary now.
     fn primary(&self) -> Result<String, DatabaseError>;
 
@@ -93,7 +93,7 @@ pub trait Database: Send + Sync {
     }
 
     /// Speaks to a member, whose answers to writes may take `patience` longer than others.
-    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, DatabaseError>;
+    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn IngestClient>, DatabaseError>;
 
     /// Returns whether a replica has everything that the primary has written by now.
     fn caught_up(&self, replica: &str) -> Result<bool, DatabaseError>;
@@ -104,7 +104,7 @@ pub trait Database: Send + Sync {
     }
 
     /// Distance of each copy behind the primary by now, and the unit that it is counted in.
-    fn behind(&self) -> Result<Behind, DatabaseError> {
+    fn behind(&self) -> Result<ReplicationLag, DatabaseError> {
         Err(DatabaseError::NotAsked)
     }
 
@@ -154,7 +154,7 @@ pub enum WriteOutcome {
 
 /// Consecutive records of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct RecordSpan {
     /// The worker, from 0.
     pub worker: u32,
     /// The first.
@@ -164,9 +164,9 @@ pub struct Part {
 }
 
 /// A conversation with a member.
-pub trait Talk: Send {
+pub trait IngestClient: Send {
     /// Writes records and waits until as many copies have them as the plan says.
-    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome;
+    fn put(&mut self, records: &Records, part: RecordSpan, plan: &IngestPlan) -> WriteOutcome;
 
     /// Counts of what has gone out since the last call, acknowledged or not.
     fn take_sent(&mut self) -> Sent {
@@ -179,7 +179,7 @@ pub trait Talk: Send {
     }
 
     /// Contents of records, in their order; `None` for what is not there.
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, DatabaseError>;
+    fn get(&mut self, records: &Records, part: RecordSpan) -> Result<Vec<Option<Vec<u8>>>, DatabaseError>;
 
     /// Entries of an index.
     fn indexed(&mut self, records: &Records, index: usize) -> Result<u64, DatabaseError>;

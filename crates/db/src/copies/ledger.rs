@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Status of a record, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum RecordStatus {
     /// Acknowledged by as many copies as were asked for.
     Acknowledged,
     /// Sent, and no such acknowledgement came: it may be there or not.
@@ -16,7 +16,7 @@ pub enum Status {
 
 /// Consecutive records of a worker with one status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Range {
+pub struct StatusRange {
     /// The worker, from 0.
     pub worker: u32,
     /// The first.
@@ -24,24 +24,24 @@ pub struct Range {
     /// The one after the last.
     pub to: u64,
     /// Their status.
-    pub status: Status,
+    pub status: RecordStatus,
 }
 
 /// All records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    ranges: Vec<Range>,
+    ranges: Vec<StatusRange>,
 }
 
 impl Ledger {
     /// Adds the next records of a worker.
-    pub fn add(&mut self, worker: u32, from: u64, to: u64, status: Status) {
+    pub fn add(&mut self, worker: u32, from: u64, to: u64, status: RecordStatus) {
         if from == to {
             return;
         }
         match self.ranges.iter_mut().rfind(|range| range.worker == worker) {
             Some(last) if last.to == from && last.status == status => last.to = to,
-            _ => self.ranges.push(Range { worker, from, to, status }),
+            _ => self.ranges.push(StatusRange { worker, from, to, status }),
         }
     }
 
@@ -52,12 +52,12 @@ impl Ledger {
     }
 
     /// Ranges, by worker and number once merged.
-    pub fn ranges(&self) -> &[Range] {
+    pub fn ranges(&self) -> &[StatusRange] {
         &self.ranges
     }
 
     /// Number of records that have this status.
-    pub fn count(&self, status: Status) -> u64 {
+    pub fn count(&self, status: RecordStatus) -> u64 {
         self.ranges.iter().filter(|range| range.status == status).map(|range| range.to - range.from).sum()
     }
 }
@@ -69,15 +69,21 @@ mod tests {
     #[test]
     fn neighbours_are_one_range() {
         let mut ledger = Ledger::default();
-        ledger.add(0, 0, 10, Status::Acknowledged);
-        ledger.add(0, 10, 20, Status::Acknowledged);
-        ledger.add(0, 20, 25, Status::Indeterminate);
-        ledger.add(0, 25, 25, Status::Failed);
+        ledger.add(0, 0, 10, RecordStatus::Acknowledged);
+        ledger.add(0, 10, 20, RecordStatus::Acknowledged);
+        ledger.add(0, 20, 25, RecordStatus::Indeterminate);
+        ledger.add(0, 25, 25, RecordStatus::Failed);
         let mut other = Ledger::default();
-        other.add(1, 0, 5, Status::Acknowledged);
+        other.add(1, 0, 5, RecordStatus::Acknowledged);
         other.merge(ledger);
         assert_eq!(other.ranges().len(), 3);
-        assert_eq!(other.ranges()[0], Range { worker: 0, from: 0, to: 20, status: Status::Acknowledged });
-        assert_eq!((other.count(Status::Acknowledged), other.count(Status::Indeterminate)), (25, 5));
+        assert_eq!(
+            other.ranges()[0],
+            StatusRange { worker: 0, from: 0, to: 20, status: RecordStatus::Acknowledged }
+        );
+        assert_eq!(
+            (other.count(RecordStatus::Acknowledged), other.count(RecordStatus::Indeterminate)),
+            (25, 5)
+        );
     }
 }

@@ -133,7 +133,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
         let op = &self.operations.ops[id as usize];
         let interval = &mut self.recorder.now;
         let (keep, done_ns) = (self.shared.job.raw_samples, now.saturating_sub(self.clock.epoch_ns));
-        let sample = |metric, outcome, service_ns, response_ns| dyno_record::Sample {
+        let sample = |metric, outcome, service_ns, response_ns| dyno_record::RawSample {
             metric,
             outcome,
             done_ns,
@@ -188,7 +188,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 let service_ns = if op.first_sent_ns == 0 { 0 } else { now - op.first_sent_ns };
                 let response_ns = now - op.first_intended_ns;
                 let done_ns = now - self.clock.epoch_ns;
-                let sample = dyno_record::Sample { metric, outcome, done_ns, service_ns, response_ns };
+                let sample = dyno_record::RawSample { metric, outcome, done_ns, service_ns, response_ns };
                 interval.record_sample(sample, self.shared.job.raw_samples);
                 if self.dispatcher.schedule.is_some() && outcome.is_ok() {
                     interval.record_server(metric, op.ideal_ns - op.first_intended_ns);

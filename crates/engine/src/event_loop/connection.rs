@@ -345,7 +345,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 let now = self.net.now();
                 let (took, done_ns) = (now - begun, now - self.clock.epoch_ns);
                 let (outcome, service_ns, response_ns) = (Outcome::Ok, took, took);
-                let sample = dyno_record::Sample { metric, outcome, done_ns, service_ns, response_ns };
+                let sample = dyno_record::RawSample { metric, outcome, done_ns, service_ns, response_ns };
                 self.recorder.now.record_sample(sample, self.shared.job.raw_samples);
             }
         }

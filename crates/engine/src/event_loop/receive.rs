@@ -4,7 +4,7 @@ use super::load_thread::LoadThread;
 use super::pool::State;
 use crate::job::Clock;
 use crate::net::{Net, Ready, Received, Stamp, monotonic_ns};
-use dyno_types::{Decoded, Driver, Hello, Outcome, Then};
+use dyno_types::{Decoded, Driver, GreetingStep, Outcome, Then};
 use std::io;
 
 /// Time that a pass may take when more comes than is read, nanoseconds: the connections that are ready share it.
@@ -198,8 +198,8 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
             return None;
         }
         match heard {
-            Hello::Need => None,
-            Hello::Reply { used, more } => {
+            GreetingStep::Need => None,
+            GreetingStep::Reply { used, more } => {
                 if more {
                     self.pool.connections[id as usize].state =
                         State::Greeting { reply: reply + 1, since_ns: now };
@@ -208,7 +208,7 @@ impl<D: Driver, N: Net> LoadThread<D, N> {
                 }
                 Some(used)
             }
-            Hello::Refused(outcome, words) => {
+            GreetingStep::Refused(outcome, words) => {
                 let text = self.naming(id, &words);
                 self.lose(id, outcome, &text);
                 None

@@ -3,9 +3,9 @@
 //! It renders keys and values as a real driver would, so that generating is measured too, and answers from the
 //! bytes that the engine's echo network hands back: one byte a request.
 
-use dyno_types::command::Argument;
+use dyno_types::command::CommandArgument;
 use dyno_types::document::Operand;
-use dyno_types::{Content, Decoded, Driver, Endpoint, Hello, Outcome, Request, Then, Verb};
+use dyno_types::{Content, Decoded, Driver, Endpoint, GreetingStep, Outcome, Request, Then, Verb};
 use std::sync::Arc;
 
 /// A protocol of one byte each way.
@@ -30,8 +30,8 @@ impl NullDriver {
         for (command, form) in (0..).zip(&template.commands) {
             for (argument, kind) in (0..).zip(&form.arguments) {
                 match kind {
-                    Argument::Literal(bytes) => out.extend_from_slice(bytes),
-                    Argument::Rendered => content.argument(request, command, argument, out),
+                    CommandArgument::Literal(bytes) => out.extend_from_slice(bytes),
+                    CommandArgument::Rendered => content.argument(request, command, argument, out),
                 }
             }
         }
@@ -75,8 +75,8 @@ impl Driver for NullDriver {
         _reply: u16,
         _input: &[u8],
         _out: &mut Vec<u8>,
-    ) -> Hello {
-        Hello::Need
+    ) -> GreetingStep {
+        GreetingStep::Need
     }
 
     fn begin(&mut self, exchange: &mut Request, request: &Request) -> u32 {

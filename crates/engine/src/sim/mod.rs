@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 
 /// Distribution of the service time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Service {
+pub enum ServiceTime {
     /// Always this many nanoseconds.
     Constant(u64),
     /// Exponential with this mean in nanoseconds.
@@ -21,7 +21,7 @@ pub enum Service {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimOptions {
     /// Service time.
-    pub service: Service,
+    pub service: ServiceTime,
     /// Requests served at once; `None` is without bound (a delay).
     pub capacity: Option<u32>,
     /// By which part of itself the service time grows each second of virtual time; negative: it shrinks, never below a tenth.
@@ -37,7 +37,7 @@ pub struct SimOptions {
 impl Default for SimOptions {
     fn default() -> Self {
         SimOptions {
-            service: Service::Constant(100_000),
+            service: ServiceTime::Constant(100_000),
             capacity: Some(1),
             growth: 0.0,
             stalls: Vec::new(),
@@ -66,8 +66,8 @@ impl SimServer {
     /// Accepts a request that arrives at `now_ns`; returns when its reply leaves. Calls must be in order of time.
     pub fn arrive(&mut self, now_ns: u64) -> u64 {
         let service = match self.options.service {
-            Service::Constant(ns) => ns,
-            Service::Exponential(mean) => {
+            ServiceTime::Constant(ns) => ns,
+            ServiceTime::Exponential(mean) => {
                 let u = unit(draw(self.options.seed, self.served, Purpose::Service));
                 (-(1.0 - u).ln() * mean).round() as u64
             }
@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn one_server_queues() {
-        let mut s = SimServer::new(SimOptions { service: Service::Constant(10), ..SimOptions::default() });
+        let mut s =
+            SimServer::new(SimOptions { service: ServiceTime::Constant(10), ..SimOptions::default() });
         assert_eq!(s.arrive(0), 10);
         assert_eq!(s.arrive(1), 20);
         assert_eq!(s.arrive(50), 60);
@@ -134,8 +135,11 @@ mod tests {
 
     #[test]
     fn a_stall_stops_the_work() {
-        let options =
-            SimOptions { service: Service::Constant(10), stalls: vec![(100, 1000)], ..SimOptions::default() };
+        let options = SimOptions {
+            service: ServiceTime::Constant(10),
+            stalls: vec![(100, 1000)],
+            ..SimOptions::default()
+        };
         let mut s = SimServer::new(options);
         assert_eq!(s.arrive(80), 90);
         assert_eq!(s.arrive(95), 1105);
@@ -145,7 +149,7 @@ mod tests {
 
     #[test]
     fn service_grows_with_time() {
-        let service = Service::Constant(1_000);
+        let service = ServiceTime::Constant(1_000);
         let mut s = SimServer::new(SimOptions { service, growth: 0.5, ..SimOptions::default() });
         assert_eq!(s.arrive(0), 1_000);
         assert_eq!(s.arrive(2_000_000_000), 2_000_002_000);
@@ -155,7 +159,8 @@ mod tests {
 
     #[test]
     fn without_bound_no_operation_waits() {
-        let options = SimOptions { service: Service::Constant(10), capacity: None, ..SimOptions::default() };
+        let options =
+            SimOptions { service: ServiceTime::Constant(10), capacity: None, ..SimOptions::default() };
         let mut s = SimServer::new(options);
         assert_eq!((s.arrive(5), s.arrive(5), s.arrive(6)), (15, 15, 16));
     }

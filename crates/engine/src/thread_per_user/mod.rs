@@ -15,8 +15,8 @@ use crate::merge::{Ending, Finished, Merger, Second, ThreadEvent, recorder};
 use crate::net::monotonic_ns;
 use crate::run_error::RunError;
 use crate::shared::RunState;
-use dyno_record::{Interval, Recorder, Sample};
-use dyno_types::{Executed, Outcome, Request, Store, StoreSession, Verb, Verified};
+use dyno_record::{RawSample, Recorder, ThreadInterval};
+use dyno_types::{Executed, Outcome, RecordVerification, Request, Store, StoreSession, Verb};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -210,7 +210,7 @@ impl Users {
     }
 
     /// Counts something of the warm-up, or of the measured part.
-    fn count(&self, user: usize, warm: bool, note: impl FnOnce(&mut Interval)) {
+    fn count(&self, user: usize, warm: bool, note: impl FnOnce(&mut ThreadInterval)) {
         self.count_ended(user, warm, None, note);
     }
 
@@ -220,7 +220,7 @@ impl Users {
         user: usize,
         warm: bool,
         ended: Option<(Outcome, u64, u64)>,
-        note: impl FnOnce(&mut Interval),
+        note: impl FnOnce(&mut ThreadInterval),
     ) {
         if let Some((_, _, done)) = ended {
             // The first thread that comes back tells all recorders.
@@ -342,7 +342,7 @@ impl Users {
             let now = monotonic_ns();
             let (service_ns, done_ns) = (now - begun, now - self.epoch_ns);
             let sample =
-                Sample { metric, outcome: Outcome::Ok, done_ns, service_ns, response_ns: service_ns };
+                RawSample { metric, outcome: Outcome::Ok, done_ns, service_ns, response_ns: service_ns };
             let warm = !self.measuring.load(Ordering::Acquire);
             self.count(user, warm, |interval| interval.record_sample(sample, self.shared.job.raw_samples));
         }
@@ -493,7 +493,9 @@ impl Users {
                 whole = executed.outcome;
             }
             let checked = executed.verified.filter(|_| self.shared.own.verify.is_some());
-            if let (Outcome::Ok, Some(Verified { outcome: Outcome::Mismatch, .. })) = (whole, checked) {
+            if let (Outcome::Ok, Some(RecordVerification { outcome: Outcome::Mismatch, .. })) =
+                (whole, checked)
+            {
                 whole = Outcome::Mismatch;
             }
             parts.push((request, executed, done - sent, done.saturating_sub(intended_ns)));
@@ -557,7 +559,7 @@ impl Users {
             if open_loop && whole.is_ok() {
                 interval.ideal.record(task.ideal_ns + (done - begun) - task.intended_ns);
             }
-            let sample = |metric, outcome, service_ns, response_ns| Sample {
+            let sample = |metric, outcome, service_ns, response_ns| RawSample {
                 metric,
                 outcome,
                 done_ns,

@@ -1,8 +1,8 @@
 //! The long table: one row for each interval and operation, and one (`TOTAL`) over arrivals.
 
 use crate::export::ExportError;
-use crate::export::source::{Source, SourceRun};
-use crate::export::table::{Cell, Kind, Table};
+use crate::export::source::{ExportSource, SourceRun};
+use crate::export::table::{Cell, ColumnKind, ExportTable};
 use dyno_analysis::latency_from_buckets;
 use dyno_record::Buckets;
 use dyno_rundir::schema::Latency;
@@ -11,27 +11,27 @@ use dyno_rundir::{RecordedInterval, RecordedMetric};
 /// Percentiles of an interval, each where enough samples support it.
 const PERCENTILES: [&str; 5] = ["p50", "p90", "p95", "p99", "p99.9"];
 
-type Named = (String, Kind, Cell);
+type NamedIntervals = (String, ColumnKind, Cell);
 
-fn text(name: &str, value: &str) -> Named {
-    (name.to_owned(), Kind::Text, value.into())
+fn text(name: &str, value: &str) -> NamedIntervals {
+    (name.to_owned(), ColumnKind::Text, value.into())
 }
 
 /// The run's name and levels, with which every row begins.
-pub(super) fn place(source: &Source, run: &SourceRun) -> Vec<Named> {
+pub(super) fn place(source: &ExportSource, run: &SourceRun) -> Vec<NamedIntervals> {
     let mut place = vec![text("run", &run.name)];
-    let level = |name: &String| (name.clone(), Kind::Text, run.level(name).into());
+    let level = |name: &String| (name.clone(), ColumnKind::Text, run.level(name).into());
     place.extend(source.factors.iter().map(level));
     if let Some(ended) = &run.ended {
-        place.push(("cell".into(), Kind::Int, (ended.cell as u64).into()));
-        place.push(("repetition".into(), Kind::Int, u64::from(ended.repetition).into()));
+        place.push(("cell".into(), ColumnKind::Int, (ended.cell as u64).into()));
+        place.push(("repetition".into(), ColumnKind::Int, u64::from(ended.repetition).into()));
     }
     place
 }
 
 /// Every interval of every run.
-pub fn intervals(source: &Source) -> Result<Table, ExportError> {
-    let mut table = Table::default();
+pub fn intervals(source: &ExportSource) -> Result<ExportTable, ExportError> {
+    let mut table = ExportTable::default();
     for run in &source.runs {
         let Some(dir) = &run.dir else { continue };
         let place = place(source, run);
@@ -46,20 +46,20 @@ pub fn intervals(source: &Source) -> Result<Table, ExportError> {
     Ok(table)
 }
 
-fn when(interval: &RecordedInterval, metric: &str) -> Vec<Named> {
+fn when(interval: &RecordedInterval, metric: &str) -> Vec<NamedIntervals> {
     vec![
         text("phase", &interval.phase),
-        ("second".into(), Kind::Real, interval.start_s.into()),
-        ("length_s".into(), Kind::Real, interval.length_s.into()),
+        ("second".into(), ColumnKind::Real, interval.start_s.into()),
+        ("length_s".into(), ColumnKind::Real, interval.length_s.into()),
         text("metric", metric),
     ]
 }
 
 /// Successes, all failures but drops, drops, then every outcome but success in a column of its own.
-fn counts(outcomes: &std::collections::BTreeMap<String, u64>) -> Vec<Named> {
+fn counts(outcomes: &std::collections::BTreeMap<String, u64>) -> Vec<NamedIntervals> {
     let of = |name: &str| outcomes.get(name).copied().unwrap_or(0);
     let all: u64 = outcomes.values().sum();
-    let int = |name: &str, count: u64| (name.to_owned(), Kind::Int, Cell::from(count));
+    let int = |name: &str, count: u64| (name.to_owned(), ColumnKind::Int, Cell::from(count));
     let (ok, dropped) = (of("ok"), of("dropped"));
     let mut out = vec![int("ok", ok), int("failed", all - ok - dropped), int("dropped", dropped)];
     let others = outcomes.iter().filter(|(name, _)| !["ok", "dropped"].contains(&name.as_str()));
@@ -67,7 +67,7 @@ fn counts(outcomes: &std::collections::BTreeMap<String, u64>) -> Vec<Named> {
     out
 }
 
-fn of_metric(interval: &RecordedInterval, metric: &RecordedMetric) -> Vec<Named> {
+fn of_metric(interval: &RecordedInterval, metric: &RecordedMetric) -> Vec<NamedIntervals> {
     let mut row = when(interval, &metric.name);
     row.extend(counts(&metric.outcomes));
     for (short, kind) in [("service", "ok.service"), ("response", "ok.response")] {
@@ -79,9 +79,9 @@ fn of_metric(interval: &RecordedInterval, metric: &RecordedMetric) -> Vec<Named>
 }
 
 /// Mean, percentiles and maximum as columns `NAME_mean_us`, `NAME_p50_us`, ...
-pub(super) fn latencies(name: &str, found: Option<&Latency>, row: &mut Vec<Named>) {
+pub(super) fn latencies(name: &str, found: Option<&Latency>, row: &mut Vec<NamedIntervals>) {
     let mut put = |what: &str, value: Option<f64>| {
-        row.push((format!("{name}_{what}_us"), Kind::Real, value.into()));
+        row.push((format!("{name}_{what}_us"), ColumnKind::Real, value.into()));
     };
     put("mean", found.map(|l| l.mean_us));
     for p in PERCENTILES {
@@ -90,9 +90,9 @@ pub(super) fn latencies(name: &str, found: Option<&Latency>, row: &mut Vec<Named
     put("max", found.and_then(|l| l.max_us));
 }
 
-fn total(interval: &RecordedInterval) -> Vec<Named> {
+fn total(interval: &RecordedInterval) -> Vec<NamedIntervals> {
     let mut row = when(interval, "TOTAL");
     row.extend(counts(&interval.ended));
-    row.push(("backlog".into(), Kind::Int, interval.backlog.into()));
+    row.push(("backlog".into(), ColumnKind::Int, interval.backlog.into()));
     row
 }

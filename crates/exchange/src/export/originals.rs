@@ -2,7 +2,7 @@
 
 use crate::export::ExportError;
 use dyno_compat_pocdriver::report as pocdriver;
-use dyno_compat_sysbench_mongodb::report::console::{Reporter, Stage, Tick as SysbenchTick, Wording};
+use dyno_compat_sysbench_mongodb::report::console::{ReportedStage, Reporter, Tick as SysbenchTick, Wording};
 use dyno_compat_wsf::report::client::{client_log, lines, read_log};
 use dyno_compat_wsf::report::kpis::{CombinedKpis, kpi_text};
 use dyno_compat_ycsb::report::exporter::Exporter;
@@ -86,8 +86,8 @@ pub fn sysbench(run: &RunDir) -> Result<String, ExportError> {
     let names = run.run.metrics.get(&phase.name).map_or(&[][..], Vec::as_slice);
     let has = |name: &str| names.iter().any(|known| known == name);
     let (metric, stage) = match () {
-        () if has("TRANSACTION") => ("TRANSACTION", Stage::Execute),
-        () if phase.name == "load" && has("INSERT") => ("INSERT", Stage::Load),
+        () if has("TRANSACTION") => ("TRANSACTION", ReportedStage::Execute),
+        () if phase.name == "load" && has("INSERT") => ("INSERT", ReportedStage::Load),
         () => {
             let words =
                 "sysbench-mongodb counts transactions, or the inserts of a load; this run has neither";
@@ -181,7 +181,7 @@ pub fn pocdriver(run: &RunDir) -> Result<String, ExportError> {
     let begun: jiff::Timestamp = run.run.started.parse().unwrap_or_default();
     let mut out = pocdriver::csv_head(&thresholds);
     let mut tick =
-        pocdriver::Tick { slow: [(); 4].map(|()| vec![(0, 0); thresholds.len()]), ..Default::default() };
+        pocdriver::PocTick { slow: [(); 4].map(|()| vec![(0, 0); thresholds.len()]), ..Default::default() };
     let mut last = ([0u64; 4], 0u64);
     by_intervals(run, phase, |interval, end_s, due| {
         for metric in &interval.metrics {

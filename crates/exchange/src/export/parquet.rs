@@ -1,7 +1,7 @@
 //! A table as a Parquet file: every column may be null, pages are compressed by Snappy.
 
 use crate::export::ExportError;
-use crate::export::table::{Cell, Kind, Table};
+use crate::export::table::{Cell, ColumnKind, ExportTable};
 use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -14,20 +14,20 @@ use std::sync::Arc;
 const GROUP: usize = 1 << 17;
 
 /// The file's bytes.
-pub fn parquet(table: &Table) -> Result<Vec<u8>, ExportError> {
+pub fn parquet(table: &ExportTable) -> Result<Vec<u8>, ExportError> {
     write(table).map_err(|e| ExportError::Format { format: "parquet", source: e.into() })
 }
 
-fn write(table: &Table) -> Result<Vec<u8>, ParquetError> {
-    let field = |(name, kind): &(String, Kind)| {
+fn write(table: &ExportTable) -> Result<Vec<u8>, ParquetError> {
+    let field = |(name, kind): &(String, ColumnKind)| {
         let physical = match kind {
-            Kind::Text => Physical::BYTE_ARRAY,
-            Kind::Int => Physical::INT64,
-            Kind::Real => Physical::DOUBLE,
+            ColumnKind::Text => Physical::BYTE_ARRAY,
+            ColumnKind::Int => Physical::INT64,
+            ColumnKind::Real => Physical::DOUBLE,
         };
         let builder = Type::primitive_type_builder(name, physical).with_repetition(Repetition::OPTIONAL);
         let builder = match kind {
-            Kind::Text => builder.with_converted_type(ConvertedType::UTF8),
+            ColumnKind::Text => builder.with_converted_type(ConvertedType::UTF8),
             _ => builder,
         };
         builder.build().map(Arc::new)
@@ -42,15 +42,15 @@ fn write(table: &Table) -> Result<Vec<u8>, ParquetError> {
         for (at, (_, kind)) in table.columns.iter().enumerate() {
             let cells = || rows.iter().map(move |row| &row[at]);
             match kind {
-                Kind::Text => column::<ByteArrayType>(&mut group, cells(), |cell| match cell {
+                ColumnKind::Text => column::<ByteArrayType>(&mut group, cells(), |cell| match cell {
                     Cell::Text(text) => Some(ByteArray::from(text.as_str())),
                     _ => None,
                 })?,
-                Kind::Int => column::<Int64Type>(&mut group, cells(), |cell| match cell {
+                ColumnKind::Int => column::<Int64Type>(&mut group, cells(), |cell| match cell {
                     Cell::Int(n) => Some(*n),
                     _ => None,
                 })?,
-                Kind::Real => column::<DoubleType>(&mut group, cells(), |cell| match cell {
+                ColumnKind::Real => column::<DoubleType>(&mut group, cells(), |cell| match cell {
                     Cell::Real(x) => Some(*x),
                     Cell::Int(n) => Some(*n as f64),
                     _ => None,

@@ -1,7 +1,7 @@
 //! One figure over two factors.
 
 use crate::export::ExportError;
-use crate::export::source::{Source, SourceRun};
+use crate::export::source::{ExportSource, SourceRun};
 use dyno_analysis::ThresholdFigure;
 use dyno_rundir::schema::Claim;
 use dyno_types::stats::mean;
@@ -77,7 +77,12 @@ pub struct Pivot {
 }
 
 /// Runs of which the figure is invalid, and those without a result, are left out.
-pub fn pivot(source: &Source, rows: &str, columns: &str, measure: &Measure) -> Result<Pivot, ExportError> {
+pub fn pivot(
+    source: &ExportSource,
+    rows: &str,
+    columns: &str,
+    measure: &Measure,
+) -> Result<Pivot, ExportError> {
     let levels = |factor: &str| -> Result<Vec<String>, ExportError> {
         if !source.factors.iter().any(|known| known == factor) {
             let known =

@@ -1,17 +1,17 @@
 //! One row for each run: levels, throughput, percentiles from merged histograms, verdict, what the server used.
 
 use crate::export::intervals::{latencies, place};
-use crate::export::source::{Source, SourceRun};
-use crate::export::table::{Cell, Kind, Table};
+use crate::export::source::{ExportSource, SourceRun};
+use crate::export::table::{Cell, ColumnKind, ExportTable};
 use dyno_analysis::ArrivalLatency;
 use dyno_record::Scale;
 use dyno_rundir::schema::{Claim, Latency, Phase};
 
-type Named = (String, Kind, Cell);
+type NamedRun = (String, ColumnKind, Cell);
 
 /// Every run, those that failed too.
-pub fn runs(source: &Source) -> Table {
-    let mut table = Table::default();
+pub fn runs(source: &ExportSource) -> ExportTable {
+    let mut table = ExportTable::default();
     for run in &source.runs {
         let mut row = place(source, run);
         row.extend(verdict(run));
@@ -35,11 +35,11 @@ pub fn runs(source: &Source) -> Table {
     table
 }
 
-fn text(name: &str, value: Option<&str>) -> Named {
-    (name.to_owned(), Kind::Text, value.into())
+fn text(name: &str, value: Option<&str>) -> NamedRun {
+    (name.to_owned(), ColumnKind::Text, value.into())
 }
 
-fn verdict(run: &SourceRun) -> Vec<Named> {
+fn verdict(run: &SourceRun) -> Vec<NamedRun> {
     let summary = run.summary();
     let journal = run.ended.as_ref();
     let status = summary.map(|s| format!("{:?}", s.status).to_lowercase());
@@ -68,9 +68,9 @@ fn verdict(run: &SourceRun) -> Vec<Named> {
     ]
 }
 
-fn figures(phase: &Phase) -> Vec<Named> {
-    let int = |name: &str, count: Option<u64>| (name.to_owned(), Kind::Int, Cell::from(count));
-    let real = |name: &str, value: Option<f64>| (name.to_owned(), Kind::Real, Cell::from(value));
+fn figures(phase: &Phase) -> Vec<NamedRun> {
+    let int = |name: &str, count: Option<u64>| (name.to_owned(), ColumnKind::Int, Cell::from(count));
+    let real = |name: &str, value: Option<f64>| (name.to_owned(), ColumnKind::Real, Cell::from(value));
     let known = |value: f64| Some(value).filter(|value| *value > 0.0);
     let client = &phase.client;
     let users = (client.users * client.pipeline.max(1) * client.batch.max(1)) as u64;

@@ -43,7 +43,7 @@ impl SourceRun {
 
 /// Everything to be exported.
 #[derive(Debug)]
-pub struct Source {
+pub struct ExportSource {
     /// Name.
     pub name: String,
     /// Factors in the order of the experiment, then those that a strategy has set.
@@ -59,11 +59,11 @@ fn name_of(path: &Path) -> String {
     whole.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-impl Source {
+impl ExportSource {
     /// Reads a run directory, an experiment's directory, or a folder of run directories.
     pub fn open(path: &Path) -> Result<Self, ExportError> {
         let mut source =
-            Source { name: name_of(path), factors: Vec::new(), runs: Vec::new(), notes: Vec::new() };
+            ExportSource { name: name_of(path), factors: Vec::new(), runs: Vec::new(), notes: Vec::new() };
         if ExperimentDir::is_one(path) {
             source.experiment(path)?;
         } else if path.join("run.json").is_file() {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// Kind of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Words.
     Text,
     /// Whole numbers.
@@ -53,16 +53,16 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 
 /// Rows under named columns.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
+pub struct ExportTable {
     /// Name and kind of each column.
-    pub columns: Vec<(String, Kind)>,
+    pub columns: Vec<(String, ColumnKind)>,
     /// As many cells as columns in each.
     pub rows: Vec<Vec<Cell>>,
 }
 
-impl Table {
+impl ExportTable {
     /// The number of a column, which is added if it is not there; earlier rows have nothing in it.
-    pub fn column(&mut self, name: &str, kind: Kind) -> usize {
+    pub fn column(&mut self, name: &str, kind: ColumnKind) -> usize {
         if let Some(at) = self.columns.iter().position(|(known, _)| known == name) {
             return at;
         }
@@ -72,7 +72,7 @@ impl Table {
     }
 
     /// Adds a row of named values.
-    pub fn push(&mut self, values: Vec<(String, Kind, Cell)>) {
+    pub fn push(&mut self, values: Vec<(String, ColumnKind, Cell)>) {
         let mut row = vec![Cell::None; self.columns.len()];
         for (name, kind, cell) in values {
             let at = self.column(&name, kind);
@@ -94,7 +94,7 @@ impl Table {
                 other => Some(other.clone()),
             };
             if let Some(all) = self.rows.iter().map(parsed).collect::<Option<Vec<Cell>>>() {
-                self.columns[at].1 = Kind::Real;
+                self.columns[at].1 = ColumnKind::Real;
                 self.rows.iter_mut().zip(all).for_each(|(row, cell)| row[at] = cell);
             }
         }

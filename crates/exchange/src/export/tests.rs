@@ -1,20 +1,20 @@
 use crate::export::pivot::Measure;
 use crate::export::table::Cell;
-use crate::export::table::Kind;
-use crate::export::table::Table;
+use crate::export::table::ColumnKind;
+use crate::export::table::ExportTable;
 
-fn row(values: &[(&str, Kind, Cell)]) -> Vec<(String, Kind, Cell)> {
+fn row(values: &[(&str, ColumnKind, Cell)]) -> Vec<(String, ColumnKind, Cell)> {
     values.iter().map(|(name, kind, cell)| ((*name).to_owned(), *kind, cell.clone())).collect()
 }
 
-fn table() -> Table {
-    let mut table = Table::default();
-    table.push(row(&[("run", Kind::Text, "a,\"b\"".into()), ("users", Kind::Text, "8".into())]));
+fn table() -> ExportTable {
+    let mut table = ExportTable::default();
+    table.push(row(&[("run", ColumnKind::Text, "a,\"b\"".into()), ("users", ColumnKind::Text, "8".into())]));
     table.push(row(&[
-        ("run", Kind::Text, "=HYPERLINK(1)".into()),
-        ("users", Kind::Text, "16".into()),
-        ("p99_us", Kind::Real, 12.5.into()),
-        ("ok", Kind::Int, 3u64.into()),
+        ("run", ColumnKind::Text, "=HYPERLINK(1)".into()),
+        ("users", ColumnKind::Text, "16".into()),
+        ("p99_us", ColumnKind::Real, 12.5.into()),
+        ("ok", ColumnKind::Int, 3u64.into()),
     ]));
     table.numbers(&["users".to_owned(), "run".to_owned()]);
     table
@@ -23,8 +23,8 @@ fn table() -> Table {
 #[test]
 fn what_is_not_known_is_empty_and_words_stay_words() {
     let table = table();
-    assert_eq!(table.columns[1], ("users".to_owned(), Kind::Real));
-    assert_eq!(table.columns[0].1, Kind::Text, "names of runs are no numbers");
+    assert_eq!(table.columns[1], ("users".to_owned(), ColumnKind::Real));
+    assert_eq!(table.columns[0].1, ColumnKind::Text, "names of runs are no numbers");
     assert_eq!(table.csv(), "run,users,p99_us,ok\n\"a,\"\"b\"\"\",8,,\n'=HYPERLINK(1),16,12.5,3\n");
     assert_eq!(Cell::from(f64::NAN), Cell::None);
 }

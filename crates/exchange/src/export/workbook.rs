@@ -4,8 +4,8 @@
 use crate::export::ExportError;
 use crate::export::pivot::Pivot;
 use crate::export::runs::runs;
-use crate::export::source::Source;
-use crate::export::table::{Cell, Table};
+use crate::export::source::ExportSource;
+use crate::export::table::{Cell, ExportTable};
 use dyno_analysis::laws::{Sweep, analyse_sweep, observe_run};
 use rust_xlsxwriter::{Chart, ChartType, Format, Workbook, Worksheet, XlsxError};
 
@@ -35,7 +35,11 @@ const HEADS: [&str; 12] = [
 ];
 
 /// The file's bytes. `seed` is that of the models' resampling.
-pub fn workbook(source: &Source, pivot: Option<&(String, Pivot)>, seed: u64) -> Result<Vec<u8>, ExportError> {
+pub fn workbook(
+    source: &ExportSource,
+    pivot: Option<&(String, Pivot)>,
+    seed: u64,
+) -> Result<Vec<u8>, ExportError> {
     let mut book = Workbook::new();
     let head = Format::new().set_bold();
     let observed = source.runs.iter().filter_map(|run| run.dir.as_ref()).filter_map(observe_run);
@@ -62,7 +66,7 @@ pub fn workbook(source: &Source, pivot: Option<&(String, Pivot)>, seed: u64) -> 
     Ok(book.save_to_buffer()?)
 }
 
-fn sheet(sheet: &mut Worksheet, table: &Table, head: &Format) -> Result<(), ExportError> {
+fn sheet(sheet: &mut Worksheet, table: &ExportTable, head: &Format) -> Result<(), ExportError> {
     if table.rows.len() >= ROWS {
         let words = format!("{} rows: a sheet holds {ROWS}; export csv or parquet", table.rows.len());
         return Err(ExportError::Lacking(words));
@@ -196,9 +200,9 @@ fn pivot_sheet(
 }
 
 /// The seconds of a single run with a chart of its throughput.
-fn seconds(book: &mut Workbook, source: &Source, head: &Format) -> Result<(), ExportError> {
+fn seconds(book: &mut Workbook, source: &ExportSource, head: &Format) -> Result<(), ExportError> {
     let mut table = crate::export::intervals::intervals(source)?;
-    let at = |table: &Table, name: &str| table.columns.iter().position(|(known, _)| known == name);
+    let at = |table: &ExportTable, name: &str| table.columns.iter().position(|(known, _)| known == name);
     let (Some(metric), Some(second), Some(ok)) =
         (at(&table, "metric"), at(&table, "second"), at(&table, "ok"))
     else {

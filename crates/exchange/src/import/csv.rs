@@ -28,7 +28,7 @@ pub struct Columns {
 }
 
 /// A row that is a run, with its levels.
-pub type Row = (Vec<(String, String)>, Found);
+pub type RunRow = (Vec<(String, String)>, Found);
 
 /// Fields of a line; quotation marks hold a field together.
 fn fields(line: &str) -> Vec<String> {
@@ -165,7 +165,7 @@ fn unknown(found: &mut Found, response: bool) {
 }
 
 /// A file without a column of times: every row, or each of its columns of throughput, is a run of `duration_s`.
-pub fn rows(input: &Input, columns: &Columns) -> Result<Vec<Row>, BadFile> {
+pub fn rows(input: &Input, columns: &Columns) -> Result<Vec<RunRow>, BadFile> {
     let sheet = Sheet::new(input);
     let throughputs: Vec<usize> = match &columns.across {
         Some((_, names)) => names.iter().map(|name| sheet.column(name)).collect::<Result<_, _>>()?,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// One interval's line.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct HdrLine {
     /// As it stands in the file.
     text: String,
     start_ms: u64,
@@ -19,7 +19,7 @@ pub(super) struct Line {
     count: u64,
 }
 
-impl Line {
+impl HdrLine {
     /// The line of a log with tags.
     pub(super) fn tagged(&self, tag: &str) -> String {
         format!("Tag={tag},{}\n", self.text)
@@ -28,9 +28,9 @@ impl Line {
 
 /// One file.
 #[derive(Clone, Debug)]
-pub(super) struct Log {
+pub(super) struct HdrLog {
     pub(super) metric: String,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<HdrLine>,
     /// All intervals together.
     pub(super) whole: Buckets,
 }
@@ -44,19 +44,19 @@ pub(super) fn is_one(text: &str) -> bool {
 const EPOCHAL_MS: u64 = 100_000_000_000;
 
 /// Counts the times of logs from the first of all of them where they are since the epoch.
-pub(super) fn align(logs: &mut [Log]) {
+pub(super) fn align(logs: &mut [HdrLog]) {
     let lines = || logs.iter().flat_map(|log| &log.lines);
     let first = lines().map(|line| line.start_ms).min().filter(|first| *first > EPOCHAL_MS).unwrap_or(0);
     logs.iter_mut().flat_map(|log| &mut log.lines).for_each(|line| line.start_ms -= first);
 }
 
 /// Reads one.
-pub(super) fn read(input: &Input) -> Result<Log, BadFile> {
+pub(super) fn read(input: &Input) -> Result<HdrLog, BadFile> {
     let bad = |line: usize, expected: &str, found: &str| BadFile::new(&input.path, line, expected, found);
     let named = input.text.lines().find_map(|line| line.strip_prefix("#[Logging for: ")?.strip_suffix(']'));
     let first = input.text.lines().next().unwrap_or("");
     let metric = named.ok_or_else(|| bad(1, "#[Logging for: METRIC], as YCSB writes it", first))?;
-    let mut log = Log { metric: metric.to_owned(), lines: Vec::new(), whole: Buckets::new(Scale::Micros) };
+    let mut log = HdrLog { metric: metric.to_owned(), lines: Vec::new(), whole: Buckets::new(Scale::Micros) };
     for (number, text) in input.text.lines().enumerate() {
         if text.starts_with(['#', '"']) || text.trim().is_empty() {
             continue;
@@ -73,7 +73,7 @@ pub(super) fn read(input: &Input) -> Result<Log, BadFile> {
             return Err(bad(number + 1, &format!("up to {IMPORT_COUNT} samples in all"), "more"));
         }
         log.whole.merge(&buckets);
-        log.lines.push(Line {
+        log.lines.push(HdrLine {
             text: text.to_owned(),
             start_ms: (start.max(0.0) * 1e3).round() as u64,
             length_ms: (length.max(0.0) * 1e3).round() as u64,
@@ -97,16 +97,16 @@ pub(super) fn percentiles(slot: &mut Option<Latency>, whole: Buckets) {
 const TOGETHER: f64 = 0.1;
 
 /// The begin that a line has in common with those before it.
-fn common_begin(all: &BTreeMap<u64, ImportedInterval>, line: &Line) -> u64 {
+fn common_begin(all: &BTreeMap<u64, ImportedInterval>, line: &HdrLine) -> u64 {
     let slack = (line.length_ms as f64 * TOGETHER) as u64;
     let near = all.range(line.start_ms.saturating_sub(slack)..=line.start_ms.saturating_add(slack));
     near.map(|(start, _)| *start).min_by_key(|start| start.abs_diff(line.start_ms)).unwrap_or(line.start_ms)
 }
 
 /// Intervals by their begin: successes of every metric.
-pub(super) fn intervals(logs: &[Log], derived: &[&str]) -> Vec<ImportedInterval> {
+pub(super) fn intervals(logs: &[HdrLog], derived: &[&str]) -> Vec<ImportedInterval> {
     let mut all: BTreeMap<u64, ImportedInterval> = BTreeMap::new();
-    let own = |log: &&Log| !log.metric.starts_with("Intended-") && !log.metric.ends_with("-FAILED");
+    let own = |log: &&HdrLog| !log.metric.starts_with("Intended-") && !log.metric.ends_with("-FAILED");
     for log in logs.iter().filter(own) {
         for line in &log.lines {
             let start_ms = common_begin(&all, line);
@@ -129,10 +129,10 @@ pub(super) fn intervals(logs: &[Log], derived: &[&str]) -> Vec<ImportedInterval>
 mod tests {
     use super::*;
 
-    fn log(metric: &str, starts: &[u64]) -> Log {
+    fn log(metric: &str, starts: &[u64]) -> HdrLog {
         let line =
-            |start_ms: &u64| Line { text: String::new(), start_ms: *start_ms, length_ms: 1_000, count: 5 };
-        Log {
+            |start_ms: &u64| HdrLine { text: String::new(), start_ms: *start_ms, length_ms: 1_000, count: 5 };
+        HdrLog {
             metric: metric.into(),
             lines: starts.iter().map(line).collect(),
             whole: Buckets::new(Scale::Micros),

@@ -14,7 +14,7 @@ const OPERATIONS: [(&str, &str); 4] = [
 ];
 
 /// Time and counts so far of one line, and the shares within the threshold.
-struct Row {
+struct PocRow {
     begun: Option<String>,
     seconds: u64,
     counts: Vec<u64>,
@@ -85,7 +85,7 @@ fn begun(clock: &str, seconds: u64) -> Option<String> {
 
 /// `10,40172026-11-21T03:32:05,10,4017,99.08,...`: seconds, inserts and the time without a comma between them, then for each
 /// operation the share within the threshold.
-fn original(input: &Input, number: usize, line: &str) -> Result<Row, BadFile> {
+fn original(input: &Input, number: usize, line: &str) -> Result<PocRow, BadFile> {
     let expected = "SECONDS,INSERTSyyyy-MM-ddTHH:mm:ss,SECONDS,INSERTS,SHARE,... as POCDriver writes it";
     let bad = || BadFile::new(&input.path, number, expected, line);
     let cells: Vec<&str> = line.split(',').collect();
@@ -102,10 +102,10 @@ fn original(input: &Input, number: usize, line: &str) -> Result<Row, BadFile> {
     let shares = every.iter().zip(OPERATIONS).map(|(group, (name, _))| {
         (format!("{name} within the slow threshold, per cent"), group[3].to_owned())
     });
-    Ok(Row { begun: Some(begun), seconds, counts: vec![inserts], shares: shares.collect() })
+    Ok(PocRow { begun: Some(begun), seconds, counts: vec![inserts], shares: shares.collect() })
 }
 
-fn own(input: &Input, head: &str, number: usize, line: &str) -> Result<Row, BadFile> {
+fn own(input: &Input, head: &str, number: usize, line: &str) -> Result<PocRow, BadFile> {
     let names: Vec<&str> = head.split(',').collect();
     let cells: Vec<&str> = line.split(',').collect();
     let get = |name: &str| {
@@ -118,7 +118,7 @@ fn own(input: &Input, head: &str, number: usize, line: &str) -> Result<Row, BadF
     let seconds = get("seconds")?;
     let counts = OPERATIONS.iter().map(|(name, _)| get(name)).collect::<Result<_, _>>()?;
     let shares = names.iter().zip(&cells).filter(|(name, _)| name.ends_with("_pct"));
-    Ok(Row {
+    Ok(PocRow {
         begun: begun(cells[0], seconds),
         seconds,
         counts,

@@ -1,7 +1,7 @@
 //! sysbench-mongodb's tables (TSV): of transactions, or of a load; both versions.
 
 use crate::import::{BadFile, Found, ImportDetails, Input, count, in_interval, latency, metric};
-use dyno_compat_sysbench_mongodb::report::average::Window;
+use dyno_compat_sysbench_mongodb::report::average::AverageWindow;
 use dyno_rundir::imported::ImportedInterval;
 use dyno_types::limits::{IMPORT_COUNT, IMPORT_FIGURE};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ const EXPECTED: &str =
     "columns elap_secs and int_tps (transactions), or tot_inserts and elap_secs (a load), separated by tabs";
 
 /// One line: seconds, events so far or of the interval, failures so far, mean latency.
-struct Row {
+struct SysbenchRow {
     seconds: f64,
     events: f64,
     failed: Option<u64>,
@@ -20,7 +20,7 @@ struct Row {
 
 /// Reads a table, or the lines of it that lie in `window` (seconds, as the lines tell them): what is quoted is often the second
 /// hour alone.
-pub fn read(input: &Input, said: &ImportDetails, window: Option<Window>) -> Result<Found, BadFile> {
+pub fn read(input: &Input, said: &ImportDetails, window: Option<AverageWindow>) -> Result<Found, BadFile> {
     let mut lines = input.text.lines().enumerate();
     let head: Vec<&str> = lines.next().map_or("", |(_, line)| line).split('\t').collect();
     let at = |name: &str| head.iter().position(|known| *known == name);
@@ -40,7 +40,7 @@ pub fn read(input: &Input, said: &ImportDetails, window: Option<Window>) -> Resu
             let read = text.parse::<f64>().ok().filter(|x| (0.0..=most).contains(x));
             read.ok_or_else(|| BadFile::new(&input.path, number + 1, &expected, text))
         };
-        rows.push(Row {
+        rows.push(SysbenchRow {
             seconds: number_in(seconds, IMPORT_FIGURE)?,
             events: number_in(events, if load { IMPORT_COUNT as f64 } else { IMPORT_FIGURE })?,
             failed: cell(at("cum_excp"))
@@ -73,7 +73,7 @@ pub fn read(input: &Input, said: &ImportDetails, window: Option<Window>) -> Resu
 }
 
 /// Leaves the intervals that lie in `window`; `None` where there is none.
-fn cut(found: &mut Found, window: Window) -> Option<()> {
+fn cut(found: &mut Found, window: AverageWindow) -> Option<()> {
     let (from, to) = (window.after_s.saturating_mul(1_000), window.to_s.saturating_mul(1_000));
     found.intervals.retain(|one| one.start_ms >= from && one.start_ms + one.length_ms <= to);
     let begin = found.intervals.first()?.start_ms;
@@ -86,7 +86,7 @@ fn cut(found: &mut Found, window: Window) -> Option<()> {
 }
 
 /// Counts are exact in a load; of transactions they are the rate of the interval times its length.
-fn intervals(rows: &[Row], load: bool, name: &str) -> Vec<ImportedInterval> {
+fn intervals(rows: &[SysbenchRow], load: bool, name: &str) -> Vec<ImportedInterval> {
     let mut all: Vec<ImportedInterval> = Vec::new();
     let (mut before_s, mut inserted, mut failures) = (0.0, 0.0, 0);
     for row in rows {
@@ -118,7 +118,7 @@ fn intervals(rows: &[Row], load: bool, name: &str) -> Vec<ImportedInterval> {
     all
 }
 
-fn whole(found: &mut Found, rows: &[Row], name: &str) {
+fn whole(found: &mut Found, rows: &[SysbenchRow], name: &str) {
     let mut outcomes: BTreeMap<String, u64> = count(0);
     for (outcome, n) in found.intervals.iter().flat_map(|interval| &interval.ended) {
         *outcomes.entry(outcome.clone()).or_default() += n;

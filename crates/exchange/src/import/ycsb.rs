@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A report's value with its place.
-struct Entry {
+struct ReportEntry {
     line: usize,
     measurement: String,
     value: f64,
@@ -16,14 +16,14 @@ struct Entry {
 
 /// By metric, in the order of the report.
 #[derive(Default)]
-struct Report {
+struct YcsbReport {
     path: PathBuf,
-    metrics: Vec<(String, Vec<Entry>)>,
+    metrics: Vec<(String, Vec<ReportEntry>)>,
 }
 
-impl Report {
+impl YcsbReport {
     fn add(&mut self, line: usize, metric: &str, measurement: &str, value: f64) {
-        let entry = Entry { line, measurement: measurement.to_owned(), value };
+        let entry = ReportEntry { line, measurement: measurement.to_owned(), value };
         match self.metrics.iter_mut().find(|(name, _)| name == metric) {
             Some((_, entries)) => entries.push(entry),
             None => self.metrics.push((metric.to_owned(), vec![entry])),
@@ -43,7 +43,7 @@ const REPORT: &str = "YCSB's report with [OVERALL], RunTime(ms) (text or JSON)";
 
 /// Reads all files of a run.
 pub fn read(inputs: &[Input], said: &ImportDetails) -> Result<Found, BadFile> {
-    let mut report = Report::default();
+    let mut report = YcsbReport::default();
     let mut status = Vec::new();
     let mut logs = Vec::new();
     let mut command = None;
@@ -146,7 +146,7 @@ fn is_stock(path: &str) -> bool {
     name.strip_prefix("workload").is_some_and(|letter| matches!(letter, "a" | "b" | "c" | "d" | "e" | "f"))
 }
 
-fn read_report(input: &Input, report: &mut Report) -> Result<(), BadFile> {
+fn read_report(input: &Input, report: &mut YcsbReport) -> Result<(), BadFile> {
     report.path.clone_from(&input.path);
     let start = input.text.trim_start();
     if start.starts_with('{') || start.starts_with("[ {") || start.starts_with("[{") {
@@ -166,7 +166,7 @@ fn read_report(input: &Input, report: &mut Report) -> Result<(), BadFile> {
 }
 
 /// JSON objects one after the other, or one array of them.
-fn read_json(input: &Input, report: &mut Report) -> Result<(), BadFile> {
+fn read_json(input: &Input, report: &mut YcsbReport) -> Result<(), BadFile> {
     let expected = "objects with metric, measurement and value";
     let stream = serde_json::Deserializer::from_str(&input.text).into_iter::<Value>();
     for value in stream {
@@ -196,7 +196,7 @@ fn percentile(measurement: &str) -> Option<String> {
     number.parse::<f64>().ok().map(|_| format!("p{number}"))
 }
 
-fn latency_of(entries: &[Entry]) -> Option<Latency> {
+fn latency_of(entries: &[ReportEntry]) -> Option<Latency> {
     let get = |name: &str| entries.iter().find(|entry| entry.measurement == name).map(|entry| entry.value);
     let count = get("Operations").filter(|count| *count > 0.0)?;
     let mut found = latency(counted(count)?, get("AverageLatency(us)").filter(|mean| mean.is_finite())?);
@@ -223,7 +223,7 @@ fn outcome(code: &str) -> &'static str {
     }
 }
 
-fn metrics(found: &mut Found, report: &Report, closed: bool) -> Result<(), BadFile> {
+fn metrics(found: &mut Found, report: &YcsbReport, closed: bool) -> Result<(), BadFile> {
     let mut failed: BTreeMap<String, u64> = BTreeMap::new();
     let mut coarse = false;
     for (name, entries) in &report.metrics {
@@ -288,7 +288,7 @@ fn metrics(found: &mut Found, report: &Report, closed: bool) -> Result<(), BadFi
 }
 
 /// Intervals of the histograms where these are given, else of the status lines.
-fn intervals(found: &mut Found, status: Vec<ycsb_status::Line>, logs: &[hdr::Log], closed: bool) {
+fn intervals(found: &mut Found, status: Vec<ycsb_status::StatusLine>, logs: &[hdr::HdrLog], closed: bool) {
     let response = |name: &str| logs.iter().any(|log| log.metric == format!("Intended-{name}"));
     if !logs.is_empty() {
         for log in logs {

@@ -7,7 +7,7 @@ use dyno_types::limits::IMPORT_COUNT;
 
 /// One status line.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct StatusLine {
     /// Clock: milliseconds since the epoch, its time zone taken for UTC; `None` where none can be read.
     clock_ms: Option<i64>,
     /// Seconds since the start, as it says.
@@ -18,7 +18,7 @@ pub(super) struct Line {
     metrics: Vec<(String, u64, Latency)>,
 }
 
-impl Line {
+impl StatusLine {
     /// When a run of this length began whose last line this is.
     pub(super) fn started(&self, seconds: f64) -> Option<String> {
         let begun = self.clock_ms? - (seconds * 1e3).round() as i64;
@@ -27,7 +27,7 @@ impl Line {
 }
 
 /// Reads all of a file.
-pub(super) fn read(input: &Input) -> Result<Vec<Line>, BadFile> {
+pub(super) fn read(input: &Input) -> Result<Vec<StatusLine>, BadFile> {
     let lines = input.text.lines().enumerate().filter(|(_, line)| line.contains(" operations; "));
     lines
         .map(|(number, line)| {
@@ -38,13 +38,13 @@ pub(super) fn read(input: &Input) -> Result<Vec<Line>, BadFile> {
         .collect()
 }
 
-fn parse(line: &str) -> Option<Line> {
+fn parse(line: &str) -> Option<StatusLine> {
     let (before, rest) = line.split_once(" sec: ")?;
     let (operations, rest) = rest.split_once(" operations; ")?;
     let most = |text: &str| text.parse().ok().filter(|n| *n <= IMPORT_COUNT);
     let seconds = most(before.rsplit(' ').next()?)?;
     let metrics = rest.split('[').skip(1).map(metric).collect::<Option<Vec<_>>>()?;
-    Some(Line {
+    Some(StatusLine {
         clock_ms: clock(before),
         seconds,
         operations: most(operations.trim())?,
@@ -85,11 +85,11 @@ fn metric(text: &str) -> Option<Option<(String, u64, Latency)>> {
 }
 
 /// The intervals between the lines of a run of this length.
-pub(super) fn intervals(lines: &[Line], seconds: f64, closed: bool) -> Vec<ImportedInterval> {
+pub(super) fn intervals(lines: &[StatusLine], seconds: f64, closed: bool) -> Vec<ImportedInterval> {
     let whole_ms = (seconds * 1e3).round() as i64;
     let last = lines.last().and_then(|line| line.clock_ms);
     // By the clock, which has milliseconds; the last line is written when the run ends.
-    let at_ms = |line: &Line| match (line.clock_ms, last) {
+    let at_ms = |line: &StatusLine| match (line.clock_ms, last) {
         (Some(at), Some(last)) => whole_ms - (last - at),
         _ => line.seconds as i64 * 1_000,
     };

@@ -20,7 +20,7 @@ use dyno_localhost::undo;
 use dyno_monitor::{
     HostSource, Monitor, Neighbours, Pid, ProcessSource, Roots, Sample, SampleSink, SeriesKind, Source,
 };
-use dyno_rundir::log::{self, Filter};
+use dyno_rundir::log::{self, TargetFilter};
 use dyno_rundir::schema::Environment;
 use dyno_session::watch::sources::{DeclaredProcess, watch_all};
 use dyno_types::sync::held;
@@ -109,7 +109,7 @@ pub fn agent(
         return Err(FrameError::Malformed("the first word must be hello".into()));
     };
     // The controller has read them.
-    log::want(log.iter().filter_map(|text| Filter::parse(text).ok()).collect());
+    log::want(log.iter().filter_map(|text| TargetFilter::parse(text).ok()).collect());
     let output: SharedOutput = Arc::new(Mutex::new(output));
     let dyno = env!("CARGO_PKG_VERSION").into();
     // The greeting comes first, before what the log holds.

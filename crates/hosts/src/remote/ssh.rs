@@ -1,6 +1,6 @@
 //! Commands on another host, by the user's own ssh.
 
-use dyno_config::inventory::Host;
+use dyno_config::inventory::InventoryHost;
 use dyno_engine::Control;
 use dyno_localhost::error::Cause;
 use dyno_types::bounded;
@@ -62,7 +62,7 @@ pub struct SshHost {
 
 impl SshHost {
     /// From an inventory's variables; `config` is given to `ssh -F`.
-    pub fn new(host: &Host, config: Option<&Path>) -> Result<Self, RemoteError> {
+    pub fn new(host: &InventoryHost, config: Option<&Path>) -> Result<Self, RemoteError> {
         let wrong = |words: String| RemoteError::Failed { host: host.name.clone(), source: words.into() };
         let destination = host.destination().to_owned();
         if destination.is_empty() || destination.starts_with('-') {
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn variables_become_options_and_words_stay_whole() {
-        let mut host = Host::named("db1");
+        let mut host = InventoryHost::named("db1");
         for (name, value) in [
             ("ansible_host", "10.0.0.1"),
             ("ansible_port", "2222"),
@@ -231,7 +231,7 @@ mod tests {
         let own = &words[OPTIONS.len()..][..8];
         assert_eq!(own, ["-F", "conf", "-p", "2222", "-l", "root", "-o", "ProxyCommand=nc %h %p"]);
         assert_eq!(&words[words.len() - 3..], ["--", "10.0.0.1", "'a b' '$HOME'"]);
-        let evil = Host { name: "-oProxyCommand=reboot".into(), ..Host::default() };
+        let evil = InventoryHost { name: "-oProxyCommand=reboot".into(), ..InventoryHost::default() };
         assert!(SshHost::new(&evil, None).is_err());
     }
 

@@ -7,7 +7,7 @@
 use crate::servers::placement;
 use crate::servers::placement::Plan;
 use dyno_config::server::placement::{Limits, Placement};
-use dyno_localhost::cgroup::Group;
+use dyno_localhost::cgroup::ControlGroup;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
@@ -32,8 +32,8 @@ while [ "$n" -gt 0 ]; do echo $$ >"$1" || exit 126; shift; n=$((n - 1)); done
 "#;
 
 /// Returns the words before a program: the shell's arguments, then the prefix that sets cores and memory.
-fn in_front(wait: bool, group: Option<&Group>, prefix: &[String]) -> Vec<OsString> {
-    let entrances = group.map(Group::entrances).unwrap_or_default();
+fn in_front(wait: bool, group: Option<&ControlGroup>, prefix: &[String]) -> Vec<OsString> {
+    let entrances = group.map(ControlGroup::entrances).unwrap_or_default();
     let text = match wait {
         true => format!("read -r go || exit 125\n{ENTER}exec \"$@\" </dev/null"),
         false => format!("{ENTER}exec \"$@\""),
@@ -76,7 +76,7 @@ pub(super) struct Launch<'a> {
     pub program: &'a Path,
     pub arguments: &'a [String],
     pub prefix: &'a [String],
-    pub group: Option<&'a Group>,
+    pub group: Option<&'a ControlGroup>,
     pub folder: &'a Path,
     pub log: &'a Path,
     /// True if it may outlive dyno.
@@ -141,7 +141,7 @@ impl Launch<'_> {
 pub struct Confinement {
     plan: Plan,
     prefix: Vec<String>,
-    group: Option<Group>,
+    group: Option<ControlGroup>,
     journal: Journal,
     machine: Machine,
     /// Limits that could not be set, where that is allowed.
@@ -187,7 +187,7 @@ impl Confinement {
 
     /// The folders of its control group, by controller.
     pub fn cgroups(&self) -> Vec<(String, PathBuf)> {
-        self.group.as_ref().map(Group::folders).unwrap_or_default()
+        self.group.as_ref().map(ControlGroup::folders).unwrap_or_default()
     }
 
     /// Returns the kernel's facts about the process and its group. An error if it does not run where it should.
@@ -195,7 +195,7 @@ impl Confinement {
         let mut facts = process::effective(&self.machine, pid);
         self.plan.confirm(&facts).map_err(|why| LocalError::failed(format!("process {pid}"), why))?;
         facts.insert("placement".into(), self.plan.describe());
-        facts.extend(self.group.iter().flat_map(Group::facts));
+        facts.extend(self.group.iter().flat_map(ControlGroup::facts));
         Ok(facts)
     }
 
@@ -239,12 +239,12 @@ pub(super) fn group_or_none(
     journal: &mut Journal,
     go_on: bool,
     lost: &mut Vec<String>,
-) -> Result<Option<Group>, LocalError> {
+) -> Result<Option<ControlGroup>, LocalError> {
     if limits.is_nothing() {
         return Ok(None);
     }
     let disks = if limits.has_io() { dyno_localhost::storage::disks(machine, data) } else { Vec::new() };
-    match Group::make(machine, name, limits, &disks, journal) {
+    match ControlGroup::make(machine, name, limits, &disks, journal) {
         Ok(group) => Ok(Some(group)),
         Err(error @ LocalError::NotPermitted { .. }) if go_on => {
             lost.push(error.to_string());

@@ -1,8 +1,8 @@
 //! One process of a server.
 
 use crate::servers::placement::Plan;
-use dyno_db::servers::Node;
-use dyno_localhost::cgroup::Group;
+use dyno_db::servers::ServerNode;
+use dyno_localhost::cgroup::ControlGroup;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_localhost::process;
@@ -18,13 +18,13 @@ pub(super) const LAST_LINES: usize = 5;
 /// One process of the server.
 #[derive(Debug)]
 pub(super) struct Member {
-    pub node: Node,
+    pub node: ServerNode,
     pub plan: Plan,
     pub prefix: Vec<String>,
     pub child: Option<Child>,
     /// The process that answers, where a wrapper has started it.
     pub answering: Option<u32>,
-    pub group: Option<Group>,
+    pub group: Option<ControlGroup>,
     /// The process that is the server, for its watchers.
     pub running: Pid,
     /// Entry in the journal.
@@ -68,7 +68,7 @@ impl Member {
     /// Returns the kernel's facts about it and its group.
     pub fn now(&self, machine: &Machine) -> BTreeMap<String, String> {
         let mut facts = self.server().map(|pid| process::effective(machine, pid)).unwrap_or_default();
-        facts.extend(self.group.iter().flat_map(Group::facts));
+        facts.extend(self.group.iter().flat_map(ControlGroup::facts));
         facts
     }
 
@@ -77,7 +77,7 @@ impl Member {
         if self.ended.is_none() {
             let status = self.child.as_mut()?.try_wait().ok().flatten()?;
             self.pid().into_iter().for_each(process::end_group);
-            let killed = self.group.as_ref().map_or(0, Group::killed);
+            let killed = self.group.as_ref().map_or(0, ControlGroup::killed);
             let memory = match killed {
                 0 => String::new(),
                 _ => ", killed by the kernel for want of memory (limits.memory)".to_owned(),
@@ -90,6 +90,6 @@ impl Member {
 }
 
 /// The copy of its data.
-pub(super) fn copy_of(node: &Node) -> PathBuf {
+pub(super) fn copy_of(node: &ServerNode) -> PathBuf {
     node.data.with_extension("snapshot")
 }

@@ -7,7 +7,7 @@ use dyno_config::server::placement::{Placement, Policy};
 use dyno_localhost::error::LocalError;
 use dyno_localhost::machine::Machine;
 use dyno_monitor::topology::{Topology, list, parse_list};
-use dyno_types::units::Bytes;
+use dyno_types::units::BinaryBytes;
 use std::collections::BTreeMap;
 
 /// Where a process' memory comes from.
@@ -320,7 +320,7 @@ pub fn beyond_memory(spec: &ServerSpec, plans: &[Plan], topology: &Topology) -> 
         let there = topology.memory_of(&nodes).filter(|there| asked > *there)?;
         Some((nodes, asked, there))
     })?;
-    let (asked, there) = (Bytes(asked as f64), Bytes(there as f64));
+    let (asked, there) = (BinaryBytes(asked as f64), BinaryBytes(there as f64));
     let holder = if nodes == everything { "this host".into() } else { format!("node {}", list(&nodes)) };
     let limits = spec.limits.memory.is_some();
     let text = match limits {

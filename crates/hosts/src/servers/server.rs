@@ -14,9 +14,9 @@ use crate::servers::placement::Plan;
 use crate::servers::server::fault_preparation::FaultPreparation;
 use dyno_config::server::{IfNotPermitted, Part, ServerSpec};
 use dyno_databases::registry::server;
-use dyno_db::servers::Node;
+use dyno_db::servers::ServerNode;
 use dyno_engine::Control;
-use dyno_localhost::cgroup::Group;
+use dyno_localhost::cgroup::ControlGroup;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::image::mount_image;
 use dyno_localhost::machine::Machine;
@@ -177,7 +177,7 @@ impl Server {
                 (Some(paths), None) => absolute(paths.of(i))?,
                 _ => self.base.clone(),
             };
-            let node = Node {
+            let node = ServerNode {
                 home: work_dir.join(&name),
                 data: base.join(format!("{name}.data")),
                 address: ways.get(i).map_or(self.spec.listens(), |way| way.address),
@@ -252,7 +252,7 @@ impl Server {
     /// Returns the URIs that clients connect to, one for each instance.
     pub fn uris(&self) -> Vec<String> {
         let each = self.spec.processes_each() as usize;
-        let nodes: Vec<&Node> = self.members.iter().map(|member| &member.node).collect();
+        let nodes: Vec<&ServerNode> = self.members.iter().map(|member| &member.node).collect();
         nodes.chunks(each).map(|nodes| server(self.spec.kind).uri(&self.spec, nodes)).collect()
     }
 
@@ -272,7 +272,7 @@ impl Server {
     pub fn cgroups(&self) -> Vec<(String, PathBuf)> {
         let mut all = Vec::new();
         for member in &self.members {
-            let folders = member.group.iter().flat_map(Group::folders);
+            let folders = member.group.iter().flat_map(ControlGroup::folders);
             all.extend(
                 folders.map(|(controller, path)| (format!("{}.{controller}", member.node.name), path)),
             );

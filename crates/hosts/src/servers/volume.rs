@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Everything that shapes loaded data, by name.
-pub type Key = BTreeMap<String, String>;
+pub type VolumeKey = BTreeMap<String, String>;
 
 /// The record of loaded data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,7 +13,7 @@ pub struct Loaded {
     /// Tells one load from the next.
     pub id: String,
     /// Key of the data.
-    pub key: Key,
+    pub key: VolumeKey,
     /// Keys or documents that the servers had after the load.
     pub count: u64,
     /// When the load ended, RFC 3339.

@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// A line and where it is written.
-pub(super) struct Line {
+pub(super) struct LimitLine {
     pub path: PathBuf,
     pub file: String,
     pub text: String,
@@ -15,7 +15,7 @@ pub(super) struct Line {
     pub needed: bool,
 }
 
-impl Line {
+impl LimitLine {
     pub fn write(&self) -> Result<(), LocalError> {
         match fs::write(&self.path, &self.text) {
             // Without swap accounting there is no such file, and nothing to be limited if there is no swap.
@@ -26,7 +26,7 @@ impl Line {
     }
 
     /// Returns whether it limits what another one limits.
-    pub fn is_like(&self, other: &Line) -> bool {
+    pub fn is_like(&self, other: &LimitLine) -> bool {
         self.path == other.path && self.device() == other.device()
     }
 
@@ -47,8 +47,8 @@ pub(super) fn refused(what: &str, why: impl Into<Cause>) -> LocalError {
 /// Writes all lines. Those that are refused are tried again after the others: of two limits of which one may not exceed the
 /// other, the one that goes first when they are lowered comes last when they are raised. If some are refused for good: why,
 /// and those that were written.
-pub(super) fn write_all<'a>(lines: &[&'a Line]) -> Result<(), (LocalError, Vec<&'a Line>)> {
-    let (mut written, refused): (Vec<&Line>, Vec<&Line>) =
+pub(super) fn write_all<'a>(lines: &[&'a LimitLine]) -> Result<(), (LocalError, Vec<&'a LimitLine>)> {
+    let (mut written, refused): (Vec<&LimitLine>, Vec<&LimitLine>) =
         lines.iter().copied().partition(|line| line.write().is_ok());
     let mut why = None;
     for line in refused {
@@ -69,10 +69,10 @@ pub(super) fn quota(cpus: f64) -> u64 {
 }
 
 /// File, text, and whether the file must be there.
-pub(super) type Lines = Vec<(String, String, bool)>;
+pub(super) type LimitLines = Vec<(String, String, bool)>;
 
-pub(super) fn unified_lines(limits: &Limits, devices: &[String]) -> Lines {
-    let mut lines = Lines::new();
+pub(super) fn unified_lines(limits: &Limits, devices: &[String]) -> LimitLines {
+    let mut lines = LimitLines::new();
     if let Some(memory) = &limits.memory {
         lines.push(("memory.max".into(), memory.0.to_string(), true));
         let swap = limits.swap.as_ref().map_or(0, |swap| swap.0);
@@ -98,8 +98,8 @@ pub(super) fn unified_lines(limits: &Limits, devices: &[String]) -> Lines {
     lines
 }
 
-pub(super) fn split_lines(limits: &Limits, devices: &[String], controller: &str, swaps: bool) -> Lines {
-    let mut lines = Lines::new();
+pub(super) fn split_lines(limits: &Limits, devices: &[String], controller: &str, swaps: bool) -> LimitLines {
+    let mut lines = LimitLines::new();
     match controller {
         "memory" => {
             if let Some(memory) = &limits.memory {

@@ -1,7 +1,7 @@
 //! A cluster whose primary is taken away: what a proof asks of it, and why it may not go on.
 
 use crate::failover::partition::PartitionError;
-use dyno_db::copies::database::{Database, DatabaseError};
+use dyno_db::copies::database::{DatabaseError, ReplicatedStore};
 use dyno_engine::Control;
 use dyno_localhost::error::LocalError;
 use dyno_types::Refused;
@@ -65,7 +65,7 @@ pub(super) trait FailoverCluster {
     fn version(&self) -> String;
 
     /// Database that writers speak to: the current primary.
-    fn database(&self) -> Arc<dyn Database>;
+    fn database(&self) -> Arc<dyn ReplicatedStore>;
 
     /// Takes the primary away; from then on it is gone.
     fn inject(&mut self, primary: &str) -> Result<Instant, FailoverError>;

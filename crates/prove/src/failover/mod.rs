@@ -17,14 +17,14 @@ pub mod sentinel;
 mod tests;
 
 pub use cluster::FailoverError;
-pub use plan::{By, FailoverPlan};
+pub use plan::{Disruption, FailoverPlan};
 
 use crate::drive::{IngestResult, ingest};
 use crate::failover::cluster::{ELECTION, FailoverCluster, pause};
 use crate::failover::curve::Curve;
 use crate::verify::{Copy, verify};
 use dyno_config::server::Election;
-use dyno_db::copies::ledger::{Ledger, Status};
+use dyno_db::copies::ledger::{Ledger, RecordStatus};
 use dyno_engine::Control;
 use dyno_types::rng::{Purpose, Stream};
 use serde::Serialize;
@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Round {
     /// Fault that was injected.
-    pub by: By,
+    pub by: Disruption,
     /// When, seconds after the first sending.
     pub at_s: f64,
     /// Member that was primary.
@@ -220,6 +220,6 @@ impl FailoverProof {
 
     /// Acknowledged records.
     pub fn acknowledged(&self) -> u64 {
-        self.written.ledger.count(Status::Acknowledged)
+        self.written.ledger.count(RecordStatus::Acknowledged)
     }
 }

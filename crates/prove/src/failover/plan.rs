@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Fault that is injected into a primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum Disruption {
     /// SIGKILL, after the others have stood still.
     Kill,
     /// No packet passes between it and the other servers; writers still reach it.
@@ -17,10 +17,10 @@ pub enum By {
     Freeze,
 }
 
-impl By {
+impl Disruption {
     /// Returns whether the primary goes on after the election, until it is healed.
     pub fn lasts(self) -> bool {
-        self != By::Kill
+        self != Disruption::Kill
     }
 }
 
@@ -30,7 +30,7 @@ pub struct FailoverPlan {
     /// Records that are written meanwhile.
     pub ingest: IngestPlan,
     /// Fault that is injected into primaries.
-    pub by: By,
+    pub by: Disruption,
     /// Number of rounds.
     pub rounds: u32,
     /// Servers beside the primary.

@@ -9,11 +9,11 @@
 
 use crate::failover::cluster::{ELECTION, FailoverCluster, FailoverError, await_some, pause};
 use crate::failover::partition::Partition;
-use crate::failover::plan::{By, FailoverPlan};
+use crate::failover::plan::{Disruption, FailoverPlan};
 use dyno_config::server::{ServerSpec, Setting, Topology};
 use dyno_config::values::Bytes;
-use dyno_db::copies::database::Database;
 use dyno_db::copies::database::DatabaseError;
+use dyno_db::copies::database::ReplicatedStore;
 use dyno_db_mongodb::copies::MongoSet;
 use dyno_db_mongodb::protocol::MongoOptions;
 use dyno_engine::Control;
@@ -58,7 +58,7 @@ impl<'a> ReplicaSet<'a> {
         if streams(&version) {
             spec.options.insert("setParameter.oplogFetcherUsesExhaust".into(), Setting::Switch(false));
         }
-        let mut partition = (plan.by == By::Cut).then(|| Partition::new(&machine)).transpose()?;
+        let mut partition = (plan.by == Disruption::Cut).then(|| Partition::new(&machine)).transpose()?;
         let ways =
             partition.as_mut().map(|partition| partition.ways(work_dir, plan.replicas + 1)).transpose()?;
         let begin = Beginning { ways: ways.as_deref().unwrap_or_default(), ..Beginning::default() };
@@ -105,8 +105,8 @@ impl<'a> ReplicaSet<'a> {
         }
         pause(self.plan.isolate, &self.control);
         match self.plan.by {
-            By::Freeze => self.frozen = self.inject(at, &ServerFault::Pause)?,
-            By::Kill | By::Cut => drop(self.inject(at, &ServerFault::Restart)?),
+            Disruption::Freeze => self.frozen = self.inject(at, &ServerFault::Pause)?,
+            Disruption::Kill | Disruption::Cut => drop(self.inject(at, &ServerFault::Restart)?),
         }
         Ok(Instant::now())
     }
@@ -123,7 +123,7 @@ impl FailoverCluster for ReplicaSet<'_> {
         self.server.facts().get("version").cloned().unwrap_or_else(|| "unknown".into())
     }
 
-    fn database(&self) -> Arc<dyn Database> {
+    fn database(&self) -> Arc<dyn ReplicatedStore> {
         Arc::new(self.set.clone())
     }
 
@@ -154,11 +154,13 @@ impl FailoverCluster for ReplicaSet<'_> {
             return Ok(begun);
         }
         match self.plan.by {
-            By::Freeze => {
+            Disruption::Freeze => {
                 let frozen = std::mem::take(&mut self.frozen);
                 self.server.heal(&[], &ServerFault::Pause, &frozen)?;
             }
-            By::Kill | By::Cut => drop(self.server.heal(&[at], &ServerFault::Restart, &[])?),
+            Disruption::Kill | Disruption::Cut => {
+                drop(self.server.heal(&[at], &ServerFault::Restart, &[])?)
+            }
         }
         Ok(begun)
     }

@@ -5,16 +5,16 @@
 
 use crate::failover::cluster::{ELECTION, FailoverCluster, FailoverError, await_some, pause};
 use crate::failover::partition::Partition;
-use crate::failover::plan::{By, FailoverPlan};
+use crate::failover::plan::{Disruption, FailoverPlan};
 use dyno_config::server::{ServerSpec, Setting};
 use dyno_db::copies::database::DatabaseError;
-use dyno_db::copies::database::{Database, PreCheck, Talk};
+use dyno_db::copies::database::{IngestClient, PreCheck, ReplicatedStore};
 use dyno_db::copies::ledger::Ledger;
 use dyno_db::copies::plan::Durability;
 use dyno_db::copies::records::Records;
 use dyno_db_redis::client::Client;
 use dyno_db_redis::copies::RedisSet;
-use dyno_db_redis::protocol::resp::Reply;
+use dyno_db_redis::protocol::resp::RespReply;
 use dyno_engine::Control;
 use dyno_hosts::servers::server::Server;
 use dyno_localhost::error::LocalError;
@@ -53,7 +53,7 @@ impl<'a> SentinelCluster<'a> {
         control: &Arc<Control>,
     ) -> Result<Self, FailoverError> {
         let machine = Machine::default();
-        let partition = (plan.by == By::Cut).then(|| Partition::new(&machine)).transpose()?;
+        let partition = (plan.by == Disruption::Cut).then(|| Partition::new(&machine)).transpose()?;
         let mut set = SentinelCluster {
             plan,
             control: control.clone(),
@@ -158,7 +158,7 @@ impl<'a> SentinelCluster<'a> {
     /// Returns whether a sentinel knows of the other sentinels and all replicas, and sees the primary well.
     fn knows_all(&self, sentinel: SocketAddr) -> Option<bool> {
         let mut client = Client::connect(sentinel, None, COMMAND).ok()?;
-        let Reply::List(fields) = client.call(&["SENTINEL", "MASTER", NAME]).ok()? else { return None };
+        let RespReply::List(fields) = client.call(&["SENTINEL", "MASTER", NAME]).ok()? else { return None };
         let get = |name: &str| {
             let at = fields.iter().step_by(2).position(|field| field.text() == name)?;
             Some(fields.get(2 * at + 1)?.text().to_owned())
@@ -208,14 +208,14 @@ impl FailoverCluster for SentinelCluster<'_> {
         self.version.clone()
     }
 
-    fn database(&self) -> Arc<dyn Database> {
+    fn database(&self) -> Arc<dyn ReplicatedStore> {
         Arc::new(Writers(self.guards()))
     }
 
     fn inject(&mut self, primary: &str) -> Result<Instant, FailoverError> {
         let primary = parsed(primary)?;
         match &self.partition {
-            None if self.plan.by == By::Freeze => self.signal_alone(primary, Signal::STOP),
+            None if self.plan.by == Disruption::Freeze => self.signal_alone(primary, Signal::STOP),
             None => self.signal_alone(primary, Signal::KILL),
             Some(partition) => {
                 let others = self.others(primary).into_iter().chain(self.guards());
@@ -236,7 +236,7 @@ impl FailoverCluster for SentinelCluster<'_> {
         let old = parsed(old)?;
         match &self.partition {
             Some(partition) => partition.heal()?,
-            None if self.plan.by == By::Freeze => self.signal(old, Signal::CONT),
+            None if self.plan.by == Disruption::Freeze => self.signal(old, Signal::CONT),
             None => {
                 self.servers.retain(|(one, _)| *one != old);
                 self.serve(old.ip(), Some(old.port()))?;
@@ -285,7 +285,7 @@ impl Writers {
     }
 }
 
-impl Database for Writers {
+impl ReplicatedStore for Writers {
     fn primary(&self) -> Result<String, DatabaseError> {
         self.now()?.primary()
     }
@@ -298,7 +298,7 @@ impl Database for Writers {
         self.now()?.pre_checks(copies, durability)
     }
 
-    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn Talk>, DatabaseError> {
+    fn connect(&self, member: &str, patience: Duration) -> Result<Box<dyn IngestClient>, DatabaseError> {
         self.now()?.connect(member, patience)
     }
 
@@ -327,7 +327,7 @@ fn asked(sentinels: &[SocketAddr]) -> Result<SocketAddr, DatabaseError> {
     let ask = |sentinel: &SocketAddr| {
         let mut client = Client::connect(*sentinel, None, COMMAND).ok()?;
         match client.call(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]).ok()? {
-            Reply::List(both) => format!("{}:{}", both.first()?.text(), both.get(1)?.text()).parse().ok(),
+            RespReply::List(both) => format!("{}:{}", both.first()?.text(), both.get(1)?.text()).parse().ok(),
             _ => None,
         }
     };
@@ -336,5 +336,5 @@ fn asked(sentinels: &[SocketAddr]) -> Result<SocketAddr, DatabaseError> {
 
 fn is_primary(address: SocketAddr) -> bool {
     let role = Client::connect(address, None, COMMAND).and_then(|mut client| client.call(&["ROLE"]));
-    matches!(role, Ok(Reply::List(all)) if all.first().is_some_and(|role| role.text() == "master"))
+    matches!(role, Ok(RespReply::List(all)) if all.first().is_some_and(|role| role.text() == "master"))
 }

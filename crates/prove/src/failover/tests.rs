@@ -3,14 +3,16 @@
 
 use crate::failover::*;
 use dyno_config::server::ServerKind;
-use dyno_db::copies::database::{Database, DatabaseError, Part, PreCheck, Talk, WriteOutcome};
+use dyno_db::copies::database::{
+    DatabaseError, IngestClient, PreCheck, RecordSpan, ReplicatedStore, WriteOutcome,
+};
 use dyno_db::copies::plan::{Durability, IngestPlan};
 use dyno_db::copies::records::Records;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
-struct State {
+struct ScriptedState {
     held: [BTreeMap<String, String>; 2],
     primary: usize,
     cut: bool,
@@ -21,10 +23,10 @@ struct State {
 }
 
 #[derive(Clone, Default)]
-struct Pair(Arc<Mutex<State>>);
+struct ScriptedPair(Arc<Mutex<ScriptedState>>);
 
-impl Pair {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl ScriptedPair {
+    fn state(&self) -> MutexGuard<'_, ScriptedState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -33,10 +35,10 @@ fn number(member: &str) -> usize {
     usize::from(member == "m1")
 }
 
-struct Line(Pair, usize, u64);
+struct ScriptedLine(ScriptedPair, usize, u64);
 
-impl Talk for Line {
-    fn put(&mut self, records: &Records, part: Part, plan: &IngestPlan) -> WriteOutcome {
+impl IngestClient for ScriptedLine {
+    fn put(&mut self, records: &Records, part: RecordSpan, plan: &IngestPlan) -> WriteOutcome {
         let mut state = self.0.state();
         if self.2 != state.epoch {
             return WriteOutcome::Indeterminate("the connection is lost".into());
@@ -54,7 +56,7 @@ impl Talk for Line {
         }
     }
 
-    fn get(&mut self, records: &Records, part: Part) -> Result<Vec<Option<Vec<u8>>>, DatabaseError> {
+    fn get(&mut self, records: &Records, part: RecordSpan) -> Result<Vec<Option<Vec<u8>>>, DatabaseError> {
         let state = self.0.state();
         let of = |number| {
             state.held[self.1].get(&records.key(part.worker, number)).map(|value| value.clone().into_bytes())
@@ -72,7 +74,7 @@ impl Talk for Line {
     }
 }
 
-impl Database for Pair {
+impl ReplicatedStore for ScriptedPair {
     fn primary(&self) -> Result<String, DatabaseError> {
         Ok(format!("m{}", self.state().primary))
     }
@@ -85,8 +87,8 @@ impl Database for Pair {
         Ok(Vec::new())
     }
 
-    fn connect(&self, member: &str, _: Duration) -> Result<Box<dyn Talk>, DatabaseError> {
-        Ok(Box::new(Line(self.clone(), number(member), self.state().epoch)))
+    fn connect(&self, member: &str, _: Duration) -> Result<Box<dyn IngestClient>, DatabaseError> {
+        Ok(Box::new(ScriptedLine(self.clone(), number(member), self.state().epoch)))
     }
 
     fn caught_up(&self, _: &str) -> Result<bool, DatabaseError> {
@@ -98,12 +100,12 @@ impl Database for Pair {
     }
 }
 
-impl FailoverCluster for Pair {
+impl FailoverCluster for ScriptedPair {
     fn version(&self) -> String {
         "two maps".into()
     }
 
-    fn database(&self) -> Arc<dyn Database> {
+    fn database(&self) -> Arc<dyn ReplicatedStore> {
         Arc::new(self.clone())
     }
 
@@ -130,7 +132,7 @@ impl FailoverCluster for Pair {
     }
 
     fn await_healthy(&self) -> Result<String, FailoverError> {
-        Ok(Database::primary(self)?)
+        Ok(ReplicatedStore::primary(self)?)
     }
 }
 
@@ -153,7 +155,7 @@ fn plan(copies: usize) -> FailoverPlan {
             run: "r".into(),
             pocdriver: None,
         },
-        by: By::Cut,
+        by: Disruption::Cut,
         rounds: 2,
         replicas: 1,
         isolate: ms(50),
@@ -166,7 +168,7 @@ fn plan(copies: usize) -> FailoverPlan {
 }
 
 fn proven(copies: usize, twice: u64) -> FailoverProof {
-    let mut pair = Pair::default();
+    let mut pair = ScriptedPair::default();
     pair.state().twice = twice;
     let mut heard = 0;
     let proof = prove(&plan(copies), &mut pair, &Control::default(), &mut |_| heard += 1).unwrap();
@@ -205,6 +207,6 @@ fn what_is_there_twice_is_counted() {
 fn who_is_told_to_stop_stops() {
     let control = Control::default();
     control.stop();
-    let proof = prove(&plan(2), &mut Pair::default(), &control, &mut |_| ()).unwrap();
+    let proof = prove(&plan(2), &mut ScriptedPair::default(), &control, &mut |_| ()).unwrap();
     assert!(proof.rounds.is_empty());
 }

@@ -3,7 +3,7 @@
 use crate::html::points::{MOST, PackedSeries, SeriesPoint, pack_series, with_gaps};
 use crate::html::timeline::{Timeline, interval_length};
 use dyno_analysis::ArrivalLatency;
-use dyno_rundir::series::Row;
+use dyno_rundir::series::ReadRow;
 use dyno_rundir::{RunDir, unit};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ impl Chart {
 }
 
 /// Metrics in the order of their numbers of requests, the most first. Closing connections says nothing about the database.
-pub fn metrics_by_requests(rows: &[Row]) -> Vec<String> {
+pub fn metrics_by_requests(rows: &[ReadRow]) -> Vec<String> {
     let mut all: Vec<(String, u64)> = Vec::new();
     for row in rows.iter().filter(|row| !["TOTAL", "CLEANUP"].contains(&row.metric.as_str())) {
         let count = if row.phase == "measure" { row.ok + row.failed } else { 0 };
@@ -112,10 +112,10 @@ pub fn metrics_by_requests(rows: &[Row]) -> Vec<String> {
 
 /// A figure of the rows of one metric over time.
 fn over_time(
-    rows: &[Row],
+    rows: &[ReadRow],
     metric: &str,
     axis: &Timeline,
-    of: impl Fn(&Row, f64) -> Option<f64>,
+    of: impl Fn(&ReadRow, f64) -> Option<f64>,
 ) -> Vec<SeriesPoint> {
     let usual = interval_length(rows);
     let mut totals: BTreeMap<&str, usize> = BTreeMap::new();
@@ -146,10 +146,10 @@ fn over_time(
 }
 
 /// Throughput: all operations, then each.
-fn throughput(rows: &[Row], axis: &Timeline, names: &[String]) -> Chart {
+fn throughput(rows: &[ReadRow], axis: &Timeline, names: &[String]) -> Chart {
     let of = |metric: &str| -> Vec<PackedSeries> {
-        let some = |of: &dyn Fn(&Row) -> u64| rows.iter().any(|row| row.metric == metric && of(row) > 0);
-        let series = |name: &str, of: &dyn Fn(&Row) -> u64| {
+        let some = |of: &dyn Fn(&ReadRow) -> u64| rows.iter().any(|row| row.metric == metric && of(row) > 0);
+        let series = |name: &str, of: &dyn Fn(&ReadRow) -> u64| {
             pack_series(
                 name,
                 &over_time(rows, metric, axis, |row, length| Some(of(row) as f64 / length)),
@@ -178,7 +178,7 @@ fn throughput(rows: &[Row], axis: &Timeline, names: &[String]) -> Chart {
     }
 }
 
-fn latencies(rows: &[Row], axis: &Timeline, names: &[String], id: &str, title: &str) -> Chart {
+fn latencies(rows: &[ReadRow], axis: &Timeline, names: &[String], id: &str, title: &str) -> Chart {
     let service = id == "service";
     let choice = |name: &String| ChartChoice {
         n: name.clone(),
@@ -186,7 +186,8 @@ fn latencies(rows: &[Row], axis: &Timeline, names: &[String], id: &str, title: &
             .iter()
             .enumerate()
             .map(|(at, label)| {
-                let of = |row: &Row, _: f64| if service { row.service_us[at] } else { row.response_us[at] };
+                let of =
+                    |row: &ReadRow, _: f64| if service { row.service_us[at] } else { row.response_us[at] };
                 pack_series(label, &over_time(rows, name, axis, of), MOST)
             })
             .collect(),
@@ -198,7 +199,7 @@ fn latencies(rows: &[Row], axis: &Timeline, names: &[String], id: &str, title: &
 }
 
 /// Throughput, latencies and the queue of a run.
-pub fn of_load(rows: &[Row], axis: &Timeline, open: bool) -> Vec<Chart> {
+pub fn of_load(rows: &[ReadRow], axis: &Timeline, open: bool) -> Vec<Chart> {
     if rows.is_empty() {
         return Vec::new();
     }

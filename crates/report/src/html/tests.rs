@@ -2,10 +2,10 @@ use crate::html::page::run_page;
 use crate::html::sections::Report;
 use crate::html::*;
 use dyno_analysis::diagnose::{Diagnosis, diagnose_run};
-use dyno_record::{Interval, Scale, Totals};
+use dyno_record::{Scale, ThreadInterval, Totals};
 use dyno_rundir::monitor::{Kind, MonitorWriter, Recording};
 use dyno_rundir::schema::{Client, Environment, Run, Setting, Status, Summary, Trust, VERSION, Verdict};
-use dyno_rundir::{RunDir, Writer};
+use dyno_rundir::{RunDir, RunWriter};
 use dyno_types::Outcome;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -28,13 +28,13 @@ pub(crate) fn write_run(path: &Path, names: &[String], seconds: u64, series: usi
         unit_ns: 64,
         plans: Default::default(),
     };
-    let mut writer = Writer::create(path, run, &Environment::default(), Scale::Ns64).unwrap();
+    let mut writer = RunWriter::create(path, run, &Environment::default(), Scale::Ns64).unwrap();
     let begin = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     writer.event_at(begin, "begin", "measure");
     writer.event_at(begin + Duration::from_secs(2), "monitor", HOSTILE);
     let mut all = Totals::new(names.len(), Scale::Ns64);
     for second in 0..seconds {
-        let mut interval = Interval::new(names.len(), Scale::Ns64);
+        let mut interval = ThreadInterval::new(names.len(), Scale::Ns64);
         for metric in 0..names.len() {
             for sample in 0..200 {
                 let ns = 50_000 + (sample * 7_919 + second * 104_729 + metric as u64 * 31) % 900_000;

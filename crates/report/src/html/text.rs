@@ -1,6 +1,6 @@
 //! Escaping and figures as text. Everything that came from a server or a file goes through [`esc`] or [`render_script_json`].
 
-use dyno_types::units::{Latency, Rate, Thousands};
+use dyno_types::units::{Rate, ShownLatency, Thousands};
 use serde::Serialize;
 
 /// Text between tags or in a quoted attribute.
@@ -37,7 +37,7 @@ pub fn format_us(value: f64) -> String {
     if value.is_infinite() {
         return "dropped".into();
     }
-    Latency((value * 1e3).round().max(0.0) as u64).to_string()
+    ShownLatency((value * 1e3).round().max(0.0) as u64).to_string()
 }
 
 /// A whole number with its thousands apart.
@@ -69,7 +69,7 @@ pub fn format_percent(share: f64) -> String {
 
 /// Bytes with a binary unit.
 pub fn format_bytes(value: f64) -> String {
-    dyno_types::units::Bytes(value).to_string()
+    dyno_types::units::BinaryBytes(value).to_string()
 }
 
 /// A table: heads, rows of cells that are escaped here, and how many of the first columns are words.

@@ -1,7 +1,7 @@
 //! One axis of time for everything a run recorded: seconds from its first phase.
 
 use dyno_rundir::RunDir;
-use dyno_rundir::series::Row;
+use dyno_rundir::series::ReadRow;
 
 /// A phase on the axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,7 @@ const LATE_S: f64 = 60.0;
 
 impl Timeline {
     /// The axis of a run.
-    pub fn from_run(dir: &RunDir, rows: &[Row]) -> Self {
+    pub fn from_run(dir: &RunDir, rows: &[ReadRow]) -> Self {
         let mut all = Timeline::default();
         let events = dir.events().unwrap_or_else(|error| {
             all.notes.push(format!("events are not known: {error}"));
@@ -133,8 +133,8 @@ impl Timeline {
 }
 
 /// Length of the recorded intervals, seconds: the least step between rows.
-pub fn interval_length(rows: &[Row]) -> f64 {
-    let totals: Vec<&Row> = rows.iter().filter(|row| row.metric == "TOTAL").collect();
+pub fn interval_length(rows: &[ReadRow]) -> f64 {
+    let totals: Vec<&ReadRow> = rows.iter().filter(|row| row.metric == "TOTAL").collect();
     let steps = totals.windows(2).filter(|pair| pair[0].phase == pair[1].phase);
     let least = steps.map(|pair| pair[1].start_s - pair[0].start_s).filter(|step| *step > 0.0);
     let least = least.fold(f64::INFINITY, f64::min);

@@ -7,7 +7,7 @@ use dyno_record::Totals;
 use dyno_rundir::RunDir;
 use dyno_rundir::faults::FaultFigures;
 use dyno_rundir::files;
-use dyno_rundir::monitor::{Recording, Series};
+use dyno_rundir::monitor::{RecordedSeries, Recording};
 use dyno_rundir::schema::{Pair, Phase, Status, Summary, Trust};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -98,7 +98,7 @@ const GIB: f64 = 1_073_741_824.0;
 fn most_cores(recording: &Recording, sources: &[&str], from_ms: f64, to_ms: f64) -> Option<f64> {
     let mut sum = 0.0;
     for source in sources {
-        let own: Option<Vec<Series>> =
+        let own: Option<Vec<RecordedSeries>> =
             ["cpu.user_s", "cpu.system_s"].iter().map(|name| recording.series(source, name)).collect();
         let series = own.or_else(|| Some(vec![recording.series(source, "cgroup.cpu_s")?]))?;
         let steps = series[0].points.windows(2).filter(|pair| {
@@ -209,10 +209,10 @@ const LAG: usize = 4;
 fn application(recording: Option<&Recording>, boundaries: Option<(f64, f64)>) -> Vec<(String, Option<f64>)> {
     let (Some(recording), Some((from, to))) = (recording, boundaries) else { return Vec::new() };
     let sources: Vec<&str> = recording.sources().filter(|name| name.starts_with("database")).collect();
-    let told = |name: &str| -> Vec<Series> {
+    let told = |name: &str| -> Vec<RecordedSeries> {
         sources.iter().filter_map(|source| recording.series(source, name)).collect()
     };
-    let figure = |series: &Series, of: SeriesReduction| match of {
+    let figure = |series: &RecordedSeries, of: SeriesReduction| match of {
         SeriesReduction::Increase => series.increase(from, to),
         SeriesReduction::PerSecond => series.increase(from, to).map(|count| count / ((to - from) / 1e3)),
         // A short phase may lie between two samples: the one after it tells of it, too.
@@ -248,7 +248,7 @@ fn catalogue(dir: &RunDir) -> BTreeMap<String, Vec<(String, Option<f64>)>> {
 /// database says that it has been up, or because there is none any more. `None` where no server was watched.
 fn restarted(recording: Option<&Recording>) -> Option<bool> {
     let recording = recording?;
-    let falls = |series: &Series| {
+    let falls = |series: &RecordedSeries| {
         let known: Vec<f64> = series.points.iter().filter_map(|(_, value)| *value).collect();
         (!known.is_empty()).then(|| known.windows(2).any(|pair| pair[1] < pair[0]))
     };

@@ -20,7 +20,7 @@ pub struct FilterError {
 
 /// Levels by target, in the syntax of tracing's filters without spans and fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter {
+pub struct TargetFilter {
     text: String,
     /// Prefix of a target, and the level wanted of it.
     levels: Vec<(String, LevelFilter)>,
@@ -54,12 +54,12 @@ fn directive(word: &str) -> Option<(String, LevelFilter)> {
     }
 }
 
-impl Filter {
+impl TargetFilter {
     /// Reads one.
     ///
     /// # Errors
     /// A word is neither a level nor a target with one.
-    pub fn parse(text: &str) -> Result<Filter, FilterError> {
+    pub fn parse(text: &str) -> Result<TargetFilter, FilterError> {
         let (mut levels, mut at) = (Vec::new(), 1);
         for word in text.split(',') {
             let trimmed = word.trim();
@@ -69,7 +69,7 @@ impl Filter {
             }
             at += word.chars().count() + 1;
         }
-        Ok(Filter { text: text.to_owned(), levels })
+        Ok(TargetFilter { text: text.to_owned(), levels })
     }
 
     /// As it was written.
@@ -97,7 +97,8 @@ mod tests {
     #[test]
     fn the_longest_name_decides() {
         let filter =
-            Filter::parse("warn, dyno_hosts::remote=debug,dyno_hosts::remote::ssh=off,dyno_engine").unwrap();
+            TargetFilter::parse("warn, dyno_hosts::remote=debug,dyno_hosts::remote::ssh=off,dyno_engine")
+                .unwrap();
         let allows = |level, target| filter.allows(&level, target);
         assert!(allows(Level::WARN, "dyno_session") && !allows(Level::INFO, "dyno_session"));
         assert!(
@@ -106,7 +107,7 @@ mod tests {
         );
         assert!(!allows(Level::ERROR, "dyno_hosts::remote::ssh") && allows(Level::TRACE, "dyno_engine::net"));
         assert_eq!(filter.most(), LevelFilter::TRACE);
-        assert!(!Filter::parse("").unwrap().allows(&Level::ERROR, "dyno"));
+        assert!(!TargetFilter::parse("").unwrap().allows(&Level::ERROR, "dyno"));
     }
 
     #[test]
@@ -114,7 +115,7 @@ mod tests {
         for (text, word, at) in
             [("dbug", "dbug", 1), ("info,x=loud", "x=loud", 6), ("info, [a]=info", "[a]=info", 6)]
         {
-            let error = Filter::parse(text).unwrap_err();
+            let error = TargetFilter::parse(text).unwrap_err();
             assert_eq!((error.word.as_str(), error.at), (word, at), "{error}");
         }
     }

@@ -9,7 +9,7 @@ mod file;
 mod filter;
 mod record;
 
-pub use filter::{Filter, FilterError};
+pub use filter::{FilterError, TargetFilter};
 pub use record::{Level, LogLine, Record};
 
 use dyno_types::limits::LOG_WAITING;
@@ -31,7 +31,7 @@ use tracing::{Event, Metadata, Subscriber};
 pub const CONTROLLER: &str = "controller";
 
 /// Which records are shown. These are kept, and all of dyno down to the level of information.
-static WANTED: RwLock<Vec<Filter>> = RwLock::new(Vec::new());
+static WANTED: RwLock<Vec<TargetFilter>> = RwLock::new(Vec::new());
 
 static LOG: Mutex<Log> =
     Mutex::new(Log { begun: false, show: None, waiting: VecDeque::new(), lost: 0, file: None });
@@ -59,7 +59,7 @@ fn is_kept(level: &tracing::Level, target: &str) -> bool {
 }
 
 /// Takes in this process' records from now on; those that a filter wants are shown.
-pub fn begin(wanted: Vec<Filter>, show: Option<fn(&Record)>) {
+pub fn begin(wanted: Vec<TargetFilter>, show: Option<fn(&Record)>) {
     want(wanted);
     let mut log = log();
     (log.begun, log.show) = (true, show);
@@ -68,7 +68,7 @@ pub fn begin(wanted: Vec<Filter>, show: Option<fn(&Record)>) {
 }
 
 /// Changes what is wanted: a worker and an agent learn it from their controller.
-pub fn want(wanted: Vec<Filter>) {
+pub fn want(wanted: Vec<TargetFilter>) {
     *WANTED.write().unwrap_or_else(PoisonError::into_inner) = wanted;
     tracing::callsite::rebuild_interest_cache();
 }
@@ -179,7 +179,7 @@ impl Subscriber for Collector {
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
         let wanted = WANTED.read().unwrap_or_else(PoisonError::into_inner);
-        wanted.iter().map(Filter::most).chain([LevelFilter::INFO]).max()
+        wanted.iter().map(TargetFilter::most).chain([LevelFilter::INFO]).max()
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

@@ -8,7 +8,7 @@ mod reader;
 mod table;
 mod writer;
 
-pub use table::{ELSEWHERE, Recording, Series, WATCHED, WATCHED_BETWEEN};
+pub use table::{ELSEWHERE, RecordedSeries, Recording, WATCHED, WATCHED_BETWEEN};
 pub use writer::{Column, MonitorWriter};
 
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub enum Kind {
 
 /// `series.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Index {
+struct SeriesIndex {
     /// Time between two ticks, milliseconds.
     interval_ms: f64,
     /// By name.

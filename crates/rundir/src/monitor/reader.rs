@@ -1,7 +1,7 @@
 //! Reads what monitors saw.
 
-use super::table::{ELSEWHERE, Part, Recording, WATCHED, WATCHED_BETWEEN};
-use super::{FOLDER, Index};
+use super::table::{ELSEWHERE, Recording, TablePart, WATCHED, WATCHED_BETWEEN};
+use super::{FOLDER, SeriesIndex};
 use crate::files;
 use crate::reader::{ContentError, ReadError, RowError};
 use dyno_types::bounded::next_line;
@@ -36,7 +36,7 @@ impl Recording {
             return Ok(None);
         }
         let path = folder.join("series.json");
-        let index: Index = serde_json::from_str(&read(&path)?).map_err(|e| ReadError::Content {
+        let index: SeriesIndex = serde_json::from_str(&read(&path)?).map_err(|e| ReadError::Content {
             path,
             line: e.line(),
             why: e.into(),
@@ -86,14 +86,14 @@ fn header(line: &str) -> Vec<String> {
 }
 
 /// Complete lines of a file, one by one.
-struct Lines<R> {
+struct CompleteLines<R> {
     file: R,
     /// Number found.
     number: usize,
     bytes: Vec<u8>,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> CompleteLines<R> {
     /// The next one with its line feed; `None` at the end, and of one that is torn.
     fn next(&mut self) -> Result<Option<&str>, (usize, ContentError)> {
         self.number += 1;
@@ -112,8 +112,8 @@ fn part(
     length: u64,
     from_ms: f64,
     wanted: &dyn Fn(&str) -> bool,
-) -> Result<Part, (usize, ContentError)> {
-    let mut lines = Lines { file, number: 0, bytes: Vec::new() };
+) -> Result<TablePart, (usize, ContentError)> {
+    let mut lines = CompleteLines { file, number: 0, bytes: Vec::new() };
     // A name may hold a line feed: the header ends outside quotes.
     let mut head = String::new();
     while head.is_empty() || head.matches('"').count() % 2 == 1 {
@@ -122,7 +122,7 @@ fn part(
         }
         match lines.next()? {
             Some(line) => head.push_str(line),
-            None => return Ok(Part::default()),
+            None => return Ok(TablePart::default()),
         }
     }
     let names = header(head.strip_suffix('\n').unwrap_or(&head));
@@ -149,7 +149,10 @@ fn part(
     let mut columns = columns.into_iter();
     let times = columns.next().unwrap_or_default();
     let series = names.into_iter().zip(wanted).skip(1).zip(columns);
-    Ok(Part { times, columns: series.filter(|((_, w), _)| *w).map(|((name, _), c)| (name, c)).collect() })
+    Ok(TablePart {
+        times,
+        columns: series.filter(|((_, w), _)| *w).map(|((name, _), c)| (name, c)).collect(),
+    })
 }
 
 /// Rows that room is made for at once.

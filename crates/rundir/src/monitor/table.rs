@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Rows that have the same series.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Part {
+pub(super) struct TablePart {
     /// Unix time of each row, milliseconds, ascending.
     pub times: Vec<f64>,
     /// By name; as long as `times`, NaN where missing.
@@ -16,7 +16,7 @@ pub(super) struct Part {
 /// Everything monitors saw, by source.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
-    pub(super) sources: BTreeMap<String, Vec<Part>>,
+    pub(super) sources: BTreeMap<String, Vec<TablePart>>,
     pub(super) kinds: BTreeMap<String, BTreeMap<String, Kind>>,
     /// The target is on another host than the load generator.
     pub(super) elsewhere: bool,
@@ -35,7 +35,7 @@ pub const WATCHED_BETWEEN: &str = ", ";
 
 /// One series over time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct RecordedSeries {
     /// Counter or gauge.
     pub kind: Kind,
     /// Unix time in milliseconds and value, ascending; `None` is a missing value.
@@ -55,7 +55,7 @@ impl Recording {
         at_ms: f64,
         row: impl IntoIterator<Item = (&'a str, Kind, f64)>,
     ) {
-        let parts = self.sources.entry(source.to_owned()).or_insert_with(|| vec![Part::default()]);
+        let parts = self.sources.entry(source.to_owned()).or_insert_with(|| vec![TablePart::default()]);
         let kinds = self.kinds.entry(source.to_owned()).or_default();
         let Some(part) = parts.last_mut() else { return };
         let rows = part.times.len();
@@ -111,7 +111,7 @@ impl Recording {
     }
 
     /// A series; `None` where there is none of this name.
-    pub fn series(&self, source: &str, name: &str) -> Option<Series> {
+    pub fn series(&self, source: &str, name: &str) -> Option<RecordedSeries> {
         let kind = *self.kinds.get(source)?.get(name)?;
         let mut points = Vec::new();
         for part in self.sources.get(source)? {
@@ -121,7 +121,7 @@ impl Recording {
                 (*at, value)
             }));
         }
-        Some(Series { kind, points })
+        Some(RecordedSeries { kind, points })
     }
 
     /// Increase of a counter per second from `from_ms` to `to_ms`; see [`Series::rate`].
@@ -155,7 +155,7 @@ const CUT: f64 = 0.02;
 /// Share of a window that must be covered by samples for a figure to stand for it.
 const COVERED: f64 = 0.5;
 
-impl Series {
+impl RecordedSeries {
     /// Values that are there.
     fn known(&self) -> Vec<(f64, f64)> {
         self.points.iter().filter_map(|(at, value)| value.map(|v| (*at, v))).collect()
@@ -252,8 +252,8 @@ impl Series {
 mod tests {
     use super::*;
 
-    fn series(kind: Kind, points: &[(f64, Option<f64>)]) -> Series {
-        Series { kind, points: points.to_vec() }
+    fn series(kind: Kind, points: &[(f64, Option<f64>)]) -> RecordedSeries {
+        RecordedSeries { kind, points: points.to_vec() }
     }
 
     #[test]

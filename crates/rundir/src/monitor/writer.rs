@@ -1,6 +1,6 @@
 //! Writes what monitors see, row by row.
 
-use super::{FOLDER, Index, Kind};
+use super::{FOLDER, Kind, SeriesIndex};
 use crate::files;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -19,14 +19,14 @@ pub type Column<'a> = (&'a str, Kind, f64);
 #[derive(Debug)]
 pub struct MonitorWriter {
     folder: PathBuf,
-    index: Index,
-    open: BTreeMap<String, Open>,
+    index: SeriesIndex,
+    open: BTreeMap<String, OpenSeriesFile>,
     failure: Option<String>,
 }
 
 /// The file of a source that is being written.
 #[derive(Debug)]
-struct Open {
+struct OpenSeriesFile {
     file: File,
     names: Vec<String>,
     /// Column by name.
@@ -61,7 +61,7 @@ impl MonitorWriter {
     pub fn create(run: &Path, interval_ms: f64) -> io::Result<Self> {
         let folder = run.join(FOLDER);
         DirBuilder::new().mode(0o700).create(&folder)?;
-        let index = Index { interval_ms, sources: BTreeMap::new() };
+        let index = SeriesIndex { interval_ms, sources: BTreeMap::new() };
         let mut writer = MonitorWriter { folder, index, open: BTreeMap::new(), failure: None };
         writer.replace_index()?;
         Ok(writer)
@@ -86,7 +86,7 @@ impl MonitorWriter {
         columns: impl IntoIterator<Item = Column<'a>>,
     ) -> io::Result<()> {
         let columns: Vec<Column<'_>> = columns.into_iter().collect();
-        let known = |open: &Open| columns.iter().all(|(name, ..)| open.columns.contains_key(*name));
+        let known = |open: &OpenSeriesFile| columns.iter().all(|(name, ..)| open.columns.contains_key(*name));
         let begins = match self.open.get(source) {
             None => !columns.is_empty(),
             Some(open) => {
@@ -138,7 +138,7 @@ impl MonitorWriter {
         entry.files.push(name);
         let by_name = names.iter().enumerate().map(|(i, n)| (n.clone(), i)).collect();
         let row = vec![None; names.len()];
-        self.open.insert(source.to_owned(), Open { file, names, columns: by_name, row });
+        self.open.insert(source.to_owned(), OpenSeriesFile { file, names, columns: by_name, row });
         self.replace_index()
     }
 

@@ -60,7 +60,7 @@ pub struct WatchPlan {
 }
 
 /// Monitors at work.
-pub struct Watch {
+pub struct MonitorWatch {
     monitor: Monitor,
     seen: Arc<Mutex<Seen>>,
     /// The run directory.
@@ -86,7 +86,7 @@ impl Markers {
     }
 }
 
-impl Watch {
+impl MonitorWatch {
     /// Begins to watch the host, this process, what the plan names, and `databases`; into `directory`, if there is one.
     pub fn start(
         databases: Vec<Box<dyn Source>>,
@@ -113,7 +113,7 @@ impl Watch {
         let writer = directory.map(|d| MonitorWriter::create(d, interval_ms)).transpose()?;
         let seen = Arc::new(Mutex::new(Seen::new(writer, plan.interval)));
         let monitor = Monitor::start(sources, plan.interval, &plan.cores, seen.clone())?;
-        Ok(Watch {
+        Ok(MonitorWatch {
             monitor,
             seen,
             directory: directory.map(Path::to_owned),

@@ -23,7 +23,7 @@ pub struct ServerNow {
 
 /// The newest of one node.
 #[derive(Clone, Copy, Debug, Default)]
-struct Node {
+struct SeenNode {
     counted: Option<(u64, f64)>,
     now: ServerNow,
 }
@@ -38,7 +38,7 @@ pub(super) struct Seen {
     said: BTreeMap<String, SourceSnapshot>,
     writer: Option<MonitorWriter>,
     interval: Duration,
-    nodes: BTreeMap<String, Node>,
+    nodes: BTreeMap<String, SeenNode>,
     events: Vec<(SystemTime, String)>,
     /// Number of times that a source has not answered, since it last did.
     silent: BTreeMap<String, u32>,
@@ -98,7 +98,7 @@ impl Seen {
         let least = self.interval.as_nanos() as u64 / 3;
         let node = self.nodes.entry(source.to_owned()).or_default();
         let Some(sample) = sample else {
-            *node = Node::default();
+            *node = SeenNode::default();
             return;
         };
         node.now.connections = sample.get("connections");

@@ -3,7 +3,7 @@
 use crate::dataset_check::{DOCUMENTS, same_documents};
 use crate::work::{Prepared, Wording, Work, shape};
 use dyno_config::experiment::{Experiment, When};
-use dyno_config::settings::Settings;
+use dyno_config::settings::PropertySettings;
 use dyno_db::collections::Collections;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError};
@@ -12,20 +12,20 @@ use dyno_types::bson;
 use dyno_types::limits::TEXT_BYTES;
 use dyno_types::{Content, Refused};
 use dyno_workload::Workload;
-use dyno_workload::template::{Template, TemplateContent, TemplateLoad, TemplateRun, Value};
+use dyno_workload::template::{TemplateContent, TemplateLoad, TemplateRun, ValueTemplate, WorkloadTemplate};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A template and what is known of its collections.
-pub(super) struct Documents {
+pub(super) struct TemplateWork {
     spec: Experiment,
     name: String,
-    template: Template,
+    template: WorkloadTemplate,
     load: Arc<TemplateLoad>,
     run: Arc<TemplateRun>,
     must_load: bool,
-    settings: Settings,
+    settings: PropertySettings,
     hint: String,
     reload: &'static str,
 }
@@ -39,11 +39,11 @@ fn bad(bad: dyno_workload::ycsb::BadProperty) -> Refused {
 }
 
 /// Seed of the operations: the file's in the first repetition.
-fn run_seed(spec: &Experiment, template: &Template) -> u64 {
+fn run_seed(spec: &Experiment, template: &WorkloadTemplate) -> u64 {
     template.seed.wrapping_add(spec.run_seed() - spec.seed)
 }
 
-impl Documents {
+impl TemplateWork {
     pub(super) fn read(spec: &Experiment, path: &str, wording: &Wording<'_>) -> Result<Self, Refused> {
         let key = (wording.source)("workload.documents");
         let text =
@@ -57,12 +57,12 @@ impl Documents {
         let must_load = spec.phases.load.when == When::Always;
         let load = Arc::new(TemplateLoad::new(&template).map_err(bad)?);
         let run = Arc::new(TemplateRun::new(&template, &[], run_seed(spec, &template)).map_err(bad)?);
-        let mut settings = Settings::new();
+        let mut settings = PropertySettings::new();
         settings.set("dyno.template", path, (wording.source)("workload.documents"));
         settings.set("dyno.seed", template.seed.to_string(), (wording.source)("seed"));
         let (reload, no_load) = (wording.reload, wording.no_load);
         let hint = format!("{reload} drops it and loads it again, {no_load} takes it as it is");
-        Ok(Documents {
+        Ok(TemplateWork {
             spec: spec.clone(),
             name: stem,
             template,
@@ -76,7 +76,7 @@ impl Documents {
     }
 }
 
-impl Work for Documents {
+impl Work for TemplateWork {
     fn name(&self) -> String {
         self.name.clone()
     }
@@ -113,14 +113,14 @@ impl Work for Documents {
         shape::measure(&self.spec, self.run.clone())
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> PropertySettings {
         self.settings.clone()
     }
 }
 
 /// Makes indexes and counts what is there; a collection that holds some of its documents is refused with `hint`.
 fn prepare_documents(
-    template: &Template,
+    template: &WorkloadTemplate,
     opened: &dyn OpenTarget,
     when: When,
     hint: &str,
@@ -162,7 +162,7 @@ fn prepare_documents(
 /// Refuses documents that do not look like those that a load would write; what operations change may look otherwise.
 fn same_shape(
     collections: &dyn Collections,
-    template: &Template,
+    template: &WorkloadTemplate,
     number: usize,
     hint: &str,
 ) -> Result<(), RunError> {
@@ -180,8 +180,8 @@ fn same_shape(
 
 /// One more than the highest `_id`, where it is a sequence. Other `_id`s follow from numbers that cannot be read back:
 /// those of this second are new.
-fn first_free(collections: &dyn Collections, collection: &str, id: &Value) -> Result<u64, RunError> {
-    if *id != Value::Sequence {
+fn first_free(collections: &dyn Collections, collection: &str, id: &ValueTemplate) -> Result<u64, RunError> {
+    if *id != ValueTemplate::Sequence {
         let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         return Ok(second << 20);
     }

@@ -1,7 +1,7 @@
 //! Chooses the kind of workload that an experiment asks for.
 
-use crate::work::documents::Documents;
-use crate::work::ycsb::Records;
+use crate::work::documents::TemplateWork;
+use crate::work::ycsb::YcsbRecords;
 use crate::work::{Wording, Work};
 use dyno_config::experiment::Experiment;
 use dyno_types::Refused;
@@ -21,11 +21,11 @@ pub fn read(spec: &Experiment) -> Result<Box<dyn Work>, Refused> {
 pub fn read_as(spec: &Experiment, wording: &Wording<'_>) -> Result<Box<dyn Work>, Refused> {
     let workload = &spec.workload;
     if let Some(path) = &workload.documents {
-        return Ok(Box::new(Documents::read(spec, path, wording)?));
+        return Ok(Box::new(TemplateWork::read(spec, path, wording)?));
     }
     let elsewhere = [("sysbench", workload.sysbench.is_some()), ("pocdriver", workload.pocdriver.is_some())];
     if let Some((key, _)) = elsewhere.iter().find(|(_, asked)| *asked) {
         return Err(Refused(format!("workload.{key}: this program is built without it")));
     }
-    Ok(Box::new(Records::read(spec, wording)?))
+    Ok(Box::new(YcsbRecords::read(spec, wording)?))
 }

@@ -89,8 +89,8 @@ pub trait Work: Send {
     }
 
     /// Every setting of the workload with its source, for the run directory.
-    fn settings(&self) -> dyno_config::settings::Settings {
-        dyno_config::settings::Settings::new()
+    fn settings(&self) -> dyno_config::settings::PropertySettings {
+        dyno_config::settings::PropertySettings::new()
     }
 }
 

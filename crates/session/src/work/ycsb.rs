@@ -6,7 +6,7 @@ use crate::work::{Prepared, Wording, Work, shape};
 use dyno_config::experiment::{Experiment, When, Ycsb};
 use dyno_config::properties;
 use dyno_config::settings::BadSetting;
-use dyno_config::settings::{Settings, Source};
+use dyno_config::settings::{PropertySettings, Source};
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, Job, RunError};
 use dyno_types::bounded;
@@ -23,10 +23,10 @@ use std::sync::Arc;
 const RECORDS: u64 = 100_000;
 
 /// Records with fields.
-pub(super) struct Records {
+pub(super) struct YcsbRecords {
     spec: Experiment,
     name: String,
-    settings: Settings,
+    settings: PropertySettings,
     verbs: Vec<Verb>,
     records: u64,
     load: Arc<dyn Workload>,
@@ -42,7 +42,7 @@ fn refused(words: impl std::fmt::Display) -> Refused {
     Refused(words.to_string())
 }
 
-impl Records {
+impl YcsbRecords {
     pub(super) fn read(spec: &Experiment, wording: &Wording<'_>) -> Result<Self, Refused> {
         let asked = spec.workload.ycsb.clone().unwrap_or_default();
         let (settings, name) = settings(&asked, spec.seed, wording)?;
@@ -56,11 +56,23 @@ impl Records {
         let must_load = spec.phases.load.when == When::Always;
         let (spec, reload) = (spec.clone(), wording.reload);
         let hint = format!("{reload} loads them again, {} measures those that are there", wording.no_load);
-        Ok(Records { spec, name, settings, verbs, records, load, measure, config, must_load, hint, reload })
+        Ok(YcsbRecords {
+            spec,
+            name,
+            settings,
+            verbs,
+            records,
+            load,
+            measure,
+            config,
+            must_load,
+            hint,
+            reload,
+        })
     }
 }
 
-impl Work for Records {
+impl Work for YcsbRecords {
     fn name(&self) -> String {
         self.name.clone()
     }
@@ -127,7 +139,7 @@ impl Work for Records {
         shape::measure(&self.spec, self.measure.clone())
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> PropertySettings {
         self.settings.clone()
     }
 }
@@ -140,8 +152,8 @@ pub fn core_config_of(spec: &Experiment) -> Result<CoreConfig, Refused> {
 }
 
 /// Layers: the workload's file or built-in text, then the experiment's own words.
-fn settings(asked: &Ycsb, seed: u64, wording: &Wording<'_>) -> Result<(Settings, String), Refused> {
-    let mut settings = Settings::new();
+fn settings(asked: &Ycsb, seed: u64, wording: &Wording<'_>) -> Result<(PropertySettings, String), Refused> {
+    let mut settings = PropertySettings::new();
     let name = take_workload(&asked.workload, &mut settings, wording)?;
     let default = || Source::Option { flag: "default".to_owned() };
     let of_file = |key: &str| settings.get(key).is_some_and(|s| matches!(s.source, Source::File { .. }));
@@ -166,7 +178,7 @@ fn settings(asked: &Ycsb, seed: u64, wording: &Wording<'_>) -> Result<(Settings,
 fn take_properties(
     all: &BTreeMap<String, String>,
     at: &str,
-    settings: &mut Settings,
+    settings: &mut PropertySettings,
     wording: &Wording<'_>,
 ) -> Result<(), Refused> {
     let known = known_properties();
@@ -182,7 +194,11 @@ fn take_properties(
 }
 
 /// A letter, a built-in name, or a file.
-fn take_workload(text: &str, settings: &mut Settings, wording: &Wording<'_>) -> Result<String, Refused> {
+fn take_workload(
+    text: &str,
+    settings: &mut PropertySettings,
+    wording: &Wording<'_>,
+) -> Result<String, Refused> {
     let path = Path::new(text);
     let key = (wording.source)("workload.ycsb.workload");
     if path.is_file() {
@@ -210,7 +226,7 @@ fn take_workload(text: &str, settings: &mut Settings, wording: &Wording<'_>) -> 
 }
 
 /// The core workload's properties, with the histogram of field lengths that they name.
-pub fn core_config(settings: &Settings) -> Result<CoreConfig, BadSetting> {
+pub fn core_config(settings: &PropertySettings) -> Result<CoreConfig, BadSetting> {
     let blame = |bad| settings.blame(bad);
     let mut config = CoreConfig::from_lookup(&mut settings.lookup()).map_err(blame)?;
     if let Some(path) = config.needs_histogram().map(str::to_owned) {

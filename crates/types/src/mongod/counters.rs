@@ -28,7 +28,7 @@ pub const JOURNAL_SYNC_US: &str = "journal.sync_us";
 
 /// A figure of `serverStatus`: dyno's name, and the paths under which versions report it, the oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Figure {
+pub struct StatusFigure {
     /// dyno's name; of [`TICKETS`] and of a queue the names begin with it.
     pub series: &'static str,
     /// Paths in the answer.
@@ -37,15 +37,15 @@ pub struct Figure {
     pub since: Option<MongodVersion>,
 }
 
-const fn figure(series: &'static str, paths: &'static [&'static str]) -> Figure {
-    Figure { series, paths, since: None }
+const fn figure(series: &'static str, paths: &'static [&'static str]) -> StatusFigure {
+    StatusFigure { series, paths, since: None }
 }
 
 /// The figures that rules need. Names of WiredTiger's are from its `dist/stat_data.py`: until 8.0 it has
 /// `cache_eviction_app`, "pages evicted by application threads", from 8.1 on `eviction_app_attempt`, "page evict attempts by
 /// application threads"; both count when an eviction begins. `queues.execution` replaces `wiredTiger.concurrentTransactions` in
 /// 8.0 (manual, `serverStatus`). Flow control came with 4.2 (its release notes).
-pub const FIGURES: [Figure; 11] = [
+pub const FIGURES: [StatusFigure; 11] = [
     figure(CACHE_LIMIT_BYTES, &["wiredTiger.cache.maximum bytes configured"]),
     figure(CACHE_BYTES, &["wiredTiger.cache.bytes currently in the cache"]),
     figure(CACHE_DIRTY_BYTES, &["wiredTiger.cache.tracked dirty bytes in the cache"]),
@@ -61,7 +61,7 @@ pub const FIGURES: [Figure; 11] = [
     figure(WRITE_CONFLICTS, &["metrics.operation.writeConflicts"]),
     figure(SCANNED_DOCUMENTS, &["metrics.queryExecutor.scannedObjects"]),
     figure(DOCUMENTS_RETURNED, &["metrics.document.returned"]),
-    Figure {
+    StatusFigure {
         series: FLOW_CONTROL_WAITED_US,
         paths: &["flowControl.timeAcquiringMicros"],
         since: Some(MongodVersion::new(4, 2)),
@@ -70,7 +70,7 @@ pub const FIGURES: [Figure; 11] = [
 ];
 
 /// Finds the figure of a series.
-pub fn find_figure(series: &str) -> Option<&'static Figure> {
+pub fn find_figure(series: &str) -> Option<&'static StatusFigure> {
     FIGURES.iter().find(|figure| figure.series == series)
 }
 

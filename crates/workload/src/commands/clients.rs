@@ -17,7 +17,7 @@ pub struct ClientSecond {
 
 /// A user.
 #[derive(Clone, Debug, Default)]
-pub struct Client {
+pub struct CommandClient {
     /// By second, then by operation.
     pub seconds: BTreeMap<u64, Vec<ClientSecond>>,
     /// Of each operation: latencies in microseconds, rounded up, and how often they occurred.
@@ -28,13 +28,14 @@ pub struct Client {
 #[derive(Debug)]
 pub(super) struct Clients {
     /// Each with what was exchanged since its last request ended.
-    all: Vec<Mutex<(Client, Traffic)>>,
+    all: Vec<Mutex<(CommandClient, Traffic)>>,
     operations: usize,
 }
 
 impl Clients {
     pub(super) fn new(users: u64, operations: usize) -> Self {
-        let client = Client { latencies_us: vec![BTreeMap::new(); operations], ..Client::default() };
+        let client =
+            CommandClient { latencies_us: vec![BTreeMap::new(); operations], ..CommandClient::default() };
         Clients {
             all: (0..users).map(|_| Mutex::new((client.clone(), Traffic::default()))).collect(),
             operations,
@@ -42,7 +43,7 @@ impl Clients {
     }
 
     /// A user's own; no other user asks for it while a load runs.
-    fn of(&self, user: u32) -> Option<MutexGuard<'_, (Client, Traffic)>> {
+    fn of(&self, user: u32) -> Option<MutexGuard<'_, (CommandClient, Traffic)>> {
         let client = self.all.get(user as usize)?;
         Some(client.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -66,7 +67,7 @@ impl Clients {
     }
 
     /// What all of them came to.
-    pub(super) fn all(&self) -> Vec<Client> {
+    pub(super) fn all(&self) -> Vec<CommandClient> {
         (0..self.all.len() as u32).filter_map(|user| self.of(user).map(|client| client.0.clone())).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::distributions::RejectionInversion;
 use crate::ycsb::BadProperty;
-use dyno_types::command::{Argument, CommandForm, CommandTemplate};
+use dyno_types::command::{CommandArgument, CommandForm, CommandTemplate};
 use dyno_types::limits::METRICS;
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ impl DataSize {
 
 /// A part of an argument.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Part {
+pub enum ArgumentPart {
     /// These bytes.
     Literal(Vec<u8>),
     /// The number of a key, with at least so many digits.
@@ -110,7 +110,7 @@ pub enum Part {
 
 /// A record that is written as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Record {
+pub struct ImportedRecord {
     /// Key.
     pub key: Vec<u8>,
     /// Value.
@@ -121,9 +121,9 @@ pub struct Record {
 
 /// Records that users write in order, each user all of them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Records {
+pub struct ImportedRecords {
     /// The records.
-    pub all: Arc<[Record]>,
+    pub all: Arc<[ImportedRecord]>,
     /// Number of the operation that takes the first one's place for records that do not live for ever; it has no turns.
     pub expiring: Option<usize>,
     /// True if replies to the first operation must be the value of its record.
@@ -132,13 +132,13 @@ pub struct Records {
 
 /// A named operation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Operation {
+pub struct CommandOperation {
     /// Name under which it is measured.
     pub name: String,
     /// How often in a row a user does it.
     pub turns: u64,
     /// Its commands, in order: arguments, each of parts.
-    pub commands: Vec<Vec<Vec<Part>>>,
+    pub commands: Vec<Vec<Vec<ArgumentPart>>>,
     /// Number of the argument that is the key, of each command.
     pub keys: Vec<Option<u16>>,
     /// True if it changes data.
@@ -166,7 +166,7 @@ pub struct Between {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commands {
     /// The operations, in the order of a user's turn.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<CommandOperation>,
     /// One that comes between them.
     pub between: Option<Between>,
     /// Users.
@@ -183,7 +183,7 @@ pub struct Commands {
     /// True if it is kept what each user came to.
     pub by_user: bool,
     /// Records that are written as they are.
-    pub records: Records,
+    pub records: ImportedRecords,
     /// Seed of keys, sizes and values.
     pub seed: u64,
     /// True if every user draws its own, else all draw the same.
@@ -222,7 +222,12 @@ impl Commands {
         if self.cycle() == 0 {
             return Err(BadProperty::new("ratio", 0, "one above 0"));
         }
-        let records = [Part::RecordKey, Part::RecordValue, Part::RecordExpiry, Part::KeyOfRecord];
+        let records = [
+            ArgumentPart::RecordKey,
+            ArgumentPart::RecordValue,
+            ArgumentPart::RecordExpiry,
+            ArgumentPart::KeyOfRecord,
+        ];
         let parts = || self.operations.iter().flat_map(|operation| &operation.commands).flatten().flatten();
         if self.records.all.is_empty() && parts().any(|part| records.contains(part)) {
             return Err(BadProperty::new("records", 0, "at least one"));
@@ -245,38 +250,40 @@ impl Commands {
 
     /// The operations as a driver compiles them.
     pub(super) fn templates(&self) -> Vec<CommandTemplate> {
-        let argument = |parts: &Vec<Part>| match parts.as_slice() {
-            [] => Argument::Literal(Vec::new()),
-            [Part::Literal(bytes)] => Argument::Literal(bytes.clone()),
+        let argument = |parts: &Vec<ArgumentPart>| match parts.as_slice() {
+            [] => CommandArgument::Literal(Vec::new()),
+            [ArgumentPart::Literal(bytes)] => CommandArgument::Literal(bytes.clone()),
             _ if self.is_fixed(parts) => {
                 let mut whole = Vec::new();
                 for part in parts {
                     match part {
-                        Part::Literal(bytes) => whole.extend_from_slice(bytes),
+                        ArgumentPart::Literal(bytes) => whole.extend_from_slice(bytes),
                         _ => whole.extend_from_slice(self.fixed.as_deref().unwrap_or_default()),
                     }
                 }
-                Argument::Literal(whole)
+                CommandArgument::Literal(whole)
             }
-            _ => Argument::Rendered,
+            _ => CommandArgument::Rendered,
         };
-        let form = |operation: &Operation, (number, arguments): (usize, &Vec<Vec<Part>>)| CommandForm {
-            arguments: arguments.iter().map(argument).collect(),
-            key: operation.keys.get(number).copied().flatten(),
-            writes: operation.writes,
-            misses: operation.misses,
+        let form = |operation: &CommandOperation, (number, arguments): (usize, &Vec<Vec<ArgumentPart>>)| {
+            CommandForm {
+                arguments: arguments.iter().map(argument).collect(),
+                key: operation.keys.get(number).copied().flatten(),
+                writes: operation.writes,
+                misses: operation.misses,
+            }
         };
-        let template = |operation: &Operation| CommandTemplate {
+        let template = |operation: &CommandOperation| CommandTemplate {
             name: operation.name.clone(),
             commands: operation.commands.iter().enumerate().map(|one| form(operation, one)).collect(),
         };
         self.operations.iter().map(template).collect()
     }
 
-    fn is_fixed(&self, parts: &[Part]) -> bool {
+    fn is_fixed(&self, parts: &[ArgumentPart]) -> bool {
         parts.iter().all(|part| match part {
-            Part::Literal(_) => true,
-            Part::Data => self.fixed.is_some(),
+            ArgumentPart::Literal(_) => true,
+            ArgumentPart::Data => self.fixed.is_some(),
             _ => false,
         })
     }

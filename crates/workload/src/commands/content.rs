@@ -1,7 +1,7 @@
 //! Requests into arguments.
 
 use super::clients::Clients;
-use super::config::{Commands, DataSize, KeySpace, Operation, Part, Pattern, Record};
+use super::config::{ArgumentPart, CommandOperation, Commands, DataSize, ImportedRecord, KeySpace, Pattern};
 use crate::keys::push_decimal;
 use dyno_types::command::{CommandTemplate, Traffic};
 use dyno_types::rng::{self, Purpose, Stream};
@@ -40,13 +40,13 @@ struct Count {
 }
 
 /// Returns whether a part uses a number of the keys.
-fn is_key(part: &Part) -> bool {
-    matches!(part, Part::Key(_) | Part::KeyOfRecord)
+fn is_key(part: &ArgumentPart) -> bool {
+    matches!(part, ArgumentPart::Key(_) | ArgumentPart::KeyOfRecord)
 }
 
 /// How operations count: those that go on share what they count through.
-fn counts(operations: &[Operation]) -> Vec<Count> {
-    let keys = |operation: &Operation| {
+fn counts(operations: &[CommandOperation]) -> Vec<Count> {
+    let keys = |operation: &CommandOperation| {
         let parts = operation.commands.iter().flatten().flatten();
         (parts.filter(|part| is_key(part)).count() as u64).max(1)
     };
@@ -118,7 +118,7 @@ impl CommandContent {
     }
 
     /// The record whose turn it is.
-    pub(super) fn record(&self, request: &Request) -> &Record {
+    pub(super) fn record(&self, request: &Request) -> &ImportedRecord {
         let all = &self.commands.records.all;
         &all[(request.key % all.len().max(1) as u64) as usize]
     }
@@ -280,9 +280,11 @@ impl Content for CommandContent {
         let mut place = None;
         for (at, part) in parts.iter().enumerate() {
             match part {
-                Part::Literal(bytes) => out.extend_from_slice(bytes),
-                Part::Data => self.value(request, u64::from(command) << 16 | u64::from(argument), out),
-                Part::Key(_) | Part::KeyOfRecord => {
+                ArgumentPart::Literal(bytes) => out.extend_from_slice(bytes),
+                ArgumentPart::Data => {
+                    self.value(request, u64::from(command) << 16 | u64::from(argument), out)
+                }
+                ArgumentPart::Key(_) | ArgumentPart::KeyOfRecord => {
                     let first = place.get_or_insert_with(|| {
                         let before = commands[..command as usize].iter().flatten();
                         let beside = &commands[command as usize][..usize::from(argument)];
@@ -291,15 +293,15 @@ impl Content for CommandContent {
                     let number = self.number(request, *first);
                     *first += 1;
                     match part {
-                        Part::Key(digits) => padded(number, *digits, out),
+                        ArgumentPart::Key(digits) => padded(number, *digits, out),
                         _ => out.extend_from_slice(self.key_of_record(number)),
                     }
                 }
-                Part::Cursor => push_decimal(self.cursor(request.collection), out),
-                Part::RecordKey => out.extend_from_slice(&self.record(request).key),
-                Part::RecordValue => out.extend_from_slice(&self.record(request).value),
-                Part::RecordExpiry => push_decimal(u64::from(self.record(request).expiry_s), out),
-                Part::Middling(least, most) => {
+                ArgumentPart::Cursor => push_decimal(self.cursor(request.collection), out),
+                ArgumentPart::RecordKey => out.extend_from_slice(&self.record(request).key),
+                ArgumentPart::RecordValue => out.extend_from_slice(&self.record(request).value),
+                ArgumentPart::RecordExpiry => push_decimal(u64::from(self.record(request).expiry_s), out),
+                ArgumentPart::Middling(least, most) => {
                     let own = u64::from(command) << 32 | u64::from(argument) << 16 | at as u64;
                     let (middle, width) = ((least + most) as f64 / 2.0, (most - least) as f64);
                     let mut words = Stream::new(request.seed, own, Purpose::Choice);
@@ -309,7 +311,7 @@ impl Content for CommandContent {
                     };
                     push_decimal(number, out);
                 }
-                Part::Number { range: (least, most), digits, group } => {
+                ArgumentPart::Number { range: (least, most), digits, group } => {
                     let own = u64::from(command) << 32 | u64::from(argument) << 16 | at as u64;
                     let number = group.map_or(own, |group| 1 << 63 | u64::from(group));
                     let bits = rng::draw(request.seed, number, Purpose::Choice);

@@ -13,8 +13,11 @@ mod config;
 mod content;
 mod run;
 
-pub use clients::{Client, ClientSecond};
-pub use config::{Between, Commands, DataSize, FirstOf, KeySpace, Operation, Part, Pattern, Record, Records};
+pub use clients::{ClientSecond, CommandClient};
+pub use config::{
+    ArgumentPart, Between, CommandOperation, Commands, DataSize, FirstOf, ImportedRecord, ImportedRecords,
+    KeySpace, Pattern,
+};
 pub use run::CommandRun;
 
 #[cfg(test)]

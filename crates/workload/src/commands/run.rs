@@ -1,6 +1,6 @@
 //! Whose turn it is.
 
-use super::clients::{Client, Clients};
+use super::clients::{Clients, CommandClient};
 use super::config::{Between, Commands};
 use super::content::CommandContent;
 use crate::ycsb::BadProperty;
@@ -49,7 +49,7 @@ impl CommandRun {
     }
 
     /// What each user came to, where that is kept.
-    pub fn clients(&self) -> Vec<Client> {
+    pub fn clients(&self) -> Vec<CommandClient> {
         self.content.clients.as_ref().map_or_else(Vec::new, Clients::all)
     }
 

@@ -1,17 +1,17 @@
 //! Turns and arguments beside what the tools do whose commands these are.
 
-use super::{Between, CommandRun, Commands, DataSize, KeySpace, Operation, Part, Pattern};
+use super::{ArgumentPart, Between, CommandOperation, CommandRun, Commands, DataSize, KeySpace, Pattern};
 use crate::distributions::RejectionInversion;
 use crate::{Frontier, Workload};
 
-fn literal(text: &str) -> Vec<Part> {
-    vec![Part::Literal(text.as_bytes().to_vec())]
+fn literal(text: &str) -> Vec<ArgumentPart> {
+    vec![ArgumentPart::Literal(text.as_bytes().to_vec())]
 }
 
-fn operation(name: &str, turns: u64, arguments: Vec<Vec<Part>>, space: KeySpace) -> Operation {
+fn operation(name: &str, turns: u64, arguments: Vec<Vec<ArgumentPart>>, space: KeySpace) -> CommandOperation {
     let mut commands = vec![literal(name)];
     commands.extend(arguments);
-    Operation {
+    CommandOperation {
         name: name.into(),
         turns,
         commands: vec![commands],
@@ -23,15 +23,15 @@ fn operation(name: &str, turns: u64, arguments: Vec<Vec<Part>>, space: KeySpace)
     }
 }
 
-fn key() -> Vec<Part> {
-    vec![Part::Literal(b"memtier-".to_vec()), Part::Key(0)]
+fn key() -> Vec<ArgumentPart> {
+    vec![ArgumentPart::Literal(b"memtier-".to_vec()), ArgumentPart::Key(0)]
 }
 
 fn commands(pattern: Pattern, users: u64) -> Commands {
     let space = KeySpace { min: 1, max: 10, pattern };
     Commands {
         operations: vec![
-            operation("SET", 1, vec![key(), vec![Part::Data]], space),
+            operation("SET", 1, vec![key(), vec![ArgumentPart::Data]], space),
             operation("GET", 3, vec![key()], space),
         ],
         between: None,
@@ -62,7 +62,7 @@ fn lines(commands: &Commands, user: u64, count: u64) -> Vec<String> {
                     out.push(b' ');
                 }
                 match parts.as_slice() {
-                    [Part::Literal(bytes)] => out.extend_from_slice(bytes),
+                    [ArgumentPart::Literal(bytes)] => out.extend_from_slice(bytes),
                     _ => content.argument(&request, number, argument, &mut out),
                 }
             }
@@ -97,7 +97,10 @@ fn one_operation_comes_between_the_others() {
     let trace = include_str!("../../tests/data/memtier-wait-ratio.txt");
     let mut all = commands(Pattern::Uniform, 2);
     (all.operations[0].turns, all.operations[1].turns) = (3, 2);
-    let wait = vec![vec![Part::Number { range: (0, 2), digits: 0, group: None }], vec![Part::Middling(1, 9)]];
+    let wait = vec![
+        vec![ArgumentPart::Number { range: (0, 2), digits: 0, group: None }],
+        vec![ArgumentPart::Middling(1, 9)],
+    ];
     all.operations.push(operation("WAIT", 0, wait, all.operations[0].space));
     all.between = Some(Between { operation: 2, after: 0, every: 3 });
     let names = |lines: Vec<String>| -> Vec<String> {
@@ -219,9 +222,9 @@ fn lengths_of_values() {
 #[test]
 fn numbers_and_several_keys() {
     let space = KeySpace { min: 0, max: 99, pattern: Pattern::Sequential };
-    let number = |group| Part::Number { range: (0, 999), digits: 12, group };
+    let number = |group| ArgumentPart::Number { range: (0, 999), digits: 12, group };
     let arguments =
-        vec![vec![Part::Literal(b"key:".to_vec()), number(None)], vec![number(None)], key(), key()];
+        vec![vec![ArgumentPart::Literal(b"key:".to_vec()), number(None)], vec![number(None)], key(), key()];
     let all = Commands {
         operations: vec![operation("MSET", 1, arguments, space)],
         ..commands(Pattern::Uniform, 1)

@@ -24,13 +24,13 @@ pub struct BadHistogram {
 
 /// A distribution of lengths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Histogram {
+pub struct LengthHistogram {
     block_bytes: u64,
     /// Number of draws up to and including bucket i.
     cumulative: Vec<u64>,
 }
 
-impl Histogram {
+impl LengthHistogram {
     /// Reads YCSB's text format.
     pub fn parse(text: &str) -> Result<Self, BadHistogram> {
         let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
@@ -61,7 +61,7 @@ impl Histogram {
         if total == 0 {
             return Err(bad(end + 1, "", "at least one bucket with a count above 0".into()));
         }
-        Ok(Histogram { block_bytes, cumulative })
+        Ok(LengthHistogram { block_bytes, cumulative })
     }
 
     /// The length in bytes for 64 random bits.
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn shares_are_exact() {
-        let h = Histogram::parse("BlockSize\t10\n0\t1\n1\t0\n2\t3\n").unwrap();
+        let h = LengthHistogram::parse("BlockSize\t10\n0\t1\n1\t0\n2\t3\n").unwrap();
         assert_eq!(h.length(0), 10);
         assert_eq!(h.length(u64::MAX / 4 - 1), 10);
         assert_eq!(h.length(u64::MAX / 4 + 2), 30);
@@ -116,14 +116,14 @@ mod tests {
 
     #[test]
     fn faults_name_the_line() {
-        let line = |text: &str| Histogram::parse(text).unwrap_err().line;
+        let line = |text: &str| LengthHistogram::parse(text).unwrap_err().line;
         assert_eq!(line(""), 1);
         assert_eq!(line("Block 10\n0 1"), 1);
         assert_eq!(line("BlockSize\t0\n0\t1"), 1);
         assert_eq!(line("BlockSize\t10\n0\t1\n2\t5"), 3);
         assert_eq!(line("BlockSize\t10\n0\t-1"), 2);
         assert_eq!(line("BlockSize\t10\n0\t0"), 3);
-        let text = Histogram::parse("BlockSize\t10\n1\t1").unwrap_err().to_string();
+        let text = LengthHistogram::parse("BlockSize\t10\n1\t1").unwrap_err().to_string();
         assert_eq!(text, "line 2: \"1\\t1\": expected \"0\", a tab and a count");
     }
 }

@@ -12,7 +12,7 @@ pub mod true_zipf;
 pub mod zeta;
 pub mod zipfian;
 
-pub use histogram::{BadHistogram, Histogram};
+pub use histogram::{BadHistogram, LengthHistogram};
 pub use latest::Latest;
 pub use scrambled::ScrambledZipfian;
 pub use simple::{Exponential, Hotspot, Uniform};

@@ -4,7 +4,7 @@ use crate::ycsb::BadProperty;
 
 /// Meaning of the weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shares {
+pub enum WeightMeaning {
     /// Milliseconds of a cycle that each worker goes through, from a place of its own on: shares of its time, as the original
     /// means them since 2020.
     Time,
@@ -92,7 +92,7 @@ pub struct PocConfig {
     /// Kinds of iterations.
     pub weights: Weights,
     /// Meaning of the weights.
-    pub shares: Shares,
+    pub shares: WeightMeaning,
     /// Replaces the weights where it is not empty.
     pub workflow: Vec<Step>,
     /// Updates are done one by one, and return the document.
@@ -143,7 +143,7 @@ impl Default for PocConfig {
             bulk: 512,
             ordered: true,
             weights: Weights { inserts: 100, ..Weights::default() },
-            shares: Shares::Time,
+            shares: WeightMeaning::Time,
             workflow: Vec::new(),
             find_and_modify: false,
             working_set: 100,

@@ -8,7 +8,8 @@ use super::config::{PocConfig, Step};
 use super::template::Template;
 use super::worker_state::Workers;
 use dyno_types::document::{
-    Action, Change, Compare, Condition, Filter, Modify, Operand, Projection, Shape, Test,
+    Action, Change, Compare, DocumentFilter, FieldCondition, FieldTest, Modify, Operand, OperationShape,
+    Projection,
 };
 use dyno_types::rng::mix;
 use dyno_types::{Content, Request, bson};
@@ -36,7 +37,7 @@ const LEAF: Operand = 16;
 #[derive(Debug)]
 pub struct PocContent {
     template: Template,
-    shapes: Vec<Shape>,
+    shapes: Vec<OperationShape>,
     first_worker: u32,
     seed: u64,
     collection: String,
@@ -113,11 +114,11 @@ fn used(config: &PocConfig) -> Vec<u16> {
     asked.map(|(shape, ..)| if modify(shape) { shape + shape::MODIFY } else { shape }).collect()
 }
 
-fn shapes(config: &PocConfig, leaves: &[String]) -> Vec<Shape> {
-    let by_id = || Filter::equal("_id", ID);
+fn shapes(config: &PocConfig, leaves: &[String]) -> Vec<OperationShape> {
+    let by_id = || DocumentFilter::equal("_id", ID);
     let shown = leaves.iter().take(config.project_fields as usize).map(|leaf| (leaf.clone(), true)).collect();
     let fields = Projection(shown);
-    let range = Test::Range(vec![(Compare::Above, ID), (Compare::Below, END)]);
+    let range = FieldTest::Range(vec![(Compare::Above, ID), (Compare::Below, END)]);
     let set = (0..config.update_fields)
         .map(|leaf| (Modify::Set, leaves[leaf as usize].clone(), LEAF + leaf as u16))
         .collect();
@@ -134,18 +135,18 @@ fn shapes(config: &PocConfig, leaves: &[String]) -> Vec<Shape> {
         single_batch,
     };
     let mut shapes = vec![
-        Shape { name: "insert".into(), action: Action::Insert { ordered: config.ordered } },
-        Shape { name: "key query".into(), action: find(by_id(), 1, true) },
-        Shape {
+        OperationShape { name: "insert".into(), action: Action::Insert { ordered: config.ordered } },
+        OperationShape { name: "key query".into(), action: find(by_id(), 1, true) },
+        OperationShape {
             name: "range query".into(),
             action: find(
-                Filter(vec![Condition { field: "_id".into(), test: range }]),
+                DocumentFilter(vec![FieldCondition { field: "_id".into(), test: range }]),
                 config.range_documents,
                 false,
             ),
         },
     ];
-    shapes.extend(changes.iter().map(|(name, change)| Shape {
+    shapes.extend(changes.iter().map(|(name, change)| OperationShape {
         name: (*name).into(),
         action: Action::Update {
             filter: by_id(),
@@ -155,7 +156,7 @@ fn shapes(config: &PocConfig, leaves: &[String]) -> Vec<Shape> {
             ordered: config.ordered,
         },
     }));
-    shapes.extend(changes.into_iter().map(|(name, change)| Shape {
+    shapes.extend(changes.into_iter().map(|(name, change)| OperationShape {
         name: format!("{name} (find and modify)"),
         action: Action::FindAndModify {
             filter: by_id(),
@@ -199,7 +200,7 @@ impl Content for PocContent {
         leaves.map(|leaf| (format!("{leaf}_1"), leaf.clone())).collect()
     }
 
-    fn shapes(&self) -> &[Shape] {
+    fn shapes(&self) -> &[OperationShape] {
         &self.shapes
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Counts of what the server has acknowledged: inserts, key queries, updates, range queries, the order of the original's reports.
 #[derive(Debug)]
-pub struct Counted {
+pub struct AcknowledgedCounts {
     all: [AtomicU64; 4],
     /// Thresholds, and operations that took longer.
     slow: Vec<(Duration, [AtomicU64; 4])>,
@@ -17,10 +17,10 @@ pub(super) const KEY_QUERIES: usize = 1;
 pub(super) const UPDATES: usize = 2;
 pub(super) const RANGE_QUERIES: usize = 3;
 
-impl Counted {
+impl AcknowledgedCounts {
     pub(super) fn new(thresholds_ms: &[u64]) -> Self {
         let slow = thresholds_ms.iter().map(|ms| (Duration::from_millis(*ms), Default::default())).collect();
-        Counted { all: Default::default(), slow }
+        AcknowledgedCounts { all: Default::default(), slow }
     }
 
     /// Inserts, key queries, updates (arrays included), range queries.

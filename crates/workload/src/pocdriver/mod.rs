@@ -20,9 +20,9 @@ mod text;
 mod worker;
 mod worker_state;
 
-pub use config::{Choice, PocConfig, Shares, Step, Weights};
+pub use config::{Choice, PocConfig, Step, WeightMeaning, Weights};
 pub use content::PocContent;
-pub use counted::Counted;
+pub use counted::AcknowledgedCounts;
 pub use template::{FieldKind, Template};
 pub use worker::PocWorkload;
 

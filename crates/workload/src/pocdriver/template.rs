@@ -34,7 +34,7 @@ impl FieldKind {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Part {
+enum TemplatePart {
     /// Bytes of the element's head, and what follows.
     Field(FieldKind, Box<[u8]>),
     Open(Box<[u8]>),
@@ -44,7 +44,7 @@ enum Part {
 /// The document, ready to be rendered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
     /// Dotted names of the leaf fields in order.
     leaves: Vec<String>,
     texts: Texts,
@@ -80,9 +80,9 @@ impl Template {
                 let name = format!("node{node}");
                 let mut head = Vec::new();
                 bson::head(&mut head, kind::DOCUMENT, &name);
-                self.parts.push(Part::Open(head.into()));
+                self.parts.push(TemplatePart::Open(head.into()));
                 self.level(each, depth - 1, &format!("{prefix}{name}."));
-                self.parts.push(Part::Close);
+                self.parts.push(TemplatePart::Close);
             }
             left -= each * nodes;
         }
@@ -96,7 +96,7 @@ impl Template {
                 FieldKind::Text => kind::STRING,
             };
             bson::head(&mut head, code, &name);
-            self.parts.push(Part::Field(field, head.into()));
+            self.parts.push(TemplatePart::Field(field, head.into()));
             self.leaves.push(format!("{prefix}{name}"));
         }
     }
@@ -105,7 +105,8 @@ impl Template {
     pub fn most_bytes(&self) -> usize {
         let mut one = Vec::new();
         self.render(1, 1, 0, &mut one);
-        let texts = self.parts.iter().filter(|part| matches!(part, Part::Field(FieldKind::Text, _))).count();
+        let texts =
+            self.parts.iter().filter(|part| matches!(part, TemplatePart::Field(FieldKind::Text, _))).count();
         let place = self.locations.iter().map(String::len).max().unwrap_or(0);
         one.len() + texts * self.texts.longest() + place
     }
@@ -134,16 +135,16 @@ impl Template {
         let mut depth = 0;
         for part in &self.parts {
             match part {
-                Part::Field(field, head) => {
+                TemplatePart::Field(field, head) => {
                     out.extend_from_slice(head);
                     self.value(*field, words.next_u64(), out);
                 }
-                Part::Open(head) => {
+                TemplatePart::Open(head) => {
                     out.extend_from_slice(head);
                     open[depth] = bson::open(out);
                     depth += 1;
                 }
-                Part::Close => {
+                TemplatePart::Close => {
                     depth -= 1;
                     bson::close(out, open[depth]);
                 }

@@ -5,7 +5,7 @@ use dyno_types::{Outcome, Request, Verb};
 use std::collections::BTreeMap;
 
 fn config(change: impl FnOnce(&mut PocConfig)) -> PocConfig {
-    let mut config = PocConfig { shares: Shares::Counts, ..PocConfig::default() };
+    let mut config = PocConfig { shares: WeightMeaning::Counts, ..PocConfig::default() };
     change(&mut config);
     config
 }
@@ -150,7 +150,7 @@ fn workflows_follow_their_letters() {
 #[test]
 fn weights_are_shares_of_each_workers_time() {
     let config = config(|c| {
-        (c.shares, c.workers, c.bulk, c.per_second) = (Shares::Time, 2, 1, 2_000);
+        (c.shares, c.workers, c.bulk, c.per_second) = (WeightMeaning::Time, 2, 1, 2_000);
         c.weights = Weights { inserts: 60, key_queries: 40, ..Weights::default() };
     });
     let workload = PocWorkload::new(&config, &[10, 10]).unwrap();

@@ -2,10 +2,10 @@
 //!
 //! A worker is touched by one load thread at a time; its lock is free whenever it is taken.
 
-use super::config::{Choice, PocConfig, Shares, Step};
+use super::config::{Choice, PocConfig, Step, WeightMeaning};
 use super::content::{PocContent, shape};
-use super::counted::{Counted, INSERTS, KEY_QUERIES, RANGE_QUERIES, UPDATES};
-use super::worker_state::{Queued, Worker, Workers};
+use super::counted::{AcknowledgedCounts, INSERTS, KEY_QUERIES, RANGE_QUERIES, UPDATES};
+use super::worker_state::{PocWorker, Queued, Workers};
 use crate::distributions::{THETA, Zipfian};
 use crate::pace::{Pace, Pacer};
 use crate::ycsb::BadProperty;
@@ -37,7 +37,7 @@ pub struct PocWorkload {
     zipfian: Option<Zipfian>,
     pace: Pace,
     pacers: Vec<Pacer>,
-    counted: Arc<Counted>,
+    counted: Arc<AcknowledgedCounts>,
     /// Begin of every worker's first cycle.
     begun: Instant,
     /// Documents that fit into one command.
@@ -59,7 +59,7 @@ impl PocWorkload {
             ));
         }
         let first = |user: u32| next.get(user as usize).copied().unwrap_or(0);
-        let worker = |user: u32| Worker {
+        let worker = |user: u32| PocWorker {
             iteration: 0,
             sequence: first(user),
             unsent: first(user),
@@ -90,7 +90,7 @@ impl PocWorkload {
             },
             pace: Pace::schedule(config.per_second, u64::from(config.workers)),
             pacers: (0..config.workers).map(|_| Pacer::default()).collect(),
-            counted: Arc::new(Counted::new(&config.thresholds_ms)),
+            counted: Arc::new(AcknowledgedCounts::new(&config.thresholds_ms)),
             begun: Instant::now(),
             config: config.clone(),
             rest: None,
@@ -98,7 +98,7 @@ impl PocWorkload {
     }
 
     /// Counts of what has been acknowledged so far.
-    pub fn counted(&self) -> &Arc<Counted> {
+    pub fn counted(&self) -> &Arc<AcknowledgedCounts> {
         &self.counted
     }
 
@@ -174,7 +174,7 @@ impl PocWorkload {
     }
 
     /// A number below `n`.
-    fn below(&self, worker: &mut Worker, n: u64) -> u64 {
+    fn below(&self, worker: &mut PocWorker, n: u64) -> u64 {
         if self.config.choice == Choice::Clock {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             return now.as_millis() as u64 % n;
@@ -183,7 +183,7 @@ impl PocWorkload {
     }
 
     /// One of the worker's newest documents, of those that do not wait for a bulk.
-    fn key(&self, worker: &mut Worker) -> u64 {
+    fn key(&self, worker: &mut PocWorker) -> u64 {
         let range = (worker.unsent * u64::from(self.config.working_set) / 100).max(1);
         let value = match &self.zipfian {
             Some(zipfian) => zipfian.rank(worker.words.next_unit()) % range,
@@ -193,7 +193,7 @@ impl PocWorkload {
     }
 
     /// Step of the next iteration, if it does anything.
-    fn choose(&self, worker: &mut Worker) -> Option<Step> {
+    fn choose(&self, worker: &mut PocWorker) -> Option<Step> {
         if !self.config.workflow.is_empty() {
             let at = (worker.iteration % self.config.workflow.len() as u64) as usize;
             if at == 0 {
@@ -205,7 +205,7 @@ impl PocWorkload {
     }
 
     /// Goes on to the next thing that must be sent.
-    fn advance(&self, user: u64, worker: &mut Worker) -> Request {
+    fn advance(&self, user: u64, worker: &mut PocWorker) -> Request {
         let begun = worker.iteration;
         loop {
             if worker.flush_due {
@@ -241,12 +241,12 @@ impl PocWorkload {
         ((begin_ns + now_ns) % cycle_ns / 1_000_000) as u64
     }
 
-    fn weighted(&self, user: u64, worker: &mut Worker) -> Option<Request> {
+    fn weighted(&self, user: u64, worker: &mut PocWorker) -> Option<Request> {
         let weights = self.config.weights.all();
         let all = weights.iter().map(|w| u64::from(*w)).sum();
         let mut left = match (self.config.choice, self.config.shares) {
-            (Choice::Clock, _) | (_, Shares::Counts) => self.below(worker, all),
-            (_, Shares::Time) => self.place_in_cycle(user, worker.iteration, all),
+            (Choice::Clock, _) | (_, WeightMeaning::Counts) => self.below(worker, all),
+            (_, WeightMeaning::Time) => self.place_in_cycle(user, worker.iteration, all),
         };
         let kind = weights.iter().position(|&w| {
             let here = left < u64::from(w);
@@ -265,7 +265,7 @@ impl PocWorkload {
         }
     }
 
-    fn step(&self, user: u64, worker: &mut Worker, step: Step) -> Option<Request> {
+    fn step(&self, user: u64, worker: &mut PocWorker, step: Step) -> Option<Request> {
         match step {
             Step::Insert => {
                 worker.stack.push(worker.sequence);
@@ -289,18 +289,18 @@ impl PocWorkload {
         }
     }
 
-    fn insert(&self, worker: &mut Worker) -> Option<Request> {
+    fn insert(&self, worker: &mut PocWorker) -> Option<Request> {
         worker.queue.push(Queued::Insert(worker.sequence));
         worker.sequence = (worker.sequence + 1).min(LAST_SEQUENCE);
         None
     }
 
-    fn query(&self, user: u64, worker: &mut Worker) -> Request {
+    fn query(&self, user: u64, worker: &mut PocWorker) -> Request {
         let key = self.key(worker);
         self.single(user, shape::KEY_QUERY, KEY_QUERY, key, 0)
     }
 
-    fn update(&self, user: u64, worker: &mut Worker, shape: u16, key: Option<u64>) -> Option<Request> {
+    fn update(&self, user: u64, worker: &mut PocWorker, shape: u16, key: Option<u64>) -> Option<Request> {
         let key = key.unwrap_or_else(|| self.key(worker));
         let value = self.below(worker, 1_000_000) as u32;
         if self.config.find_and_modify {
@@ -324,7 +324,7 @@ impl PocWorkload {
     }
 
     /// Turns the queue into runs and begins with the first.
-    fn flush(&self, user: u64, worker: &mut Worker) -> Request {
+    fn flush(&self, user: u64, worker: &mut PocWorker) -> Request {
         worker.runs.clear();
         worker.updates.clear();
         worker.written = [0; 2];
@@ -361,7 +361,7 @@ impl PocWorkload {
         self.run(user, worker, 0)
     }
 
-    fn run(&self, user: u64, worker: &Worker, step: u16) -> Request {
+    fn run(&self, user: u64, worker: &PocWorker, step: u16) -> Request {
         let (shape, key, limit, collection) = worker.runs[usize::from(step)];
         Request {
             verb: Verb::Document,
@@ -380,7 +380,7 @@ impl PocWorkload {
 
 impl PocWorkload {
     /// Returns whether a bulk has commands left to send after `done`.
-    fn goes_on(&self, worker: &Worker, done: &Request, outcome: Outcome) -> bool {
+    fn goes_on(&self, worker: &PocWorker, done: &Request, outcome: Outcome) -> bool {
         let failed = !matches!(outcome, Outcome::Ok | Outcome::NotFound);
         usize::from(done.step) + 1 < worker.runs.len() && !(failed && self.config.ordered)
     }

@@ -13,10 +13,10 @@ pub(super) enum Queued {
 }
 
 /// Commands of a bulk: shape, first, how many, collection.
-pub(super) type Run = (u16, u64, u32, u32);
+pub(super) type BulkRun = (u16, u64, u32, u32);
 
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(super) struct PocWorker {
     pub(super) iteration: u64,
     /// The next sequence number.
     pub(super) sequence: u64,
@@ -26,7 +26,7 @@ pub(super) struct Worker {
     pub(super) queue: Vec<Queued>,
     /// Targets of the updates of the bulk under way.
     pub(super) updates: Vec<(u64, u32)>,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<BulkRun>,
     pub(super) stack: Vec<u64>,
     pub(super) words: Stream,
     /// Iterations of the last arrival.
@@ -38,10 +38,10 @@ pub(super) struct Worker {
 
 /// All workers of this process.
 #[derive(Debug)]
-pub struct Workers(pub(super) Vec<Mutex<Worker>>);
+pub struct Workers(pub(super) Vec<Mutex<PocWorker>>);
 
 impl Workers {
-    pub(super) fn get(&self, user: u64) -> MutexGuard<'_, Worker> {
+    pub(super) fn get(&self, user: u64) -> MutexGuard<'_, PocWorker> {
         self.0[user as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 

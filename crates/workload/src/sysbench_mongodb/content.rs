@@ -7,7 +7,7 @@ use super::config::{Dialect, Sharding, SysbenchConfig};
 use super::generator::{Generator, IdKind};
 use super::shapes::{self, C, Command, ID, LAST, ONE, SHARD};
 use crate::java_random::JavaRandom;
-use dyno_types::document::{Operand, Shape};
+use dyno_types::document::{Operand, OperationShape};
 use dyno_types::{Content, Request, bson};
 use std::cell::Cell;
 
@@ -34,7 +34,7 @@ pub struct SysbenchContent {
     loader_ids: IdKind,
     sharding: Option<Sharding>,
     range_size: u32,
-    shapes: Vec<Shape>,
+    shapes: Vec<OperationShape>,
 }
 
 impl SysbenchContent {
@@ -122,7 +122,7 @@ impl Content for SysbenchContent {
         vec![(super::INDEX.0.into(), super::INDEX.1.into())]
     }
 
-    fn shapes(&self) -> &[Shape] {
+    fn shapes(&self) -> &[OperationShape] {
         &self.shapes
     }
 

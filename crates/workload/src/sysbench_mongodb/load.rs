@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The next batch of a collection.
 #[derive(Debug)]
-struct Cursor {
+struct BatchCursor {
     next: u32,
     random: JavaRandom,
 }
@@ -35,7 +35,7 @@ pub struct SysbenchLoad {
     batches: u64,
     batch: u32,
     loaded: u32,
-    cursors: Vec<Mutex<Cursor>>,
+    cursors: Vec<Mutex<BatchCursor>>,
     acknowledged: AtomicU64,
 }
 
@@ -52,8 +52,9 @@ impl SysbenchLoad {
             let expected = format!("at most the {} documents of a collection", config.documents);
             return Err(BadProperty::new("NUM_DOCUMENTS_PER_INSERT", config.batch, expected));
         }
-        let cursor =
-            |number: u32| Mutex::new(Cursor { next: 1, random: Generator::collection(first + number + 1) });
+        let cursor = |number: u32| {
+            Mutex::new(BatchCursor { next: 1, random: Generator::collection(first + number + 1) })
+        };
         Ok(SysbenchLoad {
             metrics: vec![LOAD_METRIC.into()],
             content: Arc::new(SysbenchContent::new(config)),

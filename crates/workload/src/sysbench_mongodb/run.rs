@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// One user. Only its own load thread touches it.
 #[derive(Debug)]
 #[repr(align(64))]
-struct User {
+struct SysbenchUser {
     /// The generator's state between transactions.
     state: AtomicU64,
     pacer: Pacer,
@@ -45,7 +45,7 @@ pub struct SysbenchRun {
     pace: Pace,
     /// True if a failed transaction is its user's last.
     dies: bool,
-    users: Vec<User>,
+    users: Vec<SysbenchUser>,
 }
 
 impl SysbenchRun {
@@ -65,7 +65,7 @@ impl SysbenchRun {
         metrics.push(TRANSACTION.into());
         let user = |number: u32| {
             let seed = config.seed.wrapping_add(i64::from(config.first_writer) + i64::from(number));
-            User {
+            SysbenchUser {
                 state: AtomicU64::new(JavaRandom::new(seed).state()),
                 pacer: Pacer::default(),
                 dead: AtomicBool::new(false),
@@ -87,7 +87,7 @@ impl SysbenchRun {
         })
     }
 
-    fn user(&self, request: &Request) -> &User {
+    fn user(&self, request: &Request) -> &SysbenchUser {
         &self.users[request.limit as usize % self.users.len()]
     }
 

@@ -1,6 +1,8 @@
 //! The commands, as shapes.
 
-use dyno_types::document::{Action, Change, Filter, Modify, Operand, Order, Projection, Shape};
+use dyno_types::document::{
+    Action, Change, DocumentFilter, Modify, Operand, OperationShape, Projection, SortOrder,
+};
 
 /// A command of the workload; its number is that of its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,14 +79,14 @@ impl Command {
     }
 
     fn action(self, sharded: bool) -> Action {
-        let of_shard = |filter: Filter| match sharded {
-            true => Filter([Filter::equal("shardKey", SHARD).0, filter.0].concat()),
+        let of_shard = |filter: DocumentFilter| match sharded {
+            true => DocumentFilter([DocumentFilter::equal("shardKey", SHARD).0, filter.0].concat()),
             false => filter,
         };
         let field = if sharded { "orderId" } else { "_id" };
-        let one = || of_shard(Filter::equal(field, ID));
+        let one = || of_shard(DocumentFilter::equal(field, ID));
         let only_c = || Projection(vec![("c".into(), true), ("_id".into(), false)]);
-        let range = || of_shard(Filter::between(field, ID, LAST));
+        let range = || of_shard(DocumentFilter::between(field, ID, LAST));
         let find = |filter, sort, limit, single_batch| Action::Find {
             filter,
             fields: only_c(),
@@ -103,7 +105,7 @@ impl Command {
             Command::PointSelect => find(one(), Vec::new(), Some(1), true),
             Command::SimpleRange => find(range(), Vec::new(), Some(0), false),
             Command::SumRange => Action::Sum { filter: range(), field: "k".into(), result: "average".into() },
-            Command::OrderRange => find(range(), vec![("c".into(), Order::Ascending)], Some(0), false),
+            Command::OrderRange => find(range(), vec![("c".into(), SortOrder::Ascending)], Some(0), false),
             Command::DistinctRange => Action::Distinct { filter: range(), field: "c".into() },
             Command::IndexUpdate => update(Modify::Increment, "k", ONE),
             Command::NonIndexUpdate => update(Modify::Set, "c", C),
@@ -114,10 +116,10 @@ impl Command {
 }
 
 /// The shapes by number.
-pub(super) fn shapes(sharded: bool) -> Vec<Shape> {
+pub(super) fn shapes(sharded: bool) -> Vec<OperationShape> {
     let shape = |command: Command| {
         let name = if command == Command::Load { "LOAD" } else { command.metric() };
-        Shape { name: name.into(), action: command.action(sharded) }
+        OperationShape { name: name.into(), action: command.action(sharded) }
     };
     Command::ALL.into_iter().map(shape).collect()
 }

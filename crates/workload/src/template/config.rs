@@ -1,31 +1,31 @@
 //! The workload as described.
 
-use super::value::Value;
+use super::value::ValueTemplate;
 use crate::ycsb::BadProperty;
 use dyno_types::document::{Action, Change};
 use dyno_types::limits::METRICS;
 
 /// An index: its name, and its fields, ascending (1) or descending (-1).
-pub type Index = (String, Vec<(String, i32)>);
+pub type TemplateIndex = (String, Vec<(String, i32)>);
 
 /// A collection and its documents.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Collection {
+pub struct TemplateCollection {
     /// Name.
     pub name: String,
     /// Documents that are loaded: numbers 0 to `count` - 1.
     pub count: u64,
     /// `_id` of each.
-    pub id: Value,
+    pub id: ValueTemplate,
     /// The other fields, in order.
-    pub fields: Vec<(String, Value)>,
+    pub fields: Vec<(String, ValueTemplate)>,
     /// Indexes.
-    pub indexes: Vec<Index>,
+    pub indexes: Vec<TemplateIndex>,
 }
 
 /// Action of an operation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum OperationKind {
     /// Inserts so many new documents by one command.
     Insert(u32),
     /// Anything else: an action whose operands are `values`, by their numbers.
@@ -34,34 +34,36 @@ pub enum Kind {
 
 /// A named operation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Operation {
+pub struct TemplateOperation {
     /// The name under which it is measured.
     pub name: String,
     /// Weight among all.
     pub weight: f64,
     /// Steps of the operation: one request, or those of a transaction.
-    pub steps: Vec<Step>,
+    pub steps: Vec<OperationStep>,
     /// True if the steps are one transaction.
     pub transaction: bool,
 }
 
 /// One request of an operation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct OperationStep {
     /// Name within a transaction.
     pub name: String,
     /// Number of the collection it works on.
     pub collection: usize,
     /// Action of the step.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// Operands.
-    pub values: Vec<Value>,
+    pub values: Vec<ValueTemplate>,
 }
 
-impl Operation {
+impl TemplateOperation {
     /// Documents that its steps before number `step` insert.
     pub(super) fn inserts_before(&self, step: usize) -> u64 {
-        let count = |step: &Step| if let Kind::Insert(count) = step.kind { u64::from(count) } else { 0 };
+        let count = |step: &OperationStep| {
+            if let OperationKind::Insert(count) = step.kind { u64::from(count) } else { 0 }
+        };
         self.steps[..step].iter().map(count).sum()
     }
 
@@ -78,24 +80,24 @@ impl Operation {
 
 /// A workload of one's own.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Template {
+pub struct WorkloadTemplate {
     /// The data.
-    pub collections: Vec<Collection>,
+    pub collections: Vec<TemplateCollection>,
     /// The mix.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<TemplateOperation>,
     /// Seed of data and operations.
     pub seed: u64,
     /// Documents of one insert of the load.
     pub batch: u32,
 }
 
-impl Template {
+impl WorkloadTemplate {
     /// Fields of a collection that operations change, by the first part of their names; an empty name is all of them.
     pub fn changed(&self, collection: usize) -> Vec<String> {
         let steps = self.operations.iter().flat_map(|operation| &operation.steps);
         let mut all = Vec::new();
         for step in steps.filter(|step| step.collection == collection) {
-            let Kind::Action(action) = &step.kind else { continue };
+            let OperationKind::Action(action) = &step.kind else { continue };
             match &**action {
                 Action::Update { change, .. } | Action::FindAndModify { change, .. } => match change {
                     Change::Fields(fields) => all.extend(
@@ -117,7 +119,7 @@ impl Template {
         if self.collections.is_empty() {
             return bad("collections", &"none", "at least one collection".into());
         }
-        let names: Vec<String> = self.operations.iter().flat_map(Operation::metrics).collect();
+        let names: Vec<String> = self.operations.iter().flat_map(TemplateOperation::metrics).collect();
         if names.is_empty() || names.len() > METRICS - 2 {
             let expected = format!("1 to {} names of operations and steps", METRICS - 2);
             return bad("operations", &names.len(), expected);

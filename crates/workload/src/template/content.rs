@@ -1,10 +1,10 @@
 //! Requests into documents and operands.
 
-use super::config::{Kind, Step, Template};
-use super::value::{Keys, Source, ValueContext, fields_of};
+use super::config::{OperationKind, OperationStep, WorkloadTemplate};
+use super::value::{AddressableDocuments, ReferenceSource, ValueContext, fields_of};
 use crate::permute::Permutation;
 use dyno_types::bson;
-use dyno_types::document::{Action, Operand, Shape};
+use dyno_types::document::{Action, Operand, OperationShape};
 use dyno_types::rng::{self, Purpose, Stream};
 use dyno_types::{Content, Request};
 
@@ -12,8 +12,8 @@ use dyno_types::{Content, Request};
 /// order, then what ends a transaction, if there is any.
 #[derive(Debug)]
 pub struct TemplateContent {
-    template: Template,
-    shapes: Vec<Shape>,
+    template: WorkloadTemplate,
+    shapes: Vec<OperationShape>,
     /// Operation and step of each shape from number 1 on.
     steps: Vec<(usize, usize)>,
     /// Scatters popular documents over each collection.
@@ -22,24 +22,25 @@ pub struct TemplateContent {
 
 impl TemplateContent {
     /// Of a checked template.
-    pub fn new(template: &Template) -> Self {
-        let insert = |name: &str| Shape { name: name.into(), action: Action::Insert { ordered: false } };
+    pub fn new(template: &WorkloadTemplate) -> Self {
+        let insert =
+            |name: &str| OperationShape { name: name.into(), action: Action::Insert { ordered: false } };
         let mut shapes = vec![insert("LOAD")];
         let mut steps = Vec::new();
         for (number, operation) in template.operations.iter().enumerate() {
             for (place, step) in operation.steps.iter().enumerate() {
                 steps.push((number, place));
                 shapes.push(match &step.kind {
-                    Kind::Insert(_) => insert(&operation.name),
-                    Kind::Action(action) => {
-                        Shape { name: operation.name.clone(), action: (**action).clone() }
+                    OperationKind::Insert(_) => insert(&operation.name),
+                    OperationKind::Action(action) => {
+                        OperationShape { name: operation.name.clone(), action: (**action).clone() }
                     }
                 });
             }
         }
         if template.operations.iter().any(|o| o.transaction) {
-            shapes.push(Shape { name: "commit".into(), action: Action::Commit });
-            shapes.push(Shape { name: "abort".into(), action: Action::Abort });
+            shapes.push(OperationShape { name: "commit".into(), action: Action::Commit });
+            shapes.push(OperationShape { name: "abort".into(), action: Action::Abort });
         }
         let key = |number: usize| rng::draw(template.seed, number as u64, Purpose::Key);
         TemplateContent {
@@ -70,13 +71,13 @@ impl TemplateContent {
         self.steps.get(usize::from(request.shape).checked_sub(1)?).copied()
     }
 
-    fn step(&self, request: &Request) -> Option<&Step> {
+    fn step(&self, request: &Request) -> Option<&OperationStep> {
         let (operation, step) = self.place_of(request)?;
         Some(&self.template.operations[operation].steps[step])
     }
 
     /// The template.
-    pub fn template(&self) -> &Template {
+    pub fn template(&self) -> &WorkloadTemplate {
         &self.template
     }
 
@@ -96,8 +97,8 @@ impl TemplateContent {
     }
 }
 
-impl Source for TemplateContent {
-    fn choose(&self, keys: &Keys, words: &mut Stream) -> u64 {
+impl ReferenceSource for TemplateContent {
+    fn choose(&self, keys: &AddressableDocuments, words: &mut Stream) -> u64 {
         let count = self.template.collections[keys.collection].count.max(1);
         self.scatter[keys.collection].apply(keys.spread.draw(count, words))
     }
@@ -141,12 +142,12 @@ impl Content for TemplateContent {
 
     fn value(&self, _request: &Request, _field: usize, _out: &mut Vec<u8>) {}
 
-    fn shapes(&self) -> &[Shape] {
+    fn shapes(&self) -> &[OperationShape] {
         &self.shapes
     }
 
     fn indexes(&self) -> Vec<(String, String)> {
-        let single = |(name, fields): &super::Index| match &fields[..] {
+        let single = |(name, fields): &super::TemplateIndex| match &fields[..] {
             [(field, _)] => Some((name.clone(), field.clone())),
             _ => None,
         };

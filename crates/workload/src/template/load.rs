@@ -1,6 +1,6 @@
 //! The load: one request inserts a batch of documents into one collection.
 
-use super::config::Template;
+use super::config::WorkloadTemplate;
 use super::content::TemplateContent;
 use crate::ycsb::BadProperty;
 use crate::{Draw, Frontier, Hooks, Workload};
@@ -22,7 +22,7 @@ pub struct TemplateLoad {
 
 impl TemplateLoad {
     /// All documents of a template.
-    pub fn new(template: &Template) -> Result<Self, BadProperty> {
+    pub fn new(template: &WorkloadTemplate) -> Result<Self, BadProperty> {
         template.check()?;
         let content = Arc::new(TemplateContent::new(template));
         let (mut collections, mut batches) = (Vec::new(), 0);

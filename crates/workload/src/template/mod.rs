@@ -15,11 +15,13 @@ mod load;
 mod run;
 mod value;
 
-pub use config::{Collection, Index, Kind, Operation, Step, Template};
+pub use config::{
+    OperationKind, OperationStep, TemplateCollection, TemplateIndex, TemplateOperation, WorkloadTemplate,
+};
 pub use content::TemplateContent;
 pub use load::TemplateLoad;
 pub use run::TemplateRun;
-pub use value::{Keys, Spread, Value, ValueContext};
+pub use value::{AddressableDocuments, NumberDistribution, ValueContext, ValueTemplate};
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! The run: a stratified mix of the operations.
 
-use super::config::{Kind, Template};
+use super::config::{OperationKind, WorkloadTemplate};
 use super::content::TemplateContent;
-use crate::mix::{Mix, Mode};
+use crate::mix::{Mix, MixMode};
 use crate::ycsb::BadProperty;
 use crate::{Draw, Frontier, Hooks, Workload};
 use dyno_types::rng::{Keyed, Purpose};
@@ -31,12 +31,12 @@ pub struct TemplateRun {
 impl TemplateRun {
     /// `fresh` is the first free number of each collection; missing ones are its count. Operations are drawn from `seed`; what
     /// documents hold stays a function of the template's own.
-    pub fn new(template: &Template, fresh: &[u64], seed: u64) -> Result<Self, BadProperty> {
+    pub fn new(template: &WorkloadTemplate, fresh: &[u64], seed: u64) -> Result<Self, BadProperty> {
         template.check()?;
         let weights: Vec<f64> = template.operations.iter().map(|o| o.weight).collect();
-        let mix = Mix::new(&weights, None, Mode::Stratified, seed)
+        let mix = Mix::new(&weights, None, MixMode::Stratified, seed)
             .ok_or_else(|| BadProperty::new("weight", weights[0], "weights from 0 on, not all of them 0"))?;
-        let first = |(number, collection): (usize, &super::Collection)| {
+        let first = |(number, collection): (usize, &super::TemplateCollection)| {
             fresh.get(number).copied().unwrap_or(0).max(collection.count)
         };
         let (mut metrics, mut first_metric) = (Vec::new(), Vec::new());
@@ -60,11 +60,11 @@ impl TemplateRun {
         let operation = &self.content.template().operations[number];
         let what = &operation.steps[step];
         let (key, limit) = match what.kind {
-            Kind::Insert(count) => {
+            OperationKind::Insert(count) => {
                 let inserted = place * self.width + operation.inserts_before(step);
                 (self.fresh[what.collection] + inserted, count)
             }
-            Kind::Action(_) => (place, 1),
+            OperationKind::Action(_) => (place, 1),
         };
         let metric = self.first_metric[number];
         Request {
@@ -85,8 +85,10 @@ impl TemplateRun {
     fn place(&self, number: usize, step: usize, request: &Request) -> u64 {
         let operation = &self.content.template().operations[number];
         match operation.steps[step].kind {
-            Kind::Insert(_) => (request.key - self.fresh[operation.steps[step].collection]) / self.width,
-            Kind::Action(_) => request.key,
+            OperationKind::Insert(_) => {
+                (request.key - self.fresh[operation.steps[step].collection]) / self.width
+            }
+            OperationKind::Action(_) => request.key,
         }
     }
 }

@@ -2,46 +2,52 @@ use super::*;
 use crate::Workload;
 use dyno_types::Verb;
 use dyno_types::bson;
-use dyno_types::document::{Action, Filter, Projection};
+use dyno_types::document::{Action, DocumentFilter, Projection};
 
-fn keys(collection: usize, spread: Spread) -> Keys {
-    Keys { collection, spread }
+fn keys(collection: usize, spread: NumberDistribution) -> AddressableDocuments {
+    AddressableDocuments { collection, spread }
 }
 
-fn template() -> Template {
-    let text = |length, distinct| Value::Text { length, distinct, spread: Spread::Uniform, ratio: 1 };
+fn template() -> WorkloadTemplate {
+    let text = |length, distinct| ValueTemplate::Text {
+        length,
+        distinct,
+        spread: NumberDistribution::Uniform,
+        ratio: 1,
+    };
     let find = |field: &str| Action::Find {
-        filter: Filter::equal(field, 0),
+        filter: DocumentFilter::equal(field, 0),
         fields: Projection::default(),
         sort: Vec::new(),
         limit: Some(1),
         single_batch: true,
     };
-    let operation = |name: &str, weight: f64, kind: Kind, values: Vec<Value>| Operation {
-        name: name.into(),
-        weight,
-        steps: vec![Step { name: name.into(), collection: 0, kind, values }],
-        transaction: false,
-    };
-    Template {
+    let operation =
+        |name: &str, weight: f64, kind: OperationKind, values: Vec<ValueTemplate>| TemplateOperation {
+            name: name.into(),
+            weight,
+            steps: vec![OperationStep { name: name.into(), collection: 0, kind, values }],
+            transaction: false,
+        };
+    WorkloadTemplate {
         collections: vec![
-            Collection {
+            TemplateCollection {
                 name: "users".into(),
                 count: 500,
-                id: Value::Sequence,
+                id: ValueTemplate::Sequence,
                 fields: vec![
                     ("name".into(), text((3, 9), None)),
                     ("city".into(), text((6, 6), Some(10))),
-                    ("address".into(), Value::Document(vec![("street".into(), text((4, 4), None))])),
-                    ("tags".into(), Value::Array((0, 3), Box::new(Value::Bool(0.5)))),
+                    ("address".into(), ValueTemplate::Document(vec![("street".into(), text((4, 4), None))])),
+                    ("tags".into(), ValueTemplate::Array((0, 3), Box::new(ValueTemplate::Bool(0.5)))),
                 ],
                 indexes: Vec::new(),
             },
-            Collection {
+            TemplateCollection {
                 name: "orders".into(),
                 count: 2_500,
-                id: Value::ObjectId,
-                fields: vec![("user".into(), Value::Key(keys(0, Spread::zipfian(0.99))))],
+                id: ValueTemplate::ObjectId,
+                fields: vec![("user".into(), ValueTemplate::Key(keys(0, NumberDistribution::zipfian(0.99))))],
                 indexes: Vec::new(),
             },
         ],
@@ -49,10 +55,10 @@ fn template() -> Template {
             operation(
                 "find",
                 3.0,
-                Kind::Action(Box::new(find("address.street"))),
-                vec![Value::Of(keys(0, Spread::Uniform), "address.street".into())],
+                OperationKind::Action(Box::new(find("address.street"))),
+                vec![ValueTemplate::Of(keys(0, NumberDistribution::Uniform), "address.street".into())],
             ),
-            operation("insert", 1.0, Kind::Insert(2), Vec::new()),
+            operation("insert", 1.0, OperationKind::Insert(2), Vec::new()),
         ],
         seed: 9,
         batch: 1_000,
@@ -142,7 +148,7 @@ fn operations_ask_for_what_is_there_and_insert_what_is_not() {
 
 #[test]
 fn contradictions_are_refused() {
-    let wrong = |change: &dyn Fn(&mut Template)| {
+    let wrong = |change: &dyn Fn(&mut WorkloadTemplate)| {
         let mut template = template();
         change(&mut template);
         template.check().unwrap_err().key
@@ -151,6 +157,9 @@ fn contradictions_are_refused() {
     assert_eq!(wrong(&|t| t.operations.clear()), "operations");
     assert_eq!(wrong(&|t| t.operations.iter_mut().for_each(|o| o.weight = 0.0)), "weight");
     assert_eq!(wrong(&|t| t.operations[1].name = "find".into()), "name");
-    assert_eq!(wrong(&|t| t.collections[0].id = Value::Key(keys(1, Spread::Uniform))), "_id");
+    assert_eq!(
+        wrong(&|t| t.collections[0].id = ValueTemplate::Key(keys(1, NumberDistribution::Uniform))),
+        "_id"
+    );
     assert_eq!(wrong(&|t| t.batch = 0), "batch");
 }

@@ -6,7 +6,7 @@ use dyno_types::rng::{self, Purpose, Stream};
 
 /// Distribution by which a number out of `0..n` is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Spread {
+pub enum NumberDistribution {
     /// All equally often.
     #[default]
     Uniform,
@@ -21,19 +21,19 @@ pub enum Spread {
     },
 }
 
-impl Spread {
+impl NumberDistribution {
     /// The zipfian distribution with this exponent.
     pub fn zipfian(theta: f64) -> Self {
-        Spread::Zipfian(RejectionInversion::new(theta))
+        NumberDistribution::Zipfian(RejectionInversion::new(theta))
     }
 
     /// A number of `0..n`; `n` of 0 counts as 1.
     pub fn draw(&self, n: u64, words: &mut Stream) -> u64 {
         let n = n.max(1);
         match self {
-            Spread::Uniform => words.next_below(n),
-            Spread::Zipfian(zipf) => zipf.rank(n, words),
-            Spread::Hotspot { data, operations } => {
+            NumberDistribution::Uniform => words.next_below(n),
+            NumberDistribution::Zipfian(zipf) => zipf.rank(n, words),
+            NumberDistribution::Hotspot { data, operations } => {
                 let hot = ((n as f64 * data) as u64).clamp(1, n);
                 match words.next_unit() < *operations || hot == n {
                     true => words.next_below(hot),
@@ -46,16 +46,16 @@ impl Spread {
 
 /// Documents of a collection that may be addressed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Keys {
+pub struct AddressableDocuments {
     /// Number of the collection.
     pub collection: usize,
     /// Distribution by which its documents are chosen. Popular ones are scattered over the collection.
-    pub spread: Spread,
+    pub spread: NumberDistribution,
 }
 
 /// A value, or how it is drawn.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum ValueTemplate {
     /// Always the same: the type and the bytes of a BSON element.
     Constant(u8, Vec<u8>),
     /// The document's number, 64 bits.
@@ -67,7 +67,7 @@ pub enum Value {
         /// Greatest.
         max: i64,
         /// Distribution by which it is drawn.
-        spread: Spread,
+        spread: NumberDistribution,
         /// True if it takes 64 bits.
         wide: bool,
     },
@@ -89,7 +89,7 @@ pub enum Value {
         /// Different values; `None` for as many as there are draws.
         distinct: Option<u64>,
         /// Distribution by which a distinct value is chosen.
-        spread: Spread,
+        spread: NumberDistribution,
         /// About so many times smaller when compressed.
         ratio: u32,
     },
@@ -105,17 +105,17 @@ pub enum Value {
     /// Twelve bytes that follow from the document's number.
     ObjectId,
     /// One of several, by weight: (sum of the weights up to and with it, value).
-    OneOf(Vec<(f64, Value)>),
+    OneOf(Vec<(f64, ValueTemplate)>),
     /// An array of so many values, least and greatest.
-    Array((u32, u32), Box<Value>),
+    Array((u32, u32), Box<ValueTemplate>),
     /// An array of just these values.
-    List(Vec<Value>),
+    List(Vec<ValueTemplate>),
     /// An embedded document.
-    Document(Vec<(String, Value)>),
+    Document(Vec<(String, ValueTemplate)>),
     /// The `_id` of a document that was loaded.
-    Key(Keys),
+    Key(AddressableDocuments),
     /// The value that a field of a loaded document has: its dotted name.
-    Of(Keys, String),
+    Of(AddressableDocuments, String),
 }
 
 /// Where a value stands: what it may depend on beside its stream.
@@ -126,13 +126,13 @@ pub struct ValueContext<'a> {
     /// Salt of the field: the choice among distinct texts differs from field to field.
     pub salt: u64,
     /// Documents of other collections.
-    pub source: &'a dyn Source,
+    pub source: &'a dyn ReferenceSource,
 }
 
 /// Documents of other collections, which a value may depend on.
-pub trait Source {
+pub trait ReferenceSource {
     /// The number of a document out of `keys`, drawn.
-    fn choose(&self, keys: &Keys, words: &mut Stream) -> u64;
+    fn choose(&self, keys: &AddressableDocuments, words: &mut Stream) -> u64;
 
     /// Appends the `_id` of a document as an element.
     fn id(&self, collection: usize, number: u64, name: &str, out: &mut Vec<u8>);
@@ -141,18 +141,19 @@ pub trait Source {
     fn field(&self, collection: usize, number: u64, path: &str, name: &str, out: &mut Vec<u8>);
 }
 
-impl Value {
+impl ValueTemplate {
     /// Bytes of the longest value, without its name; of a key or another's field, which are as long as they are there, the least.
     pub fn longest(&self) -> u64 {
-        let named = |value: &Value| value.longest().saturating_add(8);
+        let named = |value: &ValueTemplate| value.longest().saturating_add(8);
         match self {
-            Value::Constant(_, bytes) => bytes.len() as u64,
-            Value::Binary { length, .. } | Value::Text { length, .. } => u64::from(length.1),
-            Value::OneOf(all) => all.iter().map(|(_, value)| value.longest()).max().unwrap_or(0),
-            Value::Array(length, value) => u64::from(length.1).saturating_mul(named(value)),
-            Value::List(all) => all.iter().map(named).fold(0, u64::saturating_add),
-            Value::Document(all) => {
-                let field = |(name, value): &(String, Value)| named(value).saturating_add(name.len() as u64);
+            ValueTemplate::Constant(_, bytes) => bytes.len() as u64,
+            ValueTemplate::Binary { length, .. } | ValueTemplate::Text { length, .. } => u64::from(length.1),
+            ValueTemplate::OneOf(all) => all.iter().map(|(_, value)| value.longest()).max().unwrap_or(0),
+            ValueTemplate::Array(length, value) => u64::from(length.1).saturating_mul(named(value)),
+            ValueTemplate::List(all) => all.iter().map(named).fold(0, u64::saturating_add),
+            ValueTemplate::Document(all) => {
+                let field =
+                    |(name, value): &(String, ValueTemplate)| named(value).saturating_add(name.len() as u64);
                 all.iter().map(field).fold(0, u64::saturating_add)
             }
             _ => 8,
@@ -162,12 +163,12 @@ impl Value {
     /// Appends the value as an element called `name`.
     pub fn render(&self, name: &str, place: ValueContext<'_>, words: &mut Stream, out: &mut Vec<u8>) {
         match self {
-            Value::Constant(kind, bytes) => {
+            ValueTemplate::Constant(kind, bytes) => {
                 bson::head(out, *kind, name);
                 out.extend_from_slice(bytes);
             }
-            Value::Sequence => bson::int64(out, name, place.number as i64),
-            Value::Int { min, max, spread, wide } => {
+            ValueTemplate::Sequence => bson::int64(out, name, place.number as i64),
+            ValueTemplate::Int { min, max, spread, wide } => {
                 let choices = (max.wrapping_sub(*min) as u64).saturating_add(1);
                 let value = min.wrapping_add(spread.draw(choices, words) as i64);
                 match wide {
@@ -175,7 +176,7 @@ impl Value {
                     false => bson::int32(out, name, value as i32),
                 }
             }
-            Value::Double { min, max, decimals } => {
+            ValueTemplate::Double { min, max, decimals } => {
                 let value = min + words.next_unit() * (max - min);
                 let rounded = decimals.map_or(value, |places| {
                     let unit = 10f64.powi(places as i32);
@@ -183,8 +184,8 @@ impl Value {
                 });
                 bson::double(out, name, rounded);
             }
-            Value::Bool(probability) => bson::boolean(out, name, words.next_unit() < *probability),
-            Value::Text { length, distinct, spread, ratio } => {
+            ValueTemplate::Bool(probability) => bson::boolean(out, name, words.next_unit() < *probability),
+            ValueTemplate::Text { length, distinct, spread, ratio } => {
                 let mut own = match distinct {
                     // The same number gives the same text wherever the field occurs.
                     Some(n) => Stream::new(place.salt, spread.draw(*n, words), Purpose::Value),
@@ -196,24 +197,24 @@ impl Value {
                 letters(bytes, *ratio, &mut own, out);
                 out.push(0);
             }
-            Value::Binary { length, ratio } => {
+            ValueTemplate::Binary { length, ratio } => {
                 bson::head(out, kind::BINARY, name);
                 let bytes = between(*length, words);
                 out.extend_from_slice(&(bytes as i32).to_le_bytes());
                 out.push(0);
                 noise(bytes, *ratio, words, out);
             }
-            Value::Date(from, to) => {
+            ValueTemplate::Date(from, to) => {
                 let span = to.saturating_sub(*from).max(1) as u64;
                 bson::date(out, name, from + words.next_below(span) as i64);
             }
-            Value::ObjectId => {
+            ValueTemplate::ObjectId => {
                 bson::head(out, kind::OBJECT_ID, name);
                 let first = rng::mix(place.salt ^ rng::mix(place.number));
                 out.extend_from_slice(&first.to_be_bytes());
                 out.extend_from_slice(&(rng::mix(first ^ place.number) as u32).to_be_bytes());
             }
-            Value::OneOf(choices) => {
+            ValueTemplate::OneOf(choices) => {
                 let all = choices.last().map_or(0.0, |(sum, _)| *sum);
                 let at = words.next_unit() * all;
                 let chosen = choices.iter().find(|(sum, _)| at < *sum).or(choices.last());
@@ -221,30 +222,32 @@ impl Value {
                     value.render(name, place, words, out);
                 }
             }
-            Value::Key(keys) => {
+            ValueTemplate::Key(keys) => {
                 let number = place.source.choose(keys, words);
                 place.source.id(keys.collection, number, name, out);
             }
-            Value::Of(keys, path) => {
+            ValueTemplate::Of(keys, path) => {
                 let number = place.source.choose(keys, words);
                 place.source.field(keys.collection, number, path, name, out);
             }
-            Value::Array(..) | Value::List(_) | Value::Document(_) => self.nested(name, place, words, out),
+            ValueTemplate::Array(..) | ValueTemplate::List(_) | ValueTemplate::Document(_) => {
+                self.nested(name, place, words, out)
+            }
         }
     }
 
     fn nested(&self, name: &str, place: ValueContext<'_>, words: &mut Stream, out: &mut Vec<u8>) {
-        let is_document = matches!(self, Value::Document(_));
+        let is_document = matches!(self, ValueTemplate::Document(_));
         bson::head(out, if is_document { kind::DOCUMENT } else { kind::ARRAY }, name);
         let at = bson::open(out);
         match self {
-            Value::Document(fields) => fields_of(fields, place, words, out),
-            Value::Array(length, value) => {
+            ValueTemplate::Document(fields) => fields_of(fields, place, words, out),
+            ValueTemplate::Array(length, value) => {
                 for index in 0..between(*length, words) {
                     value.render(&index.to_string(), place, words, out);
                 }
             }
-            Value::List(values) => {
+            ValueTemplate::List(values) => {
                 for (index, value) in values.iter().enumerate() {
                     value.render(&index.to_string(), place, words, out);
                 }
@@ -257,11 +260,11 @@ impl Value {
     /// Returns whether it depends on documents, its own included: these may not be what a document is found by.
     pub fn refers(&self) -> bool {
         match self {
-            Value::Key(_) | Value::Of(..) => true,
-            Value::OneOf(choices) => choices.iter().any(|(_, value)| value.refers()),
-            Value::Array(_, value) => value.refers(),
-            Value::List(values) => values.iter().any(Value::refers),
-            Value::Document(fields) => fields.iter().any(|(_, value)| value.refers()),
+            ValueTemplate::Key(_) | ValueTemplate::Of(..) => true,
+            ValueTemplate::OneOf(choices) => choices.iter().any(|(_, value)| value.refers()),
+            ValueTemplate::Array(_, value) => value.refers(),
+            ValueTemplate::List(values) => values.iter().any(ValueTemplate::refers),
+            ValueTemplate::Document(fields) => fields.iter().any(|(_, value)| value.refers()),
             _ => false,
         }
     }
@@ -269,7 +272,7 @@ impl Value {
 
 /// Appends the fields of a document; each draws from a stream of its own, so that none shifts the others.
 pub(super) fn fields_of(
-    fields: &[(String, Value)],
+    fields: &[(String, ValueTemplate)],
     place: ValueContext<'_>,
     words: &mut Stream,
     out: &mut Vec<u8>,

@@ -4,11 +4,11 @@
 //! such combination is refused here, before any load is sent. Counts have 64 bits.
 
 use super::earlier::Earlier;
-use super::properties::{BadProperty, Lookup, MAX_COUNT, Reader};
+use super::properties::{BadProperty, Lookup, MAX_COUNT, PropertyReader};
 use super::request_distribution::{Flavour, RequestDistribution};
-use crate::distributions::{Histogram, THETA};
+use crate::distributions::{LengthHistogram, THETA};
 use crate::keys::KeyNames;
-use crate::mix::Mode;
+use crate::mix::MixMode;
 use crate::values::ValueKind;
 use dyno_types::limits::{RECORD_BYTES, REPLY_BYTES, SCAN_RECORDS};
 
@@ -50,7 +50,7 @@ pub enum FieldLengths {
         /// Path of the file as set by `fieldlengthhistogram`.
         file: String,
         /// Content, once [`CoreConfig::set_histogram`] has been called.
-        histogram: Option<Histogram>,
+        histogram: Option<LengthHistogram>,
     },
 }
 
@@ -127,7 +127,7 @@ pub struct CoreConfig {
     /// Seed of every draw.
     pub seed: u64,
     /// Method by which kinds of operation are spread over the indexes.
-    pub mode: Mode,
+    pub mode: MixMode,
     /// Number of this client among several, from 0.
     pub client_id: u64,
     /// Number of clients that run at the same time.
@@ -141,7 +141,7 @@ pub struct CoreConfig {
 impl CoreConfig {
     /// Reads all properties and checks them.
     pub fn from_lookup(lookup: Lookup<'_>) -> Result<CoreConfig, BadProperty> {
-        let mut r = Reader::new(lookup);
+        let mut r = PropertyReader::new(lookup);
         let record_count = r.count("recordcount", 0, 0..=MAX_COUNT)?;
         let insert_start = r.count("insertstart", 0, 0..=MAX_COUNT)?;
         let load_count = r.count("insertcount", record_count, 0..=MAX_COUNT)?;
@@ -209,7 +209,7 @@ impl CoreConfig {
     /// Hands in the text of the field-length histogram.
     pub fn set_histogram(&mut self, text: &str) -> Result<(), BadProperty> {
         if let FieldLengths::Histogram { file, histogram } = &mut self.lengths {
-            let read = Histogram::parse(text)
+            let read = LengthHistogram::parse(text)
                 .map_err(|e| BadProperty::new("fieldlengthhistogram", &*file, format!("a histogram; {e}")))?;
             if read.max() > REPLY_BYTES as u64 {
                 let expected = format!("lengths of at most {REPLY_BYTES} bytes");
@@ -299,7 +299,7 @@ impl CoreConfig {
     }
 }
 
-pub(super) fn read_proportions(r: &mut Reader<'_>) -> Result<Proportions, BadProperty> {
+pub(super) fn read_proportions(r: &mut PropertyReader<'_>) -> Result<Proportions, BadProperty> {
     Ok(Proportions {
         read: r.proportion("readproportion", 0.95)?,
         update: r.proportion("updateproportion", 0.05)?,
@@ -310,7 +310,7 @@ pub(super) fn read_proportions(r: &mut Reader<'_>) -> Result<Proportions, BadPro
     })
 }
 
-fn read_names(r: &mut Reader<'_>) -> Result<KeyNames, BadProperty> {
+fn read_names(r: &mut PropertyReader<'_>) -> Result<KeyNames, BadProperty> {
     Ok(KeyNames {
         prefix: r.text("keyprefix", "user"),
         zero_padding: r.count("zeropadding", 1, 0..=1024)? as usize,
@@ -319,7 +319,7 @@ fn read_names(r: &mut Reader<'_>) -> Result<KeyNames, BadProperty> {
     })
 }
 
-fn read_lengths(r: &mut Reader<'_>) -> Result<FieldLengths, BadProperty> {
+fn read_lengths(r: &mut PropertyReader<'_>) -> Result<FieldLengths, BadProperty> {
     let file = r.text("fieldlengthhistogram", "hist.txt");
     let choices = [("constant", 0), ("uniform", 1), ("zipfian", 2), ("histogram", 3)];
     Ok(match r.choice("fieldlengthdistribution", "constant", &choices)? {
@@ -330,7 +330,7 @@ fn read_lengths(r: &mut Reader<'_>) -> Result<FieldLengths, BadProperty> {
     })
 }
 
-fn read_value(r: &mut Reader<'_>, data_integrity: bool) -> Result<ValueKind, BadProperty> {
+fn read_value(r: &mut PropertyReader<'_>, data_integrity: bool) -> Result<ValueKind, BadProperty> {
     let Some(value) = r.raw("dyno.value") else { return Ok(ValueKind::Random) };
     let kind = match value.trim().split_once(':') {
         None => match value.trim() {
@@ -356,7 +356,7 @@ fn read_value(r: &mut Reader<'_>, data_integrity: bool) -> Result<ValueKind, Bad
     }
 }
 
-fn read_retries(r: &mut Reader<'_>) -> Result<InsertRetries, BadProperty> {
+fn read_retries(r: &mut PropertyReader<'_>) -> Result<InsertRetries, BadProperty> {
     Ok(InsertRetries {
         limit: r.count("core_workload_insertion_retry_limit", 0, 0..=1_000_000)?,
         interval_s: r.count("core_workload_insertion_retry_interval", 3, 0..=86_400)?,
@@ -364,7 +364,7 @@ fn read_retries(r: &mut Reader<'_>) -> Result<InsertRetries, BadProperty> {
     })
 }
 
-pub(super) fn read_seed(r: &mut Reader<'_>) -> Result<u64, BadProperty> {
+pub(super) fn read_seed(r: &mut PropertyReader<'_>) -> Result<u64, BadProperty> {
     let Some(value) = r.raw("dyno.seed") else { return Ok(1) };
     let text = value.trim();
     // The code that draws has put a number in its place.
@@ -378,14 +378,14 @@ pub(super) fn read_seed(r: &mut Reader<'_>) -> Result<u64, BadProperty> {
     seed.map_err(|_| BadProperty::new("dyno.seed", &value, "a whole number of 64 bits, decimal or 0x..."))
 }
 
-pub(super) fn read_mode(r: &mut Reader<'_>) -> Result<Mode, BadProperty> {
-    let choices = [("stratified", Mode::Stratified), ("iid", Mode::Independent)];
+pub(super) fn read_mode(r: &mut PropertyReader<'_>) -> Result<MixMode, BadProperty> {
+    let choices = [("stratified", MixMode::Stratified), ("iid", MixMode::Independent)];
     r.choice("dyno.mix", "stratified", &choices)
 }
 
 /// Reads `requestdistribution` and what belongs to it. A zipfian exponent other than YCSB's selects the true
 /// distribution unless `dyno.zipfian=ycsb` is set.
-pub(super) fn read_requests(r: &mut Reader<'_>) -> Result<RequestDistribution, BadProperty> {
+pub(super) fn read_requests(r: &mut PropertyReader<'_>) -> Result<RequestDistribution, BadProperty> {
     let value = r.word("requestdistribution", "uniform");
     let (name, suffix) = value.split_once(':').map_or((value.as_str(), None), |(n, s)| (n, Some(s)));
     let expected = "uniform, zipfian, latest, hotspot, exponential or sequential; zipfian and latest also with an \

@@ -2,7 +2,7 @@
 
 use super::config::{CoreConfig, FieldLengths};
 use super::properties::BadProperty;
-use crate::distributions::{Histogram, THETA, Zipfian};
+use crate::distributions::{LengthHistogram, THETA, Zipfian};
 use crate::keys::KeyNames;
 use crate::values::{ValueKind, integrity, pool};
 use dyno_types::rng::{Purpose, Stream};
@@ -20,7 +20,7 @@ enum Lengths {
     Constant(usize),
     Uniform { least: u64, choices: u64 },
     Zipfian { least: u64, ranks: Zipfian },
-    Histogram(Histogram),
+    Histogram(LengthHistogram),
 }
 
 impl Lengths {

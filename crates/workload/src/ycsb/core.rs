@@ -29,11 +29,11 @@ pub struct CoreWorkload {
     content: Arc<CoreContent>,
     /// The draws that become seeds.
     keys: Keyed,
-    phase: Phase,
+    phase: CorePhase,
 }
 
 #[derive(Clone, Debug)]
-enum Phase {
+enum CorePhase {
     Load { first: u64 },
     Run(Box<Run>),
 }
@@ -80,7 +80,7 @@ impl CoreWorkload {
             metrics: vec!["INSERT".into(), "CLEANUP".into()],
             content: Arc::new(CoreContent::new(config)?),
             keys: Keyed::new(config.seed, Purpose::Key),
-            phase: Phase::Load { first: config.insert_start },
+            phase: CorePhase::Load { first: config.insert_start },
         })
     }
 
@@ -106,7 +106,7 @@ impl CoreWorkload {
         Ok(CoreWorkload {
             content: Arc::new(CoreContent::new(config)?),
             keys: Keyed::new(seed, Purpose::Key),
-            phase: Phase::Run(Box::new(Run {
+            phase: CorePhase::Run(Box::new(Run {
                 mix,
                 asked: asked(&weights, &metric, metrics.len()),
                 metric,
@@ -254,28 +254,28 @@ impl Workload for CoreWorkload {
     fn draw(&self, index: u64) -> Draw {
         let seed = self.keys.draw(index);
         match &self.phase {
-            Phase::Load { .. } => Draw { index, kind: 0, seed },
-            Phase::Run(run) => Draw { index, kind: run.metric[run.mix.kind(index)], seed },
+            CorePhase::Load { .. } => Draw { index, kind: 0, seed },
+            CorePhase::Run(run) => Draw { index, kind: run.metric[run.mix.kind(index)], seed },
         }
     }
 
     #[inline]
     fn bind(&self, draw: &Draw, frontier: &Frontier) -> Request {
         match &self.phase {
-            Phase::Load { first } => Request {
+            CorePhase::Load { first } => Request {
                 verb: Verb::Insert,
                 key: first.wrapping_add(draw.index),
                 seed: draw.seed,
                 ..Request::default()
             },
-            Phase::Run(run) => run.bind(draw, frontier),
+            CorePhase::Run(run) => run.bind(draw, frontier),
         }
     }
 
     fn hooks(&self) -> Hooks {
         let (scripts, settled) = match &self.phase {
-            Phase::Load { .. } => (false, false),
-            Phase::Run(run) => {
+            CorePhase::Load { .. } => (false, false),
+            CorePhase::Run(run) => {
                 let has = |operation| run.mix.share(operation as usize) > 0.0;
                 (has(Operation::ReadModifyWrite), has(Operation::Insert))
             }
@@ -287,7 +287,7 @@ impl Workload for CoreWorkload {
         let ended = matches!(outcome, Outcome::Dropped | Outcome::Aborted);
         match &self.phase {
             // As in YCSB the update follows even if the read has failed.
-            Phase::Run(run) if done.script != 0 && done.step == 0 && !ended => Some(run.modify(done)),
+            CorePhase::Run(run) if done.script != 0 && done.step == 0 && !ended => Some(run.modify(done)),
             _ => None,
         }
     }
@@ -298,21 +298,21 @@ impl Workload for CoreWorkload {
 
     #[inline]
     fn settled(&self, request: &Request, frontier: &Frontier) {
-        if let (Verb::Insert, Phase::Run(run)) = (request.verb, &self.phase) {
+        if let (Verb::Insert, CorePhase::Run(run)) = (request.verb, &self.phase) {
             frontier.acknowledge(run.virtual_key(request.key));
         }
     }
 
     fn only_inserts(&self) -> bool {
         match &self.phase {
-            Phase::Load { .. } => true,
-            Phase::Run(run) => run.mix.share(Operation::Insert as usize) == 1.0,
+            CorePhase::Load { .. } => true,
+            CorePhase::Run(run) => run.mix.share(Operation::Insert as usize) == 1.0,
         }
     }
 
     fn part(&self, index: u64, total: u64) -> Option<Arc<dyn Workload>> {
         let mut part = self.clone();
-        let Phase::Run(run) = &mut part.phase else { return None };
+        let CorePhase::Run(run) = &mut part.phase else { return None };
         run.worker = Worker { index, total };
         run.earlier = run.earlier.part(run.worker);
         Some(Arc::new(part))
@@ -320,29 +320,29 @@ impl Workload for CoreWorkload {
 
     fn is_pure(&self) -> bool {
         match &self.phase {
-            Phase::Load { .. } => true,
-            Phase::Run(run) => run.mix.share(Operation::Insert as usize) == 0.0,
+            CorePhase::Load { .. } => true,
+            CorePhase::Run(run) => run.mix.share(Operation::Insert as usize) == 0.0,
         }
     }
 
     fn asked(&self) -> Vec<f64> {
         match &self.phase {
-            Phase::Load { .. } => Vec::new(),
-            Phase::Run(run) => run.asked.clone(),
+            CorePhase::Load { .. } => Vec::new(),
+            CorePhase::Run(run) => run.asked.clone(),
         }
     }
 
     fn expects(&self) -> Option<(u64, u64)> {
         match &self.phase {
-            Phase::Load { .. } => None,
-            Phase::Run(run) => (run.count > 0).then_some((run.count, run.first)),
+            CorePhase::Load { .. } => None,
+            CorePhase::Run(run) => (run.count > 0).then_some((run.count, run.first)),
         }
     }
 
     fn frontier(&self) -> Frontier {
         match &self.phase {
-            Phase::Load { first } => Frontier::new(*first),
-            Phase::Run(run) => Frontier::new(run.records + run.earlier.count()),
+            CorePhase::Load { first } => Frontier::new(*first),
+            CorePhase::Run(run) => Frontier::new(run.records + run.earlier.count()),
         }
     }
 }

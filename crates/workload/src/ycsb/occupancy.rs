@@ -2,7 +2,7 @@
 //! stores can be compared at the same fill and the same number of times every object is overwritten.
 
 use super::config::{CoreConfig, FieldLengths};
-use super::properties::{BadProperty, Lookup, MAX_COUNT, Reader};
+use super::properties::{BadProperty, Lookup, MAX_COUNT, PropertyReader};
 
 /// The properties this workload replaces.
 const REPLACED: [&str; 3] = ["recordcount", "insertcount", "operationcount"];
@@ -34,7 +34,7 @@ impl ConstantOccupancy {
                 .ok_or_else(|| BadProperty::new("fieldlengthhistogram", &file, "a file that can be read"))?;
             shape.set_histogram(&text)?;
         }
-        let mut r = Reader::new(&mut *lookup);
+        let mut r = PropertyReader::new(&mut *lookup);
         let disk = r.count("disksize", 100_000_000, 1..=MAX_COUNT)?;
         let ages = r.count("storageages", 10, 0..=1_000_000_000)?;
         let occupancy =

@@ -32,14 +32,14 @@ pub const MAX_COUNT: u64 = 1 << 60;
 pub type Lookup<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
 
 /// Typed reading of properties.
-pub struct Reader<'a> {
+pub struct PropertyReader<'a> {
     lookup: Lookup<'a>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PropertyReader<'a> {
     /// Reads from `lookup`.
     pub fn new(lookup: Lookup<'a>) -> Self {
-        Reader { lookup }
+        PropertyReader { lookup }
     }
 
     /// The text of `key`, if set.
@@ -168,7 +168,7 @@ mod tests {
             "x" => Some("b".to_owned()),
             _ => None,
         };
-        let mut reader = Reader::new(&mut lookup);
+        let mut reader = PropertyReader::new(&mut lookup);
         assert_eq!(reader.count("n", 0, 0..=MAX_COUNT), Ok(12));
         assert_eq!(reader.count("none", 7, 0..=MAX_COUNT), Ok(7));
         let text = reader.count("neg", 0, 0..=MAX_COUNT).unwrap_err().to_string();

@@ -19,13 +19,13 @@ use dyno_compat_ycsb::bindings::{resolve, take_environment};
 use dyno_compat_ycsb::plan::YcsbCommand;
 use dyno_compat_ycsb::report::return_code::ReturnCode;
 use dyno_config::settings::BadSetting;
-use dyno_config::settings::Settings;
+use dyno_config::settings::PropertySettings;
 use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job, RunError};
 use dyno_record::Scale;
 use dyno_types::limits::SCAN_RECORDS;
 use dyno_types::{Content, Outcome, Verb};
-use dyno_workload::ycsb::properties::Reader;
+use dyno_workload::ycsb::properties::PropertyReader;
 use std::io::{BufRead, Write, stdin};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -83,9 +83,9 @@ pub(super) fn shell(command: YcsbCommand) -> Result<Exit, Trouble> {
 }
 
 /// The table and the names of a record's fields.
-fn layout(settings: &Settings) -> Result<(String, Vec<Vec<u8>>), BadSetting> {
+fn layout(settings: &PropertySettings) -> Result<(String, Vec<Vec<u8>>), BadSetting> {
     let mut lookup = settings.lookup();
-    let mut reader = Reader::new(&mut lookup);
+    let mut reader = PropertyReader::new(&mut lookup);
     let table = reader.text("table", "usertable");
     let prefix = reader.text("fieldnameprefix", "field");
     let count = reader.count("fieldcount", 10, 1..=u64::from(u16::MAX)).map_err(|bad| settings.blame(bad))?;

@@ -4,7 +4,8 @@ use dyno_db::target::OpenTarget;
 use dyno_engine::{Control, End, Job};
 use dyno_types::bson::{self, kind};
 use dyno_types::document::{
-    Action, Change, Compare, Condition, Filter, Modify, Operand, Order, Projection, Shape, Stage, Test,
+    Action, AggregationStage, Change, Compare, DocumentFilter, FieldCondition, FieldTest, Modify, Operand,
+    OperationShape, Projection, SortOrder,
 };
 use dyno_types::{Content, Fields, Outcome, Request, Verb};
 use dyno_workload::{Draw, Frontier, Workload};
@@ -19,7 +20,7 @@ const BYTES: Operand = 4;
 const REAL: Operand = 5;
 const DATE: Operand = 6;
 
-struct Documents(Vec<Shape>);
+struct Documents(Vec<OperationShape>);
 
 impl Content for Documents {
     fn table(&self) -> &str {
@@ -51,7 +52,7 @@ impl Content for Documents {
         out.resize(out.len() + 10 + field, b'a' + (request.seed % 26) as u8);
     }
 
-    fn shapes(&self) -> &[Shape] {
+    fn shapes(&self) -> &[OperationShape] {
         &self.0
     }
 
@@ -100,22 +101,22 @@ impl Content for Documents {
     }
 }
 
-fn by_id() -> Filter {
-    Filter::equal("_id", ID)
+fn by_id() -> DocumentFilter {
+    DocumentFilter::equal("_id", ID)
 }
 
-fn range() -> Filter {
-    Filter::between("_id", ID, END)
+fn range() -> DocumentFilter {
+    DocumentFilter::between("_id", ID, END)
 }
 
-fn ascending(field: &str) -> Vec<(String, Order)> {
-    vec![(field.to_owned(), Order::Ascending)]
+fn ascending(field: &str) -> Vec<(String, SortOrder)> {
+    vec![(field.to_owned(), SortOrder::Ascending)]
 }
 
 fn find(
-    filter: Filter,
+    filter: DocumentFilter,
     fields: &[(&str, bool)],
-    sort: Vec<(String, Order)>,
+    sort: Vec<(String, SortOrder)>,
     limit: Option<u32>,
     one: bool,
 ) -> Action {
@@ -123,11 +124,11 @@ fn find(
     Action::Find { filter, fields, sort, limit, single_batch: one }
 }
 
-fn update(filter: Filter, change: Change, many: bool, upsert: bool, ordered: bool) -> Action {
+fn update(filter: DocumentFilter, change: Change, many: bool, upsert: bool, ordered: bool) -> Action {
     Action::Update { filter, change, many, upsert, ordered }
 }
 
-fn modify(change: Change, sort: Vec<(String, Order)>, upsert: bool, returns_new: bool) -> Action {
+fn modify(change: Change, sort: Vec<(String, SortOrder)>, upsert: bool, returns_new: bool) -> Action {
     let fields = Projection::default();
     Action::FindAndModify { filter: range(), change, fields, sort, upsert, returns_new }
 }
@@ -150,9 +151,9 @@ fn steps() -> Vec<(Action, u64, u32)> {
         ])
     };
     let few = || {
-        let any = Condition { field: "_id".into(), test: Test::In(vec![ID, NUMBER]) };
+        let any = FieldCondition { field: "_id".into(), test: FieldTest::In(vec![ID, NUMBER]) };
         let open = vec![(Compare::Above, ID), (Compare::Below, END)];
-        Filter(vec![any, Condition { field: "n".into(), test: Test::Range(open) }])
+        DocumentFilter(vec![any, FieldCondition { field: "n".into(), test: FieldTest::Range(open) }])
     };
     let mut raw = Vec::new();
     let at = bson::open(&mut raw);
@@ -162,10 +163,13 @@ fn steps() -> Vec<(Action, u64, u32)> {
     bson::close(&mut raw, group);
     bson::close(&mut raw, at);
     let stages = vec![
-        Stage::Match(range()),
-        Stage::Sort(vec![("k".into(), Order::Descending), ("_id".into(), Order::Ascending)]),
-        Stage::Limit(40),
-        Stage::Raw(raw),
+        AggregationStage::Match(range()),
+        AggregationStage::Sort(vec![
+            ("k".into(), SortOrder::Descending),
+            ("_id".into(), SortOrder::Ascending),
+        ]),
+        AggregationStage::Limit(40),
+        AggregationStage::Raw(raw),
     ];
     vec![
         (Action::Insert { ordered: true }, 0, 1),
@@ -175,11 +179,11 @@ fn steps() -> Vec<(Action, u64, u32)> {
         (find(by_id(), &[("c", true), ("_id", false)], vec![], Some(1), true), 5, 1),
         (find(range(), &[], ascending("_id"), Some(0), false), 0, 1),
         (find(range(), &[("k", true)], vec![], Some(130), false), 0, 1),
-        (find(few(), &[], vec![("_id".into(), Order::Descending)], None, false), 1, 1),
+        (find(few(), &[], vec![("_id".into(), SortOrder::Descending)], None, false), 1, 1),
         (Action::Sum { filter: range(), field: "k".into(), result: "sum".into() }, 0, 1),
         (Action::Distinct { filter: range(), field: "k".into() }, 0, 1),
         (Action::Aggregate { pipeline: stages }, 0, 1),
-        (Action::Aggregate { pipeline: vec![Stage::Match(range())] }, 0, 1),
+        (Action::Aggregate { pipeline: vec![AggregationStage::Match(range())] }, 0, 1),
         (update(by_id(), changes(), false, false, true), 7, 1),
         (update(by_id(), set(&[(Modify::Set, "d", DATE)]), false, true, true), 900, 1),
         (update(range(), set(&[(Modify::Increment, "k", NUMBER)]), true, true, true), 240, 1),
@@ -241,7 +245,8 @@ impl Sequence {
                 ..Request::default()
             });
         }
-        let shapes = steps.into_iter().map(|(action, ..)| Shape { name: "step".into(), action }).collect();
+        let shapes =
+            steps.into_iter().map(|(action, ..)| OperationShape { name: "step".into(), action }).collect();
         let (metrics, ended) = (vec!["STEP".to_owned()], Mutex::default());
         Sequence { metrics, content: Arc::new(Documents(shapes)), requests, ended }
     }

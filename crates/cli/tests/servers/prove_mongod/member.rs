@@ -2,7 +2,7 @@
 //! fetches from the primary what that has, elects the member that has most, and begins anew when it comes back. Members
 //! know each other by files.
 
-use dyno_testkit::fake_mongo::{Command, error, hello, serve_on};
+use dyno_testkit::fake_mongo::{FakeCommand, error, hello, serve_on};
 use dyno_types::bson::{self, kind};
 use std::collections::BTreeMap;
 use std::fs;
@@ -114,7 +114,7 @@ impl Member {
         }
     }
 
-    fn insert(&self, command: &Command, out: &mut Vec<u8>) {
+    fn insert(&self, command: &FakeCommand, out: &mut Vec<u8>) {
         if !self.is_primary() {
             return error(10_107, "not primary (NotWritablePrimary)", out);
         }
@@ -146,7 +146,7 @@ impl Member {
         bson::double(out, "ok", 1.0);
     }
 
-    fn find(&self, command: &Command, out: &mut Vec<u8>) {
+    fn find(&self, command: &FakeCommand, out: &mut Vec<u8>) {
         let ids = bson::path(&command.document, "filter._id.$in").unwrap().as_document().unwrap();
         let held = self.documents();
         bson::head(out, kind::DOCUMENT, "cursor");
@@ -214,7 +214,7 @@ impl Member {
     }
 
     /// Takes the next version alone, as a server does.
-    fn reconfigure(&self, command: &Command, out: &mut Vec<u8>) {
+    fn reconfigure(&self, command: &FakeCommand, out: &mut Vec<u8>) {
         let number = |path: &str| bson::path(&command.document, path).and_then(|e| e.as_i64());
         let (next, election) =
             (number("replSetReconfig.version"), number("replSetReconfig.settings.electionTimeoutMillis"));
@@ -227,7 +227,7 @@ impl Member {
         bson::double(out, "ok", 1.0);
     }
 
-    fn initiate(&self, command: &Command, out: &mut Vec<u8>) {
+    fn initiate(&self, command: &FakeCommand, out: &mut Vec<u8>) {
         let members = bson::path(&command.document, "replSetInitiate.members").unwrap();
         let members = bson::elements(members.as_document().unwrap()).unwrap().flatten();
         let host = |e: bson::Element<'_>| {
@@ -239,7 +239,7 @@ impl Member {
         bson::double(out, "ok", 1.0);
     }
 
-    fn answer(&self, command: &Command, out: &mut Vec<u8>) {
+    fn answer(&self, command: &FakeCommand, out: &mut Vec<u8>) {
         match command.name().as_str() {
             "hello" | "isMaster" => {
                 bson::boolean(out, "isWritablePrimary", self.is_primary());

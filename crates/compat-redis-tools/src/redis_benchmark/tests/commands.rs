@@ -1,8 +1,8 @@
 //! Commands, against MONITOR.
 
-use super::super::{Plan, Program, Test};
+use super::super::{BenchmarkPlan, Program, Test};
 use super::{plan_of, recorded, redis, refusal, valkey};
-use dyno_workload::commands::{CommandRun, Part};
+use dyno_workload::commands::{ArgumentPart, CommandRun};
 use dyno_workload::{Frontier, Workload};
 use std::fmt::Write;
 
@@ -26,11 +26,11 @@ fn sent(test: &Test, index: u64) -> Vec<String> {
     let run = CommandRun::new(&test.commands).unwrap();
     let content = run.content();
     let request = run.request(index, &Frontier::new(0));
-    let line = |(number, arguments): (u32, &Vec<Vec<Part>>)| {
-        let argument = |(at, parts): (u16, &Vec<Part>)| {
+    let line = |(number, arguments): (u32, &Vec<Vec<ArgumentPart>>)| {
+        let argument = |(at, parts): (u16, &Vec<ArgumentPart>)| {
             let mut bytes = Vec::new();
             match parts.as_slice() {
-                [Part::Literal(literal)] => bytes.clone_from(literal),
+                [ArgumentPart::Literal(literal)] => bytes.clone_from(literal),
                 _ => content.argument(&request, number, at, &mut bytes),
             }
             quoted(&bytes)
@@ -40,7 +40,7 @@ fn sent(test: &Test, index: u64) -> Vec<String> {
     (0..).zip(&test.commands.operations[0].commands).map(line).collect()
 }
 
-fn first_commands(plan: &Plan) -> Vec<String> {
+fn first_commands(plan: &BenchmarkPlan) -> Vec<String> {
     plan.tests.iter().flat_map(|test| sent(test, 0)).collect()
 }
 
@@ -70,7 +70,7 @@ fn shapes(lines: &[String]) -> Vec<String> {
 }
 
 /// Compares shapes with recorded ones, which end behind 300 characters.
-fn shapes_are_equal(plan: &Plan, name: &str) {
+fn shapes_are_equal(plan: &BenchmarkPlan, name: &str) {
     let own = |line: &&str| !line.starts_with("\"CLUSTER\"");
     let recorded: Vec<String> = recorded(name).lines().filter(own).map(str::to_owned).collect();
     let longest = recorded.iter().map(String::len).max().unwrap();
@@ -116,7 +116,7 @@ fn commands_without_placeholders_are_equal_byte_for_byte() {
 
 #[test]
 fn titles_follow_each_other_as_recorded() {
-    let titles = |plan: &Plan| plan.tests.iter().map(|test| test.title.clone()).collect::<Vec<_>>();
+    let titles = |plan: &BenchmarkPlan| plan.tests.iter().map(|test| test.title.clone()).collect::<Vec<_>>();
     let csv = recorded("redis-default-n1000-csv.stdout");
     let quiet = recorded("valkey-default-n200-q.stdout");
     let seven: Vec<&str> = csv.lines().skip(1).map(|line| line[1..].split('"').next().unwrap()).collect();

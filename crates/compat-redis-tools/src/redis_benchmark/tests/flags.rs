@@ -1,6 +1,6 @@
 //! Flags, refusals and the server's URI.
 
-use super::super::{Output, Parsed, Program, Reads};
+use super::super::{Output, ParsedCommandLine, Program, Reads};
 use super::{read, redis, refusal, valkey};
 
 const REDIS: Program = Program::RedisBenchmark;
@@ -201,7 +201,8 @@ fn refusals_of_dyno() {
 #[test]
 fn help_names_every_flag_and_version_is_a_line() {
     for program in [REDIS, VALKEY] {
-        let Ok(Parsed::Print { text, exit: 0 }) = read(program, &["-q", "--help", "--bogus"], b"") else {
+        let Ok(ParsedCommandLine::Print { text, exit: 0 }) = read(program, &["-q", "--help", "--bogus"], b"")
+        else {
             panic!()
         };
         for flag in super::super::flags::FLAGS.iter().filter(|flag| flag.is_of(program)) {
@@ -213,7 +214,9 @@ fn help_names_every_flag_and_version_is_a_line() {
         }
         assert!(text.lines().all(|line| line.len() <= 130));
         for flag in ["-v", "--version"] {
-            let Ok(Parsed::Print { text, exit: 0 }) = read(program, &[flag], b"") else { panic!() };
+            let Ok(ParsedCommandLine::Print { text, exit: 0 }) = read(program, &[flag], b"") else {
+                panic!()
+            };
             assert!(text.starts_with(&format!("{} ", program.name())) && text.lines().count() == 1, "{text}");
         }
     }

@@ -4,7 +4,7 @@ mod commands;
 mod flags;
 mod reports;
 
-use super::{Parsed, Plan, Program, Refusal, parse};
+use super::{BenchmarkPlan, BenchmarkRefusal, ParsedCommandLine, Program, parse};
 
 /// A recorded file.
 fn recorded(name: &str) -> String {
@@ -12,24 +12,24 @@ fn recorded(name: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-fn read(program: Program, line: &[&str], stdin: &[u8]) -> Result<Parsed, Refusal> {
+fn read(program: Program, line: &[&str], stdin: &[u8]) -> Result<ParsedCommandLine, BenchmarkRefusal> {
     let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
     parse(program, &words, || Ok(stdin.to_vec()))
 }
 
-fn plan_of(program: Program, line: &[&str], stdin: &[u8]) -> Plan {
+fn plan_of(program: Program, line: &[&str], stdin: &[u8]) -> BenchmarkPlan {
     match read(program, line, stdin).unwrap() {
-        Parsed::Run(plan) => *plan,
-        Parsed::Print { text, .. } => panic!("{text}"),
+        ParsedCommandLine::Run(plan) => *plan,
+        ParsedCommandLine::Print { text, .. } => panic!("{text}"),
     }
 }
 
 /// The plan of a line without quotes.
-fn redis(line: &str) -> Plan {
+fn redis(line: &str) -> BenchmarkPlan {
     plan_of(Program::RedisBenchmark, &line.split_whitespace().collect::<Vec<_>>(), b"")
 }
 
-fn valkey(line: &str) -> Plan {
+fn valkey(line: &str) -> BenchmarkPlan {
     plan_of(Program::ValkeyBenchmark, &line.split_whitespace().collect::<Vec<_>>(), b"")
 }
 

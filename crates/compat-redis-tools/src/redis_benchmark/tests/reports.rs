@@ -1,6 +1,6 @@
 //! Reports, against recorded ones: histograms are built from the bounds and counts that these list.
 
-use super::super::{Plan, Progress, Ran, Test, head, progress, report, tail, width_of_progress};
+use super::super::{BenchmarkPlan, Ran, Test, TestProgress, head, progress, report, tail, width_of_progress};
 use super::{recorded, redis, valkey};
 use dyno_record::{Buckets, Scale};
 
@@ -62,7 +62,7 @@ fn without_mean(block: &str) -> String {
     format!("{}{}", &block[..summary], &block[summary + 13..])
 }
 
-fn texts_are_equal(plan: &Plan, name: &str, ran: &Ran<'_>) {
+fn texts_are_equal(plan: &BenchmarkPlan, name: &str, ran: &Ran<'_>) {
     let blocks = blocks(&recorded(name));
     assert_eq!(blocks.len(), plan.tests.len(), "{name}");
     for (block, test) in blocks.iter().zip(&plan.tests) {
@@ -129,7 +129,7 @@ fn shape(text: &str) -> String {
 fn rows_and_lines_have_the_recorded_form() {
     let mut latencies = Buckets::new(Scale::Ns64);
     latencies.record(743_000);
-    let whole = |plan: &Plan, width: usize| {
+    let whole = |plan: &BenchmarkPlan, width: usize| {
         let ran = Ran { progress_width: width, ..ran(&latencies, 1_000, 47) };
         let reports: String = plan.tests.iter().map(|test| report(plan, test, &ran)).collect();
         format!("{}{reports}{}", head(plan), tail(plan))
@@ -202,7 +202,7 @@ fn progress_is_the_recorded_one() {
     ];
     let (mut width, mut found) = (0, String::new());
     for (requests, elapsed_ms, interval_requests, interval_ms, mean_ms, interval_mean_ms) in steps {
-        let now = Progress {
+        let now = TestProgress {
             requests,
             elapsed_ms,
             mean_ms,
@@ -221,7 +221,7 @@ fn progress_is_the_recorded_one() {
 
 #[test]
 fn progress_of_valkey_has_requests_or_seconds() {
-    let now = Progress {
+    let now = TestProgress {
         requests: 10,
         elapsed_ms: 1_000,
         mean_ms: 1.0,
@@ -231,7 +231,7 @@ fn progress_of_valkey_has_requests_or_seconds() {
         is_warmup: false,
         width: 3,
     };
-    let shown = |line: &str, now: &Progress| {
+    let shown = |line: &str, now: &TestProgress| {
         let plan = valkey(line);
         progress(&plan, &plan.tests[0], now)
     };
@@ -241,7 +241,7 @@ fn progress_of_valkey_has_requests_or_seconds() {
         shown("--duration 5 -t get", &now),
         format!("   \rGET: rps=10.0 (overall: 10.0) {means} 1.0 seconds\r")
     );
-    let warm = Progress { is_warmup: true, width: 0, ..now };
+    let warm = TestProgress { is_warmup: true, width: 0, ..now };
     assert_eq!(
         shown("-t get", &warm),
         format!(" \rWarming up GET: rps=10.0 (overall: 10.0) {means} 1.0 seconds\r")

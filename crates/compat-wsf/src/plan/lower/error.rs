@@ -1,7 +1,7 @@
 //! Reasons for which a case cannot be carried out.
 
 use crate::plan::window::WindowError;
-use dyno_config::properties::ReadError;
+use dyno_config::properties::PropertiesError;
 use dyno_types::Refused;
 
 /// A case that cannot be carried out as it is asked for.
@@ -19,6 +19,6 @@ pub enum LowerError {
         /// Name as given.
         name: String,
         /// Cause.
-        source: ReadError,
+        source: PropertiesError,
     },
 }

@@ -50,7 +50,7 @@ const PROPERTIES: [(&str, &str); 17] = [
 ];
 
 /// A property, and the variable that says it (blank: the file).
-struct Property {
+struct MixProperty {
     key: String,
     value: String,
     variable: &'static str,
@@ -72,7 +72,7 @@ impl Draft<'_> {
             if value.is_empty() || lost {
                 continue;
             }
-            let one = Property { key: key.into(), value, variable };
+            let one = MixProperty { key: key.into(), value, variable };
             match all.iter_mut().find(|known| known.key == key) {
                 Some(known) => *known = one,
                 None => all.push(one),
@@ -84,7 +84,7 @@ impl Draft<'_> {
         for share in ["readproportion", "updateproportion", "insertproportion", "scanproportion"] {
             // Shares that are not given must not be taken from workload a.
             if !all.iter().any(|one| one.key == share) {
-                all.push(Property { key: share.into(), value: "0".into(), variable: "" });
+                all.push(MixProperty { key: share.into(), value: "0".into(), variable: "" });
             }
         }
         for one in &all {
@@ -95,10 +95,10 @@ impl Draft<'_> {
     }
 
     /// The properties of WORKLOAD_FILE.
-    fn file(&self) -> Result<Vec<Property>, LowerError> {
+    fn file(&self) -> Result<Vec<MixProperty>, LowerError> {
         let name = self.from.value("WORKLOAD_FILE");
         let property =
-            |key: &str, value: &str| Property { key: key.into(), value: value.into(), variable: "" };
+            |key: &str, value: &str| MixProperty { key: key.into(), value: value.into(), variable: "" };
         if name.is_empty() || name == BUILT_IN {
             return Ok(FILE.iter().map(|(key, value)| property(key, value)).collect());
         }
@@ -118,7 +118,7 @@ impl Draft<'_> {
         Ok(entries.map(|entry| property(&entry.key, &entry.value)).collect())
     }
 
-    fn records(&mut self, file: &[Property]) -> u64 {
+    fn records(&mut self, file: &[MixProperty]) -> u64 {
         if let Some(records) = self.from.number("RECORD_COUNT") {
             return records;
         }
@@ -137,7 +137,7 @@ impl Draft<'_> {
     }
 
     /// Shares of the mix; returns that of inserts.
-    fn shares(&mut self, all: &[Property]) -> Result<f64, Refused> {
+    fn shares(&mut self, all: &[MixProperty]) -> Result<f64, Refused> {
         let mut sum = 0.0;
         let mut inserts = 0.0;
         let mut words = Vec::new();
@@ -170,7 +170,7 @@ impl Draft<'_> {
     }
 
     /// The keys of the run phase: in the original INSERT_START and INSERT_COUNT reach no other.
-    fn keys(&mut self, records: u64, inserts: f64, all: &[Property]) -> Result<(), Refused> {
+    fn keys(&mut self, records: u64, inserts: f64, all: &[MixProperty]) -> Result<(), Refused> {
         let (start, count) = (self.from.number("INSERT_START"), self.from.number("INSERT_COUNT"));
         let run = "workload.ycsb.run_properties";
         if let Some(start) = start.filter(|start| *start > 0) {
@@ -193,7 +193,7 @@ impl Draft<'_> {
     }
 
     /// Does as YCSB with insertcount=0: the range is empty but for its first key and those that inserts will make.
-    fn collapse(&mut self, run: &str, inserts: f64, all: &[Property]) {
+    fn collapse(&mut self, run: &str, inserts: f64, all: &[MixProperty]) {
         let empty = inserts > 0.0 && has_last_key(all);
         self.put(&format!("{run}.insertcount"), json!(if empty { "0" } else { "1" }), "INSERT_COUNT");
         if inserts > 0.0 {
@@ -216,12 +216,12 @@ impl Draft<'_> {
     }
 }
 
-fn value<'a>(all: &'a [Property], key: &str) -> Option<&'a str> {
+fn value<'a>(all: &'a [MixProperty], key: &str) -> Option<&'a str> {
     all.iter().find(|one| one.key == key).map(|one| one.value.trim())
 }
 
 /// Returns whether keys are chosen by YCSB's own zipfian, whose range has its last key in it. What is not said is workload a's.
-fn has_last_key(all: &[Property]) -> bool {
+fn has_last_key(all: &[MixProperty]) -> bool {
     value(all, "requestdistribution").is_none_or(|name| name == "zipfian")
         && value(all, "dyno.zipfian").is_none_or(|flavour| flavour == "ycsb")
         && value(all, "dyno.zipfian.theta").is_none()

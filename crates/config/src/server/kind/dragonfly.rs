@@ -9,9 +9,9 @@ use crate::server::{ServerSpec, Topology};
 const LEAST: u64 = 256 << 20;
 const OWN: u64 = 64 << 20;
 
-pub(super) struct Dragonfly;
+pub(super) struct DragonflyRules;
 
-impl ServerRules for Dragonfly {
+impl ServerRules for DragonflyRules {
     fn name(&self) -> &'static str {
         "dragonfly"
     }

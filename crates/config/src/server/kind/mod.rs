@@ -21,7 +21,7 @@ impl ServerKind {
             ServerKind::Redis => &redis::REDIS,
             ServerKind::Valkey => &redis::VALKEY,
             ServerKind::KeyDb => &redis::KEYDB,
-            ServerKind::Dragonfly => &dragonfly::Dragonfly,
+            ServerKind::Dragonfly => &dragonfly::DragonflyRules,
             ServerKind::Mongod => &mongod::Mongod,
             ServerKind::FerretDb => &ferretdb::FerretDb,
             ServerKind::Memcached => &memcached::Memcached,

@@ -5,7 +5,7 @@ use crate::kubernetes::volumes;
 use dyno_config::experiment::kubernetes::Kubernetes;
 use dyno_config::server::{Part, ServerSpec, Topology};
 use dyno_config::values::Bytes;
-use dyno_databases::container::{ContainerConfig, Role, container_config};
+use dyno_databases::container::{ContainerConfig, ContainerRole, container_config};
 use dyno_localhost::error::LocalError;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -118,7 +118,11 @@ impl Instance<'_> {
                 Part::Router => "router".to_owned(),
                 Part::Data { shard } => format!("shard-{shard}"),
             });
-            let role = Role { instance: self.number, number: numbers.start as usize, config: config.clone() };
+            let role = ContainerRole {
+                instance: self.number,
+                number: numbers.start as usize,
+                config: config.clone(),
+            };
             sets.push(Set {
                 name: called.as_ref().map_or_else(|| own.clone(), |called| format!("{own}-{called}")),
                 part: called,

@@ -6,7 +6,7 @@ use crate::remote::worker::pool::WorkerPool;
 use crate::remote::worker::pool_error::WorkerPoolError;
 use dyno_engine::{Control, Second};
 use dyno_record::Totals;
-use dyno_session::collection_stats::Part;
+use dyno_session::collection_stats::WorkerPart;
 use dyno_session::parts::Seconds;
 use dyno_types::sync::held;
 use std::sync::atomic::Ordering;
@@ -119,7 +119,7 @@ impl WorkerPool {
     fn keep_parts(&self, own: Vec<Option<Totals>>, done: &[Option<PhaseDone>]) {
         let parts = own.into_iter().zip(&self.members).zip(done).filter_map(|((totals, member), done)| {
             let (users, measured_ns) = done.as_ref().map_or((0, 0), |done| (done.users, done.measured_ns));
-            Some(Part { instance: member.instance, users, totals: totals?, measured_ns })
+            Some(WorkerPart { instance: member.instance, users, totals: totals?, measured_ns })
         });
         *held(&self.parts) = parts.collect();
     }

@@ -12,7 +12,7 @@ use dyno_db_mongodb::probe::down;
 use dyno_engine::{Control, Finished, Job, RunError, Second};
 use dyno_record::Totals;
 use dyno_rundir::schema::CollectionFigures;
-use dyno_session::collection_stats::{CollectionStats, Part};
+use dyno_session::collection_stats::{CollectionStats, WorkerPart};
 use dyno_session::hosts::SeenByWorker;
 use dyno_session::load_generator::{Applied, LoadGenerator};
 use dyno_session::work::Prepared;
@@ -45,7 +45,7 @@ pub struct WorkerPool {
     /// Targets without secrets, by instance.
     pub shown: Vec<String>,
     prepared: Mutex<Vec<Prepared>>,
-    pub(super) parts: Mutex<Vec<Part>>,
+    pub(super) parts: Mutex<Vec<WorkerPart>>,
     pub(super) lost: Mutex<Vec<String>>,
     pub(super) cut_short: CutShort,
     /// Targets whose collections are asked for before and after every phase.
@@ -159,8 +159,8 @@ impl WorkerPool {
     }
 
     /// Returns the part of each target's workers in the last phase.
-    pub fn parts(&self) -> Vec<Part> {
-        let mut parts: Vec<Part> = Vec::new();
+    pub fn parts(&self) -> Vec<WorkerPart> {
+        let mut parts: Vec<WorkerPart> = Vec::new();
         for worker in held(&self.parts).iter() {
             match parts.iter_mut().find(|part| part.instance == worker.instance) {
                 Some(part) => {
@@ -402,12 +402,12 @@ impl LoadGenerator for WorkerPool {
         if self.shown.len() < 2 {
             return Vec::new();
         }
-        let named = |part: Part| (self.shown[part.instance].clone(), part.totals, part.measured_ns);
+        let named = |part: WorkerPart| (self.shown[part.instance].clone(), part.totals, part.measured_ns);
         WorkerPool::parts(self).into_iter().map(named).collect()
     }
 
-    fn workers(&self) -> Vec<(String, Part)> {
-        let named = |part: &Part| (self.shown[part.instance].clone(), part.clone());
+    fn workers(&self) -> Vec<(String, WorkerPart)> {
+        let named = |part: &WorkerPart| (self.shown[part.instance].clone(), part.clone());
         held(&self.parts).iter().map(named).collect()
     }
 

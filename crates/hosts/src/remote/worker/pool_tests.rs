@@ -6,7 +6,7 @@ use crate::remote::ssh::SshHost;
 use crate::remote::transport::Transport;
 use crate::remote::worker::pool::*;
 use dyno_config::experiment::plan;
-use dyno_config::inventory::Host;
+use dyno_config::inventory::InventoryHost;
 use dyno_record::Scale;
 use dyno_session::work;
 use std::io::{self, Write};
@@ -72,7 +72,8 @@ impl Rehearsal {
                 instance: at,
                 number: 0,
                 pid: AtomicU32::new(at as u32 + 7),
-                transport: host.map(|name| Transport::Ssh(SshHost::new(&Host::named(name), None).unwrap())),
+                transport: host
+                    .map(|name| Transport::Ssh(SshHost::new(&InventoryHost::named(name), None).unwrap())),
                 log: PathBuf::new(),
                 clock: Arc::default(),
                 began_ns: AtomicU64::new(0),

@@ -14,7 +14,7 @@ use dyno_db::target_error::TargetError;
 use dyno_engine::net::monotonic_ns;
 use dyno_engine::{Control, Gate, Job, RunError, Team, affinity};
 use dyno_monitor::{CLOCK_SOURCE, CpuTimes, HostCpu, boot_id, host, host_cores};
-use dyno_rundir::log::{self, Filter};
+use dyno_rundir::log::{self, TargetFilter};
 use dyno_session::cores::choose_cores;
 use dyno_session::load_generator::run_jobs;
 use dyno_session::work::{Prepared, Work};
@@ -160,7 +160,7 @@ fn greet(input: &mut dyn Read, output: &mut dyn Write) -> Result<(), FrameError>
         return Err(FrameError::Malformed("the first word must be hello".into()));
     };
     // The controller has read them.
-    log::want(log.iter().filter_map(|text| Filter::parse(text).ok()).collect());
+    log::want(log.iter().filter_map(|text| TargetFilter::parse(text).ok()).collect());
     let hello = FromWorker::Hello {
         protocol: PROTOCOL,
         dyno: env!("CARGO_PKG_VERSION").into(),

@@ -5,8 +5,8 @@ use crate::servers::member::{LAST_LINES, Member};
 use crate::servers::server::Server;
 use dyno_config::server::Part;
 use dyno_databases::registry::server;
-use dyno_db::cluster::{ClusterError, Group, with_all};
-use dyno_db::servers::Node;
+use dyno_db::cluster::{ClusterError, ProcessGroup, with_all};
+use dyno_db::servers::ServerNode;
 use dyno_localhost::error::LocalError;
 use dyno_localhost::process;
 use dyno_types::secret::{mask_arguments, mask_settings};
@@ -51,12 +51,13 @@ impl Server {
     /// Takes a step with the processes of each instance.
     fn together(
         &self,
-        step: impl Fn(&Group<'_>) -> Result<(), ClusterError> + Sync,
+        step: impl Fn(&ProcessGroup<'_>) -> Result<(), ClusterError> + Sync,
     ) -> Result<(), LocalError> {
         let nodes = self.members.iter().map(|member| &member.node).collect::<Vec<_>>();
         let instances = nodes.chunks(self.spec.processes_each() as usize);
         let (spec, made, control) = (&self.spec, self.formed, self.control.as_deref());
-        let groups: Vec<Group<'_>> = instances.map(|nodes| Group { spec, nodes, made, control }).collect();
+        let groups: Vec<ProcessGroup<'_>> =
+            instances.map(|nodes| ProcessGroup { spec, nodes, made, control }).collect();
         let end = || self.members.iter().filter_map(Member::pid).for_each(process::end_group);
         with_all(&groups, step, control, &end)
     }
@@ -67,7 +68,7 @@ impl Server {
         self.launch_and_await(&[i])?;
         let own = &self.members[i].node;
         let all = self.members.iter().map(|member| &member.node);
-        let nodes: Vec<&Node> = all.filter(|node| node.instance == own.instance).collect();
+        let nodes: Vec<&ServerNode> = all.filter(|node| node.instance == own.instance).collect();
         let rejoined = server(self.spec.kind).rejoin(&self.spec, &nodes, own.number);
         rejoined.map_err(|why| LocalError::failed(&nodes[own.number].name, why))
     }

@@ -223,14 +223,14 @@ impl Content for Bank {
 
 /// Reads every account once.
 #[derive(Debug)]
-pub struct Count {
+pub struct AccountCount {
     metrics: Vec<String>,
     bank: Arc<Bank>,
 }
 
-impl Count {
+impl AccountCount {
     pub(super) fn new(bank: Arc<Bank>) -> Self {
-        Count { metrics: vec!["READ".into()], bank }
+        AccountCount { metrics: vec!["READ".into()], bank }
     }
 
     /// Number of accounts to read.
@@ -239,7 +239,7 @@ impl Count {
     }
 }
 
-impl Workload for Count {
+impl Workload for AccountCount {
     fn metrics(&self) -> &[String] {
         &self.metrics
     }

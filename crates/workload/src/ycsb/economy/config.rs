@@ -1,7 +1,7 @@
 //! The closed economy's properties.
 
 use super::super::config::CoreConfig;
-use super::super::properties::{BadProperty, Lookup, MAX_COUNT, Reader};
+use super::super::properties::{BadProperty, Lookup, MAX_COUNT, PropertyReader};
 
 /// The closed economy as configured.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,7 @@ impl EconomyConfig {
             "dataintegrity" => None,
             key => lookup(key),
         })?;
-        let mut r = Reader::new(lookup);
+        let mut r = PropertyReader::new(lookup);
         let key = if r.raw("totalCash").is_some() { "totalCash" } else { "totalcash" };
         let total = r.count(key, 1_000_000, 1..=MAX_COUNT)?;
         // Accounts are always read one by one: that is exact whatever a query would say.

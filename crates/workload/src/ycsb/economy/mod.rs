@@ -9,7 +9,7 @@
 mod bank;
 mod config;
 
-pub use bank::{Audit, Count};
+pub use bank::{AccountCount, Audit};
 pub use config::EconomyConfig;
 
 use super::operations::{OPERATIONS, Operation};
@@ -29,11 +29,11 @@ pub struct EconomyWorkload {
     metrics: Vec<String>,
     bank: Arc<Bank>,
     config: EconomyConfig,
-    run: Option<Run>,
+    run: Option<EconomyRun>,
 }
 
 #[derive(Debug)]
-struct Run {
+struct EconomyRun {
     mix: Mix,
     chooser: Chooser,
     /// Metric of each operation's whole, by its place in [`OPERATIONS`].
@@ -80,7 +80,8 @@ impl EconomyWorkload {
             operation[usize::from(at)] = Some(kind.0);
         }
         let [read, update, insert, scan] = parts;
-        let run = Run { mix, chooser: Chooser::new(core), whole, operation, read, update, insert, scan };
+        let run =
+            EconomyRun { mix, chooser: Chooser::new(core), whole, operation, read, update, insert, scan };
         Ok(EconomyWorkload {
             metrics,
             bank: Arc::new(Bank::new(config)),
@@ -90,8 +91,8 @@ impl EconomyWorkload {
     }
 
     /// Reads every account once; to be run when the run phase has ended.
-    pub fn count(&self) -> Arc<Count> {
-        Arc::new(Count::new(self.bank.clone()))
+    pub fn count(&self) -> Arc<AccountCount> {
+        Arc::new(AccountCount::new(self.bank.clone()))
     }
 
     /// Result of [`EconomyWorkload::count`], after `operations` operations.
@@ -100,7 +101,7 @@ impl EconomyWorkload {
     }
 
     /// Two different accounts.
-    fn pair(&self, run: &Run, draw: &Draw, newest: u64) -> (u64, u64) {
+    fn pair(&self, run: &EconomyRun, draw: &Draw, newest: u64) -> (u64, u64) {
         let mut words = Stream::from_bits(draw.seed);
         let place = || run.mix.others_before(draw.index);
         let first = run.chooser.choose(&mut words, place, newest);
@@ -115,7 +116,7 @@ impl EconomyWorkload {
     }
 
     /// The request that follows a read whose balance is known.
-    fn after_read(&self, run: &Run, done: &Request) -> Option<Request> {
+    fn after_read(&self, run: &EconomyRun, done: &Request) -> Option<Request> {
         let operation = run.operation[usize::from(done.script - 1)]?;
         let update = |key, balance, step| Request {
             verb: Verb::Update,

@@ -1,8 +1,8 @@
 //! The time-series workload's properties, read with YCSB's defaults and checked as a whole.
 
-use crate::mix::Mode;
+use crate::mix::MixMode;
 use crate::ycsb::config::{Proportions, read_mode, read_proportions, read_requests, read_seed};
-use crate::ycsb::properties::{BadProperty, Lookup, MAX_COUNT, Reader};
+use crate::ycsb::properties::{BadProperty, Lookup, MAX_COUNT, PropertyReader};
 use crate::ycsb::request_distribution::RequestDistribution;
 use dyno_types::limits::SCAN_RECORDS;
 
@@ -112,14 +112,14 @@ pub struct TimeSeriesConfig {
     /// Seed of every draw.
     pub seed: u64,
     /// Method by which kinds of operation are spread over the indexes.
-    pub mode: Mode,
+    pub mode: MixMode,
 }
 
 impl TimeSeriesConfig {
     /// Reads all properties and checks them. `users` share the keys among them; `now_ms`, milliseconds since 1970,
     /// is the first timestamp where `insertstart` is not set (load and run must then be given the same).
     pub fn from_lookup(lookup: Lookup<'_>, users: u64, now_ms: u64) -> Result<TimeSeriesConfig, BadProperty> {
-        let mut r = Reader::new(lookup);
+        let mut r = PropertyReader::new(lookup);
         let record_count = r.count("recordcount", 0, 1..=MAX_COUNT)?;
         if record_count == 0 {
             return Err(BadProperty::new("recordcount", 0, "the number of points, above 0"));
@@ -248,7 +248,7 @@ impl TimeSeriesConfig {
 }
 
 /// Milliseconds per unit of time.
-fn read_unit_ms(r: &mut Reader<'_>) -> Result<u64, BadProperty> {
+fn read_unit_ms(r: &mut PropertyReader<'_>) -> Result<u64, BadProperty> {
     let units = [
         ("MILLISECONDS", 1),
         ("SECONDS", 1_000),
@@ -260,7 +260,7 @@ fn read_unit_ms(r: &mut Reader<'_>) -> Result<u64, BadProperty> {
 }
 
 /// One cardinality per tag; missing ones are 1 (YCSB fills in a single one only), further ones are not used.
-fn read_cardinalities(r: &mut Reader<'_>) -> Result<Vec<u64>, BadProperty> {
+fn read_cardinalities(r: &mut PropertyReader<'_>) -> Result<Vec<u64>, BadProperty> {
     let tags = r.count("tagcount", 4, 0..=1024)? as usize;
     let text = r.text("tagcardinality", "1, 2, 4, 8");
     let numbers = text.split(',').map(|n| n.trim().parse().ok().filter(|n| (1..=MAX_SERIES).contains(n)));
@@ -272,7 +272,7 @@ fn read_cardinalities(r: &mut Reader<'_>) -> Result<Vec<u64>, BadProperty> {
     Ok(numbers)
 }
 
-fn read_grouping(r: &mut Reader<'_>, tags: usize) -> Result<Option<Grouping>, BadProperty> {
+fn read_grouping(r: &mut PropertyReader<'_>, tags: usize) -> Result<Option<Grouping>, BadProperty> {
     let function = r.word("groupbyfunction", "");
     let keys = r.word("groupbykeys", "");
     if function.is_empty() {
@@ -292,7 +292,7 @@ fn read_grouping(r: &mut Reader<'_>, tags: usize) -> Result<Option<Grouping>, Ba
     Ok(Some(Grouping { function, tags: grouped }))
 }
 
-fn read_downsampling(r: &mut Reader<'_>) -> Result<Option<Downsampling>, BadProperty> {
+fn read_downsampling(r: &mut PropertyReader<'_>) -> Result<Option<Downsampling>, BadProperty> {
     let function = r.word("downsamplingfunction", "");
     let interval = r.count("downsamplinginterval", 0, 0..=1 << 50)?;
     if function.is_empty() {

@@ -28,11 +28,11 @@ use std::sync::Arc;
 pub struct TimeSeriesWorkload {
     metrics: Vec<String>,
     content: Arc<TimeSeriesContent>,
-    run: Option<Run>,
+    run: Option<TimeSeriesRun>,
 }
 
 #[derive(Clone, Debug)]
-struct Run {
+struct TimeSeriesRun {
     mix: Mix,
     metric: MetricOf,
     operation: Vec<Operation>,
@@ -61,12 +61,12 @@ impl TimeSeriesWorkload {
         Ok(TimeSeriesWorkload {
             metrics,
             content: Arc::new(TimeSeriesContent::new(config)),
-            run: Some(Run { mix, metric, operation, chooser, worker: Worker::default() }),
+            run: Some(TimeSeriesRun { mix, metric, operation, chooser, worker: Worker::default() }),
         })
     }
 
     /// A point that the load has written.
-    fn existing(&self, run: &Run, draw: &Draw) -> u64 {
+    fn existing(&self, run: &TimeSeriesRun, draw: &Draw) -> u64 {
         let space = &self.content.space;
         let mut words = Stream::from_bits(draw.seed);
         let key = run.chooser.choose(
@@ -129,7 +129,7 @@ impl Workload for TimeSeriesWorkload {
     }
 
     fn part(&self, index: u64, total: u64) -> Option<Arc<dyn Workload>> {
-        let run = Run { worker: Worker { index, total }, ..self.run.clone()? };
+        let run = TimeSeriesRun { worker: Worker { index, total }, ..self.run.clone()? };
         Some(Arc::new(TimeSeriesWorkload {
             metrics: self.metrics.clone(),
             content: self.content.clone(),
